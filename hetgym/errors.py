@@ -1,0 +1,89 @@
+"""Every exception that hetgym raises on purpose, and the sentence that suggests a name.
+
+All of them are :class:`HetgymError`, so ``except hetgym.HetgymError`` catches what hetgym refused
+and nothing else; each also is the built-in exception that a caller would expect.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable
+from importlib import import_module
+from types import ModuleType
+
+
+class HetgymError(Exception):
+    """Base of all exceptions that hetgym raises on purpose."""
+
+
+class GraphError(HetgymError, ValueError):
+    """A dataflow graph is malformed: a cycle, a bad edge, an impossible shape, an unreadable file."""
+
+
+class PlatformError(HetgymError, ValueError):
+    """A platform description is malformed: an unknown key, a missing route, a negative rate."""
+
+
+class ProblemError(HetgymError, ValueError):
+    """A scheduling problem is malformed: a bad cost, an operator that no device can run, a bad file."""
+
+
+class InvalidSchedule(HetgymError, ValueError):
+    """A schedule breaks a rule; the message names the rule and the operators."""
+
+
+class ConfigError(HetgymError, ValueError):
+    """A configuration has an unknown key or a value of the wrong type."""
+
+
+class UnknownName(HetgymError, ValueError):
+    """A registry has no such name; the message suggests the nearest ones."""
+
+
+class MissingExtra(HetgymError, RuntimeError):
+    """A feature needs an optional dependency; the message is the command that installs it."""
+
+
+def unknown_name(what: str, name: object, known: Iterable[str]) -> UnknownName:
+    """Build the error for a name that is not in a registry.
+
+    Args:
+        what: the noun, such as ``"scheduler"``.
+        name: what the caller asked for.
+        known: the names that exist.
+
+    Returns:
+        An :class:`UnknownName` whose message lists the nearest names, or all if none is near.
+
+    >>> str(unknown_name("scheduler", "hetf", ["heft", "peft", "donf"]))
+    "unknown scheduler 'hetf'; did you mean 'heft' or 'peft'?"
+    """
+    return UnknownName(f"unknown {what} {name!r}; {suggestion(name, known)}")
+
+
+def suggestion(name: object, known: Iterable[str]) -> str:
+    """Return ``did you mean …?`` with the nearest of the known names, or a list of them all."""
+    names = sorted(known)
+    near = difflib.get_close_matches(str(name), names, n=3, cutoff=0.5)
+    if near:
+        return f"did you mean {' or '.join(repr(n) for n in near)}?"
+    shown = ", ".join(names[:12]) + (", …" if len(names) > 12 else "")
+    return f"known: {shown}"
+
+
+def require(module: str, extra: str, purpose: str) -> ModuleType:
+    """Import an optional dependency, or say in one line how to install it.
+
+    Args:
+        module: dotted module name.
+        extra: hetgym's extra that brings it.
+        purpose: what needs it, as the start of the sentence.
+
+    Raises:
+        MissingExtra: the module is not installed.
+    """
+    try:
+        return import_module(module)
+    except ImportError as error:
+        top = module.partition(".")[0]
+        raise MissingExtra(f'{purpose} needs {top}: pip install "hetgym[{extra}]"') from error

@@ -1,0 +1,263 @@
+"""DataflowGraph: operators as nodes, tensors as edges, and everything that follows from them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from functools import cached_property
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from hetgym._types import BoolArray, FloatArray, IntArray, frozen
+from hetgym.errors import GraphError
+from hetgym.graph import topology
+from hetgym.graph.ops import Operator
+
+DENSE_LIMIT = 4096
+"""Most operators for which the dense dependency matrix is built (16 MiB of booleans)."""
+
+
+class Feature(NamedTuple):
+    """One column of the feature table: its name, its unit and what it says."""
+
+    name: str
+    unit: str
+    meaning: str
+
+
+FEATURES: tuple[Feature, ...] = (
+    Feature("flops", "FLOP", "floating-point operations"),
+    Feature("bytes_read", "byte", "operands read, weights included"),
+    Feature("bytes_written", "byte", "outputs written"),
+    Feature("weight_bytes", "byte", "constant operands"),
+    Feature("output_bytes", "byte", "size of all outputs"),
+    Feature("intensity", "FLOP/byte", "arithmetic intensity: FLOPs over bytes moved"),
+    Feature("fusion_class", "-", "TVM's operator class, 0 elementwise to 5 opaque"),
+    Feature("depth", "hop", "longest path from a source"),
+    Feature("height", "hop", "longest path to a sink"),
+    Feature("in_degree", "-", "number of incoming edges"),
+    Feature("out_degree", "-", "number of outgoing edges"),
+    Feature("is_fork", "-", "1 if several operators read its outputs"),
+    Feature("is_join", "-", "1 if it reads from several operators"),
+    Feature("on_trunk", "-", "1 if every path from a source to a sink passes it"),
+)
+"""Columns of :meth:`DataflowGraph.features`, in order."""
+
+
+class Edge(NamedTuple):
+    """An edge by name: output ``slot`` of operator ``source`` is read by operator ``target``."""
+
+    source: int
+    slot: int
+    target: int
+
+
+class DataflowGraph:
+    """An immutable dataflow graph of operators (nodes) and tensors (edges).
+
+    Args:
+        operators: the nodes; their positions are the node ids.
+        edges: ``(source, slot, target)`` triples: output number ``slot`` of operator ``source`` is
+            read by operator ``target``. Repeated triples count once. Edges are kept sorted.
+        name: for messages and reports.
+
+    Raises:
+        GraphError: no operators, a duplicate operator name, an edge that names no operator or no
+            output, or a cycle.
+
+    >>> from hetgym.graph import Operator, Tensor
+    >>> x = Tensor((1, 8))
+    >>> chain = DataflowGraph([Operator("a", "Relu", (x,), (x,)), Operator("b", "Tanh", (x,), (x,))],
+    ...                       [(0, 0, 1)], name="chain")
+    >>> chain
+    DataflowGraph('chain', 2 operators, 1 edges)
+    >>> chain.edge_bytes
+    array([32.])
+    """
+
+    def __init__(
+        self, operators: Sequence[Operator], edges: Iterable[tuple[int, int, int]], name: str = "graph"
+    ) -> None:
+        self.name = name
+        self.operators = tuple(operators)
+        n = len(self.operators)
+        if n == 0:
+            raise GraphError(f"graph {name!r} has no operators")
+        self._check_names()
+        triples = sorted({(int(s), int(o), int(t)) for s, o, t in edges}, key=lambda x: (x[0], x[2], x[1]))
+        for source, slot, target in triples:
+            self._check_edge(source, slot, target)
+        self.edges = tuple(Edge(*triple) for triple in triples)
+        columns = np.array(triples, np.int32).reshape(-1, 3)
+        self.edge_source: IntArray = frozen(columns[:, 0].copy())
+        self.edge_slot: IntArray = frozen(columns[:, 1].copy())
+        self.edge_target: IntArray = frozen(columns[:, 2].copy())
+        self.edge_bytes: FloatArray = frozen(
+            np.array([self.operators[s].outputs[o].bytes for s, o, _ in triples], np.float64)
+        )
+        self.successors = topology.adjacency(n, self.edge_source, self.edge_target)
+        self.predecessors = topology.adjacency(n, self.edge_target, self.edge_source)
+        self.topological_order = topology.kahn_order(self.successors, self.in_degree)
+        if len(self.topological_order) < n:
+            cycle = [self.operators[i].name for i in topology.find_cycle(self.successors, self.topological_order)]
+            raise GraphError(f"graph {name!r} has a cycle: {' -> '.join([*cycle, cycle[0]])}")
+
+    def _check_names(self) -> None:
+        seen: dict[str, int] = {}
+        for i, operator in enumerate(self.operators):
+            if operator.name in seen:
+                raise GraphError(
+                    f"graph {self.name!r}: operators {seen[operator.name]} and {i} are both named {operator.name!r}"
+                )
+            seen[operator.name] = i
+
+    def _check_edge(self, source: int, slot: int, target: int) -> None:
+        n = len(self.operators)
+        if not (0 <= source < n and 0 <= target < n):
+            raise GraphError(f"graph {self.name!r}: edge {source} -> {target} leaves the range 0..{n - 1}")
+        outputs = len(self.operators[source].outputs)
+        if not 0 <= slot < outputs:
+            operator = self.operators[source].name
+            raise GraphError(f"graph {self.name!r}: edge reads output {slot} of {operator!r}, which has {outputs}")
+
+    def __len__(self) -> int:
+        return len(self.operators)
+
+    def __repr__(self) -> str:
+        return f"DataflowGraph({self.name!r}, {len(self)} operators, {len(self.edges)} edges)"
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, DataflowGraph):
+            return NotImplemented
+        return self.operators == other.operators and self.edges == other.edges
+
+    __hash__ = None  # type: ignore[assignment]
+
+    @cached_property
+    def edge_tensor(self) -> IntArray:
+        """[e] tensor id of each edge: edges that carry the same output share it."""
+        pairs = np.stack([self.edge_source, self.edge_slot], axis=1)
+        _, tensor = np.unique(pairs, axis=0, return_inverse=True)
+        return frozen(tensor.reshape(-1).astype(np.int32))
+
+    @cached_property
+    def in_degree(self) -> IntArray:
+        """[n] number of incoming edges."""
+        return frozen(np.diff(self.predecessors.pointer))
+
+    @cached_property
+    def out_degree(self) -> IntArray:
+        """[n] number of outgoing edges."""
+        return frozen(np.diff(self.successors.pointer))
+
+    @cached_property
+    def depth(self) -> IntArray:
+        """[n] longest hop count from a source."""
+        return topology.depths(self.successors, self.topological_order)
+
+    @cached_property
+    def height(self) -> IntArray:
+        """[n] longest hop count to a sink."""
+        return topology.heights(self.predecessors, self.topological_order)
+
+    @cached_property
+    def is_fork(self) -> BoolArray:
+        """[n] whether more than one operator reads the node's outputs."""
+        return frozen(self._distinct(self.edge_source, self.edge_target) > 1)
+
+    @cached_property
+    def is_join(self) -> BoolArray:
+        """[n] whether the node reads from more than one operator."""
+        return frozen(self._distinct(self.edge_target, self.edge_source) > 1)
+
+    def _distinct(self, key: IntArray, value: IntArray) -> npt.NDArray[np.int64]:
+        pairs = np.unique(np.stack([key, value], axis=1), axis=0)
+        return np.bincount(pairs[:, 0], minlength=len(self))
+
+    @cached_property
+    def reachability(self) -> npt.NDArray[np.uint64]:
+        """[n, ceil(n / 64)] bit rows; see :func:`hetgym.graph.topology.closure`."""
+        return topology.closure(self.successors, self.topological_order)
+
+    def reaches(self, i: int, j: int) -> bool:
+        """Whether a path leads from operator ``i`` to operator ``j``."""
+        return bool((int(self.reachability[i, j >> 6]) >> (j & 63)) & 1)
+
+    def independent(self, i: int, j: int) -> bool:
+        """Whether operators ``i`` and ``j`` may run at the same time: neither reaches the other."""
+        return i != j and not self.reaches(i, j) and not self.reaches(j, i)
+
+    @cached_property
+    def on_trunk(self) -> BoolArray:
+        """[n] whether the node reaches or is reached by every other node."""
+        descendants = topology.bit_counts(self.reachability)
+        backwards = topology.closure(self.predecessors, self.topological_order[::-1].copy())
+        ancestors = topology.bit_counts(backwards)
+        return frozen(descendants + ancestors == len(self) - 1)
+
+    def dependency_matrix(self) -> BoolArray:
+        """Dense dependency matrix: ``[i, j]`` is True iff operator j consumes operator i.
+
+        Raises:
+            GraphError: more than :data:`DENSE_LIMIT` operators; use :attr:`successors` (CSR) then.
+        """
+        n = len(self)
+        if n > DENSE_LIMIT:
+            raise GraphError(
+                f"graph {self.name!r} has {n} operators; the dense dependency matrix stops at {DENSE_LIMIT}, use "
+                "graph.successors (compressed sparse rows)"
+            )
+        matrix = np.zeros((n, n), np.bool_)
+        matrix[self.edge_source, self.edge_target] = True
+        return matrix
+
+    @cached_property
+    def flops(self) -> FloatArray:
+        """[n] floating-point operations."""
+        return self._column("flops")
+
+    @cached_property
+    def bytes_read(self) -> FloatArray:
+        """[n] bytes read from memory."""
+        return self._column("bytes_read")
+
+    @cached_property
+    def bytes_written(self) -> FloatArray:
+        """[n] bytes written to memory."""
+        return self._column("bytes_written")
+
+    @cached_property
+    def weight_bytes(self) -> FloatArray:
+        """[n] bytes of constant operands."""
+        return self._column("weight_bytes")
+
+    @cached_property
+    def output_bytes(self) -> FloatArray:
+        """[n] bytes of all outputs."""
+        return self._column("output_bytes")
+
+    @cached_property
+    def intensity(self) -> FloatArray:
+        """[n] FLOPs over bytes moved; 0 for an operator that moves none."""
+        moved = self.bytes_read + self.bytes_written
+        return frozen(np.divide(self.flops, moved, out=np.zeros(len(self)), where=moved > 0))
+
+    @cached_property
+    def fusion_class(self) -> IntArray:
+        """[n] :class:`~hetgym.graph.FusionClass` as a number."""
+        return frozen(np.array([op.spec.fusion for op in self.operators], np.int32))
+
+    def _column(self, attribute: str) -> FloatArray:
+        return frozen(np.array([getattr(op, attribute) for op in self.operators], np.float64))
+
+    def features(self) -> npt.NDArray[np.void]:
+        """Feature table, one row an operator, as a structured array.
+
+        Returns:
+            [n] records with the float64 fields of :data:`FEATURES`: ``graph.features()["flops"]``.
+        """
+        table = np.zeros(len(self), dtype=[(feature.name, np.float64) for feature in FEATURES])
+        for feature in FEATURES:
+            table[feature.name] = getattr(self, feature.name)
+        return table

@@ -1,0 +1,282 @@
+"""The operator vocabulary: what each kind of operator computes, reads, writes and may fuse with.
+
+Kinds carry ONNX's names; every importer maps its own operators onto them. A kind that is not in
+:data:`KINDS` is legal: it is priced as a memory-bound operator that reads its inputs and writes its
+outputs once.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from enum import IntEnum
+
+Attribute = int | float | str | tuple[int, ...]
+
+DTYPE_BYTES: dict[str, float] = {
+    "float64": 8, "float32": 4, "float16": 2, "bfloat16": 2, "float8": 1,
+    "int64": 8, "int32": 4, "int16": 2, "int8": 1, "int4": 0.5,
+    "uint64": 8, "uint32": 4, "uint16": 2, "uint8": 1, "bool": 1,
+}  # fmt: skip
+
+
+class FusionClass(IntEnum):
+    """How an operator may fuse, in TVM's order (Chen et al., OSDI 2018, section 4.1)."""
+
+    ELEMENTWISE = 0
+    BROADCAST = 1
+    INJECTIVE = 2
+    REDUCTION = 3
+    OUT_FUSABLE = 4
+    OPAQUE = 5
+
+
+@dataclass(frozen=True, slots=True)
+class Tensor:
+    """A tensor's type: shape and dtype, and whether it is a constant (a weight).
+
+    Args:
+        shape: concrete sizes; ``()`` is a scalar.
+        dtype: a key of :data:`DTYPE_BYTES`.
+        constant: True for weights and folded constants; these stay on the device.
+        name: identity of a constant, so that a weight used twice is known to be one.
+    """
+
+    shape: tuple[int, ...]
+    dtype: str = "float32"
+    constant: bool = False
+    name: str = ""
+
+    @property
+    def size(self) -> int:
+        """Number of elements."""
+        return math.prod(self.shape)
+
+    @property
+    def bytes(self) -> float:
+        """Size in bytes."""
+        return self.size * DTYPE_BYTES[self.dtype]
+
+
+@dataclass(frozen=True, slots=True)
+class Operator:
+    """One node of a dataflow graph.
+
+    Args:
+        name: unique within the graph.
+        kind: a key of :data:`KINDS`, or any other word for a generic memory-bound operator.
+        inputs: all operands in the kind's order, constants among them.
+        outputs: one tensor or more; an edge carries one of them.
+        attributes: what the FLOP formula needs (``kernel_shape``, ``group``, ``transA``, …).
+    """
+
+    name: str
+    kind: str
+    inputs: tuple[Tensor, ...]
+    outputs: tuple[Tensor, ...]
+    attributes: Mapping[str, Attribute] = field(default_factory=dict)
+
+    @property
+    def spec(self) -> OpKind:
+        """The vocabulary's entry for this operator's kind."""
+        return KINDS.get(self.kind, GENERIC)
+
+    @property
+    def flops(self) -> float:
+        """Floating-point operations of one execution; a multiply-add counts two."""
+        return float(self.spec.flops(self))
+
+    @property
+    def bytes_read(self) -> float:
+        """Bytes read from memory, each operand once [byte]."""
+        return float(self.spec.reads(self))
+
+    @property
+    def bytes_written(self) -> float:
+        """Bytes written to memory [byte]; views write nothing."""
+        return 0.0 if self.spec.reads is _nothing else self.output_bytes
+
+    @property
+    def output_bytes(self) -> float:
+        """Bytes of all outputs [byte]."""
+        return float(sum(t.bytes for t in self.outputs))
+
+    @property
+    def weight_bytes(self) -> float:
+        """Bytes of all constant operands [byte]."""
+        return float(sum(t.bytes for t in self.inputs if t.constant))
+
+    @property
+    def dtype(self) -> str:
+        """The dtype that the arithmetic runs in: of the first output, else of the first input."""
+        tensors = self.outputs or self.inputs
+        return tensors[0].dtype if tensors else "float32"
+
+
+@dataclass(frozen=True, slots=True)
+class OpKind:
+    """What the vocabulary knows of a kind.
+
+    Args:
+        family: the group that shares an efficiency on a device: ``conv``, ``matmul``, ….
+        fusion: TVM's operator class.
+        flops: FLOPs of an operator.
+        reads: bytes that an operator reads.
+    """
+
+    family: str
+    fusion: FusionClass
+    flops: Callable[[Operator], float]
+    reads: Callable[[Operator], float]
+
+
+def _out(op: Operator) -> int:
+    return sum(t.size for t in op.outputs)
+
+
+def _in(op: Operator) -> int:
+    return op.inputs[0].size if op.inputs else 0
+
+
+def _nothing(op: Operator) -> float:
+    return 0.0
+
+
+def _all_inputs(op: Operator) -> float:
+    return sum(t.bytes for t in op.inputs)
+
+
+def _as_written(op: Operator) -> float:
+    """Movement that touches only what it returns: a slice, or a gather from a large table."""
+    return sum(t.bytes for t in op.outputs) + sum(t.bytes for t in op.inputs[1:] if not t.constant)
+
+
+def _per_output(count: float) -> Callable[[Operator], float]:
+    return lambda op: count * _out(op)
+
+
+def _per_input(count: float) -> Callable[[Operator], float]:
+    return lambda op: count * _in(op)
+
+
+def _ints(op: Operator, key: str) -> tuple[int, ...]:
+    value = op.attributes.get(key, ())
+    return value if isinstance(value, tuple) else (int(value),)
+
+
+def _int(op: Operator, key: str, default: int) -> int:
+    value = op.attributes.get(key, default)
+    return default if isinstance(value, tuple) else int(value)
+
+
+def _bias(op: Operator, at: int) -> float:
+    return float(_out(op)) if len(op.inputs) > at else 0.0
+
+
+def _conv(op: Operator) -> float:
+    per_output = math.prod(op.inputs[1].shape[1:])  # C_in / group x kernel volume
+    return 2.0 * op.outputs[0].size * per_output + _bias(op, 2)
+
+
+def _conv_transpose(op: Operator) -> float:
+    per_input = math.prod(op.inputs[1].shape[1:])  # C_out / group x kernel volume
+    return 2.0 * op.inputs[0].size * per_input + _bias(op, 2)
+
+
+def _matmul(op: Operator) -> float:
+    left = op.inputs[0].shape
+    inner = left[-2] if _int(op, "transA", 0) and len(left) > 1 else (left[-1] if left else 1)
+    return 2.0 * op.outputs[0].size * inner + _bias(op, 2)
+
+
+def _pool(op: Operator) -> float:
+    return float(op.outputs[0].size * math.prod(_ints(op, "kernel_shape")))
+
+
+def _recurrent(op: Operator) -> float:
+    """Gate products of all steps and directions, and some 10 operations a gate and unit."""
+    x = op.inputs[0].shape
+    rows = math.prod(x[:-1])
+    matrices = [t for t in op.inputs if t.constant and len(t.shape) >= 2 and min(t.shape[-2:]) > 1]
+    gates = sum(math.prod(t.shape[:-1]) for t in matrices) / max(1, len(matrices))
+    return 2.0 * rows * sum(t.size for t in matrices) + 10.0 * rows * gates
+
+
+def _attention(op: Operator) -> float:
+    query, key = op.inputs[0], op.inputs[1]
+    scores = query.size // max(1, query.shape[-1]) * key.shape[-2]
+    return 4.0 * scores * query.shape[-1] + 5.0 * scores
+
+
+def _task(op: Operator) -> float:
+    value = op.attributes.get("flops", 0.0)
+    return 0.0 if isinstance(value, tuple) else float(value)
+
+
+def _kinds(
+    family: str,
+    fusion: FusionClass,
+    flops: Callable[[float], Callable[[Operator], float]],
+    reads: Callable[[Operator], float],
+    counts: Mapping[str, float],
+) -> dict[str, OpKind]:
+    return {kind: OpKind(family, fusion, flops(count), reads) for kind, count in counts.items()}
+
+
+# FLOPs an element: arithmetic is 1, a division or square root 2 to 4, a transcendental 4 to 10.
+_UNARY = {
+    "Relu": 1, "LeakyRelu": 2, "PRelu": 2, "Elu": 6, "Selu": 6, "HardSigmoid": 3, "HardSwish": 4,
+    "Clip": 2, "Abs": 1, "Neg": 1, "Floor": 1, "Ceil": 1, "Round": 1, "Sign": 1, "Not": 1,
+    "Reciprocal": 2, "Sqrt": 2, "Exp": 4, "Log": 4, "Sin": 6, "Cos": 6, "Erf": 8, "Tanh": 6,
+    "Sigmoid": 5, "Softplus": 8, "Mish": 14, "Swish": 6, "Gelu": 10, "Cast": 1, "IsNaN": 1,
+}  # fmt: skip
+_BINARY = {
+    "Add": 1, "Sub": 1, "Mul": 1, "Div": 2, "Pow": 8, "Mod": 2, "Max": 1, "Min": 1, "Sum": 1,
+    "Mean": 1, "Where": 1, "Equal": 1, "Greater": 1, "Less": 1, "GreaterOrEqual": 1,
+    "LessOrEqual": 1, "And": 1, "Or": 1, "Xor": 1, "BatchNormalization": 2,
+}  # fmt: skip
+_MOVES = ("Concat", "Transpose", "Pad", "Expand", "Tile", "Resize", "DepthToSpace", "SpaceToDepth",
+          "Range", "ConstantOfShape", "ScatterND", "ScatterElements", "Trilu", "OneHot", "Copy",
+          "CumSum")  # fmt: skip
+_SELECTS = ("Slice", "Split", "Gather", "GatherElements", "GatherND")
+_VIEWS = ("Reshape", "Flatten", "Squeeze", "Unsqueeze", "Identity", "Dropout", "Shape")
+_REDUCE = {
+    "ReduceMean": 1, "ReduceSum": 1, "ReduceMax": 1, "ReduceMin": 1, "ReduceProd": 1,
+    "ReduceL2": 2, "ReduceSumSquare": 2, "ReduceLogSumExp": 5, "ArgMax": 1, "ArgMin": 1,
+    "GlobalAveragePool": 1, "GlobalMaxPool": 1, "TopK": 4,
+}  # fmt: skip
+_NORMALISE = {
+    "Softmax": 8, "LogSoftmax": 8, "LayerNormalization": 8, "InstanceNormalization": 8,
+    "GroupNormalization": 8, "RMSNormalization": 6, "LRN": 12, "LpNormalization": 4,
+}  # fmt: skip
+
+_F = FusionClass
+KINDS: dict[str, OpKind] = {
+    "Conv": OpKind("conv", _F.OUT_FUSABLE, _conv, _all_inputs),
+    "ConvTranspose": OpKind("conv", _F.OUT_FUSABLE, _conv_transpose, _all_inputs),
+    "MatMul": OpKind("matmul", _F.OUT_FUSABLE, _matmul, _all_inputs),
+    "Gemm": OpKind("matmul", _F.OUT_FUSABLE, _matmul, _all_inputs),
+    "Attention": OpKind("matmul", _F.OPAQUE, _attention, _all_inputs),
+    "LSTM": OpKind("recurrent", _F.OPAQUE, _recurrent, _all_inputs),
+    "GRU": OpKind("recurrent", _F.OPAQUE, _recurrent, _all_inputs),
+    "RNN": OpKind("recurrent", _F.OPAQUE, _recurrent, _all_inputs),
+    "LSTMCell": OpKind("recurrent", _F.OPAQUE, _recurrent, _all_inputs),
+    "MaxPool": OpKind("pool", _F.OUT_FUSABLE, _pool, _all_inputs),
+    "AveragePool": OpKind("pool", _F.OUT_FUSABLE, _pool, _all_inputs),
+    "Task": OpKind("generic", _F.OPAQUE, _task, _all_inputs),
+    **_kinds("elementwise", _F.ELEMENTWISE, _per_output, _all_inputs, _UNARY),
+    **_kinds("elementwise", _F.BROADCAST, _per_output, _all_inputs, _BINARY),
+    **_kinds("move", _F.INJECTIVE, _per_output, _all_inputs, dict.fromkeys(_MOVES, 0)),
+    **_kinds("move", _F.INJECTIVE, _per_output, _as_written, dict.fromkeys(_SELECTS, 0)),
+    **_kinds("view", _F.INJECTIVE, _per_output, _nothing, dict.fromkeys(_VIEWS, 0)),
+    **_kinds("reduce", _F.REDUCTION, _per_input, _all_inputs, _REDUCE),
+    **_kinds("normalise", _F.OPAQUE, _per_output, _all_inputs, _NORMALISE),
+}
+"""Kind -> what is known of it. Add a kind here and every importer and cost model knows it."""
+
+GENERIC = OpKind("generic", FusionClass.OPAQUE, _nothing, _all_inputs)
+"""The entry for a kind that the vocabulary does not know: memory-bound, never fused."""
+
+FAMILIES: tuple[str, ...] = tuple(sorted({k.family for k in KINDS.values()}))
+"""All operator families, in alphabetical order."""
