@@ -1,0 +1,67 @@
+"""hetgym: Gymnasium environments in which agents learn to run deep-learning graphs on heterogeneous hardware.
+
+The public surface is on this page; everything loads when it is first used, so that ``import hetgym``
+stays fast and needs no optional dependency. Importing it registers the environments with Gymnasium.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from hetgym import agents, baselines, bench, costs, envs, graph, sim
+    from hetgym.errors import (
+        ConfigError,
+        GraphError,
+        HetgymError,
+        InvalidSchedule,
+        MissingExtra,
+        PlatformError,
+        ProblemError,
+        UnknownName,
+    )
+    from hetgym.graph import DataflowGraph, load_graph
+    from hetgym.platform import Device, Link, Platform, load_platform
+    from hetgym.problem import Problem
+    from hetgym.schedule import Schedule, validate
+    from hetgym.sim import Runtime, Trace, evaluate, simulate
+    from hetgym.workloads import load_problem
+
+__version__ = "0.1.0"
+
+_HOME = {
+    "hetgym.errors": (
+        "ConfigError", "GraphError", "HetgymError", "InvalidSchedule", "MissingExtra", "PlatformError", "ProblemError",
+        "UnknownName",
+    ),
+    "hetgym.graph": ("DataflowGraph", "load_graph"),
+    "hetgym.platform": ("Device", "Link", "Platform", "load_platform"),
+    "hetgym.problem": ("Problem",),
+    "hetgym.schedule": ("Schedule", "validate"),
+    "hetgym.sim": ("Runtime", "Trace", "evaluate", "simulate"),
+    "hetgym.workloads": ("load_problem",),
+}  # fmt: skip
+_MODULES = ("agents", "baselines", "bench", "costs", "envs", "graph", "sim")
+_WHERE = {name: module for module, names in _HOME.items() for name in names}
+
+__all__ = [
+    "ConfigError", "DataflowGraph", "Device", "GraphError", "HetgymError", "InvalidSchedule", "Link", "MissingExtra",
+    "Platform", "PlatformError", "Problem", "ProblemError", "Runtime", "Schedule", "Trace", "UnknownName", "agents",
+    "baselines", "bench", "costs", "envs", "evaluate", "graph", "load_graph", "load_platform", "load_problem", "sim",
+    "simulate", "validate",
+]  # fmt: skip
+
+
+def __getattr__(name: str) -> Any:
+    if name in _MODULES:
+        return import_module(f"hetgym.{name}")
+    if name in _WHERE:
+        value = getattr(import_module(_WHERE[name]), name)
+        globals()[name] = value
+        return value
+    raise AttributeError(f"module 'hetgym' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

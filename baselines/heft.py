@@ -1,0 +1,29 @@
+"""HEFT: heterogeneous earliest finish time."""
+
+from __future__ import annotations
+
+from hetgym.baselines._placing import place_by_priority
+from hetgym.baselines.registry import register
+from hetgym.problem import Problem
+from hetgym.schedule import Schedule
+from hetgym.sim.ranks import upward_rank
+
+
+@register(
+    "heft",
+    kind="list",
+    citation="Topcuoglu, Hariri, Wu, IEEE TPDS 13(3), 2002",
+    complexity="O(e p + n log n), gaps aside",
+)
+def heft(problem: Problem, insertion: bool = True) -> Schedule:
+    """Upward rank first, each operator where it finishes first, idle gaps filled.
+
+    Args:
+        problem: what is to be scheduled.
+        insertion: False appends to each device's end instead.
+
+    >>> from hetgym.workloads import textbook
+    >>> heft(textbook("topcuoglu")).makespan
+    80.0
+    """
+    return place_by_priority(problem, upward_rank(problem), insertion=insertion)

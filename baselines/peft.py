@@ -1,0 +1,28 @@
+"""PEFT: predict earliest finish time."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from hetgym.baselines._placing import place_by_priority
+from hetgym.baselines.registry import register
+from hetgym.problem import Problem
+from hetgym.schedule import Schedule
+from hetgym.sim.ranks import optimistic_cost
+
+
+@register(
+    "peft",
+    kind="list",
+    citation="Arabnejad, Barbosa, IEEE TPDS 25(3), 2014",
+    complexity="O(e p^2 + n log n), gaps aside",
+)
+def peft(problem: Problem) -> Schedule:
+    """HEFT that looks ahead: devices are compared by finish time plus the optimistic cost to an exit.
+
+    >>> from hetgym.workloads import textbook
+    >>> peft(textbook("arabnejad-barbosa")).makespan
+    122.0
+    """
+    table = optimistic_cost(problem)
+    return place_by_priority(problem, np.mean(table, axis=1), bonus=table)

@@ -1,0 +1,111 @@
+"""The table of schedulers: name, kind, citation, options."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from typing import Any, TypeVar
+
+from hetgym.errors import ConfigError, suggestion, unknown_name
+from hetgym.problem import Problem
+from hetgym.schedule import Schedule
+
+Scheduler = Callable[[Problem], Schedule]
+"""Whatever turns a problem into a schedule: a heuristic, a search, a trained policy."""
+
+KINDS = ("trivial", "online", "list", "search")
+"""Kinds of schedulers: controls; those that see only what is ready; those that rank the whole graph; searches."""
+
+F = TypeVar("F", bound=Callable[..., Schedule])
+
+
+@dataclass(frozen=True)
+class Baseline:
+    """A row of the table, and a scheduler itself.
+
+    Attributes:
+        name: what users type.
+        kind: one of :data:`KINDS`.
+        function: ``function(problem, **options) -> Schedule``.
+        citation: where the method comes from.
+        complexity: of n operators, e edges and p devices.
+        options: those that differ from the function's defaults.
+    """
+
+    name: str
+    kind: str
+    function: Callable[..., Schedule]
+    citation: str
+    complexity: str
+    options: dict[str, Any] = field(default_factory=dict)
+
+    @property
+    def summary(self) -> str:
+        """First line of the method's documentation."""
+        return (inspect.getdoc(self.function) or "").partition("\n")[0]
+
+    def __call__(self, problem: Problem) -> Schedule:
+        """Schedule a problem; the schedule carries the scheduler's name."""
+        return replace(self.function(problem, **self.options), scheduler=self.name)
+
+
+_TABLE: dict[str, Baseline] = {}
+
+
+def register(name: str, *, kind: str, citation: str, complexity: str, **options: Any) -> Callable[[F], F]:
+    """Enter a function in the table of schedulers, with options of its own if it is a variant.
+
+    >>> from hetgym.baselines import get, register, single_device
+    >>> @register("mine", kind="trivial", citation="this line", complexity="O(n)")
+    ... def mine(problem):
+    ...     "Everything where it is cheapest in sum."
+    ...     return single_device(problem)
+    >>> get("mine").summary
+    'Everything where it is cheapest in sum.'
+    >>> from hetgym.baselines.registry import unregister
+    >>> unregister("mine")
+    """
+
+    def enter(function: F) -> F:
+        if kind not in KINDS:
+            raise unknown_name("kind of scheduler", kind, KINDS)
+        if name in _TABLE:
+            raise ConfigError(f"scheduler {name!r} is registered twice")
+        _TABLE[name] = Baseline(name, kind, function, citation, complexity, options)
+        return function
+
+    return enter
+
+
+def unregister(name: str) -> None:
+    """Take a scheduler out of the table again."""
+    del _TABLE[name]
+
+
+def get(name: str, **options: Any) -> Baseline:
+    """Look a scheduler up by name.
+
+    Args:
+        name: see :func:`names`.
+        options: keyword arguments of the method's function.
+
+    Raises:
+        UnknownName: no scheduler of that name.
+        ConfigError: an option that the method does not have.
+    """
+    if name not in _TABLE:
+        raise unknown_name("scheduler", name, _TABLE)
+    row = _TABLE[name]
+    known = list(inspect.signature(row.function).parameters)[1:]
+    for option in options:
+        if option not in known:
+            hint = suggestion(option, known) if known else "it has none"
+            raise ConfigError(f"scheduler {name!r} has no option {option!r}; {hint}")
+    return replace(row, options={**row.options, **options})
+
+
+def names(kind: str | None = None) -> list[str]:
+    """Names of all schedulers, or of those of one kind, by kind and then alphabet."""
+    rows = sorted(_TABLE.values(), key=lambda row: (KINDS.index(row.kind), row.name))
+    return [row.name for row in rows if kind in (None, row.kind)]

@@ -1,0 +1,435 @@
+"""Problem: a scheduling problem as plain arrays, exact and complete.
+
+Everything before a Problem knows about deep learning; everything after it sees these arrays only.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable, Sequence
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from hetgym._archive import load_archive, save_archive
+from hetgym._types import FloatArray, IntArray, frozen
+from hetgym.errors import ProblemError
+from hetgym.graph import topology
+
+if TYPE_CHECKING:
+    from hetgym.costs import CostModel
+    from hetgym.graph import DataflowGraph
+    from hetgym.platform import Platform
+
+FORMAT_VERSION = 1
+_ARRAYS = {
+    "cost": "float64", "edge_source": "int32", "edge_target": "int32", "edge_bytes": "float64", "edge_tensor": "int32",
+    "latency": "float64", "bandwidth": "float64", "weight_bytes": "float64", "output_bytes": "float64",
+    "memory_capacity": "float64",
+}  # fmt: skip
+
+
+class ProblemArrays(NamedTuple):
+    """A Problem as the kernels see it; all arrays are read-only and C-contiguous.
+
+    Edges are sorted by source, so edge ``k`` is also row entry ``k`` of the successor lists.
+
+    Attributes:
+        cost: [n, d] run time [s]; inf where an operator cannot be placed.
+        successor_pointer: [n + 1] the outgoing edges of i are ``successor_pointer[i] .. [i + 1]``.
+        successor: [e] target of each edge.
+        predecessor_pointer: [n + 1] row starts of the incoming edges.
+        predecessor: [e] source of each incoming edge, in target order.
+        predecessor_edge: [e] its edge id.
+        edge_bytes: [e] payload [byte].
+        latency: [d, d] seconds; 0 on the diagonal.
+        bandwidth: [d, d] byte/s; inf on the diagonal.
+        topological_order: [n] Kahn's order, smallest id first.
+        position: [n] inverse of the topological order: the tie-break between operators.
+    """
+
+    cost: FloatArray
+    successor_pointer: IntArray
+    successor: IntArray
+    predecessor_pointer: IntArray
+    predecessor: IntArray
+    predecessor_edge: IntArray
+    edge_bytes: FloatArray
+    latency: FloatArray
+    bandwidth: FloatArray
+    topological_order: IntArray
+    position: IntArray
+
+
+class Problem:
+    """A scheduling problem: what each operator costs on each device, and what moves between them.
+
+    Build one with :meth:`build` (a graph on a platform), :meth:`from_arrays` or :meth:`load`.
+    All arrays are read-only.
+
+    Attributes:
+        name: for messages and reports.
+        cost: [n, d] run time of operator i on device d [s]; inf = not placeable.
+        edge_source, edge_target: [e] operator ids, sorted by source, target, tensor.
+        edge_bytes: [e] bytes that an edge carries.
+        edge_tensor: [e] tensor id; edges that carry the same tensor share it.
+        latency: [d, d] seconds; 0 on the diagonal.
+        bandwidth: [d, d] byte/s; inf on the diagonal.
+        weight_bytes, output_bytes: [n] resident weights and outputs of an operator [byte].
+        memory_capacity: [d] byte; inf = unlimited.
+        operator_names, operator_kinds, device_names: for messages and pictures.
+    """
+
+    def __init__(
+        self,
+        cost: FloatArray,
+        edge_source: IntArray,
+        edge_target: IntArray,
+        edge_bytes: FloatArray,
+        edge_tensor: IntArray,
+        latency: FloatArray,
+        bandwidth: FloatArray,
+        weight_bytes: FloatArray,
+        output_bytes: FloatArray,
+        memory_capacity: FloatArray,
+        operator_names: Sequence[str],
+        operator_kinds: Sequence[str],
+        device_names: Sequence[str],
+        name: str,
+    ) -> None:
+        self.name = name
+        self.operator_names = tuple(operator_names)
+        self.operator_kinds = tuple(operator_kinds)
+        self.device_names = tuple(device_names)
+        self.cost = self._real("cost", cost, (len(self.operator_names), len(self.device_names)), finite=False)
+        n, d = self.cost.shape
+        if n == 0 or d == 0:
+            raise ProblemError(f"problem {name!r} has {n} operators and {d} devices; it needs at least one of each")
+        nowhere = np.flatnonzero(~np.isfinite(self.cost).any(axis=1))
+        if len(nowhere):
+            i = int(nowhere[0])
+            raise ProblemError(
+                f"problem {name!r}: operator {i} ({self.operator_names[i]!r}) cannot be placed on any device: "
+                "all its costs are infinite"
+            )
+        e = len(edge_source)
+        order = np.lexsort((edge_tensor, edge_target, edge_source))
+        self.edge_source: IntArray = frozen(np.asarray(edge_source)[order].astype(np.int32))
+        self.edge_target: IntArray = frozen(np.asarray(edge_target)[order].astype(np.int32))
+        self.edge_tensor: IntArray = frozen(np.asarray(edge_tensor)[order].astype(np.int32))
+        self.edge_bytes = self._real("edge_bytes", np.asarray(edge_bytes)[order], (e,))
+        self._check_edges(n)
+        self.latency = self._between("latency", latency, d, diagonal=0.0)
+        self.bandwidth = self._between("bandwidth", bandwidth, d, diagonal=np.inf)
+        self.weight_bytes = self._real("weight_bytes", weight_bytes, (n,))
+        self.output_bytes = self._real("output_bytes", output_bytes, (n,))
+        self.memory_capacity = self._real("memory_capacity", memory_capacity, (d,), finite=False)
+        self.successors = topology.adjacency(n, self.edge_source, self.edge_target)
+        self.predecessors = topology.adjacency(n, self.edge_target, self.edge_source)
+        indegree = np.diff(self.predecessors.pointer)
+        self.topological_order = topology.kahn_order(self.successors, indegree)
+        if len(self.topological_order) < n:
+            cycle = [self.operator_names[i] for i in topology.find_cycle(self.successors, self.topological_order)]
+            raise ProblemError(f"problem {name!r} has a cycle: {' -> '.join([*cycle, cycle[0]])}")
+
+    def _real(self, what: str, values: npt.ArrayLike, shape: tuple[int, ...], finite: bool = True) -> FloatArray:
+        """Check one array of non-negative numbers and freeze a C-contiguous copy of it."""
+        try:
+            array = np.array(values, np.float64, order="C")
+        except (TypeError, ValueError) as cause:
+            raise ProblemError(f"problem {self.name!r}: {what} is not an array of numbers ({cause})") from cause
+        if array.shape != shape:
+            raise ProblemError(f"problem {self.name!r}: {what} has shape {array.shape}, expected {shape}")
+        bad = ~(array >= 0) | (np.isinf(array) if finite else False)
+        if bad.any():
+            at = tuple(int(i) for i in np.argwhere(bad)[0])
+            where = ", ".join(map(str, at))
+            rule = "finite and not negative" if finite else "not negative and not NaN"
+            raise ProblemError(f"problem {self.name!r}: {what}[{where}] is {array[at]}; it must be {rule}")
+        return frozen(array)
+
+    def _between(self, what: str, values: npt.ArrayLike, d: int, diagonal: float) -> FloatArray:
+        """Check a device-to-device matrix; what a device pays to itself is fixed by convention."""
+        array = np.array(self._real(what, values, (d, d), finite=what == "latency"))
+        np.fill_diagonal(array, diagonal)
+        if what == "bandwidth" and (array <= 0).any():
+            a, b = (int(i) for i in np.argwhere(array <= 0)[0])
+            raise ProblemError(f"problem {self.name!r}: bandwidth[{a}, {b}] is 0; it must be positive")
+        return frozen(array)
+
+    def _check_edges(self, n: int) -> None:
+        source, target = self.edge_source, self.edge_target
+        bad = (source < 0) | (source >= n) | (target < 0) | (target >= n) | (source == target)
+        if bad.any():
+            k = int(np.flatnonzero(bad)[0])
+            why = "is a loop" if source[k] == target[k] else f"leaves the operators 0..{n - 1}"
+            raise ProblemError(f"problem {self.name!r}: edge {source[k]} -> {target[k]} {why}")
+        same = (np.diff(source) == 0) & (np.diff(target) == 0) & (np.diff(self.edge_tensor) == 0)
+        if same.any():
+            k = int(np.flatnonzero(same)[0])
+            raise ProblemError(f"problem {self.name!r}: edge {source[k]} -> {target[k]} is given twice for one tensor")
+
+    @classmethod
+    def build(cls, graph: DataflowGraph, platform: Platform, costs: str | CostModel = "auto") -> Problem:
+        """Price every operator of a graph on every device of a platform.
+
+        Args:
+            graph: the operators and tensors.
+            platform: the devices and links.
+            costs: a :class:`~hetgym.costs.CostModel`, or the name of one; ``"auto"`` takes the best
+                model that is known for each device.
+
+        Raises:
+            ProblemError: an operator that no device can run.
+        """
+        from hetgym.costs import cost_model
+
+        model = cost_model(costs) if isinstance(costs, str) else costs
+        return cls(
+            cost=np.stack([model.predict(graph.operators, device) for device in platform.devices], axis=1),
+            edge_source=graph.edge_source,
+            edge_target=graph.edge_target,
+            edge_bytes=graph.edge_bytes,
+            edge_tensor=graph.edge_tensor,
+            latency=platform.latency,
+            bandwidth=platform.bandwidth,
+            weight_bytes=graph.weight_bytes,
+            output_bytes=graph.output_bytes,
+            memory_capacity=np.array([device.memory_capacity for device in platform.devices]),
+            operator_names=[op.name for op in graph.operators],
+            operator_kinds=[op.kind for op in graph.operators],
+            device_names=[device.name for device in platform.devices],
+            name=f"{graph.name}@{platform.name}",
+        )
+
+    @classmethod
+    def from_arrays(
+        cls,
+        cost: npt.ArrayLike,
+        edges: Iterable[tuple[int, int, float]],
+        latency: npt.ArrayLike = 0.0,
+        bandwidth: npt.ArrayLike = 1.0,
+        *,
+        tensors: Sequence[int] | None = None,
+        weight_bytes: npt.ArrayLike = 0.0,
+        output_bytes: npt.ArrayLike | None = None,
+        memory_capacity: npt.ArrayLike = np.inf,
+        operator_names: Sequence[str] | None = None,
+        operator_kinds: Sequence[str] | None = None,
+        device_names: Sequence[str] | None = None,
+        name: str = "problem",
+    ) -> Problem:
+        """Build a problem from a cost table and a list of edges.
+
+        Args:
+            cost: [n, d] run times [s]; inf = not placeable.
+            edges: ``(source, target, bytes)`` triples.
+            latency: seconds, one number or [d, d].
+            bandwidth: byte/s, one number or [d, d].
+            tensors: tensor id of each edge; by default every edge carries a tensor of its own.
+            weight_bytes: one number or [n].
+            output_bytes: one number or [n]; by default each tensor's largest edge, summed.
+            memory_capacity: one number or [d].
+            operator_names: ``["op0", "op1", …]`` by default.
+            operator_kinds: ``"Task"`` by default.
+            device_names: ``["dev0", "dev1", …]`` by default.
+            name: for messages and reports.
+
+        Raises:
+            ProblemError: a negative or NaN number, an operator that no device can run, a repeated
+                edge, an edge outside the range, or a cycle.
+
+        >>> problem = Problem.from_arrays([[2.0, 3.0], [4.0, 1.0]], [(0, 1, 5.0)], bandwidth=10.0)
+        >>> problem
+        Problem('problem', 2 operators, 1 edges, 2 devices)
+        """
+        table = np.asarray(cost, np.float64) if not isinstance(cost, list) else _table(cost, name)
+        if table.ndim != 2:
+            raise ProblemError(f"problem {name!r}: cost has shape {table.shape}, expected [operators, devices]")
+        n, d = table.shape
+        source, target, payload = _columns(edges, name)
+        return cls(
+            cost=table,
+            edge_source=source,
+            edge_target=target,
+            edge_bytes=payload,
+            edge_tensor=_tensor_ids(source, target, tensors, name),
+            latency=_broadcast(latency, (d, d), "latency", name),
+            bandwidth=_broadcast(bandwidth, (d, d), "bandwidth", name),
+            weight_bytes=_broadcast(weight_bytes, (n,), "weight_bytes", name),
+            output_bytes=_broadcast(
+                _largest_payloads(n, source, payload, tensors) if output_bytes is None else output_bytes,
+                (n,), "output_bytes", name,
+            ),
+            memory_capacity=_broadcast(memory_capacity, (d,), "memory_capacity", name),
+            operator_names=operator_names or [f"op{i}" for i in range(n)],
+            operator_kinds=operator_kinds or ["Task"] * n,
+            device_names=device_names or [f"dev{i}" for i in range(d)],
+            name=name,
+        )  # fmt: skip
+
+    def __repr__(self) -> str:
+        return (
+            f"Problem({self.name!r}, {self.num_operators} operators, {self.num_edges} edges, "
+            f"{self.num_devices} devices)"
+        )
+
+    @property
+    def num_operators(self) -> int:
+        """Number of operators, n."""
+        return int(self.cost.shape[0])
+
+    @property
+    def num_devices(self) -> int:
+        """Number of devices, d."""
+        return int(self.cost.shape[1])
+
+    @property
+    def num_edges(self) -> int:
+        """Number of edges, e."""
+        return len(self.edge_source)
+
+    @cached_property
+    def arrays(self) -> ProblemArrays:
+        """The problem as the kernels see it."""
+        position = np.empty(self.num_operators, np.int32)
+        position[self.topological_order] = np.arange(self.num_operators, dtype=np.int32)
+        return ProblemArrays(
+            self.cost, self.successors.pointer, self.successors.node,
+            self.predecessors.pointer, self.predecessors.node, self.predecessors.edge,
+            self.edge_bytes, self.latency, self.bandwidth, self.topological_order, frozen(position),
+        )  # fmt: skip
+
+    @cached_property
+    def mean_cost(self) -> FloatArray:
+        """[n] mean run time over the devices that can run the operator [s]."""
+        placeable = np.isfinite(self.cost)
+        return frozen(np.where(placeable, self.cost, 0.0).sum(axis=1) / placeable.sum(axis=1))
+
+    @cached_property
+    def mean_communication(self) -> FloatArray:
+        """[e] mean transfer time over all ordered pairs of different devices [s]; 0 on one device."""
+        d = self.num_devices
+        if d == 1:
+            return frozen(np.zeros(self.num_edges))
+        pairs = ~np.eye(d, dtype=np.bool_)
+        per_byte = float(np.mean(1.0 / self.bandwidth[pairs]))
+        return frozen(float(np.mean(self.latency[pairs])) + self.edge_bytes * per_byte)
+
+    @cached_property
+    def digest(self) -> str:
+        """SHA-256 of all arrays: equal digests mean equal problems, whatever their names."""
+        state = hashlib.sha256()
+        for array in _ARRAYS:
+            values = np.ascontiguousarray(getattr(self, array))
+            state.update(f"{array}{values.shape}".encode())
+            state.update(values.astype(values.dtype.newbyteorder("<"), copy=False).tobytes())
+        return state.hexdigest()
+
+    @property
+    def id(self) -> str:
+        """Name and content in one word, for example ``resnet50@cpu-gpu#1f3a90c2``."""
+        return f"{self.name}#{self.digest[:8]}"
+
+    def save(self, path: str | Path) -> None:
+        """Write the problem to an ``.npz`` file from which :meth:`load` restores it bit for bit.
+
+        Raises:
+            ProblemError: the file cannot be written; nothing is left behind.
+        """
+        header = {
+            "format": "hetgym-problem",
+            "version": FORMAT_VERSION,
+            "name": self.name,
+            "operator_names": self.operator_names,
+            "operator_kinds": self.operator_kinds,
+            "device_names": self.device_names,
+        }
+        try:
+            save_archive(Path(path), header, {name: getattr(self, name) for name in _ARRAYS})
+        except OSError as cause:
+            raise ProblemError(f"{path}: cannot be written ({cause.strerror})") from cause
+
+    @classmethod
+    def load(cls, path: str | Path) -> Problem:
+        """Read a problem that :meth:`save` wrote.
+
+        Raises:
+            ProblemError: the file is missing, damaged, of another version or holds no valid problem.
+        """
+        header, arrays = load_archive(Path(path), _ARRAYS, ProblemError)
+        if header.get("format") != "hetgym-problem" or header.get("version") != FORMAT_VERSION:
+            raise ProblemError(f"{path}: not a hetgym problem of format version {FORMAT_VERSION}")
+        names = {key: _strings(header, key, path) for key in ("operator_names", "operator_kinds", "device_names")}
+        shapes = {len(arrays[key]) for key in ("edge_source", "edge_target", "edge_bytes", "edge_tensor")}
+        if len(shapes) > 1 or any(arrays[key].ndim != 1 for key in _ARRAYS if key.startswith("edge_")):
+            raise ProblemError(f"{path}: the edge arrays differ in length")
+        if len(names["operator_kinds"]) != len(names["operator_names"]):
+            raise ProblemError(f"{path}: operator names and kinds differ in number")
+        return cls(**arrays, name=str(header.get("name", "problem")), **names)  # type: ignore[arg-type]
+
+
+def _strings(header: dict[str, Any], key: str, path: str | Path) -> list[str]:
+    value = header.get(key)
+    if not isinstance(value, list) or not all(isinstance(item, str) for item in value):
+        raise ProblemError(f"{path}: header field {key!r} is not a list of strings")
+    return value
+
+
+def _table(cost: list[Any], name: str) -> FloatArray:
+    try:
+        return np.array(cost, np.float64)
+    except (TypeError, ValueError) as cause:
+        raise ProblemError(f"problem {name!r}: cost is not a table of numbers ({cause})") from cause
+
+
+def _columns(edges: Iterable[tuple[int, int, float]], name: str) -> tuple[IntArray, IntArray, FloatArray]:
+    try:
+        table = np.array([tuple(edge) for edge in edges], np.float64).reshape(-1, 3)
+    except (TypeError, ValueError) as cause:
+        raise ProblemError(f"problem {name!r}: edges are not (source, target, bytes) triples ({cause})") from cause
+    ends = table[:, :2]
+    if not (np.isfinite(ends).all() and (ends == np.floor(ends)).all() and (np.abs(ends) < 2**31).all()):
+        raise ProblemError(f"problem {name!r}: edge ends must be operator numbers")
+    return ends[:, 0].astype(np.int32), ends[:, 1].astype(np.int32), table[:, 2]
+
+
+def _tensor_ids(source: IntArray, target: IntArray, tensors: Sequence[int] | None, name: str) -> IntArray:
+    if tensors is not None:
+        if len(tensors) != len(source):
+            raise ProblemError(f"problem {name!r}: {len(tensors)} tensor ids for {len(source)} edges")
+        return np.asarray(tensors, np.int32)
+    order = np.lexsort((target, source))
+    twice = (np.diff(source[order]) == 0) & (np.diff(target[order]) == 0)
+    if twice.any():
+        k = order[int(np.flatnonzero(twice)[0])]
+        raise ProblemError(
+            f"problem {name!r}: edge {source[k]} -> {target[k]} is given twice; "
+            "pass tensors=… if it carries several tensors"
+        )
+    ids = np.empty(len(source), np.int32)
+    ids[order] = np.arange(len(source), dtype=np.int32)
+    return ids
+
+
+def _largest_payloads(n: int, source: IntArray, payload: FloatArray, tensors: Sequence[int] | None) -> FloatArray:
+    """Bytes that each operator must hold for its readers: every tensor once, at its largest edge."""
+    ids = np.arange(len(source)) if tensors is None else np.asarray(tensors)
+    largest: dict[tuple[int, int], float] = {}
+    for key, size in zip(zip(source.tolist(), ids.tolist(), strict=True), payload.tolist(), strict=True):
+        largest[key] = max(largest.get(key, 0.0), size)
+    total = np.zeros(n)
+    for (operator, _), size in largest.items():
+        if 0 <= operator < n:
+            total[operator] += size
+    return total
+
+
+def _broadcast(value: npt.ArrayLike, shape: tuple[int, ...], what: str, name: str) -> FloatArray:
+    try:
+        return np.broadcast_to(np.asarray(value, np.float64), shape)
+    except (TypeError, ValueError) as cause:
+        raise ProblemError(f"problem {name!r}: {what} does not fit shape {shape} ({cause})") from cause

@@ -1,0 +1,301 @@
+"""Schedule: which device runs each operator, and in what order; and the check that it is legal."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from hetgym._types import FloatArray, IntArray, frozen
+from hetgym.errors import InvalidSchedule
+from hetgym.problem import Problem
+
+TOLERANCE = 1e-9
+"""Rounding that planned times may show, as a share of the makespan."""
+
+
+@dataclass(frozen=True, eq=False)
+class Schedule:
+    """A placement of all operators, with an order for each device.
+
+    The order comes from exactly one of: ``order``; ``priority`` (each device takes, of its operators
+    whose data have arrived, the one of highest priority); ``start`` (planned times).
+    Planned times may stand beside an order.
+
+    Args:
+        assignment: [n] device of each operator.
+        order: for each device, its operators in the order in which they run.
+        priority: [n] larger runs first.
+        start: [n] planned start [s].
+        finish: [n] planned finish [s].
+        model: the runtime that the times were planned under.
+        scheduler: name of what made it, for tables and pictures.
+
+    >>> Schedule(assignment=[0, 1, 0], order=[[0, 2], [1]]).order
+    (array([0, 2], dtype=int32), array([1], dtype=int32))
+    """
+
+    assignment: IntArray
+    order: tuple[IntArray, ...] | None = None
+    priority: FloatArray | None = None
+    start: FloatArray | None = None
+    finish: FloatArray | None = None
+    model: str = "classic"
+    scheduler: str = ""
+
+    def __init__(
+        self,
+        assignment: npt.ArrayLike,
+        order: Sequence[npt.ArrayLike] | None = None,
+        priority: npt.ArrayLike | None = None,
+        start: npt.ArrayLike | None = None,
+        finish: npt.ArrayLike | None = None,
+        model: str = "classic",
+        scheduler: str = "",
+    ) -> None:
+        if (order is not None) + (priority is not None) > 1:
+            raise InvalidSchedule("a schedule has either an order or priorities, not both")
+        if order is None and priority is None and start is None:
+            raise InvalidSchedule("a schedule needs an order, priorities or start times beside the assignment")
+        put = object.__setattr__
+        put(self, "assignment", _whole_numbers(assignment, "assignment"))
+        put(self, "order", None if order is None else tuple(_whole_numbers(row, "order") for row in order))
+        for name, values in (("priority", priority), ("start", start), ("finish", finish)):
+            put(self, name, None if values is None else _numbers(values, name, len(self.assignment)))
+        put(self, "model", model)
+        put(self, "scheduler", scheduler)
+
+    @property
+    def makespan(self) -> float:
+        """The planned finish of the last operator [s].
+
+        Raises:
+            InvalidSchedule: nothing was planned; simulate the schedule instead.
+        """
+        if self.finish is None:
+            raise InvalidSchedule("this schedule has no planned finish times; hetgym.simulate(problem, schedule) has")
+        return float(self.finish.max())
+
+    def device_order(self, problem: Problem) -> tuple[IntArray, ...]:
+        """For each device, its operators in the order in which they run.
+
+        Planned times are read as an order: by start, then finish, then topological position, so that
+        operators that take no time keep the order of their data.
+
+        Raises:
+            InvalidSchedule: the order is left to priorities, which only a simulation resolves.
+        """
+        if self.order is not None:
+            return self.order
+        if self.start is None:
+            raise InvalidSchedule("a schedule by priorities has no order before it is simulated")
+        finish = self.start + problem.cost[np.arange(len(self.assignment)), self.assignment]
+        rank = np.lexsort((problem.arrays.position, finish, self.start, self.assignment)).astype(np.int32)
+        ends = np.cumsum(np.bincount(self.assignment, minlength=problem.num_devices))
+        return tuple(frozen(part.copy()) for part in np.split(rank, ends[:-1]))
+
+    def to_dict(self) -> dict[str, Any]:
+        """A JSON-ready mapping from which :meth:`from_dict` restores the schedule."""
+        fields: dict[str, Any] = {"assignment": self.assignment.tolist(), "model": self.model}
+        if self.order is not None:
+            fields["order"] = [row.tolist() for row in self.order]
+        for name in ("priority", "start", "finish"):
+            values = getattr(self, name)
+            if values is not None:
+                fields[name] = values.tolist()
+        return fields | ({"scheduler": self.scheduler} if self.scheduler else {})
+
+    @classmethod
+    def from_dict(cls, fields: Mapping[str, Any]) -> Schedule:
+        """Restore what :meth:`to_dict` gave.
+
+        Raises:
+            InvalidSchedule: an unknown field, or one of the wrong type.
+        """
+        known = {"assignment", "order", "priority", "start", "finish", "model", "scheduler"}
+        unknown = sorted(set(fields) - known)
+        if unknown or "assignment" not in fields:
+            raise InvalidSchedule(f"schedule: unknown field {unknown[0]!r}" if unknown else "schedule: no assignment")
+        return cls(**dict(fields))
+
+
+def _whole_numbers(values: npt.ArrayLike, what: str) -> IntArray:
+    try:
+        array = np.asarray(values, np.float64)
+    except (TypeError, ValueError) as cause:
+        raise InvalidSchedule(f"{what} is not a list of operator or device numbers ({cause})") from cause
+    if array.ndim != 1 or not (np.abs(array) < 2**31).all() or (array != np.floor(array)).any():
+        raise InvalidSchedule(f"{what} must be a flat list of whole numbers")
+    return frozen(array.astype(np.int32))
+
+
+def _numbers(values: npt.ArrayLike, what: str, n: int) -> FloatArray:
+    try:
+        array = np.array(values, np.float64)
+    except (TypeError, ValueError) as cause:
+        raise InvalidSchedule(f"{what} is not a list of numbers ({cause})") from cause
+    if array.shape != (n,) or not np.isfinite(array).all():
+        raise InvalidSchedule(f"{what} must hold one finite number for each of the {n} operators")
+    return frozen(array)
+
+
+@dataclass(frozen=True)
+class ValidationReport:
+    """What :func:`validate` found in a legal schedule.
+
+    Attributes:
+        makespan: planned makespan [s], None when nothing was planned.
+        device_operators: operators on each device.
+        device_busy: summed run time on each device [s].
+        remote_bytes: bytes of all edges between different devices [byte].
+    """
+
+    makespan: float | None
+    device_operators: tuple[int, ...]
+    device_busy: tuple[float, ...]
+    remote_bytes: float
+
+
+def validate(problem: Problem, schedule: Schedule) -> ValidationReport:
+    """Check a schedule against its problem, without the simulator.
+
+    Rules: *coverage* (every operator has a device, and stands once in that device's order),
+    *placement* (the device can run it), *deadlock* (device orders and data dependencies together
+    have no cycle), and for planned times *duration*, *precedence* (no operator starts before its
+    inputs can have arrived on a free link) and *exclusivity* (one operator at a time on a device).
+
+    Args:
+        problem: the problem that the schedule is for.
+        schedule: what is to be checked.
+
+    Returns:
+        Loads and traffic of the schedule.
+
+    Raises:
+        InvalidSchedule: a broken rule; the message names it and the operators.
+    """
+    _check_placement(problem, schedule)
+    if schedule.priority is None:
+        _check_order(problem, schedule.device_order(problem), schedule.assignment)
+    if schedule.start is not None:
+        _check_times(problem, schedule)
+    assignment = schedule.assignment
+    busy = np.bincount(
+        assignment, problem.cost[np.arange(problem.num_operators), assignment], minlength=problem.num_devices
+    )
+    remote = assignment[problem.edge_source] != assignment[problem.edge_target]
+    return ValidationReport(
+        makespan=None if schedule.finish is None else schedule.makespan,
+        device_operators=tuple(np.bincount(assignment, minlength=problem.num_devices).tolist()),
+        device_busy=tuple(busy.tolist()),
+        remote_bytes=float(problem.edge_bytes[remote].sum()),
+    )
+
+
+def _name(problem: Problem, operator: int) -> str:
+    return f"operator {operator} ({problem.operator_names[operator]!r})"
+
+
+def _check_placement(problem: Problem, schedule: Schedule) -> None:
+    n, d = problem.num_operators, problem.num_devices
+    if len(schedule.assignment) != n:
+        raise InvalidSchedule(f"coverage: {len(schedule.assignment)} operators are assigned, the problem has {n}")
+    for operator, device in enumerate(schedule.assignment.tolist()):
+        if not 0 <= device < d:
+            raise InvalidSchedule(f"coverage: {_name(problem, operator)} is on device {device}, there are 0..{d - 1}")
+        if not np.isfinite(problem.cost[operator, device]):
+            where = problem.device_names[device]
+            raise InvalidSchedule(f"placement: {_name(problem, operator)} cannot run on device {device} ({where!r})")
+
+
+def _check_order(problem: Problem, order: Sequence[IntArray], assignment: IntArray) -> None:
+    n = problem.num_operators
+    if len(order) != problem.num_devices:
+        raise InvalidSchedule(f"coverage: orders for {len(order)} devices, the problem has {problem.num_devices}")
+    seen: dict[int, int] = {}
+    for device, row in enumerate(order):
+        for operator in row.tolist():
+            if not 0 <= operator < n:
+                raise InvalidSchedule(f"coverage: device {device} lists operator {operator}, there are 0..{n - 1}")
+            if operator in seen:
+                raise InvalidSchedule(
+                    f"coverage: {_name(problem, operator)} is listed on devices {seen[operator]} and {device}"
+                )
+            if assignment[operator] != device:
+                raise InvalidSchedule(
+                    f"coverage: {_name(problem, operator)} is listed on device {device} but assigned to "
+                    f"device {assignment[operator]}"
+                )
+            seen[operator] = device
+    if len(seen) < n:
+        missing = next(i for i in range(n) if i not in seen)
+        raise InvalidSchedule(f"coverage: {_name(problem, missing)} stands in no device's order")
+    _check_deadlock(problem, order)
+
+
+def _check_deadlock(problem: Problem, order: Sequence[IntArray]) -> None:
+    followers: list[list[int]] = [[] for _ in range(problem.num_operators)]
+    for source, target in zip(problem.edge_source.tolist(), problem.edge_target.tolist(), strict=True):
+        followers[source].append(target)
+    for row in order:
+        for before, after in zip(row[:-1].tolist(), row[1:].tolist(), strict=True):
+            followers[before].append(after)
+    waiting = [0] * problem.num_operators
+    for targets in followers:
+        for target in targets:
+            waiting[target] += 1
+    ready = deque(i for i, count in enumerate(waiting) if count == 0)
+    done = 0
+    while ready:
+        done += 1
+        for target in followers[ready.popleft()]:
+            waiting[target] -= 1
+            if waiting[target] == 0:
+                ready.append(target)
+    if done == problem.num_operators:
+        return
+    # Some stuck operator stands in its device's order before one whose result it needs.
+    stuck = [i for i, count in enumerate(waiting) if count > 0]
+    blocked = {i for i in stuck}
+    for row in order:
+        waits = [int(i) for i in row if int(i) in blocked]
+        if waits:
+            first = waits[0]
+            cause = next(int(p) for p in problem.edge_source[problem.edge_target == first] if int(p) in blocked)
+            raise InvalidSchedule(
+                f"deadlock: {_name(problem, first)} waits for {_name(problem, cause)}, which the device orders put "
+                "after it"
+            )
+
+
+def _check_times(problem: Problem, schedule: Schedule) -> None:
+    assert schedule.start is not None
+    start, assignment = schedule.start, schedule.assignment
+    cost = problem.cost[np.arange(problem.num_operators), assignment]
+    finish = start + cost if schedule.finish is None else schedule.finish
+    slack = TOLERANCE * float(np.abs(finish).max())
+    for operator in np.flatnonzero((start < 0) | (finish < start + cost - slack)):
+        raise InvalidSchedule(
+            f"duration: {_name(problem, int(operator))} runs from {start[operator]:g} to {finish[operator]:g}, "
+            f"but takes {cost[operator]:g}"
+        )
+    here, there = assignment[problem.edge_source], assignment[problem.edge_target]
+    transfer = problem.latency[here, there] + problem.edge_bytes / problem.bandwidth[here, there]
+    arrival = finish[problem.edge_source] + transfer
+    for edge in np.flatnonzero(start[problem.edge_target] < arrival - slack):
+        source, target = int(problem.edge_source[edge]), int(problem.edge_target[edge])
+        raise InvalidSchedule(
+            f"precedence: {_name(problem, target)} starts at {start[target]:g}, before the output of "
+            f"{_name(problem, source)} can arrive at {arrival[edge]:g}"
+        )
+    for row in schedule.device_order(problem):
+        for before, after in zip(row[:-1].tolist(), row[1:].tolist(), strict=True):
+            if start[after] < finish[before] - slack:
+                raise InvalidSchedule(
+                    f"exclusivity: {_name(problem, after)} starts at {start[after]:g} on device {assignment[after]}, "
+                    f"where {_name(problem, before)} runs until {finish[before]:g}"
+                )

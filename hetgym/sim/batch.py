@@ -1,0 +1,113 @@
+"""evaluate: makespans of many placements or schedules, without keeping what happened."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import numpy.typing as npt
+
+from hetgym._jit import jit
+from hetgym._types import FloatArray, IntArray
+from hetgym.errors import InvalidSchedule, unknown_name
+from hetgym.problem import Problem, ProblemArrays
+from hetgym.schedule import Schedule
+from hetgym.sim import kernel, ranks, timeline
+from hetgym.sim.runtime import COMMUNICATION, Runtime
+from hetgym.sim.runtime import runtime as as_runtime
+from hetgym.sim.simulate import simulate
+
+DECODES = ("insertion", "append", "bottom-level")
+"""How a placement becomes a schedule: HEFT's insertion or appending in the order of upward ranks, or
+insertion in the order of the placement's own bottom levels."""
+
+
+@jit
+def decode(
+    p: ProblemArrays, t: timeline.Timeline, assignment: IntArray, rank: FloatArray, how: int, bonus: FloatArray
+) -> float:
+    """Give a placement its start times under the classic model, and return the makespan [s].
+
+    Args:
+        p: the problem.
+        t: overwritten.
+        assignment: [n] device of each operator.
+        rank: [n] order of the operators for ``insertion`` and ``append``, larger first.
+        how: position in :data:`DECODES`.
+        bonus: [n, d] zeros.
+    """
+    timeline.clear(t)
+    priority = ranks.assigned_bottom_level(p, assignment) if how == 2 else rank
+    return timeline.place_in_order(p, t, ranks.list_order(p, priority), assignment, bonus, how != 1)
+
+
+@jit
+def _evaluate(p: ProblemArrays, assignments: IntArray, rank: FloatArray, how: int, communication: int) -> FloatArray:
+    n, d = p.cost.shape
+    t = timeline.new_timeline(n, d)
+    s = kernel.new_state(p)
+    bonus = np.zeros((n, d))
+    makespans = np.empty(len(assignments))
+    for b in range(len(assignments)):
+        makespans[b] = decode(p, t, assignments[b], rank, how, bonus)
+        if communication != kernel.FREE:
+            order, pointer = timeline.device_order(p, t)
+            kernel.run_order(p, s, assignments[b], order, pointer, communication)
+            makespans[b] = s.finish.max()
+    return makespans
+
+
+def evaluate(
+    problem: Problem,
+    candidates: npt.ArrayLike | Sequence[Schedule],
+    runtime: str | Runtime = "classic",
+    decode: str = "insertion",
+) -> FloatArray:
+    """Makespans of many placements, or of many schedules.
+
+    Args:
+        problem: what is to be run.
+        candidates: placements [B, n] (device of each operator), or schedules.
+        runtime: a preset's name, or the switches.
+        decode: how a placement gets its order, one of :data:`DECODES`; schedules bring their own.
+
+    Returns:
+        [B] makespans [s].
+
+    Raises:
+        InvalidSchedule: a placement of the wrong shape, on a device that does not exist, or of an
+            operator on a device that cannot run it; or an illegal schedule.
+        UnknownName: no such decode or runtime.
+
+    >>> problem = Problem.from_arrays([[2.0, 3.0], [4.0, 1.0]], [(0, 1, 5.0)], bandwidth=10.0)
+    >>> evaluate(problem, [[0, 0], [0, 1], [1, 1]])
+    array([6. , 3.5, 4. ])
+    """
+    switches = as_runtime(runtime)
+    if isinstance(candidates, Sequence) and len(candidates) > 0 and isinstance(candidates[0], Schedule):
+        return np.array([simulate(problem, s, switches).makespan for s in candidates if isinstance(s, Schedule)])
+    if decode not in DECODES:
+        raise unknown_name("decode", decode, DECODES)
+    assignments = _check(problem, candidates)
+    how, communication = DECODES.index(decode), COMMUNICATION.index(switches.communication)
+    return _evaluate(problem.arrays, assignments, ranks.upward_rank(problem), how, communication)
+
+
+def _check(problem: Problem, candidates: object) -> IntArray:
+    try:
+        table = np.asarray(candidates, np.float64)
+    except (TypeError, ValueError) as cause:
+        raise InvalidSchedule(f"placements are not a table of device numbers ({cause})") from cause
+    n, d = problem.num_operators, problem.num_devices
+    if table.ndim != 2 or table.shape[1] != n:
+        raise InvalidSchedule(f"placements have shape {table.shape}, expected [batch, {n}]")
+    legal = (table >= 0) & (table < d) & (table == np.floor(table))
+    devices = np.where(legal, table, 0).astype(np.int32)
+    legal &= np.isfinite(problem.cost[np.arange(n), devices])
+    if not legal.all():
+        row, operator = (int(i) for i in np.argwhere(~legal)[0])
+        raise InvalidSchedule(
+            f"placement {row} puts operator {operator} ({problem.operator_names[operator]!r}) on device "
+            f"{table[row, operator]:g}, which does not exist or cannot run it"
+        )
+    return devices

@@ -1,0 +1,193 @@
+"""Ranks: numbers that say how urgent an operator is, before anything is placed.
+
+All take a Problem and return one float64 an operator (or an operator and device). Means are over
+the devices that can run an operator and over all ordered pairs of different devices.
+"""
+
+from __future__ import annotations
+
+import heapq
+
+import numpy as np
+
+from hetgym._jit import jit
+from hetgym._types import FloatArray, IntArray
+from hetgym.problem import Problem, ProblemArrays
+
+
+@jit
+def _longest_path_to_exit(p: ProblemArrays, weight: FloatArray, communication: FloatArray) -> FloatArray:
+    n = len(weight)
+    rank = np.zeros(n)
+    for k in range(n - 1, -1, -1):
+        i = p.topological_order[k]
+        tail = 0.0
+        for edge in range(p.successor_pointer[i], p.successor_pointer[i + 1]):
+            tail = max(tail, communication[edge] + rank[p.successor[edge]])
+        rank[i] = weight[i] + tail
+    return rank
+
+
+@jit
+def _longest_path_from_entry(p: ProblemArrays, weight: FloatArray, communication: FloatArray) -> FloatArray:
+    rank = np.zeros(len(weight))
+    for i in p.topological_order:
+        for edge in range(p.successor_pointer[i], p.successor_pointer[i + 1]):
+            j = p.successor[edge]
+            rank[j] = max(rank[j], rank[i] + weight[i] + communication[edge])
+    return rank
+
+
+def upward_rank(problem: Problem) -> FloatArray:
+    """[n] HEFT's rank_u: mean length of the longest path from the operator to an exit [s].
+
+    Source: Topcuoglu, Hariri, Wu, IEEE TPDS 13(3), 2002, equation 7.
+    """
+    return _longest_path_to_exit(problem.arrays, problem.mean_cost, problem.mean_communication)
+
+
+def downward_rank(problem: Problem) -> FloatArray:
+    """[n] CPOP's rank_d: mean length of the longest path from an entry to the operator's start [s].
+
+    Source: Topcuoglu, Hariri, Wu, IEEE TPDS 13(3), 2002, equation 9.
+    """
+    return _longest_path_from_entry(problem.arrays, problem.mean_cost, problem.mean_communication)
+
+
+@jit
+def assigned_bottom_level(p: ProblemArrays, assignment: IntArray) -> FloatArray:
+    """[n] longest path to an exit with the costs and transfers of a given placement [s]."""
+    n = len(assignment)
+    level = np.zeros(n)
+    for k in range(n - 1, -1, -1):
+        i = p.topological_order[k]
+        a = assignment[i]
+        tail = 0.0
+        for edge in range(p.successor_pointer[i], p.successor_pointer[i + 1]):
+            j = p.successor[edge]
+            b = assignment[j]
+            transfer = 0.0 if a == b else p.latency[a, b] + p.edge_bytes[edge] / p.bandwidth[a, b]
+            tail = max(tail, transfer + level[j])
+        level[i] = p.cost[i, a] + tail
+    return level
+
+
+@jit
+def _optimistic_cost(p: ProblemArrays, communication: FloatArray) -> FloatArray:
+    n, d = p.cost.shape
+    table = np.zeros((n, d))
+    for k in range(n - 1, -1, -1):
+        i = p.topological_order[k]
+        for edge in range(p.successor_pointer[i], p.successor_pointer[i + 1]):
+            j = p.successor[edge]
+            for a in range(d):
+                best = np.inf
+                for b in range(d):
+                    transfer = 0.0 if a == b else communication[edge]
+                    best = min(best, table[j, b] + p.cost[j, b] + transfer)
+                table[i, a] = max(table[i, a], best)
+    return table
+
+
+def optimistic_cost(problem: Problem) -> FloatArray:
+    """[n, d] PEFT's optimistic cost table: time to an exit after the operator ran on the device [s].
+
+    Source: Arabnejad, Barbosa, IEEE TPDS 25(3), 2014, equation 2.
+    """
+    return _optimistic_cost(problem.arrays, problem.mean_communication)
+
+
+@jit
+def _least_cost_to_exit(p: ProblemArrays) -> FloatArray:
+    n, d = p.cost.shape
+    table = np.zeros((n, d))
+    for k in range(n - 1, -1, -1):
+        i = p.topological_order[k]
+        for edge in range(p.successor_pointer[i], p.successor_pointer[i + 1]):
+            j = p.successor[edge]
+            for a in range(d):
+                best = np.inf
+                for b in range(d):
+                    transfer = 0.0 if a == b else p.latency[a, b] + p.edge_bytes[edge] / p.bandwidth[a, b]
+                    best = min(best, transfer + (p.cost[j, b] + table[j, b]))
+                table[i, a] = max(table[i, a], best)
+    return table
+
+
+def least_cost_to_exit(problem: Problem) -> FloatArray:
+    """[n, d] a proven lower bound on the time from the operator's finish on the device to the end [s].
+
+    As :func:`optimistic_cost`, with each transfer at its true price between the two devices.
+    """
+    return _least_cost_to_exit(problem.arrays)
+
+
+@jit
+def _least_cost_from_entry(p: ProblemArrays) -> FloatArray:
+    n, d = p.cost.shape
+    table = np.zeros((n, d))
+    for i in p.topological_order:
+        for edge in range(p.successor_pointer[i], p.successor_pointer[i + 1]):
+            j = p.successor[edge]
+            for b in range(d):
+                best = np.inf
+                for a in range(d):
+                    transfer = 0.0 if a == b else p.latency[a, b] + p.edge_bytes[edge] / p.bandwidth[a, b]
+                    best = min(best, table[i, a] + p.cost[i, a] + transfer)
+                table[j, b] = max(table[j, b], best)
+    return table
+
+
+def least_cost_from_entry(problem: Problem) -> FloatArray:
+    """[n, d] a proven lower bound on the operator's start on the device [s]."""
+    return _least_cost_from_entry(problem.arrays)
+
+
+@jit
+def _weighted_out_degree(p: ProblemArrays) -> FloatArray:
+    n = len(p.position)
+    degree = np.zeros(n)
+    for i in range(n):
+        for edge in range(p.successor_pointer[i], p.successor_pointer[i + 1]):
+            j = p.successor[edge]
+            degree[i] += 1.0 / (p.predecessor_pointer[j + 1] - p.predecessor_pointer[j])
+    return degree
+
+
+def weighted_out_degree(problem: Problem) -> FloatArray:
+    """[n] DONF's priority: the sum over successors of one over their in-degree.
+
+    An operator scores high that alone holds up many others. It needs no more of the graph than the
+    direct successors, so graphs may still grow while they run.
+
+    Source: Lin, Li, Jia, Liu, An, J. Comput. Sci. Technol. 34(5), 2019.
+    """
+    return _weighted_out_degree(problem.arrays)
+
+
+@jit
+def list_order(p: ProblemArrays, priority: FloatArray) -> IntArray:
+    """[n] operators by falling priority, ties by topological position, never before their inputs.
+
+    A ready list does the repair that a plain sort would need where operators of no cost make
+    priorities equal.
+    """
+    n = len(priority)
+    waiting = np.empty(n, np.int32)
+    order = np.empty(n, np.int32)
+    ready = [(0.0, np.int32(0))]
+    ready.pop()
+    for i in range(n):
+        waiting[i] = p.predecessor_pointer[i + 1] - p.predecessor_pointer[i]
+        if waiting[i] == 0:
+            heapq.heappush(ready, (-priority[i], p.position[i]))
+    for k in range(n):
+        _, position = heapq.heappop(ready)
+        i = p.topological_order[position]
+        order[k] = i
+        for edge in range(p.successor_pointer[i], p.successor_pointer[i + 1]):
+            j = p.successor[edge]
+            waiting[j] -= 1
+            if waiting[j] == 0:
+                heapq.heappush(ready, (-priority[j], p.position[j]))
+    return order

@@ -1,0 +1,166 @@
+"""Timeline: list scheduling under the classic model, one operator at a time.
+
+Start times follow HEFT's rules. *Insertion*: the first idle gap of the device that is long enough;
+*append*: after the device's last operator. List schedulers, the decoding of placements and the
+environments all place operators through these functions.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from hetgym._jit import jit
+from hetgym._types import FloatArray, IntArray
+from hetgym.problem import ProblemArrays
+
+
+class Timeline(NamedTuple):
+    """A partial schedule.
+
+    Attributes:
+        assignment: [n] device, -1 while not placed.
+        start, finish: [n] times of placed operators [s].
+        busy_from, busy_to: [d, n] the device's occupied intervals in order of time [s].
+        intervals: [d] number of intervals. Operators that take no time occupy none.
+    """
+
+    assignment: IntArray
+    start: FloatArray
+    finish: FloatArray
+    busy_from: FloatArray
+    busy_to: FloatArray
+    intervals: IntArray
+
+
+@jit
+def new_timeline(n: int, d: int) -> Timeline:
+    """Allocate an empty timeline."""
+    return Timeline(
+        np.full(n, -1, np.int32), np.zeros(n), np.zeros(n), np.zeros((d, n)), np.zeros((d, n)), np.zeros(d, np.int32)
+    )
+
+
+@jit
+def clear(t: Timeline) -> None:
+    """Empty a timeline."""
+    t.assignment[:] = -1
+    t.intervals[:] = 0
+
+
+@jit
+def data_ready(p: ProblemArrays, t: Timeline, operator: int, device: int) -> float:
+    """When the outputs of the operator's placed predecessors can be on a device [s]."""
+    ready = 0.0
+    for k in range(p.predecessor_pointer[operator], p.predecessor_pointer[operator + 1]):
+        i = p.predecessor[k]
+        a = t.assignment[i]
+        arrival = t.finish[i]
+        if a != device:
+            arrival += p.latency[a, device] + p.edge_bytes[p.predecessor_edge[k]] / p.bandwidth[a, device]
+        ready = max(ready, arrival)
+    return ready
+
+
+@jit
+def earliest_start(t: Timeline, device: int, ready: float, duration: float, insertion: bool) -> float:
+    """Earliest start on a device for an operator whose inputs are there at ``ready`` [s]."""
+    count = t.intervals[device]
+    end = t.busy_to[device, count - 1] if count > 0 else 0.0
+    if not insertion or ready >= end:
+        return max(ready, end)
+    begin = t.busy_from[device]
+    low, high = 0, count  # no gap before the first interval that begins at ready + duration or later is long enough
+    while low < high:
+        middle = (low + high) // 2
+        if begin[middle] < ready + duration:
+            low = middle + 1
+        else:
+            high = middle
+    for k in range(low, count):
+        start = max(ready, t.busy_to[device, k - 1]) if k > 0 else ready
+        if start + duration <= begin[k]:
+            return start
+    return max(ready, end)
+
+
+@jit
+def book(p: ProblemArrays, t: Timeline, operator: int, device: int, start: float) -> None:
+    """Place an operator on a device from ``start`` on."""
+    finish = start + p.cost[operator, device]
+    t.assignment[operator] = device
+    t.start[operator] = start
+    t.finish[operator] = finish
+    if finish > start:
+        k = t.intervals[device]
+        while k > 0 and t.busy_from[device, k - 1] > start:
+            t.busy_from[device, k] = t.busy_from[device, k - 1]
+            t.busy_to[device, k] = t.busy_to[device, k - 1]
+            k -= 1
+        t.busy_from[device, k] = start
+        t.busy_to[device, k] = finish
+        t.intervals[device] += 1
+
+
+@jit
+def place_in_order(
+    p: ProblemArrays, t: Timeline, order: IntArray, fixed: IntArray, bonus: FloatArray, insertion: bool
+) -> float:
+    """Place operators one after the other, each where it finishes first.
+
+    Args:
+        p: the problem.
+        t: filled in; what it already holds stays.
+        order: operators in a topological order.
+        fixed: [n] device that an operator must take, -1 where it is free to choose.
+        bonus: [n, d] added to the finish time when devices are compared [s]; ties go to the smaller
+            device.
+        insertion: whether idle gaps may be used.
+
+    Returns:
+        Finish of the last of these operators [s].
+    """
+    d = p.cost.shape[1]
+    makespan = 0.0
+    for operator in order:
+        best_device, best_start, best_key = -1, 0.0, np.inf
+        for device in range(d):
+            duration = p.cost[operator, device]
+            if fixed[operator] >= 0:
+                if device != fixed[operator]:
+                    continue
+            elif duration == np.inf:
+                continue
+            start = earliest_start(t, device, data_ready(p, t, operator, device), duration, insertion)
+            key = start + duration + bonus[operator, device]
+            if best_device < 0 or key < best_key:
+                best_device, best_start, best_key = device, start, key
+        book(p, t, operator, best_device, best_start)
+        makespan = max(makespan, t.finish[operator])
+    return makespan
+
+
+@jit
+def device_order(p: ProblemArrays, t: Timeline) -> tuple[IntArray, IntArray]:
+    """Read the device orders off a complete timeline.
+
+    Returns:
+        [n] operators, device after device, each by start, finish and topological position; and
+        [d + 1] where each device's part begins.
+    """
+    n, d = p.cost.shape
+    order = p.topological_order.copy()
+    order = order[np.argsort(t.finish[order], kind="mergesort")]
+    order = order[np.argsort(t.start[order], kind="mergesort")]
+    pointer = np.zeros(d + 1, np.int32)
+    for device in t.assignment:
+        pointer[device + 1] += 1
+    pointer = np.cumsum(pointer).astype(np.int32)
+    cursor = pointer[:-1].copy()
+    grouped = np.empty(n, np.int32)
+    for operator in order:
+        device = t.assignment[operator]
+        grouped[cursor[device]] = operator
+        cursor[device] += 1
+    return grouped, pointer
