@@ -8,18 +8,8 @@ from hetgym._types import FloatArray, IntArray
 from hetgym.problem import Problem
 from hetgym.schedule import Schedule
 from hetgym.sim import timeline
+from hetgym.sim.batch import planned
 from hetgym.sim.ranks import list_order
-
-
-def planned(problem: Problem, placed: timeline.Timeline) -> Schedule:
-    """The schedule that a complete timeline holds."""
-    order, pointer = timeline.device_order(problem.arrays, placed)
-    return Schedule(
-        placed.assignment,
-        order=[order[pointer[d] : pointer[d + 1]] for d in range(problem.num_devices)],
-        start=placed.start,
-        finish=placed.finish,
-    )
 
 
 def place_by_priority(

@@ -6,7 +6,6 @@ import numpy as np
 
 from hetgym._jit import jit
 from hetgym._types import IntArray
-from hetgym.baselines._placing import planned
 from hetgym.baselines.cpop import critical_path, path_device
 from hetgym.baselines.heft import heft
 from hetgym.baselines.registry import register
@@ -15,6 +14,7 @@ from hetgym.errors import ConfigError
 from hetgym.problem import Problem, ProblemArrays
 from hetgym.schedule import Schedule
 from hetgym.sim import batch, timeline
+from hetgym.sim.batch import planned
 from hetgym.sim.ranks import downward_rank, list_order, upward_rank
 
 _BOTTOM_LEVEL = batch.DECODES.index("bottom-level")

@@ -8,12 +8,12 @@ import numpy as np
 
 from hetgym._jit import jit
 from hetgym._types import FloatArray
-from hetgym.baselines._placing import planned
 from hetgym.baselines.registry import register
 from hetgym.errors import unknown_name
 from hetgym.problem import Problem, ProblemArrays
 from hetgym.schedule import Schedule
 from hetgym.sim import timeline
+from hetgym.sim.batch import planned
 from hetgym.sim.ranks import weighted_out_degree
 
 COMMUNICATION = ("classic", "aggregated", "link-wait")

@@ -41,6 +41,37 @@ def decode(
     return timeline.place_in_order(p, t, ranks.list_order(p, priority), assignment, bonus, how != 1)
 
 
+def decode_placement(problem: Problem, assignment: IntArray, how: str = "insertion") -> Schedule:
+    """Give a placement an order and times under the classic model.
+
+    Args:
+        problem: what is to be run.
+        assignment: [n] device of each operator, each able to run it.
+        how: one of :data:`DECODES`.
+
+    Raises:
+        UnknownName: no such decode.
+    """
+    if how not in DECODES:
+        raise unknown_name("decode", how, DECODES)
+    n, d = problem.num_operators, problem.num_devices
+    placed = timeline.new_timeline(n, d)
+    devices = np.array(assignment, np.int32)
+    decode(problem.arrays, placed, devices, ranks.upward_rank(problem), DECODES.index(how), np.zeros((n, d)))
+    return planned(problem, placed)
+
+
+def planned(problem: Problem, placed: timeline.Timeline) -> Schedule:
+    """The schedule that a complete timeline holds."""
+    order, pointer = timeline.device_order(problem.arrays, placed)
+    return Schedule(
+        placed.assignment,
+        order=[order[pointer[d] : pointer[d + 1]] for d in range(problem.num_devices)],
+        start=placed.start,
+        finish=placed.finish,
+    )
+
+
 @jit
 def _evaluate(p: ProblemArrays, assignments: IntArray, rank: FloatArray, how: int, communication: int) -> FloatArray:
     n, d = p.cost.shape

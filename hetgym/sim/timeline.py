@@ -50,6 +50,19 @@ def clear(t: Timeline) -> None:
 
 
 @jit
+def copy_into(t: Timeline, other: Timeline) -> None:
+    """Make another timeline of the same size equal to this one."""
+    other.assignment[:] = t.assignment
+    other.start[:] = t.start
+    other.finish[:] = t.finish
+    for device in range(len(t.intervals)):
+        count = t.intervals[device]
+        other.intervals[device] = count
+        other.busy_from[device, :count] = t.busy_from[device, :count]
+        other.busy_to[device, :count] = t.busy_to[device, :count]
+
+
+@jit
 def data_ready(p: ProblemArrays, t: Timeline, operator: int, device: int) -> float:
     """When the outputs of the operator's placed predecessors can be on a device [s]."""
     ready = 0.0
