@@ -6,8 +6,10 @@ stays fast and needs no optional dependency. Importing it registers the environm
 
 from __future__ import annotations
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from hetgym._lazy import lazy
+from hetgym.envs.registration import register
 
 if TYPE_CHECKING:
     from hetgym import agents, baselines, bench, costs, envs, graph, sim
@@ -43,7 +45,6 @@ _HOME = {
     "hetgym.workloads": ("load_problem",),
 }  # fmt: skip
 _MODULES = ("agents", "baselines", "bench", "costs", "envs", "graph", "sim")
-_WHERE = {name: module for module, names in _HOME.items() for name in names}
 
 __all__ = [
     "ConfigError", "DataflowGraph", "Device", "GraphError", "HetgymError", "InvalidSchedule", "Link", "MissingExtra",
@@ -53,15 +54,11 @@ __all__ = [
 ]  # fmt: skip
 
 
-def __getattr__(name: str) -> Any:
-    if name in _MODULES:
-        return import_module(f"hetgym.{name}")
-    if name in _WHERE:
-        value = getattr(import_module(_WHERE[name]), name)
-        globals()[name] = value
-        return value
-    raise AttributeError(f"module 'hetgym' has no attribute {name!r}")
+__getattr__ = lazy(__name__, _HOME, _MODULES)
 
 
 def __dir__() -> list[str]:
     return sorted({*globals(), *__all__})
+
+
+register()

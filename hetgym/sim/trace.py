@@ -56,8 +56,9 @@ class Trace:
 
     @property
     def remote(self) -> BoolArray:
-        """[e] whether an edge crosses between two devices."""
-        return np.not_equal(self.assignment[self.problem.edge_source], self.assignment[self.problem.edge_target])
+        """[e] whether an edge crosses between two devices; not while one of its ends has device -1."""
+        a, b = self.assignment[self.problem.edge_source], self.assignment[self.problem.edge_target]
+        return np.not_equal(a, b) & (a >= 0) & (b >= 0)
 
     @property
     def transfers(self) -> list[Transfer]:

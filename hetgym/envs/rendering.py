@@ -1,0 +1,88 @@
+"""Frames of a placement episode: text for terminals, pixels for videos."""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+from hetgym.envs.placement import Episode
+from hetgym.sim.gantt import draw, time_unit
+from hetgym.sim.trace import Trace
+
+FRAME_INCHES = (9.6, 5.4)
+FRAME_DPI = 100
+_COLUMNS = 64
+
+
+def partial_trace(episode: Episode) -> Trace:
+    """What is placed so far, as a trace under the classic model; the rest has device -1."""
+    problem, placed = episode.context.problem, episode.placed
+    decided = placed.assignment >= 0
+    finish = np.where(decided, placed.finish, 0.0)
+    a, b = placed.assignment[problem.edge_source], placed.assignment[problem.edge_target]
+    sent = finish[problem.edge_source]
+    transfer = problem.latency[a, b] + problem.edge_bytes / problem.bandwidth[a, b]
+    return Trace(
+        problem=problem,
+        assignment=placed.assignment.copy(),
+        start=np.where(decided, placed.start, 0.0),
+        finish=finish,
+        sent=sent,
+        arrived=sent + transfer,
+        runtime="classic",
+        scheduler=f"{episode.step}/{problem.num_operators} placed",
+    )
+
+
+def ansi(episode: Episode) -> str:
+    """A text frame: one line a device with its load over time, then the current decision."""
+    problem, placed = episode.context.problem, episode.placed
+    decided = placed.assignment >= 0
+    end = float(placed.finish[decided].max()) if decided.any() else 0.0
+    scale, unit = time_unit(max(end, episode.context.reference))
+    width = max(len(name) for name in problem.device_names)
+    lines = [
+        f"{problem.name}: {episode.step}/{problem.num_operators} placed, {end / scale:.4g} {unit} so far, "
+        f"reference {episode.context.reference / scale:.4g} {unit}"
+    ]
+    for device, name in enumerate(problem.device_names):
+        members = np.flatnonzero(placed.assignment == device)
+        line = _occupancy(placed.start[members], placed.finish[members], end)
+        lines.append(f"{name:<{width}} |{line}| {len(members):>4} operators")
+    if episode.over:
+        lines.append(f"done: makespan {episode.makespan / scale:.6g} {unit}")
+    else:
+        current = episode.current
+        options = ", ".join(
+            f"{problem.device_names[d]} {episode.candidates.finish[d] / scale:.4g}"
+            for d in np.flatnonzero(episode.legal)
+        )
+        lines.append(
+            f"next: {problem.operator_names[current]} ({problem.operator_kinds[current]}), finish [{unit}]: {options}"
+        )
+    return "\n".join(lines)
+
+
+def _occupancy(start: npt.NDArray[np.float64], finish: npt.NDArray[np.float64], end: float) -> str:
+    """Share of each of the columns in which a device is busy, as block characters."""
+    busy = np.zeros(_COLUMNS)
+    if end > 0:
+        edges = np.linspace(0.0, end, _COLUMNS + 1)
+        for a, b in zip(start, finish, strict=True):
+            busy += np.clip(np.minimum(b, edges[1:]) - np.maximum(a, edges[:-1]), 0.0, None)
+        busy /= end / _COLUMNS
+    return "".join(" ▁▂▃▄▅▆▇█"[min(8, int(np.ceil(share * 8 - 1e-9)))] for share in busy)
+
+
+def rgb_array(episode: Episode) -> npt.NDArray[np.uint8]:
+    """A Gantt chart of fixed size as pixels.
+
+    Returns:
+        [540, 960, 3] colours.
+
+    Raises:
+        MissingExtra: matplotlib is not installed.
+    """
+    figure = draw(partial_trace(episode), size=FRAME_INCHES, dpi=FRAME_DPI)
+    figure.canvas.draw()
+    return np.asarray(figure.canvas.buffer_rgba())[..., :3].copy()  # type: ignore[attr-defined]
