@@ -63,7 +63,7 @@ def decode_placement(problem: Problem, assignment: IntArray, how: str = "inserti
 
 def planned(problem: Problem, placed: timeline.Timeline) -> Schedule:
     """The schedule that a complete timeline holds."""
-    order, pointer = timeline.device_order(problem.arrays, placed)
+    order, pointer = timeline.device_order(placed)
     return Schedule(
         placed.assignment,
         order=[order[pointer[d] : pointer[d + 1]] for d in range(problem.num_devices)],
@@ -82,7 +82,7 @@ def _evaluate(p: ProblemArrays, assignments: IntArray, rank: FloatArray, how: in
     for b in range(len(assignments)):
         makespans[b] = decode(p, t, assignments[b], rank, how, bonus)
         if communication != kernel.FREE:
-            order, pointer = timeline.device_order(p, t)
+            order, pointer = timeline.device_order(t)
             kernel.run_order(p, s, assignments[b], order, pointer, communication)
             makespans[b] = s.finish.max()
     return makespans

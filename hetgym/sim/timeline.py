@@ -23,7 +23,9 @@ class Timeline(NamedTuple):
         assignment: [n] device, -1 while not placed.
         start, finish: [n] times of placed operators [s].
         busy_from, busy_to: [d, n] the device's occupied intervals in order of time [s].
-        intervals: [d] number of intervals. Operators that take no time occupy none.
+        operators: [d, n] what occupies them.
+        intervals: [d] number of intervals. An operator that takes no time holds an empty one: it
+            delays nobody, but nothing may run across it.
     """
 
     assignment: IntArray
@@ -31,6 +33,7 @@ class Timeline(NamedTuple):
     finish: FloatArray
     busy_from: FloatArray
     busy_to: FloatArray
+    operators: IntArray
     intervals: IntArray
 
 
@@ -38,8 +41,9 @@ class Timeline(NamedTuple):
 def new_timeline(n: int, d: int) -> Timeline:
     """Allocate an empty timeline."""
     return Timeline(
-        np.full(n, -1, np.int32), np.zeros(n), np.zeros(n), np.zeros((d, n)), np.zeros((d, n)), np.zeros(d, np.int32)
-    )
+        np.full(n, -1, np.int32), np.zeros(n), np.zeros(n), np.zeros((d, n)), np.zeros((d, n)),
+        np.zeros((d, n), np.int32), np.zeros(d, np.int32),
+    )  # fmt: skip
 
 
 @jit
@@ -60,6 +64,7 @@ def copy_into(t: Timeline, other: Timeline) -> None:
         other.intervals[device] = count
         other.busy_from[device, :count] = t.busy_from[device, :count]
         other.busy_to[device, :count] = t.busy_to[device, :count]
+        other.operators[device, :count] = t.operators[device, :count]
 
 
 @jit
@@ -105,15 +110,16 @@ def book(p: ProblemArrays, t: Timeline, operator: int, device: int, start: float
     t.assignment[operator] = device
     t.start[operator] = start
     t.finish[operator] = finish
-    if finish > start:
-        k = t.intervals[device]
-        while k > 0 and t.busy_from[device, k - 1] > start:
-            t.busy_from[device, k] = t.busy_from[device, k - 1]
-            t.busy_to[device, k] = t.busy_to[device, k - 1]
-            k -= 1
-        t.busy_from[device, k] = start
-        t.busy_to[device, k] = finish
-        t.intervals[device] += 1
+    k = t.intervals[device]
+    while k > 0 and (t.busy_from[device, k - 1], t.busy_to[device, k - 1]) > (start, finish):
+        t.busy_from[device, k] = t.busy_from[device, k - 1]
+        t.busy_to[device, k] = t.busy_to[device, k - 1]
+        t.operators[device, k] = t.operators[device, k - 1]
+        k -= 1
+    t.busy_from[device, k] = start
+    t.busy_to[device, k] = finish
+    t.operators[device, k] = operator
+    t.intervals[device] += 1
 
 
 @jit
@@ -155,25 +161,18 @@ def place_in_order(
 
 
 @jit
-def device_order(p: ProblemArrays, t: Timeline) -> tuple[IntArray, IntArray]:
+def device_order(t: Timeline) -> tuple[IntArray, IntArray]:
     """Read the device orders off a complete timeline.
 
     Returns:
-        [n] operators, device after device, each by start, finish and topological position; and
-        [d + 1] where each device's part begins.
+        [n] operators, device after device, each by start, finish and the turn in which it was
+        placed; and [d + 1] where each device's part begins.
     """
-    n, d = p.cost.shape
-    order = p.topological_order.copy()
-    order = order[np.argsort(t.finish[order], kind="mergesort")]
-    order = order[np.argsort(t.start[order], kind="mergesort")]
+    d = len(t.intervals)
+    order = np.empty(len(t.assignment), np.int32)
     pointer = np.zeros(d + 1, np.int32)
-    for device in t.assignment:
-        pointer[device + 1] += 1
-    pointer = np.cumsum(pointer).astype(np.int32)
-    cursor = pointer[:-1].copy()
-    grouped = np.empty(n, np.int32)
-    for operator in order:
-        device = t.assignment[operator]
-        grouped[cursor[device]] = operator
-        cursor[device] += 1
-    return grouped, pointer
+    for device in range(d):
+        count = t.intervals[device]
+        pointer[device + 1] = pointer[device] + count
+        order[pointer[device] : pointer[device + 1]] = t.operators[device, :count]
+    return order, pointer
