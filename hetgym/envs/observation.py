@@ -195,7 +195,7 @@ class Encoder:
         busy = np.bincount(device, placed.finish[members] - placed.start[members], minlength=d)
         available = np.zeros(d)
         np.maximum.at(available, device, placed.finish[members])
-        table[:d, 0] = self._time(busy)
+        table[:d, 0] = self._time(busy.astype(np.float64))
         table[:d, 1] = self._time(available)
         table[:d, 2] = np.bincount(device, minlength=d) / max(1, len(members))
 

@@ -174,7 +174,7 @@ class HetScheduleEnv(gym.Env[Observation, np.int64]):
         self.padding = _padding(self.source.padding(), max_operators, max_edges, max_devices)
         self.reward = reward
         self.render_mode = render_mode
-        self.observation_space = observation_space(self.padding)
+        self.observation_space: spaces.Dict = observation_space(self.padding)  # type: ignore[assignment]
         self.action_space = spaces.Discrete(self.padding.devices)
         self._encoders: OrderedDict[str, Encoder] = OrderedDict()
         self._encoder: Encoder | None = None

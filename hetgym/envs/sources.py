@@ -114,8 +114,8 @@ def problem_source(
     Raises:
         ConfigError: more than one kind of source, or a graph without a platform.
     """
-    given = [name for name, value in (("problem", problem), ("graph", graph), ("suite", suite), ("generator", generator))
-             if value is not None]  # fmt: skip
+    kinds = {"problem": problem, "graph": graph, "suite": suite, "generator": generator}
+    given = [name for name, value in kinds.items() if value is not None]
     if len(given) > 1:
         raise ConfigError(f"an environment takes its problems from one source, not from {' and '.join(given)}")
     if (graph is None) != (platform is None):

@@ -1,0 +1,48 @@
+"""Agents without parameters: what a trained one must beat inside the same environment."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from hetgym.agents.play import Agent
+from hetgym.envs.observation import CANDIDATE_FEATURES, Observation
+from hetgym.errors import unknown_name
+
+
+def uniform(seed: int = 0) -> Agent:
+    """Any legal action with equal probability.
+
+    Args:
+        seed: of the draws.
+    """
+    rng = np.random.default_rng(seed)
+
+    def act(observation: Observation, info: dict[str, Any]) -> int:
+        return int(rng.choice(np.flatnonzero(info["action_mask"])))
+
+    return act
+
+
+def greedy(feature: str = "finish") -> Agent:
+    """The legal action with the smallest candidate feature, the smaller device on ties.
+
+    ``greedy("finish")`` decides as HEFT does, up to the observation's rounding to float32;
+    ``greedy("completion")`` follows the best roll-out, which makes it the Pilot method.
+
+    Args:
+        feature: a column of ``hetgym.envs.CANDIDATE_FEATURES``.
+
+    Raises:
+        UnknownName: no such feature.
+    """
+    names = [column.name for column in CANDIDATE_FEATURES]
+    if feature not in names:
+        raise unknown_name("candidate feature", feature, names)
+    column = names.index(feature)
+
+    def act(observation: Observation, info: dict[str, Any]) -> int:
+        return int(np.argmin(np.where(info["action_mask"], observation["candidates"][:, column], np.inf)))
+
+    return act

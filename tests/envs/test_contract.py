@@ -1,0 +1,216 @@
+"""What must hold for every registered environment."""
+
+from __future__ import annotations
+
+import copy
+import json
+import pickle
+import subprocess
+import sys
+import warnings
+
+import gymnasium as gym
+import numpy as np
+import pytest
+from gymnasium.envs.registration import EnvSpec
+from gymnasium.utils.env_checker import check_env as gym_check
+
+import hetgym
+from hetgym.envs import ENVIRONMENTS
+
+IDS = sorted(ENVIRONMENTS)
+
+# Stable-Baselines3 warns that a 2-D Box is not an image and has no default network; hetgym's policies bring one.
+HARMLESS = (
+    r".*unconventional shape \(neither an image, nor a 1D vector\).*",
+    r".*Your observation .* has an unconventional shape.*",
+)
+
+
+def play(env: gym.Env, rng: np.random.Generator) -> list[tuple[dict, float, bool, dict]]:
+    """Random legal actions to the end of the running episode."""
+    steps, done = [], False
+    mask = env.unwrapped.action_masks()
+    while not done:
+        obs, reward, done, _, info = env.step(int(rng.choice(np.flatnonzero(mask))))
+        mask = info["action_mask"]
+        steps.append((obs, reward, done, info))
+    return steps
+
+
+def same(a: object, b: object) -> bool:
+    if isinstance(a, dict):
+        return isinstance(b, dict) and a.keys() == b.keys() and all(same(a[k], b[k]) for k in a)
+    if isinstance(a, np.ndarray):
+        return isinstance(b, np.ndarray) and a.dtype == b.dtype and np.array_equal(a, b)
+    if isinstance(a, hetgym.Schedule):
+        return isinstance(b, hetgym.Schedule) and a.to_dict() == b.to_dict()
+    return a == b
+
+
+@pytest.mark.parametrize("name", IDS)
+def test_gymnasium_checker_is_silent(name: str) -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        gym_check(gym.make(name, disable_env_checker=True).unwrapped)
+
+
+@pytest.mark.parametrize("name", IDS)
+def test_stable_baselines3_checker_is_silent(name: str) -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DeprecationWarning)  # raised by its dependencies at import
+        checker = pytest.importorskip("stable_baselines3.common.env_checker")
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        for message in HARMLESS:
+            warnings.filterwarnings("ignore", message)
+        checker.check_env(gym.make(name).unwrapped)
+
+
+@pytest.mark.parametrize("name", IDS)
+def test_make_without_importing_hetgym(name: str) -> None:
+    code = f"import gymnasium as gym; env = gym.make('hetgym:{name}'); print(env.reset(seed=3)[1]['problem'])"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == gym.make(name).reset(seed=3)[1]["problem"]
+
+
+@pytest.mark.parametrize("name", IDS)
+def test_spec_survives_json(name: str) -> None:
+    env = gym.make(name, reward="sparse")
+    again = gym.make(EnvSpec.from_json(env.spec.to_json()))
+    assert again.unwrapped.reward == "sparse"
+    assert same(env.reset(seed=1)[0], again.reset(seed=1)[0])
+
+
+@pytest.mark.parametrize("name", IDS)
+def test_same_seed_same_episode_interleaved(name: str) -> None:
+    one, two = gym.make(name), gym.make(name)
+    assert same(one.reset(seed=7)[0], two.reset(seed=7)[0])
+    a, b = np.random.default_rng(1), np.random.default_rng(1)
+    assert all(same(x, y) for x, y in zip(play(one, a), play(two, b), strict=True))
+    assert same(one.reset()[0], two.reset()[0])  # the generators went the same way
+
+
+EPISODE = """
+import gymnasium as gym, hashlib, hetgym, numpy as np
+env = gym.make({name!r})
+digest = hashlib.sha256()
+for seed in (11, None):
+    obs, info = env.reset(seed=seed)
+    rng, done = np.random.default_rng(5), False
+    while not done:
+        action = int(rng.choice(np.flatnonzero(obs["action_mask"])))
+        obs, reward, done, _, info = env.step(action)
+        digest.update(np.float64(reward).tobytes())
+        for key in sorted(obs):
+            digest.update(obs[key].tobytes())
+print(digest.hexdigest())
+"""
+
+
+@pytest.mark.parametrize("name", IDS)
+def test_same_seed_same_episode_in_other_processes(name: str) -> None:
+    digests = set()
+    for hash_seed in ("0", "4242"):
+        done = subprocess.run(
+            [sys.executable, "-c", EPISODE.format(name=name)],
+            capture_output=True, text=True, check=True, env={"PYTHONHASHSEED": hash_seed, "PATH": ""},
+        )  # fmt: skip
+        digests.add(done.stdout.strip())
+    assert len(digests) == 1 and len(digests.pop()) == 64
+
+
+@pytest.mark.parametrize("name", IDS)
+@pytest.mark.parametrize("clone", [copy.deepcopy, lambda env: pickle.loads(pickle.dumps(env))], ids=["copy", "pickle"])
+def test_a_copy_in_mid_episode_goes_on_alike(name: str, clone) -> None:
+    env = gym.make(name)
+    obs, info = env.reset(seed=2)
+    for _ in range(5):
+        obs, _, _, _, info = env.step(int(np.flatnonzero(info["action_mask"])[-1]))
+    twin = clone(env)
+    a, b = np.random.default_rng(3), np.random.default_rng(3)
+    assert all(same(x, y) for x, y in zip(play(env, a), play(twin, b), strict=True))
+
+
+@pytest.mark.parametrize("name", IDS)
+def test_observations_stay_inside_and_are_not_shared(name: str) -> None:
+    env = gym.make(name)
+    obs, info = env.reset(seed=4)
+    rng, done = np.random.default_rng(4), False
+    while not done:
+        assert env.observation_space.contains(obs)
+        assert info["action_mask"].any()
+        assert np.array_equal(info["action_mask"], obs["action_mask"].astype(bool))
+        assert np.array_equal(info["action_mask"], env.unwrapped.action_masks())
+        kept = {key: value.copy() for key, value in obs.items()}
+        following, _, done, _, info = env.step(int(rng.choice(np.flatnonzero(obs["action_mask"]))))
+        assert same(kept, obs)  # the step left the earlier observation alone
+        for value in obs.values():
+            value[...] = 0  # and spoiling it must not reach the environment
+        obs = following
+    assert env.observation_space.contains(obs)
+
+
+@pytest.mark.parametrize("name", IDS)
+@pytest.mark.parametrize("runtime", ["classic", "links"])
+@pytest.mark.parametrize("reward", ["dense", "sparse"])
+def test_return_is_one_minus_makespan_over_reference(name: str, runtime: str, reward: str) -> None:
+    env = gym.make(name, runtime=runtime, reward=reward)
+    for seed in range(5):
+        env.reset(seed=seed)
+        steps = play(env, np.random.default_rng(seed))
+        info = steps[-1][3]
+        total = sum(step[1] for step in steps)
+        assert total == pytest.approx(1 - info["makespan"] / info["reference"], abs=1e-9)
+        assert total == pytest.approx(sum(info["reward_terms"].values()), abs=1e-9)
+        if reward == "sparse":
+            assert all(step[1] == 0 for step in steps[:-1])
+
+
+@pytest.mark.parametrize("name", IDS)
+@pytest.mark.parametrize("mode", ["ansi", "rgb_array", "human"])
+def test_renders_without_a_display(name: str, mode: str, capsys: pytest.CaptureFixture[str], monkeypatch) -> None:
+    monkeypatch.delenv("DISPLAY", raising=False)
+    env = gym.make(name, render_mode=mode)
+    env.reset(seed=0)
+    shapes = set()
+    for _ in range(3):
+        env.step(0)
+        frame = env.render()
+        if mode == "rgb_array":
+            assert frame.dtype == np.uint8 and len(np.unique(frame)) > 10
+            shapes.add(frame.shape)
+        elif mode == "ansi":
+            assert "placed" in frame
+        else:
+            assert frame is None
+    if mode == "rgb_array":
+        assert shapes == {(540, 960, 3)}
+    if mode == "human":
+        assert capsys.readouterr().out.count("placed") >= 4
+
+
+@pytest.mark.parametrize("name", IDS)
+def test_steps_without_an_episode_are_refused(name: str) -> None:
+    env = gym.make(name).unwrapped
+    with pytest.raises(gym.error.ResetNeeded):
+        env.step(0)
+    with pytest.raises(gym.error.ResetNeeded):
+        env.action_masks()
+    env.reset(seed=0)
+    play(env, np.random.default_rng(0))
+    with pytest.raises(gym.error.ResetNeeded):
+        env.step(0)
+
+
+@pytest.mark.parametrize("name", IDS)
+def test_spec_json_is_plain(name: str) -> None:
+    assert json.loads(gym.make(name).spec.to_json())["id"] == name
+
+
+def test_registering_again_changes_nothing() -> None:
+    from hetgym.envs import register
+
+    before = {name: gym.registry[name] for name in IDS}
+    register()
+    assert all(gym.registry[name] is before[name] for name in IDS)
