@@ -115,8 +115,11 @@ def evaluate(
     array([6. , 3.5, 4. ])
     """
     switches = as_runtime(runtime)
-    if isinstance(candidates, Sequence) and len(candidates) > 0 and isinstance(candidates[0], Schedule):
-        return np.array([simulate(problem, s, switches).makespan for s in candidates if isinstance(s, Schedule)])
+    if isinstance(candidates, Sequence) and any(isinstance(item, Schedule) for item in candidates):
+        schedules = [item for item in candidates if isinstance(item, Schedule)]
+        if len(schedules) < len(candidates):
+            raise InvalidSchedule("candidates are either placements or schedules, not both")
+        return np.array([simulate(problem, schedule, switches).makespan for schedule in schedules])
     if decode not in DECODES:
         raise unknown_name("decode", decode, DECODES)
     assignments = _check(problem, candidates)

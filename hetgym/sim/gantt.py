@@ -71,13 +71,13 @@ def draw(trace: Trace, path: Path | None = None, size: tuple[float, float] | Non
         span = (transfer.start / scale, (transfer.finish - transfer.start) / scale)
         axes.broken_barh([span], (row - 0.25, 0.5), facecolors=_TRANSFER, edgecolors="none")
     labels = [*problem.device_names, *(f"{problem.device_names[a]} → {problem.device_names[b]}" for a, b in links)]
-    axes.set_yticks(range(rows), labels)
+    axes.set_yticks(range(rows), labels, parse_math=False)  # names may hold dollar signs
     axes.set_ylim(rows - 0.4, -0.6)
     axes.set_xlim(0, trace.makespan / scale * 1.01 or 1)
     axes.set_xlabel(f"time [{unit}]")
     axes.set_title(
         f"{problem.name} · {trace.scheduler or 'schedule'} · {trace.makespan / scale:.4g} {unit} ({trace.runtime})",
-        loc="left", fontsize=10,
+        loc="left", fontsize=10, parse_math=False,
     )  # fmt: skip
     axes.spines[["top", "right", "left"]].set_visible(False)
     axes.tick_params(axis="y", length=0)
@@ -102,4 +102,7 @@ def _bars(axes: Any, trace: Trace, scale: float) -> None:
         for i, (begin, width) in zip(members.tolist(), spans, strict=True):
             name = problem.operator_names[i]
             if width > 0.011 * len(name) * trace.makespan / scale:
-                axes.text(begin + width / 2, device, name, ha="center", va="center", fontsize=7, color="white")
+                axes.text(
+                    begin + width / 2, device, name, ha="center", va="center", fontsize=7, color="white",
+                    parse_math=False,
+                )  # fmt: skip

@@ -1,0 +1,53 @@
+"""evaluate: what it refuses."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from hetgym import InvalidSchedule, Problem, Schedule, UnknownName, evaluate
+
+PROBLEM = Problem.from_arrays([[1.0, 2.0], [np.inf, 3.0]], [(0, 1, 1.0)])
+
+
+@pytest.mark.parametrize(
+    ("candidates", "message"),
+    [
+        ([0, 1], "shape"),
+        ([[0, 1, 0]], "shape"),
+        ([[0, 2]], "placement 0 puts operator 1 .* on device 2"),
+        ([[0, 1], [0, -1]], "placement 1 puts operator 1 .* on device -1"),
+        ([[0.5, 1]], "device 0.5"),
+        ([[float("nan"), 1]], "device nan"),
+        ([[0, 0]], "operator 1 .* on device 0, which does not exist or cannot run it"),
+        ([["a", "b"]], "not a table"),
+        (Schedule([0, 1], order=[[0], [1]]), "not a table"),
+        ([Schedule([0, 1], order=[[0], [1]]), [0, 1]], "not both"),
+        ([[0, 1], Schedule([0, 1], order=[[0], [1]])], "not both"),
+    ],
+)
+def test_bad_placements(candidates: Any, message: str) -> None:
+    with pytest.raises(InvalidSchedule, match=message):
+        evaluate(PROBLEM, candidates)
+
+
+def test_an_illegal_schedule_is_refused() -> None:
+    with pytest.raises(InvalidSchedule, match="placement: operator 1"):
+        evaluate(PROBLEM, [Schedule([0, 0], order=[[0, 1], []])])
+
+
+def test_unknown_decode() -> None:
+    with pytest.raises(UnknownName, match="unknown decode 'insert'; did you mean 'insertion'"):
+        evaluate(PROBLEM, [[0, 1]], decode="insert")
+
+
+def test_nothing_to_evaluate() -> None:
+    assert evaluate(PROBLEM, np.empty((0, 2))).tolist() == []
+
+
+def test_the_callers_array_is_left_alone() -> None:
+    placements = np.array([[0, 1], [1, 1]], np.int32)
+    placements.setflags(write=False)
+    assert evaluate(PROBLEM, placements).tolist() == [5.0, 5.0]

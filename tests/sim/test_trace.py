@@ -1,0 +1,167 @@
+"""Trace: transfers, utilisation, the Chrome format, and pictures without a display."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+import strategies
+from hypothesis import given, settings
+
+import hetgym
+from hetgym import Problem, Schedule, Trace, simulate
+from hetgym.sim.gantt import PALETTE, colour, time_unit
+
+
+@pytest.fixture
+def trace() -> Trace:
+    """Operator 0 on cpu feeds 1 on cpu and 2 on gpu, 2 feeds 3 on cpu; 2 bytes at 1 byte/s."""
+    problem = Problem.from_arrays(
+        [[1.0, 2.0], [2.0, 9.0], [9.0, 1.0], [1.0, 1.0]],
+        [(0, 1, 2.0), (0, 2, 2.0), (2, 3, 2.0)],
+        operator_names=["load", "left", "right", "join"],
+        operator_kinds=["Load", "Conv", "Conv", "Add"],
+        device_names=["cpu", "gpu"],
+        name="diamond",
+    )
+    return simulate(problem, Schedule([0, 0, 1, 0], order=[[0, 1, 3], [2]], scheduler="hand"), "links")
+
+
+def test_times(trace: Trace) -> None:
+    assert trace.start.tolist() == [0.0, 1.0, 3.0, 6.0]
+    assert trace.finish.tolist() == [1.0, 3.0, 4.0, 7.0]
+    assert trace.makespan == 7.0
+    assert (trace.scheduler, trace.runtime) == ("hand", "links")
+
+
+def test_transfers(trace: Trace) -> None:
+    assert trace.remote.tolist() == [False, True, True]
+    assert trace.transfers == [(1, 0, 1, 1.0, 3.0), (2, 1, 0, 4.0, 6.0)]
+
+
+def test_utilisation(trace: Trace) -> None:
+    assert trace.utilisation.tolist() == [4 / 7, 1 / 7]
+
+
+def test_utilisation_of_no_time_at_all() -> None:
+    problem = Problem.from_arrays([[0.0, 0.0]], [])
+    assert simulate(problem, Schedule([0], order=[[0], []])).utilisation.tolist() == [0.0, 0.0]
+
+
+def test_chrome_trace(trace: Trace, tmp_path: Path) -> None:
+    trace.save_chrome(tmp_path / "trace.json")
+    chrome = json.loads((tmp_path / "trace.json").read_text())
+    assert chrome == trace.to_chrome()
+    assert chrome["otherData"] == {
+        "problem": "diamond", "scheduler": "hand", "runtime": "links", "makespan_s": 7.0,
+    }  # fmt: skip
+    names = {(e["name"], e["pid"], e["tid"]): e["args"]["name"] for e in chrome["traceEvents"] if e["ph"] == "M"}
+    assert names["process_name", 0, 0] == "devices"
+    assert names["process_name", 1, 0] == "links"
+    assert [names["thread_name", 0, d] for d in (0, 1)] == ["cpu", "gpu"]
+    assert [names["thread_name", 1, k] for k in (0, 1)] == ["cpu → gpu", "gpu → cpu"]
+    spans = [e for e in chrome["traceEvents"] if e["ph"] == "X"]
+    operators = [(e["name"], e["cat"], e["tid"], e["ts"], e["dur"]) for e in spans if e["pid"] == 0]
+    assert operators == [
+        ("load", "Load", 0, 0.0, 1e6),
+        ("left", "Conv", 0, 1e6, 2e6),
+        ("right", "Conv", 1, 3e6, 1e6),
+        ("join", "Add", 0, 6e6, 1e6),
+    ]
+    transfers = [(e["name"], e["tid"], e["ts"], e["dur"], e["args"]) for e in spans if e["pid"] == 1]
+    assert transfers == [
+        ("load", 0, 1e6, 2e6, {"bytes": 2.0, "read by": "right"}),
+        ("right", 1, 4e6, 2e6, {"bytes": 2.0, "read by": "join"}),
+    ]
+
+
+@settings(max_examples=40)
+@given(case=strategies.cases())
+def test_chrome_trace_holds_everything_once(case: tuple[Problem, Schedule]) -> None:
+    problem, schedule = case
+    trace = simulate(problem, schedule, "links")
+    chrome = json.loads(json.dumps(trace.to_chrome(), allow_nan=False))
+    assert {e["ph"] for e in chrome["traceEvents"]} <= {"M", "X"}
+    spans = [e for e in chrome["traceEvents"] if e["ph"] == "X"]
+    assert sorted(e["name"] for e in spans if e["pid"] == 0) == sorted(problem.operator_names)
+    assert sum(e["pid"] == 1 for e in spans) == len(trace.transfers) == trace.remote.sum()
+    assert all(e["ts"] >= 0 and e["dur"] >= 0 for e in spans)
+    tracks = {(e["pid"], e["tid"]) for e in chrome["traceEvents"] if e["name"] == "thread_name"}
+    assert {(e["pid"], e["tid"]) for e in spans} <= tracks
+
+
+def test_gantt_writes_a_picture_without_a_display(tmp_path: Path) -> None:
+    """In a process of its own, where neither a display nor pyplot's state is at hand."""
+    pytest.importorskip("matplotlib")
+    path = tmp_path / "gantt.png"
+    script = (
+        "import sys, hetgym; from hetgym.workloads import textbook; p = textbook('topcuoglu');"
+        "hetgym.simulate(p, hetgym.baselines.get('heft')(p), 'links').gantt(sys.argv[1]);"
+        "assert 'matplotlib.pyplot' not in sys.modules"
+    )
+    environment = {"PATH": "", "MPLBACKEND": "TkAgg", "HOME": str(tmp_path)}
+    subprocess.run([sys.executable, "-W", "error", "-c", script, str(path)], env=environment, check=True)
+    assert path.read_bytes().startswith(b"\x89PNG\r\n")
+
+
+def test_gantt_draws_each_operator_and_link(trace: Trace) -> None:
+    pytest.importorskip("matplotlib")
+    (axes,) = trace.gantt().axes
+    assert [label.get_text() for label in axes.get_yticklabels()] == ["cpu", "gpu", "cpu → gpu", "gpu → cpu"]
+    assert {text.get_text() for text in axes.texts} == {"load", "left", "right", "join"}
+    bars = [len(collection.get_paths()) for collection in axes.collections]
+    assert bars == [3, 1, 1, 1]
+    assert axes.get_title(loc="left") == "diamond · hand · 7 s (links)"
+
+
+def test_gantt_takes_any_name(tmp_path: Path) -> None:
+    """Names come from model files; a dollar sign does not start a formula."""
+    pytest.importorskip("matplotlib")
+    odd = r"$\frac$"
+    problem = Problem.from_arrays(
+        [[1.0, 9.0], [9.0, 1.0]], [(0, 1, 1.0)],
+        operator_names=[odd, "b"], device_names=[odd, "y"], name=odd,
+    )  # fmt: skip
+    simulate(problem, Schedule([0, 1], order=[[0], [1]], scheduler=odd)).gantt(tmp_path / "gantt.svg")
+    assert (tmp_path / "gantt.svg").stat().st_size > 0
+
+
+def test_gantt_of_no_time_at_all(tmp_path: Path) -> None:
+    pytest.importorskip("matplotlib")
+    problem = Problem.from_arrays([[0.0, 0.0]], [])
+    simulate(problem, Schedule([0], order=[[0], []])).gantt(tmp_path / "gantt.png")
+    assert (tmp_path / "gantt.png").stat().st_size > 0
+
+
+def test_a_missing_matplotlib_is_one_line(trace: Trace, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "matplotlib", None)
+    with pytest.raises(hetgym.MissingExtra, match=r'needs matplotlib: pip install "hetgym\[plot\]"$'):
+        trace.gantt()
+
+
+def test_colours_are_stable() -> None:
+    assert colour("Conv") == colour("Conv")
+    assert {colour(f"kind{i}") for i in range(200)} == set(PALETTE)
+
+
+@pytest.mark.parametrize(
+    ("seconds", "unit"), [(3.0, "s"), (1.0, "s"), (0.5, "ms"), (2e-6, "µs"), (1e-12, "ns"), (0.0, "s")]
+)
+def test_time_units(seconds: float, unit: str) -> None:
+    assert time_unit(seconds)[1] == unit
+
+
+@settings(max_examples=50)
+@given(case=strategies.cases())
+def test_utilisation_is_busy_time_over_makespan(case: tuple[Problem, Schedule]) -> None:
+    trace = simulate(*case)
+    busy = [
+        sum(f - s for s, f, d in zip(trace.start, trace.finish, trace.assignment, strict=True) if d == device)
+        for device in range(case[0].num_devices)
+    ]
+    expected = np.array(busy) / trace.makespan if trace.makespan else np.zeros(len(busy))
+    assert trace.utilisation == pytest.approx(expected, rel=1e-12)
