@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -31,7 +31,7 @@ class Schedule:
         order: for each device, its operators in the order in which they run.
         priority: [n] larger runs first.
         start: [n] planned start [s].
-        finish: [n] planned finish [s].
+        finish: [n] planned finish [s]; only beside ``start``.
         model: the runtime that the times were planned under.
         scheduler: name of what made it, for tables and pictures.
 
@@ -61,9 +61,14 @@ class Schedule:
             raise InvalidSchedule("a schedule has either an order or priorities, not both")
         if order is None and priority is None and start is None:
             raise InvalidSchedule("a schedule needs an order, priorities or start times beside the assignment")
+        if finish is not None and start is None:
+            raise InvalidSchedule("a schedule with finish times without start times cannot be checked")
+        for name, word in (("model", model), ("scheduler", scheduler)):
+            if not isinstance(word, str):
+                raise InvalidSchedule(f"{name} must be a name, not {word!r}")
         put = object.__setattr__
         put(self, "assignment", _whole_numbers(assignment, "assignment"))
-        put(self, "order", None if order is None else tuple(_whole_numbers(row, "order") for row in order))
+        put(self, "order", None if order is None else _rows(order))
         for name, values in (("priority", priority), ("start", start), ("finish", finish)):
             put(self, name, None if values is None else _numbers(values, name, len(self.assignment)))
         put(self, "model", model)
@@ -121,6 +126,12 @@ class Schedule:
         if unknown or "assignment" not in fields:
             raise InvalidSchedule(f"schedule: unknown field {unknown[0]!r}" if unknown else "schedule: no assignment")
         return cls(**dict(fields))
+
+
+def _rows(order: Sequence[npt.ArrayLike]) -> tuple[IntArray, ...]:
+    if not isinstance(order, Iterable):
+        raise InvalidSchedule(f"order must hold one list of operators for each device, not {order!r}")
+    return tuple(_whole_numbers(row, "order") for row in order)
 
 
 def _whole_numbers(values: npt.ArrayLike, what: str) -> IntArray:
