@@ -1,0 +1,114 @@
+"""Roofline: run time from a data sheet alone."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+
+from hetgym._types import FloatArray
+from hetgym.device import Device
+from hetgym.graph.ops import Operator
+
+EFFICIENCY: dict[str, dict[str, float]] = {
+    "cpu": {"conv": 0.6, "matmul": 0.7, "recurrent": 0.4, "pool": 0.1, "elementwise": 0.2, "reduce": 0.2,
+            "normalise": 0.1, "move": 0.1, "generic": 0.5},
+    "gpu": {"conv": 0.6, "matmul": 0.7, "recurrent": 0.25, "pool": 0.1, "elementwise": 0.1, "reduce": 0.1,
+            "normalise": 0.1, "move": 0.1, "generic": 0.5},
+    "npu": {"conv": 0.6, "matmul": 0.6, "recurrent": 0.2, "pool": 0.05, "elementwise": 0.05, "reduce": 0.05,
+            "normalise": 0.05, "move": 0.05, "generic": 0.3},
+}  # fmt: skip
+"""Assumed fraction of the peak, by device kind and operator family, where a device states none.
+
+* conv, matmul: tuned kernels reach 0.5 to 0.8 of the peak on shapes that fill the device.
+* recurrent: thin products, each step waiting for the last; the wider the device, the emptier it runs.
+* elementwise, reduce, normalise, pool: no fused multiply-adds and no matrix unit. A matrix unit's peak
+  is the NPU's only published one, hence the smallest fractions there.
+* move: copies count no FLOPs, so the fraction never matters.
+* generic: operators that say how many FLOPs they do but not which.
+
+What is slow because it is memory-bound, such as a depthwise convolution, needs no fraction of its
+own: the roofline finds that.
+"""
+
+MEMORY_EFFICIENCY: dict[str, float] = {"cpu": 0.7, "gpu": 0.8, "npu": 0.7}
+"""Assumed fraction of the memory bandwidth, where a device states none: what STREAM-like copies reach."""
+
+FALLBACK: dict[str, tuple[str, ...]] = {
+    "float64": (),
+    "float32": ("float16", "bfloat16"),
+    "bfloat16": ("float32", "float16"),
+    "float16": ("float32", "bfloat16"),
+    "float8": ("float16", "bfloat16", "float32"),
+    "uint8": ("int8", "float32", "float16"),
+    "int4": ("int8", "float32", "float16"),
+}
+"""Which peak a dtype takes on a device that has none for it, first match.
+
+Narrow floats are widened, as libraries do; float32 on a device that computes in 16 bits runs there in
+16 bits, as NPU tool chains do by default; other integers and booleans take the float32 rate, as vector
+units do. Nothing stands in for float64: arithmetic in it cannot be placed on such a device.
+"""
+
+_OTHER = ("float32", "float16", "bfloat16")
+
+
+def peak_flops(device: Device, dtype: str) -> float:
+    """Peak rate of a device for a dtype, by :data:`FALLBACK` where the data sheet has none.
+
+    Returns:
+        FLOP/s; 0 if the device cannot compute in that dtype.
+    """
+    for candidate in (dtype, *FALLBACK.get(dtype, _OTHER)):
+        if candidate in device.peak_flops:
+            return device.peak_flops[candidate]
+    return 0.0
+
+
+def efficiency(device: Device, family: str) -> float:
+    """Fraction of the peak that a family of operators reaches: the device's own, else the default."""
+    return device.efficiency.get(family, EFFICIENCY[device.kind].get(family, 1.0))
+
+
+class Roofline:
+    """Launch overhead plus the slower of arithmetic and memory (Williams et al., CACM 52(4), 2009).
+
+    seconds = launch + max(FLOPs / (peak x efficiency), bytes / (bandwidth x memory efficiency))
+
+    It needs no measurements, knows every operator that the vocabulary knows and is wrong by a factor
+    of up to about two on single operators. Views (reshape, flatten, …) move nothing and cost 0.
+    Operators of family ``generic`` compute in float32 whatever their tensors hold.
+
+    >>> from hetgym import load_platform
+    >>> from hetgym.graph import Operator, Tensor
+    >>> x = Tensor((1024, 1024))
+    >>> product = Operator("product", "MatMul", (x, x), (x,))
+    >>> platform = load_platform("cpu-gpu")
+    >>> [f"{Roofline().predict([product], device)[0]:.2e}" for device in platform]
+    ['1.50e-03', '2.24e-04']
+    """
+
+    def predict(self, operators: Sequence[Operator], device: Device) -> FloatArray:
+        """Run times on a device.
+
+        Returns:
+            [n] seconds; inf for arithmetic in a dtype that the device cannot compute in.
+        """
+        families = [op.spec.family for op in operators]
+        flops = np.array([op.flops for op in operators], np.float64)
+        moved = np.array([op.bytes_read + op.bytes_written for op in operators], np.float64)
+        view = np.array([family == "view" for family in families], np.bool_)
+        rates: Mapping[tuple[str, str], float] = {
+            key: peak_flops(device, "float32" if key[0] == "generic" else key[1]) * efficiency(device, key[0])
+            for key in set(zip(families, (op.dtype for op in operators), strict=True))
+        }
+        rate = np.array([rates[family, op.dtype] for family, op in zip(families, operators, strict=True)], np.float64)
+        arithmetic = np.divide(flops, rate, out=np.where(flops > 0, np.inf, 0.0), where=rate > 0)
+        share = MEMORY_EFFICIENCY[device.kind] if device.memory_efficiency is None else device.memory_efficiency
+        memory = moved / (device.memory_bandwidth * share)
+        return np.where(view, 0.0, device.launch_overhead + np.maximum(arithmetic, memory))
+
+    def spread(self, operators: Sequence[Operator], device: Device) -> tuple[FloatArray, FloatArray]:
+        """Tenth and ninetieth percentile: both the prediction itself, since a data sheet knows no scatter."""
+        seconds = self.predict(operators, device)
+        return seconds, seconds.copy()

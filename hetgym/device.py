@@ -1,0 +1,116 @@
+"""What a platform is made of: devices that compute and directed links that carry data."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import Any, Literal
+
+from hetgym._config import check_number
+from hetgym.errors import PlatformError, suggestion
+from hetgym.graph.ops import DTYPE_BYTES, FAMILIES
+
+DEVICE_KINDS = ("cpu", "gpu", "npu")
+
+
+@dataclass(frozen=True)
+class Device:
+    """One processor; it runs ``streams`` operators at a time.
+
+    Args:
+        name: unique on the platform.
+        kind: ``cpu``, ``gpu`` or ``npu``; cost models take default efficiencies from it.
+        peak_flops: dtype -> peak arithmetic rate by the data sheet [FLOP/s].
+        memory_bandwidth: peak by the data sheet [byte/s].
+        memory_capacity: [byte]; inf = unlimited.
+        launch_overhead: time to start an operator [s].
+        streams: how many operators may run at the same time.
+        efficiency: operator family -> fraction of the peak that is reached, in (0, 1]; families left
+            out take the cost model's default.
+        memory_efficiency: fraction of the bandwidth that is reached, in (0, 1]; None = default.
+        model: the product.
+        source: the document that the figures come from.
+
+    Raises:
+        PlatformError: a number out of range, an unknown kind, dtype or operator family.
+    """
+
+    name: str
+    kind: Literal["cpu", "gpu", "npu"]
+    peak_flops: Mapping[str, float] = field(hash=False)
+    memory_bandwidth: float
+    memory_capacity: float = float("inf")
+    launch_overhead: float = 0.0
+    streams: int = 1
+    efficiency: Mapping[str, float] = field(default_factory=dict, hash=False)
+    memory_efficiency: float | None = None
+    model: str = ""
+    source: str = ""
+
+    def __post_init__(self) -> None:
+        who = f"device {self.name!r}"
+        if not self.name:
+            raise PlatformError("a device has an empty name")
+        if self.kind not in DEVICE_KINDS:
+            raise PlatformError(f"{who}: unknown kind {self.kind!r}; {suggestion(self.kind, DEVICE_KINDS)}")
+        if not self.peak_flops:
+            raise PlatformError(f"{who}: peak_flops is empty; give at least one dtype's FLOP/s")
+        for dtype, rate in self.peak_flops.items():
+            if dtype not in DTYPE_BYTES:
+                raise PlatformError(f"{who}: peak_flops of unknown dtype {dtype!r}; {suggestion(dtype, DTYPE_BYTES)}")
+            check_number(rate, f"{who}: peak_flops of {dtype}", PlatformError, positive=True)
+        for family, share in self.efficiency.items():
+            if family not in FAMILIES:
+                raise PlatformError(f"{who}: efficiency of unknown family {family!r}; {suggestion(family, FAMILIES)}")
+            check_number(share, f"{who}: efficiency of {family}", PlatformError, positive=True, maximum=1.0)
+        check_number(self.memory_bandwidth, f"{who}: memory_bandwidth", PlatformError, positive=True)
+        check_number(self.memory_capacity, f"{who}: memory_capacity", PlatformError, positive=True, finite=False)
+        check_number(self.launch_overhead, f"{who}: launch_overhead", PlatformError)
+        check_number(self.streams, f"{who}: streams", PlatformError, minimum=1)
+        if self.memory_efficiency is not None:
+            check_number(self.memory_efficiency, f"{who}: memory_efficiency", PlatformError, positive=True, maximum=1.0)
+        object.__setattr__(self, "peak_flops", MappingProxyType(dict(self.peak_flops)))
+        object.__setattr__(self, "efficiency", MappingProxyType(dict(self.efficiency)))
+
+    def to_dict(self) -> dict[str, Any]:
+        """The fields as plain values."""
+        return {**self.__dict__, "peak_flops": dict(self.peak_flops), "efficiency": dict(self.efficiency)}
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        # Read-only views of dicts neither pickle nor deepcopy; worker processes and env specs need both.
+        return type(self), tuple(self.to_dict().values())
+
+
+@dataclass(frozen=True)
+class Link:
+    """A directed connection between two devices or switches.
+
+    Args:
+        start: name of the device or switch that sends.
+        end: name of the device or switch that receives.
+        latency: [s].
+        bandwidth: peak in this direction by the data sheet [byte/s]; inf = ideal.
+        efficiency: fraction of the bandwidth that payload reaches, in (0, 1].
+        kind: the technology.
+        source: the document that the figures come from.
+
+    Raises:
+        PlatformError: a number out of range, or a link from a device to itself.
+    """
+
+    start: str
+    end: str
+    latency: float
+    bandwidth: float
+    efficiency: float = 1.0
+    kind: str = ""
+    source: str = ""
+
+    def __post_init__(self) -> None:
+        who = f"link {self.start!r} -> {self.end!r}"
+        if self.start == self.end:
+            raise PlatformError(f"{who} connects a device with itself")
+        check_number(self.latency, f"{who}: latency", PlatformError)
+        check_number(self.bandwidth, f"{who}: bandwidth", PlatformError, positive=True, finite=False)
+        check_number(self.efficiency, f"{who}: efficiency", PlatformError, positive=True, maximum=1.0)

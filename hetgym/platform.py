@@ -1,0 +1,253 @@
+"""Platforms: devices, the network between them and the routes that data takes."""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from hetgym._config import load_yaml, read
+from hetgym._types import FloatArray, frozen
+from hetgym.device import DEVICE_KINDS, Device, Link
+from hetgym.errors import PlatformError, suggestion, unknown_name
+
+_PRESETS = Path(__file__).parent / "configs" / "platforms"
+
+
+@dataclass(frozen=True)
+class _LinkEntry:
+    """A link as a file states it: ``between`` two ends, both ways, or from ``start`` to ``end``."""
+
+    latency: float
+    bandwidth: float
+    between: tuple[str, str] | None = None
+    start: str = ""
+    end: str = ""
+    efficiency: float = 1.0
+    kind: str = ""
+    source: str = ""
+
+    def __post_init__(self) -> None:
+        if bool(self.between) == bool(self.start and self.end) or (self.between and (self.start or self.end)):
+            raise PlatformError("a link has either between: [a, b], for both directions, or start: a and end: b")
+        self.links()  # so that the place in the file is put in front of what they raise
+
+    def links(self) -> list[Link]:
+        first, second = self.between or (self.start, self.end)
+        one = Link(first, second, self.latency, self.bandwidth, self.efficiency, self.kind, self.source)
+        return [one, replace(one, start=second, end=first)] if self.between else [one]
+
+
+@dataclass(frozen=True)
+class _Document:
+    name: str
+    devices: tuple[Device, ...]
+    links: tuple[_LinkEntry, ...] = ()
+    switches: tuple[str, ...] = ()
+    description: str = ""
+
+
+@dataclass(frozen=True)
+class Platform:
+    """Devices and the network between them.
+
+    Data takes the route of least total latency, then of fewest links, then of the first names in
+    alphabetical order. Switches forward, devices do not: a copy that is staged in host memory is a
+    route over a switch that stands for that memory.
+
+    Args:
+        name: for messages and reports.
+        devices: their order is the order of all arrays.
+        links: directed.
+        switches: names of the nodes that only forward.
+        description: one line for listings.
+
+    Raises:
+        PlatformError: no devices, a name used twice, a link that ends nowhere or is given twice, or
+            two devices without a route.
+
+    >>> platform = load_platform("cpu-gpu")
+    >>> [device.name for device in platform]
+    ['cpu', 'gpu']
+    >>> platform["gpu"].model
+    'NVIDIA Tesla V100 PCIe 16 GB'
+    """
+
+    name: str
+    devices: tuple[Device, ...]
+    links: tuple[Link, ...] = ()
+    switches: tuple[str, ...] = ()
+    description: str = ""
+
+    def __post_init__(self) -> None:
+        for key in ("devices", "links", "switches"):
+            object.__setattr__(self, key, tuple(getattr(self, key)))
+        if not self.devices:
+            raise PlatformError(f"platform {self.name!r} has no devices")
+        nodes: set[str] = set()
+        for node in [*(device.name for device in self.devices), *self.switches]:
+            if node in nodes:
+                raise PlatformError(f"platform {self.name!r}: the name {node!r} is used twice")
+            nodes.add(node)
+        pairs: set[tuple[str, str]] = set()
+        for link in self.links:
+            who = f"platform {self.name!r}: link {link.start!r} -> {link.end!r}"
+            for end in (link.start, link.end):
+                if end not in nodes:
+                    raise PlatformError(f"{who} ends at unknown device or switch {end!r}; {suggestion(end, nodes)}")
+            if (link.start, link.end) in pairs:
+                raise PlatformError(f"{who} is given twice")
+            pairs.add((link.start, link.end))
+        self._routes  # noqa: B018  a missing route is an error of the description, so find it now
+
+    def __len__(self) -> int:
+        return len(self.devices)
+
+    def __iter__(self) -> Iterator[Device]:
+        return iter(self.devices)
+
+    def __getitem__(self, key: int | str) -> Device:
+        """The device with that position or name."""
+        return self.devices[self.index(key) if isinstance(key, str) else key]
+
+    def index(self, name: str) -> int:
+        """Position of a device.
+
+        Raises:
+            UnknownName: the platform has no such device.
+        """
+        names = [device.name for device in self.devices]
+        if name not in names:
+            raise unknown_name(f"device of platform {self.name!r}", name, names)
+        return names.index(name)
+
+    def route(self, a: int | str, b: int | str) -> tuple[Link, ...]:
+        """The links that data crosses from device ``a`` to device ``b``; none if they are the same."""
+        return self._routes[self[a].name, self[b].name]
+
+    @cached_property
+    def latency(self) -> FloatArray:
+        """[d, d] latency summed over the route [s]; 0 on the diagonal."""
+        d = range(len(self))
+        return frozen(np.array([[sum(link.latency for link in self.route(a, b)) for b in d] for a in d], np.float64))
+
+    @cached_property
+    def bandwidth(self) -> FloatArray:
+        """[d, d] payload bandwidth of the route's narrowest link [byte/s]; inf on the diagonal."""
+        matrix = np.full((len(self), len(self)), np.inf)
+        for a in range(len(self)):
+            for b in range(len(self)):
+                if a != b:
+                    matrix[a, b] = min(link.bandwidth * link.efficiency for link in self.route(a, b))
+        return frozen(matrix)
+
+    @cached_property
+    def _routes(self) -> dict[tuple[str, str], tuple[Link, ...]]:
+        outgoing: dict[str, list[Link]] = {}
+        for link in self.links:
+            outgoing.setdefault(link.start, []).append(link)
+        routes = {}
+        for a in self.devices:
+            found = _shortest(a.name, outgoing, frozenset(self.switches))
+            for b in self.devices:
+                if b.name not in found:
+                    raise PlatformError(
+                        f"platform {self.name!r}: no route from {a.name!r} to {b.name!r}; add a link, or a switch "
+                        "that both are linked to (devices do not forward)"
+                    )
+                routes[a.name, b.name] = found[b.name]
+        return routes
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any], where: str = "platform") -> Platform:
+        """Build a platform from the mapping that a YAML file holds.
+
+        Args:
+            data: ``name``, ``devices`` (fields of :class:`Device`), ``links`` (fields of
+                :class:`Link`, or ``between: [a, b]`` for both directions), ``switches``,
+                ``description``.
+            where: the file, for messages.
+
+        Raises:
+            ConfigError: an unknown key, a missing key or a value of the wrong type.
+            PlatformError: a malformed platform.
+        """
+        document = read(_Document, data, where)
+        links = tuple(link for entry in document.links for link in entry.links())
+        try:
+            return cls(document.name, document.devices, links, document.switches, document.description)
+        except PlatformError as error:
+            raise PlatformError(f"{where}: {error}") from error
+
+    def to_dict(self) -> dict[str, Any]:
+        """The mapping from which :meth:`from_dict` builds an equal platform."""
+        return {
+            "name": self.name,
+            "description": self.description,
+            "devices": [device.to_dict() for device in self.devices],
+            "links": [asdict(link) for link in self.links],
+            "switches": list(self.switches),
+        }
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        # Rebuild instead of copying the cache: copies of read-only arrays would be writable.
+        return type(self), (self.name, self.devices, self.links, self.switches, self.description)
+
+
+def _shortest(
+    start: str, outgoing: Mapping[str, Sequence[Link]], switches: frozenset[str]
+) -> dict[str, tuple[Link, ...]]:
+    """Dijkstra's algorithm on labels (latency, hops, names), which are totally ordered."""
+    found: dict[str, tuple[Link, ...]] = {}
+    heap: list[tuple[float, int, tuple[str, ...], tuple[Link, ...]]] = [(0.0, 0, (start,), ())]
+    while heap:
+        latency, hops, names, route = heapq.heappop(heap)
+        node = names[-1]
+        if node in found:
+            continue
+        found[node] = route
+        if node == start or node in switches:
+            for link in outgoing.get(node, ()):
+                if link.end not in found:
+                    heapq.heappush(heap, (latency + link.latency, hops + 1, (*names, link.end), (*route, link)))
+    return found
+
+
+def platform_names() -> list[str]:
+    """Names of the presets that :func:`load_platform` knows.
+
+    >>> "cpu-gpu" in platform_names()
+    True
+    """
+    return sorted(file.stem for file in _PRESETS.glob("*.yaml"))
+
+
+def load_platform(platform: str | Path) -> Platform:
+    """Load a preset by name, or a platform from a YAML file.
+
+    Args:
+        platform: one of :func:`platform_names`, or a path that ends in ``.yaml`` or ``.yml``.
+
+    Raises:
+        UnknownName: no preset has that name.
+        ConfigError: the file is missing, no YAML, or has an unknown key or a wrong type.
+        PlatformError: the platform is malformed.
+
+    >>> load_platform("8gpu-nodes")
+    Traceback (most recent call last):
+    hetgym.errors.UnknownName: unknown platform '8gpu-nodes'; did you mean '8gpu-node'?
+    """
+    file = Path(platform)
+    if file.suffix not in (".yaml", ".yml"):
+        if str(platform) not in platform_names():
+            raise unknown_name("platform", str(platform), platform_names())
+        file = _PRESETS / f"{platform}.yaml"
+    return Platform.from_dict({"name": file.stem, **load_yaml(file)}, str(platform))
+
+
+__all__ = ["DEVICE_KINDS", "Device", "Link", "Platform", "load_platform", "platform_names"]
