@@ -1,0 +1,118 @@
+"""Traces as small JSON: what the report's Gantt charts are drawn from.
+
+All times of a problem are whole multiples of one quantum, five significant digits of its lower
+bound; what the page can work out again (run times, transfer times) is left out.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from hetgym.problem import Problem
+from hetgym.sim import Trace
+
+DIGITS = 5
+"""Significant digits of the times in a report."""
+
+_LETTERS = "0123456789abcdefghijklmnopqrstuvwxyz"
+
+
+def quantum(lower_bound: float) -> float:
+    """The unit of time of one problem's charts [s].
+
+    >>> quantum(80.0), quantum(0.0)
+    (0.001, 1.0)
+    """
+    return float(f"1e{math.floor(math.log10(lower_bound)) + 1 - DIGITS}") if lower_bound > 0 else 1.0
+
+
+def significant(value: float, digits: int = DIGITS) -> float | int:
+    """A number rounded to some significant digits, whole if it then is.
+
+    >>> significant(123456.7), significant(0.00123456)
+    (123460, 0.0012346)
+    """
+    if not math.isfinite(value):
+        return -1
+    rounded = float(f"{value:.{digits}g}")
+    return int(rounded) if rounded.is_integer() else rounded
+
+
+def encode_graph(problem: Problem) -> str:
+    """Operators and edges, which all platforms of a graph share."""
+    kinds = sorted(set(problem.operator_kinds))
+    return compact({
+        "ops": list(problem.operator_names),
+        "kinds": kinds,
+        "kind": [kinds.index(kind) for kind in problem.operator_kinds],
+        "source": deltas(problem.edge_source),
+        "target": problem.edge_target.tolist(),
+        "bytes": [significant(size) for size in problem.edge_bytes.tolist()],
+    })  # fmt: skip
+
+
+def encode_problem(problem: Problem, lower_bound: float) -> dict[str, Any]:
+    """Devices, run times and links; times in quanta, -1 where an operator cannot run."""
+    unit = quantum(lower_bound)
+    return {
+        "devices": list(problem.device_names),
+        "quantum": unit,
+        "bound": significant(lower_bound / unit, DIGITS + 1),
+        "cost": [[significant(x / unit, 4) for x in column] for column in problem.cost.T.tolist()],
+        "latency": [[significant(x / unit, 4) for x in row] for row in problem.latency.tolist()],
+        "rate": [[significant(x * unit) for x in row] for row in problem.bandwidth.tolist()],
+    }
+
+
+def encode_trace(trace: Trace, lower_bound: float) -> str:
+    """One run: ``a`` devices, ``s`` starts, ``w`` how long each transfer waited for its link.
+
+    ``d`` and ``t`` (run and transfer times) are there only if the runtime changed them.
+    """
+    p, unit = trace.problem, quantum(lower_bound)
+    n = p.num_operators
+    devices = trace.assignment.tolist()
+    small = p.num_devices <= len(_LETTERS)
+    fields: dict[str, Any] = {
+        "a": "".join(_LETTERS[d] for d in devices) if small else devices,
+        "s": deltas(_quanta(trace.start, unit)),
+        "m": significant(trace.makespan / unit, DIGITS + 1),
+    }
+    duration = trace.finish - trace.start
+    if not np.allclose(duration, p.cost[np.arange(n), trace.assignment], rtol=1e-6, atol=unit / 10):
+        fields["d"] = _quanta(duration, unit).tolist()
+    edges = np.flatnonzero(trace.remote)
+    waits = _quanta(trace.sent[edges] - trace.finish[p.edge_source[edges]], unit)
+    if waits.any():
+        fields["w"] = waits.tolist()
+    here, there = trace.assignment[p.edge_source[edges]], trace.assignment[p.edge_target[edges]]
+    travel = trace.arrived[edges] - trace.sent[edges]
+    expected = p.latency[here, there] + p.edge_bytes[edges] / p.bandwidth[here, there]
+    if not np.allclose(travel, expected, rtol=1e-6, atol=unit / 10):
+        fields["t"] = _quanta(travel, unit).tolist()
+    return compact(fields)
+
+
+def deltas(values: npt.NDArray[Any]) -> list[int]:
+    """First value, then differences: neighbours are close, so the numbers are short.
+
+    >>> deltas(np.array([5, 7, 6]))
+    [5, 2, -1]
+    """
+    items: list[int] = values.tolist()
+    return items[:1] + [b - a for a, b in pairwise(items)]
+
+
+def compact(value: Any) -> str:
+    """JSON without blanks."""
+    return json.dumps(value, separators=(",", ":"), allow_nan=False, ensure_ascii=False)
+
+
+def _quanta(times: npt.NDArray[np.float64], unit: float) -> npt.NDArray[np.int64]:
+    return np.rint(times / unit).astype(np.int64)

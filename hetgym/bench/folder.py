@@ -1,0 +1,129 @@
+"""The folder of one run: rows, results, traces and the report."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Sequence
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+from hetgym._archive import atomic_write
+from hetgym.bench.rows import Row, RowsFile
+from hetgym.bench.sink import Sink
+from hetgym.errors import ConfigError, unknown_name
+from hetgym.problem import Problem
+from hetgym.sim import Trace
+from hetgym.suites import ProblemSpec
+
+TRACES = ("all", "best", "none")
+"""Which Chrome traces a run keeps: of every schedule, of the best of each problem and runtime, or none."""
+
+_FILES = ("rows.csv", "results.json", "report.html", "plan.json")
+
+
+class RunFolder(Sink):
+    """``<root>/<name>/`` with ``rows.csv``, ``results.json``, ``report.html`` and ``traces/*.json``.
+
+    Args:
+        root: folder of all runs; made if it is missing.
+        name: of this run; by default the date and time.
+        traces: one of :data:`TRACES`.
+        force: whether the files of an older run of that name may be replaced.
+
+    Raises:
+        ConfigError: the folder holds something already, cannot be written, or has an impossible name.
+        UnknownName: no such choice of traces.
+    """
+
+    def __init__(self, root: Path, name: str = "", traces: str = "best", force: bool = False) -> None:
+        if traces not in TRACES:
+            raise unknown_name("choice of traces", traces, TRACES)
+        if name and (Path(name).name != name or name in (".", "..")):
+            raise ConfigError(f"a run is named by one word, not by a path such as {name!r}; --out takes the folder")
+        self.path = root / name if name else _fresh(root)
+        self.keep = traces
+        self._best: dict[str, Trace] = {}
+        self._spec: ProblemSpec | None = None
+        try:
+            self.path.mkdir(parents=True, exist_ok=True)
+            if any(self.path.iterdir()) and not force:
+                raise ConfigError(f"{self.path}: holds an earlier run; choose another --name or add --force")
+            self._clear()
+            self._rows = RowsFile(self.path / "rows.csv")
+        except OSError as error:
+            raise ConfigError(f"{self.path}: cannot be written ({error.strerror or error})") from error
+
+    def _clear(self) -> None:
+        """Remove what an earlier run left, and nothing else."""
+        old = [self.path / file for file in _FILES] + list((self.path / "traces").glob("*.json"))
+        for file in old:
+            file.unlink(missing_ok=True)
+
+    def problem(self, spec: ProblemSpec, problem: Problem, lower_bound: float) -> None:
+        """Write the best traces of the problem before."""
+        self._flush_best()
+        self._spec = spec
+
+    def rows(self, rows: Sequence[Row]) -> None:
+        """Append to ``rows.csv``."""
+        self._rows.add(rows)
+
+    def complete(self, rows: Sequence[Row]) -> None:
+        """Write the problem's rows again with their gaps, and its best traces."""
+        self._rows.complete(rows)
+        self._flush_best()
+
+    def trace(self, spec: ProblemSpec, trace: Trace) -> None:
+        """Write a trace, or keep it if it is the best so far."""
+        if self.keep == "all":
+            self._write_trace(spec, trace)
+        elif self.keep == "best":
+            best = self._best.get(trace.runtime)
+            if best is None or trace.makespan < best.makespan:
+                self._best[trace.runtime] = trace
+
+    def _flush_best(self) -> None:
+        for trace in self._best.values():
+            assert self._spec is not None
+            self._write_trace(self._spec, trace)
+        self._best.clear()
+
+    def _write_trace(self, spec: ProblemSpec, trace: Trace) -> None:
+        folder = self.path / "traces"
+        folder.mkdir(exist_ok=True)
+        name = "__".join(re.sub(r"[^\w.@+-]+", "-", part) for part in (spec.name, trace.scheduler, trace.runtime))
+        trace.save_chrome(folder / f"{name}.json")
+
+    def close(self) -> None:
+        """Write what is still held back; the run is over, by its end or by Ctrl-C."""
+        self._flush_best()
+        self._rows.close()
+
+    def write_json(self, name: str, document: dict[str, Any]) -> Path:
+        """Write a JSON file; infinities become null.
+
+        Returns:
+            Its path.
+        """
+        return self.write_text(name, json.dumps(document, indent=1, allow_nan=False) + "\n")
+
+    def write_text(self, name: str, text: str) -> Path:
+        """Write a text file, complete or not at all.
+
+        Returns:
+            Its path.
+        """
+        path = self.path / name
+        atomic_write(path, lambda file: file.write(text.encode()))
+        return path
+
+
+def _fresh(root: Path) -> Path:
+    """A folder named by date and time that does not exist yet."""
+    stamp = datetime.now().strftime("%Y-%m-%d-%H%M%S")
+    path, number = root / stamp, 2
+    while path.exists():
+        path, number = root / f"{stamp}-{number}", number + 1
+    return path

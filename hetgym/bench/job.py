@@ -1,0 +1,195 @@
+"""A job: problems, schedulers and runtimes in, a folder of results out."""
+
+from __future__ import annotations
+
+import math
+import os
+import platform as machine
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from importlib import metadata
+from pathlib import Path
+from typing import Any
+
+from hetgym.baselines import Baseline, get, names
+from hetgym.bench.folder import RunFolder
+from hetgym.bench.report import Gantts, write_report
+from hetgym.bench.runner import Progress, Result, run
+from hetgym.bench.sink import Tee
+from hetgym.bench.summary import Line, by_platform, summarise
+from hetgym.errors import ConfigError
+from hetgym.sim.runtime import Runtime, runtime
+from hetgym.suites import ProblemSpec
+
+FORMAT_VERSION = 1
+RUNTIMES = ("classic", "links")
+"""Runtimes of a job that names none."""
+
+
+@dataclass(frozen=True)
+class Job:
+    """What is to be run.
+
+    Attributes:
+        title: the suite's name, or the model's.
+        specs: the problems.
+        schedulers: in the order in which they run.
+        runtimes: names of presets.
+        command: the words that started it, for the record.
+    """
+
+    title: str
+    specs: tuple[ProblemSpec, ...]
+    schedulers: tuple[Baseline, ...]
+    runtimes: tuple[str, ...] = RUNTIMES
+    command: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        if not self.specs or not self.schedulers or not self.runtimes:
+            raise ConfigError(f"{self.title}: a run needs at least one problem, one scheduler and one runtime")
+        seen: set[str] = set()
+        for spec in self.specs:
+            if spec.name in seen:
+                raise ConfigError(f"{self.title}: two problems are named {spec.name!r}; rows could not be told apart")
+            seen.add(spec.name)
+
+
+@dataclass
+class Outcome:
+    """What came of a job.
+
+    Attributes:
+        result: rows and whether it was interrupted.
+        summary: a line for each scheduler and runtime.
+        document: the content of ``results.json``.
+        files: what was written.
+    """
+
+    result: Result
+    summary: list[Line]
+    document: dict[str, Any]
+    files: dict[str, Path] = field(default_factory=dict)
+
+    @property
+    def exit_code(self) -> int:
+        """0 done, 1 a scheduler failed, 130 interrupted."""
+        return 130 if self.result.interrupted else 1 if self.result.failures else 0
+
+
+def execute(job: Job, folder: RunFolder, progress: Callable[[Progress], None] | None = None) -> Outcome:
+    """Run a job and write ``results.json`` and ``report.html``, also after Ctrl-C.
+
+    Args:
+        job: what is to be run; its kernels should be warm.
+        folder: where results go.
+        progress: see :func:`hetgym.bench.run`.
+    """
+    started = datetime.now().astimezone().isoformat(timespec="seconds")
+    gantts = Gantts()
+    result = run(job.specs, job.schedulers, job.runtimes, Tee(folder, gantts), progress)
+    folder.close()
+    summary = summarise(result.rows)
+    document = _document(job, result, summary, started)
+    files = {
+        "results": folder.write_json("results.json", document),
+        "report": write_report(folder.path / "report.html", document, gantts),
+        "rows": folder.path / "rows.csv",
+    }
+    return Outcome(result, summary, document, files)
+
+
+def pick_schedulers(text: str) -> tuple[Baseline, ...]:
+    """Schedulers from a comma-separated list, or all of them.
+
+    Raises:
+        UnknownName: no such scheduler.
+        ConfigError: the list is empty.
+    """
+    chosen = names() if text == "all" else list(dict.fromkeys(part.strip() for part in text.split(",") if part.strip()))
+    if not chosen:
+        raise ConfigError("no scheduler is named; try --schedulers all")
+    return tuple(get(name) for name in chosen)
+
+
+def pick_runtimes(chosen: Sequence[str] | None) -> tuple[str, ...]:
+    """Runtime presets by name; the default pair if none is named.
+
+    Raises:
+        UnknownName: no such preset.
+    """
+    picked = tuple(dict.fromkeys(chosen or RUNTIMES))
+    for name in picked:
+        runtime(name)
+    return picked
+
+
+_COMMUNICATION = {
+    "free": "transfers never wait for each other, as in the scheduling literature",
+    "fifo": "each directed link carries one transfer at a time, in order of request",
+    "fair": "concurrent transfers share each link evenly",
+    "endpoint": "each device sends one and receives one transfer at a time",
+}
+
+
+def explain(switches: Runtime) -> str:
+    """One clause that says what a runtime does."""
+    others = [
+        f"{name}={value}"
+        for name, value in vars(switches).items()
+        if name != "communication" and value != getattr(Runtime(), name)
+    ]
+    return "; ".join([_COMMUNICATION.get(switches.communication, switches.communication), *others])
+
+
+def _document(job: Job, result: Result, summary: Sequence[Line], started: str) -> dict[str, Any]:
+    document = {
+        "format": "hetgym-results",
+        "version": FORMAT_VERSION,
+        "title": job.title,
+        "command": list(job.command),
+        "started": started,
+        "seconds": round(result.seconds, 3),
+        "interrupted": result.interrupted,
+        "finished_problems": len({row.problem for row in result.rows if row.gap_to_best is not None or not row.ok}),
+        "problems": len(job.specs),
+        "versions": versions(),
+        "machine": {"system": machine.platform(), "processor": _processor(), "cores": os.cpu_count() or 0},
+        "runtimes": {name: explain(runtime(name)) for name in job.runtimes},
+        "schedulers": [
+            {"name": b.name, "kind": b.kind, "citation": b.citation, "summary": b.summary, "complexity": b.complexity}
+            for b in job.schedulers
+        ],
+        "summary": [line.to_dict() for line in summary],
+        "summary_by_platform": {
+            name: [line.to_dict() for line in lines] for name, lines in by_platform(result.rows).items()
+        },
+        "rows": [row.to_dict() for row in result.rows],
+    }
+    return {key: finite(value) for key, value in document.items()}
+
+
+def finite(value: Any) -> Any:
+    """The value with infinities and NaN, which JSON does not have, as None."""
+    if isinstance(value, float):
+        return value if math.isfinite(value) else None
+    if isinstance(value, Mapping):
+        return {key: finite(item) for key, item in value.items()}
+    return [finite(item) for item in value] if isinstance(value, list | tuple) else value
+
+
+def versions() -> dict[str, str]:
+    """Versions of hetgym, Python and what the numbers depend on."""
+    import hetgym
+
+    packages = {name: metadata.version(name) for name in ("numpy", "numba")}
+    return {"hetgym": hetgym.__version__, "python": machine.python_version(), **packages}
+
+
+def _processor() -> str:
+    try:
+        lines = Path("/proc/cpuinfo").read_text().splitlines()
+    except OSError:
+        return machine.processor() or machine.machine()
+    models = [line.partition(":")[2].strip() for line in lines if line.startswith("model name")]
+    return models[0] if models else machine.machine()

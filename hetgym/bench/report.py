@@ -1,0 +1,107 @@
+"""The report: one HTML file with tables and Gantt charts that needs nothing else, not even a network."""
+
+from __future__ import annotations
+
+from importlib.resources import files
+from pathlib import Path
+from typing import Any
+
+from hetgym._archive import atomic_write
+from hetgym.bench.encode import compact, encode_graph, encode_problem, encode_trace, significant
+from hetgym.bench.sink import Sink
+from hetgym.problem import Problem
+from hetgym.sim import Trace
+from hetgym.suites import ProblemSpec
+
+CHART_BYTES = 5_000_000
+"""Most that the charts of a report take; the schedulers with the largest gaps go without if need be."""
+
+_SLOT = "{{data}}"
+_COLUMNS = (
+    "problem", "platform", "scheduler", "runtime", "makespan_s", "gap_to_best", "gap_to_bound", "slr", "speedup",
+    "schedule_seconds", "utilisation", "status",
+)  # fmt: skip
+
+
+class Gantts(Sink):
+    """Keeps every trace of a run in its short form."""
+
+    def __init__(self) -> None:
+        self.graphs: dict[str, int] = {}
+        self.problems: dict[str, dict[str, Any]] = {}
+        self.traces: dict[tuple[str, str, str], str] = {}
+        self._bound = 0.0
+
+    def problem(self, spec: ProblemSpec, problem: Problem, lower_bound: float) -> None:
+        """Keep what the charts of this problem share."""
+        graph = encode_graph(problem)
+        number = self.graphs.setdefault(graph, len(self.graphs))
+        self._bound = lower_bound
+        names = {"graph": spec.graph, "platform": spec.platform, "chart": number}
+        self.problems[spec.name] = {**names, **encode_problem(problem, lower_bound)}
+
+    def trace(self, spec: ProblemSpec, trace: Trace) -> None:
+        """Keep one run."""
+        self.traces[spec.name, trace.scheduler, trace.runtime] = encode_trace(trace, self._bound)
+
+    def fitting(self, ranking: list[str], limit: int = CHART_BYTES) -> list[str]:
+        """As many schedulers, best first, as have room for all their charts."""
+        room = limit - sum(map(len, self.graphs)) - sum(len(compact(p)) for p in self.problems.values())
+        chosen = []
+        for name in ranking:
+            room -= sum(len(text) for (_, scheduler, _), text in self.traces.items() if scheduler == name)
+            if room < 0:
+                break
+            chosen.append(name)
+        return chosen
+
+
+def write_report(path: Path, document: dict[str, Any], gantts: Gantts) -> Path:
+    """Write the report of a run.
+
+    Args:
+        path: the HTML file.
+        document: the content of ``results.json``.
+        gantts: the charts.
+
+    Returns:
+        The path.
+    """
+    text = render(document, gantts)
+    atomic_write(path, lambda file: file.write(text.encode()))
+    return path
+
+
+def render(document: dict[str, Any], gantts: Gantts) -> str:
+    """The report as text."""
+    template = files("hetgym.bench").joinpath("report.html").read_text(encoding="utf-8")
+    before, _, after = template.partition(_SLOT)
+    return before + embedded(_data(document, gantts)) + after
+
+
+def embedded(data: str) -> str:
+    r"""JSON that may stand inside a ``<script>``: no word of it can close the element.
+
+    >>> print(embedded('["</script>"]'))
+    ["\u003c/script>"]
+    """
+    return data.replace("<", "\\u003c")
+
+
+def _data(document: dict[str, Any], gantts: Gantts) -> str:
+    """Everything that the page shows, as JSON."""
+    ranking = list(dict.fromkeys(line["scheduler"] for line in document["summary"]))
+    charted = gantts.fitting(ranking)
+    fields = {key: compact(value) for key, value in document.items() if key not in ("rows", "format", "version")}
+    fields["columns"] = compact(_COLUMNS)
+    fields["rows"] = compact([[_cell(row[column]) for column in _COLUMNS] for row in document["rows"]])
+    fields["charted"] = compact(charted)
+    fields["graphs"] = f"[{','.join(gantts.graphs)}]"
+    fields["charts"] = compact(gantts.problems)
+    traces = [f"{compact('/'.join(key))}:{text}" for key, text in gantts.traces.items() if key[1] in charted]
+    fields["traces"] = "{" + ",".join(traces) + "}"
+    return "{" + ",".join(f"{compact(key)}:{text}" for key, text in fields.items()) + "}"
+
+
+def _cell(value: Any) -> Any:
+    return significant(value) if isinstance(value, float) else value

@@ -1,0 +1,126 @@
+"""Rows: what one scheduler did on one problem under one runtime, and the file that they go to."""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, fields, replace
+from pathlib import Path
+from typing import Any
+
+from hetgym import metrics
+
+
+@dataclass(frozen=True)
+class Row:
+    """One line of ``rows.csv``; numbers are None where the scheduler failed.
+
+    Attributes:
+        problem, graph, platform: names.
+        n, edges, devices: sizes of the problem.
+        scheduler, kind: name and kind of the scheduler.
+        runtime: what the schedule was simulated under.
+        makespan_s: simulated makespan [s].
+        slr: schedule length ratio, see :func:`hetgym.metrics.schedule_length_ratio`.
+        speedup: over the best single device under the same runtime.
+        efficiency: speed-up over the number of devices.
+        gap_to_best: excess over the best makespan of the run; None until the problem is complete.
+        gap_to_bound: excess over the lower bound.
+        lower_bound_s: what no schedule can beat [s].
+        schedule_seconds: wall time that the scheduler took, kernels warm [s].
+        utilisation: share of the makespan in which a device runs an operator, mean over devices.
+        status: ``"ok"``, or the sentence that says what went wrong.
+    """
+
+    problem: str
+    graph: str
+    platform: str
+    n: int
+    edges: int
+    devices: int
+    scheduler: str
+    kind: str
+    runtime: str
+    makespan_s: float | None = None
+    slr: float | None = None
+    speedup: float | None = None
+    efficiency: float | None = None
+    gap_to_best: float | None = None
+    gap_to_bound: float | None = None
+    lower_bound_s: float | None = None
+    schedule_seconds: float | None = None
+    utilisation: float | None = None
+    status: str = "ok"
+
+    @property
+    def ok(self) -> bool:
+        """Whether the scheduler gave a legal schedule."""
+        return self.status == "ok"
+
+    def to_dict(self) -> dict[str, Any]:
+        """A JSON-ready mapping."""
+        return asdict(self)
+
+
+COLUMNS = tuple(field.name for field in fields(Row))
+"""Header of ``rows.csv``."""
+
+
+def with_gaps(rows: Sequence[Row]) -> list[Row]:
+    """Fill in the gap to the best makespan of each problem and runtime, once all rows are known."""
+    best: dict[tuple[str, str], float] = {}
+    for row in rows:
+        if row.makespan_s is not None:
+            key = row.problem, row.runtime
+            best[key] = min(best.get(key, row.makespan_s), row.makespan_s)
+    return [
+        row if row.makespan_s is None
+        else replace(row, gap_to_best=metrics.gap(row.makespan_s, best[row.problem, row.runtime]))
+        for row in rows
+    ]  # fmt: skip
+
+
+class RowsFile:
+    """``rows.csv``, complete on disk after every call, so that a killed run keeps what was finished.
+
+    The rows of the current problem are written again when its gaps are known; nothing else is ever
+    touched.
+
+    Raises:
+        OSError: the file cannot be written.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self._file = path.open("wb")
+        self._file.write(_csv([COLUMNS]))
+        self._file.flush()
+        self._current = self._file.tell()
+
+    def add(self, rows: Sequence[Row]) -> None:
+        """Append rows of the current problem."""
+        self._file.write(_csv(_values(rows)))
+        self._file.flush()
+
+    def complete(self, rows: Sequence[Row]) -> None:
+        """Replace all rows of the current problem and move on to the next one."""
+        text = _csv(_values(rows))
+        self._file.seek(self._current)
+        self._file.write(text)
+        self._file.truncate()
+        self._file.flush()
+        self._current += len(text)
+
+    def close(self) -> None:
+        """Close the file."""
+        self._file.close()
+
+
+def _values(rows: Sequence[Row]) -> list[tuple[Any, ...]]:
+    return [tuple("" if value is None else value for value in row.to_dict().values()) for row in rows]
+
+
+def _csv(table: Sequence[Sequence[Any]]) -> bytes:
+    buffer = io.StringIO()
+    csv.writer(buffer, lineterminator="\n").writerows(table)
+    return buffer.getvalue().encode()

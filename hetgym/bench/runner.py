@@ -1,0 +1,215 @@
+"""The runner: every scheduler on every problem, validated and simulated under every runtime."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from time import perf_counter
+from typing import NamedTuple
+
+from hetgym import metrics
+from hetgym.baselines import Baseline, critical_path_bound, get, lower_bound, single_device
+from hetgym.bench.rows import Row, with_gaps
+from hetgym.bench.sink import Sink
+from hetgym.errors import HetgymError
+from hetgym.problem import Problem
+from hetgym.schedule import validate
+from hetgym.sim import Trace, simulate
+from hetgym.suites import ProblemSpec
+
+
+class Progress(NamedTuple):
+    """How far a run is: ``done`` of ``total`` schedules, and what comes next."""
+
+    done: int
+    total: int
+    problem: str
+    scheduler: str
+
+
+@dataclass
+class Result:
+    """What a run found.
+
+    Attributes:
+        runtimes: in the order in which they were asked for.
+        schedulers: likewise.
+        rows: one for each problem, scheduler and runtime that was finished.
+        interrupted: whether the run was stopped before its end.
+        seconds: wall time of the run [s].
+    """
+
+    runtimes: tuple[str, ...]
+    schedulers: tuple[str, ...]
+    rows: list[Row] = field(default_factory=list)
+    interrupted: bool = False
+    seconds: float = 0.0
+
+    @property
+    def failures(self) -> list[Row]:
+        """Rows whose scheduler failed."""
+        return [row for row in self.rows if not row.ok]
+
+
+def run(
+    specs: Sequence[ProblemSpec],
+    schedulers: Sequence[str | Baseline],
+    runtimes: Sequence[str] = ("classic", "links"),
+    sink: Sink | None = None,
+    progress: Callable[[Progress], None] | None = None,
+) -> Result:
+    """Run schedulers over problems.
+
+    A scheduler that raises, or gives a schedule that the validator refuses, makes a row that says
+    so; the run goes on. On Ctrl-C the rows that are finished are returned, marked as interrupted.
+
+    Args:
+        specs: the problems; each is built when its turn comes.
+        schedulers: names, or table rows such as ``hetgym.baselines.get("cpgc", budget=0)``.
+        runtimes: names of runtime presets.
+        sink: where rows and traces go as they come; by default nowhere.
+        progress: called before every schedule and at the end.
+
+    >>> from hetgym.suites import ProblemSpec
+    >>> result = run([ProblemSpec.textbook("topcuoglu")], ["heft", "single-device"], ["classic"])
+    >>> [(row.scheduler, row.makespan_s) for row in result.rows]
+    [('heft', 80.0), ('single-device', 127.0)]
+    """
+    table = [get(item) if isinstance(item, str) else item for item in schedulers]
+    result = Result(tuple(runtimes), tuple(row.name for row in table))
+    out = sink or Sink()
+    tell = progress or (lambda step: None)
+    total, began = len(specs) * len(table), perf_counter()
+    try:
+        for number, spec in enumerate(specs):
+            _run_problem(spec, table, result, out, tell, Progress(number * len(table), total, spec.name, ""))
+        tell(Progress(total, total, "", ""))
+    except KeyboardInterrupt:
+        result.interrupted = True
+    result.seconds = perf_counter() - began
+    return result
+
+
+def warm_up(schedulers: Iterable[str | Baseline], runtimes: Sequence[str]) -> None:
+    """Load or compile every kernel that a run needs, so that timings do not contain it."""
+    from hetgym.workloads import textbook
+
+    problem = textbook("topcuoglu")
+    _Reference(problem, runtimes)
+    for item in schedulers:
+        with suppress(Exception):  # the run itself reports it
+            _attempt(get(item) if isinstance(item, str) else item, problem, runtimes)
+
+
+def compiled() -> bool:
+    """Whether compiled kernels of this installation are on disk already."""
+    from hetgym.sim import kernel
+
+    stats = getattr(kernel.run_order, "stats", None)
+    return stats is None or any(Path(stats.cache_path).glob("kernel.run_order-*.nbi"))
+
+
+class _Reference:
+    """What the makespans of one problem are compared with, each worked out once."""
+
+    def __init__(self, problem: Problem, runtimes: Sequence[str]) -> None:
+        # Shared views of the problem are built here, so that no scheduler pays for them.
+        _ = problem.arrays, problem.mean_cost, problem.mean_communication
+        self.critical_path = critical_path_bound(problem)
+        self.lower_bound = lower_bound(problem)
+        plan = single_device(problem)
+        self.single_device = {runtime: simulate(problem, plan, runtime).makespan for runtime in runtimes}
+
+
+def _run_problem(
+    spec: ProblemSpec, table: Sequence[Baseline], result: Result, sink: Sink, tell: Callable[[Progress], None],
+    begin: Progress,
+) -> None:  # fmt: skip
+    """All rows of one problem; the rows stay in the result even if this is interrupted."""
+    first = len(result.rows)
+    tell(begin)
+    try:
+        problem = spec.build()
+        reference = _Reference(problem, result.runtimes)
+    except HetgymError as error:
+        rows = [_blank(spec, b, runtime, sentence(error)) for b in table for runtime in result.runtimes]
+        result.rows.extend(rows)
+        sink.rows(rows)
+        sink.complete(rows)
+        return
+    sink.problem(spec, problem, reference.lower_bound)
+    for number, baseline in enumerate(table):
+        tell(begin._replace(done=begin.done + number, scheduler=baseline.name))
+        rows, traces = _schedule(spec, problem, baseline, reference, result.runtimes)
+        result.rows.extend(rows)
+        sink.rows(rows)
+        for trace in traces:
+            sink.trace(spec, trace)
+    result.rows[first:] = with_gaps(result.rows[first:])
+    sink.complete(result.rows[first:])
+
+
+def _schedule(
+    spec: ProblemSpec, problem: Problem, baseline: Baseline, reference: _Reference, runtimes: Sequence[str]
+) -> tuple[list[Row], list[Trace]]:
+    try:
+        seconds, traces = _attempt(baseline, problem, runtimes)
+    except Exception as error:  # a plug-in may raise anything; the run must survive it
+        return [_blank(spec, baseline, runtime, sentence(error), problem) for runtime in runtimes], []
+    return [
+        _row(spec, problem, baseline, runtime, trace, seconds, reference)
+        for runtime, trace in zip(runtimes, traces, strict=True)
+    ], traces
+
+
+def _attempt(baseline: Baseline, problem: Problem, runtimes: Sequence[str]) -> tuple[float, list[Trace]]:
+    """Schedule once, validate, simulate under every runtime."""
+    began = perf_counter()
+    schedule = baseline(problem)
+    seconds = perf_counter() - began
+    validate(problem, schedule)
+    return seconds, [simulate(problem, schedule, runtime) for runtime in runtimes]
+
+
+def _blank(spec: ProblemSpec, baseline: Baseline, runtime: str, status: str, problem: Problem | None = None) -> Row:
+    n, edges, devices = (problem.num_operators, problem.num_edges, problem.num_devices) if problem else (0, 0, 0)
+    return Row(
+        spec.name, spec.graph, spec.platform, n, edges, devices, baseline.name, baseline.kind, runtime, status=status
+    )
+
+
+def _row(
+    spec: ProblemSpec, problem: Problem, baseline: Baseline, runtime: str, trace: Trace, seconds: float,
+    reference: _Reference,
+) -> Row:  # fmt: skip
+    makespan = trace.makespan
+    faster = metrics.speedup(makespan, reference.single_device[runtime])
+    return Row(
+        problem=spec.name,
+        graph=spec.graph,
+        platform=spec.platform,
+        n=problem.num_operators,
+        edges=problem.num_edges,
+        devices=problem.num_devices,
+        scheduler=baseline.name,
+        kind=baseline.kind,
+        runtime=runtime,
+        makespan_s=makespan,
+        slr=metrics.schedule_length_ratio(makespan, reference.critical_path),
+        speedup=faster,
+        efficiency=metrics.efficiency(faster, problem.num_devices),
+        gap_to_bound=metrics.gap(makespan, reference.lower_bound),
+        lower_bound_s=reference.lower_bound,
+        schedule_seconds=seconds,
+        utilisation=float(trace.utilisation.mean()),
+    )
+
+
+def sentence(error: BaseException) -> str:
+    """One line that says what went wrong; the type is named unless hetgym raised it on purpose."""
+    text = " ".join(str(error).split())
+    return (
+        text if isinstance(error, HetgymError) else f"{type(error).__name__}: {text}" if text else type(error).__name__
+    )

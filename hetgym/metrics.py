@@ -1,0 +1,128 @@
+"""Metrics: what makes two schedules comparable across problems of any size.
+
+Makespans alone say nothing across problems; these ratios do. Definitions follow Topcuoglu, Hariri,
+Wu, "Performance-effective and low-complexity task scheduling for heterogeneous computing", IEEE TPDS
+13(3), 2002, section 6.1, unless a function says otherwise.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+
+from hetgym.problem import Problem
+from hetgym.sim import Runtime
+
+
+def ratio(value: float, reference: float) -> float:
+    """``value / reference`` of two times [s], where nothing over nothing is 1.
+
+    >>> ratio(3.0, 2.0), ratio(0.0, 0.0), ratio(1.0, 0.0)
+    (1.5, 1.0, inf)
+    """
+    if reference > 0:
+        return value / reference
+    return 1.0 if value == 0 else math.inf
+
+
+def schedule_length_ratio(makespan: float, critical_path: float) -> float:
+    """SLR: makespan over the critical path with every operator at its fastest and free transfers.
+
+    Args:
+        makespan: of the schedule [s].
+        critical_path: :func:`hetgym.baselines.critical_path_bound` of the problem [s].
+
+    Returns:
+        At least 1 for a correct schedule; smaller is better (Topcuoglu 2002, equation 10).
+
+    >>> round(schedule_length_ratio(80.0, 41.0), 3)
+    1.951
+    """
+    return ratio(makespan, critical_path)
+
+
+def speedup(makespan: float, single_device: float) -> float:
+    """How many times faster than everything on the one best device.
+
+    The numerator of the source (Topcuoglu 2002, equation 11) is the least column sum of the cost
+    table; where some operator cannot run on some device that sum is infinite, so hetgym takes the
+    simulated makespan of the ``single-device`` baseline, which is the same number wherever one
+    device can run everything.
+
+    Args:
+        makespan: of the schedule [s].
+        single_device: :func:`single_device_makespan` of the problem [s].
+    """
+    return ratio(single_device, makespan)
+
+
+def single_device_makespan(problem: Problem, runtime: str | Runtime = "classic") -> float:
+    """Makespan of everything on the one best device, in simulation [s].
+
+    >>> from hetgym.workloads import textbook
+    >>> single_device_makespan(textbook("topcuoglu"))
+    127.0
+    """
+    from hetgym.baselines import single_device
+    from hetgym.sim import simulate
+
+    return simulate(problem, single_device(problem), runtime).makespan
+
+
+def efficiency(speedup_value: float, devices: int) -> float:
+    """Speed-up a device: 1 when every device contributes as much as the best one alone.
+
+    Raises:
+        ValueError: no devices.
+    """
+    if devices < 1:
+        raise ValueError(f"efficiency over {devices} devices is not defined; there must be at least one")
+    return speedup_value / devices
+
+
+def gap(makespan: float, reference: float) -> float:
+    """Excess over a reference: 0.05 means 5 % longer.
+
+    Args:
+        makespan: of the schedule [s].
+        reference: the best known makespan, or a lower bound [s].
+
+    >>> round(gap(84.0, 80.0), 3)
+    0.05
+    """
+    return ratio(makespan, reference) - 1.0
+
+
+def arithmetic_mean(values: Iterable[float]) -> float:
+    """Sum over count.
+
+    Raises:
+        ValueError: no values.
+    """
+    items = list(values)
+    if not items:
+        raise ValueError("the mean of no values is not defined")
+    return math.fsum(items) / len(items)
+
+
+def geometric_mean(values: Iterable[float]) -> float:
+    """The mean for ratios: it does not depend on which side is the reference.
+
+    Fleming, Wallace, "How not to lie with statistics: the correct way to summarize benchmark
+    results", Commun. ACM 29(3), 1986.
+
+    Args:
+        values: not negative; a zero makes the mean 0.
+
+    Raises:
+        ValueError: no values, or a negative one.
+
+    >>> geometric_mean([0.5, 2.0])
+    1.0
+    """
+    items = list(values)
+    if not items or min(items) < 0:
+        raise ValueError("the geometric mean needs values, none of them negative")
+    if 0.0 in items:
+        return 0.0
+    return math.exp(math.fsum(math.log(value) for value in items) / len(items))
