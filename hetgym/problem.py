@@ -104,8 +104,15 @@ class Problem:
         self.operator_names = tuple(operator_names)
         self.operator_kinds = tuple(operator_kinds)
         self.device_names = tuple(device_names)
-        self.cost = self._real("cost", cost, (len(self.operator_names), len(self.device_names)), finite=False)
-        n, d = self.cost.shape
+        n, d = np.shape(cost)
+        for noun, what, names, count in (
+            ("operator", "names", self.operator_names, n),
+            ("operator", "kinds", self.operator_kinds, n),
+            ("device", "names", self.device_names, d),
+        ):
+            if len(names) != count:
+                raise ProblemError(f"problem {name!r}: {len(names)} {noun} {what} for {count} {noun}s")
+        self.cost = self._real("cost", cost, (n, d), finite=False)
         if n == 0 or d == 0:
             raise ProblemError(f"problem {name!r} has {n} operators and {d} devices; it needs at least one of each")
         nowhere = np.flatnonzero(~np.isfinite(self.cost).any(axis=1))
@@ -246,7 +253,7 @@ class Problem:
         >>> problem
         Problem('problem', 2 operators, 1 edges, 2 devices)
         """
-        table = np.asarray(cost, np.float64) if not isinstance(cost, list) else _table(cost, name)
+        table = _table(cost, name)
         if table.ndim != 2:
             raise ProblemError(f"problem {name!r}: cost has shape {table.shape}, expected [operators, devices]")
         n, d = table.shape
@@ -364,11 +371,11 @@ class Problem:
         if header.get("format") != "hetgym-problem" or header.get("version") != FORMAT_VERSION:
             raise ProblemError(f"{path}: not a hetgym problem of format version {FORMAT_VERSION}")
         names = {key: _strings(header, key, path) for key in ("operator_names", "operator_kinds", "device_names")}
-        shapes = {len(arrays[key]) for key in ("edge_source", "edge_target", "edge_bytes", "edge_tensor")}
-        if len(shapes) > 1 or any(arrays[key].ndim != 1 for key in _ARRAYS if key.startswith("edge_")):
-            raise ProblemError(f"{path}: the edge arrays differ in length")
-        if len(names["operator_kinds"]) != len(names["operator_names"]):
-            raise ProblemError(f"{path}: operator names and kinds differ in number")
+        shapes = {values.shape for key, values in arrays.items() if key.startswith("edge_")}
+        if len(shapes) > 1 or any(len(shape) != 1 for shape in shapes):
+            raise ProblemError(f"{path}: the edge arrays are not of one length")
+        if arrays["cost"].ndim != 2:
+            raise ProblemError(f"{path}: cost has shape {arrays['cost'].shape}, expected [operators, devices]")
         return cls(**arrays, name=str(header.get("name", "problem")), **names)  # type: ignore[arg-type]
 
 
@@ -379,9 +386,9 @@ def _strings(header: dict[str, Any], key: str, path: str | Path) -> list[str]:
     return value
 
 
-def _table(cost: list[Any], name: str) -> FloatArray:
+def _table(cost: npt.ArrayLike, name: str) -> FloatArray:
     try:
-        return np.array(cost, np.float64)
+        return np.asarray(cost, np.float64)
     except (TypeError, ValueError) as cause:
         raise ProblemError(f"problem {name!r}: cost is not a table of numbers ({cause})") from cause
 
@@ -401,7 +408,13 @@ def _tensor_ids(source: IntArray, target: IntArray, tensors: Sequence[int] | Non
     if tensors is not None:
         if len(tensors) != len(source):
             raise ProblemError(f"problem {name!r}: {len(tensors)} tensor ids for {len(source)} edges")
-        return np.asarray(tensors, np.int32)
+        try:
+            given = np.asarray(tensors, np.float64)
+        except (TypeError, ValueError) as cause:
+            raise ProblemError(f"problem {name!r}: tensor ids must be whole numbers ({cause})") from cause
+        if not (np.abs(given) < 2**31).all() or (given != np.floor(given)).any():
+            raise ProblemError(f"problem {name!r}: tensor ids must be whole numbers below 2^31")
+        return given.astype(np.int32)
     order = np.lexsort((target, source))
     twice = (np.diff(source[order]) == 0) & (np.diff(target[order]) == 0)
     if twice.any():

@@ -1,0 +1,163 @@
+"""Problem: what it holds, what it refuses, and what it derives."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+import strategies
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from hetgym import Problem, ProblemError, UnknownName
+from hetgym.workloads import textbook
+
+INF, NAN = float("inf"), float("nan")
+COST = [[1.0, 2.0], [3.0, 4.0], [5.0, INF]]
+EDGES = [(0, 1, 8.0), (0, 2, 4.0), (1, 2, 0.0)]
+
+
+def test_arrays() -> None:
+    problem = Problem.from_arrays(COST, [EDGES[2], EDGES[0], EDGES[1]], latency=0.5, bandwidth=[[1.0, 2.0], [4.0, 1.0]])
+    assert (problem.num_operators, problem.num_edges, problem.num_devices) == (3, 3, 2)
+    assert problem.edge_source.tolist() == [0, 0, 1]
+    assert problem.edge_target.tolist() == [1, 2, 2]
+    assert problem.edge_bytes.tolist() == [8.0, 4.0, 0.0]
+    assert problem.latency.tolist() == [[0.0, 0.5], [0.5, 0.0]]
+    assert problem.bandwidth.tolist() == [[INF, 2.0], [4.0, INF]]
+    assert problem.memory_capacity.tolist() == [INF, INF]
+    assert problem.output_bytes.tolist() == [12.0, 0.0, 0.0]
+    assert problem.weight_bytes.tolist() == [0.0, 0.0, 0.0]
+    assert problem.operator_names == ("op0", "op1", "op2")
+    assert problem.operator_kinds == ("Task",) * 3
+    assert problem.device_names == ("dev0", "dev1")
+    assert problem.mean_cost.tolist() == [1.5, 3.5, 5.0]
+    assert problem.mean_communication.tolist() == [0.5 + 8 * 0.375, 0.5 + 4 * 0.375, 0.5]
+
+
+def test_mean_communication_on_one_device_is_zero() -> None:
+    assert Problem.from_arrays([[1.0], [1.0]], [(0, 1, 9.0)], latency=3.0).mean_communication.tolist() == [0.0]
+
+
+def test_an_infinite_bandwidth_leaves_the_latency() -> None:
+    problem = Problem.from_arrays([[1.0, 1.0]] * 2, [(0, 1, 9.0)], latency=3.0, bandwidth=INF)
+    assert problem.mean_communication.tolist() == [3.0]
+
+
+def test_output_bytes_count_a_shared_tensor_once_at_its_largest() -> None:
+    edges = [(0, 1, 8.0), (0, 2, 4.0), (0, 2, 3.0)]
+    assert Problem.from_arrays(COST, edges, tensors=[5, 5, 6]).output_bytes.tolist() == [11.0, 0.0, 0.0]
+
+
+BAD: dict[str, tuple[dict[str, Any], str]] = {
+    "no operators": ({"cost": []}, r"cost has shape \(0,\), expected \[operators, devices\]"),
+    "no devices": ({"cost": [[], [], []]}, "it needs at least one of each"),
+    "ragged cost": ({"cost": [[1.0, 2.0], [3.0], [1.0, 1.0]]}, "cost is not a table of numbers"),
+    "ragged tuples": ({"cost": ((1.0, 2.0), (3.0,), (1.0, 1.0))}, "cost is not a table of numbers"),
+    "cost of words": ({"cost": np.array([["a", "b"]])}, "cost is not a table of numbers"),
+    "negative cost": ({"cost": [[1.0, 2.0], [3.0, -4.0], [5.0, 6.0]]}, r"cost\[1, 1\] is -4.0"),
+    "cost not a number": ({"cost": [[1.0, 2.0], [NAN, 4.0], [5.0, 6.0]]}, r"cost\[1, 0\] is nan"),
+    "runs nowhere": ({"cost": [[1.0, 2.0], [INF, INF], [5.0, 6.0]]}, r"operator 1 \('op1'\) cannot be placed on any"),
+    "negative bytes": ({"edges": [(0, 1, -1.0)]}, r"edge_bytes\[0\] is -1.0"),
+    "infinite bytes": ({"edges": [(0, 1, INF)]}, r"edge_bytes\[0\] is inf"),
+    "edge to nowhere": ({"edges": [(0, 3, 1.0)]}, r"edge 0 -> 3 leaves the operators 0..2"),
+    "edge from nowhere": ({"edges": [(-1, 2, 1.0)]}, r"edge -1 -> 2 leaves"),
+    "half an edge end": ({"edges": [(0.5, 2, 1.0)]}, "edge ends must be operator numbers"),
+    "huge edge end": ({"edges": [(0, 2**32 + 1, 1.0)]}, "edge ends must be operator numbers"),
+    "pairs for edges": ({"edges": [(0, 1)]}, "not .source, target, bytes. triples"),
+    "ragged edges": ({"edges": [(0, 1, 1.0), (0, 2)]}, "not .source, target, bytes. triples"),
+    "words for edges": ({"edges": [("a", "b", 1.0)]}, "not .source, target, bytes. triples"),
+    "a loop": ({"edges": [(1, 1, 1.0)]}, "edge 1 -> 1 is a loop"),
+    "a cycle": ({"edges": [(0, 1, 1.0), (1, 2, 1.0), (2, 1, 1.0)]}, "has a cycle: op(1 -> op2 -> op1|2 -> op1 -> op2)"),
+    "edge twice": ({"edges": [(0, 1, 1.0), (0, 1, 2.0)]}, "edge 0 -> 1 is given twice; pass tensors"),
+    "tensor twice": ({"edges": [(0, 1, 1.0), (0, 1, 2.0)], "tensors": [3, 3]}, "edge 0 -> 1 .* twice for one tensor"),
+    "too few tensors": ({"tensors": [1]}, "1 tensor ids for 3 edges"),
+    "huge tensor ids": ({"tensors": [1, 2, 2**40]}, "tensor ids must be whole numbers"),
+    "half a tensor id": ({"tensors": [1, 2, 2.5]}, "tensor ids must be whole numbers"),
+    "tensor ids of words": ({"tensors": ["a", "b", "c"]}, "tensor ids must be whole numbers"),
+    "negative latency": ({"latency": -1.0}, r"latency\[0, 0\] is -1.0|latency\[0, 1\] is -1.0"),
+    "infinite latency": ({"latency": [[0.0, INF], [0.0, 0.0]]}, r"latency\[0, 1\] is inf"),
+    "latency of another size": ({"latency": np.zeros((3, 3))}, r"latency does not fit shape \(2, 2\)"),
+    "no bandwidth": ({"bandwidth": [[1.0, 0.0], [1.0, 1.0]]}, r"bandwidth\[0, 1\] is 0; it must be positive"),
+    "bandwidth not a number": ({"bandwidth": NAN}, r"bandwidth\[0, \d\] is nan"),
+    "negative weights": ({"weight_bytes": [0.0, -1.0, 0.0]}, r"weight_bytes\[1\] is -1.0"),
+    "infinite outputs": ({"output_bytes": INF}, r"output_bytes\[0\] is inf"),
+    "negative capacity": ({"memory_capacity": -1.0}, r"memory_capacity\[0\] is -1.0"),
+    "too few operator names": ({"operator_names": ["a"]}, "1 operator names for 3 operators"),
+    "too few kinds": ({"operator_kinds": ["Add"]}, "1 operator kinds for 3 operators"),
+    "too many device names": ({"device_names": ["a", "b", "c"]}, "3 device names for 2 devices"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("what", BAD)
+def test_bad_input_is_one_sentence(what: str) -> None:
+    change, message = BAD[what]
+    with pytest.raises(ProblemError, match=message) as caught:
+        Problem.from_arrays(**({"cost": COST, "edges": EDGES, "name": "mine"} | change))
+    assert str(caught.value).startswith("problem 'mine'")
+    assert "\n" not in str(caught.value)
+
+
+def test_a_capacity_of_zero_and_an_unlimited_one_are_allowed() -> None:
+    assert Problem.from_arrays(COST, EDGES, memory_capacity=[0.0, INF]).memory_capacity.tolist() == [0.0, INF]
+
+
+@settings(max_examples=60)
+@given(problem=strategies.problems())
+def test_everything_is_read_only_and_contiguous(problem: Problem) -> None:
+    for array in [*problem.arrays, problem.edge_source, problem.mean_cost, problem.mean_communication]:
+        assert not array.flags.writeable
+        assert array.flags.c_contiguous
+
+
+def test_the_callers_arrays_stay_its_own() -> None:
+    cost = np.array(COST)
+    problem = Problem.from_arrays(cost, EDGES)
+    cost[0, 0] = 99.0
+    assert problem.cost[0, 0] == 1.0
+    assert cost.flags.writeable
+
+
+@settings(max_examples=60)
+@given(problem=strategies.problems())
+def test_neighbour_lists_agree_with_the_edges(problem: Problem) -> None:
+    p = problem.arrays
+    edges = list(zip(problem.edge_source.tolist(), problem.edge_target.tolist(), strict=True))
+    assert edges == sorted(edges)
+    for i in range(problem.num_operators):
+        out = range(p.successor_pointer[i], p.successor_pointer[i + 1])
+        assert [(i, int(p.successor[k])) for k in out] == [edge for edge in edges if edge[0] == i]
+        assert [edges[k] for k in out] == [edge for edge in edges if edge[0] == i]
+        into = range(p.predecessor_pointer[i], p.predecessor_pointer[i + 1])
+        assert sorted((int(p.predecessor[k]), i) for k in into) == sorted(edge for edge in edges if edge[1] == i)
+        assert all(edges[p.predecessor_edge[k]] == (p.predecessor[k], i) for k in into)
+
+
+@given(problem=strategies.problems(max_operators=12), data=st.data())
+def test_the_digest_is_of_content_alone(problem: Problem, data: st.DataObject) -> None:
+    edges = list(zip(problem.edge_source, problem.edge_target, problem.edge_bytes, strict=True))
+    turn = data.draw(st.permutations(range(len(edges))))
+
+    def again(cost: np.ndarray, name: str) -> Problem:
+        return Problem.from_arrays(
+            cost, [edges[k] for k in turn], problem.latency, problem.bandwidth,
+            tensors=[int(problem.edge_tensor[k]) for k in turn],
+            output_bytes=problem.output_bytes, name=name,
+        )  # fmt: skip
+
+    same = again(problem.cost, "another")
+    assert same.digest == problem.digest
+    assert same.id == f"another#{problem.digest[:8]}"
+    dearer = np.where(np.isfinite(problem.cost), np.nextafter(problem.cost, INF), INF)
+    assert again(dearer, problem.name).digest != problem.digest
+
+
+def test_the_digest_is_pinned() -> None:
+    """It names instances in files and reports: a change makes all of them strangers."""
+    assert textbook("topcuoglu").digest[:16] == "38e6f222edb00b62"
+
+
+def test_unknown_textbook_problem() -> None:
+    with pytest.raises(UnknownName, match="unknown textbook problem 'topcuoglou'; did you mean 'topcuoglu'"):
+        textbook("topcuoglou")
