@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import heapq
+from dataclasses import replace
 
 import numpy as np
 
@@ -51,7 +52,7 @@ def donf(problem: Problem, communication: str = "aggregated") -> Schedule:
         raise unknown_name("communication model", communication, COMMUNICATION)
     placed = timeline.new_timeline(problem.num_operators, problem.num_devices)
     _run(problem.arrays, placed, weighted_out_degree(problem), COMMUNICATION.index(communication))
-    return planned(problem, placed)
+    return replace(planned(problem, placed), model="classic" if communication == "classic" else "donf")
 
 
 @jit

@@ -1,0 +1,235 @@
+"""What every registered scheduler promises, whatever its rule."""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+import json
+import os
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+import strategies
+from hypothesis import assume, given, settings
+from hypothesis import strategies as st
+
+from hetgym import ConfigError, Problem, Schedule, UnknownName, simulate, validate
+from hetgym.baselines import get, heft, lower_bound, names, register, single_device
+from hetgym.baselines.registry import KINDS, unregister
+from hetgym.workloads import textbook
+
+NAMES = names()
+ROUNDING = 1 + 1e-12  # bounds and makespans add the same numbers in other orders
+
+ID_DEPENDENT = {
+    "random": "devices are drawn operator by operator",
+    "round-robin": "devices are dealt in Kahn's order, smallest ids first",
+    "graham": "the list is Kahn's order, smallest ids first",
+    "peft": "all exits have rank 0, and ties go to Kahn's order",
+    "donf": "priorities are sums of 1 / in-degree, equal in most graphs, and ties go to Kahn's order",
+    "donf-w": "as donf",
+    "donf-classic": "as donf",
+}
+"""Schedulers whose result may change when operators are numbered anew, and why."""
+
+
+def assert_keeps_the_contract(name: str, problem: Problem) -> None:
+    schedule = get(name)(problem)
+    report = validate(problem, schedule)
+    assert report.makespan == schedule.makespan
+    assert schedule.scheduler == name
+    assert schedule.order is not None, "schedulers give an order, so that any runtime can run them"
+    assert schedule.makespan * ROUNDING >= lower_bound(problem)
+    trace = simulate(problem, schedule, "classic")
+    if schedule.model == "classic":
+        assert trace.start.tolist() == schedule.start.tolist()
+        assert trace.makespan == schedule.makespan
+    else:  # planned with contention: without it nothing can be later
+        assert (trace.finish <= schedule.finish).all()
+
+
+@pytest.mark.parametrize("name", NAMES)
+@settings(max_examples=60)
+@given(problem=strategies.problems())
+def test_any_problem(name: str, problem: Problem) -> None:
+    assert_keeps_the_contract(name, problem)
+
+
+@functools.cache
+def large(operators: int = 1000, devices: int = 8) -> Problem:
+    """A layered graph with transfers about as long as operators, and some operators bound to some devices."""
+    rng = np.random.default_rng(7)
+    cost = rng.uniform(1.0, 9.0, (operators, devices))
+    cost[rng.random(cost.shape) < 0.05] = np.inf
+    cost[:, 0] = 10.0
+    edges = {(int(rng.integers(max(0, j - 40), j)), j) for j in range(1, operators) for _ in range(3)}
+    return Problem.from_arrays(cost, [(i, j, float(rng.uniform(0, 9))) for i, j in sorted(edges)], latency=0.1)
+
+
+ONLY = {
+    "one operator": Problem.from_arrays([[2.0, 1.0]], []),
+    "no edges": Problem.from_arrays([[2.0, 1.0], [1.0, 2.0], [3.0, 3.0]], []),
+    "one device": Problem.from_arrays([[2.0], [1.0], [3.0]], [(2, 0, 5.0), (0, 1, 5.0)], latency=9.0),
+    "one place each": Problem.from_arrays(
+        [[2.0, np.inf], [np.inf, 1.0], [3.0, np.inf]], [(0, 1, 5.0), (1, 2, 5.0)], latency=9.0
+    ),
+    "no costs": Problem.from_arrays(np.zeros((6, 3)), [(5, 4, 0.0), (4, 3, 0.0), (3, 0, 0.0), (5, 0, 0.0)]),
+    "no costs but transfers": Problem.from_arrays(np.zeros((4, 2)), [(3, 2, 1.0), (2, 1, 1.0), (3, 0, 1.0)]),
+    "1000 operators": large(),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("case", ONLY)
+@pytest.mark.parametrize("name", NAMES)
+def test_edge_cases(name: str, case: str) -> None:
+    assert_keeps_the_contract(name, ONLY[case])
+
+
+@pytest.mark.parametrize("name", NAMES)
+@settings(max_examples=10)
+@given(problem=strategies.problems())
+def test_the_same_twice(name: str, problem: Problem) -> None:
+    assert get(name)(problem).to_dict() == get(name)(problem).to_dict()
+
+
+def fingerprint() -> str:
+    """Of the schedules of all schedulers for two problems."""
+    problems = (textbook("topcuoglu"), large(200, 5))
+    schedules = [get(name)(problem).to_dict() for name in NAMES for problem in problems]
+    return hashlib.sha256(json.dumps(schedules).encode()).hexdigest()
+
+
+@pytest.mark.parametrize("seed", ["1", "2"])
+def test_the_same_in_any_process(seed: str) -> None:
+    script = "import sys; sys.path[:0] = sys.argv[1:]; import test_contract; print(test_contract.fingerprint())"
+    here = os.path.dirname(__file__)
+    run = subprocess.run(
+        [sys.executable, "-c", script, here, os.path.dirname(here)],
+        env=os.environ | {"PYTHONHASHSEED": seed}, capture_output=True, text=True, check=True,
+    )  # fmt: skip
+    assert run.stdout.strip() == fingerprint()
+
+
+def renumbered(problem: Problem, new: np.ndarray) -> Problem:
+    """The same problem, operator i being called new[i]."""
+    cost = np.empty_like(problem.cost)
+    cost[new] = problem.cost
+    edges = zip(new[problem.edge_source], new[problem.edge_target], problem.edge_bytes, strict=True)
+    tensors = problem.edge_tensor.tolist()
+    return Problem.from_arrays(cost, list(edges), problem.latency, problem.bandwidth, tensors=tensors)
+
+
+@pytest.mark.parametrize("name", [name for name in NAMES if name not in ID_DEPENDENT])
+@settings(max_examples=40)
+@given(problem=strategies.problems(costs=("continuous",), allow_zero=False), seed=st.integers(0, 2**32 - 1))
+def test_numbers_of_operators_do_not_matter(name: str, problem: Problem, seed: int) -> None:
+    new = np.random.default_rng(seed).permutation(problem.num_operators)
+    assert get(name)(renumbered(problem, new)).makespan == get(name)(problem).makespan
+
+
+@settings(max_examples=100)
+@given(case=strategies.cases(("order",)), seed=st.integers(0, 2**32 - 1))
+def test_renumbering_problem_and_schedule_changes_no_time(case: tuple[Problem, Schedule], seed: int) -> None:
+    problem, schedule = case
+    assert schedule.order is not None
+    new = np.random.default_rng(seed).permutation(problem.num_operators)
+    assignment = np.empty_like(schedule.assignment)
+    assignment[new] = schedule.assignment
+    other = Schedule(assignment, order=[new[row] for row in schedule.order])
+    before, after = simulate(problem, schedule), simulate(renumbered(problem, new), other)
+    assert after.start[new].tolist() == before.start.tolist()
+    assert after.makespan == before.makespan
+
+
+@settings(max_examples=60)
+@given(problem=strategies.problems())
+def test_cpgc_is_never_worse_than_its_starts(problem: Problem) -> None:
+    for budget in (0, 500, 10_000):
+        makespan = get("cpgc", budget=budget)(problem).makespan
+        assert makespan <= heft(problem).makespan
+        assert makespan <= single_device(problem).makespan
+
+
+def test_cpgc_gets_better_with_its_budget() -> None:
+    makespans = [get("cpgc", budget=budget)(textbook("topcuoglu")).makespan for budget in (0, 10_000)]
+    assert makespans == [80.0, 76.0]
+
+
+@given(problem=strategies.problems(allow_inf=False))
+def test_single_device_is_the_least_sum(problem: Problem) -> None:
+    assume(problem.num_operators > 1)
+    schedule = single_device(problem)
+    assert len(set(schedule.assignment.tolist())) == 1
+    assert schedule.makespan == pytest.approx(problem.cost.sum(axis=0).min(), rel=1e-12)
+
+
+def test_round_robin_deals_in_turn() -> None:
+    problem = Problem.from_arrays([[1.0, 1.0, np.inf], [1.0] * 3, [np.inf, 1.0, 1.0], [1.0] * 3], [])
+    assert get("round-robin")(problem).assignment.tolist() == [0, 1, 2, 0]
+    assert get("round-robin")(Problem.from_arrays([[np.inf, 1.0], [1.0, 1.0]], [])).assignment.tolist() == [1, 0]
+
+
+def test_random_placement_follows_its_seed() -> None:
+    placements = {seed: get("random", seed=seed)(large()).assignment.tolist() for seed in (0, 1)}
+    assert placements[0] != placements[1]
+    assert get("random")(large()).assignment.tolist() == placements[0]
+    counts = np.bincount(placements[0], minlength=8)
+    assert counts.min() > 80  # 125 expected
+
+
+def test_options_change_what_they_say() -> None:
+    gap = Problem.from_arrays([[1.0, 9.0], [9.0, 1.0], [4.0, 9.0], [2.0, 9.0]], [(0, 1, 1.0), (1, 2, 1.0)])
+    assert get("heft")(gap).start.tolist() == [0.0, 2.0, 4.0, 1.0]
+    assert get("heft", insertion=False)(gap).start.tolist() == [0.0, 2.0, 4.0, 8.0]
+    problem = textbook("topcuoglu")
+    assert get("donf", communication="classic")(problem).makespan == get("donf-classic")(problem).makespan
+    assert get("graham", order=[0, 5, 4, 3, 2, 1, 6, 7, 8, 9])(problem).assignment.tolist() != (
+        get("graham")(problem).assignment.tolist()
+    )
+
+
+def test_unknown_names_and_options() -> None:
+    with pytest.raises(UnknownName, match="unknown scheduler 'hetf'; did you mean 'heft'"):
+        get("hetf")
+    with pytest.raises(ConfigError, match="scheduler 'heft' has no option 'insert'; did you mean 'insertion'"):
+        get("heft", insert=True)
+    with pytest.raises(ConfigError, match="scheduler 'peft' has no option 'seed'; it has none"):
+        get("peft", seed=1)
+    with pytest.raises(ConfigError, match="budget is -1"):
+        get("cpgc", budget=-1)(textbook("topcuoglu"))
+    with pytest.raises(ConfigError, match="must list each of the operators 0..9 once"):
+        get("graham", order=[0, 1])(textbook("topcuoglu"))
+    with pytest.raises(UnknownName, match="unknown communication model 'link'; did you mean 'link-wait'"):
+        get("donf", communication="link")(textbook("topcuoglu"))
+
+
+def test_the_table_is_complete() -> None:
+    assert set(NAMES) >= {"heft", "cpop", "peft", "cpgc", "donf", "graham", "random", "single-device"}
+    assert sorted(sum((names(kind) for kind in KINDS), [])) == sorted(NAMES)
+    for name in NAMES:
+        row = get(name)
+        assert row.name == name
+        assert row.kind in KINDS
+        assert row.citation and row.complexity.startswith("O(")
+        assert row.summary.endswith(".") or row.summary.endswith(":")
+
+
+def test_registering() -> None:
+    @register("test-mine", kind="trivial", citation="here", complexity="O(n)", seed=3)
+    def mine(problem: Problem, seed: int = 0) -> Schedule:
+        """Mine."""
+        return get("random", seed=seed)(problem)
+
+    try:
+        assert get("test-mine")(large()).to_dict() == get("random", seed=3)(large()).to_dict() | {
+            "scheduler": "test-mine"
+        }
+        with pytest.raises(ConfigError, match="'test-mine' is registered twice"):
+            register("test-mine", kind="trivial", citation="here", complexity="O(n)")(mine)
+        with pytest.raises(UnknownName, match="unknown kind of scheduler 'listt'; did you mean 'list'"):
+            register("test-other", kind="listt", citation="here", complexity="O(n)")(mine)
+    finally:
+        unregister("test-mine")
+    assert names() == NAMES
