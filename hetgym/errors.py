@@ -44,6 +44,10 @@ class MissingExtra(HetgymError, RuntimeError):
     """A feature needs an optional dependency; the message is the command that installs it."""
 
 
+class HetgymWarning(UserWarning):
+    """hetgym went on with something that the caller may want to know of, such as an unknown operator."""
+
+
 def unknown_name(what: str, name: object, known: Iterable[str]) -> UnknownName:
     """Build the error for a name that is not in a registry.
 

@@ -1,7 +1,11 @@
 """Dataflow graphs: the operator vocabulary, importers, generators and the zoo of real models."""
 
+from hetgym.graph import zoo
 from hetgym.graph.dataflow import FEATURES, DataflowGraph, Edge, Feature
+from hetgym.graph.from_onnx import from_onnx
+from hetgym.graph.loading import load_graph
 from hetgym.graph.ops import FAMILIES, KINDS, FusionClass, Operator, OpKind, Tensor
+from hetgym.graph.serialization import from_json, to_json
 
 __all__ = [
     "FAMILIES",
@@ -14,4 +18,9 @@ __all__ = [
     "OpKind",
     "Operator",
     "Tensor",
+    "from_json",
+    "from_onnx",
+    "load_graph",
+    "to_json",
+    "zoo",
 ]

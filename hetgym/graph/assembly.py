@@ -1,0 +1,158 @@
+"""From a list of steps that read and write named values to a checked :class:`DataflowGraph`.
+
+Every importer ends here, so that all graphs are alike: dead steps are gone, names are unique and
+readable, outputs that nobody reads are dropped, and every operator can be priced.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from hetgym.errors import GraphError
+from hetgym.graph.dataflow import DataflowGraph
+from hetgym.graph.ops import DTYPE_BYTES, KINDS, Attribute, Operator, Tensor
+
+MAX_ELEMENTS = 1 << 48
+"""Largest number of elements of a tensor, and of any of its dimensions."""
+
+MAX_BATCH = 1 << 24
+"""Largest batch that a graph is bound to."""
+
+_NUMBERED = re.compile(r"[a-z_]{0,2}\d+")  # "n17" says less than "Conv_17"
+
+
+@dataclass(slots=True)
+class Step:
+    """One operator whose operands are still names of values.
+
+    Args:
+        name: what the model calls it; may be empty, need not be unique.
+        kind: a key of :data:`~hetgym.graph.KINDS`, or any other word.
+        inputs: names of values, in the kind's order.
+        outputs: names of values; no other step writes them.
+        attributes: what the FLOP formula needs.
+    """
+
+    name: str
+    kind: str
+    inputs: Sequence[str]
+    outputs: Sequence[str]
+    attributes: dict[str, Attribute] = field(default_factory=dict)
+
+
+def assemble(name: str, values: Mapping[str, Tensor], steps: Sequence[Step], results: Iterable[str]) -> DataflowGraph:
+    """Build the graph of the steps that the results depend on.
+
+    Args:
+        name: of the graph.
+        values: type of every value that a step reads or writes.
+        steps: in topological order.
+        results: names of the values that the graph returns.
+
+    Raises:
+        GraphError: no step is left, or an operator has operands that its kind cannot have.
+    """
+    wanted = set(results)
+    alive: list[Step] = []
+    for step in reversed(steps):
+        if not wanted.isdisjoint(step.outputs):
+            alive.append(step)
+            wanted.update(step.inputs)
+    if not alive:
+        raise GraphError(f"graph {name!r}: nothing is computed; all outputs are inputs or constants")
+    alive.reverse()
+    operators: list[Operator] = []
+    edges: list[tuple[int, int, int]] = []
+    producer: dict[str, tuple[int, int]] = {}
+    names = _unique_names(alive)
+    for i, step in enumerate(alive):
+        kept = [value for value in step.outputs if value in wanted]
+        producer.update({value: (i, slot) for slot, value in enumerate(kept)})
+        edges += [(*producer[value], i) for value in step.inputs if value in producer]
+        inputs = tuple(values[value] for value in step.inputs)
+        outputs = tuple(values[value] for value in kept)
+        operator = Operator(names[i], step.kind, inputs, outputs, dict(step.attributes))
+        check_operator(operator, f"graph {name!r}")
+        operators.append(operator)
+    return DataflowGraph(operators, edges, name)
+
+
+def _unique_names(steps: Sequence[Step]) -> list[str]:
+    taken: set[str] = set()
+    names = []
+    for i, step in enumerate(steps):
+        stem = f"{step.kind}_{i}" if not step.name or _NUMBERED.fullmatch(step.name) else step.name
+        name, count = stem, 1
+        while name in taken:
+            count += 1
+            name = f"{stem}_{count}"
+        taken.add(name)
+        names.append(name)
+    return names
+
+
+def check_operator(operator: Operator, where: str) -> None:
+    """Refuse an operator that its kind's formulas cannot price.
+
+    Raises:
+        GraphError: too few operands, a rank or an attribute that the formula does not expect, or a
+            count that is negative or not finite.
+    """
+    try:
+        counts = (operator.flops, operator.bytes_read, operator.bytes_written)
+    except (ArithmeticError, IndexError, LookupError, TypeError, ValueError) as cause:
+        shapes = ", ".join(str(list(t.shape)) for t in operator.inputs) or "nothing"
+        raise GraphError(
+            f"{where}: operator {operator.name!r} is no valid {operator.kind}: its operands {shapes} or its attributes "
+            f"{dict(operator.attributes)} do not fit"
+        ) from cause
+    if not all(math.isfinite(count) and count >= 0 for count in counts):
+        raise GraphError(f"{where}: operator {operator.name!r} ({operator.kind}) has a negative or infinite cost")
+
+
+def check_tensor(tensor: Tensor, where: str) -> Tensor:
+    """Return the tensor if its type is possible.
+
+    Raises:
+        GraphError: an unknown dtype, a negative dimension, or more than :data:`MAX_ELEMENTS` elements.
+    """
+    if tensor.dtype not in DTYPE_BYTES:
+        raise GraphError(f"{where}: no dtype is called {tensor.dtype!r}; known: {', '.join(DTYPE_BYTES)}")
+    if any(not 0 <= size <= MAX_ELEMENTS for size in tensor.shape) or tensor.size > MAX_ELEMENTS:
+        raise GraphError(f"{where}: shape {_short(tensor.shape)} is out of range; a tensor has 0 to 2**48 elements")
+    return tensor
+
+
+def _short(shape: tuple[int, ...]) -> str:
+    text = "[" + ", ".join(str(size) if abs(size) < 10**18 else "…" for size in shape[:12])
+    return text + (", …]" if len(shape) > 12 else "]")
+
+
+def check_batch(batch: object) -> int:
+    """Return the batch if it is a whole number from 1 to :data:`MAX_BATCH`.
+
+    Raises:
+        GraphError: it is not.
+    """
+    if isinstance(batch, bool) or not isinstance(batch, int) or not 1 <= batch <= MAX_BATCH:
+        raise GraphError(f"batch must be a whole number from 1 to {MAX_BATCH}, not {batch!r}")
+    return batch
+
+
+def unknown_kinds(graph: DataflowGraph) -> list[str]:
+    """Kinds in the graph that the vocabulary does not know, in alphabetical order."""
+    return sorted({operator.kind for operator in graph.operators} - KINDS.keys())
+
+
+def unknown_kinds_sentence(graph: DataflowGraph) -> str:
+    """The warning for :func:`unknown_kinds`; empty if there are none."""
+    kinds = unknown_kinds(graph)
+    if not kinds:
+        return ""
+    return (
+        f"graph {graph.name!r} has operators of unknown kind, priced by the bytes they move: {', '.join(kinds)}; "
+        "add a kind to hetgym.graph.KINDS to price them better"
+    )

@@ -1,0 +1,49 @@
+"""One door for all graphs that come from a name or a file."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Any
+
+from hetgym.errors import GraphError, unknown_name
+from hetgym.graph import zoo
+from hetgym.graph.dataflow import DataflowGraph
+from hetgym.graph.from_onnx import from_onnx
+from hetgym.graph.serialization import from_json
+
+
+def load_graph(source: str | os.PathLike[str], batch: int | None = 1, **options: Any) -> DataflowGraph:
+    """Load a graph by its name in the zoo, or from a file.
+
+    Args:
+        source: a name of :func:`hetgym.graph.zoo.names`, or a path that ends in ``.onnx``,
+            ``.json`` or ``.json.gz``.
+        batch: see the importers; None leaves an ONNX model's own batch and is 1 otherwise.
+        **options: for :func:`~hetgym.graph.from_onnx`: ``dims``, ``name``.
+
+    Raises:
+        UnknownName: no model has this name; the message suggests the nearest.
+        GraphError: the file is missing or malformed, or the options do not fit it.
+
+    >>> load_graph("alexnet")
+    DataflowGraph('alexnet', 24 operators, 23 edges)
+    """
+    if not isinstance(source, str | os.PathLike):
+        raise GraphError(f"a graph is loaded by name or path, not from {type(source).__name__}")
+    text = os.fspath(source)
+    if text.endswith(".onnx"):
+        odd = sorted(options.keys() - {"dims", "name"})
+        if odd:
+            raise GraphError(f"{text}: an ONNX model takes the options dims and name, not {odd[0]!r}")
+        return from_onnx(text, batch, **options)
+    if options:
+        raise GraphError(f"{text}: option {sorted(options)[0]!r} is for .onnx files only")
+    size = 1 if batch is None else batch
+    if text.endswith((".json", ".json.gz")):
+        return from_json(Path(text), size)
+    if text not in zoo.MODELS and (os.sep in text or Path(text).suffix):
+        raise GraphError(f"{text}: no name of the zoo, and no file ending in .onnx, .json or .json.gz")
+    if text not in zoo.MODELS:
+        raise unknown_name("graph", text, zoo.names())
+    return zoo.load(text, size)

@@ -1,0 +1,313 @@
+"""Types and small values of everything in an ONNX graph, one operator after the other.
+
+All dimensions are numbers before this starts, so ONNX's own inference of one node at a time finds
+every shape, and integer arithmetic on shapes can be evaluated on the way. Weights are never
+materialised: a value is known only while it is small.
+"""
+
+from __future__ import annotations
+
+import math
+import warnings
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import onnx
+import onnx.reference
+from onnx import defs, helper, numpy_helper, shape_inference
+
+from hetgym.errors import GraphError
+from hetgym.graph.assembly import Step, check_tensor
+from hetgym.graph.ops import KINDS, Attribute, Tensor
+
+SMALL = 1024
+"""Most elements of a value that is kept and computed with."""
+
+ATTRIBUTES = (
+    "alpha", "auto_pad", "axes", "axis", "block_size", "blocksize", "ceil_mode", "count_include_pad", "dilations",
+    "direction", "equation", "group", "hidden_size", "is_causal", "keepdims", "kernel_shape", "kv_num_heads", "layout",
+    "linear_before_reset", "mode", "num_groups", "output_padding", "pads", "perm", "q_num_heads", "size", "strides",
+    "transA", "transB",
+)  # fmt: skip
+"""Attributes that are kept: those that say how much is computed, or how a tensor may be split."""
+
+_ALIASES = {"float": "float32", "double": "float64", "uint4": "int4", "float4e2m1": "int4"}
+_RANDOM = {"RandomNormal", "RandomUniform", "RandomNormalLike", "RandomUniformLike", "Multinomial", "Bernoulli"}
+_SAME_SHAPE = {"GroupNormalization", "MeanVarianceNormalization"}  # ONNX infers no shape for these
+_DATA_SHAPED = {"NonZero", "Unique", "Compress"}  # their shapes follow from their operands' values
+_SUBGRAPHS = {"If", "Loop", "Scan"}
+_CONTRIB = {"BiasGelu": "Gelu", "FastGelu": "Gelu", "FusedConv": "Conv", "FusedGemm": "Gemm", "FusedMatMul": "MatMul",
+            "Gelu": "Gelu", "QuickGelu": "Swish"}  # fmt: skip
+"""Operators of ONNX Runtime's own domain that are ours under another name."""
+
+Reshape = Callable[[onnx.NodeProto, npt.NDArray[Any]], npt.NDArray[Any]]
+
+
+def tensor_of(proto: onnx.TypeProto, where: str) -> Tensor | None:
+    """Return the type as a Tensor, or None while a dimension is unknown.
+
+    Raises:
+        GraphError: not a tensor, or of a dtype without a size, such as strings.
+    """
+    if not proto.HasField("tensor_type"):
+        raise GraphError(f"{where} is a {proto.WhichOneof('value') or 'value without type'}, not a tensor")
+    tensor = proto.tensor_type
+    if not tensor.HasField("shape") or not all(d.HasField("dim_value") for d in tensor.shape.dim):
+        return None
+    shape = tuple(d.dim_value for d in tensor.shape.dim)
+    return check_tensor(Tensor(shape, dtype_of(tensor.elem_type, where)), where)
+
+
+def dtype_of(elem_type: int, where: str) -> str:
+    """ONNX's element type in hetgym's words."""
+    try:
+        name = onnx.TensorProto.DataType.Name(elem_type).lower()
+    except ValueError:
+        raise GraphError(f"{where} has element type {elem_type}, which this onnx does not know") from None
+    return "float8" if name.startswith("float8") else _ALIASES.get(name, name)
+
+
+class Walker:
+    """Walks an ONNX graph and collects steps, types and small values.
+
+    Args:
+        opsets: domain -> version.
+        declared: types that the model itself states for values, all dimensions bound.
+        reshape: called with each Reshape and its literal target (no computed one); returns the
+            target to use.
+    """
+
+    def __init__(
+        self, opsets: Mapping[str, int], declared: Mapping[str, onnx.TypeProto], reshape: Reshape | None = None
+    ) -> None:
+        self.steps: list[Step] = []
+        self.values: dict[str, Tensor] = {}
+        self.assumed: set[str] = set()  # kinds whose output shapes nobody states
+        self._types: dict[str, onnx.TypeProto] = {}
+        self._known: dict[str, npt.NDArray[Any]] = {}
+        self._unshaped: dict[str, str] = {}
+        self._literal: set[str] = set()
+        self._opsets = dict(opsets)
+        self._imports = [helper.make_opsetid(domain, version) for domain, version in opsets.items()]
+        self._declared = declared
+        self._reshape = reshape
+
+    def define(self, name: str, proto: onnx.TypeProto, constant: bool = False) -> None:
+        """Add a graph input, or a weight of which only the type is known."""
+        self._set(name, proto, constant, f"value {name!r}")
+
+    def literal(self, name: str, value: npt.NDArray[Any], elem_type: int) -> None:
+        """Add a small constant that the model spells out."""
+        self.define(name, helper.make_tensor_type_proto(elem_type, value.shape), constant=True)
+        self._known[name] = value
+        self._literal.add(name)
+
+    def walk(self, nodes: Iterable[onnx.NodeProto]) -> None:
+        """Visit the nodes in order.
+
+        Raises:
+            GraphError: a node reads what nothing before it makes, or has no shapes.
+        """
+        for i, node in enumerate(nodes):
+            where = f"node {i} ({node.op_type}{f' {node.name!r}' if node.name else ''})"
+            operands = [name for name in node.input if name] + sorted(_outer_names(node))
+            for name in operands:
+                self.check(name, where)
+            for name in node.output:
+                if name in self.values or name in self._unshaped:
+                    raise GraphError(f"{where} makes {name!r}, which exists already")
+            self._visit(node, operands, where)
+
+    def check(self, name: str, where: str) -> None:
+        """Raise if no value of this name has been made, or its shape is not known."""
+        if name in self._unshaped:
+            raise GraphError(f"{self._unshaped[name]} has a shape that depends on data or is not stated")
+        if name not in self.values:
+            raise GraphError(f"{where} reads {name!r}, which nothing before it makes")
+
+    def _visit(self, node: onnx.NodeProto, operands: list[str], where: str) -> None:
+        if node.domain in ("", "ai.onnx"):
+            if node.op_type == "Constant":
+                return self._constant(node, where)
+            if node.op_type in ("Shape", "Size"):
+                return self._shape(node)
+        folded = bool(operands) and node.op_type not in _RANDOM and all(self.values[name].constant for name in operands)
+        if folded and node.op_type in _DATA_SHAPED and self._evaluate(node):
+            return None
+        types = self._infer(node, operands, where)
+        for name in filter(None, node.output):
+            self._set(name, types[name], folded, f"{where}: output {name!r}")
+        if folded:
+            self._evaluate(node)
+        else:
+            outputs = [name for name in node.output if name in self.values]
+            self.steps.append(Step(node.name, _kind(node), operands, outputs, _attributes(node)))
+
+    def _set(self, name: str, proto: onnx.TypeProto, constant: bool, where: str) -> None:
+        tensor = tensor_of(proto, where)
+        if tensor is None:
+            self._unshaped[name] = where  # an error once somebody reads it
+            return
+        self._types[name] = proto
+        self.values[name] = Tensor(tensor.shape, tensor.dtype, True, name) if constant else tensor
+
+    def _constant(self, node: onnx.NodeProto, where: str) -> None:
+        attribute = node.attribute[0] if node.attribute else onnx.AttributeProto()
+        if attribute.name == "value":
+            type_ = helper.make_tensor_type_proto(attribute.t.data_type, list(attribute.t.dims))
+            small = math.prod(attribute.t.dims) <= SMALL
+            value = small_value(attribute.t, where) if small else None
+        elif attribute.name in ("value_int", "value_ints", "value_float", "value_floats"):
+            numbers = helper.get_attribute_value(attribute)
+            whole = "int" in attribute.name
+            value = np.array(numbers, np.int64 if whole else np.float32)
+            type_ = helper.make_tensor_type_proto(7 if whole else 1, value.shape)
+        else:
+            raise GraphError(f"{where} holds no tensor of numbers")
+        if value is not None and value.size <= SMALL:
+            self.literal(node.output[0], value, type_.tensor_type.elem_type)
+        else:
+            self.define(node.output[0], type_, constant=True)
+
+    def _shape(self, node: onnx.NodeProto) -> None:
+        shape = self.values[node.input[0]].shape
+        if node.op_type == "Size":
+            value = np.array(math.prod(shape), np.int64)
+        else:
+            bounds = {a.name: a.i for a in node.attribute}
+            value = np.array(shape[bounds.get("start", 0) : bounds.get("end")], np.int64)
+        self.define(node.output[0], helper.make_tensor_type_proto(7, value.shape), constant=True)
+        self._known[node.output[0]] = value
+
+    def _infer(self, node: onnx.NodeProto, operands: list[str], where: str) -> dict[str, onnx.TypeProto]:
+        inferred: Mapping[str, onnx.TypeProto] = {}
+        schema = self._schema(node)
+        if schema is not None:
+            types = {name: self._types[name] for name in operands}
+            data = {name: self._data(node, name) for name in operands if name in self._known}
+            try:
+                inferred = shape_inference.infer_node_outputs(schema, node, types, data, opset_imports=self._imports)
+            except (shape_inference.InferenceError, RuntimeError, ValueError) as cause:
+                shapes = ", ".join(f"{name!r} {list(self.values[name].shape)}" for name in operands)
+                reason = " ".join(str(cause).replace("[ShapeInferenceError]", "").split())
+                raise GraphError(f"{where}: ONNX infers no shape from {shapes}: {reason}") from cause
+        return {name: self._complete(node, name, inferred, operands, schema is None, where) for name in node.output}
+
+    def _complete(
+        self,
+        node: onnx.NodeProto,
+        name: str,
+        inferred: Mapping[str, onnx.TypeProto],
+        operands: list[str],
+        unknown: bool,
+        where: str,
+    ) -> onnx.TypeProto:
+        """The inferred type if it is complete, else what the model declares, else a documented guess."""
+        for types in (inferred, self._declared):
+            proto = types.get(name)
+            if proto is not None and proto.HasField("tensor_type") and tensor_of(proto, where) is not None:
+                self._check_size(node, proto, where)
+                return proto
+        if operands and (unknown or node.op_type in _SAME_SHAPE or node.op_type in _SUBGRAPHS):
+            if node.op_type not in _SAME_SHAPE:
+                self.assumed.add(_kind(node))
+            return self._types[operands[0]]
+        return inferred.get(name, onnx.TypeProto(tensor_type=onnx.TypeProto.Tensor(elem_type=1)))
+
+    def _check_size(self, node: onnx.NodeProto, proto: onnx.TypeProto, where: str) -> None:
+        if node.op_type != "Reshape" or node.domain:
+            return
+        before = self.values[node.input[0]]
+        after = tensor_of(proto, where)
+        if after is not None and after.size != before.size:
+            raise GraphError(f"{where} cannot turn shape {list(before.shape)} into {list(after.shape)}")
+
+    def _data(self, node: onnx.NodeProto, name: str) -> onnx.TensorProto:
+        value = self._known[name]
+        target = node.op_type == "Reshape" and len(node.input) > 1 and name == node.input[1]
+        if target and self._reshape is not None and name in self._literal:
+            value = self._reshape(node, value)
+        return numpy_helper.from_array(np.ascontiguousarray(value).reshape(value.shape), name)
+
+    def _schema(self, node: onnx.NodeProto) -> Any:
+        domain = "" if node.domain == "ai.onnx" else node.domain
+        try:
+            return defs.get_schema(node.op_type, self._opsets.get(domain, 1), domain)
+        except defs.SchemaError:
+            return None
+
+    def _evaluate(self, node: onnx.NodeProto) -> bool:
+        """Compute a folded node if all of its operands are known and its results are small."""
+        names = [name for name in node.input if name]
+        if not all(name in self._known for name in names) or node.op_type in _SUBGRAPHS:
+            return False
+        if any(self.values[name].size > SMALL for name in node.output if name in self.values):
+            return False
+        try:
+            with warnings.catch_warnings(), np.errstate(all="ignore"):
+                warnings.simplefilter("ignore")  # what constants a model divides by is no news to the caller
+                runner = onnx.reference.ReferenceEvaluator(node, opsets=self._opsets)
+                results = runner.run(None, {name: self._known[name] for name in names})
+        except Exception:  # the reference runs what the model says; without a value the shape remains
+            return False
+        for name, value in zip(node.output, results, strict=False):
+            if name and isinstance(value, np.ndarray | np.generic):
+                self._keep(name, np.asarray(value))
+        return True
+
+    def _keep(self, name: str, value: npt.NDArray[Any]) -> None:
+        if name not in self.values:
+            elem_type = helper.np_dtype_to_tensor_dtype(value.dtype)
+            self.define(name, helper.make_tensor_type_proto(elem_type, value.shape), constant=True)
+        if value.shape == self.values[name].shape:
+            self._known[name] = value
+
+
+def small_value(tensor: onnx.TensorProto, where: str) -> npt.NDArray[Any] | None:
+    """The numbers of a tensor that the file itself holds; None for one in an external file.
+
+    Raises:
+        GraphError: the tensor's bytes do not fit its shape.
+    """
+    if tensor.data_location == onnx.TensorProto.EXTERNAL or tensor.data_type == onnx.TensorProto.STRING:
+        return None
+    try:
+        return np.asarray(numpy_helper.to_array(tensor))
+    except Exception as cause:  # onnx raises many types for damaged tensors
+        raise GraphError(f"{where}: tensor {tensor.name!r} is damaged ({cause})") from cause
+
+
+def _kind(node: onnx.NodeProto) -> str:
+    if node.domain in ("", "ai.onnx"):
+        return str(node.op_type)
+    if node.domain == "com.microsoft" and node.op_type in _CONTRIB:
+        return _CONTRIB[node.op_type]
+    return f"{node.domain}::{node.op_type}" if node.op_type in KINDS else str(node.op_type)
+
+
+def _attributes(node: onnx.NodeProto) -> dict[str, Attribute]:
+    kept: dict[str, Attribute] = {}
+    for attribute in node.attribute:
+        if attribute.name not in ATTRIBUTES:
+            continue
+        value = helper.get_attribute_value(attribute)
+        if isinstance(value, bytes):
+            kept[attribute.name] = value.decode("utf-8", "replace")
+        elif isinstance(value, int | float):
+            kept[attribute.name] = value
+        elif all(isinstance(item, int) for item in value):
+            kept[attribute.name] = tuple(value)
+    return kept
+
+
+def _outer_names(node: onnx.NodeProto) -> Iterator[str]:
+    """Names that the node's subgraphs read from outside."""
+    for attribute in node.attribute:
+        for graph in [attribute.g] if attribute.HasField("g") else list(attribute.graphs):
+            inside = {value.name for value in graph.input} | {tensor.name for tensor in graph.initializer}
+            for inner in graph.node:
+                yield from (name for name in (*inner.input, *_outer_names(inner)) if name and name not in inside)
+                inside.update(inner.output)
+            yield from (value.name for value in graph.output if value.name not in inside)

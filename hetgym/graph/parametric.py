@@ -1,0 +1,68 @@
+"""One JSON document that stands for a model at every batch."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from hetgym.errors import GraphError
+from hetgym.graph.dataflow import DataflowGraph
+from hetgym.graph.ops import Tensor
+from hetgym.graph.serialization import from_json, to_document
+
+
+def parametric(importer: Callable[[int], DataflowGraph], proof: int = 3) -> dict[str, Any]:
+    """Import a model at several batches and write its dimensions as numbers or multiples of the batch.
+
+    Batches 1 and 2 give the form of every dimension; binding it to ``proof`` must give exactly what
+    importing the model at that batch gives.
+
+    Args:
+        importer: batch -> graph; every batch must give the same operators in the same order.
+        proof: a batch above 2.
+
+    Returns:
+        A document for :func:`~hetgym.graph.from_json`.
+
+    Raises:
+        GraphError: a dimension is no multiple of the batch, or the graphs differ in more.
+    """
+    one, two, last = importer(1), importer(2), importer(proof)
+    if len(one) != len(two) or one.edges != two.edges:
+        raise GraphError(f"graph {one.name!r} changes its structure with the batch")
+    document = to_document(one)
+    document["tensors"] = tensors = []
+    positions: dict[tuple[Tensor, Tensor], int] = {}
+    for row, small, large in zip(document["operators"], one.operators, two.operators, strict=True):
+        for side in ("inputs", "outputs"):
+            pairs = list(zip(getattr(small, side), getattr(large, side), strict=True))
+            for pair in pairs:
+                if pair not in positions:
+                    positions[pair] = len(positions)
+                    tensors.append(_row(*pair, small.name))
+            row[side] = [positions[pair] for pair in pairs]
+    if from_json(document, batch=proof) != last:
+        raise GraphError(f"graph {one.name!r} at batch {proof} is not what its batches 1 and 2 foretell")
+    return document
+
+
+def _row(small: Tensor, large: Tensor, operator: str) -> dict[str, Any]:
+    if len(small.shape) != len(large.shape):
+        raise GraphError(f"operator {operator!r}: the rank of {small.shape} changes with the batch")
+    shape = [_dimension(at_one, at_two, operator) for at_one, at_two in zip(small.shape, large.shape, strict=True)]
+    row: dict[str, Any] = {"shape": shape, "dtype": small.dtype}
+    if small.constant:
+        row["constant"] = True
+    if small.name:
+        row["name"] = small.name
+    return row
+
+
+def _dimension(at_one: int, at_two: int, operator: str) -> int | str:
+    if at_one == at_two:
+        return at_one
+    if at_two != 2 * at_one:
+        raise GraphError(
+            f"operator {operator!r}: dimension {at_one} becomes {at_two}, which is no multiple of the batch"
+        )
+    return "batch" if at_one == 1 else f"{at_one}*batch"

@@ -1,0 +1,69 @@
+"""Named real models, shipped as small files that know every batch size.
+
+>>> from hetgym.graph import zoo
+>>> zoo.load("resnet50", batch=8)
+DataflowGraph('resnet50', 176 operators, 191 edges)
+
+The files hold structure and shapes, no weights. ``scripts/make_zoo.py`` makes them from the sources
+named in :data:`MODELS`.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import NamedTuple
+
+from hetgym.errors import unknown_name
+from hetgym.graph.dataflow import DataflowGraph
+from hetgym.graph.serialization import from_json
+
+FOLDER = Path(__file__).with_name("snapshots")
+
+
+class Model(NamedTuple):
+    """What a model of the zoo is.
+
+    Attributes:
+        description: the network and its input.
+        source: who published it, and where the graph comes from.
+    """
+
+    description: str
+    source: str
+
+
+_ONNX = "test models of the onnx package, onnx/backend/test/data/light"
+
+MODELS: dict[str, Model] = {
+    "alexnet": Model("AlexNet, 224x224 images", f"Krizhevsky et al., NIPS 2012; {_ONNX}"),
+    "densenet121": Model("DenseNet-121, 224x224 images", f"Huang et al., CVPR 2017; {_ONNX}"),
+    "inception_v1": Model("GoogLeNet, 224x224 images", f"Szegedy et al., CVPR 2015; {_ONNX}"),
+    "inception_v2": Model("Inception with batch normalisation, 224x224 images", f"Ioffe & Szegedy, ICML 2015; {_ONNX}"),
+    "resnet50": Model("ResNet-50, 224x224 images", f"He et al., CVPR 2016; {_ONNX}"),
+    "shufflenet": Model("ShuffleNet, 4 groups, 224x224 images", f"Zhang et al., CVPR 2018; {_ONNX}"),
+    "squeezenet": Model("SqueezeNet 1.1, 224x224 images", f"Iandola et al., arXiv:1602.07360; {_ONNX}"),
+    "vgg19": Model("VGG-19, 224x224 images", f"Simonyan & Zisserman, ICLR 2015; {_ONNX}"),
+    "zfnet512": Model("ZFNet-512, 224x224 images", f"Zeiler & Fergus, ECCV 2014; {_ONNX}"),
+}
+"""Name -> description and source of every model."""
+
+
+def names() -> list[str]:
+    """Names of all models, in alphabetical order."""
+    return sorted(MODELS)
+
+
+def load(name: str, batch: int = 1) -> DataflowGraph:
+    """Load a model.
+
+    Args:
+        name: one of :func:`names`.
+        batch: images or sequences at once.
+
+    Raises:
+        UnknownName: there is no such model.
+        GraphError: the batch is not a positive whole number.
+    """
+    if name not in MODELS:
+        raise unknown_name("graph", name, MODELS)
+    return from_json(FOLDER / f"{name}.json.gz", batch)
