@@ -1,0 +1,82 @@
+"""Graph generators: random topologies, numerical kernels and networks of any size.
+
+Each is a pure function; those that draw take a ``numpy.random.Generator`` first, and the same state of
+it gives the same graph.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from hetgym.errors import ConfigError, suggestion, unknown_name
+from hetgym.graph.dataflow import DataflowGraph
+from hetgym.graph.generators.linear_algebra import cholesky, fft, gaussian_elimination
+from hetgym.graph.generators.networks import inception, lstm_grid, transformer
+from hetgym.graph.generators.topologies import daggen, fork_join, inception_like, layered
+
+GENERATORS: dict[str, Callable[..., DataflowGraph]] = {
+    "cholesky": cholesky,
+    "daggen": daggen,
+    "fft": fft,
+    "fork_join": fork_join,
+    "gaussian_elimination": gaussian_elimination,
+    "inception": inception,
+    "inception_like": inception_like,
+    "layered": layered,
+    "lstm_grid": lstm_grid,
+    "transformer": transformer,
+}
+"""Name -> generator."""
+
+
+def generate_graph(name: str, rng: np.random.Generator | None = None, **parameters: Any) -> DataflowGraph:
+    """Run a generator by name.
+
+    Args:
+        name: a key of :data:`GENERATORS`.
+        rng: source of randomness; needed by the random topologies only.
+        **parameters: of that generator.
+
+    Raises:
+        UnknownName: no such generator.
+        ConfigError: the generator has no such parameter, or needs a source of randomness.
+        GraphError: a parameter is out of range.
+
+    >>> generate_graph("cholesky", tiles=4)
+    DataflowGraph('cholesky', 20 operators, 30 edges)
+    >>> generate_graph("cholesky", tils=4)
+    Traceback (most recent call last):
+    hetgym.errors.ConfigError: generator 'cholesky' has no parameter 'tils'; did you mean 'tiles' or 'tile'?
+    """
+    if name not in GENERATORS:
+        raise unknown_name("generator", name, GENERATORS)
+    generator = GENERATORS[name]
+    known = [parameter for parameter in inspect.signature(generator).parameters if parameter != "rng"]
+    for parameter in parameters:
+        if parameter not in known:
+            raise ConfigError(f"generator {name!r} has no parameter {parameter!r}; {suggestion(parameter, known)}")
+    if len(known) == len(inspect.signature(generator).parameters):
+        return generator(**parameters)
+    if rng is None:
+        raise ConfigError(f"generator {name!r} draws at random: pass rng=numpy.random.default_rng(seed)")
+    return generator(rng, **parameters)
+
+
+__all__ = [
+    "GENERATORS",
+    "cholesky",
+    "daggen",
+    "fft",
+    "fork_join",
+    "gaussian_elimination",
+    "generate_graph",
+    "inception",
+    "inception_like",
+    "layered",
+    "lstm_grid",
+    "transformer",
+]

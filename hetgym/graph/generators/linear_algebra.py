@@ -1,0 +1,135 @@
+"""Task graphs of numerical kernels, with the work and the data of their blocked algorithms."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from hetgym.errors import GraphError
+from hetgym.graph.dataflow import DataflowGraph
+from hetgym.graph.generators.tasks import task_graph, whole
+
+_DOUBLE, _COMPLEX = 8, 16  # bytes
+
+
+class _Tasks:
+    """Collects tasks and edges by name."""
+
+    def __init__(self) -> None:
+        self.ids: dict[str, int] = {}
+        self.work: list[float] = []
+        self.edges: list[tuple[int, int, int]] = []
+
+    def add(self, name: str, flops: float, reads: dict[str, int]) -> None:
+        """Add a task that reads so many bytes from each of some earlier tasks."""
+        self.ids[name] = task = len(self.ids)
+        self.work.append(flops)
+        self.edges += [(self.ids[producer], task, size) for producer, size in reads.items()]
+
+    def graph(self, name: str) -> DataflowGraph:
+        table = np.array(self.edges, np.int64).reshape(-1, 3)
+        work = np.array(self.work, np.float64)
+        return task_graph(name, work, table[:, 0], table[:, 1], table[:, 2], list(self.ids))
+
+
+def cholesky(tiles: int = 8, tile: int = 512) -> DataflowGraph:
+    """Tiled Cholesky factorisation, right-looking (Buttari et al., Parallel Computing 35(1), 2009).
+
+    T tiles a side give T potrf, T(T-1)/2 trsm, T(T-1)/2 syrk and T(T-1)(T-2)/6 gemm tasks.
+
+    Args:
+        tiles: tiles a side, T.
+        tile: rows of a tile; a tile is float64.
+
+    Raises:
+        GraphError: a parameter out of range.
+
+    >>> cholesky(4)
+    DataflowGraph('cholesky', 20 operators, 30 edges)
+    """
+    whole("cholesky: tiles", tiles)
+    cube, size = float(whole("cholesky: tile", tile)) ** 3, tile * tile * _DOUBLE
+    tasks = _Tasks()
+    last: dict[tuple[int, int], str] = {}  # tile -> the task that wrote it last
+
+    def update(name: str, flops: float, written: tuple[int, int], *others: tuple[int, int]) -> None:
+        tasks.add(name, flops, {last[at]: size for at in (written, *others) if at in last})
+        last[written] = name
+
+    for k in range(tiles):
+        update(f"potrf({k})", cube / 3, (k, k))
+        for i in range(k + 1, tiles):
+            update(f"trsm({i},{k})", cube, (i, k), (k, k))
+        for i in range(k + 1, tiles):
+            update(f"syrk({i},{k})", cube, (i, i), (i, k))
+            for j in range(k + 1, i):
+                update(f"gemm({i},{j},{k})", 2 * cube, (i, j), (i, k), (j, k))
+    return tasks.graph("cholesky")
+
+
+def gaussian_elimination(size: int = 10, block: int = 128) -> DataflowGraph:
+    """Gaussian elimination by columns (Topcuoglu et al., IEEE TPDS 13(3), 2002, section 5.3).
+
+    m columns give (m² + m - 2) / 2 tasks: step k has a pivot task and an update of each later column.
+
+    Args:
+        size: columns of blocks, m.
+        block: rows and columns of a block; numbers are float64.
+
+    Raises:
+        GraphError: a parameter out of range.
+
+    >>> len(gaussian_elimination(5))
+    14
+    """
+    whole("gaussian_elimination: size", size, 2)
+    whole("gaussian_elimination: block", block)
+    tasks = _Tasks()
+    for k in range(1, size):
+        rows = (size - k + 1) * block
+        column = rows * block * _DOUBLE
+        pivot = f"pivot({k})"
+        tasks.add(pivot, float(rows * block**2), {f"update({k - 1},{k})": column} if k > 1 else {})
+        for j in range(k + 1, size + 1):
+            before = {f"update({k - 1},{j})": column} if k > 1 else {}
+            tasks.add(f"update({k},{j})", 2.0 * rows * block**2, {pivot: column, **before})
+    return tasks.graph("gaussian_elimination")
+
+
+def fft(points: int = 16, block: int = 1024) -> DataflowGraph:
+    """Fast Fourier transform (Topcuoglu et al., IEEE TPDS 13(3), 2002, section 5.3).
+
+    m points give a binary tree of 2m - 1 recursive calls, which only hand out the data, and below its
+    leaves log2 m ranks of m butterfly tasks: rank r joins the parts i and i xor 2^(r-1).
+
+    Args:
+        points: parts that the input is split into, m: a power of two.
+        block: complex128 numbers in a part; a leaf transforms its own part.
+
+    Raises:
+        GraphError: a parameter out of range, or not a power of two.
+
+    >>> len(fft(8)) == 2 * 8 - 1 + 8 * 3
+    True
+    """
+    whole("fft: points", points, 2)
+    whole("fft: block", block)
+    if points & (points - 1):
+        raise GraphError(f"fft: points is {points}; it must be a power of two")
+    tasks = _Tasks()
+    part = block * _COMPLEX
+    ranks = points.bit_length() - 1
+    for level in range(ranks + 1):
+        for i in range(1 << level):
+            inside = 5.0 * block * math.log2(block) if level == ranks else 0.0
+            caller = {f"call({level - 1},{i // 2})": part * (points >> level)} if level else {}
+            tasks.add(f"call({level},{i})", inside, caller)
+    previous = [f"call({ranks},{i})" for i in range(points)]
+    for rank in range(1, ranks + 1):
+        current = [f"butterfly({rank},{i})" for i in range(points)]
+        for i, name in enumerate(current):
+            # A complex product and a complex sum for each number: 8 FLOPs.
+            tasks.add(name, 8.0 * block, {previous[i]: part, previous[i ^ (1 << (rank - 1))]: part})
+        previous = current
+    return tasks.graph("fft")

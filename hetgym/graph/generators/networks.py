@@ -1,0 +1,213 @@
+"""Networks of real operators with true shapes, in any size."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
+
+from hetgym.errors import GraphError
+from hetgym.graph.dataflow import DataflowGraph
+from hetgym.graph.generators.tasks import whole
+from hetgym.graph.ops import Attribute, Operator, Tensor
+
+
+class _Value(NamedTuple):
+    """Output ``slot`` of operator ``producer``."""
+
+    producer: int
+    slot: int
+    tensor: Tensor
+
+
+class _Network:
+    """Collects operators; operands are values of earlier operators or tensors from outside."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self.operators: list[Operator] = []
+        self.edges: list[tuple[int, int, int]] = []
+
+    def add(
+        self,
+        name: str,
+        kind: str,
+        operands: Sequence[_Value | Tensor],
+        *shapes: tuple[int, ...],
+        attributes: Mapping[str, Attribute] | None = None,
+    ) -> list[_Value]:
+        node = len(self.operators)
+        inputs = tuple(x.tensor if isinstance(x, _Value) else x for x in operands)
+        outputs = tuple(Tensor(shape) for shape in shapes)
+        self.edges += [(x.producer, x.slot, node) for x in operands if isinstance(x, _Value)]
+        self.operators.append(Operator(name, kind, inputs, outputs, attributes or {}))
+        return [_Value(node, slot, tensor) for slot, tensor in enumerate(outputs)]
+
+    def one(self, name: str, kind: str, operands: Sequence[_Value | Tensor], shape: tuple[int, ...],
+            **attributes: Attribute) -> _Value:  # fmt: skip
+        """Add an operator with one output."""
+        return self.add(name, kind, operands, shape, attributes=attributes)[0]
+
+    def graph(self) -> DataflowGraph:
+        return DataflowGraph(self.operators, self.edges, self.name)
+
+
+def _weight(name: str, *shape: int) -> Tensor:
+    return Tensor(shape, constant=True, name=name)
+
+
+def transformer(
+    blocks: int = 2,
+    heads: int = 4,
+    hidden: int = 256,
+    sequence: int = 128,
+    batch: int = 1,
+    expansion: int = 4,
+    vocabulary: int = 30522,
+) -> DataflowGraph:
+    """Pre-norm transformer encoder with every attention head as a branch of its own.
+
+    1 + blocks · (8 heads + 9) operators, after Vaswani et al., NeurIPS 2017, section 3; projections
+    carry no bias.
+
+    Args:
+        blocks: encoder blocks.
+        heads: attention heads; must divide ``hidden``.
+        hidden: width of the residual stream.
+        sequence: tokens.
+        batch: sequences.
+        expansion: the feed-forward layer is this many times wider.
+        vocabulary: rows of the embedding table.
+
+    Raises:
+        GraphError: a parameter out of range.
+
+    >>> transformer(blocks=2, heads=4)
+    DataflowGraph('transformer', 83 operators, 108 edges)
+    """
+    sizes = {"blocks": blocks, "heads": heads, "hidden": hidden, "sequence": sequence, "batch": batch,
+             "expansion": expansion, "vocabulary": vocabulary}  # fmt: skip
+    for name, value in sizes.items():
+        whole(f"transformer: {name}", value)
+    if hidden % heads:
+        raise GraphError(f"transformer: hidden is {hidden}, which {heads} heads do not divide")
+    net = _Network("transformer")
+    stream, wide, depth = (batch, sequence, hidden), (batch, sequence, expansion * hidden), hidden // heads
+    per_head, scores = (batch, sequence, depth), (batch, sequence, sequence)
+    x = net.one("embedding", "Gather", [_weight("table", vocabulary, hidden), Tensor(stream[:2], "int64")], stream)
+    for b in range(blocks):
+        at = f"block{b}."
+
+        def norm(name: str, value: _Value, at: str = at) -> _Value:
+            scale, shift = _weight(f"{at}{name}.scale", hidden), _weight(f"{at}{name}.shift", hidden)
+            return net.one(at + name, "LayerNormalization", [value, scale, shift], stream)
+
+        def project(name: str, value: _Value, inner: int, shape: tuple[int, ...], at: str = at) -> _Value:
+            return net.one(at + name, "MatMul", [value, _weight(f"{at}{name}.weight", inner, shape[-1])], shape)
+
+        y = norm("norm1", x)
+        outputs = []
+        for h in range(heads):
+            head = f"head{h}."
+            q, k, v = (project(head + name, y, hidden, per_head) for name in ("query", "key", "value"))
+            k = net.one(f"{at}{head}transpose", "Transpose", [k], (batch, depth, sequence), perm=(0, 2, 1))
+            s = net.one(f"{at}{head}scores", "MatMul", [q, k], scores)
+            s = net.one(f"{at}{head}scale", "Mul", [s, _weight("scale", 1)], scores)
+            s = net.one(f"{at}{head}softmax", "Softmax", [s], scores, axis=-1)
+            outputs.append(net.one(f"{at}{head}context", "MatMul", [s, v], per_head))
+        joined = net.one(at + "concat", "Concat", outputs, stream, axis=-1)
+        x = net.one(at + "add1", "Add", [x, project("output", joined, hidden, stream)], stream)
+        y = project("up", norm("norm2", x), hidden, wide)
+        y = net.one(at + "gelu", "Gelu", [y], wide)
+        x = net.one(at + "add2", "Add", [x, project("down", y, expansion * hidden, stream)], stream)
+    return net.graph()
+
+
+def lstm_grid(
+    layers: int = 4, steps: int = 12, hidden: int = 256, batch: int = 1, features: int | None = None
+) -> DataflowGraph:
+    """Stacked LSTM, unrolled in time: cell (l, t) needs the cells (l - 1, t) and (l, t - 1).
+
+    Cells of one layer share its weights.
+
+    Args:
+        layers: stacked layers.
+        steps: time steps; ``layers · steps`` operators.
+        hidden: units of a layer.
+        batch: sequences.
+        features: width of the input; ``hidden`` by default.
+
+    Raises:
+        GraphError: a parameter out of range.
+    """
+    sizes = {"layers": layers, "steps": steps, "hidden": hidden, "batch": batch,
+             "features": hidden if features is None else features}  # fmt: skip
+    for name, value in sizes.items():
+        whole(f"lstm_grid: {name}", value)
+    net = _Network("lstm_grid")
+    state = (batch, hidden)
+    below: list[_Value | Tensor] = [Tensor((batch, sizes["features"])) for _ in range(steps)]
+    for layer in range(layers):
+        inner = hidden if layer else sizes["features"]
+        weights = [_weight(f"W{layer}", 4 * hidden, inner), _weight(f"R{layer}", 4 * hidden, hidden),
+                   _weight(f"B{layer}", 8 * hidden)]  # fmt: skip
+        h: _Value | Tensor = Tensor(state)
+        c: _Value | Tensor = Tensor(state)
+        for t in range(steps):
+            h, c = net.add(f"cell({layer},{t})", "LSTMCell", [below[t], h, c, *weights], state, state)
+            below[t] = h
+    return net.graph()
+
+
+_MODULES = (  # Szegedy et al., CVPR 2015, table 1: 1x1, 3x3 reduce, 3x3, 5x5 reduce, 5x5, pool projection
+    (64, 96, 128, 16, 32, 32), (128, 128, 192, 32, 96, 64),
+    (192, 96, 208, 16, 48, 64), (160, 112, 224, 24, 64, 64), (128, 128, 256, 24, 64, 64),
+    (112, 144, 288, 32, 64, 64), (256, 160, 320, 32, 128, 128),
+    (256, 160, 320, 32, 128, 128), (384, 192, 384, 48, 128, 128),
+)  # fmt: skip
+_POOL_BEFORE = (2, 7)  # a max pool of stride 2 stands before these modules
+
+
+def inception(blocks: int = 3, batch: int = 1, resolution: int = 28, channels: int = 192) -> DataflowGraph:
+    """Inception modules with the channels of GoogLeNet (Szegedy et al., CVPR 2015, table 1).
+
+    A module has four branches, six convolutions each followed by a Relu, a max pool and a Concat: 14
+    operators. Beyond the nine modules of the paper the last one repeats.
+
+    Args:
+        blocks: number of modules.
+        batch: images.
+        resolution: rows and columns of the first module's input.
+        channels: of the first module's input.
+
+    Raises:
+        GraphError: a parameter out of range.
+    """
+    for name, value in {"blocks": blocks, "batch": batch, "resolution": resolution, "channels": channels}.items():
+        whole(f"inception: {name}", value)
+    net = _Network("inception")
+    side = resolution
+    x = net.one("stem.relu", "Relu", [Tensor((batch, channels, side, side))], (batch, channels, side, side))
+
+    def conv(name: str, value: _Value, out: int, kernel: int) -> _Value:
+        weight = _weight(f"{name}.weight", out, value.tensor.shape[1], kernel, kernel)
+        shape = (batch, out, side, side)
+        y = net.one(name, "Conv", [value, weight, _weight(f"{name}.bias", out)], shape,
+                    kernel_shape=(kernel, kernel), pads=(kernel // 2,) * 4)  # fmt: skip
+        return net.one(f"{name}.relu", "Relu", [y], shape)
+
+    for b in range(blocks):
+        if b in _POOL_BEFORE:
+            side = -(-side // 2)
+            x = net.one(f"pool{b}", "MaxPool", [x], (batch, x.tensor.shape[1], side, side),
+                        kernel_shape=(3, 3), strides=(2, 2))  # fmt: skip
+        one, reduce3, three, reduce5, five, projection = _MODULES[min(b, len(_MODULES) - 1)]
+        at = f"module{b}."
+        pooled = net.one(at + "pool", "MaxPool", [x], x.tensor.shape, kernel_shape=(3, 3), strides=(1, 1))
+        branches = [
+            conv(at + "1x1", x, one, 1),
+            conv(at + "3x3", conv(at + "3x3.reduce", x, reduce3, 1), three, 3),
+            conv(at + "5x5", conv(at + "5x5.reduce", x, reduce5, 1), five, 5),
+            conv(at + "projection", pooled, projection, 1),
+        ]
+        x = net.one(at + "concat", "Concat", branches, (batch, one + three + five + projection, side, side), axis=1)
+    return net.graph()

@@ -1,0 +1,102 @@
+"""Task graphs from plain arrays: what the generators of random and structured graphs share."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+import numpy as np
+import numpy.typing as npt
+
+from hetgym._types import FloatArray
+from hetgym.errors import GraphError
+from hetgym.graph.dataflow import DataflowGraph
+from hetgym.graph.ops import Operator, Tensor
+
+Index = npt.NDArray[np.int64]
+
+
+def task_graph(
+    name: str,
+    work: FloatArray,
+    source: Index,
+    target: Index,
+    payload: Index,
+    names: Sequence[str] | None = None,
+) -> DataflowGraph:
+    """Build a graph of ``Task`` operators.
+
+    A task has one uint8 output for each distinct payload among its outgoing edges: edges of equal
+    size carry the same tensor.
+
+    Args:
+        name: of the graph.
+        work: [n] FLOPs.
+        source: [e] task ids.
+        target: [e] task ids.
+        payload: [e] bytes.
+        names: [n] names of the tasks; ``t0``, ``t1``, … by default.
+    """
+    n = len(work)
+    # Sort edges by source and payload: runs of equal pairs are the tensors, numbered within a source.
+    order = np.lexsort((payload, source))
+    by_source, by_payload = source[order], payload[order]
+    fresh = np.ones(len(order), np.bool_)
+    fresh[1:] = (np.diff(by_source) != 0) | (np.diff(by_payload) != 0)
+    tensor = np.empty(len(order), np.int64)
+    tensor[order] = np.cumsum(fresh) - 1
+    owner = by_source[fresh]
+    first = np.searchsorted(owner, np.arange(n + 1))
+    tensors = [Tensor((size,), "uint8") for size in by_payload[fresh].tolist()]
+    inputs: list[list[Tensor]] = [[] for _ in range(n)]
+    for j, t in zip(target.tolist(), tensor.tolist(), strict=True):
+        inputs[j].append(tensors[t])
+    bounds = first.tolist()
+    labels = names if names is not None else [f"t{i}" for i in range(n)]
+    operators = [
+        Operator(labels[i], "Task", tuple(inputs[i]), tuple(tensors[bounds[i] : bounds[i + 1]]), {"flops": flops})
+        for i, flops in enumerate(work.tolist())
+    ]
+    slot = tensor - first[source]
+    return DataflowGraph(operators, zip(source.tolist(), slot.tolist(), target.tolist(), strict=True), name)
+
+
+def random_tasks(
+    name: str, rng: np.random.Generator, n: int, source: Index, target: Index, flops: float, payload: float
+) -> DataflowGraph:
+    """Put random work on the tasks and random bytes on the edges of a topology.
+
+    Both are log-normal around their means, with the spreads 0.8 and 0.7 of the logarithm.
+    """
+    work = real(f"{name}: flops", flops) * mean_one(rng, n, 0.8)
+    size = real(f"{name}: payload", payload) * mean_one(rng, len(source), 0.7)
+    return task_graph(name, work, source, target, np.ceil(size).astype(np.int64))
+
+
+def mean_one(rng: np.random.Generator, n: int, spread: float) -> FloatArray:
+    """[n] log-normal numbers of mean 1; ``spread`` is the standard deviation of the logarithm."""
+    return rng.lognormal(-spread * spread / 2, spread, n)
+
+
+def whole(what: str, value: object, minimum: int = 1) -> int:
+    """Check a parameter that counts something.
+
+    Raises:
+        GraphError: it is not a whole number, or smaller than the minimum.
+    """
+    if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < minimum:
+        raise GraphError(f"{what} is {value!r}; it must be a whole number of at least {minimum}")
+    return int(value)
+
+
+def real(what: str, value: object, minimum: float = 0.0, maximum: float = math.inf) -> float:
+    """Check a parameter that measures something.
+
+    Raises:
+        GraphError: it is not a finite number between the limits.
+    """
+    number = isinstance(value, int | float | np.integer | np.floating) and not isinstance(value, bool)
+    if not number or not math.isfinite(value) or not minimum <= value <= maximum:  # type: ignore[arg-type, operator]
+        limits = f"at least {minimum:g}" if maximum == math.inf else f"between {minimum:g} and {maximum:g}"
+        raise GraphError(f"{what} is {value!r}; it must be a number {limits}")
+    return float(value)  # type: ignore[arg-type]
