@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 from hetgym.costs.protocol import CostModel
 from hetgym.costs.roofline import Roofline
+from hetgym.costs.synthetic import cvb_costs, edge_weights, range_based_costs, scale_communication, unrelated_costs
 from hetgym.errors import unknown_name
 
 COST_MODELS: dict[str, Callable[[], CostModel]] = {"auto": Roofline, "roofline": Roofline}
@@ -26,4 +27,14 @@ def cost_model(name: str = "auto") -> CostModel:
     return COST_MODELS[name]()
 
 
-__all__ = ["COST_MODELS", "CostModel", "Roofline", "cost_model"]
+__all__ = [
+    "COST_MODELS",
+    "CostModel",
+    "Roofline",
+    "cost_model",
+    "cvb_costs",
+    "edge_weights",
+    "range_based_costs",
+    "scale_communication",
+    "unrelated_costs",
+]

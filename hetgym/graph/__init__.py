@@ -2,7 +2,9 @@
 
 from hetgym.graph import zoo
 from hetgym.graph.dataflow import FEATURES, DataflowGraph, Edge, Feature
+from hetgym.graph.from_networkx import from_networkx, to_networkx
 from hetgym.graph.from_onnx import from_onnx
+from hetgym.graph.generators import GENERATORS, generate_graph
 from hetgym.graph.loading import load_graph
 from hetgym.graph.ops import FAMILIES, KINDS, FusionClass, Operator, OpKind, Tensor
 from hetgym.graph.serialization import from_json, to_json
@@ -10,6 +12,7 @@ from hetgym.graph.serialization import from_json, to_json
 __all__ = [
     "FAMILIES",
     "FEATURES",
+    "GENERATORS",
     "KINDS",
     "DataflowGraph",
     "Edge",
@@ -19,8 +22,11 @@ __all__ = [
     "Operator",
     "Tensor",
     "from_json",
+    "from_networkx",
     "from_onnx",
+    "generate_graph",
     "load_graph",
     "to_json",
+    "to_networkx",
     "zoo",
 ]
