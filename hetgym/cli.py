@@ -16,7 +16,7 @@ from typing import Annotated
 import typer
 
 from hetgym import __version__
-from hetgym.errors import HetgymError
+from hetgym.errors import ConfigError, HetgymError
 
 app = typer.Typer(
     name="hetgym",
@@ -35,13 +35,19 @@ _Force = Annotated[bool, typer.Option("--force", help="Replace an earlier run of
 _Json = Annotated[bool, typer.Option("--json", help="Print the results as JSON, and nothing else, on stdout.")]
 
 
-@app.callback()
-def _options(
-    version: Annotated[bool, typer.Option("--version", help="Print the version and exit.", is_eager=True)] = False,
-) -> None:
-    if version:
+def _show_version(asked: bool) -> None:
+    if asked:
         typer.echo(f"hetgym {__version__}")
         raise typer.Exit
+
+
+@app.callback()
+def _options(
+    version: Annotated[
+        bool, typer.Option("--version", help="Print the version and exit.", is_eager=True, callback=_show_version)
+    ] = False,
+) -> None:
+    """Take the options that stand before a command."""
 
 
 @app.command()
@@ -65,8 +71,8 @@ def bench(
     Without options: all schedulers on the whole zoo on three platforms. Writes rows.csv,
     results.json, report.html and traces/ to <out>/<name>/.
     """
+    from hetgym.bench import terminal
     from hetgym.bench.job import Job, pick_runtimes, pick_schedulers
-    from hetgym.bench.terminal import run_and_print
     from hetgym.suites import ProblemSpec, load_suite
 
     chosen, under = pick_schedulers(schedulers), pick_runtimes(runtimes)
@@ -79,7 +85,62 @@ def bench(
         loaded = load_suite(suite)
         title, specs = loaded.name, list(loaded.specs)
     job = Job(title, tuple(specs), chosen, under, _command())
-    return run_and_print(job, out, name, traces, force, as_json)
+    return terminal.bench(job, out, name, traces, force, as_json)
+
+
+@app.command()
+def plan(
+    model: Annotated[str, typer.Argument(help="A zoo name (see 'hetgym list graphs'), an .onnx or a .json file.")],
+    platform: Annotated[str, typer.Option(help="A preset (see 'hetgym list platforms') or a YAML file.")],
+    batch: Annotated[
+        int | None, typer.Option(min=1, help="Batch size. Default: what an ONNX model says, else 1.")
+    ] = None,
+    dims: Annotated[
+        list[str] | None, typer.Option(help="Size of a symbolic dimension, as in N=8; may be given repeatedly.")
+    ] = None,  # fmt: skip # noqa: E501
+    runtime: Annotated[str, typer.Option(help="Simulated runtime; see 'hetgym list runtimes'.")] = "links",
+    schedulers: _Schedulers = "all",
+    out: _Out = Path("results"),
+    name: _Name = "",
+    force: _Force = False,
+    as_json: _Json = False,
+) -> int:
+    """Find the best schedule for one model on one platform.
+
+    Runs the schedulers, shows what the best schedule asks of each device, and writes it to
+    <out>/<name>/plan.json beside the report.
+    """
+    from hetgym import Problem, load_graph, load_platform
+    from hetgym.bench import terminal
+    from hetgym.bench.job import Job, pick_runtimes, pick_schedulers
+    from hetgym.suites import ProblemSpec
+
+    chosen, under = pick_schedulers(schedulers), pick_runtimes([runtime])
+    graph = load_graph(model, batch=batch, **({"dims": _sizes(dims)} if dims else {}))
+    problem = Problem.build(graph, load_platform(platform))
+    job = Job(problem.name, (ProblemSpec.held(problem),), chosen, under, _command())
+    return terminal.plan(job, out, name, force, as_json, model, platform, batch)
+
+
+@app.command("list")
+def list_(
+    what: Annotated[str, typer.Argument(help="graphs, platforms, schedulers, suites or runtimes.")],
+    as_json: _Json = False,
+) -> int:
+    """List what hetgym knows by name."""
+    from hetgym.bench import terminal
+
+    return terminal.catalogue(what, as_json)
+
+
+def _sizes(pairs: list[str]) -> dict[str, int]:
+    sizes = {}
+    for pair in pairs:
+        key, _, value = pair.partition("=")
+        if not key or not value.isdigit() or int(value) < 1:
+            raise ConfigError(f"--dims {pair}: expected NAME=SIZE with a whole size of at least 1, as in N=8")
+        sizes[key] = int(value)
+    return sizes
 
 
 def _command() -> tuple[str, ...]:

@@ -33,7 +33,7 @@ FOLDER = Path(__file__).parent / "configs" / "suites"
 """Where the suites that hetgym ships are."""
 
 ALL = "all"
-_MODELS = (".onnx", ".json")
+_MODELS = (".onnx", ".json", ".json.gz")
 _PLATFORMS = (".yaml", ".yml")
 
 
@@ -64,9 +64,8 @@ class ProblemSpec:
     @classmethod
     def zoo(cls, graph: str, platform: str, batch: int = 1) -> ProblemSpec:
         """A zoo graph (or a model file) on a platform preset (or a YAML file)."""
-        label = Path(graph).stem if graph.endswith(_MODELS) else graph
+        label, where = _stem(graph, _MODELS), _stem(platform, _PLATFORMS)
         label += "" if batch == 1 else f"-b{batch}"
-        where = Path(platform).stem if platform.endswith(_PLATFORMS) else platform
         return cls(f"{label}@{where}", label, where, lambda: Problem.build(_graph(graph, batch), _platform(platform)))
 
     @classmethod
@@ -84,6 +83,12 @@ class ProblemSpec:
         """A problem that exists already, under its own name or another."""
         graph, _, platform = (name or problem.name).partition("@")
         return cls(name or problem.name, graph, platform or "-", lambda: problem)
+
+
+def _stem(source: str, suffixes: tuple[str, ...]) -> str:
+    """The name of a file without folder and suffix; any other name as it is."""
+    suffix = next((suffix for suffix in reversed(suffixes) if source.endswith(suffix)), "")
+    return Path(source).name.removesuffix(suffix) if suffix else source
 
 
 @lru_cache(maxsize=8)

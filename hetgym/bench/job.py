@@ -16,7 +16,7 @@ from hetgym.baselines import Baseline, get, names
 from hetgym.bench.folder import RunFolder
 from hetgym.bench.report import Gantts, write_report
 from hetgym.bench.runner import Progress, Result, run
-from hetgym.bench.sink import Tee
+from hetgym.bench.sink import Sink, Tee
 from hetgym.bench.summary import Line, by_platform, summarise
 from hetgym.errors import ConfigError
 from hetgym.sim.runtime import Runtime, runtime
@@ -77,17 +77,18 @@ class Outcome:
         return 130 if self.result.interrupted else 1 if self.result.failures else 0
 
 
-def execute(job: Job, folder: RunFolder, progress: Callable[[Progress], None] | None = None) -> Outcome:
+def execute(job: Job, folder: RunFolder, progress: Callable[[Progress], None] | None = None, *sinks: Sink) -> Outcome:
     """Run a job and write ``results.json`` and ``report.html``, also after Ctrl-C.
 
     Args:
         job: what is to be run; its kernels should be warm.
         folder: where results go.
         progress: see :func:`hetgym.bench.run`.
+        sinks: who else is told what is found.
     """
     started = datetime.now().astimezone().isoformat(timespec="seconds")
     gantts = Gantts()
-    result = run(job.specs, job.schedulers, job.runtimes, Tee(folder, gantts), progress)
+    result = run(job.specs, job.schedulers, job.runtimes, Tee(folder, gantts, *sinks), progress)
     folder.close()
     summary = summarise(result.rows)
     document = _document(job, result, summary, started)

@@ -111,10 +111,12 @@ def _line(rows: Sequence[Row]) -> Line:
 
 def rich_table(lines: Sequence[Line], runtime: str, explanation: str = "") -> Table:
     """The lines of one runtime as a table for a terminal."""
+    from rich.box import SIMPLE_HEAD
     from rich.table import Table
     from rich.text import Text
 
-    table = Table(title=f"runtime {runtime}" + (f": {explanation}" if explanation else ""), title_justify="left")
+    title = f"runtime {runtime}" + (f": {explanation}" if explanation else "")
+    table = Table(title=title, title_justify="left", box=SIMPLE_HEAD)
     table.add_column("scheduler", no_wrap=True)
     table.add_column("kind")
     for heading in ("gap to best", "gap to bound", "SLR", "speed-up", "wins", "time to schedule"):
@@ -161,3 +163,15 @@ def duration(seconds: float | None) -> str:
 
     scale, unit = time_unit(seconds)
     return f"{seconds / scale:.3g} {unit}"
+
+
+def size(amount: float) -> str:
+    """Bytes in the unit that suits them.
+
+    >>> size(102_228_128), size(12)
+    ('102 MB', '12 B')
+    """
+    for scale, unit in ((1e9, "GB"), (1e6, "MB"), (1e3, "kB")):
+        if amount >= scale:
+            return f"{amount / scale:.3g} {unit}"
+    return f"{amount:.3g} B"

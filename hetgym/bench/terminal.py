@@ -1,19 +1,26 @@
-"""A job in a terminal: progress on stderr, tables or JSON on stdout."""
+"""Commands in a terminal: progress on stderr, tables or JSON on stdout."""
 
 from __future__ import annotations
 
 import json
 import sys
 from pathlib import Path
+from typing import Any
 
+from rich.box import HORIZONTALS, SIMPLE_HEAD
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+from rich.table import Table
 
 from hetgym.bench.folder import RunFolder
 from hetgym.bench.job import Job, Outcome, execute, explain
+from hetgym.bench.plan import BestTrace, device_shares, plan_document
 from hetgym.bench.runner import Progress as Step
 from hetgym.bench.runner import compiled, warm_up
-from hetgym.bench.summary import rich_table
+from hetgym.bench.sink import Sink
+from hetgym.bench.summary import duration, number, percent, rich_table, size
+from hetgym.catalogue import entries
+from hetgym.sim import Trace
 from hetgym.sim.runtime import runtime
 
 WIDTH = 110
@@ -37,7 +44,7 @@ def prepare(job: Job) -> None:
     warm_up(job.schedulers, job.runtimes)
 
 
-def run_job(job: Job, folder: RunFolder) -> Outcome:
+def run_job(job: Job, folder: RunFolder, *sinks: Sink) -> Outcome:
     """Execute a job under a progress bar."""
     columns = (
         TextColumn("{task.description}"), BarColumn(bar_width=24), MofNCompleteColumn(), TimeRemainingColumn(),
@@ -49,16 +56,16 @@ def run_job(job: Job, folder: RunFolder) -> Outcome:
         def show(step: Step) -> None:
             bar.update(task, completed=step.done, total=step.total, what=f"{step.problem} {step.scheduler}")
 
-        return execute(job, folder, show)
+        return execute(job, folder, show, *sinks)
 
 
-def print_outcome(job: Job, outcome: Outcome, as_json: bool) -> None:
-    """Tables and the files that were written, or the whole document as JSON."""
-    if as_json:
-        json.dump(outcome.document | {"files": {k: str(path) for k, path in outcome.files.items()}}, sys.stdout)
-        sys.stdout.write("\n")
-    else:
-        print_tables(job, outcome)
+def print_json(document: dict[str, Any]) -> None:
+    """A document on one line of stdout."""
+    sys.stdout.write(json.dumps(document, allow_nan=False) + "\n")
+
+
+def print_problems(job: Job, outcome: Outcome) -> None:
+    """What went wrong, on stderr: a line for each failure, and whether the run was interrupted."""
     console = stderr()
     for line in dict.fromkeys(f"{row.scheduler} on {row.problem}: {row.status}" for row in outcome.result.failures):
         console.print(f"failed: {line}", markup=False, soft_wrap=True)
@@ -72,16 +79,96 @@ def print_tables(job: Job, outcome: Outcome) -> None:
     console = stdout()
     for name in job.runtimes:
         console.print(rich_table(outcome.summary, name, explain(runtime(name))))
-    schedules = len(job.specs) * len(job.schedulers)
-    console.print(f"{len(job.specs)} problems, {schedules} schedules in {outcome.result.seconds:.1f} s")
+    problems = f"{len(job.specs)} problem{'s' if len(job.specs) > 1 else ''}"
+    schedules = len({(row.problem, row.scheduler) for row in outcome.result.rows})
+    console.print(f"{problems}, {schedules} schedules in {outcome.result.seconds:.1f} s")
+
+
+def print_files(outcome: Outcome) -> None:
+    """Where to find what was written."""
     for label, path in outcome.files.items():
-        console.print(f"{label:>8}  {path}", markup=False, soft_wrap=True)
+        stdout().print(f"{label:>8}  {path}", markup=False, soft_wrap=True)
 
 
-def run_and_print(job: Job, out: Path, name: str, traces: str, force: bool, as_json: bool) -> int:
+def bench(job: Job, out: Path, name: str, traces: str, force: bool, as_json: bool) -> int:
     """The whole of ``hetgym bench``; returns the exit code."""
     folder = RunFolder(out, name, traces, force)
     prepare(job)
     outcome = run_job(job, folder)
-    print_outcome(job, outcome, as_json)
+    if as_json:
+        print_json(outcome.document | {"files": {label: str(path) for label, path in outcome.files.items()}})
+    else:
+        print_tables(job, outcome)
+        print_files(outcome)
+    print_problems(job, outcome)
     return outcome.exit_code
+
+
+def plan(
+    job: Job, out: Path, name: str, force: bool, as_json: bool, model: str, platform: str, batch: int | None
+) -> int:
+    """The whole of ``hetgym plan``; returns the exit code."""
+    folder = RunFolder(out, name, "best", force)
+    prepare(job)
+    keeper = BestTrace()
+    outcome = run_job(job, folder, keeper)
+    document = outcome.document
+    if keeper.best is not None:
+        chosen = plan_document(keeper.best, model, platform, batch)
+        outcome.files["plan"] = folder.write_json("plan.json", chosen)
+        document = document | {"plan": chosen}
+    if as_json:
+        print_json(document | {"files": {label: str(path) for label, path in outcome.files.items()}})
+    else:
+        print_tables(job, outcome)
+        if keeper.best is not None:
+            _print_plan(keeper.best, outcome)
+        print_files(outcome)
+    print_problems(job, outcome)
+    return outcome.exit_code
+
+
+def _print_plan(best: Trace, outcome: Outcome) -> None:
+    """Which schedule is best, and what it asks of each device."""
+    row = next(r for r in outcome.result.rows if r.scheduler == best.scheduler)
+    faster = f"{number(row.speedup, '{:.2f}')} times as fast as everything on the best single device"
+    table = Table(title=f"{best.scheduler}: {duration(best.makespan)}, {faster}", title_justify="left", box=SIMPLE_HEAD)
+    table.add_column("device")
+    for heading in ("operators", "busy", "utilised", "weights", "sends", "receives"):
+        table.add_column(heading, justify="right")
+    for share in device_shares(best):
+        table.add_row(
+            share.name, str(share.operators), duration(share.busy_seconds), percent(share.utilisation),
+            size(share.weight_bytes), size(share.sent_bytes), size(share.received_bytes),
+        )  # fmt: skip
+    stdout().print(table)
+
+
+def catalogue(what: str, as_json: bool) -> int:
+    """The whole of ``hetgym list``; returns the exit code."""
+    rows = entries(what)
+    if as_json:
+        print_json({what: rows})
+        return 0
+    roomy = what in ("schedulers", "platforms")
+    table = Table(
+        title=f"{len(rows)} {what}", title_justify="left", show_lines=roomy, box=HORIZONTALS if roomy else SIMPLE_HEAD
+    )
+    for heading, value in rows[0].items():
+        numeric = isinstance(value, int | float)
+        heading = {"gflop": "GFLOP", "weights_mb": "weights MB"}.get(heading, heading)
+        table.add_column(
+            heading, justify="right" if numeric else "left", no_wrap=heading in ("name", "kind") or numeric
+        )
+    for row in rows:
+        table.add_row(*map(_cell, row.values()), end_section=False)
+    stdout().print(table)
+    return 0
+
+
+def _cell(value: Any) -> str:
+    if isinstance(value, list):
+        return "\n".join(value)
+    if isinstance(value, float):
+        return f"{value:,.0f}" if value >= 1000 else f"{value:.3g}"
+    return f"{value:,}" if isinstance(value, int) else str(value)

@@ -1,0 +1,120 @@
+"""A plan: the best schedule that was found for one model on one platform, ready to be used."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from hetgym.bench.sink import Sink
+from hetgym.schedule import Schedule
+from hetgym.sim import Trace
+from hetgym.suites import ProblemSpec
+
+FORMAT_VERSION = 1
+
+
+class BestTrace(Sink):
+    """Keeps the shortest run; the first of several equal ones."""
+
+    def __init__(self) -> None:
+        self.best: Trace | None = None
+
+    def trace(self, spec: ProblemSpec, trace: Trace) -> None:
+        """Compare, and keep the better one."""
+        if self.best is None or trace.makespan < self.best.makespan:
+            self.best = trace
+
+
+@dataclass(frozen=True)
+class DeviceShare:
+    """What a plan asks of one device.
+
+    Attributes:
+        name: of the device.
+        operators: how many it runs.
+        busy_seconds: their summed run time [s].
+        utilisation: share of the makespan in which it runs one.
+        weight_bytes: of the operators that it runs, resident on it [byte].
+        sent_bytes, received_bytes: summed over the edges to and from other devices [byte].
+    """
+
+    name: str
+    operators: int
+    busy_seconds: float
+    utilisation: float
+    weight_bytes: float
+    sent_bytes: float
+    received_bytes: float
+
+
+def device_shares(trace: Trace) -> list[DeviceShare]:
+    """What a run asked of each device."""
+    p, d = trace.problem, trace.problem.num_devices
+    busy = np.bincount(trace.assignment, trace.finish - trace.start, minlength=d)
+    weights = np.bincount(trace.assignment, p.weight_bytes, minlength=d)
+    remote = np.flatnonzero(trace.remote)
+    payload = p.edge_bytes[remote]
+    sent = np.bincount(trace.assignment[p.edge_source[remote]], payload, minlength=d)
+    received = np.bincount(trace.assignment[p.edge_target[remote]], payload, minlength=d)
+    operators = np.bincount(trace.assignment, minlength=d)
+    return [
+        DeviceShare(
+            p.device_names[k], int(operators[k]), float(busy[k]), float(trace.utilisation[k]), float(weights[k]),
+            float(sent[k]), float(received[k]),
+        )
+        for k in range(d)
+    ]  # fmt: skip
+
+
+def schedule_of(trace: Trace) -> Schedule:
+    """The schedule that a run followed, with the times that it then had.
+
+    Returns:
+        A schedule that :func:`hetgym.simulate` repeats under the same runtime.
+    """
+    timed = Schedule(trace.assignment, start=trace.start, finish=trace.finish)
+    return Schedule(
+        trace.assignment,
+        order=timed.device_order(trace.problem),
+        start=trace.start,
+        finish=trace.finish,
+        model=trace.runtime,
+        scheduler=trace.scheduler,
+    )
+
+
+def plan_document(trace: Trace, model: str, platform: str, batch: int | None) -> dict[str, Any]:
+    """The content of ``plan.json``: a device and times for every operator, and the schedule as hetgym reads it.
+
+    Args:
+        trace: the run that was chosen.
+        model: what it is a plan for, as the user named it.
+        platform: likewise.
+        batch: likewise.
+    """
+    p = trace.problem
+    return {
+        "format": "hetgym-plan",
+        "version": FORMAT_VERSION,
+        "model": model,
+        "platform": platform,
+        "batch": batch,
+        "problem": p.id,
+        "runtime": trace.runtime,
+        "scheduler": trace.scheduler,
+        "makespan_s": trace.makespan,
+        "devices": [vars(share) for share in device_shares(trace)],
+        "operators": [
+            {
+                "name": p.operator_names[i],
+                "kind": p.operator_kinds[i],
+                "device": p.device_names[trace.assignment[i]],
+                "start_s": float(trace.start[i]),
+                "finish_s": float(trace.finish[i]),
+            }
+            for i in np.lexsort((p.arrays.position, trace.start)).tolist()
+        ],
+        "schedule": schedule_of(trace).to_dict(),
+    }

@@ -1,0 +1,96 @@
+from __future__ import annotations
+
+import io
+from dataclasses import replace
+
+import pytest
+from rich.console import Console
+
+from hetgym.bench.rows import Row, with_gaps
+from hetgym.bench.summary import by_platform, duration, percent, rich_table, size, summarise
+
+
+def row(problem: str, scheduler: str, makespan: float | None, runtime: str = "classic", platform: str = "p") -> Row:
+    status = "ok" if makespan is not None else "broken"
+    base = Row(problem, problem, platform, 4, 3, 2, scheduler, "list", runtime, status=status)
+    if makespan is None:
+        return base
+    return replace(
+        base, makespan_s=makespan, slr=makespan / 2, speedup=8 / makespan, gap_to_bound=makespan / 2 - 1,
+        lower_bound_s=2.0, schedule_seconds=makespan / 100, utilisation=0.5,
+    )  # fmt: skip
+
+
+ROWS = with_gaps([
+    row("a", "x", 4.0), row("a", "y", 5.0),
+    row("b", "x", 4.0), row("b", "y", 4.0),
+    row("c", "x", 8.0), row("c", "y", 2.0),
+])  # fmt: skip
+
+
+def test_means_by_hand() -> None:
+    best, worst = summarise(ROWS)
+    assert (best.scheduler, worst.scheduler) == ("y", "x")
+    assert best.gap_to_best == pytest.approx((0.25 + 0 + 0) / 3)
+    assert worst.gap_to_best == pytest.approx((0 + 0 + 3.0) / 3)
+    assert best.slr == pytest.approx((2.5 + 2 + 1) / 3)
+    assert best.speedup == pytest.approx((8 / 5 * 8 / 4 * 8 / 2) ** (1 / 3))
+    assert best.gap_to_bound == pytest.approx((1.5 + 1 + 0) / 3)
+    assert best.schedule_seconds == pytest.approx(0.04)
+    assert (best.problems, best.failed) == (3, 0)
+
+
+def test_ties_are_wins_for_all() -> None:
+    assert {line.scheduler: line.wins for line in summarise(ROWS)} == {"x": 2, "y": 2}
+
+
+def test_failures_are_counted_and_do_not_enter_the_means() -> None:
+    rows = with_gaps([row("a", "x", 4.0), row("a", "y", None), row("b", "x", 4.0), row("b", "y", 8.0)])
+    line = next(line for line in summarise(rows) if line.scheduler == "y")
+    assert (line.problems, line.failed, line.gap_to_best) == (1, 1, 1.0)
+
+
+def test_a_scheduler_that_never_succeeds_comes_last_without_means() -> None:
+    rows = with_gaps([row("a", "a-broken", None), row("a", "x", 4.0)])
+    last = summarise(rows)[-1]
+    assert (last.scheduler, last.slr, last.speedup, last.wins, last.failed) == ("a-broken", None, None, 0, 1)
+
+
+def test_unfinished_problems_are_left_out_while_any_is_finished() -> None:
+    unfinished = [row("d", "x", 2.0)]
+    assert summarise([*ROWS, *unfinished]) == summarise(ROWS)
+    assert [line.slr for line in summarise(unfinished)] == [1.0]
+
+
+def test_runtimes_are_apart_in_their_order() -> None:
+    rows = with_gaps([row("a", "x", 4.0, "links"), row("a", "x", 2.0, "classic")])
+    assert [(line.runtime, line.slr) for line in summarise(rows)] == [("links", 2.0), ("classic", 1.0)]
+
+
+def test_platforms_are_apart() -> None:
+    rows = with_gaps([row("a@p", "x", 4.0), row("a@q", "x", 2.0, platform="q")])
+    assert {name: lines[0].slr for name, lines in by_platform(rows).items()} == {"p": 2.0, "q": 1.0}
+
+
+def test_nothing_gives_nothing() -> None:
+    assert summarise([]) == []
+
+
+def test_the_table_shows_every_scheduler_and_its_failures() -> None:
+    lines = summarise(with_gaps([row("a", "x", 4.0), row("a", "y", None)]))
+    text = io.StringIO()
+    Console(file=text, width=110).print(rich_table(lines, "classic", "no contention"))
+    shown = text.getvalue()
+    assert "runtime classic: no contention" in shown
+    assert "y (1 failed)" in shown and "2.00×" in shown and "1/1" in shown
+
+
+@pytest.mark.parametrize(
+    ("shown", "expected"),
+    [
+        (percent(0.0), "0.00 %"), (percent(0.99994), "99.99 %"), (percent(1.0), "100 %"),
+        (duration(1.5e-3), "1.5 ms"), (duration(90.0), "90 s"), (size(1_500), "1.5 kB"), (size(2.5e9), "2.5 GB"),
+    ],
+)  # fmt: skip
+def test_units(shown: str, expected: str) -> None:
+    assert shown == expected
