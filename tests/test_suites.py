@@ -1,0 +1,116 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from hetgym import ConfigError, Problem, ProblemError, UnknownName, load_graph, load_platform
+from hetgym.graph import zoo
+from hetgym.suites import ProblemSpec, load_suite, suite_names
+from hetgym.workloads import textbook
+
+PLATFORMS = ("cpu-gpu-balanced", "cpu-gpu", "cpu-gpu-npu")
+
+
+def write(folder: Path, text: str) -> Path:
+    path = folder / "mine.yaml"
+    path.write_text(text)
+    return path
+
+
+def test_the_default_suite_is_the_whole_zoo_on_three_platforms() -> None:
+    suite = load_suite("zoo")
+    assert {(s.graph, s.platform) for s in suite.specs} == {(g, p) for g in zoo.names() for p in PLATFORMS}
+    assert len(suite) == len(zoo.names()) * 3
+
+
+def test_the_batch_suite_has_three_batch_sizes() -> None:
+    suite = load_suite("zoo-batch")
+    assert len(suite) == len(zoo.names()) * 9
+    assert {"alexnet@cpu-gpu", "alexnet-b8@cpu-gpu", "alexnet-b32@cpu-gpu"} <= {s.name for s in suite.specs}
+
+
+@pytest.mark.parametrize("name", suite_names())
+def test_every_shipped_suite_says_what_it_is_for(name: str) -> None:
+    suite = load_suite(name)
+    assert suite.name == name and suite.summary
+    assert len({spec.name for spec in suite.specs}) == len(suite)
+
+
+def test_every_problem_of_the_quick_suite_is_small() -> None:
+    problems = [spec.build() for spec in load_suite("quick").specs]
+    assert len(problems) == 3 and max(p.num_operators for p in problems) < 100
+
+
+def test_a_graph_on_a_platform_is_what_the_library_builds() -> None:
+    spec = ProblemSpec.zoo("squeezenet", "cpu-gpu", batch=8)
+    expected = Problem.build(load_graph("squeezenet", batch=8), load_platform("cpu-gpu"))
+    assert (spec.name, spec.graph, spec.platform) == ("squeezenet-b8@cpu-gpu", "squeezenet-b8", "cpu-gpu")
+    assert spec.build().digest == expected.digest
+    assert not np.array_equal(spec.build().cost, ProblemSpec.zoo("squeezenet", "cpu-gpu").build().cost)
+
+
+def test_files_are_found_beside_the_suite(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "sub").mkdir()
+    textbook("topcuoglu").save(tmp_path / "sub" / "one.npz")
+    path = write(tmp_path, "problems:\n  - files: [sub/one.npz]\n")
+    monkeypatch.chdir("/")
+    (spec,) = load_suite(path).specs
+    assert (spec.name, spec.platform) == ("one", "-")
+    assert spec.build().digest == textbook("topcuoglu").digest
+
+
+def test_own_platform_files_are_found_beside_the_suite(tmp_path: Path) -> None:
+    (tmp_path / "box.yaml").write_text(
+        "name: box\ndevices:\n  - {name: cpu, kind: cpu, peak_flops: {float32: 1e12}, memory_bandwidth: 1e11}\nlinks: []\n"
+    )
+    path = write(tmp_path, "problems:\n  - graphs: [alexnet]\n    platforms: [box.yaml]\n")
+    (spec,) = load_suite(path).specs
+    assert spec.name == "alexnet@box"
+    assert spec.build().num_devices == 1
+
+
+def test_a_problem_in_hand_is_named_by_itself_or_by_the_caller() -> None:
+    problem = textbook("topcuoglu")
+    assert ProblemSpec.held(problem).name == "topcuoglu"
+    spec = ProblemSpec.held(problem, "a@b")
+    assert (spec.graph, spec.platform) == ("a", "b")
+    assert spec.build() is problem
+
+
+@pytest.mark.parametrize(
+    ("text", "error", "message"),
+    [
+        ("problem: []", ConfigError, "unknown key 'problem'; did you mean 'problems'"),
+        ("summary: x", ConfigError, "key 'problems' is missing"),
+        ("problems: []", ConfigError, "the suite has no problems"),
+        (
+            "problems:\n  - {graph: [alexnet]}",
+            ConfigError,
+            r"problems\[0\]: unknown key 'graph'; did you mean 'graphs'",
+        ),
+        ("problems:\n  - {graphs: [alexnet]}", ConfigError, "graphs and platforms belong together"),
+        ("problems:\n  - {graphs: [alexnett], platforms: [cpu-gpu]}", UnknownName, "did you mean 'alexnet'"),
+        ("problems:\n  - {graphs: [alexnet], platforms: [cpu-gpuu]}", UnknownName, "did you mean 'cpu-gpu'"),
+        ("problems:\n  - {graphs: [alexnet], platforms: [cpu-gpu], batch: [0]}", ConfigError, "at least 1"),
+        ("problems:\n  - {graphs: [alexnet], platforms: [cpu-gpu], batch: 8}", ConfigError, "expected a list"),
+        ("problems:\n  - {textbook: [topcuoglo]}", UnknownName, "did you mean 'topcuoglu'"),
+        ("problems:\n  - {files: [gone.npz]}", ProblemError, "gone.npz: no such file"),
+        ("problems:\n  - {textbook: [topcuoglu, topcuoglu]}", ConfigError, "'topcuoglu' is listed twice"),
+        ("problems: [", ConfigError, "not valid YAML"),
+        ("problems: !!python/object/apply:os.system ['true']", ConfigError, "not valid YAML"),
+    ],
+)
+def test_a_bad_suite_is_refused_in_one_sentence(
+    tmp_path: Path, text: str, error: type[Exception], message: str
+) -> None:
+    with pytest.raises(error, match=message):
+        load_suite(write(tmp_path, text))
+
+
+def test_unknown_and_missing_suites() -> None:
+    with pytest.raises(UnknownName, match="did you mean 'zoo"):
+        load_suite("zooo")
+    with pytest.raises(ConfigError, match="gone.yaml: no such file"):
+        load_suite("gone.yaml")
