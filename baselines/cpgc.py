@@ -54,7 +54,7 @@ def cpgc(problem: Problem, budget: int = 10_000_000) -> Schedule:
     runs = np.array(RUNS, np.int32)
     for remaining, start in zip((3, 2, 1), starts, strict=True):
         assignment = start.assignment.copy()
-        trials -= _correct(problem.arrays, assignment, runs, trials // remaining)
+        trials -= _correct(problem.arrays, assignment, runs, trials // remaining, _BOTTOM_LEVEL)
         placed = timeline.new_timeline(n, d)
         rank = np.zeros(n)
         makespan = batch.decode(problem.arrays, placed, assignment, rank, _BOTTOM_LEVEL, np.zeros((n, d)))
@@ -77,15 +77,18 @@ def _critical_path_start(problem: Problem) -> Schedule:
 
 
 @jit
-def _correct(p: ProblemArrays, assignment: IntArray, runs: IntArray, trials: int) -> int:
-    """Improve a placement in place; return how many trial schedules that took."""
+def _correct(p: ProblemArrays, assignment: IntArray, runs: IntArray, trials: int, how: int) -> int:
+    """Improve a placement in place; return how many trial schedules that took.
+
+    How to decode comes as a number, for a literal would compile a variant of the decoder.
+    """
     n, d = p.cost.shape
     t = timeline.new_timeline(n, d)
     bonus = np.zeros((n, d))
     rank = np.zeros(n)
     trial = assignment.copy()
     used = 1
-    makespan = batch.decode(p, t, assignment, rank, 2, bonus)
+    makespan = batch.decode(p, t, assignment, rank, how, bonus)
     while used < trials:
         chain = critical_chain(p, t)
         best, best_from, best_length, best_device = makespan, 0, 0, 0
@@ -95,7 +98,7 @@ def _correct(p: ProblemArrays, assignment: IntArray, runs: IntArray, trials: int
                     if used >= trials or not _move(p, assignment, trial, chain[first : first + length], device):
                         continue
                     used += 1
-                    result = batch.decode(p, t, trial, rank, 2, bonus)
+                    result = batch.decode(p, t, trial, rank, how, bonus)
                     if result < best:
                         best, best_from, best_length, best_device = result, first, length, device
                     for operator in chain[first : first + length]:
@@ -105,7 +108,7 @@ def _correct(p: ProblemArrays, assignment: IntArray, runs: IntArray, trials: int
         for operator in chain[best_from : best_from + best_length]:
             assignment[operator] = best_device
             trial[operator] = best_device
-        makespan = batch.decode(p, t, assignment, rank, 2, bonus)
+        makespan = batch.decode(p, t, assignment, rank, how, bonus)
     return used
 
 

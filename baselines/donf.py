@@ -96,7 +96,7 @@ def _commit(
 ) -> None:  # fmt: skip
     """Choose a device by earliest finish, book it, and queue the messages that really go."""
     d = p.cost.shape[1]
-    best, best_start, best_finish = -1, 0.0, np.inf
+    best, best_start, best_finish = d, 0.0, np.inf
     for device in range(d):
         if p.cost[operator, device] == np.inf:
             continue
@@ -110,7 +110,7 @@ def _commit(
                     wait = max(0.0, link_free[min(source, device), max(source, device)] - now) if model == 2 else 0.0
                     arrival = max(arrival, now + (message[device, source] + wait))
         start = timeline.earliest_start(t, device, arrival, p.cost[operator, device], False)
-        if best < 0 or start + p.cost[operator, device] < best_finish:
+        if best == d or start + p.cost[operator, device] < best_finish:
             best, best_start, best_finish = device, start, start + p.cost[operator, device]
     if model != 0:
         arrival = now

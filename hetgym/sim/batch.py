@@ -144,4 +144,4 @@ def _check(problem: Problem, candidates: object) -> IntArray:
             f"placement {row} puts operator {operator} ({problem.operator_names[operator]!r}) on device "
             f"{table[row, operator]:g}, which does not exist or cannot run it"
         )
-    return devices
+    return np.ascontiguousarray(devices)  # any other layout would compile the kernels anew

@@ -143,7 +143,7 @@ def place_in_order(
     d = p.cost.shape[1]
     makespan = 0.0
     for operator in order:
-        best_device, best_start, best_key = -1, 0.0, np.inf
+        best_device, best_start, best_key = d, 0.0, np.inf
         for device in range(d):
             duration = p.cost[operator, device]
             if fixed[operator] >= 0:
@@ -153,7 +153,7 @@ def place_in_order(
                 continue
             start = earliest_start(t, device, data_ready(p, t, operator, device), duration, insertion)
             key = start + duration + bonus[operator, device]
-            if best_device < 0 or key < best_key:
+            if best_device == d or key < best_key:
                 best_device, best_start, best_key = device, start, key
         book(p, t, operator, best_device, best_start)
         makespan = max(makespan, t.finish[operator])

@@ -1,0 +1,48 @@
+"""Every kernel is compiled once: the same types arrive whatever the caller passes, or users wait twice."""
+
+from __future__ import annotations
+
+import importlib
+
+import numpy as np
+import pytest
+
+from hetgym import Problem, Schedule, evaluate, simulate
+from hetgym.baselines import get, names
+from hetgym.sim import DECODES, PRESETS
+from hetgym.workloads import textbook
+
+ENTRIES = (
+    "sim.kernel.run_order", "sim.kernel.run_priority", "sim.batch._evaluate", "sim.batch.decode",
+    "sim.timeline.place_in_order", "sim.timeline.device_order", "sim.ranks.list_order",
+    "sim.ranks._longest_path_to_exit", "sim.ranks._longest_path_from_entry", "sim.ranks._optimistic_cost",
+    "sim.ranks._least_cost_to_exit", "sim.ranks._least_cost_from_entry", "sim.ranks._weighted_out_degree",
+    "baselines.donf._run", "baselines.cpgc._correct",
+)  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def everything_called() -> None:
+    problem = textbook("topcuoglu")
+    fixed = np.array([[0] * 10, [1] * 10], np.int64)
+    fortran = np.asfortranarray(fixed)
+    fixed.setflags(write=False)
+    for runtime in PRESETS:
+        for decode in DECODES:
+            for placements in (fixed, fortran, fixed.tolist(), fixed.astype(np.int8), fixed[::-1]):
+                evaluate(problem, placements, runtime, decode)
+        for name in names():
+            simulate(problem, get(name)(problem), runtime)
+        simulate(problem, Schedule([0] * 10, priority=np.arange(10, 0, -1)), runtime)
+        simulate(problem, Schedule([0] * 10, priority=np.arange(20.0)[::2]), runtime)
+    strided = Problem.from_arrays(np.ones((4, 6), np.float32)[:, ::2].T, [(0, 1, 1)], latency=np.ones((4, 4)).T)
+    for name in names():
+        get(name)(strided)
+
+
+@pytest.mark.usefixtures("everything_called")
+@pytest.mark.parametrize("entry", ENTRIES)
+def test_one_specialisation(entry: str) -> None:
+    module, _, name = entry.rpartition(".")
+    kernel = getattr(importlib.import_module(f"hetgym.{module}"), name)
+    assert len(kernel.signatures) == 1, kernel.signatures
