@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import heapq
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import cached_property
@@ -134,7 +135,7 @@ class Platform:
     def latency(self) -> FloatArray:
         """[d, d] latency summed over the route [s]; 0 on the diagonal."""
         d = range(len(self))
-        return frozen(np.array([[sum(link.latency for link in self.route(a, b)) for b in d] for a in d], np.float64))
+        return frozen(np.array([[_total(self.route(a, b)) for b in d] for a in d], np.float64))
 
     @cached_property
     def bandwidth(self) -> FloatArray:
@@ -206,7 +207,7 @@ def _shortest(
     found: dict[str, tuple[Link, ...]] = {}
     heap: list[tuple[float, int, tuple[str, ...], tuple[Link, ...]]] = [(0.0, 0, (start,), ())]
     while heap:
-        latency, hops, names, route = heapq.heappop(heap)
+        _, hops, names, route = heapq.heappop(heap)
         node = names[-1]
         if node in found:
             continue
@@ -214,8 +215,14 @@ def _shortest(
         if node == start or node in switches:
             for link in outgoing.get(node, ()):
                 if link.end not in found:
-                    heapq.heappush(heap, (latency + link.latency, hops + 1, (*names, link.end), (*route, link)))
+                    longer = (*route, link)
+                    heapq.heappush(heap, (_total(longer), hops + 1, (*names, link.end), longer))
     return found
+
+
+def _total(route: Sequence[Link]) -> float:
+    """Latency of a route, rounded once: a plain sum would depend on the direction."""
+    return math.fsum(link.latency for link in route)
 
 
 def platform_names() -> list[str]:

@@ -121,6 +121,15 @@ class DataflowGraph:
             operator = self.operators[source].name
             raise GraphError(f"graph {self.name!r}: edge reads output {slot} of {operator!r}, which has {outputs}")
 
+    def __setattr__(self, name: str, value: object) -> None:
+        if "topological_order" in self.__dict__:  # the last one that the constructor sets
+            raise AttributeError(f"a DataflowGraph is immutable: {name!r} cannot be set")
+        super().__setattr__(name, value)
+
+    def __reduce__(self) -> tuple[type[DataflowGraph], tuple[object, ...]]:
+        # Rebuild instead of copying the state: copies of read-only arrays would be writable.
+        return type(self), (self.operators, self.edges, self.name)
+
     def __len__(self) -> int:
         return len(self.operators)
 
@@ -190,11 +199,21 @@ class DataflowGraph:
 
     @cached_property
     def on_trunk(self) -> BoolArray:
-        """[n] whether the node reaches or is reached by every other node."""
-        descendants = topology.bit_counts(self.reachability)
-        backwards = topology.closure(self.predecessors, self.topological_order[::-1].copy())
-        ancestors = topology.bit_counts(backwards)
-        return frozen(descendants + ancestors == len(self) - 1)
+        """[n] whether every path from a source to a sink passes the node.
+
+        A node that a skip connection bypasses is not on the trunk, although it is comparable with all
+        others: cutting there would cut two tensors.
+        """
+        n = len(self)
+        position = np.empty(n, np.int64)
+        position[self.topological_order] = np.arange(n)
+        # An edge that spans a position bypasses the node there; a common entry at -1 precedes all
+        # sources and a common exit at n follows all sinks.
+        sources, sinks = position[self.in_degree == 0], position[self.out_degree == 0]
+        start = np.concatenate([position[self.edge_source], np.full(len(sources), -1), sinks])
+        end = np.concatenate([position[self.edge_target], sources, np.full(len(sinks), n)])
+        spanning = np.cumsum(np.bincount(start + 1, minlength=n + 1) - np.bincount(end, minlength=n + 1))
+        return frozen(spanning[position] == 0)
 
     def dependency_matrix(self) -> BoolArray:
         """Dense dependency matrix: ``[i, j]`` is True iff operator j consumes operator i.

@@ -137,8 +137,3 @@ def closure(successors: Adjacency, order: IntArray) -> npt.NDArray[np.uint64]:
     Takes O(n e / 64) time and n²/8 bytes.
     """
     return frozen(_closure(order, successors.pointer, successors.node))
-
-
-def bit_counts(rows: npt.NDArray[np.uint64]) -> npt.NDArray[np.int64]:
-    """Number of set bits in each row of a bit matrix."""
-    return np.asarray(np.bitwise_count(rows).sum(axis=1, dtype=np.int64))
