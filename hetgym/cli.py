@@ -149,7 +149,7 @@ def _command() -> tuple[str, ...]:
 
 def main() -> None:
     """Run the command line and exit."""
-    warnings.showwarning = lambda message, *_, **__: print(f"hetgym: warning: {message}", file=sys.stderr)
+    warnings.showwarning = _warn
     try:
         code = app(sys.argv[1:] or ["--help"], prog_name="hetgym", standalone_mode=False)
     except KeyboardInterrupt:
@@ -165,6 +165,10 @@ def main() -> None:
             raise
         code = _complain(error.format_message())
     sys.exit(code)
+
+
+def _warn(message: Warning | str, *_: object, **__: object) -> None:
+    print(f"hetgym: warning: {' '.join(str(message).split())}", file=sys.stderr)
 
 
 def _complain(message: str) -> int:

@@ -63,7 +63,7 @@ def test_files_are_found_beside_the_suite(tmp_path: Path, monkeypatch: pytest.Mo
 
 def test_own_platform_files_are_found_beside_the_suite(tmp_path: Path) -> None:
     (tmp_path / "box.yaml").write_text(
-        "name: box\ndevices:\n  - {name: cpu, kind: cpu, peak_flops: {float32: 1e12}, memory_bandwidth: 1e11}\nlinks: []\n"
+        "name: box\ndevices:\n  - {name: cpu, kind: cpu, peak_flops: {float32: 1e12}, memory_bandwidth: 1e11}\n"
     )
     path = write(tmp_path, "problems:\n  - graphs: [alexnet]\n    platforms: [box.yaml]\n")
     (spec,) = load_suite(path).specs
@@ -112,5 +112,5 @@ def test_a_bad_suite_is_refused_in_one_sentence(
 def test_unknown_and_missing_suites() -> None:
     with pytest.raises(UnknownName, match="did you mean 'zoo"):
         load_suite("zooo")
-    with pytest.raises(ConfigError, match="gone.yaml: no such file"):
+    with pytest.raises(ConfigError, match="gone.yaml: .*[Nn]o such file"):
         load_suite("gone.yaml")

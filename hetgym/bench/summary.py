@@ -109,14 +109,13 @@ def _line(rows: Sequence[Row]) -> Line:
     )
 
 
-def rich_table(lines: Sequence[Line], runtime: str, explanation: str = "") -> Table:
+def rich_table(lines: Sequence[Line], runtime: str) -> Table:
     """The lines of one runtime as a table for a terminal."""
     from rich.box import SIMPLE_HEAD
     from rich.table import Table
     from rich.text import Text
 
-    title = f"runtime {runtime}" + (f": {explanation}" if explanation else "")
-    table = Table(title=title, title_justify="left", box=SIMPLE_HEAD)
+    table = Table(box=SIMPLE_HEAD)
     table.add_column("scheduler", no_wrap=True)
     table.add_column("kind")
     for heading in ("gap to best", "gap to bound", "SLR", "speed-up", "wins", "time to schedule"):

@@ -50,7 +50,8 @@ def run_job(job: Job, folder: RunFolder, *sinks: Sink) -> Outcome:
         TextColumn("{task.description}"), BarColumn(bar_width=24), MofNCompleteColumn(), TimeRemainingColumn(),
         TextColumn("[dim]{task.fields[what]}"),
     )  # fmt: skip
-    with Progress(*columns, console=stderr(), transient=True) as bar:
+    console = stderr()
+    with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as bar:
         task = bar.add_task(job.title, total=len(job.specs) * len(job.schedulers), what="")
 
         def show(step: Step) -> None:
@@ -78,7 +79,8 @@ def print_tables(job: Job, outcome: Outcome) -> None:
     """A table for each runtime, and where the files are."""
     console = stdout()
     for name in job.runtimes:
-        console.print(rich_table(outcome.summary, name, explain(runtime(name))))
+        console.print(f"runtime {name}: {explain(runtime(name))}", style="italic", soft_wrap=True)
+        console.print(rich_table(outcome.summary, name))
     problems = f"{len(job.specs)} problem{'s' if len(job.specs) > 1 else ''}"
     schedules = len({(row.problem, row.scheduler) for row in outcome.result.rows})
     console.print(f"{problems}, {schedules} schedules in {outcome.result.seconds:.1f} s")
@@ -132,7 +134,8 @@ def _print_plan(best: Trace, outcome: Outcome) -> None:
     """Which schedule is best, and what it asks of each device."""
     row = next(r for r in outcome.result.rows if r.scheduler == best.scheduler)
     faster = f"{number(row.speedup, '{:.2f}')} times as fast as everything on the best single device"
-    table = Table(title=f"{best.scheduler}: {duration(best.makespan)}, {faster}", title_justify="left", box=SIMPLE_HEAD)
+    stdout().print(f"{best.scheduler}: {duration(best.makespan)}, {faster}", style="italic", soft_wrap=True)
+    table = Table(box=SIMPLE_HEAD)
     table.add_column("device")
     for heading in ("operators", "busy", "utilised", "weights", "sends", "receives"):
         table.add_column(heading, justify="right")
@@ -151,9 +154,7 @@ def catalogue(what: str, as_json: bool) -> int:
         print_json({what: rows})
         return 0
     roomy = what in ("schedulers", "platforms")
-    table = Table(
-        title=f"{len(rows)} {what}", title_justify="left", show_lines=roomy, box=HORIZONTALS if roomy else SIMPLE_HEAD
-    )
+    table = Table(show_lines=roomy, box=HORIZONTALS if roomy else SIMPLE_HEAD)
     for heading, value in rows[0].items():
         numeric = isinstance(value, int | float)
         heading = {"gflop": "GFLOP", "weights_mb": "weights MB"}.get(heading, heading)

@@ -19,6 +19,7 @@ from hetgym.bench.folder import RunFolder
 from hetgym.bench.job import Job, Outcome, execute
 from hetgym.bench.report import Gantts, embedded, render
 from hetgym.suites import ProblemSpec
+from hetgym.workloads import textbook
 
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
 RUNTIMES = ("classic", "links")
