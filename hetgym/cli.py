@@ -118,7 +118,8 @@ def plan(
     chosen, under = pick_schedulers(schedulers), pick_runtimes([runtime])
     graph = load_graph(model, batch=batch, **({"dims": _sizes(dims)} if dims else {}))
     problem = Problem.build(graph, load_platform(platform))
-    job = Job(problem.name, (ProblemSpec.held(problem),), chosen, under, _command())
+    spec = ProblemSpec.held(problem, f"{graph.name}{f'-b{batch}' if batch else ''}@{problem.name.partition('@')[2]}")
+    job = Job(spec.name, (spec,), chosen, under, _command())
     return terminal.plan(job, out, name, force, as_json, model, platform, batch)
 
 

@@ -7,6 +7,7 @@ import pytest
 
 from hetgym import ConfigError, Problem, ProblemError, UnknownName, load_graph, load_platform
 from hetgym.graph import zoo
+from hetgym.graph.generators import generate_graph
 from hetgym.suites import ProblemSpec, load_suite, suite_names
 from hetgym.workloads import textbook
 
@@ -61,6 +62,15 @@ def test_files_are_found_beside_the_suite(tmp_path: Path, monkeypatch: pytest.Mo
     assert spec.build().digest == textbook("topcuoglu").digest
 
 
+def test_generated_graphs_follow_their_seeds(tmp_path: Path) -> None:
+    group = "{generator: layered, parameters: {tasks: 30}, seeds: [0, 1], platforms: [cpu-gpu]}"
+    first, second = load_suite(write(tmp_path, f"problems:\n  - {group}\n")).specs
+    assert (first.name, second.graph) == ("layered-tasks=30-s0@cpu-gpu", "layered-tasks=30-s1")
+    graph = generate_graph("layered", np.random.default_rng(1), tasks=30)
+    assert second.build().digest == Problem.build(graph, load_platform("cpu-gpu")).digest
+    assert first.build().digest != second.build().digest
+
+
 def test_own_platform_files_are_found_beside_the_suite(tmp_path: Path) -> None:
     (tmp_path / "box.yaml").write_text(
         "name: box\ndevices:\n  - {name: cpu, kind: cpu, peak_flops: {float32: 1e12}, memory_bandwidth: 1e11}\n"
@@ -98,6 +108,9 @@ def test_a_problem_in_hand_is_named_by_itself_or_by_the_caller() -> None:
         ("problems:\n  - {textbook: [topcuoglo]}", UnknownName, "did you mean 'topcuoglu'"),
         ("problems:\n  - {files: [gone.npz]}", ProblemError, "gone.npz: no such file"),
         ("problems:\n  - {textbook: [topcuoglu, topcuoglu]}", ConfigError, "'topcuoglu' is listed twice"),
+        ("problems:\n  - {generator: layred, platforms: [cpu-gpu]}", UnknownName, "did you mean 'layered'"),
+        ("problems:\n  - {generator: layered, parameters: {task: 9}, platforms: [cpu-gpu]}", ConfigError, "'tasks'"),
+        ("problems:\n  - {generator: layered, seeds: [-1], platforms: [cpu-gpu]}", ConfigError, "a seed at least 0"),
         ("problems: [", ConfigError, "not valid YAML"),
         ("problems: !!python/object/apply:os.system ['true']", ConfigError, "not valid YAML"),
     ],

@@ -1,109 +1,36 @@
 """Suites: named lists of problems, read from YAML, each problem built when it is needed.
 
-A suite file has a ``summary`` and a list ``problems`` of groups. A group names its problems in one of
-three ways::
+A suite file has a ``summary`` and a list ``problems`` of groups::
 
     summary: what it is for
     problems:
       - graphs: [resnet50, bert-base]     # or [all]: zoo names, or model files beside the suite
         batch: [1, 8]
         platforms: [cpu-gpu, my.yaml]     # preset names, or platform files beside the suite
+      - generator: layered                # see hetgym.graph.generators
+        parameters: {tasks: 100}
+        seeds: [0, 1, 2]                  # a problem each
+        platforms: [cpu-gpu]
       - files: [mine.npz]                 # whole problems beside the suite
       - textbook: [topcuoglu]
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, field
-from functools import lru_cache
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import Any
 
 from hetgym._config import load_yaml, read
 from hetgym.errors import ConfigError, ProblemError, unknown_name
-from hetgym.problem import Problem
-from hetgym.workloads import load_problem, textbook
+from hetgym.suites.spec import MODELS, PLATFORMS, ProblemSpec, generated_graph, platform_of
+from hetgym.workloads import textbook
 
-if TYPE_CHECKING:
-    from hetgym.graph import DataflowGraph
-    from hetgym.platform import Platform
-
-FOLDER = Path(__file__).parent / "configs" / "suites"
+FOLDER = Path(__file__).parents[1] / "configs" / "suites"
 """Where the suites that hetgym ships are."""
 
 ALL = "all"
-_MODELS = (".onnx", ".json", ".json.gz")
-_PLATFORMS = (".yaml", ".yml")
-
-
-@dataclass(frozen=True)
-class ProblemSpec:
-    """A problem by name, not yet built.
-
-    Attributes:
-        name: unique within a suite, for example ``resnet50-b8@cpu-gpu``.
-        graph: the part of the name that says what is run.
-        platform: the part that says where; ``"-"`` if the problem is not a graph on a platform.
-        make: builds it.
-    """
-
-    name: str
-    graph: str
-    platform: str
-    make: Callable[[], Problem] = field(repr=False, compare=False)
-
-    def build(self) -> Problem:
-        """The problem itself.
-
-        Raises:
-            HetgymError: it cannot be built; the message says why.
-        """
-        return self.make()
-
-    @classmethod
-    def zoo(cls, graph: str, platform: str, batch: int = 1) -> ProblemSpec:
-        """A zoo graph (or a model file) on a platform preset (or a YAML file)."""
-        label, where = _stem(graph, _MODELS), _stem(platform, _PLATFORMS)
-        label += "" if batch == 1 else f"-b{batch}"
-        return cls(f"{label}@{where}", label, where, lambda: Problem.build(_graph(graph, batch), _platform(platform)))
-
-    @classmethod
-    def file(cls, path: str | Path) -> ProblemSpec:
-        """A file that holds a whole problem."""
-        return cls(Path(path).stem, Path(path).stem, "-", lambda: load_problem(path))
-
-    @classmethod
-    def textbook(cls, name: str) -> ProblemSpec:
-        """A published example, see :func:`hetgym.workloads.textbook`."""
-        return cls(name, name, "textbook", lambda: textbook(name))
-
-    @classmethod
-    def held(cls, problem: Problem, name: str = "") -> ProblemSpec:
-        """A problem that exists already, under its own name or another."""
-        graph, _, platform = (name or problem.name).partition("@")
-        return cls(name or problem.name, graph, platform or "-", lambda: problem)
-
-
-def _stem(source: str, suffixes: tuple[str, ...]) -> str:
-    """The name of a file without folder and suffix; any other name as it is."""
-    suffix = next((suffix for suffix in reversed(suffixes) if source.endswith(suffix)), "")
-    return Path(source).name.removesuffix(suffix) if suffix else source
-
-
-@lru_cache(maxsize=8)
-def _graph(name: str, batch: int) -> DataflowGraph:
-    """Graphs are shared by the platforms that follow each other in a suite."""
-    from hetgym.graph import load_graph
-
-    return load_graph(name, batch=batch)
-
-
-@lru_cache(maxsize=32)
-def _platform(name: str) -> Platform:
-    from hetgym.platform import load_platform
-
-    return load_platform(name)
 
 
 @dataclass(frozen=True)
@@ -112,6 +39,9 @@ class _Group:
 
     graphs: tuple[str, ...] = ()
     batch: tuple[int, ...] = (1,)
+    generator: str | None = None
+    parameters: dict[str, Any] = field(default_factory=dict)
+    seeds: tuple[int, ...] = (0,)
     platforms: tuple[str, ...] = ()
     files: tuple[str, ...] = ()
     textbook: tuple[str, ...] = ()
@@ -164,7 +94,7 @@ def load_suite(source: str | Path) -> Suite:
     ['topcuoglu', 'arabnejad-barbosa']
     """
     path = Path(source)
-    if path.suffix not in _PLATFORMS:
+    if path.suffix not in PLATFORMS:
         if str(source) not in suite_names():
             raise unknown_name("suite", str(source), suite_names())
         path = FOLDER / f"{source}.yaml"
@@ -184,16 +114,19 @@ def load_suite(source: str | Path) -> Suite:
 
 def _expand(group: _Group, path: Path, where: str) -> Iterator[ProblemSpec]:
     """The problems of one group, those of one graph next to each other."""
-    if bool(group.graphs) != bool(group.platforms):
+    if bool(group.graphs or group.generator) != bool(group.platforms):
         raise ConfigError(f"{where}: graphs and platforms belong together: give both")
-    if any(batch < 1 for batch in group.batch):
-        raise ConfigError(f"{where}.batch: a batch size must be at least 1")
-    if group.graphs:
-        graphs = _checked_graphs(group.graphs, path.parent)
-        platforms = [_checked_platform(name, path.parent) for name in group.platforms]
-        for graph in graphs:
-            for batch in group.batch:
-                yield from (ProblemSpec.zoo(graph, platform, batch) for platform in platforms)
+    if any(batch < 1 for batch in group.batch) or any(seed < 0 for seed in group.seeds):
+        raise ConfigError(f"{where}: a batch size must be at least 1, a seed at least 0")
+    platforms = [_checked_platform(name, path.parent) for name in group.platforms]
+    for graph in _checked_graphs(group.graphs, path.parent):
+        for batch in group.batch:
+            yield from (ProblemSpec.zoo(graph, platform, batch) for platform in platforms)
+    if group.generator:
+        generated_graph(group.generator, group.parameters, 0)
+        for seed in group.seeds:
+            for platform in platforms:
+                yield ProblemSpec.generated(group.generator, group.parameters, seed, platform)
     for file in group.files:
         yield ProblemSpec.file(_existing(path.parent / file))
     for name in group.textbook:
@@ -209,7 +142,7 @@ def _checked_graphs(names: tuple[str, ...], folder: Path) -> list[str]:
     for name in names:
         if name == ALL:
             graphs += known
-        elif name.endswith(_MODELS):
+        elif name.endswith(MODELS):
             graphs.append(str(_existing(folder / name)))
         elif name in known:
             graphs.append(name)
@@ -219,8 +152,8 @@ def _checked_graphs(names: tuple[str, ...], folder: Path) -> list[str]:
 
 
 def _checked_platform(name: str, folder: Path) -> str:
-    source = str(folder / name) if name.endswith(_PLATFORMS) else name
-    _platform(source)
+    source = str(folder / name) if name.endswith(PLATFORMS) else name
+    platform_of(source)
     return source
 
 

@@ -1,0 +1,117 @@
+"""ProblemSpec: a problem by name, built when it is needed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from functools import lru_cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from hetgym.problem import Problem
+from hetgym.workloads import load_problem, textbook
+
+if TYPE_CHECKING:
+    from hetgym.graph import DataflowGraph
+    from hetgym.platform import Platform
+
+MODELS = (".onnx", ".json", ".json.gz")
+"""How the name of a model file ends."""
+
+PLATFORMS = (".yaml", ".yml")
+"""How the name of a platform file ends."""
+
+
+@dataclass(frozen=True)
+class ProblemSpec:
+    """A problem by name, not yet built.
+
+    Attributes:
+        name: unique within a suite, for example ``resnet50-b8@cpu-gpu``.
+        graph: the part of the name that says what is run.
+        platform: the part that says where; ``"-"`` if the problem is not a graph on a platform.
+        make: builds it.
+    """
+
+    name: str
+    graph: str
+    platform: str
+    make: Callable[[], Problem] = field(repr=False, compare=False)
+
+    def build(self) -> Problem:
+        """The problem itself.
+
+        Raises:
+            HetgymError: it cannot be built; the message says why.
+        """
+        return self.make()
+
+    @classmethod
+    def zoo(cls, graph: str, platform: str, batch: int = 1) -> ProblemSpec:
+        """A zoo graph (or a model file) on a platform preset (or a YAML file)."""
+        label, where = _stem(graph, MODELS), _stem(platform, PLATFORMS)
+        label += "" if batch == 1 else f"-b{batch}"
+        return cls(f"{label}@{where}", label, where, lambda: Problem.build(_graph(graph, batch), platform_of(platform)))
+
+    @classmethod
+    def generated(cls, generator: str, parameters: Mapping[str, Any], seed: int, platform: str) -> ProblemSpec:
+        """A graph of :func:`hetgym.graph.generators.generate_graph` on a platform."""
+        chosen = "".join(f"-{key}={value}" for key, value in parameters.items())
+        label, where = f"{generator}{chosen}-s{seed}", _stem(platform, PLATFORMS)
+        return cls(
+            f"{label}@{where}", label, where,
+            lambda: Problem.build(generated_graph(generator, parameters, seed), platform_of(platform)),
+        )  # fmt: skip
+
+    @classmethod
+    def file(cls, path: str | Path) -> ProblemSpec:
+        """A file that holds a whole problem."""
+        return cls(Path(path).stem, Path(path).stem, "-", lambda: load_problem(path))
+
+    @classmethod
+    def textbook(cls, name: str) -> ProblemSpec:
+        """A published example, see :func:`hetgym.workloads.textbook`."""
+        return cls(name, name, "textbook", lambda: textbook(name))
+
+    @classmethod
+    def held(cls, problem: Problem, name: str = "") -> ProblemSpec:
+        """A problem that exists already, under its own name or another."""
+        graph, _, platform = (name or problem.name).partition("@")
+        return cls(name or problem.name, graph, platform or "-", lambda: problem)
+
+
+def _stem(source: str, suffixes: tuple[str, ...]) -> str:
+    """The name of a file without folder and suffix; any other name as it is."""
+    suffix = next((suffix for suffix in reversed(suffixes) if source.endswith(suffix)), "")
+    return Path(source).name.removesuffix(suffix) if suffix else source
+
+
+@lru_cache(maxsize=8)
+def _graph(name: str, batch: int) -> DataflowGraph:
+    """Graphs are shared by the platforms that follow each other in a suite."""
+    from hetgym.graph import load_graph
+
+    return load_graph(name, batch=batch)
+
+
+@lru_cache(maxsize=32)
+def platform_of(name: str) -> Platform:
+    """A platform, loaded once."""
+    from hetgym.platform import load_platform
+
+    return load_platform(name)
+
+
+def generated_graph(generator: str, parameters: Mapping[str, Any], seed: int) -> DataflowGraph:
+    """The graph that a seed gives.
+
+    Raises:
+        UnknownName: no such generator.
+        ConfigError: no such parameter.
+        GraphError: a parameter out of range.
+    """
+    from hetgym.graph.generators import generate_graph
+
+    return generate_graph(generator, np.random.default_rng(seed), **parameters)
