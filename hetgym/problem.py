@@ -278,6 +278,16 @@ class Problem:
             name=name,
         )  # fmt: skip
 
+    def __deepcopy__(self, memo: object) -> Problem:
+        """Immutable, hence its own copy."""
+        return self
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Pickle what the constructor takes, so that the restored arrays are read-only again."""
+        arrays = (self.cost, self.edge_source, self.edge_target, self.edge_bytes, self.edge_tensor, self.latency,
+                  self.bandwidth, self.weight_bytes, self.output_bytes, self.memory_capacity)  # fmt: skip
+        return Problem, (*arrays, self.operator_names, self.operator_kinds, self.device_names, self.name)
+
     def __repr__(self) -> str:
         return (
             f"Problem({self.name!r}, {self.num_operators} operators, {self.num_edges} edges, "

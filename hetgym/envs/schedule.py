@@ -223,7 +223,8 @@ class HetScheduleEnv(gym.Env[Observation, np.int64]):
         if not (0 <= device < len(episode.legal) and episode.legal[device]):
             self._illegal += 1
             device = episode.fallback()
-        gain = episode.place(device) / episode.context.reference if episode.context.reference > 0 else 0.0
+        fall, reference = episode.place(device), episode.context.reference
+        gain = fall / reference if reference > 0 else 0.0
         if self.reward == "sparse":
             gain = self._return() if episode.over else 0.0
         if self.render_mode == "human":

@@ -130,9 +130,9 @@ def problem_source(
         return Fixed([spec.build() for spec in load_suite(suite).specs])
     if callable(generator):
         return Generated(generator)
-    from hetgym.workloads import random_mix
+    from hetgym.workloads import RandomMix
 
-    mix = random_mix() if generator is None else random_mix(generator)
+    mix = RandomMix() if generator is None else RandomMix(families=(generator,))
     return Generated(mix, Padding(*mix.limit))
 
 
