@@ -43,17 +43,20 @@ def transfer_time(problem: Problem, size: float, a: int, b: int) -> float:
 
 def kahn(problem: Problem) -> list[int]:
     """Topological order that always takes the smallest ready id."""
-    edges = edges_of(problem)
+    after: list[list[int]] = [[] for _ in range(problem.num_operators)]
+    missing = [0] * problem.num_operators
+    for edge in edges_of(problem):
+        after[edge.source].append(edge.target)
+        missing[edge.target] += 1
+    ready = {i for i, count in enumerate(missing) if count == 0}
     order: list[int] = []
-    while len(order) < problem.num_operators:
-        done = set(order)
-        order.append(
-            min(
-                i
-                for i in range(problem.num_operators)
-                if i not in done and all(e.source in done for e in edges if e.target == i)
-            )
-        )
+    while ready:
+        order.append(min(ready))
+        ready.remove(order[-1])
+        for j in after[order[-1]]:
+            missing[j] -= 1
+            if missing[j] == 0:
+                ready.add(j)
     return order
 
 
@@ -251,7 +254,7 @@ def list_order(problem: Problem, priority: Sequence[float]) -> list[int]:
 
 
 def earliest_gap(busy: Sequence[tuple[float, float]], ready: float, duration: float) -> float:
-    """First moment from which the device is idle long enough, by trying every moment that could be it.
+    """First moment from which the device is idle long enough: try every moment at which it could begin.
 
     An operator of no duration still takes its turn: it cannot start inside another operator, and no
     other operator can run across it.
@@ -290,7 +293,9 @@ def place(
     n, d = problem.num_operators, problem.num_devices
     assignment, start, finish = [-1] * n, [math.nan] * n, [math.nan] * n
     busy: list[list[tuple[float, float]]] = [[] for _ in range(d)]
-    edges = edges_of(problem)
+    inputs: list[list[Edge]] = [[] for _ in range(n)]
+    for edge in edges_of(problem):
+        inputs[edge.target].append(edge)
     for i in order:
         options = []
         for device in range(d) if fixed is None or fixed[i] < 0 else [fixed[i]]:
@@ -298,9 +303,7 @@ def place(
             if duration == math.inf:
                 continue
             arrivals = [
-                finish[e.source] + transfer_time(problem, e.bytes, assignment[e.source], device)
-                for e in edges
-                if e.target == i
+                finish[e.source] + transfer_time(problem, e.bytes, assignment[e.source], device) for e in inputs[i]
             ]
             ready = max(arrivals, default=0.0)
             begin = (

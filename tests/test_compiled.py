@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from hetgym import Problem, Schedule, evaluate, simulate
-from hetgym.baselines import get, names
+from hetgym.baselines import get, lower_bound, names
 from hetgym.sim import DECODES, PRESETS
 from hetgym.workloads import textbook
 
@@ -24,6 +24,7 @@ ENTRIES = (
 @pytest.fixture(scope="module")
 def everything_called() -> None:
     problem = textbook("topcuoglu")
+    lower_bound(problem)
     fixed = np.array([[0] * 10, [1] * 10], np.int64)
     fortran = np.asfortranarray(fixed)
     fixed.setflags(write=False)

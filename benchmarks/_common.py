@@ -1,0 +1,74 @@
+"""What the benchmark scripts share: problems of any size, timing, and the table with its JSON."""
+
+from __future__ import annotations
+
+import json
+import statistics
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from rich.console import Console
+from rich.table import Table
+
+from hetgym import Problem
+
+sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))  # the plain-Python oracle is the peer
+
+SIZES = (100, 1_000, 10_000, 100_000)
+
+
+def random_problem(operators: int, devices: int, seed: int = 0) -> Problem:
+    """A graph of the shape of unrolled networks: about three inputs an operator, from the last hundred operators."""
+    rng = np.random.default_rng(seed)
+    target = np.repeat(np.arange(1, operators), 3)
+    source = np.maximum(0, target - rng.integers(1, 101, len(target)))
+    pairs = np.unique(np.stack([source, target], axis=1), axis=0)
+    size = rng.uniform(0.0, 10.0, len(pairs))
+    return Problem.from_arrays(
+        rng.uniform(1.0, 10.0, (operators, devices)),
+        [(int(i), int(j), float(s)) for (i, j), s in zip(pairs, size, strict=True)],
+        latency=0.1,
+        bandwidth=rng.uniform(0.5, 4.0, (devices, devices)),
+        name=f"random-{operators}x{devices}",
+    )
+
+
+def median_seconds(call: Callable[[], Any], repeats: int = 7, budget: float = 20.0) -> float:
+    """Median wall time of a call that has run once before; at least three runs, then none after the budget [s]."""
+    call()
+    times: list[float] = []
+    while len(times) < repeats and (len(times) < 3 or sum(times) < budget):
+        begin = time.perf_counter()
+        call()
+        times.append(time.perf_counter() - begin)
+    return statistics.median(times)
+
+
+def seconds(value: float | None) -> str:
+    """A time in the unit in which it reads best; a dash for what was not run."""
+    if value is None:
+        return "-"
+    for scale, unit in ((1.0, "s"), (1e-3, "ms"), (1e-6, "µs")):
+        if value >= scale:
+            return f"{value / scale:.3g} {unit}"
+    return f"{value / 1e-9:.3g} ns"
+
+
+def show(title: str, rows: list[dict[str, Any]], columns: dict[str, Callable[[dict[str, Any]], str]]) -> None:
+    """Print one table, a row for each result."""
+    table = Table(title=title)
+    for name in columns:
+        table.add_column(name, justify="left" if name == "what" else "right")
+    for row in rows:
+        table.add_row(*(cell(row) for cell in columns.values()))
+    Console().print(table)
+
+
+def save(path: Path | None, benchmark: str, rows: list[dict[str, Any]]) -> None:
+    """Write the numbers behind the table."""
+    if path is not None:
+        path.write_text(json.dumps({"benchmark": benchmark, "unit": "s", "rows": rows}, indent=1) + "\n")

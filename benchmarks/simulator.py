@@ -1,0 +1,86 @@
+"""Simulator throughput: operators a second against problem size, and against the plain-Python oracle.
+
+    python benchmarks/simulator.py --json simulator.json
+
+``simulate`` includes validating the schedule and building the trace; ``evaluate`` decodes placements
+by insertion, 16 in a call, and in the links runtime runs each decoded order. The ratio is the
+oracle's time over the kernel's on the same schedule, in the same run.
+"""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from _common import SIZES, median_seconds, random_problem, save, seconds, show
+
+import hetgym
+from hetgym.sim import kernel
+from hetgym.sim.runtime import COMMUNICATION
+from hetgym.sim.runtime import runtime as as_runtime
+from hetgym.sim.simulate import flat_order
+
+BATCH = 16
+ORACLE_LIMIT = 10_000  # operators; beyond it the oracle takes minutes
+
+
+def measure(operators: int, devices: int) -> list[dict[str, Any]]:
+    """One row for each runtime and way to simulate."""
+    import oracle
+
+    problem = random_problem(operators, devices)
+    schedule = hetgym.baselines.get("heft")(problem)
+    assert schedule.order is not None
+    placements = np.random.default_rng(1).integers(0, devices, (BATCH, operators))
+    order, pointer = flat_order(schedule.order)
+    assignment, state = schedule.assignment.copy(), kernel.new_state(problem.arrays)
+    rows = []
+    for runtime in ("classic", "links"):
+        code = COMMUNICATION.index(as_runtime(runtime).communication)
+        times = {
+            "kernel": median_seconds(
+                lambda code=code: kernel.run_order(problem.arrays, state, assignment, order, pointer, code)
+            ),
+            "simulate": median_seconds(lambda runtime=runtime: hetgym.simulate(problem, schedule, runtime)),
+            "evaluate": median_seconds(lambda runtime=runtime: hetgym.evaluate(problem, placements, runtime)) / BATCH,
+        }
+        slow = None
+        if operators <= ORACLE_LIMIT:
+            lists = [row.tolist() for row in schedule.order]
+            slow = median_seconds(
+                lambda lists=lists, runtime=runtime: oracle.simulate(
+                    problem, schedule.assignment.tolist(), lists, fifo=runtime == "links"
+                ),
+                repeats=3,
+            )
+        for what, time in times.items():
+            rows.append({
+                "operators": operators, "devices": devices, "runtime": runtime, "what": what, "seconds": time,
+                "operators_per_second": operators / time,
+                "oracle_ratio": slow / time if slow is not None and what != "evaluate" else None,
+            })  # fmt: skip
+    return rows
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--sizes", type=int, nargs="+", default=SIZES, help="numbers of operators")
+    parser.add_argument("--devices", type=int, default=8)
+    parser.add_argument("--json", type=Path, help="file for the numbers")
+    options = parser.parse_args()
+    rows = [row for size in options.sizes for row in measure(size, options.devices)]
+    show(f"Simulating on {options.devices} devices", rows, {
+        "operators": lambda row: f"{row['operators']:,}",
+        "runtime": lambda row: row["runtime"],
+        "what": lambda row: row["what"],
+        "a schedule": lambda row: seconds(row["seconds"]),
+        "operators/s": lambda row: f"{row['operators_per_second'] / 1e6:.2f} M",
+        "times the oracle": lambda row: "-" if row["oracle_ratio"] is None else f"{row['oracle_ratio']:,.0f} x",
+    })  # fmt: skip
+    save(options.json, "simulator", rows)
+
+
+if __name__ == "__main__":
+    main()
