@@ -2,31 +2,32 @@
 
 from __future__ import annotations
 
-import zlib
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from hetgym.errors import require
+from hetgym.graph.ops import GENERIC, KINDS
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
     from hetgym.sim.trace import Trace
 
-PALETTE = (
-    "#4c78a8", "#f58518", "#54a24b", "#e45756", "#72b7b2", "#b279a2", "#eeca3b", "#9d755d", "#ff9da6", "#79706e",
-)  # fmt: skip
-"""Ten colours that stay apart in print and for most colour-blind readers."""
+COLOURS = {
+    "conv": "#4c78a8", "matmul": "#f58518", "recurrent": "#b279a2", "normalise": "#eeca3b", "pool": "#9d755d",
+    "reduce": "#ff9da6", "elementwise": "#54a24b", "move": "#72b7b2", "view": "#d4d0c8", "generic": "#6f87a6",
+}  # fmt: skip
+"""Colour of each operator family: apart in print and for most colour-blind readers."""
 
 _TRANSFER = "#b8b8b8"
 _LABELS = 60  # more bars than this carry no names
 
 
-def colour(kind: str) -> str:
-    """The colour of an operator kind: always the same for the same word."""
-    return PALETTE[zlib.crc32(kind.encode()) % len(PALETTE)]
+def family(kind: str) -> str:
+    """The family of an operator kind, by which its bars are coloured."""
+    return KINDS.get(kind, GENERIC).family
 
 
 def time_unit(seconds: float) -> tuple[float, str]:
@@ -83,6 +84,7 @@ def draw(trace: Trace, path: Path | None = None, size: tuple[float, float] | Non
     axes.tick_params(axis="y", length=0)
     axes.grid(axis="x", color="#e6e6e6", linewidth=0.6)
     axes.set_axisbelow(True)
+    _legend(figure, axes, trace)
     if path is not None:
         figure.savefig(path)
     return figure
@@ -95,7 +97,7 @@ def _bars(axes: Any, trace: Trace, scale: float) -> None:
     for device in range(problem.num_devices):
         members = np.flatnonzero(trace.assignment == device)
         spans = [(trace.start[i] / scale, (trace.finish[i] - trace.start[i]) / scale) for i in members]
-        colours = [colour(problem.operator_kinds[i]) for i in members]
+        colours = [COLOURS[family(problem.operator_kinds[i])] for i in members]
         axes.broken_barh(spans, (device - 0.36, 0.72), facecolors=colours, edgecolors=edge, linewidth=0.4)
         if problem.num_operators > _LABELS:
             continue
@@ -106,3 +108,14 @@ def _bars(axes: Any, trace: Trace, scale: float) -> None:
                     begin + width / 2, device, name, ha="center", va="center", fontsize=7, color="white",
                     parse_math=False,
                 )  # fmt: skip
+
+
+def _legend(figure: Any, axes: Any, trace: Trace) -> None:
+    """Families by their share of the run time, the largest first; none where there is only one."""
+    share = dict.fromkeys(COLOURS, 0.0)
+    for i in np.flatnonzero(trace.finish > trace.start).tolist():
+        share[family(trace.problem.operator_kinds[i])] += float(trace.finish[i] - trace.start[i])
+    shown = [name for name in sorted(share, key=lambda name: -share[name]) if share[name] > 0]
+    if len(shown) > 1:
+        bars = [axes.barh(0, 0, color=COLOURS[name], label=name) for name in shown]
+        figure.legend(bars, shown, loc="outside lower left", ncols=len(shown), frameon=False, fontsize=8)

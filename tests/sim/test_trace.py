@@ -14,7 +14,8 @@ from hypothesis import given, settings
 
 import hetgym
 from hetgym import Problem, Schedule, Trace, simulate
-from hetgym.sim.gantt import PALETTE, colour, time_unit
+from hetgym.graph import FAMILIES
+from hetgym.sim.gantt import COLOURS, family, time_unit
 
 
 @pytest.fixture
@@ -143,9 +144,9 @@ def test_a_missing_matplotlib_is_one_line(trace: Trace, monkeypatch: pytest.Monk
         trace.gantt()
 
 
-def test_colours_are_stable() -> None:
-    assert colour("Conv") == colour("Conv")
-    assert {colour(f"kind{i}") for i in range(200)} == set(PALETTE)
+def test_every_family_has_a_colour_of_its_own() -> None:
+    assert set(COLOURS) == set(FAMILIES) and len(set(COLOURS.values())) == len(FAMILIES)
+    assert family("Conv") == "conv" and family("NoSuchKind") == "generic"
 
 
 @pytest.mark.parametrize(
