@@ -9,10 +9,16 @@ The same packages give the same bytes. Needs ``pip install "hetgym[dev]"``.
 from __future__ import annotations
 
 import argparse
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from hetgym.graph import DataflowGraph, from_onnx, zoo
+import onnx
+import torch
+import transformers
+from torch import Tensor, nn
+from zoo_networks import NASNetA, UnrolledLSTM
+
+from hetgym.graph import DataflowGraph, from_onnx, from_torch, zoo
 from hetgym.graph.parametric import parametric
 from hetgym.graph.serialization import dumps, write_text
 
@@ -26,15 +32,60 @@ LIGHT = {
 
 def from_light(name: str) -> Callable[[int], DataflowGraph]:
     """Importer of one of onnx's light models."""
-    import onnx
-
     path = Path(onnx.__file__).parent / "backend/test/data/light" / f"light_{LIGHT[name]}.onnx"
     return lambda batch: from_onnx(path, batch=batch, name=name)
 
 
+def from_module(
+    name: str, build: Callable[[], nn.Module], inputs: Callable[[int], tuple[Sequence[Tensor], dict[str, Tensor]]]
+) -> Callable[[int], DataflowGraph]:
+    """Importer of a PyTorch module; its weights stay on the meta device."""
+
+    def importer(batch: int) -> DataflowGraph:
+        with torch.device("meta"):
+            args, kwargs = inputs(batch)
+            return from_torch(build(), args, kwargs, name)
+
+    return importer
+
+
+def images(batch: int) -> tuple[Sequence[Tensor], dict[str, Tensor]]:
+    return (torch.zeros(batch, 3, 224, 224),), {}
+
+
+def words(length: int, types: bool = False) -> Callable[[int], tuple[Sequence[Tensor], dict[str, Tensor]]]:
+    """Word ids, with token types for a model that would otherwise make them up."""
+
+    def inputs(batch: int) -> tuple[Sequence[Tensor], dict[str, Tensor]]:
+        ids = torch.zeros(batch, length, dtype=torch.long)
+        return (ids,), {"token_type_ids": ids} if types else {}
+
+    return inputs
+
+
+def bert() -> nn.Module:
+    return transformers.BertModel(transformers.BertConfig())
+
+
+def gpt2() -> nn.Module:
+    return transformers.GPT2LMHeadModel(transformers.GPT2Config(use_cache=False))
+
+
+def vit() -> nn.Module:
+    return transformers.ViTForImageClassification(transformers.ViTConfig(num_labels=1000))
+
+
 def importers() -> dict[str, Callable[[int], DataflowGraph]]:
     """Name -> (batch -> graph) for every model of the zoo."""
-    return {name: from_light(name) for name in LIGHT}
+    modules = {
+        "bert_base": (bert, words(128, types=True)),
+        "gpt2": (gpt2, words(128)),
+        "vit_b16": (vit, images),
+        "lstm": (UnrolledLSTM, words(24)),
+        "nasnet": (NASNetA, images),
+    }
+    light = {name: from_light(name) for name in LIGHT}
+    return light | {name: from_module(name, *how) for name, how in modules.items()}
 
 
 def main() -> None:

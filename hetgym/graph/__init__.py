@@ -4,6 +4,7 @@ from hetgym.graph import zoo
 from hetgym.graph.dataflow import FEATURES, DataflowGraph, Edge, Feature
 from hetgym.graph.from_networkx import from_networkx, to_networkx
 from hetgym.graph.from_onnx import from_onnx
+from hetgym.graph.from_torch import from_torch
 from hetgym.graph.generators import GENERATORS, generate_graph
 from hetgym.graph.loading import load_graph
 from hetgym.graph.ops import FAMILIES, KINDS, FusionClass, Operator, OpKind, Tensor
@@ -24,6 +25,7 @@ __all__ = [
     "from_json",
     "from_networkx",
     "from_onnx",
+    "from_torch",
     "generate_graph",
     "load_graph",
     "to_json",

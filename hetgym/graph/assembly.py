@@ -8,8 +8,10 @@ from __future__ import annotations
 
 import math
 import re
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from itertools import count
 
 from hetgym.errors import GraphError
 from hetgym.graph.dataflow import DataflowGraph
@@ -48,7 +50,8 @@ def assemble(name: str, values: Mapping[str, Tensor], steps: Sequence[Step], res
 
     Args:
         name: of the graph.
-        values: type of every value that a step reads or writes.
+        values: type of every value that a step reads or writes; constants without a name get one, in the order in
+            which they are read.
         steps: in topological order.
         results: names of the values that the graph returns.
 
@@ -68,12 +71,13 @@ def assemble(name: str, values: Mapping[str, Tensor], steps: Sequence[Step], res
     edges: list[tuple[int, int, int]] = []
     producer: dict[str, tuple[int, int]] = {}
     names = _unique_names(alive)
+    types = dict(values) | _named_constants(alive, values)
     for i, step in enumerate(alive):
         kept = [value for value in step.outputs if value in wanted]
         producer.update({value: (i, slot) for slot, value in enumerate(kept)})
         edges += [(*producer[value], i) for value in step.inputs if value in producer]
-        inputs = tuple(values[value] for value in step.inputs)
-        outputs = tuple(values[value] for value in kept)
+        inputs = tuple(types[value] for value in step.inputs)
+        outputs = tuple(types[value] for value in kept)
         operator = Operator(names[i], step.kind, inputs, outputs, dict(step.attributes))
         check_operator(operator, f"graph {name!r}")
         operators.append(operator)
@@ -82,16 +86,28 @@ def assemble(name: str, values: Mapping[str, Tensor], steps: Sequence[Step], res
 
 def _unique_names(steps: Sequence[Step]) -> list[str]:
     taken: set[str] = set()
+    seen: Counter[str] = Counter()
     names = []
     for i, step in enumerate(steps):
         stem = f"{step.kind}_{i}" if not step.name or _NUMBERED.fullmatch(step.name) else step.name
-        name, count = stem, 1
+        name = stem
         while name in taken:
-            count += 1
-            name = f"{stem}_{count}"
+            seen[stem] += 1
+            name = f"{stem}_{seen[stem] + 1}"
         taken.add(name)
         names.append(name)
     return names
+
+
+def _named_constants(steps: Sequence[Step], values: Mapping[str, Tensor]) -> dict[str, Tensor]:
+    taken = {tensor.name for tensor in values.values()}
+    free = (name for name in map("constant_{}".format, count()) if name not in taken)
+    named: dict[str, Tensor] = {}
+    for value in (value for step in steps for value in step.inputs if value not in named):
+        tensor = values[value]
+        if tensor.constant and not tensor.name:
+            named[value] = replace(tensor, name=next(free))
+    return named
 
 
 def check_operator(operator: Operator, where: str) -> None:

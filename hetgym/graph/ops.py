@@ -17,7 +17,7 @@ Attribute = int | float | str | tuple[int, ...]
 DTYPE_BYTES: dict[str, float] = {
     "float64": 8, "float32": 4, "float16": 2, "bfloat16": 2, "float8": 1,
     "int64": 8, "int32": 4, "int16": 2, "int8": 1, "int4": 0.5,
-    "uint64": 8, "uint32": 4, "uint16": 2, "uint8": 1, "bool": 1,
+    "uint64": 8, "uint32": 4, "uint16": 2, "uint8": 1, "bool": 1, "complex64": 8, "complex128": 16,
 }  # fmt: skip
 
 
@@ -195,12 +195,25 @@ def _pool(op: Operator) -> float:
 
 
 def _recurrent(op: Operator) -> float:
-    """Gate products of all steps and directions, and some 10 operations a gate and unit."""
-    x = op.inputs[0].shape
-    rows = math.prod(x[:-1])
-    matrices = [t for t in op.inputs if t.constant and len(t.shape) >= 2 and min(t.shape[-2:]) > 1]
-    gates = sum(math.prod(t.shape[:-1]) for t in matrices) / max(1, len(matrices))
+    """Gate products of all steps, layers and directions, and some 10 operations a gate and unit."""
+    rows = math.prod(op.inputs[0].shape[:-1])
+    weights = [t for t in op.inputs[1:] if t.constant and len(t.shape) >= 2]
+    matrices = [t for t in weights if t.shape[-2] == weights[0].shape[-2]]  # neither biases nor initial states
+    gates = sum(math.prod(t.shape[:-1]) for t in matrices) / 2  # an input and a recurrent matrix share them
     return 2.0 * rows * sum(t.size for t in matrices) + 10.0 * rows * gates
+
+
+def _einsum(op: Operator) -> float:
+    """One multiply-add for each combination of all indices, for each further operand."""
+    terms = str(op.attributes.get("equation", "")).replace(" ", "").partition("->")[0].split(",")
+    sizes: dict[str, int] = {}
+    for term, tensor in zip(terms, op.inputs, strict=False):
+        head, dots, tail = term.partition("...")
+        sizes.update(zip(head, tensor.shape, strict=False))
+        sizes.update(zip(reversed(tail), reversed(tensor.shape), strict=False))
+        middle = tensor.shape[len(head) : len(tensor.shape) - len(tail)] if dots else ()
+        sizes["..."] = max(sizes.get("...", 1), math.prod(middle))
+    return 2.0 * math.prod(sizes.values()) * max(0, len(op.inputs) - 1)
 
 
 def _attention(op: Operator) -> float:
@@ -240,7 +253,7 @@ _MOVES = ("Concat", "Transpose", "Pad", "Expand", "Tile", "Resize", "DepthToSpac
           "Range", "ConstantOfShape", "ScatterND", "ScatterElements", "Trilu", "OneHot", "Copy",
           "CumSum")  # fmt: skip
 _SELECTS = ("Slice", "Split", "Gather", "GatherElements", "GatherND")
-_VIEWS = ("Reshape", "Flatten", "Squeeze", "Unsqueeze", "Identity", "Dropout", "Shape")
+_VIEWS = ("Reshape", "Flatten", "Squeeze", "Unsqueeze", "Identity", "Dropout", "Shape", "View")
 _REDUCE = {
     "ReduceMean": 1, "ReduceSum": 1, "ReduceMax": 1, "ReduceMin": 1, "ReduceProd": 1,
     "ReduceL2": 2, "ReduceSumSquare": 2, "ReduceLogSumExp": 5, "ArgMax": 1, "ArgMin": 1,
@@ -257,11 +270,14 @@ KINDS: dict[str, OpKind] = {
     "ConvTranspose": OpKind("conv", _F.OUT_FUSABLE, _conv_transpose, _all_inputs),
     "MatMul": OpKind("matmul", _F.OUT_FUSABLE, _matmul, _all_inputs),
     "Gemm": OpKind("matmul", _F.OUT_FUSABLE, _matmul, _all_inputs),
+    "Einsum": OpKind("matmul", _F.OUT_FUSABLE, _einsum, _all_inputs),
     "Attention": OpKind("matmul", _F.OPAQUE, _attention, _all_inputs),
     "LSTM": OpKind("recurrent", _F.OPAQUE, _recurrent, _all_inputs),
     "GRU": OpKind("recurrent", _F.OPAQUE, _recurrent, _all_inputs),
     "RNN": OpKind("recurrent", _F.OPAQUE, _recurrent, _all_inputs),
     "LSTMCell": OpKind("recurrent", _F.OPAQUE, _recurrent, _all_inputs),
+    "GRUCell": OpKind("recurrent", _F.OPAQUE, _recurrent, _all_inputs),
+    "RNNCell": OpKind("recurrent", _F.OPAQUE, _recurrent, _all_inputs),
     "MaxPool": OpKind("pool", _F.OUT_FUSABLE, _pool, _all_inputs),
     "AveragePool": OpKind("pool", _F.OUT_FUSABLE, _pool, _all_inputs),
     "Task": OpKind("generic", _F.OPAQUE, _task, _all_inputs),

@@ -33,16 +33,29 @@ class Model(NamedTuple):
 
 
 _ONNX = "test models of the onnx package, onnx/backend/test/data/light"
+_HF = "default configuration of transformers, through torch.export"
+_OWN = "scripts/zoo_networks.py, through torch.export"
 
 MODELS: dict[str, Model] = {
     "alexnet": Model("AlexNet, 224x224 images", f"Krizhevsky et al., NIPS 2012; {_ONNX}"),
+    "bert_base": Model("BERT-base encoder and pooler, 128 tokens", f"Devlin et al., NAACL 2019; BertModel, {_HF}"),
     "densenet121": Model("DenseNet-121, 224x224 images", f"Huang et al., CVPR 2017; {_ONNX}"),
+    "gpt2": Model("GPT-2 small, scores of every word, 128 tokens", f"Radford et al., 2019; GPT2LMHeadModel, {_HF}"),
     "inception_v1": Model("GoogLeNet, 224x224 images", f"Szegedy et al., CVPR 2015; {_ONNX}"),
     "inception_v2": Model("Inception with batch normalisation, 224x224 images", f"Ioffe & Szegedy, ICML 2015; {_ONNX}"),
+    "lstm": Model(
+        "language model of 4 LSTM layers of 1000 cells, unrolled over 24 words: a grid of layers and steps",
+        f"sizes of Sutskever et al., NIPS 2014, with 10 000 words; {_OWN}",
+    ),
+    "nasnet": Model(
+        "shortened NASNet-A of width 44, 224x224 images: one normal cell a stage where the mobile network has four",
+        f"cells of Zoph et al., CVPR 2018; {_OWN}",
+    ),
     "resnet50": Model("ResNet-50, 224x224 images", f"He et al., CVPR 2016; {_ONNX}"),
     "shufflenet": Model("ShuffleNet, 4 groups, 224x224 images", f"Zhang et al., CVPR 2018; {_ONNX}"),
     "squeezenet": Model("SqueezeNet 1.1, 224x224 images", f"Iandola et al., arXiv:1602.07360; {_ONNX}"),
     "vgg19": Model("VGG-19, 224x224 images", f"Simonyan & Zisserman, ICLR 2015; {_ONNX}"),
+    "vit_b16": Model("ViT-B/16, 224x224 images", f"Dosovitskiy et al., ICLR 2021; ViTForImageClassification, {_HF}"),
     "zfnet512": Model("ZFNet-512, 224x224 images", f"Zeiler & Fergus, ECCV 2014; {_ONNX}"),
 }
 """Name -> description and source of every model."""

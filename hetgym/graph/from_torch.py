@@ -1,0 +1,100 @@
+"""Import PyTorch modules through ``torch.export``; weights may live on the meta device."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+from hetgym.errors import GraphError, HetgymWarning, require
+from hetgym.graph.assembly import assemble, unknown_kinds_sentence
+from hetgym.graph.dataflow import DataflowGraph
+from hetgym.graph.torch_types import Walker, unchanged
+
+_THEIR_WARNINGS = (
+    (FutureWarning, r".*isinstance\(treespec, LeafSpec\)"),  # torch's own use of its deprecated class
+    (UserWarning, r".*_flat_weights"),  # modules with recurrent layers; export handles them
+)
+
+
+def from_torch(
+    module: Any, args: Sequence[Any], kwargs: Mapping[str, Any] | None = None, name: str | None = None
+) -> DataflowGraph:
+    """Import a module as it runs in inference.
+
+    The module is traced by ``torch.export`` in evaluation mode, without executing it: with the
+    module and the arguments on the meta device nothing is allocated. Parameters, buffers and
+    everything computed from them alone are weights; tied weights share one name. Operators that
+    change nothing in inference (dropout, a cast to the same dtype) are left out; transposes, slices
+    and the like are ``View``, which moves nothing, as in PyTorch, and the copy that strides force
+    later is ``Copy``. Operators of unknown kind are kept and priced by the bytes they move.
+
+    Args:
+        module: a ``torch.nn.Module``; its training flags are put back.
+        args: example positional arguments, whose shapes the graph gets.
+        kwargs: example keyword arguments.
+        name: of the graph; the module's class by default.
+
+    Returns:
+        The graph; operators are named by the submodule they belong to.
+
+    Raises:
+        GraphError: the module cannot be exported, or a shape depends on data.
+        MissingExtra: torch is not installed.
+
+    Warns:
+        HetgymWarning: once a model, naming all operators of unknown kind.
+    """
+    torch = require("torch", "torch", "importing a PyTorch module")
+    if not isinstance(module, torch.nn.Module):
+        raise GraphError(f"from_torch imports a torch.nn.Module, not {type(module).__name__}")
+    title = name or type(module).__name__
+    arguments = (args,) if isinstance(args, torch.Tensor) else tuple(args)
+    with _inference(torch, module), _quiet():
+        program = _export(torch, module, arguments, dict(kwargs or {}), title)
+    try:
+        walker = Walker(torch, program, module)
+        walker.walk()
+        graph = assemble(title, walker.values, walker.steps, walker.results)
+    except GraphError as error:
+        raise GraphError(f"module {title!r}: {error}") from error.__cause__
+    sentence = unknown_kinds_sentence(graph)
+    if sentence:
+        warnings.warn(sentence, HetgymWarning, stacklevel=2)
+    return graph
+
+
+@contextmanager
+def _inference(torch: Any, module: Any) -> Iterator[None]:
+    training = [part for part in module.modules() if part.training]
+    try:
+        module.eval()
+        with torch.no_grad():
+            yield
+    finally:
+        for part in training:
+            part.training = True
+
+
+@contextmanager
+def _quiet() -> Iterator[None]:
+    with warnings.catch_warnings():
+        for category, message in _THEIR_WARNINGS:
+            warnings.filterwarnings("ignore", message=message, category=category)
+        yield
+
+
+def _export(torch: Any, module: Any, args: tuple[Any, ...], kwargs: dict[str, Any], title: str) -> Any:
+    """Trace the module; mutations become functions, so that data flows along edges only."""
+    try:
+        program = torch.export.export(module, args, kwargs, strict=False)
+        for node in list(program.graph.nodes):
+            if node.op == "call_function" and unchanged(node):
+                node.replace_all_uses_with(node.args[0], lambda user: bool(user.op != "output"))
+        if any(getattr(getattr(node.target, "_schema", None), "is_mutable", False) for node in program.graph.nodes):
+            program = program.run_decompositions({})
+        return program
+    except Exception as cause:  # torch.export raises whatever the module or the tracer raises
+        reason = (str(cause).strip() or type(cause).__name__).splitlines()[0]
+        raise GraphError(f"module {title!r}: torch.export cannot trace it ({reason})") from cause

@@ -1,0 +1,178 @@
+"""Steps and types of everything in a graph that ``torch.export`` made.
+
+Nothing here imports torch at the start: the module is handed in, so that reading a zoo model does
+not load it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from hetgym.errors import GraphError
+from hetgym.graph.assembly import Step, check_tensor
+from hetgym.graph.ops import Tensor
+from hetgym.graph.torch_ops import ALIASES, FACTORIES, MAY_COPY, TURNS, attributes_of, in_order, kind_of
+
+
+class Walker:
+    """Walks an exported graph and collects steps and types."""
+
+    def __init__(self, torch: Any, program: Any, module: Any) -> None:
+        self.steps: list[Step] = []
+        self.values: dict[str, Tensor] = {}
+        self.results: list[str] = []
+        self._torch = torch
+        self._program = program
+        self._slots: dict[str, list[str]] = {}  # fx node -> the values that it stands for, one an output
+        self._weights = _weight_names(program, module)
+
+    def walk(self) -> None:
+        """Visit all nodes in order."""
+        for node in self._program.graph.nodes:
+            if node.op == "placeholder":
+                self._placeholder(node)
+            elif node.op == "get_attr":
+                value = getattr(self._program.graph_module, str(node.target), None)
+                if isinstance(value, self._torch.Tensor):
+                    self._define(node.name, value, True, str(node.target))
+            elif node.op == "call_function":
+                self._call(node)
+            elif node.op == "output":
+                self.results = [value for item in _nodes(node.args) for value in self._names(item)]
+
+    def _placeholder(self, node: Any) -> None:
+        value = node.meta.get("val")
+        if isinstance(value, self._torch.Tensor):
+            self._define(node.name, value, node.name in self._weights, self._weights.get(node.name, ""))
+
+    def _define(self, name: str, value: Any, constant: bool, weight: str) -> None:
+        """Record a value's type and, of a constant, which weight it is."""
+        if not all(type(size) is int for size in value.shape):
+            raise GraphError(f"the shape {list(value.shape)} of {name!r} depends on data; no cost follows from it")
+        dtype = str(value.dtype).removeprefix("torch.").removeprefix("q")
+        dtype = "float8" if dtype.startswith("float8") else dtype
+        tensor = Tensor(tuple(value.shape), dtype, constant, weight)
+        self.values[name] = check_tensor(tensor, f"value {name!r}")
+
+    def _names(self, node: Any) -> list[str]:
+        """Values that a reader of an fx node reads."""
+        return [name for name in self._slots.get(node.name, [node.name]) if name in self.values]
+
+    def _call(self, node: Any) -> None:
+        namespace, name, overload = _split_name(node.target)
+        if name == "getitem":
+            source, index = node.args
+            self._slots[node.name] = [self._slots[source.name][index]] if source.name in self._slots else []
+            return
+        result = node.meta.get("val")
+        outputs = list(result) if isinstance(result, list | tuple) else [result]
+        if not any(isinstance(output, self._torch.Tensor) for output in outputs):
+            return  # assertions and arithmetic on sizes
+        arguments = _arguments(node)
+        operands = [value for item in _nodes(in_order(name, arguments)) for value in self._names(item)]
+        if operands and (unchanged(node) or _no_copy(node, name, result)):
+            self._slots[node.name] = operands[:1]
+            return
+        inputs = [self.values[value] for value in operands]
+        constant = name in FACTORIES or (bool(inputs) and all(tensor.constant for tensor in inputs))
+        made = self._define_outputs(node, outputs, inputs, constant)
+        if not constant:
+            shapes = [tensor.shape for tensor in inputs]
+            result_shape = self.values[made[0]].shape
+            kind = _refined(kind_of(namespace, name, overload), name, node, arguments, result_shape)
+            attributes = attributes_of(name, kind, arguments, shapes, result_shape)
+            self.steps.append(Step(_readable(node, name), kind, operands, made, attributes))
+
+    def _define_outputs(self, node: Any, outputs: list[Any], inputs: list[Tensor], constant: bool) -> list[str]:
+        """Record the outputs' types and return their names."""
+        several = isinstance(node.meta["val"], list | tuple)
+        names = [f"{node.name}:{i}" if several else node.name for i in range(len(outputs))]
+        tensors = {name: value for name, value in zip(names, outputs, strict=True) if hasattr(value, "dtype")}
+        # A weight that is only turned or reshaped stays the same weight; one that is computed is named later.
+        turned = constant and len(inputs) == 1 and _split_name(node.target)[1] in TURNS
+        for name, value in tensors.items():
+            self._define(name, value, constant, inputs[0].name if turned else "")
+        self._slots[node.name] = [name if name in tensors else "" for name in names]
+        return list(tensors)
+
+
+def _refined(kind: str, name: str, node: Any, arguments: Mapping[str, Any], result: tuple[int, ...]) -> str:
+    """Correct the table's kind where it depends on the arguments."""
+    if name in MAY_COPY and not _viewable(node):
+        return "Copy"
+    if kind == "Conv" and arguments.get("transposed") is True:
+        return "ConvTranspose"
+    if "adaptive" in name and set(result[2:]) == {1}:
+        return f"Global{kind}"
+    return kind
+
+
+def _viewable(node: Any) -> bool:
+    """Whether the operand's strides allow the result to be a view of it."""
+    source, result = node.args[0].meta["val"], node.meta["val"]
+    try:
+        source.view(result.shape)
+    except (RuntimeError, ValueError):
+        return False
+    return True
+
+
+def _no_copy(node: Any, name: str, result: Any) -> bool:
+    """Whether a cast or ``contiguous`` finds its operand as wanted already."""
+    if name not in ("to", "_to_copy", "type_as", "contiguous"):
+        return False
+    source = node.args[0].meta["val"]
+    return bool(source.dtype == result.dtype and (name != "contiguous" or source.is_contiguous()))
+
+
+def _split_name(target: Any) -> tuple[str, str, str]:
+    """Namespace, name and overload of an operator."""
+    schema = getattr(target, "_schema", None)
+    if schema is None:
+        return "torch", str(getattr(target, "__name__", target)), ""
+    namespace, _, name = schema.name.partition("::")
+    return namespace, name, schema.overload_name or "default"
+
+
+def _arguments(node: Any) -> dict[str, Any]:
+    """Arguments of a call by the names of the operator's schema."""
+    schema = getattr(node.target, "_schema", None)
+    names = [str(i) for i in range(len(node.args))] if schema is None else [entry.name for entry in schema.arguments]
+    return {**dict(zip(names, node.args, strict=False)), **node.kwargs}
+
+
+def unchanged(node: Any) -> bool:
+    """Whether an fx node returns its operand as it is, always or in inference."""
+    return _split_name(node.target)[1] in ALIASES and _arguments(node).get("train") is not True
+
+
+def _nodes(value: Any) -> Iterator[Any]:
+    """All fx nodes in nested arguments."""
+    if isinstance(value, Mapping):
+        value = list(value.values())
+    if isinstance(value, list | tuple):
+        for item in value:
+            yield from _nodes(item)
+    elif hasattr(value, "op") and hasattr(value, "meta"):
+        yield value
+
+
+def _readable(node: Any, name: str) -> str:
+    """The submodule's path and the operator, such as ``encoder.layer.0.output.dense.linear``."""
+    stack = list((node.meta.get("nn_module_stack") or {}).values())
+    path = stack[-1][0] if stack else ""
+    return f"{path}.{name}" if path else str(node.name)
+
+
+def _weight_names(program: Any, module: Any) -> dict[str, str]:
+    """Placeholder -> name of the weight; tied weights get the name that comes first."""
+    first: dict[int, str] = {}
+    names: dict[str, str] = {}
+    for name, value in (
+        *module.named_parameters(remove_duplicate=False),
+        *module.named_buffers(remove_duplicate=False),
+    ):
+        names[name] = first.setdefault(id(value), name)
+    constants = [entry for entry in program.graph_signature.input_specs if entry.target is not None]
+    return {entry.arg.name: names.get(entry.target, entry.target) for entry in constants}
