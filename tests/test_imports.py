@@ -70,8 +70,8 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     ("costs", "profiling"),
     ("problem", "workloads", "suites"),
     ("schedule", "sim"),
-    ("execution", "envs", "baselines"),
-    ("agents", "bench", "metrics", "catalogue"),
+    ("execution", "envs", "baselines", "metrics"),
+    ("agents", "bench", "catalogue"),
     ("cli",),
 )
 

@@ -11,9 +11,10 @@ from typing import NamedTuple
 
 import numpy as np
 
+from hetgym import metrics
 from hetgym._jit import jit
 from hetgym._types import BoolArray, FloatArray, IntArray, frozen
-from hetgym.baselines import critical_path_bound, heft, single_device
+from hetgym.baselines import critical_path_bound, heft
 from hetgym.errors import unknown_name
 from hetgym.problem import Problem, ProblemArrays
 from hetgym.schedule import Schedule
@@ -181,7 +182,8 @@ class Episode:
     @property
     def legal(self) -> BoolArray:
         """[d] devices that can run the current operator."""
-        return self.context.legal[self.current]
+        legal: BoolArray = self.context.legal[self.current]
+        return legal
 
     def fallback(self) -> int:
         """The legal device on which the current operator finishes first, the smaller id on ties."""
@@ -228,11 +230,10 @@ class Episode:
     def summary(self) -> dict[str, float]:
         """Figures of a finished episode: makespan, reference, SLR and speed-up over one device."""
         problem = self.context.problem
-        bound = critical_path_bound(problem)
-        alone = simulate(problem, single_device(problem), self.rules.runtime).makespan
+        alone = metrics.single_device_makespan(problem, self.rules.runtime)
         return {
             "makespan": self.makespan,
             "reference": self.context.reference,
-            "slr": self.makespan / bound if bound > 0 else 1.0,
-            "speedup": alone / self.makespan if self.makespan > 0 else 1.0,
+            "slr": metrics.schedule_length_ratio(self.makespan, critical_path_bound(problem)),
+            "speedup": metrics.speedup(self.makespan, alone),
         }
