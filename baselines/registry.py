@@ -42,8 +42,10 @@ class Baseline:
 
     @property
     def summary(self) -> str:
-        """First line of the method's documentation."""
-        return (inspect.getdoc(self.function) or "").partition("\n")[0]
+        """First line of the method's documentation, and the options of a variant."""
+        first = (inspect.getdoc(self.function) or "").partition("\n")[0]
+        chosen = ", ".join(f"{option}={value}" for option, value in self.options.items())
+        return f"{first} [{chosen}]" if chosen else first
 
     def __call__(self, problem: Problem) -> Schedule:
         """Schedule a problem; the schedule carries the scheduler's name."""

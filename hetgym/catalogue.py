@@ -22,7 +22,7 @@ def graphs() -> list[Entry]:
             "operators": len(graph),
             "edges": len(graph.edges),
             "gflop": float(graph.flops.sum()) / 1e9,
-            "weights_mb": float(graph.weight_bytes.sum()) / 1e6,
+            "weights_mb": float(graph.resident_bytes.sum()) / 1e6,
         })  # fmt: skip
     return entries
 

@@ -78,7 +78,8 @@ class Problem:
         edge_tensor: [e] tensor id; edges that carry the same tensor share it.
         latency: [d, d] seconds; 0 on the diagonal.
         bandwidth: [d, d] byte/s; inf on the diagonal.
-        weight_bytes, output_bytes: [n] resident weights and outputs of an operator [byte].
+        weight_bytes: [n] weights resident for an operator, a shared one counted in parts [byte].
+        output_bytes: [n] outputs of an operator [byte].
         memory_capacity: [d] byte; inf = unlimited.
         operator_names, operator_kinds, device_names: for messages and pictures.
     """
@@ -203,7 +204,7 @@ class Problem:
             edge_tensor=graph.edge_tensor,
             latency=platform.latency,
             bandwidth=platform.bandwidth,
-            weight_bytes=graph.weight_bytes,
+            weight_bytes=graph.resident_bytes,
             output_bytes=graph.output_bytes,
             memory_capacity=np.array([device.memory_capacity for device in platform.devices]),
             operator_names=[op.name for op in graph.operators],

@@ -16,15 +16,19 @@ FORMAT_VERSION = 1
 
 
 class BestTrace(Sink):
-    """Keeps the shortest run; the first of several equal ones."""
+    """Keeps the shortest run; of equal ones that with the fewest transfers, then the first."""
 
     def __init__(self) -> None:
         self.best: Trace | None = None
 
     def trace(self, spec: ProblemSpec, trace: Trace) -> None:
         """Compare, and keep the better one."""
-        if self.best is None or trace.makespan < self.best.makespan:
+        if self.best is None or _cost(trace) < _cost(self.best):
             self.best = trace
+
+
+def _cost(trace: Trace) -> tuple[float, int]:
+    return trace.makespan, int(trace.remote.sum())
 
 
 @dataclass(frozen=True)

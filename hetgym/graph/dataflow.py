@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from functools import cached_property
 from typing import NamedTuple
@@ -248,8 +249,23 @@ class DataflowGraph:
 
     @cached_property
     def weight_bytes(self) -> FloatArray:
-        """[n] bytes of constant operands."""
+        """[n] bytes of constant operands, all that an operator reads."""
         return self._column("weight_bytes")
+
+    @cached_property
+    def resident_bytes(self) -> FloatArray:
+        """[n] as :attr:`weight_bytes`, each constant shared evenly among its readers.
+
+        Constants of the same name are one: tied embeddings, the weights of an unrolled recurrence. The
+        sum is the size of the model's weights.
+        """
+        readers = Counter(t.name for op in self.operators for t in {t for t in op.inputs if t.constant and t.name})
+        share = [
+            sum(t.bytes / readers[t.name] for t in {t for t in op.inputs if t.constant and t.name})
+            + sum(t.bytes for t in op.inputs if t.constant and not t.name)
+            for op in self.operators
+        ]
+        return frozen(np.array(share, np.float64))
 
     @cached_property
     def output_bytes(self) -> FloatArray:

@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import hetgym
 from hetgym import DataflowGraph, GraphError
 from hetgym.graph import FEATURES, Edge, Operator, Tensor
 from hetgym.graph.dataflow import DENSE_LIMIT
@@ -185,3 +186,12 @@ def test_bad_graphs(n, edges, message):
 def test_names_are_unique():
     with pytest.raises(GraphError, match="operators 0 and 2 are both named 'a'"):
         DataflowGraph([op("a"), op("b"), op("a")], [])
+
+
+def test_a_shared_weight_is_resident_once() -> None:
+    x, w, b = Tensor((1, 8)), Tensor((8, 8), constant=True, name="w"), Tensor((8,), constant=True)
+    operators = [Operator(name, "MatMul", (x, w, b), (x,)) for name in ("a", "b", "c", "d")]
+    graph = DataflowGraph(operators, [(0, 0, 1), (1, 0, 2), (2, 0, 3)])
+    assert graph.weight_bytes.sum() == 4 * (256 + 32)
+    assert graph.resident_bytes.tolist() == [256 / 4 + 32] * 4
+    assert hetgym.Problem.build(graph, hetgym.load_platform("cpu-gpu")).weight_bytes.sum() == 256 + 4 * 32
