@@ -213,7 +213,8 @@ def test_the_table_is_complete() -> None:
         assert row.name == name
         assert row.kind in KINDS
         assert row.citation and row.complexity.startswith("O(")
-        assert row.summary.endswith(".") or row.summary.endswith(":")
+        assert row.summary.partition(" [")[0].endswith(".")
+        assert all(f"{option}={value}" in row.summary for option, value in row.options.items())
 
 
 def test_registering() -> None:
