@@ -318,6 +318,59 @@ def place(
     return Plan(assignment, start, finish, list(order))
 
 
+def donf(problem: Problem, priority: Sequence[float], model: str) -> Plan:
+    """Degree of node first: at each finish, commit all ready operators, one after the other.
+
+    Inputs on other devices come as one message from each of them, sent when the operator is chosen.
+    A message waits for its link, which both directions share; only "link-wait" expects that wait when
+    it compares devices. In "classic" each edge is on its way since its producer finished.
+    """
+    n, d = problem.num_operators, problem.num_devices
+    rank = {i: k for k, i in enumerate(kahn(problem))}
+    inputs: list[list[Edge]] = [[] for _ in range(n)]
+    for edge in edges_of(problem):
+        inputs[edge.target].append(edge)
+    assignment, start, finish, placed = [-1] * n, [math.nan] * n, [math.nan] * n, []
+    free, link_free = [0.0] * d, dict.fromkeys(map(frozenset, itertools.combinations(range(d), 2)), 0.0)
+    now = 0.0
+    while len(placed) < n:
+        ready = [i for i in range(n) if i not in placed and all(finish[e.source] <= now for e in inputs[i])]
+        if not ready:
+            now = min(finish[i] for i in placed if finish[i] > now)
+        for i in sorted(ready, key=lambda i: (-priority[i], rank[i])):
+            options = []
+            for device in range(d):
+                sizes: dict[int, float] = {}
+                for e in inputs[i]:
+                    source = assignment[e.source]
+                    if source != device:
+                        sizes[source] = sizes.get(source, 0.0) + e.bytes
+                messages = {a: transfer_time(problem, size, a, device) for a, size in sizes.items()}
+                if model == "classic":
+                    arrivals = [
+                        finish[e.source] + transfer_time(problem, e.bytes, assignment[e.source], device)
+                        for e in inputs[i]
+                    ]
+                elif model == "link-wait":
+                    waits = {a: max(0.0, link_free[frozenset((a, device))] - now) for a in messages}
+                    arrivals = [now + (time + waits[a]) for a, time in messages.items()]
+                else:
+                    arrivals = [now + time for time in messages.values()]
+                begin = max([now, free[device], *arrivals])
+                options.append((begin + float(problem.cost[i, device]), device, begin, messages))
+            _, device, begin, messages = min(options, key=lambda option: option[:2])
+            if model != "classic":
+                begin = max(now, free[device])
+                for a, time in messages.items():
+                    link = frozenset((a, device))
+                    link_free[link] = max(link_free[link], now) + time
+                    begin = max(begin, link_free[link])
+            assignment[i], start[i], finish[i] = device, begin, begin + float(problem.cost[i, device])
+            free[device] = finish[i]
+            placed.append(i)
+    return Plan(assignment, start, finish, placed)
+
+
 # Exhaustive search.
 
 

@@ -91,6 +91,7 @@ def test_chrome_trace_holds_everything_once(case: tuple[Problem, Schedule]) -> N
     assert sorted(e["name"] for e in spans if e["pid"] == 0) == sorted(problem.operator_names)
     assert sum(e["pid"] == 1 for e in spans) == len(trace.transfers) == trace.remote.sum()
     assert all(e["ts"] >= 0 and e["dur"] >= 0 for e in spans)
+    assert [t.start for t in trace.transfers] == sorted(t.start for t in trace.transfers)
     tracks = {(e["pid"], e["tid"]) for e in chrome["traceEvents"] if e["name"] == "thread_name"}
     assert {(e["pid"], e["tid"]) for e in spans} <= tracks
 
