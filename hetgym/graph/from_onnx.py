@@ -5,22 +5,21 @@ from __future__ import annotations
 import math
 import os
 import warnings
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from hetgym.errors import GraphError, HetgymWarning, require, suggestion
-from hetgym.graph.assembly import MAX_ELEMENTS, assemble, check_batch, unknown_kinds_sentence
+from hetgym.errors import GraphError, HetgymWarning, require
+from hetgym.graph.assembly import assemble, unknown_kinds_sentence
 from hetgym.graph.dataflow import DataflowGraph
+from hetgym.graph.onnx_binding import Shape, bind
 
 if TYPE_CHECKING:
     import onnx
 
     from hetgym.graph.onnx_types import Walker
-
-Shape = tuple[int, ...]
 
 
 def from_onnx(
@@ -56,28 +55,28 @@ def from_onnx(
         HetgymWarning: once a model, naming all operators of unknown kind.
     """
     require("onnx", "onnx", "importing an ONNX model")
-    proto, label = _read(model)
+    proto, label, where = _read(model)
     title = name or label
-    where = f"ONNX model {title!r}"
     try:
         walker, results = _import(proto, batch, dict(dims or {}))
         graph = assemble(title, walker.values, walker.steps, results)
     except GraphError as error:
         raise GraphError(f"{where}: {error}") from error.__cause__
     sentence = unknown_kinds_sentence(graph)
-    if walker.assumed:
+    if sentence and walker.assumed:
         sentence += f"; outputs assumed as large as the first input: {', '.join(sorted(walker.assumed))}"
     if sentence:
-        warnings.warn(sentence.removeprefix("; "), HetgymWarning, stacklevel=2)
+        warnings.warn(sentence, HetgymWarning, stacklevel=2)
     return graph
 
 
-def _read(model: object) -> tuple[onnx.ModelProto, str]:
-    """The model and what to call it."""
+def _read(model: object) -> tuple[onnx.ModelProto, str, str]:
+    """The model, a name for its graph, and what errors call it."""
     import onnx
 
     if isinstance(model, onnx.ModelProto):
-        return model, model.graph.name or "onnx"
+        title = model.graph.name or "onnx"
+        return model, title, f"ONNX model {title!r}"
     if not isinstance(model, str | os.PathLike):
         raise GraphError(f"an ONNX model is a path or a ModelProto, not {type(model).__name__}")
     path = Path(model)
@@ -85,10 +84,10 @@ def _read(model: object) -> tuple[onnx.ModelProto, str]:
         data = path.read_bytes()
     except FileNotFoundError:
         raise GraphError(f"{path}: no such file") from None
-    except OSError as cause:
-        raise GraphError(f"{path}: cannot be read ({cause.strerror})") from cause
+    except (OSError, ValueError) as cause:  # ValueError: a null character in the name
+        raise GraphError(f"{path}: cannot be read ({getattr(cause, 'strerror', None) or cause})") from cause
     try:
-        return onnx.ModelProto.FromString(data), path.stem
+        return onnx.ModelProto.FromString(data), path.stem, str(path)
     except Exception as cause:  # DecodeError lives in protobuf, whose module layout varies
         raise GraphError(f"{path}: not an ONNX model, or damaged ({cause})") from cause
 
@@ -97,14 +96,14 @@ def _import(model: onnx.ModelProto, batch: int | None, dims: dict[str, int]) -> 
     """Walk the model, twice if a batch of 1 that is written into it is rebound."""
     if not model.graph.output:
         raise GraphError("has no outputs; it is empty or not an ONNX model")
+    _check_text(model)
     nodes = _inlined(model)
-    shapes, rebound = _bind(model, batch, dims)
-    walker = _walk(model, nodes, shapes, dims, declared=True)
-    if rebound:
-        assert batch is not None
-        larger = {key: (batch, *shape[1:]) if key in rebound else shape for key, shape in shapes.items()}
+    weights = _weight_names(model)
+    binding = bind([value for value in model.graph.input if value.name not in weights], batch, dims)
+    walker = _walk(model, nodes, binding.shapes, _declared(model, binding.symbols))
+    if binding.rebound and batch is not None:
         try:
-            walker = _walk(model, nodes, larger, dims, declared=False, smaller=walker)
+            walker = _walk(model, nodes, binding.at(batch), {}, smaller=walker)
         except GraphError as error:
             raise GraphError(
                 f"its batch is fixed at 1 and cannot become {batch}: {error}; export it with a dynamic batch axis"
@@ -113,6 +112,20 @@ def _import(model: onnx.ModelProto, batch: int | None, dims: dict[str, int]) -> 
     for result in results:
         walker.check(result, "the model's output")
     return walker, results
+
+
+def _check_text(model: onnx.ModelProto) -> None:
+    """Refuse names that are not text: damaged files have them, and protobuf hands them over as bytes."""
+    graph = model.graph
+    named = (*graph.node, *graph.input, *graph.output, *graph.value_info, *graph.initializer)
+    words = [entry.name for entry in named] + [entry.domain for entry in model.opset_import]
+    for node in graph.node:
+        words += [node.op_type, node.domain, *node.input, *node.output, *(entry.name for entry in node.attribute)]
+    for value in graph.input:
+        words += [dim.dim_param for dim in value.type.tensor_type.shape.dim]
+    odd = [word for word in words if not isinstance(word, str)]
+    if odd:
+        raise GraphError(f"damaged: the name {odd[0]!r} is not text")
 
 
 def _inlined(model: onnx.ModelProto) -> list[onnx.NodeProto]:
@@ -130,63 +143,6 @@ def _inlined(model: onnx.ModelProto) -> list[onnx.NodeProto]:
         raise GraphError(f"its functions cannot be inlined ({cause})") from cause
 
 
-def _bind(model: onnx.ModelProto, batch: int | None, dims: dict[str, int]) -> tuple[dict[str, Shape], set[str]]:
-    """Shapes of the inputs with every axis a number, and the inputs whose leading 1 is to become the batch."""
-    size = None if batch is None else check_batch(batch)
-    weights = _weight_names(model)
-    inputs = [value for value in model.graph.input if value.name not in weights]
-    known = set(_axis_names(inputs))
-    for key, value in dims.items():
-        if key not in known:
-            raise GraphError(f"no dynamic axis is called {key!r}; {suggestion(key, known) if known else 'it has none'}")
-        if isinstance(value, bool) or not isinstance(value, int) or not 1 <= value <= MAX_ELEMENTS:
-            raise GraphError(f"dims[{key!r}] must be a positive whole number, not {value!r}")
-    shapes: dict[str, Shape] = {}
-    rebound: set[str] = set()
-    fixed: dict[str, int] = {}
-    taken = False
-    for value in inputs:
-        proto = value.type
-        if not proto.HasField("tensor_type") or not proto.tensor_type.HasField("shape"):
-            raise GraphError(f"input {value.name!r} is no tensor of known rank")
-        shape = []
-        for axis, dim in enumerate(proto.tensor_type.shape.dim):
-            keys = (dim.dim_param, f"{value.name}:{axis}")
-            named = next((dims[key] for key in keys if key in dims), None)
-            if dim.dim_value > 0:
-                shape.append(dim.dim_value)
-                if axis == 0:
-                    fixed[value.name] = dim.dim_value
-            elif named is not None:
-                shape.append(named)
-            elif axis == 0 and size is not None:
-                shape.append(size)
-                taken = True
-            else:
-                raise GraphError(_unbound(value.name, axis, dim.dim_param))
-        shapes[value.name] = tuple(shape)
-    if size is not None and not taken and fixed and size not in fixed.values():
-        rebound = {key for key, leading in fixed.items() if leading == 1}
-        if not rebound:
-            key, leading = next(iter(fixed.items()))
-            raise GraphError(f"input {key!r} has its leading axis fixed at {leading}; pass batch={leading} or no batch")
-    return shapes, rebound
-
-
-def _unbound(value: str, axis: int, param: str) -> str:
-    key = param or f"{value}:{axis}"
-    called = f" ({param!r})" if param else ""
-    by_batch = "batch=… or " if axis == 0 else ""
-    return f"axis {axis}{called} of input {value!r} is dynamic; pass {by_batch}dims={{{key!r}: …}}"
-
-
-def _axis_names(inputs: list[onnx.ValueInfoProto]) -> Iterator[str]:
-    for value in inputs:
-        for axis, dim in enumerate(value.type.tensor_type.shape.dim):
-            if dim.dim_value <= 0:
-                yield dim.dim_param or f"{value.name}:{axis}"
-
-
 def _weight_names(model: onnx.ModelProto) -> set[str]:
     sparse = {tensor.values.name for tensor in model.graph.sparse_initializer}
     return {tensor.name for tensor in model.graph.initializer} | sparse
@@ -196,31 +152,28 @@ def _walk(
     model: onnx.ModelProto,
     nodes: list[onnx.NodeProto],
     shapes: Mapping[str, Shape],
-    dims: Mapping[str, int],
-    declared: bool,
+    declared: Mapping[str, onnx.TypeProto],
     smaller: Walker | None = None,
 ) -> Walker:
     """Infer all types.
 
     Args:
-        model: for its weights, opsets and declared types.
+        model: for its weights and opsets.
         nodes: its nodes, functions inlined.
         shapes: of its inputs.
-        dims: sizes of named dimensions, for declared types.
-        declared: whether the types that the model states still hold.
+        declared: types that the model states for its values, as far as they still hold.
         smaller: the walk of the same model at batch 1, to rewrite Reshape targets.
     """
     from onnx import helper
 
     from hetgym.graph.onnx_types import SMALL, Walker, small_value
 
-    stated = _declared(model, dims) if declared else {}
     opsets = {entry.domain: entry.version for entry in model.opset_import}
 
     def rewrite(node: onnx.NodeProto, target: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
         return target if smaller is None else _rescaled(node, target, smaller, walker)
 
-    walker = Walker(opsets, stated, rewrite)
+    walker = Walker(opsets, declared, rewrite)
     for value in model.graph.input:
         if value.name in shapes:
             elem_type = value.type.tensor_type.elem_type
@@ -240,7 +193,7 @@ def _walk(
     return walker
 
 
-def _declared(model: onnx.ModelProto, dims: Mapping[str, int]) -> dict[str, onnx.TypeProto]:
+def _declared(model: onnx.ModelProto, symbols: Mapping[str, int]) -> dict[str, onnx.TypeProto]:
     """Types that the model states for its values, named dimensions bound."""
     import onnx
 
@@ -249,8 +202,8 @@ def _declared(model: onnx.ModelProto, dims: Mapping[str, int]) -> dict[str, onnx
         proto = onnx.TypeProto()
         proto.CopyFrom(value.type)
         for dim in proto.tensor_type.shape.dim if proto.HasField("tensor_type") else ():
-            if dim.dim_param in dims:
-                dim.dim_value = dims[dim.dim_param]
+            if dim.dim_param in symbols:
+                dim.dim_value = symbols[dim.dim_param]
         found[value.name] = proto
     return found
 

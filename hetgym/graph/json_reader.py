@@ -64,7 +64,7 @@ class Reader:
             raise self.fail("the document", f"is {_noun(document)}, not an object")
         if document.get("format") != FORMAT:
             raise self.fail("format", f"is {_show(document.get('format'))}, not {FORMAT!r}")
-        if document.get("version") != VERSION or isinstance(document["version"], bool):
+        if document.get("version") != VERSION or type(document["version"]) is not int:
             raise self.fail("version", f"is {_show(document.get('version'))}; this hetgym reads version {VERSION}")
         self.fields(document, "the document", _DOCUMENT, set())
         name = self.string(document["name"], "name")

@@ -112,7 +112,7 @@ class Walker:
         """
         for i, node in enumerate(nodes):
             where = f"node {i} ({node.op_type}{f' {node.name!r}' if node.name else ''})"
-            operands = [name for name in node.input if name] + sorted(_outer_names(node))
+            operands = [name for name in node.input if name] + sorted(set(_outer_names(node)))
             for name in operands:
                 self.check(name, where)
             for name in node.output:
@@ -189,7 +189,7 @@ class Walker:
             data = {name: self._data(node, name) for name in operands if name in self._known}
             try:
                 inferred = shape_inference.infer_node_outputs(schema, node, types, data, opset_imports=self._imports)
-            except (shape_inference.InferenceError, RuntimeError, ValueError) as cause:
+            except (shape_inference.InferenceError, onnx.checker.ValidationError, RuntimeError, ValueError) as cause:
                 shapes = ", ".join(f"{name!r} {list(self.values[name].shape)}" for name in operands)
                 reason = " ".join(str(cause).replace("[ShapeInferenceError]", "").split())
                 raise GraphError(f"{where}: ONNX infers no shape from {shapes}: {reason}") from cause

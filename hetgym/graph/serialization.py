@@ -34,7 +34,7 @@ from hetgym.graph.dataflow import DataflowGraph
 from hetgym.graph.json_reader import FORMAT, VERSION, Reader, parse
 from hetgym.graph.ops import Attribute, Tensor
 
-LIMIT_BYTES = 256 << 20
+LIMIT_BYTES = 64 << 20
 """Longest document, decompressed, that is read."""
 
 

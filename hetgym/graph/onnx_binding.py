@@ -1,0 +1,101 @@
+"""A size for every axis of an ONNX model's inputs: its own, one the caller names, or the batch."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, NamedTuple
+
+from hetgym.errors import GraphError, suggestion
+from hetgym.graph.assembly import MAX_ELEMENTS, check_batch
+
+if TYPE_CHECKING:
+    import onnx
+
+Shape = tuple[int, ...]
+
+
+class Binding(NamedTuple):
+    """Sizes of the inputs.
+
+    Attributes:
+        shapes: input -> shape.
+        symbols: name of a dynamic axis -> size; an axis without a name is ``"input:axis"``.
+        rebound: inputs whose leading 1, written into the model, is to become the batch.
+    """
+
+    shapes: dict[str, Shape]
+    symbols: dict[str, int]
+    rebound: set[str]
+
+    def at(self, batch: int) -> dict[str, Shape]:
+        """The shapes with the rebound inputs at a batch."""
+        return {name: (batch, *shape[1:]) if name in self.rebound else shape for name, shape in self.shapes.items()}
+
+
+def bind(inputs: Sequence[onnx.ValueInfoProto], batch: int | None, dims: Mapping[str, int]) -> Binding:
+    """Bind all axes.
+
+    Args:
+        inputs: what the model declares, weights excluded.
+        batch: size of leading axes that are dynamic, or 1 in all inputs; None leaves them.
+        dims: sizes of named axes; they take precedence.
+
+    Raises:
+        GraphError: an axis remains without a size, a name is unknown, or the batch is fixed at another.
+    """
+    dynamic: dict[str, tuple[onnx.ValueInfoProto, int]] = {}
+    for value in inputs:
+        for key, axis in _dynamic(value):
+            dynamic.setdefault(key, (value, axis))
+    symbols = _checked(dims, dynamic)
+    leading = {key for value in inputs for key, axis in _dynamic(value) if axis == 0} - symbols.keys()
+    if batch is not None:
+        symbols |= dict.fromkeys(leading, check_batch(batch))
+    for key, (value, axis) in dynamic.items():
+        if key not in symbols:
+            called = "" if ":" in key else f" ({key!r})"
+            by_batch = "batch=… or " if axis == 0 else ""
+            raise GraphError(
+                f"axis {axis}{called} of input {value.name!r} is dynamic; pass {by_batch}dims={{{key!r}: …}}"
+            )
+    shapes = {value.name: _shape(value, symbols) for value in inputs}
+    if batch is None or leading:
+        return Binding(shapes, symbols, set())
+    fixed = [value.name for value in inputs if shapes[value.name] and all(axis for _, axis in _dynamic(value))]
+    return Binding(shapes, symbols, _rebound({name: shapes[name][0] for name in fixed}, batch))
+
+
+def _dynamic(value: onnx.ValueInfoProto) -> Iterator[tuple[str, int]]:
+    """Key and position of each axis without a size."""
+    if not value.type.HasField("tensor_type") or not value.type.tensor_type.HasField("shape"):
+        raise GraphError(f"input {value.name!r} is no tensor of known rank")
+    for axis, dim in enumerate(value.type.tensor_type.shape.dim):
+        if dim.dim_value <= 0:  # older exporters write 0 or -1
+            yield dim.dim_param or f"{value.name}:{axis}", axis
+
+
+def _shape(value: onnx.ValueInfoProto, symbols: Mapping[str, int]) -> Shape:
+    dynamic = {axis: symbols[key] for key, axis in _dynamic(value)}
+    return tuple(dynamic.get(axis, dim.dim_value) for axis, dim in enumerate(value.type.tensor_type.shape.dim))
+
+
+def _checked(dims: Mapping[str, int], known: Mapping[str, object]) -> dict[str, int]:
+    for key, size in dims.items():
+        if key not in known:
+            raise GraphError(f"no dynamic axis is called {key!r}; {suggestion(key, known) if known else 'it has none'}")
+        if isinstance(size, bool) or not isinstance(size, int) or not 1 <= size <= MAX_ELEMENTS:
+            raise GraphError(f"dims[{key!r}] must be a positive whole number, not {size!r}")
+    return dict(dims)
+
+
+def _rebound(static: Mapping[str, int], batch: int) -> set[str]:
+    """Inputs to rebind, given the leading sizes of those that are written into the model."""
+    sizes = list(static.values())
+    if not sizes or sizes[0] == batch:
+        return set()
+    ones = {key for key, size in static.items() if size == 1 and batch > 1}
+    if not ones and batch not in sizes:
+        raise GraphError(
+            f"the leading axis of input {next(iter(static))!r} is fixed at {sizes[0]}; pass batch={sizes[0]} or None"
+        )
+    return ones

@@ -1,0 +1,431 @@
+from __future__ import annotations
+
+import warnings
+from pathlib import Path
+
+import numpy as np
+import onnx
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from onnx import TensorProto, helper, numpy_helper
+
+from hetgym.errors import GraphError, HetgymWarning
+from hetgym.graph import from_onnx
+from hetgym.graph.onnx_types import SMALL
+
+LIGHT = Path(onnx.__file__).parent / "backend/test/data/light"
+F, I64 = TensorProto.FLOAT, TensorProto.INT64
+
+
+def value(name, shape, dtype=F):
+    return helper.make_tensor_value_info(name, dtype, shape)
+
+
+def ints(name, *numbers):
+    return numpy_helper.from_array(np.array(numbers, np.int64), name)
+
+
+def model(nodes, inputs, outputs, initializers=(), opset=21, functions=(), domains=(), value_info=()):
+    graph = helper.make_graph(nodes, "net", inputs, outputs, list(initializers), value_info=list(value_info))
+    opsets = [helper.make_opsetid("", opset), *(helper.make_opsetid(domain, 1) for domain in domains)]
+    return helper.make_model(graph, opset_imports=opsets, functions=list(functions), ir_version=10)
+
+
+def node(kind, inputs, outputs, **attributes):
+    return helper.make_node(kind, inputs.split(","), outputs.split(","), **attributes)
+
+
+def weight(name, *shape):
+    return numpy_helper.from_array(np.zeros(shape, np.float32), name)
+
+
+@pytest.fixture
+def mlp():
+    """x -> Gemm -> Relu -> Reshape to [1, 6]: batch 1 is written into it."""
+    return model(
+        [node("Gemm", "x,w,b", "h", transB=1), node("Relu", "h", "r"), node("Reshape", "r,target", "y")],
+        [value("x", [1, 4])], [value("y", [1, 3, 2])],
+        [weight("w", 6, 4), weight("b", 6), ints("target", 1, 3, 2)],
+    )  # fmt: skip
+
+
+def test_operands_outputs_attributes_and_edges(mlp):
+    graph = from_onnx(mlp)
+    gemm, relu, reshape = graph.operators
+    assert (gemm.kind, relu.kind, reshape.kind) == ("Gemm", "Relu", "Reshape")
+    assert [(t.shape, t.constant, t.name) for t in gemm.inputs] == [
+        ((1, 4), False, ""), ((6, 4), True, "w"), ((6,), True, "b"),
+    ]  # fmt: skip
+    assert gemm.attributes == {"transB": 1} and gemm.flops == 6 * 9
+    assert reshape.outputs[0].shape == (1, 3, 2)
+    assert [tuple(edge) for edge in graph.edges] == [(0, 0, 1), (1, 0, 2)]
+    assert graph.name == "net" and [op.name for op in graph.operators] == ["Gemm_0", "Relu_1", "Reshape_2"]
+
+
+def test_a_model_object_is_not_changed(mlp):
+    before = mlp.SerializeToString(deterministic=True)
+    from_onnx(mlp, batch=5)
+    assert mlp.SerializeToString(deterministic=True) == before
+
+
+def test_a_file_gives_what_the_object_gives(mlp, tmp_path):
+    path = tmp_path / "mlp.onnx"
+    onnx.save(mlp, path)
+    assert from_onnx(path) == from_onnx(mlp)
+    assert from_onnx(str(path)).name == "mlp" and from_onnx(path, name="other").name == "other"
+
+
+def test_multi_output_operators_keep_slots_and_drop_what_nobody_reads():
+    split = node("Split", "x", "a,b,c", axis=1, num_outputs=3)
+    graph = from_onnx(model([split, node("Relu", "c", "y"), node("Add", "y,a", "z")], [value("x", [2, 6])],
+                            [value("z", None)]))  # fmt: skip
+    assert [t.shape for t in graph.operators[0].outputs] == [(2, 2), (2, 2)]  # b is gone
+    assert [tuple(edge) for edge in graph.edges] == [(0, 1, 1), (0, 0, 2), (1, 0, 2)]
+
+
+def test_dead_nodes_are_dropped_and_names_made_unique():
+    nodes = [node("Relu", "x", "a", name="act"), node("Exp", "x", "dead"), node("Tanh", "a", "y", name="act")]
+    graph = from_onnx(model(nodes, [value("x", [2])], [value("y", [2])]))
+    assert [(op.name, op.kind) for op in graph.operators] == [("act", "Relu"), ("act_2", "Tanh")]
+
+
+def test_optional_operands_may_be_empty():
+    nodes = [node("Clip", "x,,top", "c"), node("Resize", "c,,scales", "y")]
+    scales = numpy_helper.from_array(np.array([1, 1, 2, 2], np.float32), "scales")
+    top = numpy_helper.from_array(np.array(6, np.float32), "top")
+    graph = from_onnx(model(nodes, [value("x", [1, 2, 3, 3])], [value("y", None)], [scales, top]))
+    assert [len(op.inputs) for op in graph.operators] == [2, 2]
+    assert graph.operators[1].outputs[0].shape == (1, 2, 6, 6)
+
+
+# Folding
+
+
+def test_constants_fold_through_any_chain():
+    nodes = [
+        helper.make_node("Constant", [], ["k"], value=ints("k", 8, 4)),
+        node("ConstantOfShape", "k", "w0"),
+        node("Transpose", "w0", "w1", perm=[1, 0]),
+        node("Mul", "w1,w1", "w"),
+        node("MatMul", "x,w", "y"),
+    ]
+    graph = from_onnx(model(nodes, [value("x", [2, 4])], [value("y", [2, 8])]))
+    (matmul,) = graph.operators
+    assert (matmul.inputs[1].shape, matmul.inputs[1].constant, matmul.inputs[1].name) == ((4, 8), True, "w")
+
+
+def test_huge_weights_are_never_allocated():
+    side = 1 << 22  # 64 TiB of floats
+    nodes = [node("ConstantOfShape", "k", "w"), node("Neg", "w", "v"), node("MatMul", "x,v", "y")]
+    graph = from_onnx(model(nodes, [value("x", [1, side])], [value("y", None)], [ints("k", side, side)]))
+    assert graph.weight_bytes.tolist() == [4.0 * side * side]
+
+
+def test_shape_arithmetic_is_evaluated():
+    # flatten(x) as exporters write it: Reshape(x, Concat(Shape(x)[0:1], [-1]))
+    nodes = [
+        node("Shape", "x", "s"),
+        node("Gather", "s,zero", "n", axis=0),
+        node("Unsqueeze", "n,zero", "n1"),
+        node("Concat", "n1,rest", "target", axis=0),
+        node("Reshape", "x,target", "y"),
+    ]
+    zero = numpy_helper.from_array(np.array([0], np.int64)[0:1], "zero")
+    scalar = numpy_helper.from_array(np.array(0, np.int64), "scalar")
+    nodes[1] = node("Gather", "s,scalar", "n", axis=0)
+    net = model(nodes, [value("x", ["N", 3, 4])], [value("y", None)], [zero, scalar, ints("rest", -1)])
+    graph = from_onnx(net, batch=7)
+    assert [op.kind for op in graph.operators] == ["Reshape"]
+    assert graph.operators[0].outputs[0].shape == (7, 12)
+
+
+def test_shapes_that_follow_from_known_values():
+    # NonZero of a small constant, as older exporters write index masks
+    nodes = [node("ConstantOfShape", "k", "ones", value=helper.make_tensor("v", F, [1], [1.0])),
+             node("NonZero", "ones", "where"), node("Size", "where", "n"), node("Unsqueeze", "n,zero", "n1"),
+             node("Expand", "x,n1", "y")]  # fmt: skip
+    graph = from_onnx(model(nodes, [value("x", [1])], [value("y", None)], [ints("k", 5), ints("zero", 0)]))
+    assert graph.operators[0].outputs[0].shape == (5,)
+
+
+@pytest.mark.parametrize(("opset", "attributes"), [(13, {}), (15, {"start": 1}), (15, {"start": -2, "end": -1})])
+def test_shape_with_bounds(opset, attributes):
+    nodes = [helper.make_node("Shape", ["x"], ["s"], **attributes), node("ConstantOfShape", "s", "c"),
+             node("Add", "c,one", "d"), node("Mul", "x,one", "y"), node("ReduceSum", "d", "z", keepdims=0),
+             node("Add", "y,z", "out")]  # fmt: skip
+    one = numpy_helper.from_array(np.array(1, np.float32), "one")
+    graph = from_onnx(model(nodes, [value("x", [3, 4, 5])], [value("out", None)], [one], opset=opset))
+    assert [op.kind for op in graph.operators] == ["Mul", "Add"]
+
+
+def test_random_operators_do_not_fold():
+    nodes = [helper.make_node("RandomNormal", [], ["r"], shape=[2, 3]), node("Add", "x,r", "y")]
+    with pytest.warns(HetgymWarning, match="RandomNormal"):
+        graph = from_onnx(model(nodes, [value("x", [2, 3])], [value("y", None)]))
+    assert [op.kind for op in graph.operators] == ["RandomNormal", "Add"]
+
+
+def test_external_data_is_not_opened(tmp_path):
+    tensor = weight("w", 4, 8)
+    tensor.ClearField("raw_data")
+    tensor.data_location = TensorProto.EXTERNAL
+    tensor.external_data.add(key="location", value="nowhere.bin")
+    net = model([node("MatMul", "x,w", "y")], [value("x", [2, 4])], [value("y", None)], [tensor])
+    (tmp_path / "m.onnx").write_bytes(net.SerializeToString())
+    assert from_onnx(tmp_path / "m.onnx").weight_bytes.tolist() == [128.0]
+
+
+def test_initializers_that_are_also_inputs_are_weights(mlp):
+    mlp.graph.input.append(value("w", [6, 4]))
+    assert from_onnx(mlp) == from_onnx(mlp, batch=1)
+    assert from_onnx(mlp).operators[0].inputs[1].constant
+
+
+# Binding
+
+
+def dynamic():
+    inputs = [value("x", ["N", "S", 4]), value("z", ["N", 1, 1])]
+    nodes = [node("MatMul", "x,w", "h"), node("Add", "h,z", "y")]
+    return model(nodes, inputs, [value("y", None)], [weight("w", 4, 6)])
+
+
+def test_dims_and_batch_bind_dynamic_axes():
+    graph = from_onnx(dynamic(), batch=3, dims={"S": 5})
+    assert graph == from_onnx(dynamic(), dims={"N": 3, "S": 5})
+    assert graph.operators[1].outputs[0].shape == (3, 5, 6)
+    assert from_onnx(dynamic(), batch=8, dims={"N": 2, "S": 5}).operators[0].outputs[0].shape == (2, 5, 6)
+
+
+def test_one_name_is_one_size_on_every_axis():
+    net = model([node("MatMul", "x,z", "y")], [value("x", ["N", 4]), value("z", [4, "N"])], [value("y", None)])
+    assert from_onnx(net, batch=3).operators[0].outputs[0].shape == (3, 3)
+
+
+def test_an_axis_without_a_name():
+    net = model([node("Relu", "x", "y")], [value("x", [None, None])], [value("y", None)])
+    with pytest.raises(GraphError, match=r"axis 1 of input 'x' is dynamic; pass dims=\{'x:1': …\}"):
+        from_onnx(net, batch=2)
+    assert from_onnx(net, batch=2, dims={"x:1": 9}).operators[0].outputs[0].shape == (2, 9)
+
+
+@pytest.mark.parametrize(
+    ("options", "sentence"),
+    [
+        ({}, r"axis 0 \('N'\) of input 'x' is dynamic; pass batch=… or dims=\{'N': …\}"),
+        ({"batch": 2}, r"axis 1 \('S'\) of input 'x' is dynamic; pass dims=\{'S': …\}"),
+        ({"batch": 2, "dims": {"T": 1}}, "no dynamic axis is called 'T'; known: N, S"),
+        ({"batch": 2, "dims": {"S": 0}}, r"dims\['S'\] must be a positive whole number, not 0"),
+        ({"batch": 2, "dims": {"S": True}}, "not True"),
+        ({"batch": 2, "dims": {"S": 2.5}}, "not 2.5"),
+        ({"batch": 0, "dims": {"S": 5}}, "batch must be a whole number"),
+        ({"batch": True, "dims": {"S": 5}}, "batch must be a whole number"),
+        ({"batch": 1 << 40, "dims": {"S": 5}}, "batch must be a whole number"),
+    ],
+)
+def test_unbound_and_wrong_sizes(options, sentence):
+    with pytest.raises(GraphError, match=sentence):
+        from_onnx(dynamic(), **options)
+
+
+@given(batch=st.integers(1, 64))
+@settings(max_examples=10)
+def test_a_fixed_batch_of_one_is_rebound(batch):
+    graph = from_onnx(LIGHT / "light_shufflenet.onnx", batch=batch)
+    ones = from_onnx(LIGHT / "light_shufflenet.onnx")
+    assert graph.edges == ones.edges
+    for op, one in zip(graph.operators, ones.operators, strict=True):
+        assert op.inputs[1:] == one.inputs[1:] or op.kind in ("Sum", "Concat")
+        assert [t.shape for t in op.outputs] == [(batch, *t.shape[1:]) for t in one.outputs]
+    np.testing.assert_allclose(graph.flops, batch * ones.flops)
+
+
+@pytest.mark.parametrize(
+    ("data", "target", "batch_shape"),
+    [
+        ([1, 3, 4], [1, 12], (5, 12)),
+        ([1, 3, 4], [1, -1], (5, 12)),
+        ([1, 3, 4], [-1, 12], (5, 12)),
+        ([1, 3, 4], [0, 12], (5, 12)),
+        ([1, 3, 4], [3, 4], (15, 4)),  # the batch joins the leading axis
+        ([1, 12], [1, 1, 3, 4], (5, 1, 3, 4)),
+    ],
+)
+def test_reshape_targets_that_carry_the_batch(data, target, batch_shape):
+    net = model([node("Reshape", "x,t", "y")], [value("x", data)], [value("y", None)], [ints("t", *target)])
+    assert from_onnx(net, batch=5).operators[0].outputs[0].shape == batch_shape
+
+
+def test_a_batch_behind_another_axis_is_found_where_a_one_shows_it():
+    # [1, 6, 4] -> transpose [6, 1, 4] -> [6, 1, 2, 2]
+    nodes = [node("Transpose", "x", "t", perm=[1, 0, 2]), node("Reshape", "t,shape", "y")]
+    net = model(nodes, [value("x", [1, 6, 4])], [value("y", None)], [ints("shape", 6, 1, 2, 2)])
+    assert from_onnx(net, batch=5).operators[1].outputs[0].shape == (6, 5, 2, 2)
+    net = model(nodes, [value("x", [1, 6, 4])], [value("y", None)], [ints("shape", 6, 2, 2)])
+    with pytest.raises(GraphError, match="fixed at 1 and cannot become 5.* does not show where the batch is"):
+        from_onnx(net, batch=5)
+
+
+def test_a_batch_that_cannot_be_rebound():
+    nodes = [node("Concat", "token,x", "y", axis=1)]  # a class token expanded to batch 1
+    net = model(nodes, [value("x", [1, 6, 4])], [value("y", None)], [weight("token", 1, 1, 4)])
+    with pytest.raises(GraphError, match="net.*cannot become 2: node 0 .Concat.*dynamic batch axis") as caught:
+        from_onnx(net, batch=2)
+    assert "\n" not in str(caught.value)
+
+
+def test_a_batch_that_is_fixed_at_another_size():
+    net = model([node("Relu", "x", "y")], [value("x", [4, 2])], [value("y", None)])
+    assert from_onnx(net, batch=4) == from_onnx(net)
+    with pytest.raises(GraphError, match="leading axis of input 'x' is fixed at 4; pass batch=4 or None"):
+        from_onnx(net, batch=2)
+
+
+# Operators that the vocabulary does not know
+
+
+def test_unknown_kinds_are_kept_with_one_warning():
+    nodes = [node("Alpha", "x,w", "a", domain="lab"), node("Beta", "a", "b", domain="lab"), node("Asin", "b", "y"),
+             node("Conv", "y", "z", domain="lab")]  # fmt: skip
+    net = model(nodes, [value("x", [2, 3])], [value("z", None)], [weight("w", 9)], domains=["lab"])
+    with pytest.warns(HetgymWarning) as caught:
+        graph = from_onnx(net)
+    (warning,) = caught
+    assert "Alpha, Asin, Beta, lab::Conv" in str(warning.message)
+    assert "assumed as large as the first input: Alpha, Beta, lab::Conv" in str(warning.message)
+    assert warning.filename == __file__
+    alpha = graph.operators[0]
+    assert (alpha.kind, alpha.flops, alpha.bytes_read, alpha.bytes_written) == ("Alpha", 0.0, 60.0, 24.0)
+
+
+def test_declared_types_serve_operators_without_inference():
+    nodes = [node("Alpha", "x", "a", domain="lab"), node("Relu", "a", "y")]
+    declared = [value("a", ["N", 7])]
+    net = model(nodes, [value("x", ["N", 3])], [value("y", None)], domains=["lab"], value_info=declared)
+    with pytest.warns(HetgymWarning, match="Alpha") as caught:
+        graph = from_onnx(net, batch=2)
+    assert graph.operators[1].outputs[0].shape == (2, 7) and "assumed" not in str(caught[0].message)
+
+
+def test_operators_of_onnx_runtime_are_ours_under_another_name():
+    net = model([node("FastGelu", "x", "y", domain="com.microsoft")], [value("x", [2, 3])], [value("y", None)],
+                domains=["com.microsoft"])  # fmt: skip
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", HetgymWarning)
+        assert from_onnx(net).operators[0].kind == "Gelu"
+
+
+def test_subgraphs_are_one_operator_that_reads_what_their_bodies_read():
+    then = helper.make_graph([node("Add", "h,w", "t")], "then", [], [value("t", [2, 3])])
+    other = helper.make_graph([node("Identity", "h", "e")], "else", [], [value("e", [2, 3])])
+    nodes = [node("Relu", "x", "h"), helper.make_node("If", ["c"], ["y"], then_branch=then, else_branch=other)]
+    net = model(nodes, [value("x", [2, 3]), value("c", [], TensorProto.BOOL)], [value("y", None)], [weight("w", 2, 3)])
+    with pytest.warns(HetgymWarning, match="If"):
+        graph = from_onnx(net)
+    branch = graph.operators[1]
+    assert branch.kind == "If" and branch.outputs[0].shape == (2, 3)
+    assert [(t.shape, t.constant) for t in branch.inputs] == [((), False), ((2, 3), False), ((2, 3), True)]
+    assert [tuple(edge) for edge in graph.edges] == [(0, 0, 1)]
+
+
+def test_functions_of_the_model_are_inlined():
+    body = [node("Exp", "a", "e"), node("Neg", "e", "b")]
+    function = helper.make_function("lab", "Fall", ["a"], ["b"], body, [helper.make_opsetid("", 21)])
+    net = model([node("Fall", "x", "y", domain="lab")], [value("x", [3])], [value("y", None)], functions=[function],
+                domains=["lab"])  # fmt: skip
+    assert [op.kind for op in from_onnx(net).operators] == ["Exp", "Neg"]
+
+
+def test_recurrent_layers():
+    nodes = [helper.make_node("LSTM", ["x", "w", "r", "b", "", "h0"], ["", "last"], hidden_size=3)]
+    initializers = [weight("w", 1, 12, 5), weight("r", 1, 12, 3), weight("b", 1, 24), weight("h0", 1, 2, 3)]
+    graph = from_onnx(model(nodes, [value("x", [7, 2, 5])], [value("last", None)], initializers))
+    (lstm,) = graph.operators
+    assert [t.shape for t in lstm.outputs] == [(1, 2, 3)] and lstm.attributes["hidden_size"] == 3
+    assert lstm.flops == 14 * (2 * (60 + 36) + 10 * 12)
+
+
+# Bad input
+
+
+def broken(change):
+    net = model([node("Relu", "x", "y")], [value("x", [2])], [value("y", None)])
+    change(net)
+    return net
+
+
+@pytest.mark.parametrize(
+    ("net", "sentence"),
+    [
+        (onnx.ModelProto(), "has no outputs"),
+        (broken(lambda m: m.graph.ClearField("node")), "the model's output reads 'y', which nothing before it makes"),
+        (broken(lambda m: m.graph.node[0].ClearField("output")), "output size 0 not in range"),
+        (broken(lambda m: m.graph.node.add(op_type="Relu", input=["x"], output=["y"])), "makes 'y', which exists"),
+        (broken(lambda m: m.graph.node.insert(0, node("Add", "x,y", "z"))), "node 0 .Add. reads 'y'"),
+        (broken(lambda m: m.graph.input[0].type.Clear()), "input 'x' is no tensor of known rank"),
+        (broken(lambda m: m.graph.input[0].type.CopyFrom(helper.make_tensor_type_proto(99, [2]))), "element type 99"),
+        (broken(lambda m: m.graph.input[0].type.CopyFrom(value("x", [2], 8).type)), "no dtype is called 'string'"),
+        (broken(lambda m: m.graph.input[0].type.CopyFrom(value("x", [1 << 62] * 3).type)), "out of range"),
+        (broken(lambda m: m.graph.output[0].CopyFrom(value("x", [2]))), "nothing is computed"),
+        (broken(lambda m: m.graph.initializer.append(TensorProto(name="w", data_type=1, dims=[3]))), "'w' is damaged"),
+        (model([node("Add", "x,z", "y")], [value("x", [2]), value("z", [3])], [value("y", None)]),
+         r"node 0 .Add.: ONNX infers no shape from 'x' \[2\], 'z' \[3\]"),
+        (model([node("Reshape", "x,t", "y")], [value("x", [6])], [value("y", None)], [ints("t", 2, 2)]),
+         r"cannot turn shape \[6\] into \[2, 2\]"),
+        (model([node("NonZero", "x", "y")], [value("x", [6])], [value("y", None)]), "depends on data or is not stated"),
+        (model([node("Conv", "x,w", "y")], [value("x", [1, 3, 8, 8])], [value("y", None)], [weight("w", 3)]), "Conv"),
+        (model([helper.make_node("Constant", [], ["y"], value_string="a")], [], [value("y", None)]), "no tensor of"),
+        (model([node("SequenceConstruct", "x", "y")], [value("x", [6])], [value("y", None)]), "sequence"),
+    ],
+)  # fmt: skip
+def test_broken_models(net, sentence):
+    with pytest.raises(GraphError, match=sentence) as caught:
+        from_onnx(net)
+    assert "\n" not in str(caught.value)
+
+
+def test_broken_files(tmp_path):
+    path = tmp_path / "m.onnx"
+    with pytest.raises(GraphError, match=r"m\.onnx: no such file"):
+        from_onnx(path)
+    with pytest.raises(GraphError, match="cannot be read"):
+        from_onnx(tmp_path)
+    with pytest.raises(GraphError, match="cannot be read"):
+        from_onnx("a\0b.onnx")
+    with pytest.raises(GraphError, match="path or a ModelProto, not int"):
+        from_onnx(3)
+    path.write_bytes(b"this is no model")
+    with pytest.raises(GraphError, match=r"m\.onnx: not an ONNX model, or damaged"):
+        from_onnx(path)
+    path.write_bytes(b"")
+    with pytest.raises(GraphError, match="has no outputs"):
+        from_onnx(path)
+
+
+@given(seed=st.integers(0, 2**32 - 1))
+@settings(max_examples=60)
+def test_damaged_files_give_a_graph_or_one_sentence(seed, tmp_path_factory):
+    rng = np.random.default_rng(seed)
+    data = bytearray((LIGHT / "light_bvlc_alexnet.onnx").read_bytes())
+    for at in rng.integers(0, len(data), rng.integers(1, 6)):
+        data[at] = rng.integers(256)
+    path = tmp_path_factory.mktemp("fuzz") / "m.onnx"
+    path.write_bytes(data[: rng.integers(1, len(data))] if rng.random() < 0.3 else data)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", HetgymWarning)
+        try:
+            graph = from_onnx(path, batch=int(rng.integers(1, 4)))
+        except GraphError as error:
+            assert "\n" not in str(error)
+        else:
+            assert len(graph) > 0
+
+
+def test_small_values_stay_small():
+    nodes = [node("Range", "zero,limit,one", "r"), node("Add", "x,r", "y")]
+    scalars = [
+        numpy_helper.from_array(np.array(v, np.float32), k) for k, v in (("zero", 0), ("limit", 1e9), ("one", 1))
+    ]
+    graph = from_onnx(model(nodes, [value("x", [1])], [value("y", None)], scalars))
+    assert graph.operators[0].inputs[1].shape == (10**9,) and SMALL < 10**5
