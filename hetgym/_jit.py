@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import hashlib
+import os
 from collections.abc import Callable
+from functools import cache
+from pathlib import Path
 from typing import Any, TypeVar, cast
 
 import numba
@@ -12,9 +16,30 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 def jit(function: F) -> F:
     """Compile a function of scalars and arrays; no fast-math, so results do not vary by machine."""
-    return cast(F, numba.njit(cache=True, error_model="numpy", nogil=True)(function))
+    dispatcher = numba.njit(cache=True, error_model="numpy", nogil=True)(function)
+    _tie_to_all_sources(dispatcher)
+    return cast(F, dispatcher)
 
 
-def inline(function: F) -> F:
-    """As :func:`jit`, for small helpers that are to be inlined into the kernels that call them."""
-    return cast(F, numba.njit(cache=True, error_model="numpy", nogil=True, inline="always")(function))
+@cache
+def sources_stamp() -> str:
+    """Digest of every file of the package that holds a kernel."""
+    digest = hashlib.sha256()
+    for folder, folders, names in os.walk(Path(__file__).parent, followlinks=True):
+        folders.sort()
+        for name in sorted(names):
+            text = (Path(folder) / name).read_bytes() if name.endswith(".py") else b""
+            if b"hetgym._jit" in text:
+                digest.update(text)
+    return digest.hexdigest()
+
+
+def _tie_to_all_sources(dispatcher: Any) -> None:
+    """Make a cached kernel stale as soon as any kernel changes, not only when its own file does.
+
+    Kernels call each other across files and Numba inlines what they call, but by itself it looks at
+    the caller's file alone: after an update it would go on running the old code.
+    """
+    index = getattr(dispatcher._cache, "_cache_file", None)
+    if index is not None:
+        index._source_stamp = (index._source_stamp, sources_stamp())
