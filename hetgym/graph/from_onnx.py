@@ -166,7 +166,8 @@ def _walk(
     """
     from onnx import helper
 
-    from hetgym.graph.onnx_types import SMALL, Walker, small_value
+    from hetgym.graph.onnx_nodes import small_value
+    from hetgym.graph.onnx_types import SMALL, Walker
 
     opsets = {entry.domain: entry.version for entry in model.opset_import}
 

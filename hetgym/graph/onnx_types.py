@@ -8,39 +8,26 @@ materialised: a value is known only while it is small.
 from __future__ import annotations
 
 import math
-import warnings
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import onnx
-import onnx.reference
 from onnx import defs, helper, numpy_helper, shape_inference
 
 from hetgym.errors import GraphError
 from hetgym.graph.assembly import Step, check_tensor
-from hetgym.graph.ops import KINDS, Attribute, Tensor
+from hetgym.graph.onnx_nodes import SUBGRAPHS, attributes_of, evaluate, kind_of, outer_names, small_value
+from hetgym.graph.ops import Tensor
 
 SMALL = 1024
 """Most elements of a value that is kept and computed with."""
-
-ATTRIBUTES = (
-    "alpha", "auto_pad", "axes", "axis", "block_size", "blocksize", "ceil_mode", "count_include_pad", "dilations",
-    "direction", "equation", "group", "hidden_size", "is_causal", "keepdims", "kernel_shape", "kv_num_heads", "layout",
-    "linear_before_reset", "mode", "num_groups", "output_padding", "pads", "perm", "q_num_heads", "size", "strides",
-    "transA", "transB",
-)  # fmt: skip
-"""Attributes that are kept: those that say how much is computed, or how a tensor may be split."""
 
 _ALIASES = {"float": "float32", "double": "float64", "uint4": "int4", "float4e2m1": "int4"}
 _RANDOM = {"RandomNormal", "RandomUniform", "RandomNormalLike", "RandomUniformLike", "Multinomial", "Bernoulli"}
 _SAME_SHAPE = {"GroupNormalization", "MeanVarianceNormalization"}  # ONNX infers no shape for these
 _DATA_SHAPED = {"NonZero", "Unique", "Compress"}  # their shapes follow from their operands' values
-_SUBGRAPHS = {"If", "Loop", "Scan"}
-_CONTRIB = {"BiasGelu": "Gelu", "FastGelu": "Gelu", "FusedConv": "Conv", "FusedGemm": "Gemm", "FusedMatMul": "MatMul",
-            "Gelu": "Gelu", "QuickGelu": "Swish"}  # fmt: skip
-"""Operators of ONNX Runtime's own domain that are ours under another name."""
 
 Reshape = Callable[[onnx.NodeProto, npt.NDArray[Any]], npt.NDArray[Any]]
 
@@ -112,7 +99,7 @@ class Walker:
         """
         for i, node in enumerate(nodes):
             where = f"node {i} ({node.op_type}{f' {node.name!r}' if node.name else ''})"
-            operands = [name for name in node.input if name] + sorted(set(_outer_names(node)))
+            operands = [name for name in node.input if name] + sorted(set(outer_names(node)))
             for name in operands:
                 self.check(name, where)
             for name in node.output:
@@ -128,11 +115,10 @@ class Walker:
             raise GraphError(f"{where} reads {name!r}, which nothing before it makes")
 
     def _visit(self, node: onnx.NodeProto, operands: list[str], where: str) -> None:
-        if node.domain in ("", "ai.onnx"):
-            if node.op_type == "Constant":
-                return self._constant(node, where)
-            if node.op_type in ("Shape", "Size"):
-                return self._shape(node)
+        if node.domain in ("", "ai.onnx") and node.op_type in ("Constant", "Shape", "Size"):
+            if not node.output or (node.op_type != "Constant" and not operands):
+                raise GraphError(f"{where} lacks an operand or a result")
+            return self._constant(node, where) if node.op_type == "Constant" else self._shape(node)
         folded = bool(operands) and node.op_type not in _RANDOM and all(self.values[name].constant for name in operands)
         if folded and node.op_type in _DATA_SHAPED and self._evaluate(node):
             return None
@@ -143,7 +129,7 @@ class Walker:
             self._evaluate(node)
         else:
             outputs = [name for name in node.output if name in self.values]
-            self.steps.append(Step(node.name, _kind(node), operands, outputs, _attributes(node)))
+            self.steps.append(Step(node.name, kind_of(node), operands, outputs, attributes_of(node)))
 
     def _set(self, name: str, proto: onnx.TypeProto, constant: bool, where: str) -> None:
         tensor = tensor_of(proto, where)
@@ -210,9 +196,9 @@ class Walker:
             if proto is not None and proto.HasField("tensor_type") and tensor_of(proto, where) is not None:
                 self._check_size(node, proto, where)
                 return proto
-        if operands and (unknown or node.op_type in _SAME_SHAPE or node.op_type in _SUBGRAPHS):
+        if operands and (unknown or node.op_type in _SAME_SHAPE or node.op_type in SUBGRAPHS):
             if node.op_type not in _SAME_SHAPE:
-                self.assumed.add(_kind(node))
+                self.assumed.add(kind_of(node))
             return self._types[operands[0]]
         return inferred.get(name, onnx.TypeProto(tensor_type=onnx.TypeProto.Tensor(elem_type=1)))
 
@@ -239,23 +225,14 @@ class Walker:
             return None
 
     def _evaluate(self, node: onnx.NodeProto) -> bool:
-        """Compute a folded node if all of its operands are known and its results are small."""
-        names = [name for name in node.input if name]
-        if not all(name in self._known for name in names) or node.op_type in _SUBGRAPHS:
-            return False
+        """Keep the values of a folded node's results if they are known and small."""
         if any(self.values[name].size > SMALL for name in node.output if name in self.values):
             return False
-        try:
-            with warnings.catch_warnings(), np.errstate(all="ignore"):
-                warnings.simplefilter("ignore")  # what constants a model divides by is no news to the caller
-                runner = onnx.reference.ReferenceEvaluator(node, opsets=self._opsets)
-                results = runner.run(None, {name: self._known[name] for name in names})
-        except Exception:  # the reference runs what the model says; without a value the shape remains
-            return False
-        for name, value in zip(node.output, results, strict=False):
-            if name and isinstance(value, np.ndarray | np.generic):
-                self._keep(name, np.asarray(value))
-        return True
+        results = evaluate(node, self._opsets, self._known)
+        for name, value in zip(node.output, results or (), strict=False):
+            if name:
+                self._keep(name, value)
+        return results is not None
 
     def _keep(self, name: str, value: npt.NDArray[Any]) -> None:
         if name not in self.values:
@@ -263,51 +240,3 @@ class Walker:
             self.define(name, helper.make_tensor_type_proto(elem_type, value.shape), constant=True)
         if value.shape == self.values[name].shape:
             self._known[name] = value
-
-
-def small_value(tensor: onnx.TensorProto, where: str) -> npt.NDArray[Any] | None:
-    """The numbers of a tensor that the file itself holds; None for one in an external file.
-
-    Raises:
-        GraphError: the tensor's bytes do not fit its shape.
-    """
-    if tensor.data_location == onnx.TensorProto.EXTERNAL or tensor.data_type == onnx.TensorProto.STRING:
-        return None
-    try:
-        return np.asarray(numpy_helper.to_array(tensor))
-    except Exception as cause:  # onnx raises many types for damaged tensors
-        raise GraphError(f"{where}: tensor {tensor.name!r} is damaged ({cause})") from cause
-
-
-def _kind(node: onnx.NodeProto) -> str:
-    if node.domain in ("", "ai.onnx"):
-        return str(node.op_type)
-    if node.domain == "com.microsoft" and node.op_type in _CONTRIB:
-        return _CONTRIB[node.op_type]
-    return f"{node.domain}::{node.op_type}" if node.op_type in KINDS else str(node.op_type)
-
-
-def _attributes(node: onnx.NodeProto) -> dict[str, Attribute]:
-    kept: dict[str, Attribute] = {}
-    for attribute in node.attribute:
-        if attribute.name not in ATTRIBUTES:
-            continue
-        value = helper.get_attribute_value(attribute)
-        if isinstance(value, bytes):
-            kept[attribute.name] = value.decode("utf-8", "replace")
-        elif isinstance(value, int | float):
-            kept[attribute.name] = value
-        elif all(isinstance(item, int) for item in value):
-            kept[attribute.name] = tuple(value)
-    return kept
-
-
-def _outer_names(node: onnx.NodeProto) -> Iterator[str]:
-    """Names that the node's subgraphs read from outside."""
-    for attribute in node.attribute:
-        for graph in [attribute.g] if attribute.HasField("g") else list(attribute.graphs):
-            inside = {value.name for value in graph.input} | {tensor.name for tensor in graph.initializer}
-            for inner in graph.node:
-                yield from (name for name in (*inner.input, *_outer_names(inner)) if name and name not in inside)
-                inside.update(inner.output)
-            yield from (value.name for value in graph.output if value.name not in inside)

@@ -243,6 +243,7 @@ _UNARY = {
     "Clip": 2, "Abs": 1, "Neg": 1, "Floor": 1, "Ceil": 1, "Round": 1, "Sign": 1, "Not": 1,
     "Reciprocal": 2, "Sqrt": 2, "Exp": 4, "Log": 4, "Sin": 6, "Cos": 6, "Erf": 8, "Tanh": 6,
     "Sigmoid": 5, "Softplus": 8, "Mish": 14, "Swish": 6, "Gelu": 10, "Cast": 1, "IsNaN": 1,
+    "Celu": 6, "Softsign": 3, "ThresholdedRelu": 1, "QuantizeLinear": 4, "DequantizeLinear": 2,
 }  # fmt: skip
 _BINARY = {
     "Add": 1, "Sub": 1, "Mul": 1, "Div": 2, "Pow": 8, "Mod": 2, "Max": 1, "Min": 1, "Sum": 1,
@@ -256,12 +257,13 @@ _SELECTS = ("Slice", "Split", "Gather", "GatherElements", "GatherND")
 _VIEWS = ("Reshape", "Flatten", "Squeeze", "Unsqueeze", "Identity", "Dropout", "Shape", "View")
 _REDUCE = {
     "ReduceMean": 1, "ReduceSum": 1, "ReduceMax": 1, "ReduceMin": 1, "ReduceProd": 1,
-    "ReduceL2": 2, "ReduceSumSquare": 2, "ReduceLogSumExp": 5, "ArgMax": 1, "ArgMin": 1,
+    "ReduceL1": 2, "ReduceL2": 2, "ReduceSumSquare": 2, "ReduceLogSumExp": 5, "ArgMax": 1, "ArgMin": 1,
     "GlobalAveragePool": 1, "GlobalMaxPool": 1, "TopK": 4,
 }  # fmt: skip
 _NORMALISE = {
     "Softmax": 8, "LogSoftmax": 8, "LayerNormalization": 8, "InstanceNormalization": 8,
     "GroupNormalization": 8, "RMSNormalization": 6, "LRN": 12, "LpNormalization": 4,
+    "MeanVarianceNormalization": 8,
 }  # fmt: skip
 
 _F = FusionClass

@@ -361,6 +361,8 @@ def broken(change):
         (onnx.ModelProto(), "has no outputs"),
         (broken(lambda m: m.graph.ClearField("node")), "the model's output reads 'y', which nothing before it makes"),
         (broken(lambda m: m.graph.node[0].ClearField("output")), "output size 0 not in range"),
+        (model([helper.make_node("Shape", [], ["y"])], [], [value("y", None)]), "lacks an operand or a result"),
+        (model([helper.make_node("Constant", [], [])], [], [value("y", None)]), "lacks an operand or a result"),
         (broken(lambda m: m.graph.node.add(op_type="Relu", input=["x"], output=["y"])), "makes 'y', which exists"),
         (broken(lambda m: m.graph.node.insert(0, node("Add", "x,y", "z"))), "node 0 .Add. reads 'y'"),
         (broken(lambda m: m.graph.input[0].type.Clear()), "input 'x' is no tensor of known rank"),

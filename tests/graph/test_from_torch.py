@@ -301,3 +301,25 @@ def test_the_importer_is_silent():
         warnings.simplefilter("error")
         from_torch(nn.GRU(3, 3), [torch.zeros(2, 3)])
         from_torch(Function(lambda m, x: x.clone().relu_()), [torch.zeros(3)])
+
+
+def test_products_agree_with_the_counter_of_torch():
+    from torch.utils.flop_counter import FlopCounterMode
+
+    class Mixed(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.conv = nn.Conv2d(3, 8, 3, stride=2, groups=1, bias=False)
+            self.depthwise = nn.Conv2d(8, 8, 5, padding=2, groups=8, bias=False)
+            self.up = nn.ConvTranspose2d(8, 4, 2, 2, bias=False)
+            self.linear = nn.Linear(30, 12, bias=False)
+
+        def forward(self, x):
+            y = self.linear(self.up(self.depthwise(self.conv(x))))
+            return y @ y.transpose(-1, -2)
+
+    net, x = Mixed(), torch.zeros(2, 3, 31, 31)
+    with FlopCounterMode(display=False) as counter:
+        net(x)
+    graph = from_torch(net, [x])
+    assert sum(op.flops for op in graph.operators) == counter.get_total_flops()

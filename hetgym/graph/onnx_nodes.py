@@ -1,0 +1,110 @@
+"""What one ONNX node says: its kind, the attributes that matter, the names that it reads, its small values."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import onnx
+import onnx.reference
+from onnx import helper, numpy_helper
+
+from hetgym.errors import GraphError
+from hetgym.graph.ops import KINDS, Attribute
+
+ATTRIBUTES = (
+    "alpha", "auto_pad", "axes", "axis", "block_size", "blocksize", "ceil_mode", "count_include_pad", "dilations",
+    "direction", "equation", "group", "hidden_size", "is_causal", "keepdims", "kernel_shape", "kv_num_heads", "layout",
+    "linear_before_reset", "mode", "num_groups", "output_padding", "pads", "perm", "q_num_heads", "size", "strides",
+    "transA", "transB",
+)  # fmt: skip
+"""Attributes that are kept: those that say how much is computed, or how a tensor may be split."""
+
+SUBGRAPHS = {"If", "Loop", "Scan"}
+"""Operators with a body of their own, which is not looked into."""
+
+_CONTRIB = {"BiasGelu": "Gelu", "FastGelu": "Gelu", "FusedConv": "Conv", "FusedGemm": "Gemm", "FusedMatMul": "MatMul",
+            "Gelu": "Gelu", "QuickGelu": "Swish"}  # fmt: skip
+"""Operators of ONNX Runtime's own domain that are ours under another name."""
+
+_ARITHMETIC = {
+    "Abs", "Add", "And", "Cast", "Ceil", "Compress", "Concat", "ConstantOfShape", "Div", "Equal", "Expand", "Flatten",
+    "Floor", "Gather", "GatherElements", "GatherND", "Greater", "GreaterOrEqual", "Identity", "Less", "LessOrEqual",
+    "Max", "Min", "Mod", "Mul", "Neg", "NonZero", "Not", "Or", "Range", "ReduceMax", "ReduceMin", "ReduceProd",
+    "ReduceSum", "Reshape", "Round", "ScatterElements", "ScatterND", "Sign", "Slice", "Split", "Sqrt", "Squeeze", "Sub",
+    "Tile", "Transpose", "Unique", "Unsqueeze", "Where",
+}  # fmt: skip
+"""Operators that shapes are computed with; on small operands they take no time."""
+
+
+def small_value(tensor: onnx.TensorProto, where: str) -> npt.NDArray[Any] | None:
+    """The numbers of a tensor that the file itself holds; None for one in an external file.
+
+    Raises:
+        GraphError: the tensor's bytes do not fit its shape.
+    """
+    if tensor.data_location == onnx.TensorProto.EXTERNAL or tensor.data_type == onnx.TensorProto.STRING:
+        return None
+    try:
+        return np.asarray(numpy_helper.to_array(tensor))
+    except Exception as cause:  # onnx raises many types for damaged tensors
+        raise GraphError(f"{where}: tensor {tensor.name!r} is damaged ({cause})") from cause
+
+
+def evaluate(
+    node: onnx.NodeProto, opsets: Mapping[str, int], known: Mapping[str, npt.NDArray[Any]]
+) -> Sequence[npt.NDArray[Any]] | None:
+    """Results of a node of which all operands are known; None if it is not one that shapes are computed with."""
+    names = [name for name in node.input if name]
+    if node.domain not in ("", "ai.onnx") or node.op_type not in _ARITHMETIC or not known.keys() >= set(names):
+        return None
+    try:
+        with warnings.catch_warnings(), np.errstate(all="ignore"):
+            warnings.simplefilter("ignore")  # what constants a model divides by is no news to the caller
+            runner = onnx.reference.ReferenceEvaluator(node, opsets=dict(opsets))
+            results = runner.run(None, {name: known[name] for name in names})
+    except Exception:  # the reference runs what the model says; without a value the shape remains
+        return None
+    return [np.asarray(value) for value in results]
+
+
+def kind_of(node: onnx.NodeProto) -> str:
+    """The kind; an operator of another domain does not take the name of one of ours."""
+    if node.domain in ("", "ai.onnx"):
+        return str(node.op_type)
+    if node.domain == "com.microsoft" and node.op_type in _CONTRIB:
+        return _CONTRIB[node.op_type]
+    return f"{node.domain}::{node.op_type}" if node.op_type in KINDS else str(node.op_type)
+
+
+def attributes_of(node: onnx.NodeProto) -> dict[str, Attribute]:
+    """Those of :data:`ATTRIBUTES` that the node has."""
+    kept: dict[str, Attribute] = {}
+    for attribute in node.attribute:
+        if attribute.name not in ATTRIBUTES:
+            continue
+        try:
+            value = helper.get_attribute_value(attribute)
+        except ValueError:  # of no known type
+            continue
+        if isinstance(value, bytes):
+            kept[attribute.name] = value.decode("utf-8", "replace")
+        elif isinstance(value, int | float):
+            kept[attribute.name] = value
+        elif all(isinstance(item, int) for item in value):
+            kept[attribute.name] = tuple(value)
+    return kept
+
+
+def outer_names(node: onnx.NodeProto) -> Iterator[str]:
+    """Names that the node's subgraphs read from outside."""
+    for attribute in node.attribute:
+        for graph in [attribute.g] if attribute.HasField("g") else list(attribute.graphs):
+            inside = {value.name for value in graph.input} | {tensor.name for tensor in graph.initializer}
+            for inner in graph.node:
+                yield from (name for name in (*inner.input, *outer_names(inner)) if name and name not in inside)
+                inside.update(inner.output)
+            yield from (value.name for value in graph.output if value.name not in inside)
