@@ -20,7 +20,7 @@ import hetgym
 from hetgym.sim import kernel
 from hetgym.sim.runtime import COMMUNICATION
 from hetgym.sim.runtime import runtime as as_runtime
-from hetgym.sim.simulate import flat_order
+from hetgym.sim.simulation import flat_order
 
 BATCH = 16
 ORACLE_LIMIT = 10_000  # operators; beyond it the oracle takes minutes

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from hetgym import _tables as tables
 from hetgym._archive import load_archive, save_archive
 from hetgym._types import FloatArray, IntArray, frozen
 from hetgym.errors import ProblemError
@@ -254,25 +255,25 @@ class Problem:
         >>> problem
         Problem('problem', 2 operators, 1 edges, 2 devices)
         """
-        table = _table(cost, name)
+        table = tables.table(cost, name)
         if table.ndim != 2:
             raise ProblemError(f"problem {name!r}: cost has shape {table.shape}, expected [operators, devices]")
         n, d = table.shape
-        source, target, payload = _columns(edges, name)
+        source, target, payload = tables.columns(edges, name)
         return cls(
             cost=table,
             edge_source=source,
             edge_target=target,
             edge_bytes=payload,
-            edge_tensor=_tensor_ids(source, target, tensors, name),
-            latency=_broadcast(latency, (d, d), "latency", name),
-            bandwidth=_broadcast(bandwidth, (d, d), "bandwidth", name),
-            weight_bytes=_broadcast(weight_bytes, (n,), "weight_bytes", name),
-            output_bytes=_broadcast(
-                _largest_payloads(n, source, payload, tensors) if output_bytes is None else output_bytes,
+            edge_tensor=tables.tensor_ids(source, target, tensors, name),
+            latency=tables.broadcast(latency, (d, d), "latency", name),
+            bandwidth=tables.broadcast(bandwidth, (d, d), "bandwidth", name),
+            weight_bytes=tables.broadcast(weight_bytes, (n,), "weight_bytes", name),
+            output_bytes=tables.broadcast(
+                tables.largest_payloads(n, source, payload, tensors) if output_bytes is None else output_bytes,
                 (n,), "output_bytes", name,
             ),
-            memory_capacity=_broadcast(memory_capacity, (d,), "memory_capacity", name),
+            memory_capacity=tables.broadcast(memory_capacity, (d,), "memory_capacity", name),
             operator_names=operator_names or [f"op{i}" for i in range(n)],
             operator_kinds=operator_kinds or ["Task"] * n,
             device_names=device_names or [f"dev{i}" for i in range(d)],
@@ -395,65 +396,3 @@ def _strings(header: dict[str, Any], key: str, path: str | Path) -> list[str]:
     if not isinstance(value, list) or not all(isinstance(item, str) for item in value):
         raise ProblemError(f"{path}: header field {key!r} is not a list of strings")
     return value
-
-
-def _table(cost: npt.ArrayLike, name: str) -> FloatArray:
-    try:
-        return np.asarray(cost, np.float64)
-    except (TypeError, ValueError) as cause:
-        raise ProblemError(f"problem {name!r}: cost is not a table of numbers ({cause})") from cause
-
-
-def _columns(edges: Iterable[tuple[int, int, float]], name: str) -> tuple[IntArray, IntArray, FloatArray]:
-    try:
-        table = np.array([tuple(edge) for edge in edges], np.float64).reshape(-1, 3)
-    except (TypeError, ValueError) as cause:
-        raise ProblemError(f"problem {name!r}: edges are not (source, target, bytes) triples ({cause})") from cause
-    ends = table[:, :2]
-    if not (np.isfinite(ends).all() and (ends == np.floor(ends)).all() and (np.abs(ends) < 2**31).all()):
-        raise ProblemError(f"problem {name!r}: edge ends must be operator numbers")
-    return ends[:, 0].astype(np.int32), ends[:, 1].astype(np.int32), table[:, 2]
-
-
-def _tensor_ids(source: IntArray, target: IntArray, tensors: Sequence[int] | None, name: str) -> IntArray:
-    if tensors is not None:
-        if len(tensors) != len(source):
-            raise ProblemError(f"problem {name!r}: {len(tensors)} tensor ids for {len(source)} edges")
-        try:
-            given = np.asarray(tensors, np.float64)
-        except (TypeError, ValueError) as cause:
-            raise ProblemError(f"problem {name!r}: tensor ids must be whole numbers ({cause})") from cause
-        if not (np.abs(given) < 2**31).all() or (given != np.floor(given)).any():
-            raise ProblemError(f"problem {name!r}: tensor ids must be whole numbers below 2^31")
-        return given.astype(np.int32)
-    order = np.lexsort((target, source))
-    twice = (np.diff(source[order]) == 0) & (np.diff(target[order]) == 0)
-    if twice.any():
-        k = order[int(np.flatnonzero(twice)[0])]
-        raise ProblemError(
-            f"problem {name!r}: edge {source[k]} -> {target[k]} is given twice; "
-            "pass tensors=… if it carries several tensors"
-        )
-    ids = np.empty(len(source), np.int32)
-    ids[order] = np.arange(len(source), dtype=np.int32)
-    return ids
-
-
-def _largest_payloads(n: int, source: IntArray, payload: FloatArray, tensors: Sequence[int] | None) -> FloatArray:
-    """Bytes that each operator must hold for its readers: every tensor once, at its largest edge."""
-    ids = np.arange(len(source)) if tensors is None else np.asarray(tensors)
-    largest: dict[tuple[int, int], float] = {}
-    for key, size in zip(zip(source.tolist(), ids.tolist(), strict=True), payload.tolist(), strict=True):
-        largest[key] = max(largest.get(key, 0.0), size)
-    total = np.zeros(n)
-    for (operator, _), size in largest.items():
-        if 0 <= operator < n:
-            total[operator] += size
-    return total
-
-
-def _broadcast(value: npt.ArrayLike, shape: tuple[int, ...], what: str, name: str) -> FloatArray:
-    try:
-        return np.broadcast_to(np.asarray(value, np.float64), shape)
-    except (TypeError, ValueError) as cause:
-        raise ProblemError(f"problem {name!r}: {what} does not fit shape {shape} ({cause})") from cause

@@ -9,12 +9,14 @@ from hetgym._lazy import lazy
 if TYPE_CHECKING:
     from hetgym.envs.observation import CANDIDATE_FEATURES, DEVICE_FEATURES, OPERATOR_FEATURES, feature_table
     from hetgym.envs.registration import ENVIRONMENTS, register
-    from hetgym.envs.schedule import HetScheduleEnv, Replay, replay
+    from hetgym.envs.replays import Replay, replay
+    from hetgym.envs.schedule import HetScheduleEnv
 
 _HOME = {
     "hetgym.envs.observation": ("CANDIDATE_FEATURES", "DEVICE_FEATURES", "OPERATOR_FEATURES", "feature_table"),
     "hetgym.envs.registration": ("ENVIRONMENTS", "register"),
-    "hetgym.envs.schedule": ("HetScheduleEnv", "Replay", "replay"),
+    "hetgym.envs.replays": ("Replay", "replay"),
+    "hetgym.envs.schedule": ("HetScheduleEnv",),
 }
 
 __all__ = [

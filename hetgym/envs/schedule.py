@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections import OrderedDict
-from dataclasses import dataclass
 from typing import Any
 
 import gymnasium as gym
@@ -16,6 +15,7 @@ from hetgym._types import BoolArray
 from hetgym.envs import rendering
 from hetgym.envs.observation import Encoder, Observation, Padding, observation_space
 from hetgym.envs.placement import Context, Episode, Rules, prepare
+from hetgym.envs.replays import Replay
 from hetgym.envs.sources import as_problem, problem_source
 from hetgym.errors import ConfigError, unknown_name
 from hetgym.problem import Problem
@@ -25,21 +25,6 @@ from hetgym.sim.runtime import runtime as as_runtime
 REWARDS = ("dense", "sparse")
 MODES = ("place",)
 _REMEMBERED = 64  # contexts kept, so that a small set of problems is prepared only once
-
-
-@dataclass(frozen=True)
-class Replay:
-    """An episode as a value: the same problem and actions give the same makespan again.
-
-    Attributes:
-        problem: :attr:`hetgym.Problem.id` of what was scheduled.
-        seed: seed of the reset that drew the problem, None if that reset had none.
-        actions: what was passed to ``step``.
-    """
-
-    problem: str
-    seed: int | None
-    actions: tuple[int, ...]
 
 
 class HetScheduleEnv(gym.Env[Observation, np.int64]):
@@ -321,28 +306,3 @@ def _as_device(action: Any) -> int:
         return int(array.item()) if array.size == 1 and float(array.item()).is_integer() else -1
     except (TypeError, ValueError, OverflowError):
         return -1
-
-
-def replay(problem: Problem, episode: Replay, **arguments: Any) -> dict[str, Any]:
-    """Play an episode again.
-
-    Args:
-        problem: the problem that it was played on.
-        episode: what ``info["replay"]`` held.
-        arguments: of the environment, where they were not the defaults.
-
-    Returns:
-        The last ``info``.
-
-    Raises:
-        ConfigError: another problem, or another number of actions than it has operators.
-    """
-    if problem.id != episode.problem:
-        raise ConfigError(f"this episode was played on {episode.problem}, not on {problem.id}")
-    if len(episode.actions) != problem.num_operators:
-        raise ConfigError(f"an episode on {problem.id} has {problem.num_operators} actions, not {len(episode.actions)}")
-    env = HetScheduleEnv(problem, **arguments)
-    _, info = env.reset(seed=episode.seed)
-    for action in episode.actions:
-        _, _, _, _, info = env.step(action)
-    return info

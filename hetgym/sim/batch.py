@@ -15,7 +15,7 @@ from hetgym.schedule import Schedule
 from hetgym.sim import kernel, ranks, timeline
 from hetgym.sim.runtime import COMMUNICATION, Runtime
 from hetgym.sim.runtime import runtime as as_runtime
-from hetgym.sim.simulate import simulate
+from hetgym.sim.simulation import simulate
 
 DECODES = ("insertion", "append", "bottom-level")
 """How a placement becomes a schedule: HEFT's insertion or appending in the order of upward ranks, or

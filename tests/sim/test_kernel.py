@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from hetgym import Problem, Schedule, evaluate, simulate
 from hetgym.sim import DECODES, kernel
 from hetgym.sim.ranks import assigned_bottom_level, upward_rank
-from hetgym.sim.simulate import flat_order
+from hetgym.sim.simulation import flat_order
 
 RUNTIMES = ("classic", "links")
 

@@ -1,0 +1,73 @@
+"""A caller's tables of costs and edges, read into arrays with errors that say what is wrong."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+import numpy as np
+import numpy.typing as npt
+
+from hetgym._types import FloatArray, IntArray
+from hetgym.errors import ProblemError
+
+
+def table(cost: npt.ArrayLike, name: str) -> FloatArray:
+    try:
+        return np.asarray(cost, np.float64)
+    except (TypeError, ValueError) as cause:
+        raise ProblemError(f"problem {name!r}: cost is not a table of numbers ({cause})") from cause
+
+
+def columns(edges: Iterable[tuple[int, int, float]], name: str) -> tuple[IntArray, IntArray, FloatArray]:
+    try:
+        table = np.array([tuple(edge) for edge in edges], np.float64).reshape(-1, 3)
+    except (TypeError, ValueError) as cause:
+        raise ProblemError(f"problem {name!r}: edges are not (source, target, bytes) triples ({cause})") from cause
+    ends = table[:, :2]
+    if not (np.isfinite(ends).all() and (ends == np.floor(ends)).all() and (np.abs(ends) < 2**31).all()):
+        raise ProblemError(f"problem {name!r}: edge ends must be operator numbers")
+    return ends[:, 0].astype(np.int32), ends[:, 1].astype(np.int32), table[:, 2]
+
+
+def tensor_ids(source: IntArray, target: IntArray, tensors: Sequence[int] | None, name: str) -> IntArray:
+    if tensors is not None:
+        if len(tensors) != len(source):
+            raise ProblemError(f"problem {name!r}: {len(tensors)} tensor ids for {len(source)} edges")
+        try:
+            given = np.asarray(tensors, np.float64)
+        except (TypeError, ValueError) as cause:
+            raise ProblemError(f"problem {name!r}: tensor ids must be whole numbers ({cause})") from cause
+        if not (np.abs(given) < 2**31).all() or (given != np.floor(given)).any():
+            raise ProblemError(f"problem {name!r}: tensor ids must be whole numbers below 2^31")
+        return given.astype(np.int32)
+    order = np.lexsort((target, source))
+    twice = (np.diff(source[order]) == 0) & (np.diff(target[order]) == 0)
+    if twice.any():
+        k = order[int(np.flatnonzero(twice)[0])]
+        raise ProblemError(
+            f"problem {name!r}: edge {source[k]} -> {target[k]} is given twice; "
+            "pass tensors=… if it carries several tensors"
+        )
+    ids = np.empty(len(source), np.int32)
+    ids[order] = np.arange(len(source), dtype=np.int32)
+    return ids
+
+
+def largest_payloads(n: int, source: IntArray, payload: FloatArray, tensors: Sequence[int] | None) -> FloatArray:
+    """Bytes that each operator must hold for its readers: every tensor once, at its largest edge."""
+    ids = np.arange(len(source)) if tensors is None else np.asarray(tensors)
+    largest: dict[tuple[int, int], float] = {}
+    for key, size in zip(zip(source.tolist(), ids.tolist(), strict=True), payload.tolist(), strict=True):
+        largest[key] = max(largest.get(key, 0.0), size)
+    total = np.zeros(n)
+    for (operator, _), size in largest.items():
+        if 0 <= operator < n:
+            total[operator] += size
+    return total
+
+
+def broadcast(value: npt.ArrayLike, shape: tuple[int, ...], what: str, name: str) -> FloatArray:
+    try:
+        return np.broadcast_to(np.asarray(value, np.float64), shape)
+    except (TypeError, ValueError) as cause:
+        raise ProblemError(f"problem {name!r}: {what} does not fit shape {shape} ({cause})") from cause
