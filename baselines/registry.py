@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
+from importlib.util import find_spec
 from typing import Any, TypeVar
 
 from hetgym.errors import ConfigError, suggestion, unknown_name
@@ -14,8 +15,9 @@ from hetgym.schedule import Schedule
 Scheduler = Callable[[Problem], Schedule]
 """Whatever turns a problem into a schedule: a heuristic, a search, a trained policy."""
 
-KINDS = ("trivial", "online", "list", "search")
-"""Kinds of schedulers: controls; those that see only what is ready; those that rank the whole graph; searches."""
+KINDS = ("trivial", "online", "list", "memory", "partition", "search", "exact")
+"""Kinds of schedulers: controls; those that see only what is ready; those that rank the whole graph; those that keep
+within memory; those that cut the graph into parts first; searches; those that prove optima."""
 
 F = TypeVar("F", bound=Callable[..., Schedule])
 
@@ -31,6 +33,7 @@ class Baseline:
         citation: where the method comes from.
         complexity: of n operators, e edges and p devices.
         options: those that differ from the function's defaults.
+        needs: modules of an extra that it cannot work without.
     """
 
     name: str
@@ -39,6 +42,12 @@ class Baseline:
     citation: str
     complexity: str
     options: dict[str, Any] = field(default_factory=dict)
+    needs: tuple[str, ...] = ()
+
+    @property
+    def available(self) -> bool:
+        """Whether everything that it needs is installed."""
+        return all(find_spec(module) is not None for module in self.needs)
 
     @property
     def summary(self) -> str:
@@ -55,8 +64,22 @@ class Baseline:
 _TABLE: dict[str, Baseline] = {}
 
 
-def register(name: str, *, kind: str, citation: str, complexity: str, **options: Any) -> Callable[[F], F]:
+def register(
+    name: str, *, kind: str, citation: str, complexity: str, needs: tuple[str, ...] = (), **options: Any
+) -> Callable[[F], F]:
     """Enter a function in the table of schedulers, with options of its own if it is a variant.
+
+    Args:
+        name: what users type.
+        kind: one of :data:`KINDS`.
+        citation: where the method comes from.
+        complexity: of n operators, e edges and p devices.
+        needs: modules of an extra that it cannot work without.
+        options: keyword arguments of the function that make the variant.
+
+    Raises:
+        UnknownName: no such kind.
+        ConfigError: the name is taken.
 
     >>> from hetgym.baselines import get, register, single_device
     >>> @register("mine", kind="trivial", citation="this line", complexity="O(n)")
@@ -74,7 +97,7 @@ def register(name: str, *, kind: str, citation: str, complexity: str, **options:
             raise unknown_name("kind of scheduler", kind, KINDS)
         if name in _TABLE:
             raise ConfigError(f"scheduler {name!r} is registered twice")
-        _TABLE[name] = Baseline(name, kind, function, citation, complexity, options)
+        _TABLE[name] = Baseline(name, kind, function, citation, complexity, options, needs)
         return function
 
     return enter

@@ -101,13 +101,16 @@ def execute(job: Job, folder: RunFolder, progress: Callable[[Progress], None] | 
 
 
 def pick_schedulers(text: str) -> tuple[Baseline, ...]:
-    """Schedulers from a comma-separated list, or all of them.
+    """Schedulers from a comma-separated list; ``all`` stands for all that are installed and quick enough.
+
+    Those that prove optima take minutes and have to be named.
 
     Raises:
         UnknownName: no such scheduler.
         ConfigError: the list is empty.
     """
-    chosen = names() if text == "all" else list(dict.fromkeys(part.strip() for part in text.split(",") if part.strip()))
+    quick = [name for name in names() if get(name).kind != "exact" and get(name).available]
+    chosen = quick if text == "all" else list(dict.fromkeys(part.strip() for part in text.split(",") if part.strip()))
     if not chosen:
         raise ConfigError("no scheduler is named; try --schedulers all")
     return tuple(get(name) for name in chosen)
