@@ -3,10 +3,18 @@
 ``hetgym.baselines.get("heft")(problem)`` gives a :class:`~hetgym.Schedule`; ``names()`` lists them.
 """
 
-from hetgym.baselines.bounds import area_bound, communication_bound, critical_path_bound, lower_bound
+from hetgym.baselines.bounds import (
+    area_bound,
+    combined_bound,
+    communication_bound,
+    critical_path_bound,
+    load_bound,
+    lower_bound,
+)
 from hetgym.baselines.cpgc import cpgc
 from hetgym.baselines.cpop import cpop
 from hetgym.baselines.donf import donf
+from hetgym.baselines.exact import cp_sat
 from hetgym.baselines.graham import graham
 from hetgym.baselines.heft import heft
 from hetgym.baselines.peft import peft
@@ -14,6 +22,7 @@ from hetgym.baselines.registry import Baseline, Scheduler, get, names, register
 from hetgym.baselines.trivial import random_placement, round_robin, single_device
 
 __all__ = [
-    "Baseline", "Scheduler", "area_bound", "communication_bound", "cpgc", "cpop", "critical_path_bound", "donf", "get",
-    "graham", "heft", "lower_bound", "names", "peft", "random_placement", "register", "round_robin", "single_device",
+    "Baseline", "Scheduler", "area_bound", "combined_bound", "communication_bound", "cp_sat", "cpgc", "cpop",
+    "critical_path_bound", "donf", "get", "graham", "heft", "load_bound", "lower_bound", "names", "peft",
+    "random_placement", "register", "round_robin", "single_device",
 ]  # fmt: skip

@@ -1,0 +1,236 @@
+"""CP-SAT: optimal schedules by constraint programming, with a proof or a gap."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from hetgym._types import FloatArray, IntArray
+from hetgym.baselines.bounds import communication_bound, lower_bound
+from hetgym.baselines.cpgc import cpgc
+from hetgym.baselines.heft import heft
+from hetgym.baselines.peft import peft
+from hetgym.baselines.registry import register
+from hetgym.baselines.trivial import single_device
+from hetgym.errors import ConfigError, require
+from hetgym.problem import Problem
+from hetgym.schedule import Schedule
+from hetgym.sim.ranks import least_cost_from_entry, least_cost_to_exit
+from hetgym.sim.simulation import simulate
+
+RESOLUTION = 2.0**30
+"""Ticks that the longest schedule considered may have, where times are not whole numbers already."""
+
+_ROUNDING = 1e-12  # relative error of a float64 sum along a path, generously
+
+
+@dataclass(frozen=True)
+class Solution:
+    """What the solver found.
+
+    Attributes:
+        schedule: the best schedule, timed in float64.
+        lower_bound: no schedule is shorter [s].
+        status: ``"optimal"`` if the schedule's makespan is the bound up to the ticks' rounding, else
+            ``"feasible"``.
+    """
+
+    schedule: Schedule
+    lower_bound: float
+    status: str
+
+    @property
+    def gap(self) -> float:
+        """Makespan over lower bound, less 1."""
+        return self.schedule.makespan / self.lower_bound - 1.0 if self.lower_bound > 0 else 0.0
+
+
+@register(
+    "cp-sat",
+    kind="exact",
+    citation="Perron, Didier, Gay, CP 2023 (the solver); model of unrelated devices with transfers: this package",
+    complexity="exponential; proves most problems of 40 operators in seconds",
+    needs=("ortools",),
+)
+def cp_sat(problem: Problem, seconds: float = 10.0, workers: int = 4, seed: int = 0) -> Schedule:
+    """Search for a provably shortest schedule by constraint programming, from the best heuristic's on.
+
+    See :func:`solve` for the model, and for the bound that comes with it. A schedule that is not
+    proved optimal within the time depends on the machine's speed; give a proof the time that it needs.
+
+    Args:
+        problem: what is to be scheduled.
+        seconds: wall-clock limit of the solver [s].
+        workers: the solver's threads; their strategies differ, so more is not always faster.
+        seed: of the solver.
+
+    Raises:
+        ConfigError: a limit, a number of workers or a seed that is out of range.
+        MissingExtra: OR-Tools is not installed.
+    """
+    return solve(problem, seconds, workers, seed).schedule
+
+
+def solve(problem: Problem, seconds: float = 10.0, workers: int = 4, seed: int = 0) -> Solution:
+    """Minimise the makespan under the classic model, and prove how good the result is.
+
+    One Boolean for each operator and device, one start for each operator, optional intervals that do
+    not overlap on a device, and for every edge and pair of devices the transfer between them. The
+    model also holds the load of each device, earliest starts and shortest ways to the end.
+
+    Times are rounded *down* to ticks, a power of two of a second chosen so that the best heuristic's
+    makespan has about :data:`RESOLUTION` of them (or whole seconds, where all times are whole and
+    small): rounding down can only shorten schedules, so the solver's bound holds for the problem
+    itself. Device orders that the solver returns are run again in float64; each operator and
+    transfer on the way can make the result longer than the solver believes by a tick at most.
+
+    Args:
+        problem: what is to be scheduled.
+        seconds: wall-clock limit of the solver [s].
+        workers: the solver's threads.
+        seed: of the solver.
+
+    Raises:
+        ConfigError: a limit, a number of workers or a seed that is out of range.
+        MissingExtra: OR-Tools is not installed.
+    """
+    if not (isinstance(seconds, int | float) and 0 < seconds <= 1e6):
+        raise ConfigError(f"cp-sat: seconds is {seconds!r}; it must be a positive number")
+    if not (isinstance(workers, int) and 1 <= workers <= 256):
+        raise ConfigError(f"cp-sat: workers is {workers!r}; it must be a whole number from 1 to 256")
+    if not (isinstance(seed, int) and 0 <= seed < 2**31):
+        raise ConfigError(f"cp-sat: seed is {seed!r}; it must be a whole number from 0 to 2^31 - 1")
+    solver_module = require("ortools.sat.python.cp_model", "exact", "the scheduler cp-sat")
+    starts = [cpgc(problem), heft(problem), peft(problem), single_device(problem)]
+    best = min(starts, key=lambda schedule: schedule.makespan)
+    bound = lower_bound(problem)
+    if best.makespan <= bound * (1 + _ROUNDING):
+        return Solution(best, best.makespan, "optimal")
+    ticks = _ticks(problem, best.makespan)
+    model = _Model(solver_module, problem, best, bound, ticks)
+    solver = solver_module.CpSolver()
+    solver.parameters.max_time_in_seconds = float(seconds)
+    solver.parameters.num_workers = workers
+    solver.parameters.random_seed = seed
+    outcome = solver.solve(model.model)
+    if outcome in (solver_module.OPTIMAL, solver_module.FEASIBLE):
+        found = model.read(solver)
+        best = min(best, found, key=lambda schedule: schedule.makespan)
+        bound = max(bound, solver.best_objective_bound / ticks)
+    elif outcome == solver_module.INFEASIBLE:  # nothing fits below the heuristic's makespan
+        bound = best.makespan
+    bound = min(bound, best.makespan)
+    slack = 2 * problem.num_operators / ticks if ticks != 1.0 else 0.0
+    proved = best.makespan <= bound * (1 + _ROUNDING) + slack
+    return Solution(best, bound, "optimal" if proved else "feasible")
+
+
+def _transfer_times(problem: Problem) -> dict[tuple[int, int], FloatArray]:
+    """[d, d] seconds for each pair of neighbours: of parallel edges, the one that arrives last."""
+    times: dict[tuple[int, int], FloatArray] = {}
+    columns = (problem.edge_source.tolist(), problem.edge_target.tolist(), problem.edge_bytes.tolist())
+    for i, j, size in zip(*columns, strict=True):
+        matrix = problem.latency + size / problem.bandwidth
+        times[i, j] = np.maximum(times[i, j], matrix) if (i, j) in times else matrix
+    return times
+
+
+def _ticks(problem: Problem, horizon: float) -> float:
+    """Ticks a second: 1 if all times are whole and few, else the power of two that fills the resolution."""
+    durations = problem.cost[np.isfinite(problem.cost)]
+    whole = horizon <= RESOLUTION and bool((durations == np.floor(durations)).all())
+    for matrix in _transfer_times(problem).values() if whole else ():
+        whole = whole and bool((matrix == np.floor(matrix)).all())
+    return 1.0 if whole else float(2.0 ** np.floor(np.log2(RESOLUTION / horizon)))
+
+
+class _Model:
+    """The constraint model of one problem."""
+
+    def __init__(self, cp: Any, problem: Problem, hint: Schedule, bound: float, ticks: float) -> None:
+        assert hint.start is not None
+        self.problem = problem
+        self.ticks = ticks
+        self.horizon = self.down(hint.makespan)
+        self.model = model = cp.CpModel()
+        n, d = problem.cost.shape
+        head, tail = least_cost_from_entry(problem), least_cost_to_exit(problem)
+        exact = ticks == 1.0 and max(communication_bound(problem), float(head.max())) < 2**53
+        shrink = 1.0 if exact else 1.0 - _ROUNDING
+        self.makespan = model.new_int_var(self.down(bound * shrink), self.horizon, "C")
+        self.start = [model.new_int_var(0, self.horizon, f"s{i}") for i in range(n)]
+        self.finish = [model.new_int_var(0, self.horizon, f"e{i}") for i in range(n)]
+        self.on: list[dict[int, Any]] = []
+        intervals: list[list[Any]] = [[] for _ in range(d)]
+        load: list[list[Any]] = [[] for _ in range(d)]
+        for i in range(n):
+            here = int(hint.assignment[i])
+            through = (head[i] + problem.cost[i] + tail[i]) * shrink
+            devices = [a for a in range(d) if a == here or through[a] <= hint.makespan]
+            on = {a: model.new_bool_var(f"x{i},{a}") for a in devices}
+            self.on.append(on)
+            model.add_exactly_one(list(on.values()))
+            model.add(self.finish[i] == self.start[i] + sum(self.down(problem.cost[i, a]) * x for a, x in on.items()))
+            model.add(self.makespan >= self.finish[i] + sum(self.down(tail[i, a] * shrink) * x for a, x in on.items()))
+            for a, x in on.items():
+                size = self.down(problem.cost[i, a])
+                name = f"i{i},{a}"
+                intervals[a].append(model.new_optional_fixed_size_interval_var(self.start[i], size, x, name))
+                load[a].append(size * x)
+                model.add(self.start[i] >= self.down(head[i, a] * shrink)).only_enforce_if(x)
+                model.add_hint(x, a == here)
+            model.add_hint(self.start[i], self.down(float(hint.start[i])))
+        for a in range(d):
+            model.add_no_overlap(intervals[a])
+            model.add(sum(load[a]) <= self.makespan)
+        for (i, j), times in _transfer_times(problem).items():
+            self.precede(i, j, times)
+        model.minimize(self.makespan)
+
+    def down(self, seconds: float) -> int:
+        """Whole ticks; what is longer than the horizon is cut there, for it is forbidden anyway."""
+        limit = self.horizon + 1 if hasattr(self, "horizon") else 1 << 60
+        return int(min(np.floor(seconds * self.ticks), limit))
+
+    def precede(self, i: int, j: int, times: FloatArray) -> None:
+        """Operator j starts after i has finished and, on another device, after the transfer."""
+        model, start, finish = self.model, self.start[j], self.finish[i]
+        model.add(start >= finish)
+        pairs = {(a, b): self.down(times[a, b]) for a in self.on[i] for b in self.on[j] if a != b}
+        if not pairs or max(pairs.values()) == 0:
+            return
+        shared = sorted(self.on[i].keys() & self.on[j].keys())
+        if len(set(pairs.values())) == 1:  # the same between any two devices
+            same = model.new_bool_var(f"same{i},{j}")
+            for a, x in self.on[i].items():
+                if a in shared:
+                    model.add(self.on[j][a] == x).only_enforce_if(same)
+                else:
+                    model.add_implication(same, ~x)
+            for a in shared:
+                model.add_bool_or([~self.on[i][a], ~self.on[j][a], same])
+            size = next(iter(pairs.values()))
+            model.add(start >= finish + size - size * same)
+            return
+        for (a, b), size in pairs.items():
+            both = [self.on[i][a], self.on[j][b]]
+            if size > self.horizon:
+                model.add_bool_or([~x for x in both])
+            elif size > 0:
+                model.add(start >= finish + size).only_enforce_if(both)
+
+    def read(self, solver: Any) -> Schedule:
+        """The solver's placement and device orders, with exact times."""
+        n, d = self.problem.cost.shape
+        assignment: IntArray = np.array(
+            [next(a for a, x in on.items() if solver.boolean_value(x)) for on in self.on], np.int32
+        )
+        start = [solver.value(s) for s in self.start]
+        finish = [solver.value(e) for e in self.finish]
+        position = self.problem.arrays.position
+        ranked = sorted(range(n), key=lambda i: (start[i], finish[i], position[i]))
+        order = [[i for i in ranked if assignment[i] == a] for a in range(d)]
+        trace = simulate(self.problem, Schedule(assignment, order=order), "classic")
+        return Schedule(assignment, order=order, start=trace.start, finish=trace.finish)

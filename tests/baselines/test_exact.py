@@ -1,0 +1,133 @@
+"""CP-SAT: known optima, the bound that it proves, and the contract of schedulers on small problems."""
+
+from __future__ import annotations
+
+import importlib.util
+import sys
+
+import numpy as np
+import oracle
+import pytest
+import strategies
+from hypothesis import given, settings
+
+from hetgym import ConfigError, MissingExtra, Problem, simulate, validate
+from hetgym.baselines import get, names
+from hetgym.baselines.bounds import combined_bound, load_bound, lower_bound
+from hetgym.baselines.exact import RESOLUTION, solve
+from hetgym.workloads import RandomMix, textbook
+
+pytestmark = pytest.mark.skipif(importlib.util.find_spec("ortools") is None, reason="needs the extra exact")
+ROUNDING = 1 + 1e-12
+
+
+@pytest.mark.parametrize(("example", "optimum"), [("topcuoglu", 73.0), ("arabnejad-barbosa", 113.0)])
+def test_published_examples(example: str, optimum: float) -> None:
+    problem = textbook(example)
+    solution = solve(problem)
+    assert (solution.schedule.makespan, solution.lower_bound, solution.status) == (optimum, optimum, "optimal")
+    assert solution.gap == 0.0
+    assert get("cp-sat")(problem).makespan == optimum
+
+
+@settings(max_examples=50)
+@given(problem=strategies.problems(max_operators=5, max_devices=3))
+def test_against_all_schedules(problem: Problem) -> None:
+    solution = solve(problem, workers=1)
+    best = oracle.optimum(problem)
+    assert solution.lower_bound <= best * ROUNDING
+    assert best <= solution.schedule.makespan * ROUNDING
+    assert solution.status == "optimal"
+    assert solution.schedule.makespan <= best * (1 + 20 / RESOLUTION)
+
+
+@settings(max_examples=25)
+@given(problem=strategies.problems(max_operators=12, max_devices=3))
+def test_contract(problem: Problem) -> None:
+    solution = solve(problem, seconds=2.0, workers=1)
+    schedule = get("cp-sat", seconds=2.0, workers=1)(problem)
+    validate(problem, schedule)
+    assert schedule.order is not None
+    trace = simulate(problem, schedule)
+    assert trace.start.tolist() == schedule.start.tolist()
+    assert solution.lower_bound <= schedule.makespan * ROUNDING
+    for name in names():
+        if get(name).kind != "exact":
+            made = get(name)(problem)
+            assert made.model != "classic" or made.makespan * ROUNDING >= solution.lower_bound, name
+
+
+def test_times_that_are_not_whole_numbers_and_links_that_differ() -> None:
+    problem = RandomMix(operators=(20, 20), ccr=(5.0,))(np.random.default_rng(1))
+    rng = np.random.default_rng(2)
+    uneven = Problem.from_arrays(
+        problem.cost,
+        list(zip(problem.edge_source, problem.edge_target, problem.edge_bytes, strict=True)),
+        latency=rng.uniform(0, 1, (4, 4)),
+        bandwidth=rng.uniform(0.5, 2, (4, 4)),
+    )
+    for case in (problem, uneven):
+        solution = solve(case, seconds=20.0)
+        assert solution.status == "optimal"
+        assert 0 <= solution.gap <= 40 / RESOLUTION * 2
+        assert lower_bound(case, linear=True) <= solution.lower_bound * (1 + 1e-9)
+        assert solution.schedule.makespan <= get("heft")(case).makespan
+
+
+def test_without_time_the_best_heuristic_is_returned() -> None:
+    problem = RandomMix(operators=(60, 60))(np.random.default_rng(3))
+    solution = solve(problem, seconds=1e-3)
+    assert solution.schedule.makespan <= min(get("heft")(problem).makespan, get("cpgc")(problem).makespan)
+    assert lower_bound(problem) <= solution.lower_bound * ROUNDING
+    assert solution.status == "feasible" and solution.gap > 0
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"seconds": 0}, "seconds is 0"),
+        ({"seconds": float("nan")}, "seconds is nan"),
+        ({"seconds": "1"}, "seconds is '1'"),
+        ({"workers": 0}, "workers is 0"),
+        ({"workers": 1.5}, "workers is 1.5"),
+        ({"seed": -1}, "seed is -1"),
+    ],
+)
+def test_bad_options(options: dict[str, object], message: str) -> None:
+    with pytest.raises(ConfigError, match=message):
+        get("cp-sat", **options)(textbook("topcuoglu"))
+
+
+def test_without_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "ortools.sat.python.cp_model", None)
+    with pytest.raises(MissingExtra, match=r'cp-sat needs ortools: pip install "hetgym\[exact\]"'):
+        solve(textbook("topcuoglu"))
+    monkeypatch.setitem(sys.modules, "scipy.optimize", None)
+    with pytest.raises(MissingExtra, match=r'load bound needs scipy: pip install "hetgym\[exact\]"'):
+        load_bound(textbook("topcuoglu"))
+    assert lower_bound(textbook("topcuoglu")) == 54.0
+
+
+@settings(max_examples=40)
+@given(problem=strategies.problems(max_operators=5, max_devices=3))
+def test_bounds_by_linear_programs(problem: Problem) -> None:
+    best = oracle.optimum(problem)
+    assert load_bound(problem) <= combined_bound(problem) <= best * ROUNDING
+    assert lower_bound(problem) <= lower_bound(problem, linear=True) <= best * ROUNDING
+
+
+def test_load_bound_by_hand() -> None:
+    # Two divisible operators, 2 s on their own device and 4 s on the other: 2 s; a third of 3 s on both adds 1.5 s.
+    problem = Problem.from_arrays([[2.0, 4.0], [4.0, 2.0], [3.0, 3.0]], [])
+    assert load_bound(problem) == pytest.approx(3.5)
+    chained = Problem.from_arrays([[1.0, 1.0], *[[2.0, 2.0]] * 4, [5.0, 5.0]], [(0, k, 0) for k in range(1, 5)] + [
+        (k, 5, 0) for k in range(1, 5)
+    ])  # fmt: skip
+    assert combined_bound(chained) == pytest.approx(10.0) == oracle_free_optimum(chained)
+    with pytest.raises(ConfigError, match="thresholds is 0"):
+        combined_bound(problem, thresholds=0)
+
+
+def oracle_free_optimum(problem: Problem) -> float:
+    """Of the chained problem: one operator, four in two pairs, one operator."""
+    return float(get("heft")(problem).makespan)
