@@ -1,6 +1,6 @@
 """Dataflow graphs: the operator vocabulary, importers, generators and the zoo of real models."""
 
-from hetgym.graph import zoo
+from hetgym.graph import transforms, zoo
 from hetgym.graph.dataflow import FEATURES, DataflowGraph, Edge, Feature
 from hetgym.graph.from_networkx import from_networkx, to_networkx
 from hetgym.graph.from_onnx import from_onnx
@@ -30,5 +30,6 @@ __all__ = [
     "load_graph",
     "to_json",
     "to_networkx",
+    "transforms",
     "zoo",
 ]

@@ -227,6 +227,16 @@ def _task(op: Operator) -> float:
     return 0.0 if isinstance(value, tuple) else float(value)
 
 
+def _stated(key: str) -> Callable[[Operator], float]:
+    """What a fused operator says of itself."""
+
+    def read(op: Operator) -> float:
+        value = op.attributes.get(key, 0.0)
+        return 0.0 if isinstance(value, str | tuple) else float(value)
+
+    return read
+
+
 def _kinds(
     family: str,
     fusion: FusionClass,
@@ -292,6 +302,11 @@ KINDS: dict[str, OpKind] = {
     **_kinds("normalise", _F.OPAQUE, _per_output, _all_inputs, _NORMALISE),
 }
 """Kind -> what is known of it. Add a kind here and every importer and cost model knows it."""
+
+KINDS |= {  # several operators in one, see transforms.fuse
+    f"Fused-{family}": OpKind(family, _F.OPAQUE, _stated("flops"), _nothing if family == "view" else _stated("reads"))
+    for family in sorted({kind.family for kind in KINDS.values()})
+}
 
 GENERIC = OpKind("generic", FusionClass.OPAQUE, _nothing, _all_inputs)
 """The entry for a kind that the vocabulary does not know: memory-bound, never fused."""
