@@ -205,16 +205,7 @@ class DataflowGraph:
         A node that a skip connection bypasses is not on the trunk, although it is comparable with all
         others: cutting there would cut two tensors.
         """
-        n = len(self)
-        position = np.empty(n, np.int64)
-        position[self.topological_order] = np.arange(n)
-        # An edge that spans a position bypasses the node there; a common entry at -1 precedes all
-        # sources and a common exit at n follows all sinks.
-        sources, sinks = position[self.in_degree == 0], position[self.out_degree == 0]
-        start = np.concatenate([position[self.edge_source], np.full(len(sources), -1), sinks])
-        end = np.concatenate([position[self.edge_target], sources, np.full(len(sinks), n)])
-        spanning = np.cumsum(np.bincount(start + 1, minlength=n + 1) - np.bincount(end, minlength=n + 1))
-        return frozen(spanning[position] == 0)
+        return topology.on_trunk(self.topological_order, self.edge_source, self.edge_target)
 
     def dependency_matrix(self) -> BoolArray:
         """Dense dependency matrix: ``[i, j]`` is True iff operator j consumes operator i.

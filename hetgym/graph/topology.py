@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from hetgym._jit import jit
-from hetgym._types import IntArray, frozen
+from hetgym._types import BoolArray, IntArray, frozen
 
 
 class Adjacency(NamedTuple):
@@ -137,3 +137,24 @@ def closure(successors: Adjacency, order: IntArray) -> npt.NDArray[np.uint64]:
     Takes O(n e / 64) time and n²/8 bytes.
     """
     return frozen(_closure(order, successors.pointer, successors.node))
+
+
+def on_trunk(order: IntArray, source: IntArray, target: IntArray) -> BoolArray:
+    """[n] whether every path from a source to a sink passes the node.
+
+    Args:
+        order: [n] a topological order.
+        source: [e] where each edge begins.
+        target: [e] where it ends.
+    """
+    n = len(order)
+    position = np.empty(n, np.int64)
+    position[order] = np.arange(n)
+    # An edge that spans a position bypasses the node there; a common entry at -1 precedes all
+    # sources and a common exit at n follows all sinks.
+    entries = position[np.bincount(target, minlength=n) == 0]
+    exits = position[np.bincount(source, minlength=n) == 0]
+    start = np.concatenate([position[source], np.full(len(entries), -1), exits])
+    end = np.concatenate([position[target], entries, np.full(len(exits), n)])
+    spanning = np.cumsum(np.bincount(start + 1, minlength=n + 1) - np.bincount(end, minlength=n + 1))
+    return frozen(spanning[position] == 0)

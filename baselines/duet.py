@@ -1,0 +1,139 @@
+"""DUET: branches between the trunk's operators as subgraphs, placed greedily and then corrected."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from hetgym._types import FloatArray, IntArray
+from hetgym.baselines._parts import dissolve, expand, numbered, quotient, structure
+from hetgym.baselines.registry import register
+from hetgym.errors import ConfigError
+from hetgym.problem import Problem
+from hetgym.schedule import Schedule
+from hetgym.sim import timeline
+from hetgym.sim.batch import evaluate
+from hetgym.sim.ranks import list_order
+
+
+@register(
+    "duet",
+    kind="partition",
+    citation="Zhang, Hu, Li, IPDPS 2021; steps read from its abstract",
+    complexity="O(rounds m^2 p (e p + m log m)) for m subgraphs",
+)
+def duet(problem: Problem, budget: int = 1_000_000) -> Schedule:
+    """Phases between trunk operators: the heaviest branch to its fastest device, the others where they finish first.
+
+    Operators that follow each other on the trunk are one subgraph; so is each connected piece of what lies
+    between two trunk operators. The correction moves single subgraphs, or swaps two of one phase, as long
+    as that shortens the whole schedule; the best change of a round is made.
+
+    Args:
+        problem: what is to be scheduled.
+        budget: most subgraphs placed in trial schedules.
+
+    Raises:
+        ConfigError: a negative budget.
+    """
+    if budget < 0:
+        raise ConfigError(f"duet: budget is {budget}; it must not be negative")
+    part, phase = subgraphs(problem)
+    parts = quotient(problem, part)
+    assignment = _greedy(parts, phase)
+    _correct(parts, phase, assignment, budget // parts.num_operators)
+    return expand(problem, part, assignment)
+
+
+def subgraphs(problem: Problem) -> tuple[IntArray, IntArray]:
+    """The subgraph of each operator, and the phase of each subgraph.
+
+    Subgraphs that no single device can run are taken apart into operators.
+
+    Returns:
+        [n] and [m] numbers from 0 in topological order.
+    """
+    n = problem.num_operators
+    order = problem.topological_order.tolist()
+    trunk = structure(problem)[2]
+    phase = np.empty(n, np.int32)
+    count, single = -1, False
+    for k, i in enumerate(order):
+        if k == 0 or trunk[i] != single:
+            count, single = count + 1, bool(trunk[i])
+        phase[i] = count
+    root = list(range(n))
+
+    def find(i: int) -> int:
+        while root[i] != i:
+            root[i] = root[root[i]]
+            i = root[i]
+        return i
+
+    for i, j in zip(problem.edge_source.tolist(), problem.edge_target.tolist(), strict=True):
+        if phase[i] == phase[j]:
+            root[find(i)] = find(j)
+    part = dissolve(problem, numbered(problem, [find(i) for i in range(n)]))
+    of_part = np.empty(int(part.max()) + 1, np.int32)
+    of_part[part] = phase
+    return part, of_part
+
+
+def _weights(parts: Problem) -> FloatArray:
+    return np.asarray(parts.cost.min(axis=1), np.float64)
+
+
+def _greedy(parts: Problem, phase: IntArray) -> IntArray:
+    m, d = parts.num_operators, parts.num_devices
+    weight = _weights(parts)
+    fixed = np.full(m, -1, np.int32)
+    for number in np.unique(phase).tolist():
+        branches = np.flatnonzero(phase == number)
+        heaviest = branches[np.argmax(weight[branches])]
+        if len(branches) > 1:
+            fixed[heaviest] = parts.cost[heaviest].argmin()
+    # Phase after phase, the heaviest first: less than 1 apart within a phase.
+    scale = 2.0 * float(weight.max()) or 1.0
+    priority = -phase.astype(np.float64) + weight / scale
+    placed = timeline.new_timeline(m, d)
+    order = list_order(parts.arrays, priority)
+    timeline.place_in_order(parts.arrays, placed, order, fixed, np.zeros((m, d)), True)
+    return placed.assignment.copy()
+
+
+def _correct(parts: Problem, phase: IntArray, assignment: IntArray, trials: int) -> None:
+    """Improve a placement in place."""
+    heaviest = np.lexsort((parts.arrays.position, -_weights(parts))).tolist()
+    makespan = float(evaluate(parts, [assignment], decode="bottom-level")[0])
+    while True:
+        candidates = _neighbours(parts, phase, assignment, heaviest)[: max(0, trials)]
+        if not candidates:
+            return
+        trials -= len(candidates)
+        results = evaluate(parts, np.array(candidates), decode="bottom-level")
+        best = int(np.argmin(results))
+        if not results[best] < makespan:
+            return
+        assignment[:] = candidates[best]
+        makespan = float(results[best])
+
+
+def _neighbours(parts: Problem, phase: IntArray, assignment: IntArray, heaviest: list[int]) -> list[IntArray]:
+    """Placements with one subgraph moved, then with two of one phase swapped, heaviest first."""
+    found = []
+
+    def put(*moves: tuple[int, int]) -> None:
+        if all(np.isfinite(parts.cost[s, device]) for s, device in moves):
+            changed = assignment.copy()
+            for s, device in moves:
+                changed[s] = device
+            found.append(changed)
+
+    for s in heaviest:
+        for device in range(parts.num_devices):
+            if device != assignment[s]:
+                put((s, device))
+    for k, s in enumerate(heaviest):
+        for other in heaviest[k + 1 :]:
+            if phase[s] == phase[other] and assignment[s] != assignment[other]:
+                put((s, int(assignment[other])), (other, int(assignment[s])))
+    return found
