@@ -69,7 +69,7 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     ("graph", "platform", "device"),
     ("costs", "profiling"),
     ("problem", "workloads", "suites"),
-    ("schedule", "sim"),
+    ("schedule", "sim", "pipeline"),
     ("execution", "envs", "baselines", "metrics"),
     ("agents", "bench", "catalogue"),
     ("cli",),

@@ -1,0 +1,182 @@
+"""What must, or may without loss, be on one device becomes one node before a pipeline is cut."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import networkx as nx
+import numpy as np
+
+from hetgym._types import FloatArray, IntArray
+from hetgym.errors import ProblemError
+from hetgym.pipeline.problem import PipelineProblem
+
+
+@dataclass
+class Contraction:
+    """A smaller graph, among whose contiguous cuts is an optimal one of the whole problem.
+
+    Sets of nodes are Python integers, node i being bit i.
+
+    Attributes:
+        members: operators of each node.
+        cost: [m, k] seconds on each kind of device.
+        size: [m] bytes; zeros if everything fits on one device.
+        before, after: for each node the nodes that it reads, and that read it.
+        crossing: nodes that a tensor connects -> seconds that each device pays that holds some but not
+            all of them. A device that makes a tensor which others read pays as much as one that reads
+            a tensor made elsewhere, so it does not matter which of the nodes makes it.
+        left_out: nodes that fit anywhere, with the nodes that they read or that read them (then the
+            flag is set), last taken out last.
+    """
+
+    members: list[tuple[int, ...]]
+    cost: FloatArray
+    size: FloatArray
+    before: list[int]
+    after: list[int]
+    crossing: dict[int, float]
+    left_out: list[tuple[tuple[int, ...], tuple[int, ...], bool]] = field(default_factory=list)
+
+    def expand(self, stage: IntArray, operators: int) -> IntArray:
+        """[n] the stage of each operator, given that of each node; stages are numbered in reading order."""
+        assignment = np.zeros(operators, np.int32)
+        for node, inside in enumerate(self.members):
+            assignment[list(inside)] = stage[node]
+        for inside, neighbours, readers in reversed(self.left_out):
+            there = assignment[list(neighbours)] if neighbours else np.zeros(1, np.int32)
+            assignment[list(inside)] = there.min() if readers else there.max()
+        return assignment
+
+
+def contract(problem: PipelineProblem) -> Contraction:
+    """Merge what is bound together, then what can be merged without losing the optimum.
+
+    Operators of one colour are one node; so are nodes that would otherwise read each other in a
+    circle. Backward operators follow the forward operators of their colour. Those that have none
+    stand where they would be if the forward pass had a twin of them: what reads a backward operator
+    is read by its twin.
+
+    A node without work, and without bytes or in a problem where memory cannot run out, then joins the
+    only node that it reads or the only one that reads it, if each tensor that it touches also
+    touches that node; and it is left out until the end if it touches no tensor that costs anything.
+    Neither move makes any device's load larger.
+
+    Raises:
+        ProblemError: operators that must be together have no kind of device that can run them all.
+    """
+    node = _bound_together(problem)
+    count = int(node.max()) + 1
+    members = [tuple(np.flatnonzero(node == k).tolist()) for k in range(count)]
+    cost = np.stack([problem.cost[list(inside)].sum(axis=0) for inside in members])
+    stuck = np.flatnonzero(~np.isfinite(cost[:, [kind.count > 0 for kind in problem.kinds]]).any(axis=1))
+    if len(stuck):
+        first = problem.operator_names[members[int(stuck[0])][0]]
+        raise ProblemError(
+            f"pipeline {problem.name!r}: no device can run operator {first!r} and all that is bound to it"
+        )
+    size = np.array([problem.size[list(inside)].sum() for inside in members])
+    if size.sum() <= min(kind.memory for kind in problem.kinds if kind.count):
+        size = np.zeros(count)
+    before, after = [0] * count, [0] * count
+    for u, v in _node_edges(problem, node):
+        after[u] |= 1 << v
+        before[v] |= 1 << u
+    touched = [1 << int(node[i]) for i in range(problem.num_operators)]
+    for source, target in zip(problem.edge_source.tolist(), problem.edge_target.tolist(), strict=True):
+        touched[source] |= 1 << int(node[target])
+    crossing: dict[int, float] = {}
+    for nodes, seconds in zip(touched, problem.transfer.tolist(), strict=True):
+        if seconds > 0 and nodes.bit_count() > 1:
+            crossing[nodes] = crossing.get(nodes, 0.0) + seconds
+    return _reduce(Contraction(members, cost, size, before, after, crossing))
+
+
+def _bound_together(problem: PipelineProblem) -> IntArray:
+    """[n] number of the node that each operator is part of; nodes are numbered in topological order."""
+    group = np.where(problem.colour >= 0, problem.colour, -2 - np.arange(problem.num_operators)).tolist()
+    graph = nx.DiGraph()
+    graph.add_nodes_from(group)
+    graph.add_edges_from(_group_edges(problem, group))
+    circles = nx.condensation(graph)
+    first: dict[int, int] = {}
+    for i in problem.order.tolist():
+        first.setdefault(circles.graph["mapping"][group[i]], len(first))
+    order = nx.lexicographical_topological_sort(circles, key=lambda circle: first[circle])
+    rank = {circle: k for k, circle in enumerate(order)}
+    return np.array([rank[circles.graph["mapping"][g]] for g in group], np.int32)
+
+
+def _group_edges(problem: PipelineProblem, group: list[int]) -> list[tuple[int, int]]:
+    """Edges that stages must respect: those of the forward pass, and those of twins."""
+    backward = problem.backward
+    has_forward = {g for g, late in zip(group, backward.tolist(), strict=True) if not late}
+    edges = []
+    for u, v in zip(problem.edge_source.tolist(), problem.edge_target.tolist(), strict=True):
+        if group[u] == group[v]:
+            continue
+        if not backward[u] and not backward[v]:
+            edges.append((group[u], group[v]))
+        elif backward[u] and backward[v] and not (group[u] in has_forward and group[v] in has_forward):
+            edges.append((group[v], group[u]))
+    return edges
+
+
+def _node_edges(problem: PipelineProblem, node: IntArray) -> list[tuple[int, int]]:
+    nodes = node.tolist()
+    by_colour = np.where(problem.colour >= 0, problem.colour, -2 - np.arange(problem.num_operators)).tolist()
+    number = dict(zip(by_colour, nodes, strict=True))
+    pairs = {(number[u], number[v]) for u, v in _group_edges(problem, by_colour)}
+    return sorted((u, v) for u, v in pairs if u != v)
+
+
+def _reduce(c: Contraction) -> Contraction:
+    """Merge or leave out nodes without work until no more can be."""
+    idle = [k for k in range(len(c.members)) if not c.cost[k].any() and c.size[k] == 0]
+    alive = set(range(len(c.members)))
+    changed = True
+    while changed:
+        changed = False
+        for k in list(idle):
+            bit = 1 << k
+            touching = [nodes for nodes in c.crossing if nodes & bit]
+            if c.before[k] and c.after[k]:
+                continue
+            neighbours = c.before[k] | c.after[k]
+            if touching and (neighbours.bit_count() != 1 or any(not nodes & neighbours for nodes in touching)):
+                continue
+            for nodes in touching:
+                seconds = c.crossing.pop(nodes)
+                if (nodes & ~bit).bit_count() > 1:
+                    c.crossing[nodes & ~bit] = c.crossing.get(nodes & ~bit, 0.0) + seconds
+            near = [q for q in alive if neighbours >> q & 1]
+            operators = tuple(i for q in near for i in c.members[q])
+            c.left_out.append((c.members[k], operators, bool(c.after[k])))
+            for q in near:
+                c.before[q] &= ~bit
+                c.after[q] &= ~bit
+            c.before[k] = c.after[k] = 0
+            alive.discard(k)
+            idle.remove(k)
+            changed = True
+    if not alive:  # nothing has any work
+        alive = {0}
+        c.left_out = [row for row in c.left_out if row[0] != c.members[0]]
+    return _renumber(c, sorted(alive))
+
+
+def _renumber(c: Contraction, alive: list[int]) -> Contraction:
+    place = {old: new for new, old in enumerate(alive)}
+
+    def moved(nodes: int) -> int:
+        return sum(1 << new for old, new in place.items() if nodes >> old & 1)
+
+    return Contraction(
+        members=[c.members[k] for k in alive],
+        cost=c.cost[alive],
+        size=c.size[alive],
+        before=[moved(c.before[k]) for k in alive],
+        after=[moved(c.after[k]) for k in alive],
+        crossing={moved(nodes): seconds for nodes, seconds in c.crossing.items()},
+        left_out=c.left_out,
+    )

@@ -1,0 +1,237 @@
+"""The optimal contiguous cut of a graph: dynamic programming over downsets."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import numpy.typing as npt
+
+from hetgym._jit import jit
+from hetgym._types import FloatArray, IntArray
+from hetgym.baselines.pipeline.contraction import Contraction, contract
+from hetgym.errors import ConfigError, ProblemError
+from hetgym.pipeline.problem import PipelineProblem
+
+Bits = npt.NDArray[np.uint64]
+
+
+def downset_dp(problem: PipelineProblem, limit: int = 200_000) -> IntArray:
+    """Cut a graph into contiguous stages so that the slowest device is as fast as it can be.
+
+    A downset holds with each operator all that it reads. The stages 1 to s of a contiguous cut make
+    a downset D, so the best cut of D among given devices is the best over all downsets D' inside D
+    and kinds of device of the slower of D' on the others and D less D' on one of that kind. Nodes
+    that must be or can be together are contracted first. A cut along one topological order gives an
+    upper bound, and stages with more work than that are not looked at.
+
+    Source: Tarnawski et al., "Efficient Algorithms for Device Placement of DNN Graph Operators",
+    NeurIPS 2020, section 5.
+
+    Args:
+        problem: what is to be cut.
+        limit: most downsets; time grows with their square.
+
+    Returns:
+        [n] device of each operator.
+
+    Raises:
+        ConfigError: the graph has more downsets than the limit.
+        ProblemError: no contiguous cut fits into memory.
+    """
+    small = contract(problem)
+    downsets = _downsets(small, limit)
+    if downsets is None:
+        raise ConfigError(
+            f"pipeline {problem.name!r} has more than {limit} downsets: raise limit=…, or take a cheaper method"
+        )
+    chain = [0]
+    for k in range(len(small.members)):  # nodes are in topological order
+        chain.append(chain[-1] | 1 << k)
+    plan, value = _solve(problem, small, chain, math.inf)
+    better, optimum = _solve(problem, small, downsets, value)
+    plan = better if optimum <= value else plan
+    if plan is None:
+        raise ProblemError(f"pipeline {problem.name!r}: no contiguous cut fits into the devices' memory")
+    stage = np.zeros(len(small.members), np.int32)
+    for number, (nodes, _) in enumerate(plan):
+        stage[[k for k in range(len(stage)) if nodes >> k & 1]] = number
+    free = [
+        int(np.flatnonzero(problem.device_kind == t)[0]) if kind.count else 0 for t, kind in enumerate(problem.kinds)
+    ]
+    device = np.zeros(len(plan), np.int32)
+    for number, (_, kind_number) in enumerate(plan):
+        device[number] = free[kind_number]
+        free[kind_number] += 1
+    return problem.check(device[small.expand(stage, problem.num_operators)])
+
+
+def _downsets(small: Contraction, limit: int) -> list[int] | None:
+    """All downsets as bit sets, or None if there are more than the limit."""
+    sources = sum(1 << k for k, before in enumerate(small.before) if before == 0)
+    can_add = {0: sources}
+    frontier = [0]
+    while frontier:
+        following: list[int] = []
+        for downset in frontier:
+            rest = can_add[downset]
+            while rest:
+                bit = rest & -rest
+                rest ^= bit
+                larger = downset | bit
+                if larger in can_add:
+                    continue
+                if len(can_add) >= limit:
+                    return None
+                adding = can_add[downset] ^ bit
+                readers = small.after[bit.bit_length() - 1]
+                while readers:
+                    reader = readers & -readers
+                    readers ^= reader
+                    if small.before[reader.bit_length() - 1] & ~larger == 0:
+                        adding |= reader
+                can_add[larger] = adding
+                following.append(larger)
+        frontier = following
+    return list(can_add)
+
+
+def _solve(
+    problem: PipelineProblem, small: Contraction, downsets: list[int], upper: float
+) -> tuple[list[tuple[int, int]] | None, float]:
+    """The best cut into differences of the given downsets, first stage first: (nodes, kind) pairs."""
+    counts = np.array([kind.count for kind in problem.kinds], np.int32)
+    possible = np.isfinite(small.cost)
+    cost = np.where(possible, small.cost, 0.0)
+    least = np.where(possible[:, counts > 0], small.cost[:, counts > 0], np.inf).min(axis=1)
+    inside = [[k for k in range(len(least)) if downset >> k & 1] for downset in downsets]
+    work = [math.fsum(least[k] for k in nodes) for nodes in inside]  # rounded once, hence monotone
+    order = sorted(range(len(downsets)), key=lambda i: (work[i], len(inside[i])))
+    member = np.zeros((len(downsets), len(least)))
+    for row, i in enumerate(order):
+        member[row, inside[i]] = 1.0
+    words = (len(least) + 63) // 64
+    bits = _words([downsets[i] for i in order], words)
+    value, cut, kind = _dp(
+        bits, np.array([work[i] for i in order]), member @ cost, member @ ~possible, member @ small.size,
+        _words(list(small.crossing), words), np.array(list(small.crossing.values()), np.float64), counts,
+        np.array([k.memory for k in problem.kinds]), np.array([k.transfers for k in problem.kinds]),
+        upper * (1 + 1e-9),
+    )  # fmt: skip
+    state, row = value.shape[1] - 1, len(order) - 1
+    if not np.isfinite(value[row, state]):
+        return None, math.inf
+    strides = np.cumprod([1, *(counts + 1)])[:-1]
+    plan = []
+    while row != 0:
+        before = int(cut[row, state])
+        if before != row:
+            plan.append((downsets[order[row]] & ~downsets[order[before]], int(kind[row, state])))
+        state -= int(strides[kind[row, state]])
+        row = before
+    return plan[::-1], float(value[-1, -1])
+
+
+def _words(sets: list[int], words: int) -> Bits:
+    """Bit sets as rows of 64-bit words."""
+    mask = (1 << 64) - 1
+    rows = [[nodes >> 64 * w & mask for w in range(words)] for nodes in sets]
+    return np.array(rows, np.uint64).reshape(len(sets), words)
+
+
+@jit
+def _dp(
+    bits: Bits,
+    work: FloatArray,
+    cost: FloatArray,
+    blocked: FloatArray,
+    size: FloatArray,
+    crossing: Bits,
+    seconds: FloatArray,
+    counts: IntArray,
+    memory: FloatArray,
+    pays: npt.NDArray[np.bool_],
+    upper: float,
+) -> tuple[FloatArray, IntArray, npt.NDArray[np.int8]]:
+    """Best max-load of each downset on each multiset of devices, and the last cut that reaches it.
+
+    Args:
+        bits: [m, w] downsets, each after all that it holds; the first is empty, the last is everything.
+        work: [m] least work of each, not falling [s].
+        cost: [m, k] work on each kind of device [s].
+        blocked: [m, k] number of nodes that the kind cannot run.
+        size: [m] bytes.
+        crossing: [h, w] nodes that a tensor connects.
+        seconds: [h] price of the tensor [s].
+        counts: [k] devices of each kind.
+        memory: [k] bytes of one.
+        pays: [k] whether it pays for transfers.
+        upper: larger values are of no interest [s].
+    """
+    m, words = bits.shape
+    kinds = len(counts)
+    stride = np.ones(kinds + 1, np.int32)
+    for t in range(kinds):
+        stride[t + 1] = stride[t] * (counts[t] + 1)
+    states = stride[kinds]
+    value = np.full((m, states), np.inf)
+    cut = np.zeros((m, states), np.int32)
+    chosen = np.zeros((m, states), np.int8)
+    value[0, :] = 0.0
+    outside = np.zeros(m)
+    here = np.zeros((len(seconds), words), np.uint64)
+    price = np.zeros(len(seconds))
+    for a in range(1, m):
+        open_tensors = 0
+        for h in range(len(seconds)):
+            some, all_of_it = False, True
+            for w in range(words):
+                both = crossing[h, w] & bits[a, w]
+                some |= both != 0
+                all_of_it &= both == crossing[h, w]
+            if some and not all_of_it:
+                for w in range(words):
+                    here[open_tensors, w] = crossing[h, w] & bits[a, w]
+                price[open_tensors] = seconds[h]
+                open_tensors += 1
+                outside[a] += seconds[h]
+        for b in range(a - 1, -1, -1):
+            if work[a] - work[b] > upper:
+                break
+            if value[b, states - 1] > upper:
+                continue
+            contained = True
+            for w in range(words - 1, -1, -1):
+                if bits[b, w] & ~bits[a, w] != 0:
+                    contained = False
+                    break
+            if not contained:
+                continue
+            transfers = outside[b]
+            for h in range(open_tensors):
+                reaches, begun = False, False
+                for w in range(words):
+                    reaches |= (here[h, w] & ~bits[b, w]) != 0
+                    begun |= (here[h, w] & bits[b, w]) != 0
+                transfers += price[h] * (reaches - begun)
+            for t in range(kinds):
+                if counts[t] == 0 or blocked[a, t] > blocked[b, t] or size[a] - size[b] > memory[t] * (1 + 1e-12):
+                    continue
+                load = cost[a, t] - cost[b, t] + (transfers if pays[t] else 0.0)
+                if load > upper:
+                    continue
+                for s in range(states):
+                    if s // stride[t] % (counts[t] + 1) == 0:
+                        continue
+                    best = max(value[b, s - stride[t]], load)
+                    if best < value[a, s]:
+                        value[a, s] = best
+                        cut[a, s] = b
+                        chosen[a, s] = t
+        for s in range(states):  # a device may stay empty
+            for t in range(kinds):
+                if s // stride[t] % (counts[t] + 1) > 0 and value[a, s - stride[t]] < value[a, s]:
+                    value[a, s] = value[a, s - stride[t]]
+                    cut[a, s] = a
+                    chosen[a, s] = t
+    return value, cut, chosen

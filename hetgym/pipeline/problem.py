@@ -1,0 +1,258 @@
+"""PipelineProblem: operators or blocks to be cut into stages that work on different requests at once."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+import numpy.typing as npt
+
+from hetgym._types import FloatArray, IntArray, frozen
+from hetgym.errors import InvalidSchedule, ProblemError
+from hetgym.graph import topology
+
+
+@dataclass(frozen=True)
+class DeviceKind:
+    """A number of equal devices.
+
+    Args:
+        name: for messages and reports.
+        count: how many there are.
+        memory: bytes that one of them holds; inf = unlimited.
+        transfers: whether they pay for what crosses a cut; a CPU that owns the main memory, through
+            which everything passes, does not.
+
+    Raises:
+        ProblemError: a negative count or memory.
+    """
+
+    name: str
+    count: int = 1
+    memory: float = np.inf
+    transfers: bool = True
+
+    def __post_init__(self) -> None:
+        if not (isinstance(self.count, int) and 0 <= self.count <= 1024):
+            raise ProblemError(f"devices {self.name!r}: count is {self.count!r}; it must be a whole number to 1024")
+        if not self.memory >= 0:
+            raise ProblemError(f"devices {self.name!r}: memory is {self.memory!r}; it must not be negative")
+
+
+class PipelineProblem:
+    """What each operator costs on each kind of device, and what crosses a cut between stages.
+
+    Every device holds one stage and works on one request (or micro-batch) while the others work on
+    others, so in steady state the slowest device sets the pace: the *max-load* is the time between
+    two results. A device's load is the sum of its operators' times; if it pays for transfers also
+    the time to fetch each tensor that it reads from outside, once, and to send each tensor that it
+    makes and others read, once, all through main memory.
+
+    A placement is legal if every device can run what it holds and has the memory for it, operators
+    of one colour are together, and the stages can be put in an order in which forward operators
+    only read what the same or an earlier stage made. Backward operators run through the stages in
+    the opposite direction and may be anywhere that their colour allows.
+
+    All arrays are read-only.
+
+    Attributes:
+        name: for messages and reports.
+        cost: [n, k] seconds on each kind of device; inf = cannot run there.
+        edge_source, edge_target: [e] operator ids.
+        transfer: [n] seconds to move an operator's output to or from main memory.
+        size: [n] bytes that an operator takes on its device.
+        colour: [n] operators of one colour share a device; -1 = none.
+        backward: [n] whether an operator belongs to the backward pass.
+        kinds: the devices; they are numbered kind after kind.
+        operator_names: for messages.
+
+    Raises:
+        ProblemError: a table of the wrong shape, a number that is negative or not one, an edge out of
+            range, a cycle, or no device.
+    """
+
+    def __init__(
+        self,
+        cost: npt.ArrayLike,
+        edges: Iterable[tuple[int, int]],
+        kinds: Sequence[DeviceKind],
+        transfer: npt.ArrayLike = 0.0,
+        size: npt.ArrayLike = 0.0,
+        colour: npt.ArrayLike | None = None,
+        backward: npt.ArrayLike | None = None,
+        operator_names: Sequence[str] | None = None,
+        name: str = "pipeline",
+    ) -> None:
+        self.name = name
+        self.kinds = tuple(kinds)
+        if sum(kind.count for kind in self.kinds) == 0:
+            raise ProblemError(f"pipeline {name!r}: it needs at least one device")
+        table = np.asarray(self._numbers("cost", cost, finite=False))
+        if table.ndim != 2 or len(table) == 0 or table.shape[1] != len(self.kinds):
+            raise ProblemError(
+                f"pipeline {name!r}: cost has shape {table.shape}, expected [operators, {len(self.kinds)}]"
+            )
+        n = len(table)
+        self.cost: FloatArray = frozen(np.array(table))
+        self.transfer = self._column("transfer", transfer, n)
+        self.size = self._column("size", size, n)
+        self.colour = self._whole("colour", np.full(n, -1) if colour is None else colour, n)
+        self.backward: npt.NDArray[np.bool_] = frozen(
+            self._whole("backward", np.zeros(n) if backward is None else backward, n) != 0
+        )
+        self.operator_names = tuple(operator_names or (f"op{i}" for i in range(n)))
+        if len(self.operator_names) != n:
+            raise ProblemError(f"pipeline {name!r}: {len(self.operator_names)} operator names for {n} operators")
+        self._set_edges(edges, n)
+
+    @classmethod
+    def chain(
+        cls,
+        cost: npt.ArrayLike,
+        kinds: Sequence[DeviceKind],
+        transfer: npt.ArrayLike = 0.0,
+        size: npt.ArrayLike = 0.0,
+        name: str = "chain",
+    ) -> PipelineProblem:
+        """A chain of blocks, each read by the next one.
+
+        >>> PipelineProblem.chain([[1.0], [2.0], [3.0]], [DeviceKind("gpu", 2)])
+        PipelineProblem('chain', 3 operators, 2 edges, 2 devices)
+        """
+        n = len(np.atleast_1d(np.asarray(cost, np.float64)))
+        return cls(cost, [(i, i + 1) for i in range(n - 1)], kinds, transfer, size, name=name)
+
+    def __repr__(self) -> str:
+        return (
+            f"PipelineProblem({self.name!r}, {self.num_operators} operators, {len(self.edge_source)} edges, "
+            f"{self.num_devices} devices)"
+        )
+
+    @property
+    def num_operators(self) -> int:
+        """Number of operators, n."""
+        return len(self.cost)
+
+    @property
+    def num_devices(self) -> int:
+        """Number of devices of all kinds."""
+        return len(self.device_kind)
+
+    @cached_property
+    def device_kind(self) -> IntArray:
+        """[d] kind of each device."""
+        return frozen(np.repeat(np.arange(len(self.kinds)), [kind.count for kind in self.kinds]).astype(np.int32))
+
+    @cached_property
+    def order(self) -> IntArray:
+        """[n] operators in topological order, smallest ids first; backward ones after their inputs too."""
+        return self._order
+
+    def loads(self, assignment: npt.ArrayLike) -> FloatArray:
+        """[d] seconds for which each device is busy with one request.
+
+        Args:
+            assignment: [n] device of each operator.
+
+        Raises:
+            InvalidSchedule: the assignment is not legal.
+        """
+        devices = self.check(assignment)
+        kind = self.device_kind
+        load = np.bincount(devices, self.cost[np.arange(len(devices)), kind[devices]], minlength=len(kind))
+        crossing = devices[self.edge_source] != devices[self.edge_target]
+        source = self.edge_source[crossing].astype(np.int64)
+        pays = np.array([k.transfers for k in self.kinds])[kind]
+        for device in range(len(kind)):
+            if pays[device]:
+                sent = np.unique(source[devices[source] == device])
+                fetched = np.unique(source[devices[self.edge_target[crossing]] == device])
+                load[device] += self.transfer[sent].sum() + self.transfer[fetched].sum()
+        return np.asarray(load, np.float64)
+
+    def max_load(self, assignment: npt.ArrayLike) -> float:
+        """Seconds between two results in steady state: the largest of :meth:`loads`."""
+        return float(self.loads(assignment).max())
+
+    def check(self, assignment: npt.ArrayLike) -> IntArray:
+        """Return a legal assignment as an array.
+
+        Raises:
+            InvalidSchedule: a broken rule; the message names it.
+        """
+        n, d = self.num_operators, self.num_devices
+        try:
+            given = np.asarray(assignment, np.float64)
+        except (TypeError, ValueError) as cause:
+            raise InvalidSchedule(f"pipeline: the assignment is not a list of devices ({cause})") from cause
+        if given.shape != (n,) or not ((given >= 0) & (given < d) & (given == np.floor(given))).all():
+            raise InvalidSchedule(f"coverage: a pipeline needs a device 0..{d - 1} for each of {n} operators")
+        devices = given.astype(np.int32)
+        kind = self.device_kind[devices]
+        for i in np.flatnonzero(~np.isfinite(self.cost[np.arange(n), kind])):
+            raise InvalidSchedule(
+                f"placement: operator {i} ({self.operator_names[i]!r}) cannot run on {self.kinds[kind[i]].name!r}"
+            )
+        held = np.bincount(devices, self.size, minlength=d)
+        for a in np.flatnonzero(held > np.array([k.memory for k in self.kinds])[self.device_kind] * (1 + 1e-12)):
+            raise InvalidSchedule(
+                f"memory: device {a} holds {held[a]:g} bytes, more than {self.kinds[self.device_kind[a]].memory:g}"
+            )
+        first: dict[int, int] = {}
+        for operator, colour in enumerate(self.colour.tolist()):
+            if colour >= 0 and devices[first.setdefault(colour, operator)] != devices[operator]:
+                raise InvalidSchedule(
+                    f"colocation: operators {first[colour]} and {operator} have colour {colour} and are on devices "
+                    f"{devices[first[colour]]} and {devices[operator]}"
+                )
+        forward = ~self.backward[self.edge_source] & ~self.backward[self.edge_target]
+        pairs = np.stack([devices[self.edge_source[forward]], devices[self.edge_target[forward]]])
+        pairs = np.unique(pairs[:, pairs[0] != pairs[1]], axis=1)
+        after = topology.adjacency(d, pairs[0], pairs[1])
+        placed = topology.kahn_order(after, np.bincount(pairs[1], minlength=d).astype(np.int32))
+        if len(placed) < d:
+            cycle = topology.find_cycle(after, placed)
+            raise InvalidSchedule(f"contiguity: devices {' -> '.join(map(str, [*cycle, cycle[0]]))} read in a circle")
+        return devices
+
+    def _numbers(self, what: str, values: npt.ArrayLike, finite: bool = True) -> FloatArray:
+        try:
+            array = np.array(values, np.float64)
+        except (TypeError, ValueError, OverflowError) as cause:
+            raise ProblemError(f"pipeline {self.name!r}: {what} is not a table of numbers ({cause})") from cause
+        if not (array >= 0).all() or (finite and not np.isfinite(array).all()):
+            raise ProblemError(f"pipeline {self.name!r}: {what} has a value that is negative or no number")
+        return array
+
+    def _column(self, what: str, values: npt.ArrayLike, n: int) -> FloatArray:
+        array = self._numbers(what, values)
+        if array.shape not in ((), (n,)):
+            raise ProblemError(f"pipeline {self.name!r}: {what} has shape {array.shape}, expected one number or [{n}]")
+        return frozen(np.array(np.broadcast_to(array, (n,))))
+
+    def _whole(self, what: str, values: npt.ArrayLike, n: int) -> IntArray:
+        try:
+            array = np.asarray(values, np.float64)
+        except (TypeError, ValueError, OverflowError) as cause:
+            raise ProblemError(f"pipeline {self.name!r}: {what} is not a list of whole numbers ({cause})") from cause
+        if array.shape != (n,) or not (np.abs(array) < 2**31).all() or (array != np.floor(array)).any():
+            raise ProblemError(f"pipeline {self.name!r}: {what} must be {n} whole numbers below 2^31")
+        return frozen(array.astype(np.int32))
+
+    def _set_edges(self, edges: Iterable[tuple[int, int]], n: int) -> None:
+        try:
+            pairs = np.array([tuple(edge) for edge in edges], np.float64).reshape(-1, 2)
+        except (TypeError, ValueError, OverflowError) as cause:
+            raise ProblemError(f"pipeline {self.name!r}: edges are not (source, target) pairs ({cause})") from cause
+        if not ((pairs >= 0) & (pairs < n) & (pairs == np.floor(pairs))).all() or (pairs[:, 0] == pairs[:, 1]).any():
+            raise ProblemError(f"pipeline {self.name!r}: an edge is a loop or leaves the operators 0..{n - 1}")
+        whole = np.unique(pairs.astype(np.int32), axis=0)
+        self.edge_source: IntArray = frozen(whole[:, 0].copy())
+        self.edge_target: IntArray = frozen(whole[:, 1].copy())
+        after = topology.adjacency(n, self.edge_source, self.edge_target)
+        self._order = topology.kahn_order(after, np.bincount(self.edge_target, minlength=n).astype(np.int32))
+        if len(self._order) < n:
+            cycle = [self.operator_names[i] for i in topology.find_cycle(after, self._order)]
+            raise ProblemError(f"pipeline {self.name!r} has a cycle: {' -> '.join([*cycle, cycle[0]])}")
