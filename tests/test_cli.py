@@ -134,7 +134,7 @@ MISTAKES = [
     (["bench", "--suite", "unknown-key.yaml"], "unknown key 'problms'; did you mean 'problems'"),
     (["bench", "--suite", "graph.yaml"], "unknown graph 'resnet5'; did you mean 'resnet50'"),
     (["bench", "--suite", "gone.yaml"], "gone.yaml"),
-    (["bench", "--schedulers", "hetf"], "unknown scheduler 'hetf'; did you mean 'heft'"),
+    (["bench", "--schedulers", "heftt"], "unknown scheduler 'heftt'; did you mean 'heft'"),
     (["bench", "--runtime", "link"], "unknown runtime 'link'; did you mean 'links'"),
     (["bench", "--traces", "few"], "unknown choice of traces 'few'"),
     (["bench", "--suite", "quick", "--out", "a-file"], "a-file"),

@@ -1,0 +1,71 @@
+"""Min-Min, Max-Min and Sufferage: batch-mode mapping, applied to the operators that are ready.
+
+All three know for each ready operator the device on which it would complete first if appended, and
+differ in which operator goes next. After every placement the completion times are taken anew.
+"""
+
+from __future__ import annotations
+
+from hetgym.baselines import _ready
+from hetgym.baselines.registry import register
+from hetgym.problem import Problem
+from hetgym.schedule import Schedule
+
+_COMPLEXITY = "O(n r + e p), r ready at a time"
+
+
+@register("min-min", kind="list", citation="Ibarra, Kim, J. ACM 24(2), 1977", complexity=_COMPLEXITY)
+def min_min(problem: Problem) -> Schedule:
+    """Of all ready operators, the one that can be completed first goes next, where it is.
+
+    Ties go to the smaller topological position, then to the smaller device.
+
+    Args:
+        problem: what is to be scheduled.
+
+    >>> from hetgym.workloads import textbook
+    >>> min_min(textbook("arabnejad-barbosa")).makespan
+    122.0
+    """
+    return _ready.place_ready(problem, _ready.MIN_MIN)
+
+
+@register("max-min", kind="list", citation="Ibarra, Kim, J. ACM 24(2), 1977", complexity=_COMPLEXITY)
+def max_min(problem: Problem) -> Schedule:
+    """Of all ready operators, the one whose earliest completion is latest goes next, to that device.
+
+    Long operators go first, so that short ones fill what is left. Ties go to the smaller topological
+    position, then to the smaller device.
+
+    Args:
+        problem: what is to be scheduled.
+
+    >>> from hetgym.workloads import textbook
+    >>> max_min(textbook("arabnejad-barbosa")).makespan
+    124.0
+    """
+    return _ready.place_ready(problem, _ready.MAX_MIN)
+
+
+@register(
+    "sufferage",
+    kind="list",
+    citation="Maheswaran, Ali, Siegel, Hensgen, Freund, J. Parallel Distrib. Comput. 59(2), 1999",
+    complexity=_COMPLEXITY,
+)
+def sufferage(problem: Problem) -> Schedule:
+    """Of all ready operators, the one goes next that would suffer most from not getting its best device.
+
+    What it suffers is its second-best completion less its best; an operator that only one device can
+    run suffers without bound. Ties go to the earlier completion, then to the smaller topological
+    position, then to the smaller device. Every decision places one operator, as Min-Min does; the
+    paper lets one for each device go in a round.
+
+    Args:
+        problem: what is to be scheduled.
+
+    >>> from hetgym.workloads import textbook
+    >>> sufferage(textbook("arabnejad-barbosa")).makespan
+    138.0
+    """
+    return _ready.place_ready(problem, _ready.SUFFERAGE)

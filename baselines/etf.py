@@ -1,0 +1,32 @@
+"""ETF: earliest task first, which looks at starts and not at finishes."""
+
+from __future__ import annotations
+
+from hetgym.baselines import _ready
+from hetgym.baselines.registry import register
+from hetgym.problem import Problem
+from hetgym.schedule import Schedule
+
+
+@register(
+    "etf",
+    kind="list",
+    citation="Hwang, Chow, Anger, Lee, SIAM J. Comput. 18(2), 1989",
+    complexity="O(n r + e p), r ready at a time",
+)
+def etf(problem: Problem) -> Schedule:
+    """Of all ready operators and devices, the pair that can start earliest.
+
+    Made for identical processors: how long the operator then runs plays no part, so on devices of
+    different speeds it is a control that shows what ignoring the costs loses. Ties go to the larger
+    static level (longest path of median run times to an exit), then to the smaller topological
+    position, then to the smaller device. Operators are appended.
+
+    Args:
+        problem: what is to be scheduled.
+
+    >>> from hetgym.workloads import textbook
+    >>> etf(textbook("topcuoglu")).makespan
+    93.0
+    """
+    return _ready.place_ready(problem, _ready.ETF)

@@ -1,0 +1,138 @@
+"""Lookahead HEFT: a device is judged by what it does to the operator's children."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from hetgym._jit import jit
+from hetgym._types import FloatArray, IntArray
+from hetgym.baselines.registry import register
+from hetgym.problem import Problem, ProblemArrays
+from hetgym.schedule import Schedule
+from hetgym.sim import timeline
+from hetgym.sim.batch import planned
+from hetgym.sim.ranks import list_order, upward_rank
+
+
+@register(
+    "lookahead-heft",
+    kind="list",
+    citation="Bittencourt, Sakellariou, Madeira, Euromicro PDP 2010",
+    complexity="O(e p^2 + n log n), gaps aside",
+)
+def lookahead_heft(problem: Problem) -> Schedule:
+    """HEFT that looks one level ahead: the device on which the last child of the operator could finish first.
+
+    In the order of upward ranks. For each device the operator is placed there on trial, then its
+    children by falling upward rank, each where it finishes first, gaps filled; of a child's inputs
+    only those count whose producers are placed, and children stay in each other's way. The latest
+    finish of a child is the device's key, the operator's own finish if it has none. Ties go to the
+    smaller device.
+
+    Args:
+        problem: what is to be scheduled.
+
+    >>> from hetgym.workloads import textbook
+    >>> lookahead_heft(textbook("topcuoglu")).makespan
+    76.0
+    """
+    p = problem.arrays
+    rank = upward_rank(problem)
+    source = problem.edge_source
+    edges = np.lexsort((p.position[p.successor], -rank[p.successor], source)).astype(np.int32)
+    placed = timeline.new_timeline(problem.num_operators, problem.num_devices)
+    _place(p, placed, list_order(p, np.array(rank)), edges)
+    return planned(problem, placed)
+
+
+@jit
+def _place(p: ProblemArrays, t: timeline.Timeline, order: IntArray, edges: IntArray) -> None:
+    """Place operators in an order.
+
+    Args:
+        p: the problem.
+        t: filled in.
+        order: [n] operators in a topological order.
+        edges: [e] edge ids by source, then in the order in which their targets are tried.
+    """
+    n, d = p.cost.shape
+    arrival = np.zeros((n, d))  # when all inputs from placed predecessors can be on a device
+    trial = np.empty(n, np.int32)
+    for operator in order:
+        best, best_start, best_key = -1, 0.0, np.inf
+        for device in range(d):
+            cost = p.cost[operator, device]
+            if cost == np.inf:
+                continue
+            start = timeline.earliest_start(t, device, arrival[operator, device], cost, True)
+            key = start + cost
+            if p.successor_pointer[operator] < p.successor_pointer[operator + 1]:
+                timeline.book(p, t, operator, device, start)
+                key = _try_children(p, t, operator, arrival, edges, trial, best_key)
+                _take_back(t, operator)
+            if best < 0 or key < best_key:
+                best, best_start, best_key = device, start, key
+        timeline.book(p, t, operator, best, best_start)
+        for edge in range(p.successor_pointer[operator], p.successor_pointer[operator + 1]):
+            child = p.successor[edge]
+            for device in range(d):
+                arrival[child, device] = max(arrival[child, device], _arrive(p, t, operator, edge, device))
+
+
+@jit
+def _try_children(
+    p: ProblemArrays, t: timeline.Timeline, operator: int, arrival: FloatArray, edges: IntArray, trial: IntArray,
+    limit: float,
+) -> float:  # fmt: skip
+    """Latest finish of the operator's children, placed on trial; beyond ``limit`` any larger time will do."""
+    d = p.cost.shape[1]
+    last = 0.0
+    count = 0
+    end = p.successor_pointer[operator + 1]
+    k = p.successor_pointer[operator]
+    while k < end and last <= limit:
+        child = p.successor[edges[k]]
+        after = k + 1  # edges to one child stand together
+        while after < end and p.successor[edges[after]] == child:
+            after += 1
+        best, best_start, best_finish = -1, 0.0, np.inf
+        for device in range(d):
+            cost = p.cost[child, device]
+            if cost == np.inf:
+                continue
+            ready = arrival[child, device]
+            for edge in edges[k:after]:
+                ready = max(ready, _arrive(p, t, operator, edge, device))
+            start = timeline.earliest_start(t, device, ready, cost, True)
+            if best < 0 or start + cost < best_finish:
+                best, best_start, best_finish = device, start, start + cost
+        timeline.book(p, t, child, best, best_start)
+        trial[count] = child
+        count += 1
+        last = max(last, best_finish)
+        k = after
+    for k in range(count):
+        _take_back(t, trial[k])
+    return last
+
+
+@jit
+def _arrive(p: ProblemArrays, t: timeline.Timeline, operator: int, edge: int, device: int) -> float:
+    a = t.assignment[operator]
+    delay = 0.0 if a == device else p.latency[a, device] + p.edge_bytes[edge] / p.bandwidth[a, device]
+    return float(t.finish[operator] + delay)
+
+
+@jit
+def _take_back(t: timeline.Timeline, operator: int) -> None:
+    """Undo the booking of an operator."""
+    device = t.assignment[operator]
+    t.assignment[operator] = -1
+    t.intervals[device] -= 1
+    count = t.intervals[device]
+    k = count
+    while t.operators[device, k] != operator:
+        k -= 1
+    t.busy_from[device, k:count] = t.busy_from[device, k + 1 : count + 1]
+    t.busy_to[device, k:count] = t.busy_to[device, k + 1 : count + 1]
+    t.operators[device, k:count] = t.operators[device, k + 1 : count + 1]

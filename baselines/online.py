@@ -1,0 +1,86 @@
+"""MCT, MET, OLB: immediate-mode mapping, one operator after the other as they come.
+
+Operators come in topological order (Kahn's, smallest number first), each is given a device at once
+and is appended to it; none is ever looked at together with another. This reading of "first in, first
+out" needs no clock: it does not depend on when anything finishes.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from hetgym._jit import jit
+from hetgym._types import FloatArray
+from hetgym.baselines._placing import place_by_priority
+from hetgym.baselines.registry import register
+from hetgym.problem import Problem, ProblemArrays
+from hetgym.schedule import Schedule
+from hetgym.sim import timeline
+from hetgym.sim.batch import planned
+
+_CITATION = "Maheswaran, Ali, Siegel, Hensgen, Freund, J. Parallel Distrib. Comput. 59(2), 1999"
+_COMPLEXITY = "O(e p + n log n)"
+
+
+def _by_turn(problem: Problem) -> FloatArray:
+    return -problem.arrays.position.astype(np.float64)
+
+
+@register("mct", kind="online", citation=_CITATION, complexity=_COMPLEXITY)
+def mct(problem: Problem) -> Schedule:
+    """Minimum completion time: each operator in its turn where it completes first, appended.
+
+    Args:
+        problem: what is to be scheduled.
+
+    >>> from hetgym.workloads import textbook
+    >>> mct(textbook("topcuoglu")).makespan
+    88.0
+    """
+    return place_by_priority(problem, _by_turn(problem), insertion=False)
+
+
+@register("met", kind="online", citation=_CITATION, complexity=_COMPLEXITY)
+def met(problem: Problem) -> Schedule:
+    """Minimum execution time: each operator where it runs fastest, however busy that device is.
+
+    Args:
+        problem: what is to be scheduled.
+
+    >>> from hetgym.workloads import textbook
+    >>> met(textbook("topcuoglu")).makespan
+    82.0
+    """
+    fastest = np.argmin(problem.cost, axis=1).astype(np.int32)
+    return place_by_priority(problem, _by_turn(problem), fixed=fastest, insertion=False)
+
+
+@register("olb", kind="online", citation=_CITATION, complexity=_COMPLEXITY)
+def olb(problem: Problem) -> Schedule:
+    """Opportunistic load balancing: each operator in its turn on the device that is free first.
+
+    Neither the operator's cost there nor its transfers are looked at. Ties go to the smaller device.
+
+    Args:
+        problem: what is to be scheduled.
+
+    >>> from hetgym.workloads import textbook
+    >>> olb(textbook("topcuoglu")).makespan
+    114.0
+    """
+    placed = timeline.new_timeline(problem.num_operators, problem.num_devices)
+    _balance(problem.arrays, placed)
+    return planned(problem, placed)
+
+
+@jit
+def _balance(p: ProblemArrays, t: timeline.Timeline) -> None:
+    d = p.cost.shape[1]
+    free = np.zeros(d)
+    for operator in p.topological_order:
+        first = -1
+        for device in range(d):
+            if p.cost[operator, device] < np.inf and (first < 0 or free[device] < free[first]):
+                first = device
+        timeline.book(p, t, operator, first, max(free[first], timeline.data_ready(p, t, operator, first)))
+        free[first] = t.finish[operator]
