@@ -18,7 +18,7 @@ from _common import SIZES, median_seconds, random_problem, save, seconds, show
 
 import hetgym
 from hetgym.sim import kernel
-from hetgym.sim.runtime import COMMUNICATION
+from hetgym.sim.run import run, setting
 from hetgym.sim.runtime import runtime as as_runtime
 from hetgym.sim.simulation import flat_order
 
@@ -36,12 +36,13 @@ def measure(operators: int, devices: int) -> list[dict[str, Any]]:
     placements = np.random.default_rng(1).integers(0, devices, (BATCH, operators))
     order, pointer = flat_order(schedule.order)
     assignment, state = schedule.assignment.copy(), kernel.new_state(problem.arrays)
+    priority = np.zeros(operators)
     rows = []
     for runtime in ("classic", "links"):
-        code = COMMUNICATION.index(as_runtime(runtime).communication)
+        how = setting(problem, as_runtime(runtime))
         times = {
             "kernel": median_seconds(
-                lambda code=code: kernel.run_order(problem.arrays, state, assignment, order, pointer, code)
+                lambda how=how: run(problem.arrays, state, assignment, order, pointer, priority, how)
             ),
             "simulate": median_seconds(lambda runtime=runtime: hetgym.simulate(problem, schedule, runtime)),
             "evaluate": median_seconds(lambda runtime=runtime: hetgym.evaluate(problem, placements, runtime)) / BATCH,

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from hetgym._config import load_yaml, read
-from hetgym._types import FloatArray, frozen
+from hetgym._types import FloatArray, IntArray, frozen
 from hetgym.device import DEVICE_KINDS, Device, Link
 from hetgym.errors import PlatformError, suggestion, unknown_name
 
@@ -146,6 +146,18 @@ class Platform:
                 if a != b:
                     matrix[a, b] = min(link.bandwidth * link.efficiency for link in self.route(a, b))
         return frozen(matrix)
+
+    @cached_property
+    def routes(self) -> tuple[IntArray, IntArray, FloatArray]:
+        """Routes as arrays, see :class:`hetgym.problem.Routes`: [d * d + 1] pointers, [r] links, [l] byte/s."""
+        number = {link: k for k, link in enumerate(self.links)}
+        pointer, crossed = [0], []
+        for a in range(len(self)):
+            for b in range(len(self)):
+                crossed += [number[link] for link in self.route(a, b)] if a != b else []
+                pointer.append(len(crossed))
+        rates = [link.bandwidth * link.efficiency for link in self.links]
+        return np.array(pointer, np.int32), np.array(crossed, np.int32), np.array(rates, np.float64)
 
     @cached_property
     def _routes(self) -> dict[tuple[str, str], tuple[Link, ...]]:

@@ -16,7 +16,7 @@ import numpy.typing as npt
 
 from hetgym import _tables as tables
 from hetgym._archive import load_archive, save_archive
-from hetgym._types import FloatArray, IntArray, frozen
+from hetgym._types import BoolArray, FloatArray, IntArray, frozen
 from hetgym.errors import ProblemError
 from hetgym.graph import topology
 
@@ -29,8 +29,31 @@ FORMAT_VERSION = 1
 _ARRAYS = {
     "cost": "float64", "edge_source": "int32", "edge_target": "int32", "edge_bytes": "float64", "edge_tensor": "int32",
     "latency": "float64", "bandwidth": "float64", "weight_bytes": "float64", "output_bytes": "float64",
-    "memory_capacity": "float64",
+    "memory_capacity": "float64", "route_pointer": "int32", "route_link": "int32", "link_bandwidth": "float64",
+    "asynchronous": "bool",
 }  # fmt: skip
+
+
+class Routes(NamedTuple):
+    """Which links a transfer crosses.
+
+    Attributes:
+        pointer: [d * d + 1] the links from device a to b are ``link[pointer[a * d + b] .. [a * d + b + 1]]``.
+        link: [r] link numbers, in the order of crossing.
+        bandwidth: [l] byte/s of each link.
+    """
+
+    pointer: IntArray
+    link: IntArray
+    bandwidth: FloatArray
+
+    @classmethod
+    def direct(cls, bandwidth: FloatArray) -> Routes:
+        """A link of its own for every ordered pair of different devices, of the pair's bandwidth."""
+        apart = ~np.eye(len(bandwidth), dtype=np.bool_)
+        pointer = np.zeros(bandwidth.size + 1, np.int32)
+        np.cumsum(apart.ravel(), out=pointer[1:])
+        return cls(pointer, np.arange(pointer[-1], dtype=np.int32), bandwidth[apart])
 
 
 class ProblemArrays(NamedTuple):
@@ -42,27 +65,37 @@ class ProblemArrays(NamedTuple):
         cost: [n, d] run time [s]; inf where an operator cannot be placed.
         successor_pointer: [n + 1] the outgoing edges of i are ``successor_pointer[i] .. [i + 1]``.
         successor: [e] target of each edge.
+        edge_source: [e] source of each edge.
         predecessor_pointer: [n + 1] row starts of the incoming edges.
         predecessor: [e] source of each incoming edge, in target order.
         predecessor_edge: [e] its edge id.
         edge_bytes: [e] payload [byte].
+        edge_tensor: [e] tensor id.
         latency: [d, d] seconds; 0 on the diagonal.
         bandwidth: [d, d] byte/s; inf on the diagonal.
         topological_order: [n] Kahn's order, smallest id first.
         position: [n] inverse of the topological order: the tie-break between operators.
+        route_pointer, route_link, link_bandwidth: see :class:`Routes`.
+        asynchronous: [d] whether a host launches ahead of the device.
     """
 
     cost: FloatArray
     successor_pointer: IntArray
     successor: IntArray
+    edge_source: IntArray
     predecessor_pointer: IntArray
     predecessor: IntArray
     predecessor_edge: IntArray
     edge_bytes: FloatArray
+    edge_tensor: IntArray
     latency: FloatArray
     bandwidth: FloatArray
     topological_order: IntArray
     position: IntArray
+    route_pointer: IntArray
+    route_link: IntArray
+    link_bandwidth: FloatArray
+    asynchronous: BoolArray
 
 
 class Problem:
@@ -82,6 +115,8 @@ class Problem:
         weight_bytes: [n] weights resident for an operator, a shared one counted in parts [byte].
         output_bytes: [n] outputs of an operator [byte].
         memory_capacity: [d] byte; inf = unlimited.
+        route_pointer, route_link, link_bandwidth: links between devices, see :class:`Routes`.
+        asynchronous: [d] whether a host launches ahead of the device, as it does on accelerators.
         operator_names, operator_kinds, device_names: for messages and pictures.
     """
 
@@ -101,6 +136,8 @@ class Problem:
         operator_kinds: Sequence[str],
         device_names: Sequence[str],
         name: str,
+        routes: Routes | None = None,
+        asynchronous: npt.ArrayLike = False,
     ) -> None:
         self.name = name
         self.operator_names = tuple(operator_names)
@@ -136,6 +173,8 @@ class Problem:
         self.weight_bytes = self._real("weight_bytes", weight_bytes, (n,))
         self.output_bytes = self._real("output_bytes", output_bytes, (n,))
         self.memory_capacity = self._real("memory_capacity", memory_capacity, (d,), finite=False)
+        self._set_routes(routes or Routes.direct(self.bandwidth), d)
+        self.asynchronous: BoolArray = frozen(np.array(np.broadcast_to(asynchronous, (d,)), np.bool_))
         self.successors = topology.adjacency(n, self.edge_source, self.edge_target)
         self.predecessors = topology.adjacency(n, self.edge_target, self.edge_source)
         indegree = np.diff(self.predecessors.pointer)
@@ -181,6 +220,21 @@ class Problem:
             k = int(np.flatnonzero(same)[0])
             raise ProblemError(f"problem {self.name!r}: edge {source[k]} -> {target[k]} is given twice for one tensor")
 
+    def _set_routes(self, routes: Routes, d: int) -> None:
+        """Check that every two different devices have a route over links that exist."""
+        pointer, link = np.asarray(routes.pointer), np.asarray(routes.link)
+        self.link_bandwidth = self._real("link_bandwidth", routes.bandwidth, (len(routes.bandwidth),), finite=False)
+        hops = np.diff(pointer)
+        apart = ~np.eye(d, dtype=np.bool_).ravel()
+        if len(hops) != d * d or pointer[0] != 0 or pointer[-1] != len(link) or ((hops > 0) != apart).any():
+            raise ProblemError(f"problem {self.name!r}: routes must have links for every two different devices, only")
+        if len(link) and not (link.min() >= 0 and link.max() < len(self.link_bandwidth)):
+            raise ProblemError(f"problem {self.name!r}: a route crosses a link that does not exist")
+        if (self.link_bandwidth == 0).any():
+            raise ProblemError(f"problem {self.name!r}: the bandwidth of a link is 0; it must be positive")
+        self.route_pointer: IntArray = frozen(pointer.astype(np.int32))
+        self.route_link: IntArray = frozen(link.astype(np.int32))
+
     @classmethod
     def build(cls, graph: DataflowGraph, platform: Platform, costs: str | CostModel = "auto") -> Problem:
         """Price every operator of a graph on every device of a platform.
@@ -212,6 +266,8 @@ class Problem:
             operator_kinds=[op.kind for op in graph.operators],
             device_names=[device.name for device in platform.devices],
             name=f"{graph.name}@{platform.name}",
+            routes=Routes(*platform.routes),
+            asynchronous=[device.kind != "cpu" for device in platform.devices],
         )
 
     @classmethod
@@ -288,7 +344,9 @@ class Problem:
         """Pickle what the constructor takes, so that the restored arrays are read-only again."""
         arrays = (self.cost, self.edge_source, self.edge_target, self.edge_bytes, self.edge_tensor, self.latency,
                   self.bandwidth, self.weight_bytes, self.output_bytes, self.memory_capacity)  # fmt: skip
-        return Problem, (*arrays, self.operator_names, self.operator_kinds, self.device_names, self.name)
+        routes = Routes(self.route_pointer, self.route_link, self.link_bandwidth)
+        names = (self.operator_names, self.operator_kinds, self.device_names, self.name)
+        return Problem, (*arrays, *names, routes, self.asynchronous)
 
     def __repr__(self) -> str:
         return (
@@ -317,10 +375,16 @@ class Problem:
         position = np.empty(self.num_operators, np.int32)
         position[self.topological_order] = np.arange(self.num_operators, dtype=np.int32)
         return ProblemArrays(
-            self.cost, self.successors.pointer, self.successors.node,
+            self.cost, self.successors.pointer, self.successors.node, self.edge_source,
             self.predecessors.pointer, self.predecessors.node, self.predecessors.edge,
-            self.edge_bytes, self.latency, self.bandwidth, self.topological_order, frozen(position),
+            self.edge_bytes, self.edge_tensor, self.latency, self.bandwidth, self.topological_order, frozen(position),
+            self.route_pointer, self.route_link, self.link_bandwidth, self.asynchronous,
         )  # fmt: skip
+
+    @cached_property
+    def private_links(self) -> bool:
+        """Whether no link serves two pairs of devices, so that transfers between different pairs never meet."""
+        return len(np.unique(self.route_link)) == len(self.route_link)
 
     @cached_property
     def mean_cost(self) -> FloatArray:
@@ -388,7 +452,10 @@ class Problem:
             raise ProblemError(f"{path}: the edge arrays are not of one length")
         if arrays["cost"].ndim != 2:
             raise ProblemError(f"{path}: cost has shape {arrays['cost'].shape}, expected [operators, devices]")
-        return cls(**arrays, name=str(header.get("name", "problem")), **names)  # type: ignore[arg-type]
+        routes = Routes(*(arrays.pop(key) for key in ("route_pointer", "route_link", "link_bandwidth")))
+        if any(values.ndim != 1 for values in (*routes, arrays["asynchronous"])) or len(routes.pointer) == 0:
+            raise ProblemError(f"{path}: the routes are not flat arrays")
+        return cls(**arrays, name=str(header.get("name", "problem")), routes=routes, **names)  # type: ignore[arg-type]
 
 
 def _strings(header: dict[str, Any], key: str, path: str | Path) -> list[str]:

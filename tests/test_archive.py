@@ -211,7 +211,7 @@ def test_flipped_bytes_never_escape_as_another_error(saved: Path) -> None:
 def test_not_ours(tmp_path: Path) -> None:
     other = tmp_path / "other.npz"
     np.savez(other, a=np.ones(3))
-    assert_refused(other, "missing or unexpected arrays a, bandwidth")
+    assert_refused(other, "missing or unexpected arrays a, asynchronous")
     other.write_bytes(b"PK\x03\x04 no archive at all")
     assert_refused(other, "not a readable archive")
     other.write_text("hello")

@@ -13,7 +13,8 @@ from hetgym.errors import InvalidSchedule, unknown_name
 from hetgym.problem import Problem, ProblemArrays
 from hetgym.schedule import Schedule
 from hetgym.sim import kernel, ranks, timeline
-from hetgym.sim.runtime import COMMUNICATION, Runtime
+from hetgym.sim.run import Setting, run, setting
+from hetgym.sim.runtime import PRESETS, Runtime
 from hetgym.sim.runtime import runtime as as_runtime
 from hetgym.sim.simulation import simulate
 
@@ -73,17 +74,22 @@ def planned(problem: Problem, placed: timeline.Timeline) -> Schedule:
 
 
 @jit
-def _evaluate(p: ProblemArrays, assignments: IntArray, rank: FloatArray, how: int, communication: int) -> FloatArray:
+def _evaluate(
+    p: ProblemArrays, assignments: IntArray, rank: FloatArray, how: int, planned_is_true: bool, setting: Setting
+) -> FloatArray:
     n, d = p.cost.shape
     t = timeline.new_timeline(n, d)
     s = kernel.new_state(p)
     bonus = np.zeros((n, d))
     makespans = np.empty(len(assignments))
+    priority = np.empty(n)
+    falling = -np.arange(n).astype(np.float64)
     for b in range(len(assignments)):
         makespans[b] = decode(p, t, assignments[b], rank, how, bonus)
-        if communication != kernel.FREE:
+        if not planned_is_true:
             order, pointer = timeline.device_order(t)
-            kernel.run_order(p, s, assignments[b], order, pointer, communication)
+            priority[order] = falling
+            run(p, s, assignments[b], order, pointer, priority, setting)
             makespans[b] = s.finish.max()
     return makespans
 
@@ -123,8 +129,8 @@ def evaluate(
     if decode not in DECODES:
         raise unknown_name("decode", decode, DECODES)
     assignments = _check(problem, candidates)
-    how, communication = DECODES.index(decode), COMMUNICATION.index(switches.communication)
-    return _evaluate(problem.arrays, assignments, ranks.upward_rank(problem), how, communication)
+    rank, how = ranks.upward_rank(problem), DECODES.index(decode)
+    return _evaluate(problem.arrays, assignments, rank, how, switches == PRESETS["classic"], setting(problem, switches))
 
 
 def _check(problem: Problem, candidates: object) -> IntArray:

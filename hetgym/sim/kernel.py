@@ -1,15 +1,12 @@
-"""The event loop: the only copy of the simulator's dynamics.
+"""What happens in a simulation: the state, and what a launch, a transfer and a delivery do to it.
 
-State is a handful of flat arrays. An operator is *launched* when it starts on its device; its
-outputs are *delivered* when it finishes. Between the two lies everything that a runtime switch can
-change, so there is one function for each and two ways to walk through them: in the devices' fixed
-orders, where no clock is needed because everything that a launch depends on has been launched
-before; and by priorities, where a clock decides what each device may see.
+Operators are *launched* on a device; when they finish, their outputs are *sent* to the devices that
+read them. Both ways of walking through a schedule are built from these functions: :func:`run_order`
+here, which needs no clock, and :mod:`hetgym.sim.events`, which has one.
 """
 
 from __future__ import annotations
 
-import heapq
 from typing import NamedTuple
 
 import numpy as np
@@ -18,7 +15,28 @@ from hetgym._jit import jit
 from hetgym._types import FloatArray, IntArray
 from hetgym.problem import ProblemArrays
 
-FREE, FIFO = 0, 1  # positions in runtime.COMMUNICATION
+FREE, FIFO, FAIR, ENDPOINT = 0, 1, 2, 3  # positions in runtime.COMMUNICATION
+PER_EDGE, CACHED, AGGREGATED = 0, 1, 2  # positions in runtime.TRANSFERS
+
+
+class Switches(NamedTuple):
+    """A runtime as the kernel sees it; see :class:`hetgym.sim.Runtime`.
+
+    Attributes:
+        communication: position in ``runtime.COMMUNICATION``.
+        transfers: position in ``runtime.TRANSFERS``.
+        dispatch: host time for each launched operator [s].
+        streams: operators that may run at the same time on a device.
+        overlap: slow-down of an operator for each one that runs beside it when it starts.
+        work_conserving: whether a free device may take any operator whose inputs have arrived.
+    """
+
+    communication: int
+    transfers: int
+    dispatch: float
+    streams: int
+    overlap: float
+    work_conserving: bool
 
 
 class State(NamedTuple):
@@ -28,9 +46,11 @@ class State(NamedTuple):
         start, finish: [n] of each operator [s].
         sent, arrived: [e] start and end of each edge's transfer [s]; equal when it stays local.
         ready: [n] arrival of the operator's last input so far [s].
-        waiting: [n] inputs that have not been delivered.
-        free: [d] when each device is free [s].
-        link_free: [d, d] when each directed link is free [s].
+        waiting: [n] inputs whose arrival is not known yet.
+        launched: [d] operators launched so far.
+        free: [d] when each device is free; with several streams, not used [s].
+        link_free: [l] when each link is free [s].
+        channel_free: [2, d] when each device's sending and receiving channel is free [s].
     """
 
     start: FloatArray
@@ -39,8 +59,10 @@ class State(NamedTuple):
     arrived: FloatArray
     ready: FloatArray
     waiting: IntArray
+    launched: IntArray
     free: FloatArray
     link_free: FloatArray
+    channel_free: FloatArray
 
 
 @jit
@@ -49,8 +71,8 @@ def new_state(p: ProblemArrays) -> State:
     n, d = p.cost.shape
     e = len(p.successor)
     return State(
-        np.zeros(n), np.zeros(n), np.zeros(e), np.zeros(e), np.zeros(n), np.zeros(n, np.int32), np.zeros(d),
-        np.zeros((d, d)),
+        np.zeros(n), np.zeros(n), np.zeros(e), np.zeros(e), np.zeros(n), np.zeros(n, np.int32), np.zeros(d, np.int32),
+        np.zeros(d), np.zeros(len(p.link_bandwidth)), np.zeros((2, d)),
     )  # fmt: skip
 
 
@@ -58,51 +80,155 @@ def new_state(p: ProblemArrays) -> State:
 def reset(p: ProblemArrays, s: State) -> None:
     """Return a state to time 0."""
     s.ready[:] = 0.0
+    s.launched[:] = 0
     s.free[:] = 0.0
     s.link_free[:] = 0.0
+    s.channel_free[:] = 0.0
     for i in range(len(s.waiting)):
         s.waiting[i] = p.predecessor_pointer[i + 1] - p.predecessor_pointer[i]
 
 
 @jit
-def launch(p: ProblemArrays, s: State, operator: int, device: int) -> None:
-    """Start an operator as soon as its inputs and its device allow, and book the device."""
-    start = max(s.ready[operator], s.free[device])
-    s.start[operator] = start
-    s.finish[operator] = start + p.cost[operator, device]
-    s.free[device] = s.finish[operator]
+def issue_time(p: ProblemArrays, s: State, device: int, switches: Switches) -> float:
+    """When the host has issued the next operator of a device's fixed order.
+
+    The host of an accelerator runs ahead of it, one operator after the other; a CPU is its own host
+    and issues when it gets there.
+    """
+    if p.asynchronous[device]:
+        return float((s.launched[device] + 1) * switches.dispatch)
+    return 0.0
 
 
 @jit
-def deliver(p: ProblemArrays, s: State, assignment: IntArray, communication: int, operator: int) -> None:
-    """Push an operator's outputs to their readers, and book the links that carry them."""
+def launch(
+    p: ProblemArrays, s: State, operator: int, device: int, now: float, beside: int, factor: float, ahead: bool,
+    switches: Switches,
+) -> None:  # fmt: skip
+    """Start an operator.
+
+    Args:
+        p: the problem.
+        s: the state.
+        operator: what is launched.
+        device: where.
+        now: when the device takes it [s].
+        beside: operators that run on the device at this moment.
+        factor: noise, as a factor of the run time.
+        ahead: whether a host issued it ahead of time, so that the device does not wait for that.
+        switches: of the runtime.
+    """
+    start = now if ahead else now + switches.dispatch
+    s.start[operator] = start
+    s.finish[operator] = start + p.cost[operator, device] * factor * (1.0 + switches.overlap * beside)
+    s.free[device] = s.finish[operator]
+    s.launched[device] += 1
+
+
+@jit
+def transfer(
+    p: ProblemArrays, s: State, a: int, b: int, size: float, request: float, communication: int
+) -> tuple[float, float]:
+    """Book a transfer between two devices on everything that it holds; not for fair sharing.
+
+    Args:
+        p: the problem.
+        s: the state.
+        a: device that sends.
+        b: device that receives.
+        size: bytes.
+        request: when it is asked for [s].
+        communication: :data:`FREE`, :data:`FIFO` or :data:`ENDPOINT`.
+
+    Returns:
+        Its start and its end [s].
+    """
+    duration = p.latency[a, b] + size / p.bandwidth[a, b]
+    sent = request
+    if communication == FIFO:
+        route = a * p.cost.shape[1] + b
+        for k in range(p.route_pointer[route], p.route_pointer[route + 1]):
+            sent = max(sent, s.link_free[p.route_link[k]])
+        for k in range(p.route_pointer[route], p.route_pointer[route + 1]):
+            s.link_free[p.route_link[k]] = sent + duration
+    elif communication == ENDPOINT:
+        sent = max(sent, s.channel_free[0, a], s.channel_free[1, b])
+        s.channel_free[0, a] = sent + duration
+        s.channel_free[1, b] = sent + duration
+    return sent, sent + duration
+
+
+@jit
+def settle(p: ProblemArrays, s: State, edge: int, sent: float, arrived: float) -> None:
+    """Note an edge's transfer, and that one input more of its reader is known."""
+    target = p.successor[edge]
+    s.sent[edge] = sent
+    s.arrived[edge] = arrived
+    s.ready[target] = max(s.ready[target], arrived)
+    s.waiting[target] -= 1
+
+
+@jit
+def shares_copy(p: ProblemArrays, assignment: IntArray, edge: int, first: int) -> int:
+    """The earliest edge from ``first`` on that carries this edge's tensor to the same device."""
+    for k in range(first, edge):
+        if p.edge_tensor[k] == p.edge_tensor[edge] and assignment[p.successor[k]] == assignment[p.successor[edge]]:
+            return k
+    return edge
+
+
+@jit
+def copy_size(p: ProblemArrays, assignment: IntArray, edge: int, last: int) -> float:
+    """Bytes of the one copy that serves all readers of this edge's tensor on its target device."""
+    size = float(p.edge_bytes[edge])
+    for k in range(edge + 1, last):
+        if p.edge_tensor[k] == p.edge_tensor[edge] and assignment[p.successor[k]] == assignment[p.successor[edge]]:
+            size = max(size, p.edge_bytes[k])
+    return size
+
+
+@jit
+def deliver(p: ProblemArrays, s: State, assignment: IntArray, operator: int, switches: Switches) -> None:
+    """Push a finished operator's outputs to their readers, in the order of the readers' ids."""
     a = assignment[operator]
     request = s.finish[operator]
-    for edge in range(p.successor_pointer[operator], p.successor_pointer[operator + 1]):
-        target = p.successor[edge]
-        b = assignment[target]
-        sent = request
-        arrived = request
-        if a != b:
-            if communication == FIFO:
-                sent = max(request, s.link_free[a, b])
-            arrived = sent + (p.latency[a, b] + p.edge_bytes[edge] / p.bandwidth[a, b])
-            s.link_free[a, b] = arrived
-        s.sent[edge] = sent
-        s.arrived[edge] = arrived
-        s.ready[target] = max(s.ready[target], arrived)
-        s.waiting[target] -= 1
+    first, last = p.successor_pointer[operator], p.successor_pointer[operator + 1]
+    for edge in range(first, last):
+        deliver_edge(p, s, assignment, edge, first, last, a, request, switches)
+
+
+@jit
+def deliver_edge(
+    p: ProblemArrays, s: State, assignment: IntArray, edge: int, first: int, last: int, a: int, request: float,
+    switches: Switches,
+) -> None:  # fmt: skip
+    """Push one edge of a finished operator whose edges are ``first .. last``."""
+    b = assignment[p.successor[edge]]
+    if a == b:
+        settle(p, s, edge, request, request)
+        return
+    size = p.edge_bytes[edge]
+    if switches.transfers == CACHED:
+        leader = shares_copy(p, assignment, edge, first)
+        if leader < edge:
+            settle(p, s, edge, s.sent[leader], s.arrived[leader])
+            return
+        size = copy_size(p, assignment, edge, last)
+    sent, arrived = transfer(p, s, a, b, size, request, switches.communication)
+    settle(p, s, edge, sent, arrived)
 
 
 @jit
 def run_order(
-    p: ProblemArrays, s: State, assignment: IntArray, order: IntArray, order_pointer: IntArray, communication: int
-) -> int:
-    """Run every device's operators in a fixed order, in O(n + e).
+    p: ProblemArrays, s: State, assignment: IntArray, order: IntArray, order_pointer: IntArray, factor: FloatArray,
+    switches: Switches,
+) -> int:  # fmt: skip
+    """Run every device's operators in a fixed order, one at a time, in O(n + e) and without a clock.
 
     A device advances while its next operator has all inputs; a delivery that completes the next
-    operator of another device wakes it. Requests for a link come from one device in its order, so
-    first-come-first-served needs no clock.
+    operator of another device wakes it. That needs no clock as long as all requests for a link come
+    from one device in its order: transfers that are pushed, over links that pairs of devices do not
+    share.
 
     Args:
         p: the problem.
@@ -110,14 +236,14 @@ def run_order(
         assignment: [n] device of each operator.
         order: [n] operators, device after device.
         order_pointer: [d + 1] where each device's part begins.
-        communication: :data:`FREE` or :data:`FIFO`.
+        factor: [n] noise, as a factor of each run time.
+        switches: of the runtime.
 
     Returns:
         Number of operators that ran: less than n if the orders deadlock.
     """
     d = p.cost.shape[1]
     reset(p, s)
-    cursor = order_pointer[:-1].copy()
     awake = np.arange(d - 1, -1, -1).astype(np.int32)
     is_awake = np.ones(d, np.bool_)
     top = d
@@ -126,11 +252,14 @@ def run_order(
         top -= 1
         device = int(awake[top])
         is_awake[device] = False
-        while cursor[device] < order_pointer[device + 1] and s.waiting[order[cursor[device]]] == 0:
-            operator = int(order[cursor[device]])
-            cursor[device] += 1
-            launch(p, s, operator, device)
-            deliver(p, s, assignment, communication, operator)
+        while True:
+            cursor = order_pointer[device] + s.launched[device]
+            if cursor == order_pointer[device + 1] or s.waiting[order[cursor]] > 0:
+                break
+            operator = int(order[cursor])
+            now = max(s.ready[operator], s.free[device], issue_time(p, s, device, switches))
+            launch(p, s, operator, device, now, 0, factor[operator], p.asynchronous[device], switches)
+            deliver(p, s, assignment, operator, switches)
             done += 1
             for edge in range(p.successor_pointer[operator], p.successor_pointer[operator + 1]):
                 target = p.successor[edge]
@@ -139,53 +268,4 @@ def run_order(
                     awake[top] = b
                     is_awake[b] = True
                     top += 1
-    return done
-
-
-@jit
-def run_priority(p: ProblemArrays, s: State, assignment: IntArray, priority: FloatArray, communication: int) -> int:
-    """Run work-conserving: a free device takes the best of its operators whose inputs have arrived.
-
-    Larger priority first, ties by topological position. All that happens at one instant is seen
-    before any device chooses.
-
-    Returns:
-        Number of operators that ran, always n.
-    """
-    n, d = p.cost.shape
-    reset(p, s)
-    ready = [[(0.0, np.int32(0))] for _ in range(d)]
-    for device in range(d):
-        ready[device].pop()
-    events = [(0.0, np.int32(0), np.int32(0))]  # time, 0 = finish / 1 = inputs arrived, position
-    events.pop()
-    for i in range(n):
-        if s.waiting[i] == 0:
-            heapq.heappush(events, (0.0, np.int32(1), p.position[i]))
-    running = np.zeros(d, np.bool_)
-    done = 0
-    while len(events) > 0:
-        now = events[0][0]
-        while len(events) > 0 and events[0][0] == now:
-            _, kind, position = heapq.heappop(events)
-            operator = p.topological_order[position]
-            device = assignment[operator]
-            if kind == 1:
-                heapq.heappush(ready[device], (-priority[operator], position))
-                continue
-            running[device] = False
-            deliver(p, s, assignment, communication, operator)
-            for edge in range(p.successor_pointer[operator], p.successor_pointer[operator + 1]):
-                target = p.successor[edge]
-                again = edge > p.successor_pointer[operator] and p.successor[edge - 1] == target
-                if s.waiting[target] == 0 and not again:
-                    heapq.heappush(events, (s.ready[target], np.int32(1), p.position[target]))
-        for device in range(d):
-            if not running[device] and len(ready[device]) > 0:
-                _, position = heapq.heappop(ready[device])
-                operator = p.topological_order[position]
-                launch(p, s, operator, device)
-                running[device] = True
-                done += 1
-                heapq.heappush(events, (s.finish[operator], np.int32(0), position))
     return done

@@ -6,21 +6,50 @@ from dataclasses import dataclass, fields
 
 from hetgym.errors import ConfigError, suggestion, unknown_name
 
-COMMUNICATION = ("free", "fifo")
+COMMUNICATION = ("free", "fifo", "fair", "endpoint")
 """Values of :attr:`Runtime.communication`; their positions are the kernel's codes."""
+
+TRANSFERS = ("per_edge", "cached", "aggregated")
+"""Values of :attr:`Runtime.transfers`; likewise."""
+
+MEMORY = ("off", "track", "enforce")
+"""Values of :attr:`Runtime.memory`."""
+
+ORDER = ("fixed", "priority")
+"""Values of :attr:`Runtime.order`."""
 
 
 @dataclass(frozen=True)
 class Runtime:
-    """The switches of the simulated runtime; all off is the textbook model.
+    """The switches of the simulated runtime, each independent; all off is the textbook model.
 
-    Transfers are pushed when their producer finishes, one for each edge between different devices,
-    and take latency + bytes / bandwidth. A device runs one operator at a time.
+    A transfer takes latency + bytes / bandwidth of its route; one without bytes still pays the
+    latency. What is requested at one instant is booked in the order of the producers' positions in
+    their devices' orders, then consumer id, then edge index.
 
     Args:
         communication: ``"free"``, transfers never contend; ``"fifo"``, a directed link carries one
-            transfer at a time, latency included, in the order of the requests (ties by the
-            producer's position in its device's order, then consumer id, then edge index).
+            transfer at a time, in the order of the requests, and a transfer holds every link of its
+            route, latency included; ``"fair"``, after the latency the flows that are under way share
+            every link of their routes by max-min fairness; ``"endpoint"``, a device sends one and
+            receives one transfer at a time.
+        transfers: ``"per_edge"``, pushed when the producer finishes, once for each reader;
+            ``"cached"``, likewise, but a tensor goes to a device once, at the largest byte count of
+            its edges there; ``"aggregated"``, pulled when the reader's predecessors have all finished
+            and those before it in its device's order have been served, one message from each device.
+        dispatch: host time for every launched operator [s]. An accelerator's host runs ahead of it,
+            in the device's order; a CPU is its own host and spends the time before each operator.
+        streams: operators that a device may run at the same time; in a fixed order they start in that
+            order.
+        overlap: slow-down of an operator for each one that runs beside it when it starts: 0.2 makes
+            it 20 % longer beside one, 40 % beside two.
+        memory: ``"off"``; ``"track"``, record each device's use over time; ``"enforce"``, and refuse
+            a run that exceeds a capacity.
+        noise: standard deviation of the logarithm of each run time; the median stays.
+        seed: of the noise.
+        order: ``"fixed"``, the schedule's device orders (or its priorities, if it has those);
+            ``"priority"``, work-conserving: a free device takes the first of its operators, in the
+            schedule's order, whose inputs have arrived.
 
     Raises:
         ConfigError: a value that the switch does not have.
@@ -30,21 +59,46 @@ class Runtime:
     """
 
     communication: str = "free"
+    transfers: str = "per_edge"
+    dispatch: float = 0.0
+    streams: int = 1
+    overlap: float = 0.0
+    memory: str = "off"
+    noise: float = 0.0
+    seed: int = 0
+    order: str = "fixed"
 
     def __post_init__(self) -> None:
-        if self.communication not in COMMUNICATION:
-            hint = suggestion(self.communication, COMMUNICATION)
-            raise ConfigError(f"runtime: communication cannot be {self.communication!r}; {hint}")
+        choices = {"communication": COMMUNICATION, "transfers": TRANSFERS, "memory": MEMORY, "order": ORDER}
+        for name, known in choices.items():
+            if getattr(self, name) not in known:
+                hint = suggestion(getattr(self, name), known)
+                raise ConfigError(f"runtime: {name} cannot be {getattr(self, name)!r}; {hint}")
+        for name in ("dispatch", "overlap", "noise"):
+            value = getattr(self, name)
+            if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value < float("inf"):
+                raise ConfigError(f"runtime: {name} is {value!r}; it must be a finite number, not negative")
+        for name, least in (("streams", 1), ("seed", 0)):
+            value = getattr(self, name)
+            if isinstance(value, bool) or not isinstance(value, int) or value < least:
+                raise ConfigError(f"runtime: {name} is {value!r}; it must be a whole number of at least {least}")
+
+    def __repr__(self) -> str:
+        changed = [f for f in fields(self) if getattr(self, f.name) != f.default]
+        return f"Runtime({', '.join(f'{f.name}={getattr(self, f.name)!r}' for f in changed)})"
 
     @property
     def contention(self) -> bool:
-        """Whether transfers wait for links."""
+        """Whether transfers wait for, or slow down, each other."""
         return self.communication != "free"
 
 
 PRESETS: dict[str, Runtime] = {
     "classic": Runtime(),
     "links": Runtime(communication="fifo"),
+    "donf": Runtime(communication="fifo", transfers="aggregated"),
+    "fair": Runtime(communication="fair"),
+    "framework": Runtime(communication="fifo", transfers="cached", dispatch=5e-6, streams=2, memory="track"),
 }
 """Named runtimes: ``classic`` is the contention-free model of the scheduling literature."""
 

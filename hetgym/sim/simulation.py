@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 
-from hetgym._types import IntArray
+from hetgym._types import FloatArray, IntArray
 from hetgym.problem import Problem
 from hetgym.schedule import Schedule, validate
 from hetgym.sim import kernel
-from hetgym.sim.runtime import COMMUNICATION, Runtime, runtime_name
+from hetgym.sim.run import run, setting
+from hetgym.sim.runtime import Runtime, runtime_name
 from hetgym.sim.runtime import runtime as as_runtime
 from hetgym.sim.trace import Trace
 
@@ -39,12 +40,8 @@ def simulate(problem: Problem, schedule: Schedule, runtime: str | Runtime = "cla
     validate(problem, schedule)
     arrays, assignment = problem.arrays, schedule.assignment.copy()
     state = kernel.new_state(arrays)
-    communication = COMMUNICATION.index(switches.communication)
-    if schedule.priority is not None:
-        kernel.run_priority(arrays, state, assignment, schedule.priority.copy(), communication)
-    else:
-        order, pointer = flat_order(schedule.device_order(problem))
-        kernel.run_order(arrays, state, assignment, order, pointer, communication)
+    order, pointer, priority = dispatch_order(problem, schedule)
+    run(arrays, state, assignment, order, pointer, priority, setting(problem, switches, schedule.priority is not None))
     return Trace(
         problem=problem,
         assignment=assignment,
@@ -55,6 +52,22 @@ def simulate(problem: Problem, schedule: Schedule, runtime: str | Runtime = "cla
         runtime=runtime_name(switches),
         scheduler=schedule.scheduler,
     )
+
+
+def dispatch_order(problem: Problem, schedule: Schedule) -> tuple[IntArray, IntArray, FloatArray]:
+    """A schedule's order and priorities as the kernel takes them.
+
+    Returns:
+        [n] operators, device after device, and [d + 1] starts, empty for a schedule by priorities;
+        and [n] priorities, which fall along each device's order if the schedule has one.
+    """
+    n = problem.num_operators
+    if schedule.priority is not None:
+        return np.zeros(n, np.int32), np.zeros(problem.num_devices + 1, np.int32), np.array(schedule.priority)
+    order, pointer = flat_order(schedule.device_order(problem))
+    priority = np.empty(n)
+    priority[order] = -np.arange(n, dtype=np.float64)
+    return order, pointer, priority
 
 
 def flat_order(order: tuple[IntArray, ...]) -> tuple[IntArray, IntArray]:

@@ -10,9 +10,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hetgym import Problem, Schedule, evaluate, simulate
-from hetgym.sim import DECODES, kernel
+from hetgym.sim import DECODES, PRESETS, Runtime, kernel
 from hetgym.sim.ranks import assigned_bottom_level, upward_rank
-from hetgym.sim.simulation import flat_order
+from hetgym.sim.run import run, setting
+from hetgym.sim.simulation import dispatch_order, flat_order
 
 RUNTIMES = ("classic", "links")
 
@@ -160,9 +161,32 @@ def test_run_order_counts_what_ran(case: tuple[Problem, Schedule]) -> None:
     order, pointer = flat_order(schedule.order)
     state = kernel.new_state(problem.arrays)
     assignment = schedule.assignment.copy()
-    assert kernel.run_order(problem.arrays, state, assignment, order, pointer, kernel.FIFO) == problem.num_operators
+    priority, links = np.zeros(problem.num_operators), setting(problem, PRESETS["links"])
+    assert run(problem.arrays, state, assignment, order, pointer, priority, links) == problem.num_operators
     if problem.num_edges and problem.num_devices == 1:
         reverse = np.ascontiguousarray(order[::-1])
-        assert (
-            kernel.run_order(problem.arrays, state, assignment, reverse, pointer, kernel.FREE) < problem.num_operators
-        )
+        for clock in (False, True):
+            how = links._replace(clock=clock)
+            assert run(problem.arrays, state, assignment, reverse, pointer, priority, how) < problem.num_operators
+
+
+CLOCKLESS = st.builds(
+    Runtime,
+    communication=st.sampled_from(["free", "fifo"]),
+    transfers=st.sampled_from(["per_edge", "cached"]),
+    dispatch=st.sampled_from([0.0, 0.5, 3.0]),
+    noise=st.sampled_from([0.0, 0.3]),
+)
+
+
+@given(case=strategies.cases(("order", "start")), runtime=CLOCKLESS)
+def test_a_clock_changes_nothing_where_none_is_needed(case: tuple[Problem, Schedule], runtime: Runtime) -> None:
+    problem, schedule = case
+    how = setting(problem, runtime)
+    assert not how.clock
+    order, pointer, priority = dispatch_order(problem, schedule)
+    states = [kernel.new_state(problem.arrays) for _ in range(2)]
+    for state, clock in zip(states, (False, True), strict=True):
+        run(problem.arrays, state, schedule.assignment.copy(), order, pointer, priority, how._replace(clock=clock))
+    for name in ("start", "finish", "sent", "arrived"):
+        assert np.array_equal(getattr(states[0], name), getattr(states[1], name)), name

@@ -1,0 +1,146 @@
+"""Fair sharing: concurrent flows divide the links of their routes by max-min fairness.
+
+A flow begins when its latency is over. Rates follow progressive filling (Bertsekas, Gallager, Data
+Networks, section 6.5.2): the link with the least bandwidth for each of its open flows fixes their
+rates, and so on with what is left.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from hetgym._jit import jit
+from hetgym._types import FloatArray, IntArray
+from hetgym.problem import ProblemArrays
+from hetgym.sim.kernel import State, settle
+
+ROUNDING = 1e-12
+"""A flow is complete when this share of it is left, which rounding may leave over."""
+
+
+class Flows(NamedTuple):
+    """Flows under way; a flow is named by the first edge that it serves.
+
+    Attributes:
+        active: [e] flows that have begun, the first ``tally[0]`` of them.
+        tally: [2] number of active flows; 1 in ``tally[1]`` when some flow may have begun
+            or ended since the rates were shared out.
+        size, left: [e] bytes in all, and still to go.
+        rate: [e] byte/s.
+        route: [e] ``source device * d + target device``.
+        next: [e] the next edge that the same flow serves, -1 for the last.
+        spare: [l] scratch: bandwidth that is not given away.
+        open: [l] scratch: flows without a rate.
+    """
+
+    active: IntArray
+    tally: IntArray
+    size: FloatArray
+    left: FloatArray
+    rate: FloatArray
+    route: IntArray
+    next: IntArray
+    spare: FloatArray
+    open: IntArray
+
+
+@jit
+def new_flows(p: ProblemArrays, needed: bool) -> Flows:
+    """Allocate for all edges; for none where flows are not needed."""
+    e = len(p.successor) if needed else 0
+    links = len(p.link_bandwidth) if needed else 0
+    return Flows(
+        np.zeros(e, np.int32), np.zeros(2, np.int32), np.zeros(e), np.zeros(e), np.zeros(e), np.zeros(e, np.int32),
+        np.full(e, -1, np.int32), np.zeros(links), np.zeros(links, np.int32),
+    )  # fmt: skip
+
+
+@jit
+def begin(flows: Flows, edge: int) -> None:
+    """Let a flow, whose size and route are set, take its share from now on."""
+    flows.left[edge] = flows.size[edge]
+    flows.rate[edge] = 0.0
+    flows.active[flows.tally[0]] = edge
+    flows.tally[0] += 1
+    flows.tally[1] = 1
+
+
+@jit
+def complete(p: ProblemArrays, s: State, flows: Flows, now: float, served: list[int]) -> None:
+    """End the flows that have nothing left, settle their edges, and list the readers."""
+    while flows.tally[1] == 1:
+        _share(p, flows)
+        k = 0
+        while k < flows.tally[0]:
+            edge = flows.active[k]
+            if flows.left[edge] > 0.0 and now + flows.left[edge] / flows.rate[edge] > now:
+                k += 1
+                continue
+            flows.tally[0] -= 1
+            flows.active[k] = flows.active[flows.tally[0]]
+            flows.tally[1] = 1
+            member = edge
+            while member >= 0:
+                settle(p, s, member, s.sent[member], now)
+                served.append(p.successor[member])
+                member = flows.next[member]
+
+
+@jit
+def next_completion(flows: Flows, now: float) -> float:
+    """When the first of the active flows ends if nothing changes [s]; inf without flows."""
+    least = np.inf
+    for k in range(flows.tally[0]):
+        edge = flows.active[k]
+        least = min(least, flows.left[edge] / flows.rate[edge])
+    if now + least <= now:
+        flows.tally[1] = 1  # less is left than the clock can show: it ends now
+    return now + least
+
+
+@jit
+def advance(flows: Flows, seconds: float) -> None:
+    """Let the active flows run."""
+    for k in range(flows.tally[0]):
+        edge = flows.active[k]
+        left = flows.left[edge] - flows.rate[edge] * seconds
+        if left <= ROUNDING * flows.size[edge]:
+            left = 0.0
+            flows.tally[1] = 1
+        flows.left[edge] = left
+
+
+@jit
+def _share(p: ProblemArrays, flows: Flows) -> None:
+    """Give every active flow its max-min fair rate."""
+    flows.tally[1] = 0
+    flows.spare[:] = p.link_bandwidth
+    flows.open[:] = 0
+    for k in range(flows.tally[0]):
+        flows.rate[flows.active[k]] = -1.0
+        route = flows.route[flows.active[k]]
+        for hop in range(p.route_pointer[route], p.route_pointer[route + 1]):
+            flows.open[p.route_link[hop]] += 1
+    to_do = flows.tally[0]
+    while to_do > 0:
+        tightest, share = -1, np.inf
+        for link in range(len(flows.spare)):
+            if flows.open[link] > 0 and (tightest < 0 or flows.spare[link] / flows.open[link] < share):
+                tightest, share = link, flows.spare[link] / flows.open[link]
+        for k in range(flows.tally[0]):
+            edge = flows.active[k]
+            route = flows.route[edge]
+            crosses = False
+            for hop in range(p.route_pointer[route], p.route_pointer[route + 1]):
+                crosses |= p.route_link[hop] == tightest
+            if flows.rate[edge] >= 0.0 or not crosses:
+                continue
+            flows.rate[edge] = share
+            to_do -= 1
+            for hop in range(p.route_pointer[route], p.route_pointer[route + 1]):
+                link = p.route_link[hop]
+                flows.open[link] -= 1
+                if share < np.inf:
+                    flows.spare[link] = max(0.0, flows.spare[link] - share)
