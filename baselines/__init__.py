@@ -3,6 +3,7 @@
 ``hetgym.baselines.get("heft")(problem)`` gives a :class:`~hetgym.Schedule`; ``names()`` lists them.
 """
 
+from hetgym.baselines.baechi import m_etf, m_topo
 from hetgym.baselines.batch_mode import max_min, min_min, sufferage
 from hetgym.baselines.bounds import (
     area_bound,
@@ -24,6 +25,7 @@ from hetgym.baselines.hcpt import hcpt
 from hetgym.baselines.heft import heft
 from hetgym.baselines.key_operators import cpgc_partition, key_operators, sub_models
 from hetgym.baselines.lookahead import lookahead_heft
+from hetgym.baselines.m_sct import m_sct
 from hetgym.baselines.online import mct, met, olb
 from hetgym.baselines.peft import peft
 from hetgym.baselines.pets import pets
@@ -32,8 +34,9 @@ from hetgym.baselines.registry import Baseline, Scheduler, get, names, register
 from hetgym.baselines.trivial import random_placement, round_robin, single_device
 
 __all__ = [
-    "Baseline", "Scheduler", "area_bound", "combined_bound", "communication_bound", "cp_sat", "cpgc", "cpgc_partition",
-    "cpop", "critical_path_bound", "dls", "donf", "duet", "etf", "fcfs", "get", "graham", "hcpt", "heft",
-    "key_operators", "load_bound", "lookahead_heft", "lower_bound", "max_min", "mct", "met", "min_min", "names", "olb",
-    "peft", "pets", "random_placement", "register", "round_robin", "single_device", "sjf", "sub_models", "sufferage",
+    "Baseline", "Scheduler", "area_bound", "combined_bound", "communication_bound", "cp_sat", "cpgc",
+    "cpgc_partition", "cpop", "critical_path_bound", "dls", "donf", "duet", "etf", "fcfs", "get", "graham", "hcpt",
+    "heft", "key_operators", "load_bound", "lookahead_heft", "lower_bound", "m_etf", "m_sct", "m_topo", "max_min",
+    "mct", "met", "min_min", "names", "olb", "peft", "pets", "random_placement", "register", "round_robin",
+    "single_device", "sjf", "sub_models", "sufferage",
 ]  # fmt: skip

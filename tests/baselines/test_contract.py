@@ -31,6 +31,8 @@ ID_DEPENDENT = {
     "donf": "priorities are sums of 1 / in-degree, equal in most graphs, and ties go to Kahn's order",
     "donf-w": "as donf",
     "donf-classic": "as donf",
+    "m-topo": "devices are filled in Kahn's order, smallest ids first",
+    "m-sct": "of several optimal solutions of the linear program the solver returns one",
     "hcpt": "all operators without edges have the same latest start, and ties go to Kahn's order",
     "mct": "operators come in Kahn's order, smallest ids first",
     "met": "as mct",

@@ -1,0 +1,177 @@
+"""Baechi's placers m-TOPO and m-ETF: each device takes what its memory holds."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from hetgym._jit import jit
+from hetgym._types import FloatArray, IntArray
+from hetgym.baselines._placing import place_by_priority
+from hetgym.baselines.registry import register
+from hetgym.errors import ProblemError
+from hetgym.problem import Problem, ProblemArrays
+from hetgym.schedule import Schedule
+from hetgym.sim import timeline
+from hetgym.sim.batch import planned
+from hetgym.sim.ranks import upward_rank
+
+CITATION = "Jeon, Cai, Srivastava, Jiang, Ke, Meng, Xie, Gupta, Baechi, SoCC 2020"
+
+
+def memory_need(problem: Problem) -> FloatArray:
+    """[n] what an operator reserves on its device: weights and outputs, none freed early [byte].
+
+    A placement that fits by this measure fits in whatever order it is run.
+    """
+    return np.array(problem.weight_bytes + problem.output_bytes, np.float64)
+
+
+def no_room(problem: Problem, operator: int, need: FloatArray, room: FloatArray) -> ProblemError:
+    """The error for an operator that no device can hold any more."""
+    able = np.isfinite(problem.cost[operator])
+    most = int(np.argmax(np.where(able, room, -np.inf)))
+    return ProblemError(
+        f"problem {problem.name!r}: operator {operator} ({problem.operator_names[operator]!r}) needs "
+        f"{need[operator]:.6g} bytes, but of the devices that can run it {problem.device_names[most]!r} has most left, "
+        f"{max(0.0, float(room[most])):.6g} of {problem.memory_capacity[most]:.6g} bytes"
+    )
+
+
+@register("m-topo", kind="memory", citation=CITATION, complexity="O(n p + e)")
+def m_topo(problem: Problem) -> Schedule:
+    """In topological order fill one device to its share of the memory, then the next.
+
+    A share is the mean need of a device plus the largest need of an operator, or the capacity if that is
+    less. What the current device cannot run, or what is left when all shares are full, goes to the first
+    device with room.
+
+    Args:
+        problem: what is to be scheduled; ``memory_capacity`` may be infinite.
+
+    Raises:
+        ProblemError: an operator for which no device has room.
+    """
+    need, p = memory_need(problem), problem.num_devices
+    share = np.minimum(problem.memory_capacity, need.sum() / p + need.max())
+    room = problem.memory_capacity.copy()
+    used = np.zeros(p)
+    assignment = np.empty(problem.num_operators, np.int32)
+    current = 0
+    for i in problem.topological_order.tolist():
+        able = np.isfinite(problem.cost[i])
+        while current < p and able[current] and used[current] + need[i] > share[current]:
+            current += 1
+        device = current
+        if current == p or not able[current]:
+            fits = np.flatnonzero(able & (need[i] <= room))
+            if len(fits) == 0:
+                raise no_room(problem, i, need, room)
+            device = int(fits[0])
+        assignment[i] = device
+        used[device] += need[i]
+        room[device] -= need[i]
+    return place_by_priority(problem, upward_rank(problem), fixed=assignment)
+
+
+@register("m-etf", kind="memory", citation=CITATION, complexity="O(n r p + e p) for r ready operators")
+def m_etf(problem: Problem) -> Schedule:
+    """Of all ready operators and devices with room, the pair that can start first.
+
+    Ties go to the larger upward rank, then to the smaller topological position and device.
+
+    Args:
+        problem: what is to be scheduled; ``memory_capacity`` may be infinite.
+
+    Raises:
+        ProblemError: an operator for which no device has room.
+    """
+    nobody = np.full(problem.num_operators, -1, np.int32)
+    return earliest_start_first(problem, nobody)
+
+
+def earliest_start_first(problem: Problem, favourite: IntArray) -> Schedule:
+    """Earliest start first within memory, with devices that wait for favourite children.
+
+    Args:
+        problem: what is to be scheduled.
+        favourite: [n] the successor for which a device is kept after the operator ran on it, -1 for none;
+            an operator is the favourite of one other at most.
+
+    Raises:
+        ProblemError: an operator for which no device has room.
+    """
+    need = memory_need(problem)
+    room = problem.memory_capacity.copy()
+    placed = timeline.new_timeline(problem.num_operators, problem.num_devices)
+    stuck = _place(problem.arrays, placed, upward_rank(problem), favourite, need, room)
+    if stuck >= 0:
+        raise no_room(problem, stuck, need, room)
+    return planned(problem, placed)
+
+
+@jit
+def _place(
+    p: ProblemArrays, t: timeline.Timeline, rank: FloatArray, favourite: IntArray, need: FloatArray, room: FloatArray
+) -> int:
+    """Fill a timeline; return the operator for which there was no room, or -1."""
+    n, d = p.cost.shape
+    waiting = np.empty(n, np.int32)
+    data = np.zeros((n, d))  # when an operator's inputs can be on a device
+    urgent = np.zeros(n)  # when they can be on all
+    kept = np.full(d, -1, np.int32)  # for whom a device waits
+    parent = np.full(n, -1, np.int32)
+    ready = np.empty(n, np.int32)
+    count = 0
+    for i in range(n):
+        waiting[i] = p.predecessor_pointer[i + 1] - p.predecessor_pointer[i]
+        if favourite[i] >= 0:
+            parent[favourite[i]] = i
+    for i in p.topological_order:
+        if waiting[i] == 0:
+            ready[count] = i
+            count += 1
+    for _ in range(n):
+        best_slot, best_device, best_start, best_own = -1, -1, 0.0, False
+        for slot in range(count):
+            i = ready[slot]
+            hosted = False
+            for device in range(d):
+                if p.cost[i, device] == np.inf or need[i] > room[device]:
+                    continue
+                hosted = True
+                start = timeline.earliest_start(t, device, data[i, device], p.cost[i, device], False)
+                if kept[device] >= 0 and kept[device] != i:
+                    start = max(start, urgent[i])
+                own = parent[i] >= 0 and t.assignment[parent[i]] == device
+                better = best_slot < 0 or start < best_start
+                if best_slot >= 0 and start == best_start:
+                    b = ready[best_slot]
+                    if own != best_own:
+                        better = own
+                    elif rank[i] != rank[b]:
+                        better = rank[i] > rank[b]
+                    else:
+                        better = p.position[i] < p.position[b]
+                if better:
+                    best_slot, best_device, best_start, best_own = slot, device, start, own
+            if not hosted:
+                return int(i)
+        i = ready[best_slot]
+        timeline.book(p, t, i, best_device, best_start)
+        room[best_device] -= need[i]
+        kept[best_device] = favourite[i]
+        for device in range(d):
+            if kept[device] == i:
+                kept[device] = -1
+        count -= 1
+        ready[best_slot] = ready[count]
+        for edge in range(p.successor_pointer[i], p.successor_pointer[i + 1]):
+            j = p.successor[edge]
+            waiting[j] -= 1
+            if waiting[j] == 0:
+                ready[count] = j
+                count += 1
+                for device in range(d):
+                    data[j, device] = timeline.data_ready(p, t, j, device)
+                    urgent[j] = max(urgent[j], data[j, device])
+    return -1
