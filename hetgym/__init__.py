@@ -12,7 +12,7 @@ from hetgym._lazy import lazy
 from hetgym.envs.registration import register
 
 if TYPE_CHECKING:
-    from hetgym import agents, baselines, bench, costs, envs, graph, sim
+    from hetgym import agents, baselines, bench, costs, envs, graph, pipeline, sim
     from hetgym.errors import (
         ConfigError,
         GraphError,
@@ -44,13 +44,13 @@ _HOME = {
     "hetgym.sim": ("Runtime", "Trace", "evaluate", "simulate"),
     "hetgym.workloads": ("load_problem",),
 }  # fmt: skip
-_MODULES = ("agents", "baselines", "bench", "costs", "envs", "graph", "sim")
+_MODULES = ("agents", "baselines", "bench", "costs", "envs", "graph", "pipeline", "sim")
 
 __all__ = [
     "ConfigError", "DataflowGraph", "Device", "GraphError", "HetgymError", "InvalidSchedule", "Link", "MissingExtra",
     "Platform", "PlatformError", "Problem", "ProblemError", "Runtime", "Schedule", "Trace", "UnknownName", "agents",
-    "baselines", "bench", "costs", "envs", "evaluate", "graph", "load_graph", "load_platform", "load_problem", "sim",
-    "simulate", "validate",
+    "baselines", "bench", "costs", "envs", "evaluate", "graph", "load_graph", "load_platform", "load_problem",
+    "pipeline", "sim", "simulate", "validate",
 ]  # fmt: skip
 
 

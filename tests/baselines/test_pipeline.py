@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import itertools
 import math
+import os
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -12,7 +14,7 @@ from hypothesis import strategies as st
 
 from hetgym import ConfigError, InvalidSchedule, ProblemError
 from hetgym.baselines.pipeline.downset import downset_dp
-from hetgym.pipeline import DeviceKind, PipelineProblem
+from hetgym.pipeline import DeviceKind, PipelineProblem, load
 
 
 @st.composite
@@ -74,3 +76,19 @@ def test_too_many_downsets() -> None:
     free = PipelineProblem(np.ones((20, 1)), [], [DeviceKind("gpu", 2)])
     with pytest.raises(ConfigError, match="more than 1000 downsets"):
         downset_dp(free, limit=1000)
+
+
+# Files of github.com/msr-fiddle/dnn-partitioning; optimal contiguous max-loads [ms], with the files' own limits.
+DATA = Path(os.environ.get("HETGYM_DATA", "/nonexistent")) / "dnn-partitioning" / "throughput"
+OPTIMA = {
+    "bert24_inference": 17.789906, "bert24_training": 41.745813, "gnmt_inference": 32.910658,
+    "gnmt_training": 107.004414, "resnet50_inference": 33.774666, "resnet50_training": 78.631813,
+    "op_bert_l-3_inference": 27.918568, "op_bert_l-3_training": 65.303149,
+}  # fmt: skip
+
+
+@pytest.mark.skipif(not DATA.is_dir(), reason="set HETGYM_DATA to a folder that holds dnn-partitioning")
+@pytest.mark.parametrize("name", OPTIMA)
+def test_published_optima(name: str) -> None:
+    problem = load(DATA / f"{name}.json.gz")
+    assert problem.max_load(downset_dp(problem)) * 1e3 == pytest.approx(OPTIMA[name], abs=6e-7)

@@ -1,0 +1,7 @@
+"""Whole problems: textbook examples, files that carry their own costs, and random draws."""
+
+from hetgym.workloads.examples import textbook
+from hetgym.workloads.loading import load_problem
+from hetgym.workloads.random_mix import RandomMix
+
+__all__ = ["RandomMix", "load_problem", "textbook"]

@@ -1,0 +1,109 @@
+"""Reading JSON that others wrote: bounded, strict about what is used, silent about what is not."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from hetgym.errors import GraphError, ProblemError
+from hetgym.graph.json_reader import parse
+from hetgym.graph.serialization import read_text
+
+LARGEST = 1e15
+"""Largest number that is believed: seconds, bytes or Hz."""
+
+_NOUNS = {dict: "an object", list: "a list", str: "a string", bool: "true or false", type(None): "null"}
+_REQUIRED = object()
+
+
+def read_document(path: Path) -> dict[str, Any]:
+    """Parse a ``.json`` or ``.json.gz`` file that holds one object.
+
+    Raises:
+        ProblemError: the file is missing, damaged, too long once unpacked, or no JSON object.
+    """
+    try:
+        document = parse(read_text(path), str(path))
+    except GraphError as error:
+        raise ProblemError(str(error)) from None
+    if not isinstance(document, dict):
+        raise ProblemError(f"{path}: the document is {_NOUNS.get(type(document), 'a number')}, not an object")
+    return document
+
+
+class Row:
+    """An object of a document, with its place for messages."""
+
+    def __init__(self, fields: object, place: str) -> None:
+        self.place = place
+        if not isinstance(fields, Mapping):
+            raise ProblemError(f"{place} is {_NOUNS.get(type(fields), 'a number')}, not an object")
+        self.fields: Mapping[str, Any] = fields
+
+    def fail(self, key: str, what: str) -> ProblemError:
+        """The error to raise about a field."""
+        return ProblemError(f"{self.place}: {key!r} {what}")
+
+    def raw(self, key: str, default: object = _REQUIRED) -> Any:
+        """A field as it is.
+
+        Raises:
+            ProblemError: it is missing and has no default.
+        """
+        if key not in self.fields and default is _REQUIRED:
+            raise ProblemError(f"{self.place} has no {key!r}")
+        return self.fields.get(key, default)
+
+    def number(self, key: str, default: object = _REQUIRED) -> float:
+        """A number from 0 to :data:`LARGEST`."""
+        value = self.raw(key, default)
+        if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= LARGEST:
+            raise self.fail(key, f"is {self._show(value)}, not a number from 0 to {LARGEST:g}")
+        return float(value)
+
+    def whole(self, key: str, largest: int, default: object = _REQUIRED) -> int:
+        """A whole number from 0 to a limit."""
+        value = self.raw(key, default)
+        if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value <= largest:
+            raise self.fail(key, f"is {self._show(value)}, not a whole number from 0 to {largest}")
+        return value
+
+    def flag(self, key: str, default: bool) -> bool:
+        """True, false, 1 or 0."""
+        value = self.raw(key, default)
+        if not isinstance(value, int) or value not in (0, 1):
+            raise self.fail(key, f"is {self._show(value)}, not true or false")
+        return bool(value)
+
+    def text(self, key: str, default: object = _REQUIRED) -> str:
+        """A string."""
+        value = self.raw(key, default)
+        if not isinstance(value, str):
+            raise self.fail(key, f"is {self._show(value)}, not a string")
+        return value
+
+    def texts(self, key: str, default: object = _REQUIRED) -> list[str]:
+        """A list of strings."""
+        value = self.raw(key, default)
+        if not isinstance(value, list) or not all(isinstance(item, str) for item in value):
+            raise self.fail(key, "is not a list of strings")
+        return value
+
+    def row(self, key: str, default: object = _REQUIRED) -> Row:
+        """An object inside."""
+        return Row(self.raw(key, default), f"{self.place}: {key!r}")
+
+    def rows(self, key: str, default: object = _REQUIRED) -> list[Row]:
+        """A list of objects inside."""
+        value = self.raw(key, default)
+        if not isinstance(value, list):
+            raise self.fail(key, f"is {self._show(value)}, not a list")
+        return [Row(item, f"{self.place}: {key}[{i}]") for i, item in enumerate(value)]
+
+    @staticmethod
+    def _show(value: object) -> str:
+        if isinstance(value, int) and abs(value) > LARGEST:
+            return "a huge number"
+        text = repr(value) if isinstance(value, str | int | float) else _NOUNS.get(type(value), "a number")
+        return text if len(text) <= 60 else text[:60] + "…"
