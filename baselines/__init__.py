@@ -29,14 +29,15 @@ from hetgym.baselines.m_sct import m_sct
 from hetgym.baselines.online import mct, met, olb
 from hetgym.baselines.peft import peft
 from hetgym.baselines.pets import pets
+from hetgym.baselines.pilot import pilot
 from hetgym.baselines.queueing import fcfs, sjf
 from hetgym.baselines.registry import Baseline, Scheduler, get, names, register
 from hetgym.baselines.trivial import random_placement, round_robin, single_device
 
 __all__ = [
-    "Baseline", "Scheduler", "area_bound", "combined_bound", "communication_bound", "cp_sat", "cpgc",
-    "cpgc_partition", "cpop", "critical_path_bound", "dls", "donf", "duet", "etf", "fcfs", "get", "graham", "hcpt",
-    "heft", "key_operators", "load_bound", "lookahead_heft", "lower_bound", "m_etf", "m_sct", "m_topo", "max_min",
-    "mct", "met", "min_min", "names", "olb", "peft", "pets", "random_placement", "register", "round_robin",
-    "single_device", "sjf", "sub_models", "sufferage",
+    "Baseline", "Scheduler", "area_bound", "combined_bound", "communication_bound", "cp_sat", "cpgc", "cpgc_partition",
+    "cpop", "critical_path_bound", "dls", "donf", "duet", "etf", "fcfs", "get", "graham", "hcpt", "heft",
+    "key_operators", "load_bound", "lookahead_heft", "lower_bound", "m_etf", "m_sct", "m_topo", "max_min", "mct", "met",
+    "min_min", "names", "olb", "peft", "pets", "pilot", "random_placement", "register", "round_robin", "single_device",
+    "sjf", "sub_models", "sufferage",
 ]  # fmt: skip

@@ -16,7 +16,20 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 def jit(function: F) -> F:
     """Compile a function of scalars and arrays; no fast-math, so results do not vary by machine."""
-    dispatcher = numba.njit(cache=True, error_model="numpy", nogil=True)(function)
+    return _compiled(function, counted=True)
+
+
+def lean(function: F) -> F:
+    """As :func:`jit`, for functions that make and return no arrays: they need no reference counts.
+
+    Counting the references of the dozens of arrays that a kernel of small steps takes costs more
+    than its work.
+    """
+    return _compiled(function, counted=False)
+
+
+def _compiled(function: F, counted: bool) -> F:
+    dispatcher = numba.njit(cache=True, error_model="numpy", nogil=True, _nrt=counted)(function)
     _tie_to_all_sources(dispatcher)
     return cast(F, dispatcher)
 

@@ -19,7 +19,7 @@ ENTRIES = (
     "sim.ranks._least_cost_to_exit", "sim.ranks._least_cost_from_entry", "sim.ranks._weighted_out_degree",
     "baselines.donf._run", "baselines.cpgc._correct", "baselines._ready._place_ready", "baselines.online._balance",
     "baselines.queueing._serve", "baselines.lookahead._place", "baselines.pets._rank", "baselines.hcpt._latest_start",
-    "baselines.hcpt._listing", "baselines.baechi._place",
+    "baselines.hcpt._listing", "baselines.baechi._place", "baselines.pilot._decide",
 )  # fmt: skip
 
 

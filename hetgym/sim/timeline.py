@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from hetgym._jit import jit
+from hetgym._jit import jit, lean
 from hetgym._types import FloatArray, IntArray
 from hetgym.problem import ProblemArrays
 
@@ -46,28 +46,55 @@ def new_timeline(n: int, d: int) -> Timeline:
     )  # fmt: skip
 
 
-@jit
+@lean
 def clear(t: Timeline) -> None:
     """Empty a timeline."""
     t.assignment[:] = -1
     t.intervals[:] = 0
 
 
-@jit
+@lean
 def copy_into(t: Timeline, other: Timeline) -> None:
     """Make another timeline of the same size equal to this one."""
-    other.assignment[:] = t.assignment
-    other.start[:] = t.start
-    other.finish[:] = t.finish
+    for i in range(len(t.assignment)):  # loops: slices of so few numbers would cost more than what they copy
+        other.assignment[i] = t.assignment[i]
+        other.start[i] = t.start[i]
+        other.finish[i] = t.finish[i]
     for device in range(len(t.intervals)):
-        count = t.intervals[device]
+        other.intervals[device] = t.intervals[device]
+        for k in range(t.intervals[device]):
+            other.busy_from[device, k] = t.busy_from[device, k]
+            other.busy_to[device, k] = t.busy_to[device, k]
+            other.operators[device, k] = t.operators[device, k]
+
+
+@lean
+def copy_prefix(t: Timeline, other: Timeline, turn: IntArray, first: int) -> None:
+    """Make another timeline hold what this complete one held before the turn of its ``first`` operator.
+
+    Args:
+        t: where every operator has been placed.
+        other: overwritten; times of operators that it does not hold are left as they were.
+        turn: [n] when each operator was placed, counted from 0.
+        first: operators of this turn and later ones are left out.
+    """
+    for device in range(len(t.intervals)):
+        count = 0
+        for k in range(t.intervals[device]):
+            operator = t.operators[device, k]
+            if turn[operator] < first:
+                begin, end = t.busy_from[device, k], t.busy_to[device, k]
+                other.busy_from[device, count] = begin
+                other.busy_to[device, count] = end
+                other.operators[device, count] = operator
+                other.assignment[operator] = device
+                other.start[operator] = begin
+                other.finish[operator] = end
+                count += 1
         other.intervals[device] = count
-        other.busy_from[device, :count] = t.busy_from[device, :count]
-        other.busy_to[device, :count] = t.busy_to[device, :count]
-        other.operators[device, :count] = t.operators[device, :count]
 
 
-@jit
+@lean
 def data_ready(p: ProblemArrays, t: Timeline, operator: int, device: int) -> float:
     """When the outputs of the operator's placed predecessors can be on a device [s]."""
     ready = 0.0
@@ -81,7 +108,7 @@ def data_ready(p: ProblemArrays, t: Timeline, operator: int, device: int) -> flo
     return ready
 
 
-@jit
+@lean
 def earliest_start(t: Timeline, device: int, ready: float, duration: float, insertion: bool) -> float:
     """Earliest start on a device for an operator whose inputs are there at ``ready`` [s]."""
     count = t.intervals[device]
@@ -103,7 +130,7 @@ def earliest_start(t: Timeline, device: int, ready: float, duration: float, inse
     return max(ready, end)
 
 
-@jit
+@lean
 def book(p: ProblemArrays, t: Timeline, operator: int, device: int, start: float) -> None:
     """Place an operator on a device from ``start`` on."""
     finish = start + p.cost[operator, device]
@@ -122,7 +149,56 @@ def book(p: ProblemArrays, t: Timeline, operator: int, device: int, start: float
     t.intervals[device] += 1
 
 
-@jit
+@lean
+def place_within(
+    p: ProblemArrays,
+    t: Timeline,
+    order: IntArray,
+    fixed: IntArray,
+    bonus: FloatArray,
+    insertion: bool,
+    tail: FloatArray,
+    limit: float,
+) -> tuple[float, int]:
+    """As :func:`place_in_order`, but give up as soon as the makespan must exceed a limit.
+
+    Args:
+        p: the problem.
+        t: filled in; what it already holds stays.
+        order: operators in a topological order.
+        fixed: [n] device that an operator must take, -1 where it is free to choose.
+        bonus: [n, d] added to the finish time when devices are compared [s].
+        insertion: whether idle gaps may be used.
+        tail: [n, d] a lower bound on the time from an operator's finish on a device to the end [s].
+        limit: largest makespan of interest [s]; inf to never give up.
+
+    Returns:
+        Finish of the last of these operators [s], inf where the limit broke; how many were placed.
+    """
+    d = p.cost.shape[1]
+    makespan = 0.0
+    placed = 0
+    for operator in order:
+        chosen = fixed[operator]
+        best_device, best_start, best_key = d, 0.0, np.inf
+        for device in range(max(chosen, 0), chosen + 1 if chosen >= 0 else d):
+            duration = p.cost[operator, device]
+            if duration == np.inf and chosen < 0:
+                continue
+            start = earliest_start(t, device, data_ready(p, t, operator, device), duration, insertion)
+            key = start + duration + bonus[operator, device]
+            if best_device == d or key < best_key:
+                best_device, best_start, best_key = device, start, key
+        book(p, t, operator, best_device, best_start)
+        finish = best_start + p.cost[operator, best_device]
+        makespan = max(makespan, finish)
+        placed += 1
+        if finish + tail[operator, best_device] > limit:
+            return np.inf, placed
+    return makespan, placed
+
+
+@lean
 def place_in_order(
     p: ProblemArrays, t: Timeline, order: IntArray, fixed: IntArray, bonus: FloatArray, insertion: bool
 ) -> float:
@@ -140,23 +216,7 @@ def place_in_order(
     Returns:
         Finish of the last of these operators [s].
     """
-    d = p.cost.shape[1]
-    makespan = 0.0
-    for operator in order:
-        best_device, best_start, best_key = d, 0.0, np.inf
-        for device in range(d):
-            duration = p.cost[operator, device]
-            if fixed[operator] >= 0:
-                if device != fixed[operator]:
-                    continue
-            elif duration == np.inf:
-                continue
-            start = earliest_start(t, device, data_ready(p, t, operator, device), duration, insertion)
-            key = start + duration + bonus[operator, device]
-            if best_device == d or key < best_key:
-                best_device, best_start, best_key = device, start, key
-        book(p, t, operator, best_device, best_start)
-        makespan = max(makespan, t.finish[operator])
+    makespan, _ = place_within(p, t, order, fixed, bonus, insertion, bonus, np.inf)
     return makespan
 
 
@@ -176,3 +236,66 @@ def device_order(t: Timeline) -> tuple[IntArray, IntArray]:
         pointer[device + 1] = pointer[device] + count
         order[pointer[device] : pointer[device + 1]] = t.operators[device, :count]
     return order, pointer
+
+
+@lean
+def end(t: Timeline) -> float:
+    """When the last of the operators that a timeline holds has finished [s]."""
+    last = 0.0
+    for device in range(len(t.intervals)):
+        if t.intervals[device] > 0:
+            last = max(last, t.busy_to[device, t.intervals[device] - 1])
+    return last
+
+
+@lean
+def critical_chain(p: ProblemArrays, t: Timeline, chain: IntArray) -> int:
+    """Operators that the makespan of a complete timeline waits for.
+
+    Walks back from the last finisher through predecessors whose data arrive just when the operator
+    starts (the smallest id), else through the operator that leaves its device just then.
+
+    Args:
+        p: the problem.
+        t: holds all operators.
+        chain: [n] filled in, first to last.
+
+    Returns:
+        Length of the chain.
+    """
+    n = len(t.start)
+    operator = np.int32(0)
+    for i in range(n):
+        later = t.finish[i] > t.finish[operator]
+        if later or (t.finish[i] == t.finish[operator] and p.position[i] > p.position[operator]):
+            operator = np.int32(i)
+    count = 0
+    while True:
+        chain[count] = operator
+        count += 1
+        start, device = t.start[operator], t.assignment[operator]
+        before = -1
+        for k in range(p.predecessor_pointer[operator], p.predecessor_pointer[operator + 1]):
+            i = p.predecessor[k]
+            arrival = t.finish[i]
+            if t.assignment[i] != device:
+                a = t.assignment[i]
+                arrival += p.latency[a, device] + p.edge_bytes[p.predecessor_edge[k]] / p.bandwidth[a, device]
+            if arrival == start and (before < 0 or i < before):
+                before = i
+        if before < 0 and start > 0.0:
+            low, high = 0, t.intervals[device]  # the last interval that begins before this one does
+            while low < high:
+                middle = (low + high) // 2
+                if t.busy_from[device, middle] < start:
+                    low = middle + 1
+                else:
+                    high = middle
+            if low > 0 and t.busy_to[device, low - 1] == start:
+                before = t.operators[device, low - 1]
+        if before < 0:
+            break
+        operator = np.int32(before)
+    for k in range(count // 2):
+        chain[k], chain[count - 1 - k] = chain[count - 1 - k], chain[k]
+    return count
