@@ -2,5 +2,9 @@
 
 from hetgym.pipeline.loading import load
 from hetgym.pipeline.problem import DeviceKind, PipelineProblem
+from hetgym.pipeline.schedules import SCHEDULES, Orders, Pass, orders, peak_activations, run, unroll
 
-__all__ = ["DeviceKind", "PipelineProblem", "load"]
+__all__ = [
+    "SCHEDULES", "DeviceKind", "Orders", "Pass", "PipelineProblem", "load", "orders", "peak_activations", "run",
+    "unroll",
+]  # fmt: skip

@@ -1,0 +1,262 @@
+"""Pipeline schedules over micro-batches: the order in which each stage runs its forward and backward passes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from hetgym._types import FloatArray
+from hetgym.errors import ConfigError, unknown_name
+from hetgym.problem import Problem
+from hetgym.schedule import Schedule
+from hetgym.sim.simulation import simulate
+from hetgym.sim.trace import Trace
+
+
+class Pass(NamedTuple):
+    """One pass of one micro-batch through one chunk of a stage.
+
+    Attributes:
+        kind: ``"F"`` forward; ``"B"`` backward; ``"W"`` the part of the backward pass that computes the
+            gradients of the weights, where it is a pass of its own.
+        micro_batch: from 0 on.
+        chunk: from 0 on; more than one where a stage holds several pieces of the model.
+    """
+
+    kind: str
+    micro_batch: int
+    chunk: int = 0
+
+
+Orders = tuple[tuple[Pass, ...], ...]
+"""For each stage, its passes in the order in which they run."""
+
+
+def gpipe(stages: int, micro_batches: int) -> Orders:
+    """All forward passes, then all backward passes.
+
+    Source: Huang et al., "GPipe", NeurIPS 2019.
+
+    >>> gpipe(1, 2)[0]
+    (Pass(kind='F', micro_batch=0, chunk=0), Pass(kind='F', micro_batch=1, chunk=0),
+     Pass(kind='B', micro_batch=0, chunk=0), Pass(kind='B', micro_batch=1, chunk=0))
+    """
+    _check(stages, micro_batches)
+    return (tuple(Pass(kind, k) for kind in "FB" for k in range(micro_batches)),) * stages
+
+
+def one_f_one_b(stages: int, micro_batches: int) -> Orders:
+    """As many forward passes as there are stages behind, then a forward and a backward pass in turn.
+
+    As long as GPipe, but a stage keeps the activations of few micro-batches.
+
+    Source: Narayanan et al., "PipeDream", SOSP 2019 (1F1B); with a flush as in "Efficient Large-Scale
+    Language Model Training on GPU Clusters Using Megatron-LM", SC 2021.
+    """
+    return interleaved(stages, micro_batches, 1)
+
+
+def interleaved(stages: int, micro_batches: int, chunks: int = 2) -> Orders:
+    """1F1B where each stage holds several chunks of the model, so that bubbles are shorter by that factor.
+
+    Chunk c of stage s is piece ``c * stages + s`` of the model. Micro-batches go in groups as large as
+    there are stages, a group through all chunks before the next.
+
+    Source: Narayanan et al., SC 2021, section 2.2.
+
+    Raises:
+        ConfigError: several chunks, and micro-batches that do not come in whole groups.
+    """
+    _check(stages, micro_batches)
+    if not (isinstance(chunks, int) and chunks >= 1):
+        raise ConfigError(f"pipeline schedule: chunks is {chunks!r}; it must be 1 or more")
+    if chunks > 1 and micro_batches % stages:
+        raise ConfigError(
+            f"pipeline schedule: {micro_batches} micro-batches are no multiple of {stages} stages, "
+            "which an interleaved schedule needs"
+        )
+    total, group = micro_batches * chunks, stages * chunks if chunks > 1 else 1
+
+    def passes(kind: str) -> list[Pass]:
+        order = []
+        for k in range(total):
+            chunk = k % group // stages
+            batch = k // group * stages + k % stages if chunks > 1 else k
+            order.append(Pass(kind, batch, chunks - 1 - chunk if kind == "B" else chunk))
+        return order
+
+    forward, backward = passes("F"), passes("B")
+    orders = []
+    for stage in range(stages):
+        behind = stages - stage - 1
+        warm_up = min(total, behind * 2 + (chunks - 1) * stages if chunks > 1 else behind)
+        order = forward[:warm_up]
+        for k in range(total - warm_up):
+            order += [forward[warm_up + k], backward[k]]
+        orders.append(tuple(order + backward[total - warm_up :]))
+    return tuple(orders)
+
+
+def zb_h1(stages: int, micro_batches: int) -> Orders:
+    """1F1B whose weight gradients wait until there is nothing better to do: a third of the bubbles.
+
+    No stage keeps the activations of more micro-batches than the first stage of 1F1B does.
+
+    Source: Qi et al., "Zero Bubble Pipeline Parallelism", ICLR 2024, schedule ZB-H1.
+    """
+    _check(stages, micro_batches)
+    orders = []
+    for stage in range(stages):
+        warm_up = min(micro_batches, stages - stage)
+        order = [Pass("F", k) for k in range(warm_up)]
+        weights = 0
+        for k in range(micro_batches):
+            order.append(Pass("B", k))
+            if k >= stage:
+                order.append(Pass("W", weights))
+                weights += 1
+            if warm_up + k < micro_batches:
+                order.append(Pass("F", warm_up + k))
+        order += [Pass("W", k) for k in range(weights, micro_batches)]
+        orders.append(tuple(order))
+    return tuple(orders)
+
+
+SCHEDULES: dict[str, Callable[..., Orders]] = {
+    "gpipe": gpipe,
+    "1f1b": one_f_one_b,
+    "interleaved": interleaved,
+    "zb-h1": zb_h1,
+}
+"""Pipeline schedules by name."""
+
+
+def orders(name: str, stages: int, micro_batches: int, chunks: int | None = None) -> Orders:
+    """Orders of a schedule by name.
+
+    Args:
+        name: one of :data:`SCHEDULES`.
+        stages: p.
+        micro_batches: m.
+        chunks: pieces of the model on each stage, for ``"interleaved"`` only.
+
+    Raises:
+        UnknownName: no such schedule.
+        ConfigError: a number that the schedule cannot take.
+    """
+    if name not in SCHEDULES:
+        raise unknown_name("pipeline schedule", name, SCHEDULES)
+    if chunks is None:
+        return SCHEDULES[name](stages, micro_batches)
+    if name != "interleaved":
+        raise ConfigError(f"pipeline schedule {name!r} has one chunk a stage; chunks is for 'interleaved'")
+    return interleaved(stages, micro_batches, chunks)
+
+
+def peak_activations(passes: Orders) -> list[float]:
+    """[p] most micro-batches whose activations a stage keeps at once; a chunk's count as its part of one.
+
+    They are kept from the forward pass until the last pass of the micro-batch through the chunk.
+    """
+    peaks = []
+    for order in passes:
+        last = "W" if any(item.kind == "W" for item in order) else "B"
+        chunks = 1 + max(item.chunk for item in order)
+        kept = np.cumsum([(item.kind == "F") - (item.kind == last) for item in order])
+        peaks.append(float(kept.max()) / chunks)
+    return peaks
+
+
+def unroll(
+    passes: Orders,
+    forward: npt.ArrayLike,
+    backward: npt.ArrayLike,
+    weight: npt.ArrayLike | None = None,
+    transfer: float = 0.0,
+) -> tuple[Problem, Schedule]:
+    """A schedule as a problem with an operator for each pass, and the order of each stage's device.
+
+    A forward pass waits for that of the piece of the model before; a backward pass for its own forward
+    pass and for the backward pass of the piece behind; a weight pass for its backward pass.
+
+    Args:
+        passes: see :func:`orders`.
+        forward: seconds of a stage's forward pass over all its chunks, one number or [p].
+        backward: the same of its backward pass, without what ``weight`` takes.
+        weight: the same of its weight pass; only for schedules that have such passes, needed there.
+        transfer: seconds between two stages.
+
+    Returns:
+        The problem, of p devices, and the schedule, for :func:`hetgym.simulate` under any runtime.
+
+    Raises:
+        ConfigError: times of the wrong shape, or weight passes without times or times without passes.
+    """
+    stages = len(passes)
+    chunks = 1 + max(item.chunk for order in passes for item in order)
+    split = any(item.kind == "W" for order in passes for item in order)
+    if split != (weight is not None):
+        raise ConfigError(f"pipeline schedule: weight times {'are missing' if split else 'without weight passes'}")
+    seconds = {"F": _times("forward", forward, stages), "B": _times("backward", backward, stages)}
+    if weight is not None:
+        seconds["W"] = _times("weight", weight, stages)
+    number: dict[tuple[str, int, int], int] = {}
+    for stage, order in enumerate(passes):
+        for item in order:
+            number[item.kind, item.micro_batch, item.chunk * stages + stage] = len(number)
+    cost = np.full((len(number), stages), np.inf)
+    edges = []
+    for (kind, batch, piece), i in number.items():
+        cost[i, piece % stages] = seconds[kind][piece % stages] / chunks
+        before = [("F", batch, piece - 1)] if kind == "F" else [("B", batch, piece)]
+        if kind == "B":
+            before = [("F", batch, piece), ("B", batch, piece + 1)]
+        edges += [(number[key], i, 0.0) for key in before if key in number]
+    problem = Problem.from_arrays(
+        cost,
+        edges,
+        latency=transfer,
+        operator_names=[f"{kind}{batch}.{piece}" for kind, batch, piece in number],
+        operator_kinds=[kind for kind, _, _ in number],
+        device_names=[f"stage{stage}" for stage in range(stages)],
+        name=f"pipeline-{stages}x{chunks}",
+    )
+    rows = [
+        [number[item.kind, item.micro_batch, item.chunk * stages + stage] for item in order]
+        for stage, order in enumerate(passes)
+    ]
+    return problem, Schedule([piece % stages for _, _, piece in number], order=rows)
+
+
+def run(
+    passes: Orders,
+    forward: npt.ArrayLike,
+    backward: npt.ArrayLike,
+    weight: npt.ArrayLike | None = None,
+    transfer: float = 0.0,
+) -> Trace:
+    """Simulate a schedule; see :func:`unroll` for the arguments.
+
+    >>> run(orders("1f1b", stages=4, micro_batches=8), forward=1.0, backward=2.0).makespan
+    33.0
+    """
+    return simulate(*unroll(passes, forward, backward, weight, transfer))
+
+
+def _check(stages: int, micro_batches: int) -> None:
+    for what, value in (("stages", stages), ("micro_batches", micro_batches)):
+        if not (isinstance(value, int) and value >= 1):
+            raise ConfigError(f"pipeline schedule: {what} is {value!r}; it must be 1 or more")
+
+
+def _times(what: str, values: npt.ArrayLike | Sequence[float], stages: int) -> FloatArray:
+    try:
+        array = np.asarray(values, np.float64)
+    except (TypeError, ValueError) as cause:
+        raise ConfigError(f"pipeline schedule: {what} is not one number or one for each stage ({cause})") from cause
+    if array.shape not in ((), (stages,)) or not ((array >= 0) & np.isfinite(array)).all():
+        raise ConfigError(f"pipeline schedule: {what} must be one time or {stages}, none negative")
+    return np.asarray(np.broadcast_to(array, (stages,)), np.float64)
