@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+import numpy.typing as npt
 
 from hetgym._jit import lean
 from hetgym._types import FloatArray, IntArray
@@ -107,8 +108,8 @@ _PLACED, _STEP = 0, 1  # in count
 @lean
 def _decide(
     p: ProblemArrays, partial: timeline.Timeline, scratch: timeline.Timeline, order: IntArray, free: IntArray,
-    bonus: FloatArray, bound: FloatArray, insertion: bool, choice: IntArray, makespan: float, count: IntArray,
-    target: int,
+    bonus: FloatArray, bound: FloatArray, insertion: bool, choice: IntArray, makespan: float,
+    count: npt.NDArray[np.int64], target: int,
 ) -> float:  # fmt: skip
     """Decide operators one after the other; return the makespan of ``choice``, which stays complete.
 
