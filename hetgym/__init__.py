@@ -19,6 +19,7 @@ if TYPE_CHECKING:
         HetgymError,
         InvalidSchedule,
         MissingExtra,
+        OutOfMemory,
         PlatformError,
         ProblemError,
         UnknownName,
@@ -34,8 +35,8 @@ __version__ = "0.1.0"
 
 _HOME = {
     "hetgym.errors": (
-        "ConfigError", "GraphError", "HetgymError", "InvalidSchedule", "MissingExtra", "PlatformError", "ProblemError",
-        "UnknownName",
+        "ConfigError", "GraphError", "HetgymError", "InvalidSchedule", "MissingExtra", "OutOfMemory", "PlatformError",
+        "ProblemError",         "UnknownName",
     ),
     "hetgym.graph": ("DataflowGraph", "load_graph"),
     "hetgym.platform": ("Device", "Link", "Platform", "load_platform"),
@@ -48,9 +49,9 @@ _MODULES = ("agents", "baselines", "bench", "costs", "envs", "graph", "pipeline"
 
 __all__ = [
     "ConfigError", "DataflowGraph", "Device", "GraphError", "HetgymError", "InvalidSchedule", "Link", "MissingExtra",
-    "Platform", "PlatformError", "Problem", "ProblemError", "Runtime", "Schedule", "Trace", "UnknownName", "agents",
-    "baselines", "bench", "costs", "envs", "evaluate", "graph", "load_graph", "load_platform", "load_problem",
-    "pipeline", "sim", "simulate", "validate",
+    "OutOfMemory", "Platform", "PlatformError", "Problem", "ProblemError", "Runtime", "Schedule", "Trace",
+    "UnknownName", "agents", "baselines", "bench", "costs", "envs", "evaluate", "graph", "load_graph",
+    "load_platform", "load_problem", "pipeline", "sim", "simulate", "validate",
 ]  # fmt: skip
 
 

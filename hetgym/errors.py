@@ -32,6 +32,10 @@ class InvalidSchedule(HetgymError, ValueError):
     """A schedule breaks a rule; the message names the rule and the operators."""
 
 
+class OutOfMemory(HetgymError, RuntimeError):
+    """A run needs more memory than a device has; the message names the peak and what is resident."""
+
+
 class ConfigError(HetgymError, ValueError):
     """A configuration has an unknown key or a value of the wrong type."""
 

@@ -9,7 +9,7 @@ import numpy.typing as npt
 
 from hetgym._jit import jit
 from hetgym._types import FloatArray, IntArray
-from hetgym.errors import InvalidSchedule, unknown_name
+from hetgym.errors import InvalidSchedule, OutOfMemory, unknown_name
 from hetgym.problem import Problem, ProblemArrays
 from hetgym.schedule import Schedule
 from hetgym.sim import kernel, ranks, timeline
@@ -116,6 +116,8 @@ def evaluate(
             operator on a device that cannot run it; or an illegal schedule.
         UnknownName: no such decode or runtime.
 
+    A placement that exceeds a device's memory in a runtime that enforces it has makespan inf.
+
     >>> problem = Problem.from_arrays([[2.0, 3.0], [4.0, 1.0]], [(0, 1, 5.0)], bandwidth=10.0)
     >>> evaluate(problem, [[0, 0], [0, 1], [1, 1]])
     array([6. , 3.5, 4. ])
@@ -129,8 +131,17 @@ def evaluate(
     if decode not in DECODES:
         raise unknown_name("decode", decode, DECODES)
     assignments = _check(problem, candidates)
+    if switches.memory == "enforce":
+        return np.array([_within_memory(problem, decode_placement(problem, a, decode), switches) for a in assignments])
     rank, how = ranks.upward_rank(problem), DECODES.index(decode)
     return _evaluate(problem.arrays, assignments, rank, how, switches == PRESETS["classic"], setting(problem, switches))
+
+
+def _within_memory(problem: Problem, schedule: Schedule, switches: Runtime) -> float:
+    try:
+        return simulate(problem, schedule, switches).makespan
+    except OutOfMemory:
+        return np.inf
 
 
 def _check(problem: Problem, candidates: object) -> IntArray:

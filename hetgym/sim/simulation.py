@@ -8,6 +8,7 @@ from hetgym._types import FloatArray, IntArray
 from hetgym.problem import Problem
 from hetgym.schedule import Schedule, validate
 from hetgym.sim import kernel
+from hetgym.sim.memory import check_capacity
 from hetgym.sim.run import run, setting
 from hetgym.sim.runtime import Runtime, runtime_name
 from hetgym.sim.runtime import runtime as as_runtime
@@ -31,6 +32,7 @@ def simulate(problem: Problem, schedule: Schedule, runtime: str | Runtime = "cla
     Raises:
         InvalidSchedule: the schedule is not legal for this problem.
         UnknownName: no preset of that name.
+        OutOfMemory: the runtime enforces capacities, and a device would exceed its own.
 
     >>> problem = Problem.from_arrays([[2.0, 3.0], [4.0, 1.0]], [(0, 1, 5.0)], bandwidth=10.0)
     >>> simulate(problem, Schedule(assignment=[0, 1], order=[[0], [1]])).makespan
@@ -42,7 +44,7 @@ def simulate(problem: Problem, schedule: Schedule, runtime: str | Runtime = "cla
     state = kernel.new_state(arrays)
     order, pointer, priority = dispatch_order(problem, schedule)
     run(arrays, state, assignment, order, pointer, priority, setting(problem, switches, schedule.priority is not None))
-    return Trace(
+    trace = Trace(
         problem=problem,
         assignment=assignment,
         start=state.start,
@@ -51,7 +53,11 @@ def simulate(problem: Problem, schedule: Schedule, runtime: str | Runtime = "cla
         arrived=state.arrived,
         runtime=runtime_name(switches),
         scheduler=schedule.scheduler,
+        switches=switches,
     )
+    if switches.memory == "enforce":
+        check_capacity(trace, trace.memory)
+    return trace
 
 
 def dispatch_order(problem: Problem, schedule: Schedule) -> tuple[IntArray, IntArray, FloatArray]:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -12,6 +13,9 @@ import numpy as np
 from hetgym._archive import atomic_write
 from hetgym._types import BoolArray, FloatArray, IntArray
 from hetgym.problem import Problem
+from hetgym.sim.blame import Blame, blame
+from hetgym.sim.memory import MemoryUse, memory_use
+from hetgym.sim.runtime import Runtime
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -38,6 +42,7 @@ class Trace:
         sent, arrived: [e] begin and end of each edge's transfer [s]; equal if it stayed on a device.
         runtime: name of the runtime.
         scheduler: name of what made the schedule.
+        switches: of the runtime.
     """
 
     problem: Problem
@@ -48,6 +53,7 @@ class Trace:
     arrived: FloatArray
     runtime: str
     scheduler: str = ""
+    switches: Runtime = field(default_factory=Runtime)
 
     @property
     def makespan(self) -> float:
@@ -80,11 +86,22 @@ class Trace:
         busy = np.bincount(self.assignment, self.finish - self.start, minlength=self.problem.num_devices)
         return busy / self.makespan if self.makespan > 0 else np.zeros(self.problem.num_devices)
 
+    @cached_property
+    def memory(self) -> MemoryUse:
+        """Memory in use on each device over time, see :mod:`hetgym.sim.memory`."""
+        return memory_use(self, cached=self.switches.transfers == "cached")
+
+    @cached_property
+    def blame(self) -> Blame:
+        """What the makespan was spent on, see :mod:`hetgym.sim.blame`."""
+        return blame(self)
+
     def to_chrome(self) -> dict[str, Any]:
         """The run in the Chrome trace event format, which ``ui.perfetto.dev`` opens.
 
-        Devices are tracks of one process, directed links of another; times are in microseconds, as the
-        format wants.
+        Devices are tracks of one process, pairs of devices that exchange data those of another, and
+        memory in use is a counter for each device if the runtime keeps track of it; times are in
+        microseconds, as the format wants.
         """
         p = self.problem
         links = sorted({(t.source, t.target) for t in self.transfers})
@@ -103,7 +120,16 @@ class Trace:
             reader = p.operator_names[p.edge_target[transfer.edge]]
             arguments = {"bytes": float(p.edge_bytes[transfer.edge]), "read by": reader}
             events.append({**event, "cat": "transfer", "args": arguments})
-        other = {"problem": p.name, "scheduler": self.scheduler, "runtime": self.runtime, "makespan_s": self.makespan}
+        if self.switches.memory != "off":
+            use = self.memory
+            for moment, device, used in zip(use.time.tolist(), use.device.tolist(), use.used.tolist(), strict=True):
+                name = f"memory of {p.device_names[device]}"
+                counter = {"ph": "C", "name": name, "pid": 0, "ts": moment * 1e6, "args": {"bytes": used}}
+                events.append(counter)
+        other = {
+            "problem": p.name, "scheduler": self.scheduler, "runtime": self.runtime, "makespan_s": self.makespan,
+            "blame": self.blame.shares,
+        }  # fmt: skip
         return {"traceEvents": events, "displayTimeUnit": "ms", "otherData": other}
 
     def save_chrome(self, path: str | Path) -> None:

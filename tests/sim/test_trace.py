@@ -13,7 +13,7 @@ import strategies
 from hypothesis import given, settings
 
 import hetgym
-from hetgym import Problem, Schedule, Trace, simulate
+from hetgym import Problem, Runtime, Schedule, Trace, simulate
 from hetgym.graph import FAMILIES
 from hetgym.sim.gantt import COLOURS, family, time_unit
 
@@ -59,6 +59,7 @@ def test_chrome_trace(trace: Trace, tmp_path: Path) -> None:
     assert chrome == trace.to_chrome()
     assert chrome["otherData"] == {
         "problem": "diamond", "scheduler": "hand", "runtime": "links", "makespan_s": 7.0,
+        "blame": trace.blame.shares,
     }  # fmt: skip
     names = {(e["name"], e["pid"], e["tid"]): e["args"]["name"] for e in chrome["traceEvents"] if e["ph"] == "M"}
     assert names["process_name", 0, 0] == "devices"
@@ -167,3 +168,12 @@ def test_utilisation_is_busy_time_over_makespan(case: tuple[Problem, Schedule]) 
     ]
     expected = np.array(busy) / trace.makespan if trace.makespan else np.zeros(len(busy))
     assert trace.utilisation == pytest.approx(expected, rel=1e-12)
+
+
+def test_chrome_counts_memory_where_it_is_tracked(trace: Trace) -> None:
+    assert not [event for event in trace.to_chrome()["traceEvents"] if event["ph"] == "C"]
+    problem = Problem.from_arrays([[1.0, 1.0]] * 2, [(0, 1, 8.0)], weight_bytes=[5.0, 0.0])
+    tracked = simulate(problem, Schedule([0, 1], order=[[0], [1]]), Runtime(memory="track"))
+    counters = [event for event in tracked.to_chrome()["traceEvents"] if event["ph"] == "C"]
+    assert {event["name"] for event in counters} == {"memory of dev0", "memory of dev1"}
+    assert counters[0]["args"] == {"bytes": 13.0} and counters[0]["ts"] == 0.0

@@ -1,0 +1,85 @@
+"""Blame: what the makespan was spent on, along the chain of causes that ends with the last operator."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from hetgym._types import IntArray
+
+if TYPE_CHECKING:
+    from hetgym.sim.trace import Trace
+
+CAUSES = ("compute", "transfer", "link wait", "dispatch", "idle")
+"""What a moment of the realised critical chain can be spent on."""
+
+
+@dataclass(frozen=True)
+class Blame:
+    """Shares of the makespan along the realised critical chain.
+
+    Attributes:
+        seconds: cause -> seconds; they sum to the makespan.
+        chain: operators of the chain, first to last.
+    """
+
+    seconds: dict[str, float]
+    chain: tuple[int, ...]
+
+    @property
+    def shares(self) -> dict[str, float]:
+        """Cause -> share of the makespan; they sum to 1 if the makespan is not 0."""
+        total = sum(self.seconds.values())
+        return {cause: value / total if total > 0 else 0.0 for cause, value in self.seconds.items()}
+
+
+def blame(trace: Trace) -> Blame:
+    """Walk back from the last operator to finish, always to what it waited for last.
+
+    ``link wait`` is the time from a producer's finish to the start of the transfer: until a link was
+    free, or until the transfer was asked for where inputs are pulled.
+
+    An operator waited for its last input if that came no earlier than its device became free (then
+    the way leads over the transfer, which may have waited for a link, to the producer), else for the
+    operator that left the device last. Time between the cause and the start is the host's dispatch
+    where the runtime has any, and otherwise idle.
+    """
+    problem = trace.problem
+    seconds = dict.fromkeys(CAUSES, 0.0)
+    pointer, incoming = problem.predecessors.pointer, problem.predecessors.edge
+    members = [np.flatnonzero(trace.assignment == d).astype(np.int32) for d in range(problem.num_devices)]
+    position = problem.arrays.position
+    operator = int(np.lexsort((position, trace.finish))[-1])
+    chain = [operator]
+    while True:
+        start = float(trace.start[operator])
+        seconds["compute"] += float(trace.finish[operator]) - start
+        edges = incoming[pointer[operator] : pointer[operator + 1]]
+        latest = edges[np.argmax(trace.arrived[edges])] if len(edges) else None
+        arrival = float(trace.arrived[latest]) if latest is not None else -1.0
+        before = _left_last(trace, members[trace.assignment[operator]], operator, start, position)
+        freed = float(trace.finish[before]) if before is not None else -1.0
+        cause = max(arrival, freed, 0.0)
+        seconds["dispatch" if trace.switches.dispatch > 0 else "idle"] += start - cause
+        if latest is not None and arrival >= freed:
+            source = int(problem.edge_source[latest])
+            sent = float(trace.sent[latest])
+            seconds["transfer"] += arrival - sent
+            seconds["link wait"] += sent - float(trace.finish[source])
+            operator = source
+        elif before is not None:
+            operator = before
+        else:
+            return Blame(seconds, tuple(chain[::-1]))
+        chain.append(operator)
+
+
+def _left_last(trace: Trace, members: IntArray, operator: int, start: float, position: IntArray) -> int | None:
+    """The operator that finished last on the same device before this one started."""
+    sooner = (trace.start[members] < start) | (position[members] < position[operator])
+    earlier = members[(trace.finish[members] <= start) & sooner & (members != operator)]
+    if len(earlier) == 0:
+        return None
+    return int(earlier[np.lexsort((position[earlier], trace.finish[earlier]))[-1]])

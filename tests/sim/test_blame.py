@@ -1,0 +1,45 @@
+"""Blame: shares by hand, and that they always sum to the makespan."""
+
+from __future__ import annotations
+
+import pytest
+import strategies
+from hypothesis import given
+from hypothesis import strategies as st
+
+from hetgym import Problem, Runtime, Schedule, simulate
+from hetgym.baselines import heft
+from hetgym.sim import PRESETS
+from hetgym.workloads import textbook
+
+
+def test_two_transfers_on_one_link() -> None:
+    """Operators 0 and 1 feed 2 on the other device; the second transfer waits for the first."""
+    problem = Problem.from_arrays([[1.0, 9.0], [1.0, 9.0], [9.0, 2.0]], [(0, 2, 30.0), (1, 2, 30.0)], bandwidth=10.0)
+    trace = simulate(problem, Schedule([0, 0, 1], order=[[0, 1], [2]]), "links")
+    assert trace.makespan == 9.0
+    assert trace.blame.chain == (0, 1, 2)
+    assert trace.blame.seconds == {"compute": 4.0, "transfer": 3.0, "link wait": 2.0, "dispatch": 0.0, "idle": 0.0}
+
+
+def test_dispatch_is_blamed_on_the_host() -> None:
+    problem = Problem.from_arrays([[1.0]] * 2, [(0, 1, 0.0)])
+    trace = simulate(problem, Schedule([0, 0], order=[[0, 1]]), Runtime(dispatch=0.25))
+    assert trace.makespan == 2.5
+    assert trace.blame.shares == {"compute": 0.8, "transfer": 0.0, "link wait": 0.0, "dispatch": 0.2, "idle": 0.0}
+
+
+def test_the_published_schedule_of_heft() -> None:
+    trace = simulate(textbook("topcuoglu"), heft(textbook("topcuoglu")))
+    assert sum(trace.blame.seconds.values()) == trace.makespan == 80.0
+    assert trace.blame.chain[-1] == 9 and trace.blame.seconds["idle"] == 0.0
+
+
+@given(case=strategies.cases(("order", "priority")), preset=st.sampled_from(sorted(PRESETS)))
+def test_shares_sum_to_the_makespan(case: tuple[Problem, Schedule], preset: str) -> None:
+    trace = simulate(*case, preset)
+    blame = trace.blame
+    assert sum(blame.seconds.values()) == pytest.approx(trace.makespan, rel=1e-9, abs=1e-9)
+    assert len(set(blame.chain)) == len(blame.chain)
+    if PRESETS[preset].streams == 1:
+        assert min(blame.seconds.values()) >= -1e-9 * max(1.0, trace.makespan)
