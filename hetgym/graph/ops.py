@@ -264,7 +264,7 @@ _MOVES = ("Concat", "Transpose", "Pad", "Expand", "Tile", "Resize", "DepthToSpac
           "Range", "ConstantOfShape", "ScatterND", "ScatterElements", "Trilu", "OneHot", "Copy",
           "CumSum")  # fmt: skip
 _SELECTS = ("Slice", "Split", "Gather", "GatherElements", "GatherND")
-_VIEWS = ("Reshape", "Flatten", "Squeeze", "Unsqueeze", "Identity", "Dropout", "Shape", "View")
+_VIEWS = ("Reshape", "Flatten", "Squeeze", "Unsqueeze", "Identity", "Dropout", "Shape", "View", "SplitView")
 _REDUCE = {
     "ReduceMean": 1, "ReduceSum": 1, "ReduceMax": 1, "ReduceMin": 1, "ReduceProd": 1,
     "ReduceL1": 2, "ReduceL2": 2, "ReduceSumSquare": 2, "ReduceLogSumExp": 5, "ArgMax": 1, "ArgMin": 1,

@@ -2,5 +2,7 @@
 
 from hetgym.graph.transforms.dominators import post_dominators
 from hetgym.graph.transforms.fusion import Fusion, fuse
+from hetgym.graph.transforms.pieces import AXES, pieces, sizes
+from hetgym.graph.transforms.splitting import split
 
-__all__ = ["Fusion", "fuse", "post_dominators"]
+__all__ = ["AXES", "Fusion", "fuse", "pieces", "post_dominators", "sizes", "split"]

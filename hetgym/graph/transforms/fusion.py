@@ -167,6 +167,7 @@ def _fused(
             read[key] = max(size, read.get(key, 0.0))
     attributes: dict[str, Attribute] = dict(anchor.attributes)
     attributes["anchor"] = str(anchor.attributes.get("anchor", anchor.kind))
+    attributes["operands"] = len(anchor.inputs)
     attributes["fused"] = "+".join(str(ops[i].attributes.get("fused", ops[i].kind)) for i in row)
     attributes["flops"] = float(sum(ops[i].flops for i in row))
     attributes["reads"] = float(sum(read.values()))

@@ -1,0 +1,249 @@
+"""How an operator is cut along an axis: which operands are sliced, and what the pieces are."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from hetgym.errors import GraphError, unknown_name
+from hetgym.graph.ops import Attribute, Operator, Tensor
+
+AXES = ("batch", "output", "reduction", "spatial")
+"""Images or sequences; output channels or columns; the summed dimension; rows of images or of a sequence."""
+
+
+@dataclass(frozen=True)
+class Cut:
+    """How an operator can be cut along an axis.
+
+    Attributes:
+        size: length of the axis.
+        unit: pieces must be a multiple of this.
+        result: dimension of the output that is cut; None if the pieces are summands.
+        operands: for each input the dimension that is cut, None where it is needed whole.
+        once: inputs that only the first piece gets: the bias of a sum.
+        window: for a convolution along its rows: stride, kernel extent, rows of padding before.
+    """
+
+    size: int
+    result: int | None
+    operands: tuple[int | None, ...]
+    unit: int = 1
+    once: frozenset[int] = frozenset()
+    window: tuple[int, int, int] | None = None
+
+
+def cut(op: Operator, axis: str) -> Cut:
+    """How an operator can be cut along an axis.
+
+    Raises:
+        UnknownName: no such axis.
+        GraphError: an operator of this kind or shape has no such axis.
+    """
+    if axis not in AXES:
+        raise unknown_name("axis", axis, AXES)
+    found = None
+    if len(op.outputs) == 1 and op.inputs:
+        anchor = str(op.attributes.get("anchor", op.kind))
+        if anchor == "Conv" and len(op.outputs[0].shape) >= 3:
+            found = _convolution(op, axis)
+        elif anchor in ("MatMul", "Gemm") and min(len(t.shape) for t in (*op.inputs[:2], *op.outputs)) >= 2:
+            found = _product(op, axis)
+        elif op.kind == anchor:
+            found = _pointwise(op, axis)
+    if found is None or found.size < 2:
+        raise GraphError(f"operator {op.name!r} ({op.kind}) cannot be split by {axis}")
+    return found
+
+
+def _own(op: Operator) -> int:
+    """How many of the operands are those of the operator itself, not of what is fused to it."""
+    value = op.attributes.get("operands", len(op.inputs))
+    return len(op.inputs) if isinstance(value, str | tuple) else int(value)
+
+
+def _numbers(op: Operator, key: str) -> tuple[int, ...]:
+    value = op.attributes.get(key, ())
+    return value if isinstance(value, tuple) else ()
+
+
+def _flag(op: Operator, key: str, default: int = 0) -> int:
+    value = op.attributes.get(key, default)
+    return default if isinstance(value, str | tuple) else int(value)
+
+
+def _aligned(op: Operator, tensor: Tensor, result: int) -> int | None:
+    """The dimension of an operand that goes with a dimension of the output, by NumPy's broadcasting."""
+    shape = op.outputs[0].shape
+    channels = len(tensor.shape) == 1 and tensor.constant and len(shape) >= 4
+    if channels:  # normalisation and bias vectors of images belong to the channels
+        return 0 if result == 1 and tensor.shape[0] == shape[1] else None
+    at = result - (len(shape) - len(tensor.shape))
+    return at if at >= 0 and tensor.shape[at] == shape[result] else None
+
+
+def _with_extras(op: Operator, own: Sequence[int | None], result: int) -> tuple[int | None, ...]:
+    extras = [_aligned(op, tensor, result) for tensor in op.inputs[len(own) :]]
+    return (*own, *extras)
+
+
+def _convolution(op: Operator, axis: str) -> Cut | None:
+    data, weight, out = op.inputs[0], op.inputs[1], op.outputs[0]
+    group, bias = _flag(op, "group", 1), _own(op) > 2
+    if axis == "batch":
+        return Cut(out.shape[0], 0, _with_extras(op, (0, None, None)[: 2 + bias], 0))
+    if axis == "output":
+        own = (1 if group > 1 else None, 0, 0)[: 2 + bias]
+        return Cut(out.shape[1], 1, _with_extras(op, own, 1), unit=weight.shape[0] // group if group > 1 else 1)
+    if axis == "reduction":
+        if group > 1 or "fused" in op.attributes:
+            return None
+        return Cut(data.shape[1], None, (1, 1, None)[: 2 + bias], once=frozenset({2} if bias else ()))
+    stride = (_numbers(op, "strides") or (1,))[0]
+    extent = (weight.shape[2] - 1) * (_numbers(op, "dilations") or (1,))[0] + 1
+    missing = (out.shape[2] - 1) * stride + extent - data.shape[2]
+    before = (_numbers(op, "pads") or (max(0, missing) // 2,))[0]
+    if missing > 2 * extent:
+        return None  # what is fused to it has made the image larger
+    own = (2, None, None)[: 2 + bias]
+    return Cut(out.shape[2], 2, _with_extras(op, own, 2), window=(stride, extent, before))
+
+
+def _product(op: Operator, axis: str) -> Cut | None:
+    left, right, out = op.inputs[0].shape, op.inputs[1].shape, op.outputs[0].shape
+    swap_left, swap_right = _flag(op, "transA"), _flag(op, "transB")
+    rows, inner = (len(left) - 1, len(left) - 2) if swap_left else (len(left) - 2, len(left) - 1)
+    columns, deep = (len(right) - 2, len(right) - 1) if swap_right else (len(right) - 1, len(right) - 2)
+    last, bias = len(out) - 1, _own(op) > 2
+
+    def along(result: int, *own: int | None) -> Cut:
+        return Cut(out[result], result, _with_extras(op, own, result))
+
+    if axis == "output":
+        return along(last, None, columns) if right[columns] == out[last] else None
+    if axis == "reduction":
+        if "fused" in op.attributes:
+            return None
+        return Cut(left[inner], None, (inner, deep, None)[: 2 + bias], once=frozenset({2} if bias else ()))
+    if axis == "batch" and len(out) > 2:
+        whole = [0 if len(shape) == len(out) and shape[0] == out[0] else None for shape in (left, right)]
+        return along(0, *whole) if whole != [None, None] else None
+    if axis == "batch" or len(out) > 2:  # the rows of a matrix are its batch
+        return along(last - 1, rows, None) if left[rows] == out[last - 1] else None
+    return None
+
+
+def _pointwise(op: Operator, axis: str) -> Cut | None:
+    """Elementwise operators along any axis; pooling by batch and channel; normalisation by batch."""
+    rank, family = len(op.outputs[0].shape), op.spec.family
+    images = rank >= 4
+    result = {"batch": 0, "output": 1 if images else rank - 1, "spatial": 2 if images else 1}.get(axis, rank)
+    allowed = {"elementwise": AXES, "pool": ("batch", "output"), "normalise": ("batch",)}.get(family, ())
+    if axis not in allowed or result >= rank or (axis == "spatial" and rank < 3) or (axis == "output" and rank < 2):
+        return None
+    return Cut(op.outputs[0].shape[result], result, tuple(_aligned(op, tensor, result) for tensor in op.inputs))
+
+
+def sizes(op: Operator, axis: str, parts: int | Sequence[float], granularity: int = 1) -> tuple[int, ...]:
+    """Lengths of the pieces along an axis, rounded to the granularity.
+
+    Args:
+        op: what is to be cut.
+        axis: one of :data:`AXES`.
+        parts: how many equal pieces, or their relative sizes.
+        granularity: of pieces, the last one aside.
+
+    Raises:
+        UnknownName: no such axis.
+        GraphError: the operator has no such axis, or a piece would be empty.
+    """
+    found = cut(op, axis)
+    ratios = [1.0] * parts if isinstance(parts, int) else [float(ratio) for ratio in parts]
+    if len(ratios) < 2 or not all(math.isfinite(r) and r > 0 for r in ratios) or granularity < 1:
+        raise GraphError(
+            f"splitting {op.name!r}: expected two positive ratios or more, or a number of parts from 2 on, and a "
+            f"granularity from 1 on, not {parts!r} and {granularity}"
+        )
+    unit = math.lcm(found.unit, granularity)
+    ends = [
+        round(found.size * math.fsum(ratios[: k + 1]) / math.fsum(ratios) / unit) * unit for k in range(len(ratios))
+    ]
+    ends[-1] = found.size
+    lengths = tuple(end - start for start, end in zip([0, *ends[:-1]], ends, strict=True))
+    if min(lengths) < 1:
+        raise GraphError(
+            f"splitting {op.name!r} by {axis}: {found.size} in steps of {unit} cannot be divided as {parts!r}, "
+            "a part would be empty"
+        )
+    return lengths
+
+
+def input_range(found: Cut, tensor: Tensor, at: int, start: int, stop: int) -> tuple[int, int]:
+    """What of an operand's dimension the outputs from ``start`` to ``stop`` need; windows overlap."""
+    length = tensor.shape[at]
+    if found.window is not None:
+        stride, extent, before = found.window
+        low, high = start * stride - before, (stop - 1) * stride + extent - before
+        return min(max(0, low), length - 1), max(1, min(length, high))
+    return start * length // found.size, stop * length // found.size
+
+
+def pieces(op: Operator, axis: str, lengths: Sequence[int]) -> list[Operator]:
+    """The operators that an operator becomes.
+
+    Args:
+        op: what is to be cut.
+        axis: one of :data:`AXES`.
+        lengths: of the pieces, as :func:`sizes` gives them.
+
+    Returns:
+        Operators ``name/0``, ``name/1``, … with the shapes of their pieces.
+    """
+    found = cut(op, axis)
+    result, start = [], 0
+    for number, length in enumerate(lengths):
+        stop = start + length
+        inputs = []
+        for at, tensor in enumerate(op.inputs):
+            if at not in found.once or number == 0:
+                inputs.append(_operand(op, found, at, tensor, start, stop))
+        out = op.outputs[0] if found.result is None else _resized(op.outputs[0], found.result, length)
+        attributes = _attributes(op, found, axis, inputs, start, stop)
+        result.append(Operator(f"{op.name}/{number}", op.kind, tuple(inputs), (out,), attributes))
+        start = stop
+    return result
+
+
+def _operand(op: Operator, found: Cut, at: int, tensor: Tensor, start: int, stop: int) -> Tensor:
+    where = found.operands[at]
+    if where is None:
+        return tensor
+    own_window = found if at == 0 else replace(found, window=None)
+    low, high = input_range(own_window, tensor, where, start, stop)
+    sliced = _resized(tensor, where, high - low)
+    return replace(sliced, name=f"{tensor.name}[{where}, {low}:{high}]") if tensor.name else sliced
+
+
+def _resized(tensor: Tensor, at: int, length: int) -> Tensor:
+    return replace(tensor, shape=(*tensor.shape[:at], length, *tensor.shape[at + 1 :]))
+
+
+def _attributes(
+    op: Operator, found: Cut, axis: str, inputs: Sequence[Tensor], start: int, stop: int
+) -> dict[str, Attribute]:
+    attributes = dict(op.attributes)
+    group = _flag(op, "group", 1)
+    if axis == "output" and group > 1 and str(op.attributes.get("anchor", op.kind)) == "Conv":
+        attributes["group"] = (stop - start) * group // found.size
+    if "fused" in attributes:
+        attributes["flops"] = op.flops * (stop - start) / found.size
+        saved = sum(t.bytes for t in op.inputs) - sum(t.bytes for t in inputs)
+        attributes["reads"] = max(0.0, op.bytes_read - saved)
+    pads = _numbers(op, "pads")
+    if found.window is not None and pads:
+        stride, extent, before = found.window
+        over = (stop - 1) * stride + extent - before - op.inputs[0].shape[2]
+        half = len(pads) // 2
+        attributes["pads"] = (max(0, before - start * stride), *pads[1:half], max(0, over), *pads[half + 1 :])
+    return attributes

@@ -1,0 +1,151 @@
+"""split: one operator becomes several that can run on different devices at once."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from hetgym.errors import GraphError, unknown_name
+from hetgym.graph.dataflow import DataflowGraph
+from hetgym.graph.ops import Attribute, Operator
+from hetgym.graph.transforms.operands import Source, operands
+from hetgym.graph.transforms.pieces import cut, pieces, sizes
+
+
+def split(
+    graph: DataflowGraph, operator: int | str, axis: str, parts: int | Sequence[float] = 2, granularity: int = 1
+) -> DataflowGraph:
+    """Split an operator into pieces along an axis, with what deals out its inputs and joins its results.
+
+    Operands that are cut come through a ``SplitView``, which costs nothing by itself, so that each piece is
+    sent only what it reads; the others are read whole by all pieces. Results are joined by a ``Concat``, or
+    by a ``Sum`` where the reduction was split. Constants are cut for free. If the operator's input is itself
+    joined from the very pieces that are needed, joining and dealing out cancel: rows or columns stay where
+    they are.
+
+    Convolutions and products, also fused ones, can be split by batch, output channels, rows and, unless fused,
+    the reduction; rows of convolutions overlap by the window. Elementwise operators can be split by all but
+    the reduction, pooling by batch and channels, normalisation by batch.
+
+    Args:
+        graph: the graph; it stays as it is.
+        operator: number or name.
+        axis: ``batch``, ``output``, ``reduction`` or ``spatial``.
+        parts: how many equal pieces, or their relative sizes.
+        granularity: pieces are multiples of this, the last one aside.
+
+    Returns:
+        A graph with the operators ``name/0``, ``name/1``, … and, where they are needed, ``name/scatter0`` and
+        ``name/gather``.
+
+    Raises:
+        GraphError: no such operator; it has no such axis; or a piece would be empty.
+        UnknownName: no such axis.
+
+    >>> from hetgym.graph import generators
+    >>> graph = generators.inception(blocks=1, batch=8)
+    >>> split(graph, "module0.3x3", "batch", 2)
+    DataflowGraph('inception', 18 operators, 21 edges)
+    """
+    chosen = _find(graph, operator)
+    op = graph.operators[chosen]
+    lengths = sizes(op, axis, parts, granularity)
+    found = cut(op, axis)
+    parted = pieces(op, axis, lengths)
+    sources = operands(graph)[chosen]
+    scatters: dict[tuple[Source, int], Operator] = {}
+    for at, (source, where) in enumerate(zip(sources, found.operands, strict=True)):
+        if source is not None and where is not None and (source, where) not in scatters:
+            outputs = tuple(part.inputs[at] for part in parted)
+            widths = tuple(t.shape[where] for t in outputs)
+            attributes: dict[str, Attribute] = {
+                "axis": where,
+                "sizes": widths,
+                "overlap": int(sum(widths) != op.inputs[at].shape[where]),
+            }
+            name = f"{op.name}/scatter{len(scatters)}"
+            scatters[source, where] = Operator(name, "SplitView", (op.inputs[at],), outputs, attributes)
+    results = tuple(part.outputs[0] for part in parted)
+    if found.result is None:
+        gather = Operator(f"{op.name}/gather", "Sum", results, op.outputs, {})
+    else:
+        gather = Operator(
+            f"{op.name}/gather", "Concat", results, op.outputs, {"axis": found.result, "sizes": tuple(lengths)}
+        )
+    return _cancelled(_rewired(graph, chosen, sources, found.operands, found.once, scatters, parted, gather))
+
+
+def _find(graph: DataflowGraph, operator: int | str) -> int:
+    if isinstance(operator, str):
+        names = [op.name for op in graph.operators]
+        if operator not in names:
+            error = unknown_name(f"operator of graph {graph.name!r}", operator, names)
+            raise GraphError(str(error))
+        return names.index(operator)
+    if not 0 <= operator < len(graph):
+        raise GraphError(f"graph {graph.name!r} has no operator {operator}; there are 0..{len(graph) - 1}")
+    return operator
+
+
+def _rewired(
+    graph: DataflowGraph,
+    chosen: int,
+    sources: Sequence[Source | None],
+    where: Sequence[int | None],
+    once: frozenset[int],
+    scatters: dict[tuple[Source, int], Operator],
+    parted: Sequence[Operator],
+    gather: Operator,
+) -> DataflowGraph:
+    """The graph with scatters, pieces and gather in the operator's place."""
+    added = [*scatters.values(), *parted, gather]
+    new = [i if i < chosen else i + len(added) - 1 for i in range(len(graph))]
+    first, last = chosen + len(scatters), chosen + len(added) - 1
+    new[chosen] = last  # readers of the operator read what is joined
+    operators = [*graph.operators[:chosen], *added, *graph.operators[chosen + 1 :]]
+    edges = [(new[s], o, new[t]) for s, o, t in graph.edges if t != chosen]
+    dealt = {key: chosen + k for k, key in enumerate(scatters)}
+    for (origin, _), scatter in dealt.items():
+        edges.append((new[origin[0]], origin[1], scatter))
+    matched = {source for source in sources if source is not None}
+    for number in range(len(parted)):
+        for at, source in enumerate(sources):
+            if source is None or (at in once and number > 0):
+                continue
+            cut_at = where[at]
+            if cut_at is None:
+                edges.append((new[source[0]], source[1], first + number))
+            else:
+                edges.append((dealt[source, cut_at], number, first + number))
+        edges.append((first + number, 0, last))
+    # An edge that stands for no operand, as in graphs without shapes, delays every piece.
+    for s, o, t in graph.edges:
+        if t == chosen and (s, o) not in matched:
+            edges += [(new[s], o, first + number) for number in range(len(parted))]
+    return DataflowGraph(operators, edges, graph.name)
+
+
+def _cancelled(graph: DataflowGraph) -> DataflowGraph:
+    """Without the pairs of a join and a deal into the same pieces."""
+    ops = graph.operators
+    moved: dict[Source, Source] = {}  # what a scatter puts out -> the piece that it is
+    gone: set[int] = set()
+    for s, _, t in graph.edges:
+        join, deal = ops[s], ops[t]
+        if deal.kind == "SplitView" and join.kind == "Concat" and "sizes" in join.attributes:
+            same = all(join.attributes[key] == deal.attributes.get(key) for key in ("axis", "sizes"))
+            if same and not deal.attributes.get("overlap"):
+                joined = sorted((e.source, e.slot) for e in graph.edges if e.target == s)
+                if len(joined) == len(deal.outputs):
+                    moved.update({(t, k): piece for k, piece in enumerate(joined)})
+                    gone.add(t)
+    if not gone:
+        return graph
+    edges = [(*moved.get((s, o), (s, o)), t) for s, o, t in graph.edges if t not in gone]
+    read = {s for s, _, _ in edges}
+    idle = {e.source for e in graph.edges if e.target in gone and e.source not in read}
+    gone |= idle
+    kept = [i for i in range(len(graph)) if i not in gone]
+    new = {i: k for k, i in enumerate(kept)}
+    return DataflowGraph(
+        [ops[i] for i in kept], [(new[s], o, new[t]) for s, o, t in edges if t not in gone], graph.name
+    )
