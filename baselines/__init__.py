@@ -18,8 +18,10 @@ from hetgym.baselines.cpop import cpop
 from hetgym.baselines.dls import dls
 from hetgym.baselines.donf import donf
 from hetgym.baselines.duet import duet
+from hetgym.baselines.eop import eop
 from hetgym.baselines.etf import etf
 from hetgym.baselines.exact import cp_sat
+from hetgym.baselines.fused import GraphPlan, tvm_fusion
 from hetgym.baselines.graham import graham
 from hetgym.baselines.hcpt import hcpt
 from hetgym.baselines.heft import heft
@@ -32,12 +34,13 @@ from hetgym.baselines.pets import pets
 from hetgym.baselines.pilot import pilot
 from hetgym.baselines.queueing import fcfs, sjf
 from hetgym.baselines.registry import Baseline, Scheduler, get, names, register
+from hetgym.baselines.tensor_partition import greedy_split
 from hetgym.baselines.trivial import random_placement, round_robin, single_device
 
 __all__ = [
-    "Baseline", "Scheduler", "area_bound", "combined_bound", "communication_bound", "cp_sat", "cpgc", "cpgc_partition",
-    "cpop", "critical_path_bound", "dls", "donf", "duet", "etf", "fcfs", "get", "graham", "hcpt", "heft",
-    "key_operators", "load_bound", "lookahead_heft", "lower_bound", "m_etf", "m_sct", "m_topo", "max_min", "mct", "met",
-    "min_min", "names", "olb", "peft", "pets", "pilot", "random_placement", "register", "round_robin", "single_device",
-    "sjf", "sub_models", "sufferage",
+    "Baseline", "GraphPlan", "Scheduler", "area_bound", "combined_bound", "communication_bound", "cp_sat", "cpgc",
+    "cpgc_partition", "cpop", "critical_path_bound", "dls", "donf", "duet", "eop", "etf", "fcfs", "get", "graham",
+    "greedy_split", "hcpt", "heft", "key_operators", "load_bound", "lookahead_heft", "lower_bound", "m_etf",
+    "m_sct", "m_topo", "max_min", "mct", "met", "min_min", "names", "olb", "peft", "pets", "pilot",
+    "random_placement", "register", "round_robin", "single_device", "sjf", "sub_models", "sufferage", "tvm_fusion",
 ]  # fmt: skip

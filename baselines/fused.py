@@ -1,0 +1,53 @@
+"""What a compiler does without scheduling: fuse, then run all of it on the best single device."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from hetgym.baselines.trivial import single_device
+from hetgym.costs import CostModel
+from hetgym.graph.dataflow import DataflowGraph
+from hetgym.graph.transforms import fuse
+from hetgym.platform import Platform
+from hetgym.problem import Problem
+from hetgym.schedule import Schedule
+
+
+@dataclass(frozen=True, eq=False)
+class GraphPlan:
+    """What a method gives that rewrites the graph before it schedules.
+
+    Attributes:
+        graph: the graph after fusing or splitting.
+        problem: that graph, priced on the platform.
+        schedule: of that problem.
+    """
+
+    graph: DataflowGraph
+    problem: Problem
+    schedule: Schedule
+
+    @property
+    def makespan(self) -> float:
+        """Planned finish of the last operator [s]."""
+        return self.schedule.makespan
+
+
+def tvm_fusion(graph: DataflowGraph, platform: Platform, costs: str | CostModel = "auto") -> GraphPlan:
+    """Fuse as TVM does and run everything on the one device that is fastest then.
+
+    Args:
+        graph: of operators, not yet fused.
+        platform: the devices.
+        costs: name of a cost model, or one.
+
+    Source: Chen et al., *TVM*, OSDI 2018, section 4.1.
+
+    >>> from hetgym import load_graph, load_platform
+    >>> plan = tvm_fusion(load_graph("resnet50"), load_platform("cpu-gpu"))
+    >>> plan.graph, sorted(set(plan.schedule.assignment.tolist()))
+    (DataflowGraph('resnet50', 58 operators, 73 edges), [1])
+    """
+    fused = fuse(graph).graph
+    problem = Problem.build(fused, platform, costs)
+    return GraphPlan(fused, problem, replace(single_device(problem), scheduler="tvm-fusion"))
