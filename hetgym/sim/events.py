@@ -11,15 +11,15 @@ readers' devices, then of the devices' orders, then of the source devices.
 
 from __future__ import annotations
 
-import heapq
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
-from hetgym._jit import jit
+from hetgym._jit import jit, lean
 from hetgym._types import BoolArray, FloatArray, IntArray
 from hetgym.problem import ProblemArrays
 from hetgym.sim import fair
+from hetgym.sim.heap import Heap, new_heap, pop, push
 from hetgym.sim.kernel import (
     AGGREGATED,
     CACHED,
@@ -36,15 +36,23 @@ from hetgym.sim.kernel import (
     transfer,
 )
 
-FINISH, READY, ISSUED, FLOW = 0, 1, 2, 3  # an operator ends; its inputs are there; a device may go on; a flow begins
+FINISH, READY, ISSUED, FLOW = 0, 1 << 40, 2 << 40, 3 << 40
+"""Kinds of events, added to the number that they concern: an operator (by position) ends, its inputs are
+there, a device may go on, a flow (by edge) begins."""
 
-Events = list[Any]  # heap of (time, kind, number)
-Asked = list[Any]  # heap of edges to be pushed: (producer's slot, reader, edge)
-Queue = list[Any]  # heap of operators: (-priority, position)
+_NUMBER = (1 << 40) - 1
 
 
 class Plan(NamedTuple):
-    """The schedule: see :func:`run_events`."""
+    """A schedule as the kernel sees it.
+
+    Attributes:
+        assignment: [n] device of each operator.
+        order: [n] operators, device after device; not read if work-conserving.
+        order_pointer: [d + 1] where each device's part begins; likewise.
+        priority: [n] larger first, ties by topological position; only read if work-conserving.
+        factor: [n] noise, as a factor of each run time.
+    """
 
     assignment: IntArray
     order: IntArray
@@ -64,6 +72,10 @@ class Agenda(NamedTuple):
         pulled: [d] operators of each fixed order whose inputs were asked for.
         message: [d] scratch: bytes from each source device.
         alarm: [d] until when each device waits for its host [s].
+        events: one heap, by time.
+        asked: one heap, edges to be pushed by producer's slot, then ``reader << 32 | edge``.
+        callers: a heap for each device, positions of operators whose inputs are to be pulled, by falling priority.
+        choice: a heap for each device, positions of operators that could start, by falling priority.
     """
 
     slot: IntArray
@@ -73,59 +85,72 @@ class Agenda(NamedTuple):
     pulled: IntArray
     message: FloatArray
     alarm: FloatArray
+    events: Heap
+    asked: Heap
+    callers: Heap
+    choice: Heap
 
 
 @jit
-def run_events(
-    p: ProblemArrays, s: State, assignment: IntArray, order: IntArray, order_pointer: IntArray, priority: FloatArray,
-    factor: FloatArray, switches: Switches,
-) -> int:  # fmt: skip
+def new_agenda(p: ProblemArrays, needed: bool) -> Agenda:
+    """Allocate what an event loop needs; next to nothing where there is none."""
+    n, d = p.cost.shape
+    e = len(p.successor)
+    if not needed:
+        n, e = 0, 0
+    return Agenda(
+        np.zeros(n, np.int32), np.zeros(n, np.bool_), np.zeros(d, np.int32), np.zeros(n, np.int32),
+        np.zeros(d, np.int32), np.zeros(d), np.zeros(d),
+        new_heap(1, 3 * n + e + 1), new_heap(1, e + 1), new_heap(d, n + 1), new_heap(d, n + 1),
+    )  # fmt: skip
+
+
+@lean
+def _clear(p: ProblemArrays, s: State, g: Agenda) -> None:
+    """Return an agenda to time 0, when the operators without inputs are ready."""
+    g.events.size[0] = 0
+    g.asked.size[0] = 0
+    for device in range(len(g.running)):
+        g.running[device] = 0
+        g.pulled[device] = 0
+        g.alarm[device] = 0.0
+        g.callers.size[device] = 0
+        g.choice.size[device] = 0
+    for i in range(len(g.arrived)):
+        g.arrived[i] = False
+        g.unfinished[i] = s.waiting[i]
+        _announce(p, s, g, i)
+
+
+@lean
+def run_events(p: ProblemArrays, s: State, g: Agenda, flows: fair.Flows, plan: Plan, switches: Switches) -> int:
     """Run a schedule under any switches.
 
     Args:
         p: the problem.
         s: filled in.
-        assignment: [n] device of each operator.
-        order: [n] operators, device after device; not read if work-conserving.
-        order_pointer: [d + 1] where each device's part begins; likewise.
-        priority: [n] larger first, ties by topological position; only read if work-conserving.
-        factor: [n] noise, as a factor of each run time.
+        g: overwritten.
+        flows: overwritten; without room if transfers do not share fairly.
+        plan: the schedule.
         switches: of the runtime.
 
     Returns:
         Number of operators that ran: less than n if the orders deadlock.
     """
-    n, d = p.cost.shape
     reset(p, s)
-    plan = Plan(assignment, order, order_pointer, priority, factor)
-    flows = fair.new_flows(p, switches.communication == FAIR)
-    g = Agenda(
-        np.zeros(n, np.int32), np.zeros(n, np.bool_), np.zeros(d, np.int32), s.waiting.copy(), np.zeros(d, np.int32),
-        np.zeros(d), np.zeros(d),
-    )  # fmt: skip
-    events: Events = [(0.0, np.int32(0), np.int32(0))]
-    asked: Asked = [(np.int32(0), np.int32(0), np.int32(0))]
-    callers: Queue = [(0.0, np.int32(0))]  # operators whose inputs are to be pulled
-    choice: list[Queue] = [[(0.0, np.int32(0))] for _ in range(d)]  # by device, operators that could start
-    events.pop()
-    asked.pop()
-    callers.pop()
-    for device in range(d):
-        choice[device].pop()
-    for i in range(n):
-        if s.waiting[i] == 0:
-            _announce(p, s, events, i)
+    fair.clear(flows)
+    _clear(p, s, g)
     done = 0
     now = 0.0
     while True:
-        _happen(p, s, g, flows, events, asked, callers, choice, plan, now, switches)
+        _happen(p, s, g, flows, plan, now, switches)
         took = 0
-        for device in range(d):
-            took += _take(p, s, g, events, choice, plan, device, now, switches)
+        for device in range(len(g.running)):
+            took += _take(p, s, g, plan, device, now, switches)
         done += took
-        if took > 0 and (switches.streams > 1 or events[0][0] == now):
+        if took > 0 and (switches.streams > 1 or g.events.key[0, 0] == now):
             continue
-        following = events[0][0] if len(events) > 0 else np.inf
+        following = g.events.key[0, 0] if g.events.size[0] > 0 else np.inf
         if switches.communication == FAIR:
             following = min(following, fair.next_completion(flows, now))
             if following < np.inf:
@@ -135,52 +160,45 @@ def run_events(
         now = following
 
 
-@jit
+@lean
 def _happen(
-    p: ProblemArrays, s: State, g: Agenda, flows: fair.Flows, events: Events, asked: Asked, callers: Queue,
-    choice: list[Queue], plan: Plan, now: float, switches: Switches,
-) -> None:  # fmt: skip
+    p: ProblemArrays, s: State, g: Agenda, flows: fair.Flows, plan: Plan, now: float, switches: Switches
+) -> None:
     """Let everything happen that is due now, and what it causes at once."""
     while True:
-        while len(events) > 0 and events[0][0] == now:
-            _, kind, number = heapq.heappop(events)
+        while g.events.size[0] > 0 and g.events.key[0, 0] == now:
+            event = pop(g.events, 0)
+            kind, number = event & ~_NUMBER, event & _NUMBER
             if kind == READY:
                 operator = p.topological_order[number]
                 g.arrived[operator] = True
                 if switches.work_conserving:
-                    heapq.heappush(choice[plan.assignment[operator]], (-plan.priority[operator], number))
+                    push(g.choice, plan.assignment[operator], -plan.priority[operator], number)
             elif kind == FINISH:
-                _finish(p, s, g, events, asked, callers, plan, p.topological_order[number], now, switches)
+                _finish(p, s, g, plan, p.topological_order[number], now, switches)
             elif kind == FLOW:
                 fair.begin(flows, number)
-        while len(asked) > 0:
-            _, _, edge = heapq.heappop(asked)
-            _push(p, s, events, flows, plan.assignment, edge, now, switches)
+        while g.asked.size[0] > 0:
+            _push(p, s, g, flows, plan.assignment, pop(g.asked, 0) & 0xFFFFFFFF, now, switches)
         if switches.transfers == AGGREGATED:
-            _pull_due(p, s, g, events, flows, callers, plan, now, switches)
+            _pull_due(p, s, g, flows, plan, now, switches)
         if switches.communication == FAIR:
-            served: list[Any] = [np.int32(0)]
-            served.pop()
-            fair.complete(p, s, flows, now, served)
-            for operator in served:
-                _announce(p, s, events, operator)
-        if len(events) == 0 or events[0][0] > now:
+            for k in range(fair.complete(p, s, flows, now)):
+                _announce(p, s, g, flows.served[k])
+        if g.events.size[0] == 0 or g.events.key[0, 0] > now:
             return
 
 
-@jit
-def _announce(p: ProblemArrays, s: State, events: Events, operator: int) -> None:
+@lean
+def _announce(p: ProblemArrays, s: State, g: Agenda, operator: int) -> None:
     """Raise the event that an operator's inputs are there, once the last arrival is known."""
     if s.waiting[operator] == 0:
-        heapq.heappush(events, (s.ready[operator], np.int32(READY), p.position[operator]))
+        push(g.events, 0, s.ready[operator], READY + p.position[operator])
         s.waiting[operator] = -1
 
 
-@jit
-def _finish(
-    p: ProblemArrays, s: State, g: Agenda, events: Events, asked: Asked, callers: Queue, plan: Plan, operator: int,
-    now: float, switches: Switches,
-) -> None:  # fmt: skip
+@lean
+def _finish(p: ProblemArrays, s: State, g: Agenda, plan: Plan, operator: int, now: float, switches: Switches) -> None:
     """Free the device, hand outputs to readers on it, and ask for the transfers of the others."""
     device = plan.assignment[operator]
     g.running[device] -= 1
@@ -188,17 +206,17 @@ def _finish(
         target = p.successor[edge]
         if plan.assignment[target] == device:
             settle(p, s, edge, now, now)
-            _announce(p, s, events, target)
+            _announce(p, s, g, target)
         elif switches.transfers != AGGREGATED:
-            heapq.heappush(asked, (g.slot[operator], target, np.int32(edge)))
+            push(g.asked, 0, float(g.slot[operator]), (int(target) << 32) | edge)
         g.unfinished[target] -= 1
         if switches.transfers == AGGREGATED and switches.work_conserving and g.unfinished[target] == 0:
-            heapq.heappush(callers, (-plan.priority[target], p.position[target]))
+            push(g.callers, plan.assignment[target], -plan.priority[target], p.position[target])
 
 
-@jit
+@lean
 def _push(
-    p: ProblemArrays, s: State, events: Events, flows: fair.Flows, assignment: IntArray, edge: int, now: float,
+    p: ProblemArrays, s: State, g: Agenda, flows: fair.Flows, assignment: IntArray, edge: int, now: float,
     switches: Switches,
 ) -> None:  # fmt: skip
     """Send one edge of a finished operator to another device."""
@@ -207,7 +225,7 @@ def _push(
     if switches.communication != FAIR:
         first, last = p.successor_pointer[operator], p.successor_pointer[operator + 1]
         deliver_edge(p, s, assignment, edge, first, last, a, now, switches)
-        _announce(p, s, events, p.successor[edge])
+        _announce(p, s, g, p.successor[edge])
         return
     s.sent[edge] = now
     size = p.edge_bytes[edge]
@@ -218,48 +236,45 @@ def _push(
             flows.next[leader] = edge
             return
         size = copy_size(p, assignment, edge, p.successor_pointer[operator + 1])
-    _open_flow(p, events, flows, edge, a, b, size, now)
+    _open_flow(p, g, flows, edge, a, b, size, now)
 
 
-@jit
+@lean
 def _open_flow(
-    p: ProblemArrays, events: Events, flows: fair.Flows, edge: int, a: int, b: int, size: float, now: float
+    p: ProblemArrays, g: Agenda, flows: fair.Flows, edge: int, a: int, b: int, size: float, now: float
 ) -> None:
     """Let a flow begin when its latency is over."""
     flows.size[edge] = size
     flows.route[edge] = a * p.cost.shape[1] + b
-    heapq.heappush(events, (now + p.latency[a, b], np.int32(FLOW), np.int32(edge)))
+    push(g.events, 0, now + p.latency[a, b], FLOW + edge)
 
 
-@jit
+@lean
 def _pull_due(
-    p: ProblemArrays, s: State, g: Agenda, events: Events, flows: fair.Flows, callers: Queue, plan: Plan, now: float,
-    switches: Switches,
-) -> None:  # fmt: skip
+    p: ProblemArrays, s: State, g: Agenda, flows: fair.Flows, plan: Plan, now: float, switches: Switches
+) -> None:
     """Pull the inputs of operators whose predecessors have all finished, in their turn."""
-    while len(callers) > 0:
-        _, position = heapq.heappop(callers)
-        _pull(p, s, g, events, flows, plan.assignment, p.topological_order[position], now, switches)
-    if switches.work_conserving:
-        return
     for device in range(p.cost.shape[1]):
-        while True:
+        while g.callers.size[device] > 0:
+            _pull(p, s, g, flows, plan.assignment, p.topological_order[pop(g.callers, device)], now, switches)
+        while not switches.work_conserving:
             cursor = plan.order_pointer[device] + g.pulled[device]
             if cursor == plan.order_pointer[device + 1] or g.unfinished[plan.order[cursor]] > 0:
                 break
             g.pulled[device] += 1
-            _pull(p, s, g, events, flows, plan.assignment, plan.order[cursor], now, switches)
+            _pull(p, s, g, flows, plan.assignment, plan.order[cursor], now, switches)
 
 
-@jit
+@lean
 def _pull(
-    p: ProblemArrays, s: State, g: Agenda, events: Events, flows: fair.Flows, assignment: IntArray, operator: int,
-    now: float, switches: Switches,
+    p: ProblemArrays, s: State, g: Agenda, flows: fair.Flows, assignment: IntArray, operator: int, now: float,
+    switches: Switches,
 ) -> None:  # fmt: skip
     """Ask every other device for all inputs that it holds, in one message each."""
     b = assignment[operator]
     first, last = p.predecessor_pointer[operator], p.predecessor_pointer[operator + 1]
-    g.message[:] = -1.0
+    for a in range(len(g.message)):
+        g.message[a] = -1.0
     for k in range(first, last):
         a = assignment[p.predecessor[k]]
         if a != b:
@@ -280,27 +295,24 @@ def _pull(
             elif leader < 0:
                 leader = edge
                 s.sent[edge] = now
-                _open_flow(p, events, flows, edge, a, b, g.message[a], now)
+                _open_flow(p, g, flows, edge, a, b, g.message[a], now)
             else:
                 s.sent[edge] = now
                 flows.next[edge] = flows.next[leader]
                 flows.next[leader] = edge
-    _announce(p, s, events, operator)
+    _announce(p, s, g, operator)
 
 
-@jit
-def _take(
-    p: ProblemArrays, s: State, g: Agenda, events: Events, choice: list[Queue], plan: Plan, device: int, now: float,
-    switches: Switches,
-) -> int:  # fmt: skip
+@lean
+def _take(p: ProblemArrays, s: State, g: Agenda, plan: Plan, device: int, now: float, switches: Switches) -> int:
     """Launch the operator that a device takes next, if it can take one now; return how many."""
     if g.running[device] >= switches.streams:
         return 0
     ahead = False
     if switches.work_conserving:
-        if len(choice[device]) == 0:
+        if g.choice.size[device] == 0:
             return 0
-        _, position = heapq.heappop(choice[device])
+        position = pop(g.choice, device)
         operator = p.topological_order[position]
     else:
         cursor = plan.order_pointer[device] + s.launched[device]
@@ -310,13 +322,13 @@ def _take(
         if issued > now:
             if g.alarm[device] < issued:
                 g.alarm[device] = issued
-                heapq.heappush(events, (issued, np.int32(ISSUED), np.int32(device)))
+                push(g.events, 0, issued, ISSUED + device)
             return 0
         operator = plan.order[cursor]
-        position = p.position[operator]
+        position = int(p.position[operator])
         ahead = p.asynchronous[device]
     g.slot[operator] = s.launched[device]
     launch(p, s, operator, device, now, g.running[device], plan.factor[operator], ahead, switches)
     g.running[device] += 1
-    heapq.heappush(events, (s.finish[operator], np.int32(FINISH), position))
+    push(g.events, 0, s.finish[operator], FINISH + position)
     return 1

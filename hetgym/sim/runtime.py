@@ -36,13 +36,16 @@ class Runtime:
         transfers: ``"per_edge"``, pushed when the producer finishes, once for each reader;
             ``"cached"``, likewise, but a tensor goes to a device once, at the largest byte count of
             its edges there; ``"aggregated"``, pulled when the reader's predecessors have all finished
-            and those before it in its device's order have been served, one message from each device.
-        dispatch: host time for every launched operator [s]. An accelerator's host runs ahead of it,
-            in the device's order; a CPU is its own host and spends the time before each operator.
+            and, in a fixed order, the inputs of those before it on its device have been pulled; one
+            message from each device.
+        dispatch: host time for every launched operator [s]. In a fixed order an accelerator's host runs
+            ahead of it: it has issued the k-th operator after k times that. A CPU is its own host: the
+            stream that takes an operator, once the inputs are there, spends the time before it starts.
+            Without a fixed order every device does.
         streams: operators that a device may run at the same time; in a fixed order they start in that
             order.
-        overlap: slow-down of an operator for each one that runs beside it when it starts: 0.2 makes
-            it 20 % longer beside one, 40 % beside two.
+        overlap: slow-down of an operator for each one that the device has taken and not finished when
+            it takes it: 0.2 makes it 20 % longer beside one, 40 % beside two.
         memory: ``"off"``; ``"track"``, record each device's use over time; ``"enforce"``, and refuse
             a run that exceeds a capacity.
         noise: standard deviation of the logarithm of each run time; the median stays.
