@@ -1,5 +1,25 @@
-"""Cutting pipelines: functions from a PipelineProblem to the device of each operator."""
+"""Cutting pipelines: functions from a PipelineProblem to the device of each operator, and their relatives.
 
+``PARTITIONERS`` holds those that answer with a device for each operator, by name; :func:`pipedream`
+replicates stages, :func:`time_slices` and :func:`wavefront` are for recurrent networks.
+"""
+
+from collections.abc import Callable
+
+from hetgym._types import IntArray
+from hetgym.baselines.pipeline.contiguous import contiguous_dp, equal_cut
 from hetgym.baselines.pipeline.downset import downset_dp
+from hetgym.baselines.pipeline.pipedream import ReplicatedPlan, Stage, pipedream
+from hetgym.baselines.pipeline.recurrent import FlowShop, time_slices, wavefront
+from hetgym.pipeline.problem import PipelineProblem
 
-__all__ = ["downset_dp"]
+PARTITIONERS: dict[str, Callable[[PipelineProblem], IntArray]] = {
+    "equal-cut": equal_cut,
+    "contiguous-dp": contiguous_dp,
+    "downset-dp": downset_dp,
+}
+
+__all__ = [
+    "PARTITIONERS", "FlowShop", "ReplicatedPlan", "Stage", "contiguous_dp", "downset_dp", "equal_cut", "pipedream",
+    "time_slices", "wavefront",
+]  # fmt: skip

@@ -15,6 +15,9 @@ from hetgym.pipeline.problem import PipelineProblem
 
 Bits = npt.NDArray[np.uint64]
 
+Plan = list[tuple[int, int]]
+"""Stages, first one first: the nodes as a bit set, and the kind of device."""
+
 
 def downset_dp(problem: PipelineProblem, limit: int = 200_000) -> IntArray:
     """Cut a graph into contiguous stages so that the slowest device is as fast as it can be.
@@ -45,24 +48,33 @@ def downset_dp(problem: PipelineProblem, limit: int = 200_000) -> IntArray:
         raise ConfigError(
             f"pipeline {problem.name!r} has more than {limit} downsets: raise limit=…, or take a cheaper method"
         )
-    chain = [0]
-    for k in range(len(small.members)):  # nodes are in topological order
-        chain.append(chain[-1] | 1 << k)
-    plan, value = _solve(problem, small, chain, math.inf)
-    better, optimum = _solve(problem, small, downsets, value)
-    plan = better if optimum <= value else plan
+    chain = prefixes(small)
+    plan, value = solve(problem, small, chain, math.inf)
+    better, optimum = solve(problem, small, downsets, value)
+    return placement(problem, small, better if optimum <= value else plan)
+
+
+def prefixes(small: Contraction) -> list[int]:
+    """The downsets that a topological order, that of the nodes, passes through."""
+    return [(1 << k) - 1 for k in range(len(small.members) + 1)]
+
+
+def placement(problem: PipelineProblem, small: Contraction, plan: Plan | None) -> IntArray:
+    """[n] device of each operator under a plan, each stage on the next free device of its kind.
+
+    Raises:
+        ProblemError: there is no plan.
+    """
     if plan is None:
         raise ProblemError(f"pipeline {problem.name!r}: no contiguous cut fits into the devices' memory")
     stage = np.zeros(len(small.members), np.int32)
-    for number, (nodes, _) in enumerate(plan):
-        stage[[k for k in range(len(stage)) if nodes >> k & 1]] = number
-    free = [
-        int(np.flatnonzero(problem.device_kind == t)[0]) if kind.count else 0 for t, kind in enumerate(problem.kinds)
-    ]
     device = np.zeros(len(plan), np.int32)
-    for number, (_, kind_number) in enumerate(plan):
-        device[number] = free[kind_number]
-        free[kind_number] += 1
+    counts = [kind.count for kind in problem.kinds]
+    free = [sum(counts[:t]) for t in range(len(counts))]
+    for number, (nodes, kind) in enumerate(plan):
+        stage[[k for k in range(len(stage)) if nodes >> k & 1]] = number
+        device[number] = free[kind]
+        free[kind] += 1
     return problem.check(device[small.expand(stage, problem.num_operators)])
 
 
@@ -96,10 +108,15 @@ def _downsets(small: Contraction, limit: int) -> list[int] | None:
     return list(can_add)
 
 
-def _solve(
-    problem: PipelineProblem, small: Contraction, downsets: list[int], upper: float
-) -> tuple[list[tuple[int, int]] | None, float]:
-    """The best cut into differences of the given downsets, first stage first: (nodes, kind) pairs."""
+def solve(problem: PipelineProblem, small: Contraction, downsets: list[int], upper: float) -> tuple[Plan | None, float]:
+    """The best cut into differences of the given downsets, and its max-load [s].
+
+    Args:
+        problem: what is to be cut.
+        small: its contraction.
+        downsets: among them the empty one and that of all nodes.
+        upper: a max-load that can be reached; what is larger is of no interest [s].
+    """
     counts = np.array([kind.count for kind in problem.kinds], np.int32)
     possible = np.isfinite(small.cost)
     cost = np.where(possible, small.cost, 0.0)

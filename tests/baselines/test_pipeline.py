@@ -13,7 +13,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hetgym import ConfigError, InvalidSchedule, ProblemError
-from hetgym.baselines.pipeline.downset import downset_dp
+from hetgym.baselines.pipeline import PARTITIONERS, contiguous_dp, downset_dp, equal_cut, pipedream
+from hetgym.baselines.pipeline.downset import _dp
 from hetgym.pipeline import DeviceKind, PipelineProblem, load
 
 
@@ -76,6 +77,100 @@ def test_too_many_downsets() -> None:
     free = PipelineProblem(np.ones((20, 1)), [], [DeviceKind("gpu", 2)])
     with pytest.raises(ConfigError, match="more than 1000 downsets"):
         downset_dp(free, limit=1000)
+
+
+@settings(max_examples=60)
+@given(problem=pipelines(max_operators=10))
+def test_methods_are_legal_and_ordered(problem: PipelineProblem) -> None:
+    value = {}
+    for name, partition in PARTITIONERS.items():
+        try:
+            value[name] = problem.max_load(partition(problem))  # which checks all rules
+        except (InvalidSchedule, ProblemError):
+            value[name] = math.inf
+        assert value[name] == math.inf or partition(problem).tolist() == partition(problem).tolist()
+    assert value["downset-dp"] <= value["contiguous-dp"] * (1 + 1e-12)
+    assert value["contiguous-dp"] <= value["equal-cut"] * (1 + 1e-12)
+    assert len(_dp.signatures) == 1
+
+
+@settings(max_examples=40)
+@given(n=st.integers(1, 7), seed=st.integers(0, 2**32 - 1))
+def test_chains_on_different_devices(n: int, seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    kinds = [DeviceKind("a"), DeviceKind("b", memory=float(rng.integers(3, 20))), DeviceKind("c", transfers=False)]
+    chain = PipelineProblem.chain(
+        rng.integers(1, 9, (n, 3)), kinds, transfer=rng.integers(0, 4, n), size=rng.integers(0, 4, n)
+    )
+    assert chain.max_load(contiguous_dp(chain)) == best_of_all(distinct_colours(chain))
+
+
+def distinct_colours(problem: PipelineProblem) -> PipelineProblem:
+    edges = list(zip(problem.edge_source, problem.edge_target, strict=True))
+    colour = np.arange(problem.num_operators)
+    return PipelineProblem(problem.cost, edges, problem.kinds, problem.transfer, problem.size, colour)
+
+
+def test_equal_cut_by_hand() -> None:
+    chain = PipelineProblem.chain(np.ones((6, 2)) * [[3.0, 1.0]], [DeviceKind("slow", 1), DeviceKind("fast", 3)])
+    assert equal_cut(chain).tolist() == [1, 1, 2, 2, 3, 3]
+    assert chain.max_load(equal_cut(chain)) == 2.0
+    short = PipelineProblem.chain([[1.0]], [DeviceKind("gpu", 4)])
+    assert equal_cut(short).tolist() == [0]
+
+
+def pipedream_by_enumeration(problem: PipelineProblem, bandwidth: float, add: bool) -> float:
+    """All cuts of a chain into parts with replicas."""
+    n, devices, best = problem.num_operators, problem.num_devices, math.inf
+    for cuts in itertools.product([False, True], repeat=n - 1):
+        bounds = [0, *(i + 1 for i, here in enumerate(cuts) if here), n]
+        parts = list(itertools.pairwise(bounds))
+        for replicas in itertools.product(range(1, devices + 1), repeat=len(parts)):
+            if sum(replicas) > devices:
+                continue
+            worst = max((2 * float(problem.transfer[i - 1]) for i in bounds[1:-1]), default=0.0)
+            for (i, j), r in zip(parts, replicas, strict=True):
+                work, size = float(problem.cost[i:j, 0].sum()), float(problem.size[i:j].sum())
+                exchange = 4 * (r - 1) * size / (r * bandwidth)
+                stage = (work + exchange if add else max(work, exchange)) / r
+                worst = max(worst, stage if size <= problem.kinds[0].memory else math.inf)
+            best = min(best, worst)
+    return best
+
+
+@settings(max_examples=40)
+@given(n=st.integers(1, 5), devices=st.integers(1, 4), add=st.booleans(), seed=st.integers(0, 2**32 - 1))
+def test_pipedream(n: int, devices: int, add: bool, seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    chain = PipelineProblem.chain(
+        rng.integers(1, 9, (n, 1)),
+        [DeviceKind("gpu", devices, memory=float(rng.integers(4, 30)))],
+        transfer=rng.integers(0, 4, n),
+        size=rng.integers(0, 4, n),
+    )
+    bandwidth = float(rng.choice([0.5, 2.0, math.inf]))
+    best = pipedream_by_enumeration(chain, bandwidth, add)
+    if best == math.inf:
+        with pytest.raises(ProblemError, match="no cut fits"):
+            pipedream(chain, bandwidth=bandwidth, add=add)
+        return
+    plan = pipedream(chain, bandwidth=bandwidth, add=add)
+    assert plan.seconds == pytest.approx(best)
+    assert [i for stage in plan.stages for i in stage.operators] == list(range(n))
+    used = [device for stage in plan.stages for device in stage.devices]
+    assert used == list(range(len(used))) and len(used) <= devices
+    assert plan.in_flight == math.ceil(len(used) / len(plan.stages[0].devices))
+
+
+def test_pipedream_replicates_what_does_not_split() -> None:
+    chain = PipelineProblem.chain([[1.0], [9.0]], [DeviceKind("gpu", 4)], size=[0.0, 1.0])
+    plan = pipedream(chain)
+    assert plan.seconds == 2.5 and len(plan.stages) == 1 and plan.in_flight == 1
+    assert pipedream(chain, bandwidth=0.25).seconds == 3.0  # three replicas of the second: max(9, 4 * 2 / 3 / 0.25) / 3
+    assert pipedream(chain, bandwidth=0.25, add=True).seconds > 3.0
+    for options, message in (({"kind": 3}, "kind is 3"), ({"bandwidth": 0.0}, "bandwidth is 0.0")):
+        with pytest.raises(ConfigError, match=message):
+            pipedream(chain, **options)
 
 
 # Files of github.com/msr-fiddle/dnn-partitioning; optimal contiguous max-loads [ms], with the files' own limits.

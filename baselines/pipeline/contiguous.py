@@ -1,0 +1,59 @@
+"""Cutting along one topological order: into equal parts, or optimally."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from hetgym._types import IntArray
+from hetgym.baselines.pipeline.contraction import contract
+from hetgym.baselines.pipeline.downset import placement, prefixes, solve
+from hetgym.pipeline.problem import PipelineProblem
+
+
+def equal_cut(problem: PipelineProblem) -> IntArray:
+    """As many operators on each device as on any other, all of the kind that runs the whole fastest.
+
+    What is done by default: it knows neither how long operators take nor what crosses a cut.
+
+    Args:
+        problem: what is to be cut.
+
+    Returns:
+        [n] device of each operator.
+
+    Raises:
+        InvalidSchedule: a part does not fit into memory, or holds what the devices cannot run.
+    """
+    small = contract(problem)
+    present = [t for t, kind in enumerate(problem.kinds) if kind.count]
+    kind = min(present, key=lambda t: problem.cost[:, t].sum() / problem.kinds[t].count)
+    count = problem.kinds[kind].count
+    held = np.array([len(inside) for inside in small.members])
+    before = np.cumsum(held) - held
+    stage = (before * count // max(1, held.sum())).astype(np.int32)
+    first = int(np.flatnonzero(problem.device_kind == kind)[0])
+    return problem.check(first + small.expand(stage, problem.num_operators))
+
+
+def contiguous_dp(problem: PipelineProblem) -> IntArray:
+    """The best cut of a topological order among devices of any kinds, in any sequence.
+
+    A[j, D], the least max-load of the first j nodes on the devices D, is the minimum over i < j and
+    devices d in D of max(A[i, D - d], load of nodes i..j on d). Devices of one kind are
+    interchangeable, so D counts them. Optimal for chains; for other graphs see
+    :func:`~hetgym.baselines.pipeline.downset_dp`. Time O(n^2 k) for each of the multisets of devices.
+
+    Args:
+        problem: what is to be cut.
+
+    Returns:
+        [n] device of each operator.
+
+    Raises:
+        ProblemError: no cut of that order fits into memory.
+    """
+    small = contract(problem)
+    plan, _ = solve(problem, small, prefixes(small), math.inf)
+    return placement(problem, small, plan)

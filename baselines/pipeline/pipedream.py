@@ -1,0 +1,129 @@
+"""PipeDream: stages of equal devices that may be replicated."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from hetgym._types import FloatArray
+from hetgym.baselines.pipeline.contraction import contract
+from hetgym.errors import ConfigError, ProblemError
+from hetgym.pipeline.problem import PipelineProblem
+
+
+@dataclass(frozen=True)
+class Stage:
+    """A stage and the devices that share its micro-batches.
+
+    Attributes:
+        operators: ids.
+        devices: numbers of the devices, one for each replica.
+    """
+
+    operators: tuple[int, ...]
+    devices: tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class ReplicatedPlan:
+    """What :func:`pipedream` found.
+
+    Attributes:
+        stages: first stage first.
+        seconds: time between two results in steady state, by PipeDream's estimate.
+    """
+
+    stages: tuple[Stage, ...]
+    seconds: float
+
+    @property
+    def in_flight(self) -> int:
+        """Micro-batches that keep all devices busy (NOAM): devices over replicas of the first stage."""
+        return math.ceil(sum(len(stage.devices) for stage in self.stages) / len(self.stages[0].devices))
+
+
+def pipedream(
+    problem: PipelineProblem, kind: int | None = None, bandwidth: float = math.inf, add: bool = False
+) -> ReplicatedPlan:
+    """Cut a chain into stages, and say how many devices share each.
+
+    With T(i..j, m) = max(work of i..j, 4 (m - 1) size of i..j / (m bandwidth)) / m, the time of a stage
+    on m devices that exchange the gradients of its weights, the best time of the first j blocks on m
+    devices is A(j, m) = min(T(1..j, m), min over i < j, r < m of max(A(i, m - r), 2 cut(i), T(i+1..j, r))),
+    where cut(i) is the time in which the tensors that cross the cut move once: forward, and their
+    gradients backward. Graphs are cut along a topological order.
+
+    Source: Narayanan et al., "PipeDream", SOSP 2019, section 3.1.
+
+    Args:
+        problem: what is to be cut; sizes are taken for weights.
+        kind: position of the kind of device; by default the one that runs the whole fastest on one.
+        bandwidth: between replicas [byte/s].
+        add: add the exchange of gradients to the work, as the released code does, instead of taking
+            the larger, as the paper does.
+
+    Raises:
+        ConfigError: no such kind, or a bandwidth that is not positive.
+        ProblemError: no cut fits into the devices' memory.
+    """
+    present = [t for t, k in enumerate(problem.kinds) if k.count]
+    chosen = min(present, key=lambda t: float(problem.cost[:, t].sum())) if kind is None else kind
+    if chosen not in present:
+        raise ConfigError(f"pipedream: kind is {kind!r}; pipeline {problem.name!r} has {present}")
+    if not bandwidth > 0:
+        raise ConfigError(f"pipedream: bandwidth is {bandwidth!r}; it must be positive")
+    small = contract(problem)
+    n, devices = len(small.members), problem.kinds[chosen].count
+    work = np.concatenate([[0.0], np.cumsum(small.cost[:, chosen])])
+    size = np.concatenate([[0.0], np.cumsum([problem.size[list(inside)].sum() for inside in small.members])])
+    cut = np.zeros(n + 1)
+    for i in range(1, n):
+        inside = (1 << i) - 1
+        cut[i] = sum(seconds for nodes, seconds in small.crossing.items() if nodes & inside and nodes & ~inside)
+    limit = problem.kinds[chosen].memory * (1 + 1e-12)
+    value, choice = _table(work, size, cut, devices, limit, bandwidth, add)
+    best = 1 + int(np.argmin(value[n, 1:]))
+    if not np.isfinite(value[n, best]):
+        raise ProblemError(f"pipeline {problem.name!r}: no cut fits into the memory of {devices} devices")
+    first = int(np.flatnonzero(problem.device_kind == chosen)[0])
+    rows, j, m = [], n, best
+    while j > 0:
+        i, replicas = choice[j, m]
+        rows.append((int(i), j, int(replicas)))
+        j, m = int(i), m - int(replicas)
+    stage = np.zeros(n, np.int32)
+    for number, (i, j, _) in enumerate(reversed(rows)):
+        stage[i:j] = number
+    of_operator = small.expand(stage, problem.num_operators)
+    stages = []
+    for number, (_, _, replicas) in enumerate(reversed(rows)):
+        operators = tuple(np.flatnonzero(of_operator == number).tolist())
+        stages.append(Stage(operators, tuple(range(first, first + replicas))))
+        first += replicas
+    return ReplicatedPlan(tuple(stages), float(value[n, best]))
+
+
+def _table(
+    work: FloatArray, size: FloatArray, cut: FloatArray, devices: int, limit: float, bandwidth: float, add: bool
+) -> tuple[FloatArray, npt.NDArray[np.int64]]:
+    """A(j, m) and, behind it, (i, r): the last stage is i..j on r devices."""
+    n = len(work) - 1
+    value: FloatArray = np.full((n + 1, devices + 1), np.inf)
+    choice = np.zeros((n + 1, devices + 1, 2), np.int64)
+    value[0, :] = 0.0
+    for j in range(1, n + 1):
+        i = np.arange(j)
+        compute, weights = work[j] - work[:j], size[j] - size[:j]
+        compute = np.where(weights <= limit, compute, np.inf)
+        for r in range(1, devices + 1):
+            exchange = 4 * (r - 1) * weights / (r * bandwidth)
+            stage = (compute + exchange if add else np.maximum(compute, exchange)) / r
+            for m in range(r, devices + 1):
+                total = np.maximum(np.maximum(value[:j, m - r], 2 * cut[:j]), stage)
+                at = int(np.argmin(total))
+                if total[at] < value[j, m]:
+                    value[j, m], choice[j, m] = total[at], (i[at], r)
+    return value, choice

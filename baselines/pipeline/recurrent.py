@@ -1,0 +1,232 @@
+"""Recurrent networks: slices of time as pipeline stages of many tasks, and a wavefront over layers for one."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from hetgym._types import FloatArray
+from hetgym.errors import ConfigError
+from hetgym.problem import Problem
+from hetgym.schedule import Schedule
+
+MAX_DEVICES = 6
+
+
+@dataclass(frozen=True)
+class FlowShop:
+    """Equal jobs that pass through the same devices in the same order.
+
+    Attributes:
+        devices: numbers of the devices, in the order in which jobs visit them.
+        parts: time steps (:func:`time_slices`) or layers (:func:`wavefront`) that each holds.
+        seconds: [jobs, stages] run time of each job on each.
+        moves: [stages - 1] seconds that the state takes to the next device.
+    """
+
+    devices: tuple[int, ...]
+    parts: tuple[int, ...]
+    seconds: FloatArray
+    moves: tuple[float, ...]
+
+    @property
+    def makespan(self) -> float:
+        """When the last job leaves the last device [s]."""
+        free = [0.0] * len(self.devices)
+        for job in self.seconds.tolist():
+            arrival = 0.0
+            for stage, duration in enumerate(job):
+                free[stage] = max(free[stage], arrival) + duration
+                arrival = free[stage] + (self.moves[stage] if stage < len(self.moves) else 0.0)
+        return free[-1]
+
+    def unroll(self) -> tuple[Problem, Schedule]:
+        """A problem with an operator for each job and stage, and its schedule, for :func:`hetgym.simulate`.
+
+        Devices serve jobs first come, first served.
+        """
+        jobs, stages = self.seconds.shape
+        cost = np.full((jobs * stages, stages), np.inf)
+        for stage in range(stages):
+            cost[stage::stages, stage] = self.seconds[:, stage]
+        latency = np.zeros((stages, stages))
+        for stage, seconds in enumerate(self.moves):
+            latency[stage, stage + 1] = seconds
+        edges = [(k * stages + s, k * stages + s + 1, 0.0) for k in range(jobs) for s in range(stages - 1)]
+        problem = Problem.from_arrays(cost, edges, latency, name="flow-shop")
+        order = [list(range(stage, jobs * stages, stages)) for stage in range(stages)]
+        return problem, Schedule(np.tile(np.arange(stages), jobs), order=order)
+
+
+def time_slices(
+    steps: int,
+    step_seconds: npt.ArrayLike,
+    tasks: int,
+    overhead: npt.ArrayLike = 0.0,
+    transfer: npt.ArrayLike = 0.0,
+) -> FlowShop:
+    """Cut the time steps of a recurrent network into slices, one a device, for a row of tasks.
+
+    A task passes through the slices in order, handing its state on, while others use the devices
+    before and behind. With X_s the time of slice s, N tasks take sum X + transfers + (N - 1) max X. All
+    sets of devices are tried, each alone among them, so the plan is never worse than a single device;
+    for a set, every value that the largest X can take; for that, steps go to the fastest device that
+    has room. Of the orders of a set the one whose transfers are least is taken.
+
+    Source: the idea of pipelining slices of time over tasks is that of a dissertation on inference on CPU
+    and GPU; this is our reading of it.
+
+    Args:
+        steps: time steps of a task.
+        step_seconds: [d] one step of all layers on each device [s].
+        tasks: how many follow each other.
+        overhead: seconds to start a slice, one number or [d].
+        transfer: seconds to hand the state on, one number or [d, d].
+
+    Raises:
+        ConfigError: no steps or tasks, more than 6 devices, or times that do not fit them.
+    """
+    step, start, move = _tables(steps, step_seconds, overhead, transfer)
+    if not (isinstance(tasks, int) and tasks >= 1):
+        raise ConfigError(f"time slices: tasks is {tasks!r}; it must be 1 or more")
+    best: tuple[float, FlowShop] | None = None
+    for order in _orders(len(step), move, cheapest_only=True):
+        stages = list(order)
+        if len(stages) > steps:
+            continue
+        moves = tuple(float(move[a, b]) for a, b in itertools.pairwise(stages))
+        for limit in sorted({float(k * step[d] + start[d]) for d in stages for k in range(1, steps + 1)}):
+            counts = _fill(steps, [float(step[d]) for d in stages], [float(start[d]) for d in stages], limit)
+            if counts is None:
+                continue
+            times = [k * float(step[d]) + float(start[d]) for k, d in zip(counts, stages, strict=True)]
+            total = sum(times) + sum(moves) + (tasks - 1) * max(times)
+            if best is None or total < best[0]:
+                best = total, FlowShop(order, tuple(counts), np.tile(times, (tasks, 1)), moves)
+    assert best is not None
+    return best[1]
+
+
+def _fill(steps: int, step: list[float], start: list[float], limit: float) -> list[int] | None:
+    """Steps of each slice, one or more, with no slice longer than the limit and the least sum of times."""
+    room = [
+        steps if tau == 0 else int(min((limit - over) / tau * (1 + 1e-12), steps))
+        for tau, over in zip(step, start, strict=True)
+    ]
+    if min(room) < 1 or any(over > limit for over in start) or sum(room) < steps:
+        return None
+    counts = [1] * len(step)
+    left = steps - len(step)
+    for stage in sorted(range(len(step)), key=lambda s: (step[s], s)):
+        more = min(left, room[stage] - 1)
+        counts[stage] += more
+        left -= more
+    return counts if left == 0 else None
+
+
+def wavefront(
+    steps: int,
+    layer_seconds: npt.ArrayLike,
+    overhead: npt.ArrayLike = 0.0,
+    transfer: npt.ArrayLike = 0.0,
+    equal_chunks: bool = False,
+) -> tuple[FlowShop, int]:
+    """Run one task on several devices: each holds some layers and works some time steps behind the last.
+
+    Layer l at step t needs layer l - 1 at t and layer l at t - 1, so devices that hold consecutive layers
+    can work on a chunk of steps each, a front moving through the grid. Layers are cut so that the
+    slowest device has least work for a step, for every sequence of devices; then every length of a
+    chunk is tried: short ones fill the pipeline sooner, long ones start less often.
+
+    Source: after W-Par (Sharma et al., ICS 2020), for devices that differ.
+
+    Args:
+        steps: time steps.
+        layer_seconds: [layers, d] one step of each layer on each device [s].
+        overhead: seconds to start a chunk, one number or [d].
+        transfer: seconds to hand a chunk's outputs on, one number or [d, d].
+        equal_chunks: only try lengths that divide the steps; else the last chunk may be shorter.
+
+    Returns:
+        The plan, whose jobs are chunks, and the number of steps in a chunk.
+
+    Raises:
+        ConfigError: no steps or layers, more than 6 devices, or times that do not fit them.
+    """
+    layers = np.asarray(layer_seconds, np.float64)
+    if layers.ndim != 2 or len(layers) == 0 or not ((layers >= 0) & np.isfinite(layers)).all():
+        raise ConfigError(f"wavefront: layer_seconds has shape {layers.shape}; expected times [layers, devices]")
+    _, start, move = _tables(steps, layers.sum(axis=0), overhead, transfer)
+    best: tuple[float, FlowShop, int] | None = None
+    for order in _orders(layers.shape[1], move, cheapest_only=False):
+        if len(order) > len(layers):
+            continue
+        cuts = _min_max_cut(layers[:, list(order)])
+        parts = np.diff([0, *cuts, len(layers)])
+        bounds = list(itertools.pairwise([0, *cuts, len(layers)]))
+        step = np.array([layers[a:b, d].sum() for (a, b), d in zip(bounds, order, strict=True)])
+        moves = tuple(float(move[a, b]) for a, b in itertools.pairwise(order))
+        for chunk in range(1, steps + 1):
+            if equal_chunks and steps % chunk:
+                continue
+            sizes = np.full(-(-steps // chunk), chunk)
+            sizes[-1] = steps - chunk * (len(sizes) - 1)
+            plan = FlowShop(
+                order, tuple(parts.tolist()), sizes[:, None] * step[None, :] + start[list(order)][None, :], moves
+            )
+            if best is None or plan.makespan < best[0]:
+                best = plan.makespan, plan, chunk
+    assert best is not None
+    return best[1], best[2]
+
+
+def _min_max_cut(layers: FloatArray) -> list[int]:
+    """Where to cut consecutive layers, one part a column, so that the largest part is least."""
+    n, stages = layers.shape
+    total = np.concatenate([np.zeros((1, stages)), np.cumsum(layers, axis=0)])
+    value = np.full((stages + 1, n + 1), np.inf)
+    cut = np.zeros((stages + 1, n + 1), np.int64)
+    value[0, 0] = 0.0
+    for s in range(1, stages + 1):
+        for j in range(s, n + 1):
+            options = np.maximum(value[s - 1, :j], total[j, s - 1] - total[:j, s - 1])
+            cut[s, j] = int(np.argmin(options))
+            value[s, j] = options[cut[s, j]]
+    cuts, j = [], n
+    for s in range(stages, 1, -1):
+        j = int(cut[s, j])
+        cuts.append(j)
+    return cuts[::-1]
+
+
+def _tables(
+    steps: int, seconds: npt.ArrayLike, overhead: npt.ArrayLike, transfer: npt.ArrayLike
+) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """[d], [d] and [d, d] times, checked."""
+    if not (isinstance(steps, int) and steps >= 1):
+        raise ConfigError(f"recurrent network: steps is {steps!r}; it must be 1 or more")
+    step = np.asarray(seconds, np.float64)
+    if step.ndim != 1 or not 1 <= len(step) <= MAX_DEVICES:
+        raise ConfigError(f"recurrent network: times for {step.shape} devices; expected 1 to {MAX_DEVICES}")
+    d = len(step)
+    tables = []
+    for what, value, shape in (("overhead", overhead, (d,)), ("transfer", transfer, (d, d)), ("step", step, (d,))):
+        array = np.asarray(value, np.float64)
+        if array.shape not in ((), shape) or not ((array >= 0) & np.isfinite(array)).all():
+            raise ConfigError(f"recurrent network: {what} must be one time or {shape}, none negative")
+        tables.append(np.array(np.broadcast_to(array, shape)))
+    return step, tables[0], tables[1]
+
+
+def _orders(d: int, move: FloatArray, cheapest_only: bool) -> Iterator[tuple[int, ...]]:
+    """Sequences of devices, small sets first; of each set all, or the one with the least transfers."""
+    for count in range(1, d + 1):
+        for devices in itertools.combinations(range(d), count):
+            orders = list(itertools.permutations(devices))
+            if cheapest_only:
+                orders = [min(orders, key=lambda o: sum(float(move[a, b]) for a, b in itertools.pairwise(o)))]
+            yield from orders
