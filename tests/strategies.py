@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import itertools
+
 import numpy as np
 from hypothesis import strategies as st
 
-from hetgym import Problem, Schedule
+from hetgym import Problem, Runtime, Schedule
+from hetgym.problem import Routes
+from hetgym.sim.runtime import COMMUNICATION, ORDER, TRANSFERS
 
 COSTS = ("integer", "continuous", "tiny")
 
@@ -129,3 +133,60 @@ def cases(
     """A problem and a legal schedule for it."""
     problem = draw(problems(**options))  # type: ignore[arg-type]
     return problem, draw(schedules(problem, kinds))
+
+
+@st.composite
+def machines(draw: st.DrawFn, max_operators: int = 14, max_devices: int = 4, **options: object) -> Problem:
+    """A problem whose transfers cross shared links, some of whose tensors have several readers.
+
+    Links: one for each pair; a bus; a switch with a way in and a way out for each device; or any.
+    """
+    base = draw(problems(max_operators=max_operators, max_devices=max_devices, **options))  # type: ignore[arg-type]
+    d = base.num_devices
+    topology = draw(st.sampled_from(["direct", "bus", "switch", "any"]), label="links")
+    shared = draw(st.booleans(), label="shared tensors")
+    rng = np.random.default_rng(draw(st.integers(0, 2**32 - 1), label="machine seed"))
+    tensor = np.arange(base.num_edges)
+    if shared:
+        taken: set[tuple[int, int]] = set()
+        for k, (source, target) in enumerate(zip(base.edge_source.tolist(), base.edge_target.tolist(), strict=True)):
+            choice = base.num_edges + 2 * source + int(rng.integers(2))
+            if (target, choice) not in taken:
+                taken.add((target, choice))
+                tensor[k] = choice
+    bandwidth, routes = np.array(base.bandwidth), None
+    if topology != "direct" and d > 1:
+        links = {"bus": 1, "switch": 2 * d, "any": d + 1}[topology]
+        speed = rng.permutation(bandwidth[~np.eye(d, dtype=bool)])[np.arange(links) % (d * (d - 1))]
+        crossed: list[list[int]] = []
+        for a, b in itertools.product(range(d), repeat=2):
+            path = {
+                "bus": [0],
+                "switch": [a, d + b],
+                "any": rng.permutation(links)[: 1 + int(rng.integers(links))].tolist(),
+            }[topology]
+            crossed.append(path if a != b else [])
+            if a != b:
+                bandwidth[a, b] = speed[path].min()
+        pointer = np.concatenate([[0], np.cumsum([len(path) for path in crossed])])
+        routes = Routes(pointer, np.array(sum(crossed, []), np.int32), speed)
+    return Problem(
+        base.cost, base.edge_source, base.edge_target, base.edge_bytes, tensor, base.latency, bandwidth,
+        base.weight_bytes, base.output_bytes, base.memory_capacity, base.operator_names, base.operator_kinds,
+        base.device_names, "machine", routes, rng.random(d) < 0.5,
+    )  # fmt: skip
+
+
+def runtimes(**fixed: object) -> st.SearchStrategy[Runtime]:
+    """Any combination of switches but memory, which moves nothing; some held fixed."""
+    switches = {
+        "communication": st.sampled_from(COMMUNICATION),
+        "transfers": st.sampled_from(TRANSFERS),
+        "dispatch": st.sampled_from([0.0, 0.0, 0.5, 1.0, 0.37]),
+        "streams": st.integers(1, 3),
+        "overlap": st.sampled_from([0.0, 0.5, 0.2]),
+        "noise": st.sampled_from([0.0, 0.0, 0.3]),
+        "seed": st.integers(0, 3),
+        "order": st.sampled_from(ORDER),
+    }
+    return st.builds(Runtime, **(switches | {name: st.just(value) for name, value in fixed.items()}))
