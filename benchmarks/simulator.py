@@ -17,8 +17,7 @@ import numpy as np
 from _common import SIZES, median_seconds, random_problem, save, seconds, show
 
 import hetgym
-from hetgym.sim import kernel
-from hetgym.sim.run import run, setting
+from hetgym.sim.run import new_workspace, run, setting
 from hetgym.sim.runtime import runtime as as_runtime
 from hetgym.sim.simulation import flat_order
 
@@ -35,14 +34,15 @@ def measure(operators: int, devices: int) -> list[dict[str, Any]]:
     assert schedule.order is not None
     placements = np.random.default_rng(1).integers(0, devices, (BATCH, operators))
     order, pointer = flat_order(schedule.order)
-    assignment, state = schedule.assignment.copy(), kernel.new_state(problem.arrays)
+    assignment = schedule.assignment.copy()
     priority = np.zeros(operators)
     rows = []
     for runtime in ("classic", "links"):
         how = setting(problem, as_runtime(runtime))
+        space = new_workspace(problem.arrays, how)
         times = {
             "kernel": median_seconds(
-                lambda how=how: run(problem.arrays, state, assignment, order, pointer, priority, how)
+                lambda how=how, space=space: run(problem.arrays, space, assignment, order, pointer, priority, how)
             ),
             "simulate": median_seconds(lambda runtime=runtime: hetgym.simulate(problem, schedule, runtime)),
             "evaluate": median_seconds(lambda runtime=runtime: hetgym.evaluate(problem, placements, runtime)) / BATCH,

@@ -12,8 +12,8 @@ from hetgym._types import FloatArray, IntArray
 from hetgym.errors import InvalidSchedule, OutOfMemory, unknown_name
 from hetgym.problem import Problem, ProblemArrays
 from hetgym.schedule import Schedule
-from hetgym.sim import kernel, ranks, timeline
-from hetgym.sim.run import Setting, run, setting
+from hetgym.sim import ranks, timeline
+from hetgym.sim.run import Setting, new_workspace, run, setting
 from hetgym.sim.runtime import PRESETS, Runtime
 from hetgym.sim.runtime import runtime as as_runtime
 from hetgym.sim.simulation import simulate
@@ -79,7 +79,7 @@ def _evaluate(
 ) -> FloatArray:
     n, d = p.cost.shape
     t = timeline.new_timeline(n, d)
-    s = kernel.new_state(p)
+    w = new_workspace(p, setting)
     bonus = np.zeros((n, d))
     makespans = np.empty(len(assignments))
     priority = np.empty(n)
@@ -89,8 +89,8 @@ def _evaluate(
         if not planned_is_true:
             order, pointer = timeline.device_order(t)
             priority[order] = falling
-            run(p, s, assignments[b], order, pointer, priority, setting)
-            makespans[b] = s.finish.max()
+            run(p, w, assignments[b], order, pointer, priority, setting)
+            makespans[b] = w.state.finish.max()
     return makespans
 
 

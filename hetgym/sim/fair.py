@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from hetgym._jit import jit
+from hetgym._jit import jit, lean
 from hetgym._types import FloatArray, IntArray
 from hetgym.problem import ProblemArrays
 from hetgym.sim.kernel import State, settle
@@ -33,6 +33,7 @@ class Flows(NamedTuple):
         next: [e] the next edge that the same flow serves, -1 for the last.
         spare: [l] scratch: bandwidth that is not given away.
         open: [l] scratch: flows without a rate.
+        served: [e] scratch: readers of flows that just ended.
     """
 
     active: IntArray
@@ -44,6 +45,7 @@ class Flows(NamedTuple):
     next: IntArray
     spare: FloatArray
     open: IntArray
+    served: IntArray
 
 
 @jit
@@ -53,11 +55,20 @@ def new_flows(p: ProblemArrays, needed: bool) -> Flows:
     links = len(p.link_bandwidth) if needed else 0
     return Flows(
         np.zeros(e, np.int32), np.zeros(2, np.int32), np.zeros(e), np.zeros(e), np.zeros(e), np.zeros(e, np.int32),
-        np.full(e, -1, np.int32), np.zeros(links), np.zeros(links, np.int32),
+        np.full(e, -1, np.int32), np.zeros(links), np.zeros(links, np.int32), np.zeros(e, np.int32),
     )  # fmt: skip
 
 
-@jit
+@lean
+def clear(flows: Flows) -> None:
+    """Forget all flows."""
+    flows.tally[0] = 0
+    flows.tally[1] = 0
+    for edge in range(len(flows.next)):
+        flows.next[edge] = -1
+
+
+@lean
 def begin(flows: Flows, edge: int) -> None:
     """Let a flow, whose size and route are set, take its share from now on."""
     flows.left[edge] = flows.size[edge]
@@ -67,9 +78,14 @@ def begin(flows: Flows, edge: int) -> None:
     flows.tally[1] = 1
 
 
-@jit
-def complete(p: ProblemArrays, s: State, flows: Flows, now: float, served: list[int]) -> None:
-    """End the flows that have nothing left, settle their edges, and list the readers."""
+@lean
+def complete(p: ProblemArrays, s: State, flows: Flows, now: float) -> int:
+    """End the flows that have nothing left, settle their edges, and list the readers in ``served``.
+
+    Returns:
+        How many readers are listed.
+    """
+    count = 0
     while flows.tally[1] == 1:
         _share(p, flows)
         k = 0
@@ -84,11 +100,13 @@ def complete(p: ProblemArrays, s: State, flows: Flows, now: float, served: list[
             member = edge
             while member >= 0:
                 settle(p, s, member, s.sent[member], now)
-                served.append(p.successor[member])
+                flows.served[count] = p.successor[member]
+                count += 1
                 member = flows.next[member]
+    return count
 
 
-@jit
+@lean
 def next_completion(flows: Flows, now: float) -> float:
     """When the first of the active flows ends if nothing changes [s]; inf without flows."""
     least = np.inf
@@ -100,7 +118,7 @@ def next_completion(flows: Flows, now: float) -> float:
     return now + least
 
 
-@jit
+@lean
 def advance(flows: Flows, seconds: float) -> None:
     """Let the active flows run."""
     for k in range(flows.tally[0]):
@@ -112,12 +130,13 @@ def advance(flows: Flows, seconds: float) -> None:
         flows.left[edge] = left
 
 
-@jit
+@lean
 def _share(p: ProblemArrays, flows: Flows) -> None:
     """Give every active flow its max-min fair rate."""
     flows.tally[1] = 0
-    flows.spare[:] = p.link_bandwidth
-    flows.open[:] = 0
+    for link in range(len(flows.spare)):
+        flows.spare[link] = p.link_bandwidth[link]
+        flows.open[link] = 0
     for k in range(flows.tally[0]):
         flows.rate[flows.active[k]] = -1.0
         route = flows.route[flows.active[k]]

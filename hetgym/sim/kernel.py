@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from hetgym._jit import jit
+from hetgym._jit import jit, lean
 from hetgym._types import FloatArray, IntArray
 from hetgym.problem import ProblemArrays
 
@@ -51,6 +51,7 @@ class State(NamedTuple):
         free: [d] when each device is free; with several streams, not used [s].
         link_free: [l] when each link is free [s].
         channel_free: [2, d] when each device's sending and receiving channel is free [s].
+        awake: [2, d] scratch: a stack of devices that may go on, and whether each is on it.
     """
 
     start: FloatArray
@@ -63,6 +64,7 @@ class State(NamedTuple):
     free: FloatArray
     link_free: FloatArray
     channel_free: FloatArray
+    awake: IntArray
 
 
 @jit
@@ -73,22 +75,26 @@ def new_state(p: ProblemArrays) -> State:
     return State(
         np.zeros(n), np.zeros(n), np.zeros(e), np.zeros(e), np.zeros(n), np.zeros(n, np.int32), np.zeros(d, np.int32),
         np.zeros(d), np.zeros(len(p.link_bandwidth)), np.zeros((2, d)),
+        np.zeros((2, d), np.int32),
     )  # fmt: skip
 
 
-@jit
+@lean
 def reset(p: ProblemArrays, s: State) -> None:
     """Return a state to time 0."""
-    s.ready[:] = 0.0
-    s.launched[:] = 0
-    s.free[:] = 0.0
-    s.link_free[:] = 0.0
-    s.channel_free[:] = 0.0
+    for device in range(len(s.free)):
+        s.launched[device] = 0
+        s.free[device] = 0.0
+        s.channel_free[0, device] = 0.0
+        s.channel_free[1, device] = 0.0
+    for link in range(len(s.link_free)):
+        s.link_free[link] = 0.0
     for i in range(len(s.waiting)):
+        s.ready[i] = 0.0
         s.waiting[i] = p.predecessor_pointer[i + 1] - p.predecessor_pointer[i]
 
 
-@jit
+@lean
 def issue_time(p: ProblemArrays, s: State, device: int, switches: Switches) -> float:
     """When the host has issued the next operator of a device's fixed order.
 
@@ -100,7 +106,7 @@ def issue_time(p: ProblemArrays, s: State, device: int, switches: Switches) -> f
     return 0.0
 
 
-@jit
+@lean
 def launch(
     p: ProblemArrays, s: State, operator: int, device: int, now: float, beside: int, factor: float, ahead: bool,
     switches: Switches,
@@ -125,7 +131,7 @@ def launch(
     s.launched[device] += 1
 
 
-@jit
+@lean
 def transfer(
     p: ProblemArrays, s: State, a: int, b: int, size: float, request: float, communication: int
 ) -> tuple[float, float]:
@@ -158,7 +164,7 @@ def transfer(
     return sent, sent + duration
 
 
-@jit
+@lean
 def settle(p: ProblemArrays, s: State, edge: int, sent: float, arrived: float) -> None:
     """Note an edge's transfer, and that one input more of its reader is known."""
     target = p.successor[edge]
@@ -168,7 +174,7 @@ def settle(p: ProblemArrays, s: State, edge: int, sent: float, arrived: float) -
     s.waiting[target] -= 1
 
 
-@jit
+@lean
 def shares_copy(p: ProblemArrays, assignment: IntArray, edge: int, first: int) -> int:
     """The earliest edge from ``first`` on that carries this edge's tensor to the same device."""
     for k in range(first, edge):
@@ -177,7 +183,7 @@ def shares_copy(p: ProblemArrays, assignment: IntArray, edge: int, first: int) -
     return edge
 
 
-@jit
+@lean
 def copy_size(p: ProblemArrays, assignment: IntArray, edge: int, last: int) -> float:
     """Bytes of the one copy that serves all readers of this edge's tensor on its target device."""
     size = float(p.edge_bytes[edge])
@@ -187,7 +193,7 @@ def copy_size(p: ProblemArrays, assignment: IntArray, edge: int, last: int) -> f
     return size
 
 
-@jit
+@lean
 def deliver(p: ProblemArrays, s: State, assignment: IntArray, operator: int, switches: Switches) -> None:
     """Push a finished operator's outputs to their readers, in the order of the readers' ids."""
     a = assignment[operator]
@@ -197,7 +203,7 @@ def deliver(p: ProblemArrays, s: State, assignment: IntArray, operator: int, swi
         deliver_edge(p, s, assignment, edge, first, last, a, request, switches)
 
 
-@jit
+@lean
 def deliver_edge(
     p: ProblemArrays, s: State, assignment: IntArray, edge: int, first: int, last: int, a: int, request: float,
     switches: Switches,
@@ -218,7 +224,7 @@ def deliver_edge(
     settle(p, s, edge, sent, arrived)
 
 
-@jit
+@lean
 def run_order(
     p: ProblemArrays, s: State, assignment: IntArray, order: IntArray, order_pointer: IntArray, factor: FloatArray,
     switches: Switches,
@@ -244,14 +250,15 @@ def run_order(
     """
     d = p.cost.shape[1]
     reset(p, s)
-    awake = np.arange(d - 1, -1, -1).astype(np.int32)
-    is_awake = np.ones(d, np.bool_)
+    for k in range(d):
+        s.awake[0, k] = d - 1 - k
+        s.awake[1, k] = 1
     top = d
     done = 0
     while top > 0:
         top -= 1
-        device = int(awake[top])
-        is_awake[device] = False
+        device = int(s.awake[0, top])
+        s.awake[1, device] = 0
         while True:
             cursor = order_pointer[device] + s.launched[device]
             if cursor == order_pointer[device + 1] or s.waiting[order[cursor]] > 0:
@@ -264,8 +271,8 @@ def run_order(
             for edge in range(p.successor_pointer[operator], p.successor_pointer[operator + 1]):
                 target = p.successor[edge]
                 b = assignment[target]
-                if s.waiting[target] == 0 and not is_awake[b] and b != device:
-                    awake[top] = b
-                    is_awake[b] = True
+                if s.waiting[target] == 0 and s.awake[1, b] == 0 and b != device:
+                    s.awake[0, top] = b
+                    s.awake[1, b] = 1
                     top += 1
     return done

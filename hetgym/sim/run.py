@@ -6,10 +6,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from hetgym._jit import jit
+from hetgym._jit import jit, lean
 from hetgym._types import FloatArray, IntArray
 from hetgym.problem import Problem, ProblemArrays
-from hetgym.sim import events, kernel
+from hetgym.sim import events, fair, kernel
 from hetgym.sim.runtime import COMMUNICATION, TRANSFERS, Runtime
 
 
@@ -48,16 +48,38 @@ def setting(problem: Problem, runtime: Runtime, by_priority: bool = False) -> Se
     return Setting(switches, factor, free_choice or runtime.streams > 1 or not pushed or not apart)
 
 
+class Workspace(NamedTuple):
+    """All that simulations of one problem write; reused from run to run.
+
+    Attributes:
+        state: what a simulation found.
+        agenda: of the event loop; for an empty problem without a clock.
+        flows: under fair sharing.
+    """
+
+    state: kernel.State
+    agenda: events.Agenda
+    flows: fair.Flows
+
+
 @jit
+def new_workspace(p: ProblemArrays, how: Setting) -> Workspace:
+    """Allocate for a problem and a setting."""
+    flows = fair.new_flows(p, how.switches.communication == kernel.FAIR)
+    return Workspace(kernel.new_state(p), events.new_agenda(p, how.clock), flows)
+
+
+@lean
 def run(
-    p: ProblemArrays, s: kernel.State, assignment: IntArray, order: IntArray, order_pointer: IntArray,
+    p: ProblemArrays, w: Workspace, assignment: IntArray, order: IntArray, order_pointer: IntArray,
     priority: FloatArray, how: Setting,
 ) -> int:  # fmt: skip
-    """Run a schedule; see :func:`hetgym.sim.events.run_events` for the arguments.
+    """Run a schedule; see :class:`hetgym.sim.events.Plan` for the arguments.
 
     Returns:
         Number of operators that ran: less than n if the orders deadlock.
     """
     if how.clock:
-        return events.run_events(p, s, assignment, order, order_pointer, priority, how.factor, how.switches)
-    return kernel.run_order(p, s, assignment, order, order_pointer, how.factor, how.switches)
+        plan = events.Plan(assignment, order, order_pointer, priority, how.factor)
+        return events.run_events(p, w.state, w.agenda, w.flows, plan, how.switches)
+    return kernel.run_order(p, w.state, assignment, order, order_pointer, how.factor, how.switches)

@@ -7,9 +7,8 @@ import numpy as np
 from hetgym._types import FloatArray, IntArray
 from hetgym.problem import Problem
 from hetgym.schedule import Schedule, validate
-from hetgym.sim import kernel
 from hetgym.sim.memory import check_capacity
-from hetgym.sim.run import run, setting
+from hetgym.sim.run import new_workspace, run, setting
 from hetgym.sim.runtime import Runtime, runtime_name
 from hetgym.sim.runtime import runtime as as_runtime
 from hetgym.sim.trace import Trace
@@ -41,9 +40,11 @@ def simulate(problem: Problem, schedule: Schedule, runtime: str | Runtime = "cla
     switches = as_runtime(runtime)
     validate(problem, schedule)
     arrays, assignment = problem.arrays, schedule.assignment.copy()
-    state = kernel.new_state(arrays)
+    how = setting(problem, switches, schedule.priority is not None)
+    workspace = new_workspace(arrays, how)
     order, pointer, priority = dispatch_order(problem, schedule)
-    run(arrays, state, assignment, order, pointer, priority, setting(problem, switches, schedule.priority is not None))
+    run(arrays, workspace, assignment, order, pointer, priority, how)
+    state = workspace.state
     trace = Trace(
         problem=problem,
         assignment=assignment,

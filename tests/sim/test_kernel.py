@@ -10,9 +10,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hetgym import Problem, Schedule, evaluate, simulate
-from hetgym.sim import DECODES, PRESETS, Runtime, kernel
+from hetgym.sim import DECODES, PRESETS, Runtime
 from hetgym.sim.ranks import assigned_bottom_level, upward_rank
-from hetgym.sim.run import run, setting
+from hetgym.sim.run import new_workspace, run, setting
 from hetgym.sim.simulation import dispatch_order, flat_order
 
 RUNTIMES = ("classic", "links")
@@ -159,15 +159,16 @@ def test_run_order_counts_what_ran(case: tuple[Problem, Schedule]) -> None:
     problem, schedule = case
     assert schedule.order is not None
     order, pointer = flat_order(schedule.order)
-    state = kernel.new_state(problem.arrays)
     assignment = schedule.assignment.copy()
     priority, links = np.zeros(problem.num_operators), setting(problem, PRESETS["links"])
-    assert run(problem.arrays, state, assignment, order, pointer, priority, links) == problem.num_operators
+    space = new_workspace(problem.arrays, links)
+    assert run(problem.arrays, space, assignment, order, pointer, priority, links) == problem.num_operators
     if problem.num_edges and problem.num_devices == 1:
         reverse = np.ascontiguousarray(order[::-1])
         for clock in (False, True):
             how = links._replace(clock=clock)
-            assert run(problem.arrays, state, assignment, reverse, pointer, priority, how) < problem.num_operators
+            space = new_workspace(problem.arrays, how)
+            assert run(problem.arrays, space, assignment, reverse, pointer, priority, how) < problem.num_operators
 
 
 CLOCKLESS = st.builds(
@@ -185,8 +186,10 @@ def test_a_clock_changes_nothing_where_none_is_needed(case: tuple[Problem, Sched
     how = setting(problem, runtime)
     assert not how.clock
     order, pointer, priority = dispatch_order(problem, schedule)
-    states = [kernel.new_state(problem.arrays) for _ in range(2)]
-    for state, clock in zip(states, (False, True), strict=True):
-        run(problem.arrays, state, schedule.assignment.copy(), order, pointer, priority, how._replace(clock=clock))
+    states = []
+    for clock in (False, True):
+        space = new_workspace(problem.arrays, how._replace(clock=clock))
+        states.append(space.state)
+        run(problem.arrays, space, schedule.assignment.copy(), order, pointer, priority, how._replace(clock=clock))
     for name in ("start", "finish", "sent", "arrived"):
         assert np.array_equal(getattr(states[0], name), getattr(states[1], name)), name
