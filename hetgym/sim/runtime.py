@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, fields
+from numbers import Integral, Real
 
 from hetgym.errors import ConfigError, suggestion, unknown_name
 
@@ -17,6 +18,8 @@ MEMORY = ("off", "track", "enforce")
 
 ORDER = ("fixed", "priority")
 """Values of :attr:`Runtime.order`."""
+
+MAX_NOISE = 10.0
 
 
 @dataclass(frozen=True)
@@ -79,12 +82,16 @@ class Runtime:
                 raise ConfigError(f"runtime: {name} cannot be {getattr(self, name)!r}; {hint}")
         for name in ("dispatch", "overlap", "noise"):
             value = getattr(self, name)
-            if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value < float("inf"):
+            if isinstance(value, bool) or not isinstance(value, Real) or not 0 <= float(value) < float("inf"):
                 raise ConfigError(f"runtime: {name} is {value!r}; it must be a finite number, not negative")
+            object.__setattr__(self, name, float(value))
+        if self.noise > MAX_NOISE:
+            raise ConfigError(f"runtime: noise is {self.noise!r}; beyond {MAX_NOISE:g} run times overflow")
         for name, least in (("streams", 1), ("seed", 0)):
             value = getattr(self, name)
-            if isinstance(value, bool) or not isinstance(value, int) or value < least:
+            if isinstance(value, bool) or not isinstance(value, Integral) or value < least:
                 raise ConfigError(f"runtime: {name} is {value!r}; it must be a whole number of at least {least}")
+            object.__setattr__(self, name, int(value))
 
     def __repr__(self) -> str:
         changed = [f for f in fields(self) if getattr(self, f.name) != f.default]
@@ -114,7 +121,7 @@ def runtime(source: str | Runtime) -> Runtime:
     """
     if isinstance(source, Runtime):
         return source
-    if source not in PRESETS:
+    if not isinstance(source, str) or source not in PRESETS:
         raise unknown_name("runtime", source, PRESETS)
     return PRESETS[source]
 

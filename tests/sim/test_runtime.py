@@ -3,8 +3,13 @@
 from __future__ import annotations
 
 import dataclasses
+import pickle
+from typing import Any
 
+import numpy as np
 import pytest
+import strategies
+from hypothesis import given
 
 from hetgym import ConfigError, Problem, Runtime, Schedule, UnknownName, evaluate, simulate
 from hetgym.sim import PRESETS, runtime
@@ -52,3 +57,56 @@ def test_a_runtime_can_be_given_instead_of_a_name() -> None:
     assert by_value.runtime == "links"
     assert by_value.makespan == simulate(problem, schedule, "links").makespan == 6.0
     assert evaluate(problem, [[0, 1, 1]], Runtime(communication="fifo")).tolist() == [6.0]
+
+
+@pytest.mark.parametrize(
+    ("switch", "value", "message"),
+    [
+        ("communication", None, "communication cannot be None; known: endpoint, fair, fifo, free"),
+        ("transfers", "push", "transfers cannot be 'push'"),
+        ("memory", "on", "memory cannot be 'on'"),
+        ("order", ["fixed"], r"order cannot be \['fixed'\]"),
+        ("dispatch", -1e-6, "dispatch is -1e-06; it must be a finite number, not negative"),
+        ("dispatch", float("inf"), "dispatch is inf"),
+        ("dispatch", "5us", "dispatch is '5us'"),
+        ("overlap", float("nan"), "overlap is nan"),
+        ("overlap", True, "overlap is True"),
+        ("noise", -0.1, "noise is -0.1"),
+        ("noise", 11, "noise is 11.0; beyond 10 run times overflow"),
+        ("streams", 0, "streams is 0; it must be a whole number of at least 1"),
+        ("streams", 2.0, "streams is 2.0"),
+        ("streams", True, "streams is True"),
+        ("seed", -1, "seed is -1; it must be a whole number of at least 0"),
+        ("seed", None, "seed is None"),
+    ],
+)
+def test_bad_values_are_one_sentence(switch: str, value: Any, message: str) -> None:
+    with pytest.raises(ConfigError, match=message) as caught:
+        Runtime(**{switch: value})
+    assert str(caught.value).startswith("runtime: ")
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize("source", [None, 3, {}, ["classic"]])
+def test_what_is_not_a_name_is_unknown(source: Any) -> None:
+    with pytest.raises(UnknownName, match="unknown runtime"):
+        runtime(source)
+
+
+@given(one=strategies.runtimes(), other=strategies.runtimes())
+def test_text_tells_runtimes_apart(one: Runtime, other: Runtime) -> None:
+    assert eval(repr(one)) == one  # the text is the constructor's call
+    assert (repr(one) == repr(other)) == (runtime_name(one) == runtime_name(other)) == (one == other)
+    assert pickle.loads(pickle.dumps(one)) == one
+
+
+def test_numbers_of_numpy_become_plain_ones() -> None:
+    given = Runtime(dispatch=np.float64(1e-6), streams=np.int64(2))  # type: ignore[arg-type]
+    assert repr(given) == "Runtime(dispatch=1e-06, streams=2)"
+    assert given == Runtime(dispatch=1e-6, streams=2)
+    assert runtime_name(Runtime(dispatch=1)) == runtime_name(Runtime(dispatch=1.0)) == "dispatch=1.0"
+
+
+def test_wildest_noise_stays_finite() -> None:
+    problem = Problem.from_arrays([[0.0], [1.0]] * 50, [])
+    assert np.isfinite(simulate(problem, Schedule([0] * 100, priority=[0.0] * 100), Runtime(noise=10)).finish).all()
