@@ -57,3 +57,54 @@ def test_simultaneous_pulls_go_by_the_readers_device_first() -> None:
     schedule = Schedule([2, 0, 1], priority=[0.0, 1.0, 2.0])
     trace = simulate(problem, schedule, Runtime(communication="endpoint", transfers="aggregated"))
     assert trace.sent.tolist() == [1.0, 5.0]
+
+
+# By hand.
+
+
+def fan(asynchronous: bool = False) -> Problem:
+    """Operators 0 and 1 of one second each; 2 reads 4 bytes of each, over 1 s of latency and 2 byte/s."""
+    base = Problem.from_arrays([[1.0, 1.0]] * 3, [(0, 2, 4.0), (1, 2, 4.0)], latency=1.0, bandwidth=2.0)
+    return Problem(
+        base.cost, base.edge_source, base.edge_target, base.edge_bytes, base.edge_tensor, base.latency, base.bandwidth,
+        base.weight_bytes, base.output_bytes, base.memory_capacity, base.operator_names, base.operator_kinds,
+        base.device_names, "fan", asynchronous=asynchronous,
+    )  # fmt: skip
+
+
+FAN = Schedule([0, 0, 1], order=[[0, 1], [2]])
+
+
+@pytest.mark.parametrize(
+    ("switches", "arrived"),
+    [
+        ({}, [4.0, 5.0]),
+        ({"communication": "fifo"}, [4.0, 7.0]),
+        ({"communication": "endpoint"}, [4.0, 7.0]),
+        ({"communication": "fair"}, [5.0, 6.0]),  # alone from 2 to 3 and from 5 to 6, half each between
+        ({"communication": "fifo", "transfers": "aggregated"}, [7.0, 7.0]),  # 8 bytes once both have finished
+        ({"streams": 2}, [4.0, 4.0]),
+        ({"streams": 2, "overlap": 0.5}, [4.0, 4.5]),  # the second starts beside the first
+        ({"dispatch": 0.25}, [4.25, 5.5]),
+    ],
+)
+def test_arrivals_by_hand(switches: dict[str, object], arrived: list[float]) -> None:
+    runtime = Runtime(**switches)  # type: ignore[arg-type]
+    trace = simulate(fan(), FAN, runtime)
+    assert trace.arrived.tolist() == arrived
+    assert trace.start[2] == max(arrived) + runtime.dispatch
+
+
+def test_an_accelerator_runs_behind_its_host() -> None:
+    """Issued at 0.5, 1.0 and 0.5: the device has caught up with its host, and waits for data, not for dispatch."""
+    trace = simulate(fan(asynchronous=True), FAN, Runtime(dispatch=0.5))
+    assert trace.start.tolist() == [0.5, 1.5, 5.5]
+    slow = simulate(fan(asynchronous=True), FAN, Runtime(dispatch=2.0))
+    assert slow.start.tolist() == [2.0, 4.0, 8.0]
+
+
+def test_noise_is_log_normal_in_operator_order() -> None:
+    trace = simulate(fan(), FAN, Runtime(noise=0.5, seed=3))
+    factor = np.exp(0.5 * np.random.default_rng(3).standard_normal(3))
+    assert (trace.finish == trace.start + factor).all()
+    assert simulate(fan(), FAN, Runtime(noise=0.5, seed=4)).makespan != trace.makespan
