@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -10,7 +9,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from hetgym._types import FloatArray, IntArray, frozen
+from hetgym._jit import jit
+from hetgym._types import BoolArray, FloatArray, IntArray, frozen
 from hetgym.errors import InvalidSchedule
 from hetgym.problem import Problem
 
@@ -215,18 +215,31 @@ def _check_placement(problem: Problem, schedule: Schedule) -> None:
     n, d = problem.num_operators, problem.num_devices
     if len(schedule.assignment) != n:
         raise InvalidSchedule(f"coverage: {len(schedule.assignment)} operators are assigned, the problem has {n}")
-    for operator, device in enumerate(schedule.assignment.tolist()):
-        if not 0 <= device < d:
+    exists = (schedule.assignment >= 0) & (schedule.assignment < d)
+    able = np.isfinite(problem.cost[np.arange(n), np.where(exists, schedule.assignment, 0)])
+    for operator in np.flatnonzero(~(exists & able)).tolist():
+        device = int(schedule.assignment[operator])
+        if not exists[operator]:
             raise InvalidSchedule(f"coverage: {_name(problem, operator)} is on device {device}, there are 0..{d - 1}")
-        if not np.isfinite(problem.cost[operator, device]):
-            where = problem.device_names[device]
-            raise InvalidSchedule(f"placement: {_name(problem, operator)} cannot run on device {device} ({where!r})")
+        where = problem.device_names[device]
+        raise InvalidSchedule(f"placement: {_name(problem, operator)} cannot run on device {device} ({where!r})")
 
 
 def _check_order(problem: Problem, order: Sequence[IntArray], assignment: IntArray) -> None:
     n = problem.num_operators
     if len(order) != problem.num_devices:
         raise InvalidSchedule(f"coverage: orders for {len(order)} devices, the problem has {problem.num_devices}")
+    listed = np.concatenate(order)
+    home = np.repeat(np.arange(len(order)), [len(row) for row in order])
+    if len(listed) == n and (np.sort(listed) == np.arange(n)).all() and (assignment[listed] == home).all():
+        _check_deadlock(problem, order, listed, home)
+        return
+    _name_miscount(problem, order, assignment)
+
+
+def _name_miscount(problem: Problem, order: Sequence[IntArray], assignment: IntArray) -> None:
+    """Find out which operator is listed wrongly."""
+    n = problem.num_operators
     seen: dict[int, int] = {}
     for device, row in enumerate(order):
         for operator in row.tolist():
@@ -242,36 +255,51 @@ def _check_order(problem: Problem, order: Sequence[IntArray], assignment: IntArr
                     f"device {assignment[operator]}"
                 )
             seen[operator] = device
-    if len(seen) < n:
-        missing = next(i for i in range(n) if i not in seen)
-        raise InvalidSchedule(f"coverage: {_name(problem, missing)} stands in no device's order")
-    _check_deadlock(problem, order)
+    missing = next(i for i in range(n) if i not in seen)
+    raise InvalidSchedule(f"coverage: {_name(problem, missing)} stands in no device's order")
 
 
-def _check_deadlock(problem: Problem, order: Sequence[IntArray]) -> None:
-    followers: list[list[int]] = [[] for _ in range(problem.num_operators)]
-    for source, target in zip(problem.edge_source.tolist(), problem.edge_target.tolist(), strict=True):
-        followers[source].append(target)
-    for row in order:
-        for before, after in zip(row[:-1].tolist(), row[1:].tolist(), strict=True):
-            followers[before].append(after)
-    waiting = [0] * problem.num_operators
-    for targets in followers:
-        for target in targets:
-            waiting[target] += 1
-    ready = deque(i for i, count in enumerate(waiting) if count == 0)
-    done = 0
-    while ready:
-        done += 1
-        for target in followers[ready.popleft()]:
-            waiting[target] -= 1
-            if waiting[target] == 0:
-                ready.append(target)
-    if done == problem.num_operators:
+@jit
+def _stuck(pointer: IntArray, successor: IntArray, indegree: IntArray, following: IntArray) -> BoolArray:
+    """[n] operators that never come to run, when each waits for its inputs and its device's turn."""
+    n = len(indegree)
+    waiting = indegree.copy()
+    for i in range(n):
+        if following[i] >= 0:
+            waiting[following[i]] += 1
+    stack = np.empty(n, np.int32)
+    top = 0
+    for i in range(n):
+        if waiting[i] == 0:
+            stack[top] = i
+            top += 1
+    while top > 0:
+        top -= 1
+        i = stack[top]
+        for k in range(pointer[i], pointer[i + 1]):
+            waiting[successor[k]] -= 1
+            if waiting[successor[k]] == 0:
+                stack[top] = successor[k]
+                top += 1
+        after = following[i]
+        if after >= 0:
+            waiting[after] -= 1
+            if waiting[after] == 0:
+                stack[top] = after
+                top += 1
+    return waiting > 0
+
+
+def _check_deadlock(problem: Problem, order: Sequence[IntArray], listed: IntArray, home: npt.NDArray[np.int64]) -> None:
+    following = np.full(problem.num_operators, -1, np.int32)
+    neighbours = home[:-1] == home[1:]
+    following[listed[:-1][neighbours]] = listed[1:][neighbours]
+    indegree = np.diff(problem.predecessors.pointer)
+    stuck = _stuck(problem.successors.pointer, problem.successors.node, indegree, following)
+    if not stuck.any():
         return
     # Some stuck operator stands in its device's order before one whose result it needs.
-    stuck = [i for i, count in enumerate(waiting) if count > 0]
-    blocked = {i for i in stuck}
+    blocked = set(np.flatnonzero(stuck).tolist())
     for row in order:
         waits = [int(i) for i in row if int(i) in blocked]
         if waits:
@@ -303,10 +331,13 @@ def _check_times(problem: Problem, schedule: Schedule) -> None:
             f"precedence: {_name(problem, target)} starts at {start[target]:g}, before the output of "
             f"{_name(problem, source)} can arrive at {arrival[edge]:g}"
         )
-    for row in schedule.device_order(problem):
-        for before, after in zip(row[:-1].tolist(), row[1:].tolist(), strict=True):
-            if start[after] < finish[before] - slack:
-                raise InvalidSchedule(
-                    f"exclusivity: {_name(problem, after)} starts at {start[after]:g} on device {assignment[after]}, "
-                    f"where {_name(problem, before)} runs until {finish[before]:g}"
-                )
+    order = schedule.device_order(problem)
+    listed = np.concatenate(order)
+    home = assignment[listed]
+    early = (home[:-1] == home[1:]) & (start[listed[1:]] < finish[listed[:-1]] - slack)
+    for k in np.flatnonzero(early).tolist():
+        before, after = int(listed[k]), int(listed[k + 1])
+        raise InvalidSchedule(
+            f"exclusivity: {_name(problem, after)} starts at {start[after]:g} on device {assignment[after]}, "
+            f"where {_name(problem, before)} runs until {finish[before]:g}"
+        )

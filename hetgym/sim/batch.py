@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import os
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+from itertools import pairwise
 
 import numpy as np
 import numpy.typing as npt
@@ -11,12 +15,15 @@ from hetgym._jit import jit
 from hetgym._types import FloatArray, IntArray
 from hetgym.errors import InvalidSchedule, OutOfMemory, unknown_name
 from hetgym.problem import Problem, ProblemArrays
-from hetgym.schedule import Schedule
+from hetgym.schedule import Schedule, validate
 from hetgym.sim import ranks, timeline
 from hetgym.sim.run import Setting, new_workspace, run, setting
 from hetgym.sim.runtime import PRESETS, Runtime
 from hetgym.sim.runtime import runtime as as_runtime
-from hetgym.sim.simulation import simulate
+from hetgym.sim.simulation import dispatch_order, simulate
+
+LEAST_BATCH = 32
+"""Fewest candidates for which a thread of their own pays."""
 
 DECODES = ("insertion", "append", "bottom-level")
 """How a placement becomes a schedule: HEFT's insertion or appending in the order of upward ranks, or
@@ -84,8 +91,13 @@ def _evaluate(
     makespans = np.empty(len(assignments))
     priority = np.empty(n)
     falling = -np.arange(n).astype(np.float64)
+    turn = ranks.list_order(p, rank)  # the same for all placements, unless their own bottom levels decide
     for b in range(len(assignments)):
-        makespans[b] = decode(p, t, assignments[b], rank, how, bonus)
+        if how == 2:
+            makespans[b] = decode(p, t, assignments[b], rank, how, bonus)
+        else:
+            timeline.clear(t)
+            makespans[b] = timeline.place_in_order(p, t, turn, assignments[b], bonus, how != 1)
         if not planned_is_true:
             order, pointer = timeline.device_order(t)
             priority[order] = falling
@@ -116,7 +128,8 @@ def evaluate(
             operator on a device that cannot run it; or an illegal schedule.
         UnknownName: no such decode or runtime.
 
-    A placement that exceeds a device's memory in a runtime that enforces it has makespan inf.
+    Work is spread over the processor's cores; the numbers do not depend on how many there are. What
+    exceeds a device's memory in a runtime that enforces it has makespan inf.
 
     >>> problem = Problem.from_arrays([[2.0, 3.0], [4.0, 1.0]], [(0, 1, 5.0)], bandwidth=10.0)
     >>> evaluate(problem, [[0, 0], [0, 1], [1, 1]])
@@ -127,14 +140,67 @@ def evaluate(
         schedules = [item for item in candidates if isinstance(item, Schedule)]
         if len(schedules) < len(candidates):
             raise InvalidSchedule("candidates are either placements or schedules, not both")
-        return np.array([simulate(problem, schedule, switches).makespan for schedule in schedules])
+        return _evaluate_schedules(problem, schedules, switches)
     if decode not in DECODES:
         raise unknown_name("decode", decode, DECODES)
     assignments = _check(problem, candidates)
     if switches.memory == "enforce":
         return np.array([_within_memory(problem, decode_placement(problem, a, decode), switches) for a in assignments])
     rank, how = ranks.upward_rank(problem), DECODES.index(decode)
-    return _evaluate(problem.arrays, assignments, rank, how, switches == PRESETS["classic"], setting(problem, switches))
+    ready, exact = setting(problem, switches), switches == PRESETS["classic"]
+    return _in_parts(
+        len(assignments), lambda part: _evaluate(problem.arrays, assignments[part], rank, how, exact, ready)
+    )
+
+
+@jit
+def _run_all(
+    p: ProblemArrays, assignments: IntArray, orders: IntArray, pointers: IntArray, priorities: FloatArray, how: Setting
+) -> FloatArray:
+    w = new_workspace(p, how)
+    makespans = np.empty(len(assignments))
+    for b in range(len(assignments)):
+        run(p, w, assignments[b], orders[b], pointers[b], priorities[b], how)
+        makespans[b] = w.state.finish.max()
+    return makespans
+
+
+def _run_part(
+    p: ProblemArrays, assignments: IntArray, orders: IntArray, pointers: IntArray, priorities: FloatArray, how: Setting,
+    part: slice,
+) -> FloatArray:  # fmt: skip
+    return _run_all(p, assignments[part], orders[part], pointers[part], priorities[part], how)
+
+
+def _evaluate_schedules(problem: Problem, schedules: Sequence[Schedule], switches: Runtime) -> FloatArray:
+    """Makespans of schedules, those by priorities and those by orders each in one go."""
+    makespans = np.empty(len(schedules))
+    if switches.memory == "enforce":
+        return np.array([_within_memory(problem, schedule, switches) for schedule in schedules])
+    for by_priority in (False, True):
+        chosen = [k for k, schedule in enumerate(schedules) if (schedule.priority is not None) == by_priority]
+        if not chosen:
+            continue
+        for k in chosen:
+            validate(problem, schedules[k])
+        assignments = np.stack([schedules[k].assignment for k in chosen])
+        orders, pointers, priorities = (
+            np.stack(column) for column in zip(*(dispatch_order(problem, schedules[k]) for k in chosen), strict=True)
+        )
+        how = setting(problem, switches, by_priority)
+        work = partial(_run_part, problem.arrays, assignments, orders, pointers, priorities, how)
+        makespans[chosen] = _in_parts(len(chosen), work)
+    return makespans
+
+
+def _in_parts(count: int, work: Callable[[slice], FloatArray]) -> FloatArray:
+    """Spread a batch over threads, which kernels let run side by side; a small one is not worth it."""
+    threads = min(os.cpu_count() or 1, count // LEAST_BATCH)
+    if threads < 2:
+        return work(slice(0, count))
+    ends = [count * k // threads for k in range(threads + 1)]
+    with ThreadPoolExecutor(threads) as pool:
+        return np.concatenate(list(pool.map(work, (slice(a, b) for a, b in pairwise(ends)))))
 
 
 def _within_memory(problem: Problem, schedule: Schedule, switches: Runtime) -> float:
