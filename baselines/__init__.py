@@ -17,6 +17,7 @@ from hetgym.baselines.cpgc import cpgc
 from hetgym.baselines.cpop import cpop
 from hetgym.baselines.dls import dls
 from hetgym.baselines.donf import donf
+from hetgym.baselines.donf_memory import donf_memory
 from hetgym.baselines.duet import duet
 from hetgym.baselines.eop import eop
 from hetgym.baselines.etf import etf
@@ -25,6 +26,7 @@ from hetgym.baselines.fused import GraphPlan, tvm_fusion
 from hetgym.baselines.graham import graham
 from hetgym.baselines.hcpt import hcpt
 from hetgym.baselines.heft import heft
+from hetgym.baselines.heft_donf import heft_donf
 from hetgym.baselines.key_operators import cpgc_partition, key_operators, sub_models
 from hetgym.baselines.lookahead import lookahead_heft
 from hetgym.baselines.m_sct import m_sct
@@ -39,8 +41,9 @@ from hetgym.baselines.trivial import random_placement, round_robin, single_devic
 
 __all__ = [
     "Baseline", "GraphPlan", "Scheduler", "area_bound", "combined_bound", "communication_bound", "cp_sat", "cpgc",
-    "cpgc_partition", "cpop", "critical_path_bound", "dls", "donf", "duet", "eop", "etf", "fcfs", "get", "graham",
-    "greedy_split", "hcpt", "heft", "key_operators", "load_bound", "lookahead_heft", "lower_bound", "m_etf",
-    "m_sct", "m_topo", "max_min", "mct", "met", "min_min", "names", "olb", "peft", "pets", "pilot",
-    "random_placement", "register", "round_robin", "single_device", "sjf", "sub_models", "sufferage", "tvm_fusion",
+    "cpgc_partition", "cpop", "critical_path_bound", "dls", "donf", "donf_memory", "duet", "eop", "etf", "fcfs", "get",
+    "graham", "greedy_split", "hcpt", "heft", "heft_donf", "key_operators", "load_bound", "lookahead_heft",
+    "lower_bound", "m_etf", "m_sct", "m_topo", "max_min", "mct", "met", "min_min", "names", "olb", "peft", "pets",
+    "pilot", "random_placement", "register", "round_robin", "single_device", "sjf", "sub_models", "sufferage",
+    "tvm_fusion",
 ]  # fmt: skip

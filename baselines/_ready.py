@@ -34,8 +34,9 @@ def place_ready(problem: Problem, rule: int) -> Schedule:
 
 def median_cost(problem: Problem) -> FloatArray:
     """[n] median run time over the devices that can run the operator [s]; of two in the middle, their mean."""
-    possible = np.where(np.isfinite(problem.cost), problem.cost, np.nan)
-    return frozen(np.nanmedian(possible, axis=1))
+    rising, every = np.sort(problem.cost, axis=1), np.arange(problem.num_operators)
+    count = np.isfinite(problem.cost).sum(axis=1)
+    return frozen((rising[every, (count - 1) // 2] + rising[every, count // 2]) / 2)
 
 
 def static_level(problem: Problem) -> FloatArray:
@@ -50,9 +51,10 @@ def static_level(problem: Problem) -> FloatArray:
 def _place_ready(p: ProblemArrays, t: timeline.Timeline, rule: int, level: FloatArray, median: FloatArray) -> None:
     n, d = p.cost.shape
     arrival = np.empty((n, d))  # when the inputs of a ready operator can be on a device
-    first = np.empty(n)  # value of the operator's best device
-    second = np.empty(n)  # and of the next one
-    choice = np.empty((n, 2), np.int32)  # which these are
+    key = np.empty((n, 2))  # what the rule compares, smaller first, and what it compares next
+    choice = np.empty((n, 2), np.int32)  # the operator's best device and the next one
+    free = np.zeros(d)  # when each device is
+    cost, position = p.cost, p.position
     waiting = np.empty(n, np.int32)
     ready = np.empty(n, np.int32)
     count = 0
@@ -62,21 +64,26 @@ def _place_ready(p: ProblemArrays, t: timeline.Timeline, rule: int, level: Float
             ready[count] = i
             count += 1
             _arrive(p, t, i, arrival)
-            _rate(p, t, i, arrival, rule, level, median, first, second, choice)
+            _rate(cost[i], arrival[i], free, rule, level[i], median[i], key[i], choice[i])
     while count > 0:
         at = 0
         for k in range(1, count):
-            if _before(p, rule, level, first, second, ready[k], ready[at]):
+            a, b = ready[k], ready[at]
+            if key[a, 0] != key[b, 0]:
+                if key[a, 0] < key[b, 0]:
+                    at = k
+            elif key[a, 1] < key[b, 1] or (key[a, 1] == key[b, 1] and position[a] < position[b]):
                 at = k
         operator = ready[at]
         count -= 1
         ready[at] = ready[count]
         device = choice[operator, 0]
-        start = timeline.earliest_start(t, device, arrival[operator, device], p.cost[operator, device], False)
-        timeline.book(p, t, operator, device, start)
+        timeline.book(p, t, operator, device, max(arrival[operator, device], free[device]))
+        free[device] = t.finish[operator]
         for k in range(count):
-            if choice[ready[k], 0] == device or choice[ready[k], 1] == device:
-                _rate(p, t, ready[k], arrival, rule, level, median, first, second, choice)
+            i = ready[k]
+            if choice[i, 0] == device or (rule == SUFFERAGE and choice[i, 1] == device):
+                _rate(cost[i], arrival[i], free, rule, level[i], median[i], key[i], choice[i])
         for edge in range(p.successor_pointer[operator], p.successor_pointer[operator + 1]):
             j = p.successor[edge]
             waiting[j] -= 1
@@ -84,7 +91,7 @@ def _place_ready(p: ProblemArrays, t: timeline.Timeline, rule: int, level: Float
                 ready[count] = j
                 count += 1
                 _arrive(p, t, j, arrival)
-                _rate(p, t, j, arrival, rule, level, median, first, second, choice)
+                _rate(cost[j], arrival[j], free, rule, level[j], median[j], key[j], choice[j])
 
 
 @jit
@@ -95,40 +102,30 @@ def _arrive(p: ProblemArrays, t: timeline.Timeline, operator: int, arrival: Floa
 
 @jit
 def _rate(
-    p: ProblemArrays, t: timeline.Timeline, operator: int, arrival: FloatArray, rule: int, level: FloatArray,
-    median: FloatArray, first: FloatArray, second: FloatArray, choice: IntArray,
+    cost: FloatArray, arrival: FloatArray, free: FloatArray, rule: int, level: float, median: float, key: FloatArray,
+    choice: IntArray,
 ) -> None:  # fmt: skip
-    """Find the two devices of smallest value; the first of equal ones."""
-    first[operator], second[operator] = np.inf, np.inf
-    choice[operator, 0], choice[operator, 1] = -1, -1
-    for device in range(p.cost.shape[1]):
-        cost = p.cost[operator, device]
-        if cost == np.inf:
+    """Find an operator's two devices of smallest value, the first of equal ones, and what the rule makes of them."""
+    best, second = np.inf, np.inf
+    first_device, second_device = -1, -1
+    for device in range(len(cost)):
+        if cost[device] == np.inf:
             continue
-        value = timeline.earliest_start(t, device, arrival[operator, device], cost, False)
+        value = max(arrival[device], free[device])
         if rule == DLS:
-            value = -(level[operator] - value + (median[operator] - cost))
+            value = -(level - value + (median - cost[device]))
         elif rule != ETF:
-            value += cost
-        if choice[operator, 0] < 0 or value < first[operator]:
-            second[operator], choice[operator, 1] = first[operator], choice[operator, 0]
-            first[operator], choice[operator, 0] = value, device
-        elif choice[operator, 1] < 0 or value < second[operator]:
-            second[operator], choice[operator, 1] = value, device
-
-
-@jit
-def _before(
-    p: ProblemArrays, rule: int, level: FloatArray, first: FloatArray, second: FloatArray, a: int, b: int
-) -> bool:
-    """Whether the rule takes operator a rather than b."""
-    key_a, key_b = first[a], first[b]
-    tie_a, tie_b = 0.0, 0.0
-    if rule == MAX_MIN:
-        key_a, key_b = -first[a], -first[b]
+            value += cost[device]
+        if first_device < 0 or value < best:
+            second, second_device = best, first_device
+            best, first_device = value, device
+        elif second_device < 0 or value < second:
+            second, second_device = value, device
+    choice[0], choice[1] = first_device, second_device
+    key[0], key[1] = best, 0.0
+    if rule == ETF:
+        key[1] = -level
+    elif rule == MAX_MIN:
+        key[0] = -best
     elif rule == SUFFERAGE:
-        key_a, key_b = first[a] - second[a], first[b] - second[b]
-        tie_a, tie_b = first[a], first[b]
-    elif rule == ETF:
-        tie_a, tie_b = -level[a], -level[b]
-    return (key_a, tie_a, p.position[a]) < (key_b, tie_b, p.position[b])
+        key[0], key[1] = best - second, best

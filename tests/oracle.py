@@ -322,8 +322,9 @@ def donf(problem: Problem, priority: Sequence[float], model: str) -> Plan:
     """Degree of node first: at each finish, commit all ready operators, one after the other.
 
     Inputs on other devices come as one message from each of them, sent when the operator is chosen.
-    A message waits for its link, which both directions share; only "link-wait" expects that wait when
-    it compares devices. In "classic" each edge is on its way since its producer finished.
+    A message waits for its link, which both directions share; only "link-wait" and "light" expect that
+    wait when they compare devices. "light" and "per-edge" then believe that every edge goes by itself.
+    In "classic" each edge is on its way since its producer finished.
     """
     n, d = problem.num_operators, problem.num_devices
     rank = {i: k for k, i in enumerate(kahn(problem))}
@@ -354,6 +355,12 @@ def donf(problem: Problem, priority: Sequence[float], model: str) -> Plan:
                 elif model == "link-wait":
                     waits = {a: max(0.0, link_free[frozenset((a, device))] - now) for a in messages}
                     arrivals = [now + (time + waits[a]) for a, time in messages.items()]
+                elif model in ("light", "per-edge"):
+                    remote = [(e.bytes, assignment[e.source]) for e in inputs[i] if assignment[e.source] != device]
+                    links = {a: link_free[frozenset((a, device))] if model == "light" else now for _, a in remote}
+                    arrivals = [
+                        now + (transfer_time(problem, size, a, device) + max(0.0, links[a] - now)) for size, a in remote
+                    ]
                 else:
                     arrivals = [now + time for time in messages.values()]
                 begin = max([now, free[device], *arrivals])

@@ -17,9 +17,10 @@ ENTRIES = (
     "sim.timeline.place_in_order", "sim.timeline.device_order", "sim.ranks.list_order",
     "sim.ranks._longest_path_to_exit", "sim.ranks._longest_path_from_entry", "sim.ranks._optimistic_cost",
     "sim.ranks._least_cost_to_exit", "sim.ranks._least_cost_from_entry", "sim.ranks._weighted_out_degree",
-    "baselines.donf._run", "baselines.cpgc._correct", "baselines._ready._place_ready", "baselines.online._balance",
+    "baselines.cpgc._correct", "baselines._ready._place_ready", "baselines.online._balance",
     "baselines.queueing._serve", "baselines.lookahead._place", "baselines.pets._rank", "baselines.hcpt._latest_start",
-    "baselines.hcpt._listing", "baselines.baechi._place", "baselines.pilot._decide",
+    "baselines.hcpt._listing", "baselines.baechi._place", "baselines.pilot._decide", "baselines._donf_loop._run",
+    "baselines.donf_memory._run", "baselines.wod._nested",
 )  # fmt: skip
 
 

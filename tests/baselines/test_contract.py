@@ -33,6 +33,11 @@ ID_DEPENDENT = {
     "donf-classic": "as donf",
     "m-topo": "devices are filled in Kahn's order, smallest ids first",
     "m-sct": "of several optimal solutions of the linear program the solver returns one",
+    "donf-l": "as donf",
+    "donf-m": "as donf",
+    "donf2": "as donf",
+    "adon": "as donf",
+    "fifo-donf": "what becomes ready at one moment goes in Kahn's order, smallest ids first",
     "hcpt": "all operators without edges have the same latest start, and ties go to Kahn's order",
     "mct": "operators come in Kahn's order, smallest ids first",
     "met": "as mct",
@@ -219,7 +224,7 @@ def test_the_table_is_complete() -> None:
         row = get(name)
         assert row.name == name
         assert row.kind in KINDS
-        assert row.citation and row.complexity.startswith("O(")
+        assert row.citation and row.complexity.startswith("exponential" if row.kind == "exact" else "O(")
         assert row.summary.partition(" [")[0].endswith(".")
         assert all(f"{option}={value}" in row.summary for option, value in row.options.items())
 

@@ -1,0 +1,114 @@
+"""DONF-M: DONF within the devices' memories."""
+
+from __future__ import annotations
+
+import heapq
+from dataclasses import replace
+
+import numpy as np
+
+from hetgym._jit import jit
+from hetgym._types import FloatArray
+from hetgym.baselines._donf_loop import AGGREGATED, choose, commit
+from hetgym.baselines.registry import register
+from hetgym.errors import ProblemError
+from hetgym.problem import Problem, ProblemArrays
+from hetgym.schedule import Schedule
+from hetgym.sim import timeline
+from hetgym.sim.batch import planned
+from hetgym.sim.ranks import weighted_out_degree
+
+
+@register(
+    "donf-m",
+    kind="memory",
+    citation="Lin, Li, Jia, Liu, An, J. Comput. Sci. Technol. 34(5), 2019; its author's simulator has the variant",
+    complexity="O(n (b log n + p^2) + e p), b blocked at a time",
+)
+def donf_memory(problem: Problem) -> Schedule:
+    """DONF that passes over devices without room, and lets operators wait until there is some.
+
+    From the moment at which it is committed an operator holds its weights on its device for good, and
+    its outputs until its last reader has finished (for good if nobody reads them). A device whose free
+    memory is less than the two is not considered; an operator that fits nowhere goes back to the queue
+    until the next finish. With unlimited memories the schedule is DONF's.
+
+    Args:
+        problem: what is to be scheduled, with ``weight_bytes``, ``output_bytes`` and ``memory_capacity``.
+
+    Raises:
+        ProblemError: an operator has no room anywhere and nothing is left that could free any.
+    """
+    placed = timeline.new_timeline(problem.num_operators, problem.num_devices)
+    free = np.array(problem.memory_capacity)
+    stuck = _run(problem.arrays, placed, weighted_out_degree(problem), problem.weight_bytes, problem.output_bytes, free)
+    if stuck >= 0:
+        need = problem.weight_bytes[stuck] + problem.output_bytes[stuck]
+        room = np.where(np.isfinite(problem.cost[stuck]), free, -np.inf)
+        device = int(np.argmax(room))
+        raise ProblemError(
+            f"problem {problem.name!r}: donf-m found no memory for operator {stuck} "
+            f"({problem.operator_names[stuck]!r}), which needs {need:g} bytes: of the devices that can run it "
+            f"{problem.device_names[device]!r} has most left, {room[device]:g} of "
+            f"{problem.memory_capacity[device]:g}, and nothing is running that could free any"
+        )
+    return replace(planned(problem, placed), model="donf")
+
+
+@jit
+def _run(
+    p: ProblemArrays, t: timeline.Timeline, priority: FloatArray, weight: FloatArray, output: FloatArray,
+    free: FloatArray,
+) -> int:  # fmt: skip
+    """Run the loop; an operator that found no room at the end, or -1."""
+    n, d = p.cost.shape
+    waiting = np.empty(n, np.int32)
+    readers = np.empty(n, np.int32)  # edges whose reader has not finished
+    room = np.empty(d, np.bool_)
+    bonus = np.zeros((n, d))
+    link_free = np.zeros((d, d))
+    message = np.zeros((d, d))
+    ready = [(0.0, np.int32(0))]
+    ready.pop()
+    blocked = [(0.0, np.int32(0))]
+    finishes = [(0.0, np.int32(0))]
+    finishes.pop()
+    for i in range(n):
+        readers[i] = p.successor_pointer[i + 1] - p.successor_pointer[i]
+        waiting[i] = p.predecessor_pointer[i + 1] - p.predecessor_pointer[i]
+        if waiting[i] == 0:
+            heapq.heappush(ready, (-priority[i], p.position[i]))
+    now = 0.0
+    while True:
+        blocked.clear()
+        while len(ready) > 0:
+            head = heapq.heappop(ready)
+            operator = p.topological_order[head[1]]
+            need = weight[operator] + output[operator]
+            for device in range(d):
+                room[device] = need <= free[device]
+            device = choose(p, t, operator, now, AGGREGATED, bonus, room, link_free, message)
+            if device < 0:
+                blocked.append(head)
+                continue
+            commit(p, t, operator, device, now, AGGREGATED, link_free, message)
+            free[device] -= need
+            heapq.heappush(finishes, (t.finish[operator], head[1]))
+        if len(finishes) == 0:
+            return p.topological_order[blocked[0][1]] if len(blocked) > 0 else -1
+        for head in blocked:
+            heapq.heappush(ready, head)
+        now = finishes[0][0]
+        while len(finishes) > 0 and finishes[0][0] == now:
+            _, position = heapq.heappop(finishes)
+            operator = p.topological_order[position]
+            for k in range(p.predecessor_pointer[operator], p.predecessor_pointer[operator + 1]):
+                i = p.predecessor[k]
+                readers[i] -= 1
+                if readers[i] == 0:
+                    free[t.assignment[i]] += output[i]
+            for edge in range(p.successor_pointer[operator], p.successor_pointer[operator + 1]):
+                j = p.successor[edge]
+                waiting[j] -= 1
+                if waiting[j] == 0:
+                    heapq.heappush(ready, (-priority[j], p.position[j]))
