@@ -303,8 +303,9 @@ KINDS: dict[str, OpKind] = {
 }
 """Kind -> what is known of it. Add a kind here and every importer and cost model knows it."""
 
-KINDS |= {  # several operators in one, see transforms.fuse
-    f"Fused-{family}": OpKind(family, _F.OPAQUE, _stated("flops"), _nothing if family == "view" else _stated("reads"))
+KINDS |= {  # several operators in one, see transforms.fuse; backward operators and updates, see transforms.training
+    f"{what}-{family}": OpKind(family, _F.OPAQUE, _stated("flops"), _nothing if family == "view" else _stated("reads"))
+    for what in ("Fused", "Gradient")
     for family in sorted({kind.family for kind in KINDS.values()})
 }
 

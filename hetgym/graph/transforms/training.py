@@ -1,0 +1,158 @@
+"""From inference to training: backward operators, gradients and weight updates."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from dataclasses import replace
+
+from hetgym.errors import unknown_name
+from hetgym.graph.dataflow import DataflowGraph
+from hetgym.graph.ops import Attribute, Operator, Tensor
+
+OPTIMIZERS: dict[str, tuple[int, int]] = {"sgd": (0, 2), "momentum": (1, 4), "adam": (2, 12)}
+"""Name -> tensors of state for each weight, FLOPs for each of its elements."""
+
+_WEIGHTED = ("conv", "matmul", "recurrent", "normalise")
+_WEIGHTED_KINDS = ("BatchNormalization", "Gather", "PRelu")
+_PRODUCTS = ("conv", "matmul", "recurrent")  # one more product for each gradient
+_KEEPS_NOTHING = ("view", "move")  # backward needs shapes only
+
+
+def training(graph: DataflowGraph, optimizer: str = "sgd") -> DataflowGraph:
+    """The graph of one training step: forward, loss, backward and update operators.
+
+    Each forward operator with something to learn before or in it gets a backward operator, which reads
+    the gradients of its outputs and its own inputs again, so that these stay in memory until then
+    (stashed activations), and gives the gradients of its inputs and weights. A product (convolution,
+    matrix product, recurrent cell) costs its forward FLOPs once for the gradient of its input and once
+    for that of its weights, or once for each of two inputs; other operators cost theirs once for each
+    input's gradient, normalisations twice; gradients that meet are summed where they are read.
+    Each weight has one update operator, also if several operators share it.
+
+    Args:
+        graph: of inference; its sinks feed the loss.
+        optimizer: one of :data:`OPTIMIZERS`; its state is resident like weights.
+
+    Returns:
+        A graph with the forward operators first, under their names; backward operators are called
+        ``name/backward``, updates ``name/update``.
+
+    Raises:
+        UnknownName: no such optimizer.
+    """
+    if optimizer not in OPTIMIZERS:
+        raise unknown_name("optimizer", optimizer, OPTIMIZERS)
+    step = _Step(graph, optimizer)
+    for i in graph.topological_order[::-1].tolist():
+        if step.learns[i]:
+            step.backward(i)
+    step.update()
+    return DataflowGraph(step.operators, step.edges, name=f"{graph.name}-training")
+
+
+def weights_of(op: Operator) -> list[Tensor]:
+    """Constants that training changes: not masks, shapes or scalars that were folded in."""
+    if op.spec.family not in _WEIGHTED and op.kind not in _WEIGHTED_KINDS:
+        return []
+    learnt = op.inputs[:3] if op.kind == "BatchNormalization" else op.inputs  # not its running statistics
+    return [t for t in learnt if t.constant and t.shape and "float" in t.dtype]
+
+
+def _times(family: str, inputs: int, weights: int) -> int:
+    """Forward FLOPs that backward costs, by the number of gradients that are wanted."""
+    if family in _PRODUCTS:
+        return (inputs > 0) + 1 if weights else min(inputs, 2)
+    return (2 if family == "normalise" else 1) * max(inputs, 1)
+
+
+class _Step:
+    """A training step under construction."""
+
+    def __init__(self, graph: DataflowGraph, optimizer: str) -> None:
+        self.graph = graph
+        self.optimizer = optimizer
+        self.operators = list(graph.operators)
+        self.edges: list[tuple[int, int, int]] = [(e.source, e.slot, e.target) for e in graph.edges]
+        self.incoming: dict[int, list[tuple[int, int]]] = defaultdict(list)
+        for source, slot, target in graph.edges:
+            self.incoming[target].append((source, slot))
+        self.learns = [False] * len(graph)
+        for i in graph.topological_order.tolist():
+            self.learns[i] = bool(weights_of(graph.operators[i])) or any(self.learns[s] for s, _ in self.incoming[i])
+        self.gradients: dict[tuple[int, int], list[tuple[int, int]]] = defaultdict(list)  # of outputs: operator, slot
+        self.weight_gradients: dict[Tensor, list[tuple[int, int]]] = defaultdict(list)
+        self._loss()
+
+    def add(
+        self, name: str, family: str, inputs: list[Tensor], outputs: list[Tensor], flops: float, in_place: float = 0.0
+    ) -> int:
+        """A new operator of a family, with its FLOPs as stated; every input is read once.
+
+        Args:
+            name: of the operator.
+            family: of operators, for its efficiency.
+            inputs: its operands.
+            outputs: its results.
+            flops: of one execution.
+            in_place: bytes written to its inputs.
+        """
+        moved = float(sum(t.bytes for t in inputs)) + in_place
+        attributes: dict[str, Attribute] = {"flops": flops, "reads": moved}
+        self.operators.append(Operator(name, f"Gradient-{family}", tuple(inputs), tuple(outputs), attributes))
+        return len(self.operators) - 1
+
+    def _loss(self) -> None:
+        """One operator that reads the results and gives their gradients."""
+        results = [
+            (i, slot)
+            for i in range(len(self.graph))
+            if self.learns[i] and self.graph.out_degree[i] == 0
+            for slot in range(len(self.graph.operators[i].outputs))
+        ]
+        tensors = [self.graph.operators[i].outputs[slot] for i, slot in results]
+        if not results:
+            return
+        loss = self.add("loss", "elementwise", tensors, tensors, float(sum(t.size for t in tensors)))
+        for number, (i, slot) in enumerate(results):
+            self.edges.append((i, slot, loss))
+            self.gradients[i, slot].append((loss, number))
+
+    def backward(self, i: int) -> None:
+        """The backward operator of a forward operator whose readers have theirs."""
+        op, family = self.graph.operators[i], self.graph.operators[i].spec.family
+        inputs: list[Tensor] = []
+        reads: list[tuple[int, int]] = []
+        flops = 0.0
+        for slot, tensor in enumerate(op.outputs):
+            parts = self.gradients[i, slot]
+            inputs += [tensor] * len(parts)
+            reads += parts
+            flops += max(0, len(parts) - 1) * tensor.size
+        kept = [] if family in _KEEPS_NOTHING else self.incoming[i]
+        inputs += [self.graph.operators[s].outputs[slot] for s, slot in kept]
+        reads += kept
+        wanted = [(s, slot) for s, slot in self.incoming[i] if self.learns[s]]
+        weights = weights_of(op)
+        inputs += weights if wanted else []
+        flops += op.flops * _times(family, len(wanted), len(weights))
+        given = [replace(w, constant=False, name="") for w in weights]
+        outputs = [self.graph.operators[s].outputs[slot] for s, slot in wanted] + given
+        number = self.add(f"{op.name}/backward", family, inputs, outputs, flops)
+        self.edges += [(source, slot, number) for source, slot in reads]
+        for slot, target in enumerate(wanted):
+            self.gradients[target].append((number, slot))
+        for slot, weight in enumerate(weights, len(wanted)):
+            key = weight if weight.name else replace(weight, name=f"{op.name}#{slot - len(wanted)}")
+            self.weight_gradients[key].append((number, slot))
+
+    def update(self) -> None:
+        """One operator for each weight: it reads the gradients and changes weight and state in place."""
+        states, flops = OPTIMIZERS[self.optimizer]
+        for weight, parts in self.weight_gradients.items():
+            gradient = replace(weight, constant=False, name="")
+            held = [weight] + [replace(weight, name=f"{weight.name}/{self.optimizer}{k}") for k in range(states)]
+            work = float(weight.size * (flops + len(parts) - 1))
+            in_place = float(sum(t.bytes for t in held))
+            inputs, done = [gradient] * len(parts) + held, Tensor((0,), weight.dtype)
+            number = self.add(f"{weight.name}/update", "elementwise", inputs, [done], work, in_place)
+            self.edges += [(source, slot, number) for source, slot in parts]

@@ -1,0 +1,90 @@
+"""Training graphs: FLOPs by the rules of backpropagation, memory that holds what backward reads."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from hetgym import DataflowGraph, Problem, Runtime, UnknownName, load_graph, load_platform, simulate, validate
+from hetgym.baselines import heft, single_device
+from hetgym.graph import Operator, Tensor, from_json, to_json, zoo
+from hetgym.graph.transforms import training
+
+X = Tensor((4, 16))
+
+
+def layer(name: str) -> Operator:
+    return Operator(name, "MatMul", (X, Tensor((16, 16), constant=True, name=f"{name}.w")), (X,))
+
+
+def perceptron() -> DataflowGraph:
+    return DataflowGraph(
+        [layer("a"), Operator("r", "Relu", (X,), (X,)), layer("b")], [(0, 0, 1), (1, 0, 2)], name="mlp"
+    )
+
+
+def test_a_perceptron_by_hand() -> None:
+    graph = training(perceptron())
+    names = [op.name for op in graph.operators]
+    assert names == ["a", "r", "b", "loss", "b/backward", "r/backward", "a/backward", "b.w/update", "a.w/update"]
+    flops = dict(zip(names, graph.flops.tolist(), strict=True))
+    product = 2 * 4 * 16 * 16
+    assert flops["b/backward"] == 2 * product  # of its input and of its weight
+    assert flops["a/backward"] == product  # nothing before it learns
+    assert flops["r/backward"] == 64 and flops["a.w/update"] == 2 * 256
+    edges = {(names[e.source], names[e.target]) for e in graph.edges}
+    assert ("r", "b/backward") in edges and ("a", "r/backward") in edges  # stashed inputs
+    assert ("b", "loss") in edges and ("loss", "b/backward") in edges and ("a/backward", "a.w/update") in edges
+    assert len(edges) == len(graph.edges) == 2 + 1 + 2 + 1 + 2 + 1 + 1
+
+
+def test_gradients_of_several_readers_are_summed() -> None:
+    graph = DataflowGraph([layer("a"), layer("b"), layer("c")], [(0, 0, 1), (0, 0, 2)])
+    step = training(graph)
+    backward = next(op for op in step.operators if op.name == "a/backward")
+    assert backward.flops == 2 * 4 * 16 * 16 + 64
+    assert [t.shape for t in backward.inputs].count((4, 16)) == 2
+
+
+@pytest.mark.parametrize(("optimizer", "states"), [("sgd", 0), ("momentum", 1), ("adam", 2)])
+def test_optimizer_state_is_resident(optimizer: str, states: int) -> None:
+    plain, step = perceptron(), training(perceptron(), optimizer)
+    assert step.resident_bytes.sum() == pytest.approx((1 + states) * plain.resident_bytes.sum())
+
+
+def test_a_shared_weight_is_updated_once() -> None:
+    step = training(load_graph("lstm"))
+    updates = [op.name for op in step.operators if op.name.endswith("/update")]
+    weights = {t.name for op in load_graph("lstm").operators for t in op.inputs if t.constant and "float" in t.dtype}
+    assert len(updates) == len(set(updates)) <= len(weights) < len(step) / 4
+
+
+@pytest.mark.parametrize("name", zoo.names())
+def test_zoo_models_train(name: str) -> None:
+    graph = load_graph(name)
+    step = training(graph, "adam")
+    assert [op.name for op in step.operators[: len(graph)]] == [op.name for op in graph.operators]
+    heavy = sum(op.flops for op in graph.operators if op.spec.family in ("conv", "matmul", "recurrent"))
+    backward = sum(op.flops for op in step.operators if op.name.endswith("/backward") and op.spec.family in
+                   ("conv", "matmul", "recurrent"))  # fmt: skip
+    assert 1.6 * heavy < backward < 2.03 * heavy  # twice forward, less the first layer's input gradient
+    assert from_json(to_json(step)) == step
+
+
+def test_training_keeps_activations_until_they_are_read_again() -> None:
+    platform = load_platform("cpu-gpu")
+    peaks = {}
+    for kind, make in (("inference", lambda g: g), ("training", training)):
+        for batch in (1, 8):
+            problem = Problem.build(make(load_graph("resnet50", batch=batch)), platform)
+            validate(problem, heft(problem))
+            trace = simulate(problem, single_device(problem), Runtime(memory="track"))
+            peaks[kind, batch] = float(trace.memory.peak.max()) - float(problem.weight_bytes.sum())
+    assert peaks["training", 8] > 5 * peaks["inference", 8]
+    assert 5 < peaks["training", 8] / peaks["training", 1] < 9
+    assert np.isfinite(list(peaks.values())).all()
+
+
+def test_unknown_optimizer() -> None:
+    with pytest.raises(UnknownName, match="unknown optimizer 'adma'; did you mean 'adam'"):
+        training(perceptron(), "adma")
