@@ -195,27 +195,33 @@ def _dp(
     cut = np.zeros((m, states), np.int32)
     chosen = np.zeros((m, states), np.int8)
     value[0, :] = 0.0
+    used = np.zeros(states, np.int32)
+    for s in range(states):
+        for t in range(kinds):
+            used[s] += s // stride[t] % (counts[t] + 1)
+    wanted = np.zeros(states, np.bool_)
+    target = np.zeros(states * kinds, np.int32)
+    used_kind = np.zeros(states * kinds, np.int32)
+    useful = np.zeros(m, np.bool_)
+    useful[0] = True
     outside = np.zeros(m)
     here = np.zeros((len(seconds), words), np.uint64)
     price = np.zeros(len(seconds))
     for a in range(1, m):
-        open_tensors = 0
-        for h in range(len(seconds)):
-            some, all_of_it = False, True
-            for w in range(words):
-                both = crossing[h, w] & bits[a, w]
-                some |= both != 0
-                all_of_it &= both == crossing[h, w]
-            if some and not all_of_it:
-                for w in range(words):
-                    here[open_tensors, w] = crossing[h, w] & bits[a, w]
-                price[open_tensors] = seconds[h]
-                open_tensors += 1
-                outside[a] += seconds[h]
+        open_tensors = _open_tensors(bits[a], crossing, seconds, here, price)
+        outside[a] = price[:open_tensors].sum()
+        moves = 0
+        for s in range(states):  # what is left must fit on the devices that are left
+            left = used[states - 1] - used[s]
+            wanted[s] = left * upper >= work[m - 1] - work[a] if left > 0 else a == m - 1
+            for t in range(kinds):
+                if wanted[s] and s // stride[t] % (counts[t] + 1) > 0:
+                    target[moves], used_kind[moves] = s, t
+                    moves += 1
         for b in range(a - 1, -1, -1):
             if work[a] - work[b] > upper:
                 break
-            if value[b, states - 1] > upper:
+            if not useful[b]:
                 continue
             contained = True
             for w in range(words - 1, -1, -1):
@@ -224,31 +230,61 @@ def _dp(
                     break
             if not contained:
                 continue
-            transfers = outside[b]
-            for h in range(open_tensors):
-                reaches, begun = False, False
-                for w in range(words):
-                    reaches |= (here[h, w] & ~bits[b, w]) != 0
-                    begun |= (here[h, w] & bits[b, w]) != 0
-                transfers += price[h] * (reaches - begun)
-            for t in range(kinds):
-                if counts[t] == 0 or blocked[a, t] > blocked[b, t] or size[a] - size[b] > memory[t] * (1 + 1e-12):
+            transfers = -1.0  # not known yet: most pairs cannot help, whatever crosses the cut
+            for k in range(moves):
+                s, t = target[k], used_kind[k]
+                before = value[b, s - stride[t]]
+                load = cost[a, t] - cost[b, t]
+                if max(before, load) >= value[a, s]:
                     continue
-                load = cost[a, t] - cost[b, t] + (transfers if pays[t] else 0.0)
-                if load > upper:
+                if blocked[a, t] > blocked[b, t] or size[a] - size[b] > memory[t] * (1 + 1e-12):
                     continue
-                for s in range(states):
-                    if s // stride[t] % (counts[t] + 1) == 0:
-                        continue
-                    best = max(value[b, s - stride[t]], load)
-                    if best < value[a, s]:
-                        value[a, s] = best
-                        cut[a, s] = b
-                        chosen[a, s] = t
+                if pays[t] and transfers < 0:
+                    transfers = max(0.0, outside[b] + _crossing_time(here[:open_tensors], price, bits[b]))
+                best = max(before, load + (transfers if pays[t] else 0.0))
+                if best < value[a, s] and best <= upper:
+                    value[a, s] = best
+                    cut[a, s] = b
+                    chosen[a, s] = t
         for s in range(states):  # a device may stay empty
             for t in range(kinds):
-                if s // stride[t] % (counts[t] + 1) > 0 and value[a, s - stride[t]] < value[a, s]:
+                if wanted[s] and s // stride[t] % (counts[t] + 1) > 0 and value[a, s - stride[t]] < value[a, s]:
                     value[a, s] = value[a, s - stride[t]]
                     cut[a, s] = a
                     chosen[a, s] = t
+            useful[a] |= value[a, s] <= upper
     return value, cut, chosen
+
+
+@jit
+def _open_tensors(downset: Bits, crossing: Bits, seconds: FloatArray, here: Bits, price: FloatArray) -> int:
+    """List the tensors that connect a downset with the rest: their nodes inside it, and their price."""
+    count = 0
+    for h in range(len(seconds)):
+        some, all_of_it = False, True
+        for w in range(len(downset)):
+            both = crossing[h, w] & downset[w]
+            some |= both != 0
+            all_of_it &= both == crossing[h, w]
+        if some and not all_of_it:
+            here[count] = crossing[h] & downset
+            price[count] = seconds[h]
+            count += 1
+    return count
+
+
+@jit
+def _crossing_time(here: Bits, price: FloatArray, inside: Bits) -> float:
+    """What a stage pays beyond all tensors that leave the downset before it [s].
+
+    Tensors that end in the stage are among those. Of tensors that go on behind the stage, those that
+    begin in it come on top, and those that pass it by without a reader must be taken off.
+    """
+    total = 0.0
+    for h in range(len(here)):
+        reaches, begun = False, False
+        for w in range(len(inside)):
+            reaches |= (here[h, w] & ~inside[w]) != 0
+            begun |= (here[h, w] & inside[w]) != 0
+        total += price[h] * (reaches - begun)
+    return total
