@@ -71,6 +71,16 @@ def test_generated_graphs_follow_their_seeds(tmp_path: Path) -> None:
     assert first.build().digest != second.build().digest
 
 
+def test_generated_graphs_on_random_machines(tmp_path: Path) -> None:
+    group = "{generator: daggen, parameters: {tasks: 40}, seeds: [3], devices: 5, ccr: [0.5, 2.0]}"
+    light, heavy = load_suite(write(tmp_path, f"problems:\n  - {group}\n")).specs
+    assert (light.name, heavy.platform) == ("daggen-tasks=40-s3@5-devices-ccr=0.5", "5-devices-ccr=2")
+    problem, other = light.build(), heavy.build()
+    assert problem.digest == light.build().digest
+    assert problem.cost.tolist() == other.cost.tolist()
+    assert other.edge_bytes == pytest.approx(problem.edge_bytes * 4)
+
+
 def test_own_platform_files_are_found_beside_the_suite(tmp_path: Path) -> None:
     (tmp_path / "box.yaml").write_text(
         "name: box\ndevices:\n  - {name: cpu, kind: cpu, peak_flops: {float32: 1e12}, memory_bandwidth: 1e11}\n"
@@ -111,6 +121,10 @@ def test_a_problem_in_hand_is_named_by_itself_or_by_the_caller() -> None:
         ("problems:\n  - {generator: layred, platforms: [cpu-gpu]}", UnknownName, "did you mean 'layered'"),
         ("problems:\n  - {generator: layered, parameters: {task: 9}, platforms: [cpu-gpu]}", ConfigError, "'tasks'"),
         ("problems:\n  - {generator: layered, seeds: [-1], platforms: [cpu-gpu]}", ConfigError, "a seed at least 0"),
+        ("problems:\n  - {generator: daggen, devices: 8}", ConfigError, "devices and ccr belong together"),
+        ("problems:\n  - {graphs: [alexnet], devices: 8, ccr: [1.0]}", ConfigError, "and to a generator"),
+        ("problems:\n  - {generator: daggen, devices: -1, ccr: [1.0]}", ConfigError, "devices must be at least 1"),
+        ("problems:\n  - {generator: daggen, devices: 8, ccr: [-1.0]}", ConfigError, "finite number, not negative"),
         ("problems: [", ConfigError, "not valid YAML"),
         ("problems: !!python/object/apply:os.system ['true']", ConfigError, "not valid YAML"),
     ],

@@ -11,12 +11,16 @@ A suite file has a ``summary`` and a list ``problems`` of groups::
         parameters: {tasks: 100}
         seeds: [0, 1, 2]                  # a problem each
         platforms: [cpu-gpu]
+      - generator: daggen                 # the same on devices of random speeds, behind random links,
+        devices: 8
+        ccr: [0.2, 4.0]                   # a problem for each weight of communication
       - files: [mine.npz]                 # whole problems beside the suite
       - textbook: [topcuoglu]
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -43,6 +47,8 @@ class _Group:
     parameters: dict[str, Any] = field(default_factory=dict)
     seeds: tuple[int, ...] = (0,)
     platforms: tuple[str, ...] = ()
+    devices: int = 0
+    ccr: tuple[float, ...] = ()
     files: tuple[str, ...] = ()
     textbook: tuple[str, ...] = ()
 
@@ -114,8 +120,12 @@ def load_suite(source: str | Path) -> Suite:
 
 def _expand(group: _Group, path: Path, where: str) -> Iterator[ProblemSpec]:
     """The problems of one group, those of one graph next to each other."""
-    if bool(group.graphs or group.generator) != bool(group.platforms):
+    if bool(group.devices) != bool(group.ccr) or (group.devices and not group.generator):
+        raise ConfigError(f"{where}: devices and ccr belong together, and to a generator")
+    if bool(group.graphs or (group.generator and not group.devices)) != bool(group.platforms):
         raise ConfigError(f"{where}: graphs and platforms belong together: give both")
+    if group.devices < 0 or any(not 0 <= ccr < math.inf for ccr in group.ccr):
+        raise ConfigError(f"{where}: devices must be at least 1, a ccr a finite number, not negative")
     if any(batch < 1 for batch in group.batch) or any(seed < 0 for seed in group.seeds):
         raise ConfigError(f"{where}: a batch size must be at least 1, a seed at least 0")
     platforms = [_checked_platform(name, path.parent) for name in group.platforms]
@@ -127,6 +137,8 @@ def _expand(group: _Group, path: Path, where: str) -> Iterator[ProblemSpec]:
         for seed in group.seeds:
             for platform in platforms:
                 yield ProblemSpec.generated(group.generator, group.parameters, seed, platform)
+            for ccr in group.ccr:
+                yield ProblemSpec.uniform(group.generator, group.parameters, seed, group.devices, ccr)
     for file in group.files:
         yield ProblemSpec.file(_existing(path.parent / file))
     for name in group.textbook:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from hetgym.problem import Problem
-from hetgym.workloads import load_problem, textbook
+from hetgym.workloads import load_problem, on_uniform_machines, textbook
 
 if TYPE_CHECKING:
     from hetgym.graph import DataflowGraph
@@ -64,6 +64,18 @@ class ProblemSpec:
             f"{label}@{where}", label, where,
             lambda: Problem.build(generated_graph(generator, parameters, seed), platform_of(platform)),
         )  # fmt: skip
+
+    @classmethod
+    def uniform(cls, generator: str, parameters: Mapping[str, Any], seed: int, devices: int, ccr: float) -> ProblemSpec:
+        """A generated graph on devices of random speeds and links, see :func:`hetgym.workloads.on_uniform_machines`."""
+        chosen = "".join(f"-{key}={value}" for key, value in parameters.items())
+        label, where = f"{generator}{chosen}-s{seed}", f"{devices}-devices-ccr={ccr:g}"
+
+        def make() -> Problem:
+            graph = generated_graph(generator, parameters, seed)
+            return on_uniform_machines(graph, devices, ccr, np.random.default_rng([seed, devices]))
+
+        return cls(f"{label}@{where}", label, where, make)
 
     @classmethod
     def file(cls, path: str | Path) -> ProblemSpec:
