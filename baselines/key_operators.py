@@ -63,8 +63,8 @@ def key_operators(problem: Problem, theta: float = 0.25) -> BoolArray:
 def sub_models(problem: Problem, theta: float = 0.25) -> IntArray:
     """[n] the sub-model of each operator, numbered from 0 in topological order; no cycle among them.
 
-    1. Every key operator seeds a part; any other operator joins its predecessor's, if the device that
-       suits the seed best can run it too.
+    1. Every key operator seeds a part, and so does every branch behind a fork; any other operator joins its
+       predecessor's, if the device that suits the seed best can run it too.
     2. Chains of parts that prefer the same device become one.
     3. Parts that take less than two latencies on their fastest device, smallest first, join their only
        predecessor, else their only successor.
@@ -90,11 +90,13 @@ def sub_models(problem: Problem, theta: float = 0.25) -> IntArray:
 
 def _grown(problem: Problem, key: BoolArray) -> IntArray:
     part = np.full(problem.num_operators, -1, np.int32)
+    fork = structure(problem)[0]
     device: list[int] = []  # that suits each part's seed best
     pointer, node = problem.predecessors.pointer, problem.predecessors.node
     for i in problem.topological_order.tolist():
         before = part[node[pointer[i] : pointer[i + 1]]]
-        if not key[i] and len(before) and np.isfinite(problem.cost[i, device[before[0]]]):
+        forked = len(before) > 0 and fork[node[pointer[i]]]
+        if not key[i] and len(before) and not forked and np.isfinite(problem.cost[i, device[before[0]]]):
             part[i] = before[0]  # not a join, so all its edges come from one operator
         else:
             part[i] = len(device)

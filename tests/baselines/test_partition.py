@@ -40,6 +40,12 @@ def test_sub_models_grow_and_join_by_preference():
     assert sub_models(other).tolist() == [0, 1, 1, 2, 2, 3, 4]
 
 
+def test_a_fork_is_a_cut() -> None:
+    problem = forked([[1.0, 2.0]] * 7, ["Relu"] * 7)
+    assert key_operators(problem).tolist() == [True, False, False, False, False, True, True]
+    assert sub_models(problem).tolist() == [0, 1, 1, 2, 2, 3, 3]
+
+
 def test_small_sub_models_join_their_neighbour():
     cost = [[10.0, 20.0]] * 5 + [[10.0, 20.0], [9.0, 3.0]]
     assert sub_models(forked(cost)).tolist() == [0, 1, 1, 2, 2, 3, 4]
