@@ -3,6 +3,8 @@
 ``hetgym.baselines.get("heft")(problem)`` gives a :class:`~hetgym.Schedule`; ``names()`` lists them.
 """
 
+from hetgym.baselines.annealing import annealing, pilot_annealing
+from hetgym.baselines.anytime import anytime
 from hetgym.baselines.baechi import m_etf, m_topo
 from hetgym.baselines.batch_mode import max_min, min_min, sufferage
 from hetgym.baselines.bounds import (
@@ -28,6 +30,7 @@ from hetgym.baselines.hcpt import hcpt
 from hetgym.baselines.heft import heft
 from hetgym.baselines.heft_donf import heft_donf
 from hetgym.baselines.key_operators import cpgc_partition, key_operators, sub_models
+from hetgym.baselines.lns import lns
 from hetgym.baselines.lookahead import lookahead_heft
 from hetgym.baselines.m_sct import m_sct
 from hetgym.baselines.online import mct, met, olb
@@ -35,15 +38,16 @@ from hetgym.baselines.peft import peft
 from hetgym.baselines.pets import pets
 from hetgym.baselines.pilot import pilot
 from hetgym.baselines.queueing import fcfs, sjf
+from hetgym.baselines.rand_heft import rand_heft
 from hetgym.baselines.registry import Baseline, Scheduler, get, names, register
 from hetgym.baselines.tensor_partition import greedy_split
 from hetgym.baselines.trivial import random_placement, round_robin, single_device
 
 __all__ = [
-    "Baseline", "GraphPlan", "Scheduler", "area_bound", "combined_bound", "communication_bound", "cp_sat", "cpgc",
-    "cpgc_partition", "cpop", "critical_path_bound", "dls", "donf", "donf_memory", "duet", "eop", "etf", "fcfs", "get",
-    "graham", "greedy_split", "hcpt", "heft", "heft_donf", "key_operators", "load_bound", "lookahead_heft",
-    "lower_bound", "m_etf", "m_sct", "m_topo", "max_min", "mct", "met", "min_min", "names", "olb", "peft", "pets",
-    "pilot", "random_placement", "register", "round_robin", "single_device", "sjf", "sub_models", "sufferage",
-    "tvm_fusion",
+    "Baseline", "GraphPlan", "Scheduler", "annealing", "anytime", "area_bound", "combined_bound", "communication_bound",
+    "cp_sat", "cpgc", "cpgc_partition", "cpop", "critical_path_bound", "dls", "donf", "donf_memory", "duet", "eop",
+    "etf", "fcfs", "get", "graham", "greedy_split", "hcpt", "heft", "heft_donf", "key_operators", "lns", "load_bound",
+    "lookahead_heft", "lower_bound", "m_etf", "m_sct", "m_topo", "max_min", "mct", "met", "min_min", "names", "olb",
+    "peft", "pets", "pilot", "pilot_annealing", "rand_heft", "random_placement", "register", "round_robin",
+    "single_device", "sjf", "sub_models", "sufferage", "tvm_fusion",
 ]  # fmt: skip

@@ -20,7 +20,8 @@ ENTRIES = (
     "baselines.cpgc._correct", "baselines._ready._place_ready", "baselines.online._balance",
     "baselines.queueing._serve", "baselines.lookahead._place", "baselines.pets._rank", "baselines.hcpt._latest_start",
     "baselines.hcpt._listing", "baselines.baechi._place", "baselines.pilot._decide", "baselines._donf_loop._run",
-    "baselines.donf_memory._run", "baselines.wod._nested",
+    "baselines.donf_memory._run", "baselines.wod._nested", "baselines.annealing._anneal", "baselines.lns._improve",
+    "baselines.rand_heft._sample",
 )  # fmt: skip
 
 

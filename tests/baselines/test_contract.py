@@ -43,6 +43,10 @@ ID_DEPENDENT = {
     "met": "as mct",
     "olb": "as mct",
     "fcfs": "entries are ready at the same moment, and ties go to Kahn's order",
+    "annealing": "operators to move are drawn by number, or by their place in an order with ties in Kahn's",
+    "pilot-annealing": "as annealing",
+    "lns": "as annealing",
+    "rand-heft": "noise is drawn operator by operator in Kahn's order",
 }
 """Schedulers whose result may change when operators are numbered anew, and why."""
 

@@ -1,0 +1,91 @@
+"""Random changes of a walk's schedule."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from hetgym._jit import lean
+from hetgym.baselines import _walk
+from hetgym.problem import ProblemArrays
+
+ANYWHERE, NEIGHBOUR, SWAP, CHAIN, RUN = 0, 1, 2, 3, 4
+"""Kinds of changes of the placement, in the order of annealing's mix; a change of the order comes last there."""
+
+NEAR = 8  # turns between two operators that swap
+LONGEST = 5  # operators of a run
+
+
+@lean
+def draw(rng: np.random.Generator, count: int) -> int:
+    """A number of 0 .. count - 1."""
+    return int(rng.random() * count)
+
+
+@lean
+def propose(p: ProblemArrays, w: _walk.Walk, rng: np.random.Generator, kind: int) -> int:
+    """Make a change of the placement; return how many operators it moves, 0 where it came to nothing."""
+    n, d = p.cost.shape
+    if kind == SWAP:
+        first = draw(rng, n)
+        second = min(n - 1, max(0, first + draw(rng, 2 * NEAR + 1) - NEAR))
+        i, j = w.order[first], w.order[second]
+        a, b = w.fixed[i], w.fixed[j]
+        if a == b:
+            return 0
+        count = _walk.put(p, w, 0, i, b)
+        return int(_walk.put(p, w, count, j, a))
+    if kind == RUN:
+        _walk.find_chain(p, w)
+        length = w.counts[_walk.CHAIN]
+        begin, size, device = draw(rng, length), 2 + draw(rng, LONGEST - 1), draw(rng, d)
+        count = 0
+        for k in range(begin, min(length, begin + size)):
+            count = _walk.put(p, w, count, w.chain[k], device)
+        return int(count)
+    i = on_chain(p, w, rng) if kind == CHAIN else draw(rng, n)
+    if kind == NEIGHBOUR:
+        return int(_walk.put(p, w, 0, i, neighbour_device(p, w, rng, i)))
+    return int(_walk.put(p, w, 0, i, (w.fixed[i] + 1 + draw(rng, d - 1)) % d))
+
+
+@lean
+def on_chain(p: ProblemArrays, w: _walk.Walk, rng: np.random.Generator) -> int:
+    """An operator of the critical chain."""
+    _walk.find_chain(p, w)
+    return int(w.chain[draw(rng, w.counts[_walk.CHAIN])])
+
+
+@lean
+def neighbour_device(p: ProblemArrays, w: _walk.Walk, rng: np.random.Generator, operator: int) -> int:
+    """The device of one of the operator's predecessors and successors; its own where it has none."""
+    before = p.predecessor_pointer[operator + 1] - p.predecessor_pointer[operator]
+    after = p.successor_pointer[operator + 1] - p.successor_pointer[operator]
+    if before + after == 0:
+        return int(w.fixed[operator])
+    k = draw(rng, before + after)
+    if k < before:
+        return int(w.fixed[p.predecessor[p.predecessor_pointer[operator] + k]])
+    return int(w.fixed[p.successor[p.successor_pointer[operator] + k - before]])
+
+
+@lean
+def try_shift(p: ProblemArrays, w: _walk.Walk, rng: np.random.Generator, limit: float) -> None:
+    """Give an operator, half the time one of the critical chain, another turn between its neighbours' turns."""
+    n = len(w.order)
+    operator = draw(rng, n) if rng.random() < 0.5 else on_chain(p, w, rng)
+    source = int(w.turn[operator])
+    low, high = 0, n - 1
+    for k in range(p.predecessor_pointer[operator], p.predecessor_pointer[operator + 1]):
+        low = max(low, w.turn[p.predecessor[k]] + 1)
+    for k in range(p.successor_pointer[operator], p.successor_pointer[operator + 1]):
+        high = min(high, w.turn[p.successor[k]] - 1)
+    target = low + draw(rng, high - low + 1)
+    if target == source:
+        return
+    _walk.shift(w, source, target)
+    first = min(source, target)
+    makespan = _walk.try_from(p, w, first, first - 1, limit)
+    if makespan < np.inf:
+        _walk.accept(p, w, -1, makespan)
+    else:
+        _walk.shift(w, target, source)

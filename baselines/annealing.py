@@ -1,0 +1,216 @@
+"""Simulated annealing on placements, and on the order in which operators are placed."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from hetgym._jit import lean
+from hetgym._types import FloatArray, IntArray
+from hetgym.baselines import _walk
+from hetgym.baselines._moves import propose, try_shift
+from hetgym.baselines._search import Search, check_limits, run
+from hetgym.baselines.pilot import Pilot
+from hetgym.baselines.registry import get, register
+from hetgym.errors import ConfigError, unknown_name
+from hetgym.problem import Problem, ProblemArrays
+from hetgym.schedule import Schedule
+from hetgym.sim import ranks
+
+DECODES = ("bottom-level", "order", "insertion")
+MIX = {"insertion": (1, 1, 1, 1, 1, 0), "bottom-level": (1, 1, 1, 1, 1, 0), "order": (1, 1, 1, 1, 1, 4)}
+"""How often each move of :mod:`hetgym.baselines._moves` is proposed."""
+
+_CITATION = "Kirkpatrick, Gelatt, Vecchi, Science 220, 1983; decoding after HEFT"
+_COMPLEXITY = "O(trials (e + n)), less where trials end early"
+
+
+@register("annealing", kind="search", citation=_CITATION, complexity=_COMPLEXITY)
+def annealing(
+    problem: Problem,
+    start: str = "heft",
+    decode: str = "bottom-level",
+    seed: int = 0,
+    heat: float = 60.0,
+    cooling: float = 0.05,
+    budget: int = 1_000_000,
+    seconds: float | None = None,
+) -> Schedule:
+    """Change a little at random, accept what is better and sometimes what is worse, ever more rarely.
+
+    A placement is decoded by insertion in an order. Moves: an operator to any device, or to that of
+    a neighbour; two operators swap devices; an operator, or a run, of the critical chain to another
+    device; and an operator to another place in the order. The temperature falls geometrically with
+    the budget spent. The best schedule seen is returned, never worse than the start.
+
+    Args:
+        problem: what is to be scheduled.
+        start: name of the scheduler whose schedule is improved.
+        decode: ``"bottom-level"`` takes operators in the order of the placement's own bottom levels;
+            ``"order"`` searches the order together with the placement, from the start's own;
+            ``"insertion"`` keeps that of upward ranks.
+        seed: of all draws.
+        heat: first temperature, times squared number of operators over the makespan.
+        cooling: last temperature over the first.
+        budget: most operators placed in trials.
+        seconds: most wall-clock time [s]; by default none, and results do not depend on the machine.
+
+    Raises:
+        UnknownName: no such scheduler or decode.
+        ConfigError: a negative budget, no time, or temperatures that do not fall.
+    """
+    check_limits("annealing", budget, seconds)
+    search = Annealing(problem, start, decode, seed, heat, cooling)
+    run(search, budget, seconds)
+    return search.schedule()
+
+
+@register("pilot-annealing", kind="search", citation=_CITATION, complexity=_COMPLEXITY)
+def pilot_annealing(
+    problem: Problem,
+    decode: str = "bottom-level",
+    seed: int = 0,
+    heat: float = 60.0,
+    cooling: float = 0.05,
+    budget: int = 1_000_000,
+    seconds: float | None = None,
+) -> Schedule:
+    """Pilot with insertion and the optimistic cost table, then annealing from its schedule.
+
+    Args:
+        problem: what is to be scheduled.
+        decode: see :func:`annealing`, as are the other options.
+        seed: of all draws.
+        heat: first temperature, times squared number of operators over the makespan.
+        cooling: last temperature over the first.
+        budget: most operators placed in trials, Pilot's included.
+        seconds: most wall-clock time [s]; by default none, and results do not depend on the machine.
+
+    Raises:
+        UnknownName: no such decode.
+        ConfigError: a negative budget, no time, or temperatures that do not fall.
+    """
+    check_limits("pilot-annealing", budget, seconds)
+    search = PilotAnnealing(problem, decode, seed, heat, cooling)
+    run(search, budget, seconds)
+    return search.schedule()
+
+
+class Annealing(Search):
+    """The search behind :func:`annealing`."""
+
+    def __init__(
+        self, problem: Problem, start: str | Schedule = "heft", decode: str = "bottom-level", seed: int = 0,
+        heat: float = 60.0, cooling: float = 0.05,
+    ) -> None:  # fmt: skip
+        if decode not in DECODES:
+            raise unknown_name("decode", decode, DECODES)
+        if not (0 < heat < np.inf and 0 < cooling <= 1):
+            raise ConfigError(
+                f"annealing: heat is {heat} and cooling {cooling}; both must be positive, cooling at most 1"
+            )
+        first = get(start)(problem) if isinstance(start, str) else start
+        self.problem = problem
+        self.by_level = decode == "bottom-level"
+        self.walk = _walk.new_walk(problem, first.assignment, start_order(problem, first, decode))
+        self.mix = np.cumsum(MIX[decode]) / sum(MIX[decode])
+        self.rng = np.random.default_rng(seed)
+        self.hot = heat / max(problem.num_operators, 30) ** 2 * float(self.walk.value[_walk.BEST])
+        self.cold = cooling * self.hot
+        self.first = first
+        self.makespan = min(first.makespan, float(self.walk.value[_walk.BEST]))
+        self.placed = problem.num_operators
+        self.finished = problem.num_devices == 1 or self.hot == 0.0
+
+    def advance(self, target: int, total: int) -> None:
+        """Walk until the target is reached; see :meth:`Search.advance`."""
+        counts = self.walk.counts
+        counts[_walk.PLACED] = self.placed
+        _anneal(self.problem.arrays, self.walk, self.rng, target, total, self.hot, self.cold, self.mix, self.by_level)
+        self.placed = int(counts[_walk.PLACED])
+        self.makespan = min(self.makespan, float(self.walk.value[_walk.BEST]))
+
+    def schedule(self) -> Schedule:
+        """The best schedule so far."""
+        if self.first.makespan <= self.walk.value[_walk.BEST]:
+            return self.first
+        return _walk.best_schedule(self.problem, self.walk)
+
+
+class PilotAnnealing(Search):
+    """The search behind :func:`pilot_annealing`."""
+
+    def __init__(
+        self, problem: Problem, decode: str = "bottom-level", seed: int = 0, heat: float = 60.0, cooling: float = 0.05
+    ) -> None:
+        self.problem, self.options = problem, (decode, seed, heat, cooling)
+        self.stage: Pilot | Annealing = Pilot(problem)
+        self.placed, self.makespan = self.stage.placed, self.stage.makespan
+        Annealing(problem, self.stage.schedule(), *self.options)  # refuses bad options before any work
+
+    def advance(self, target: int, total: int) -> None:
+        """Decide, then walk, until the target is reached; see :meth:`Search.advance`."""
+        self.stage.advance(target, total)
+        self.placed = self.stage.placed
+        if isinstance(self.stage, Pilot) and self.stage.finished:
+            self.stage = Annealing(self.problem, self.stage.schedule(), *self.options)
+            self.stage.placed = self.placed
+            self.finished = self.stage.finished
+            if self.placed < target and not self.finished:
+                self.advance(target, total)
+        self.makespan = self.stage.makespan
+
+    def schedule(self) -> Schedule:
+        """The best schedule so far."""
+        return self.stage.schedule()
+
+
+def start_order(problem: Problem, schedule: Schedule, decode: str) -> IntArray:
+    """[n] order in which a start is decoded: by its own times, by upward rank or by its bottom levels.
+
+    In the order of its own times insertion can only make a schedule shorter.
+    """
+    if decode == "insertion":
+        return ranks.list_order(problem.arrays, np.array(ranks.upward_rank(problem)))
+    if decode == "bottom-level":
+        level = ranks.assigned_bottom_level(problem.arrays, schedule.assignment.copy())
+        return ranks.list_order(problem.arrays, level)
+    assert schedule.start is not None and schedule.finish is not None
+    order = np.lexsort((problem.arrays.position, schedule.finish, schedule.start))
+    return order.astype(np.int32)
+
+
+@lean
+def _anneal(
+    p: ProblemArrays, w: _walk.Walk, rng: np.random.Generator, target: int, total: int, hot: float, cold: float,
+    mix: FloatArray, by_level: bool,
+) -> None:  # fmt: skip
+    """Walk until the target is reached; every proposal counts as one operator placed, beside those that are."""
+    n = len(w.order)
+    while w.counts[_walk.PLACED] < target:
+        temperature = hot * (cold / hot) ** min(1.0, w.counts[_walk.PLACED] / total)
+        w.counts[_walk.PLACED] += 1
+        limit = w.value[_walk.CURRENT] - temperature * np.log(1.0 - rng.random())
+        draw = rng.random()
+        kind = 0
+        while draw >= mix[kind]:
+            kind += 1
+        if kind == len(mix) - 1:
+            try_shift(p, w, rng, limit)
+            continue
+        count = propose(p, w, rng, kind)
+        if count == 0:
+            continue
+        first, last = n, 0
+        for k in range(count):
+            first = min(first, w.turn[w.moved[k]])
+            last = max(last, w.turn[w.moved[k]])
+        if by_level:
+            makespan = _walk.try_level_order(p, w, count, limit)
+            if makespan < np.inf:
+                _walk.accept(p, w, -1, makespan)
+            continue
+        makespan = _walk.try_from(p, w, first, last, limit)
+        if makespan < np.inf:
+            _walk.accept(p, w, last, makespan)
+        else:
+            _walk.take_back(w, count)

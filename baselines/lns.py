@@ -1,0 +1,164 @@
+"""LNS: large-neighbourhood search."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from hetgym._jit import lean
+from hetgym.baselines import _walk
+from hetgym.baselines._moves import draw, try_shift
+from hetgym.baselines._search import Search, check_limits, run
+from hetgym.baselines.annealing import start_order
+from hetgym.baselines.registry import get, register
+from hetgym.errors import ConfigError
+from hetgym.problem import Problem, ProblemArrays
+from hetgym.schedule import Schedule
+
+REORDER = 0.25
+"""Share of tries that give one operator another place in the order instead."""
+
+
+@register(
+    "lns",
+    kind="search",
+    citation="Shaw, CP 1998 (large-neighbourhood search); rebuilt after HEFT and PEFT",
+    complexity="O(trials e p)",
+)
+def lns(
+    problem: Problem,
+    start: str = "heft",
+    seed: int = 0,
+    size: int = 12,
+    heat: float = 6.0,
+    budget: int = 500_000,
+    seconds: float | None = None,
+) -> Schedule:
+    """Take some operators out of the schedule and put them back greedily, again and again.
+
+    Taken out are neighbours in the order or a connected piece of the graph, half the time from
+    somewhere on the critical chain. They come back in their order, each to the device of the least
+    finish time plus random shares of the least cost from there to an exit and of its own run time;
+    everything after the first of them is placed anew. Every fourth try moves an operator in the order
+    instead. What is better is kept, and at first some of what is worse. The best schedule seen is
+    returned, never worse than the start.
+
+    Args:
+        problem: what is to be scheduled.
+        start: name of the scheduler whose schedule is improved.
+        seed: of all draws.
+        size: most operators taken out at once.
+        heat: first temperature, times squared number of operators over the makespan.
+        budget: most operators placed in trials.
+        seconds: most wall-clock time [s]; by default none, and results do not depend on the machine.
+
+    Raises:
+        UnknownName: no scheduler to start from of that name.
+        ConfigError: a negative budget, no time, or a size or temperature that is not positive.
+    """
+    check_limits("lns", budget, seconds)
+    search = Lns(problem, start, seed, size, heat)
+    run(search, budget, seconds)
+    return search.schedule()
+
+
+class Lns(Search):
+    """The search behind :func:`lns`."""
+
+    def __init__(self, problem: Problem, start: str = "heft", seed: int = 0, size: int = 12, heat: float = 6.0) -> None:
+        if size < 1 or not 0 < heat < np.inf:
+            raise ConfigError(f"lns: size is {size} and heat {heat}; both must be positive")
+        self.first = get(start)(problem)
+        self.problem, self.size = problem, min(size, problem.num_operators)
+        self.walk = _walk.new_walk(problem, self.first.assignment, start_order(problem, self.first, "order"))
+        self.rng = np.random.default_rng(seed)
+        best = float(self.walk.value[_walk.BEST])
+        self.hot = heat / max(problem.num_operators, 30) ** 2 * best
+        self.makespan = min(self.first.makespan, best)
+        self.placed = problem.num_operators
+        self.finished = problem.num_devices == 1 or self.hot == 0.0
+
+    def advance(self, target: int, total: int) -> None:
+        """Destroy and rebuild until the target is reached; see :meth:`Search.advance`."""
+        _improve(self.problem.arrays, self.walk, self.rng, target, total, self.hot, self.size)
+        self.placed = int(self.walk.counts[_walk.PLACED])
+        self.makespan = min(self.makespan, float(self.walk.value[_walk.BEST]))
+
+    def schedule(self) -> Schedule:
+        """The best schedule so far."""
+        if self.first.makespan <= self.walk.value[_walk.BEST]:
+            return self.first
+        return _walk.best_schedule(self.problem, self.walk)
+
+
+@lean
+def _improve(
+    p: ProblemArrays, w: _walk.Walk, rng: np.random.Generator, target: int, total: int, hot: float, size: int
+) -> None:
+    """Destroy and rebuild until the target is reached; a try counts as one more operator placed."""
+    n, d = p.cost.shape
+    while w.counts[_walk.PLACED] < target:
+        temperature = hot * 0.05 ** min(1.0, w.counts[_walk.PLACED] / total)
+        w.counts[_walk.PLACED] += 1
+        limit = w.value[_walk.CURRENT] - temperature * np.log(1.0 - rng.random())
+        if rng.random() < REORDER:
+            try_shift(p, w, rng, limit)
+            continue
+        count = _take_out(p, w, rng, 1 + draw(rng, size))
+        first, last = n, 0
+        for k in range(count):
+            i = w.moved[k]
+            first, last = min(first, w.turn[i]), max(last, w.turn[i])
+            share = rng.random()
+            for device in range(d):
+                bound = w.bound[i, device]
+                if bound < np.inf and p.cost[i, device] < np.inf:
+                    w.bonus[i, device] = share * bound + rng.random() * p.cost[i, device]
+        makespan = _walk.try_from(p, w, first, last, limit)
+        if makespan < np.inf:
+            for k in range(count):
+                w.fixed[w.moved[k]] = w.trial.assignment[w.moved[k]]
+            _walk.accept(p, w, last, makespan)
+        else:
+            _walk.take_back(w, count)
+
+
+@lean
+def _take_out(p: ProblemArrays, w: _walk.Walk, rng: np.random.Generator, size: int) -> int:
+    """Free operators of their devices; return how many."""
+    n = len(w.order)
+    if rng.random() < 0.5:
+        seed = draw(rng, n)
+    else:
+        _walk.find_chain(p, w)
+        seed = int(w.chain[draw(rng, w.counts[_walk.CHAIN])])
+    count = _free(w, 0, seed)
+    if rng.random() < 0.5:
+        begin = max(0, w.turn[seed] - draw(rng, size))
+        for k in range(begin, min(n, begin + size)):
+            count = _free(w, count, w.order[k])
+        return count
+    for _ in range(2 * size):  # some draws hit what is out already
+        if count == size:
+            break
+        i = w.moved[draw(rng, count)]
+        before = p.predecessor_pointer[i + 1] - p.predecessor_pointer[i]
+        after = p.successor_pointer[i + 1] - p.successor_pointer[i]
+        if before + after == 0:
+            break
+        k = draw(rng, before + after)
+        if k < before:
+            count = _free(w, count, p.predecessor[p.predecessor_pointer[i] + k])
+        else:
+            count = _free(w, count, p.successor[p.successor_pointer[i] + k - before])
+    return count
+
+
+@lean
+def _free(w: _walk.Walk, count: int, operator: int) -> int:
+    """Take one more operator out, unless it is out already."""
+    if w.fixed[operator] < 0:
+        return count
+    w.moved[count] = operator
+    w.before[count] = w.fixed[operator]
+    w.fixed[operator] = -1
+    return count + 1
