@@ -30,7 +30,7 @@ def assert_fits(problem: Problem, schedule: Schedule) -> None:
 
 
 def test_the_table_lists_them() -> None:
-    assert names("memory") == sorted(NAMES)
+    assert set(NAMES) <= set(names("memory"))
 
 
 def test_m_topo_fills_shares() -> None:
