@@ -24,10 +24,10 @@ def lookahead_heft(problem: Problem) -> Schedule:
     """HEFT that looks one level ahead: the device on which the last child of the operator could finish first.
 
     In the order of upward ranks. For each device the operator is placed there on trial, then its
-    children by falling upward rank, each where it finishes first, gaps filled; of a child's inputs
-    only those count whose producers are placed, and children stay in each other's way. The latest
-    finish of a child is the device's key, the operator's own finish if it has none. Ties go to the
-    smaller device.
+    children by falling upward rank, each where it finishes first, gaps filled. Of a child's inputs only
+    those count that come from the operator or from what was placed before it: not those from other
+    children, though these are in the way. The latest finish of a child is the device's key, the
+    operator's own finish if it has none. Ties go to the smaller device.
 
     Args:
         problem: what is to be scheduled.

@@ -1,0 +1,197 @@
+"""Rules of the list and queueing schedulers against plain Python, step by step and without any caching."""
+
+from __future__ import annotations
+
+import math
+import statistics
+from collections.abc import Callable
+
+import oracle
+import pytest
+import strategies
+from hypothesis import given, settings
+
+from hetgym import Problem
+from hetgym.baselines import get
+
+
+class Board:
+    """What is placed so far."""
+
+    def __init__(self, problem: Problem) -> None:
+        self.p = problem
+        self.cost = problem.cost.tolist()
+        self.devices = range(problem.num_devices)
+        self.order = oracle.kahn(problem)
+        self.place = {i: k for k, i in enumerate(self.order)}
+        self.after = oracle.successors_of(problem)
+        self.before: list[list[oracle.Edge]] = [[] for _ in self.cost]
+        for edge in oracle.edges_of(problem):
+            self.before[edge.target].append(edge)
+        self.at: dict[int, tuple[int, float, float]] = {}  # device, start, finish
+        self.on_trial: set[int] = set()  # in the way, but no sources of data
+
+    def arrival(self, i: int, device: int) -> float:
+        placed = [
+            (e, *self.at[e.source]) for e in self.before[i] if e.source in self.at and e.source not in self.on_trial
+        ]
+        return max([f + oracle.transfer_time(self.p, e.bytes, a, device) for e, a, _, f in placed], default=0.0)
+
+    def start(self, i: int, device: int, insertion: bool = False) -> float:
+        ready, cost, end = self.arrival(i, device), self.cost[i][device], 0.0
+        for begin, finish in sorted((s, f) for a, s, f in self.at.values() if a == device):
+            if insertion and max(ready, end) + cost <= begin:
+                return max(ready, end)
+            end = max(end, finish)
+        return max(ready, end)
+
+    def finish(self, i: int, device: int, insertion: bool = False) -> float:
+        return self.start(i, device, insertion) + self.cost[i][device]
+
+    def possible(self, i: int) -> list[int]:
+        return [device for device in self.devices if self.cost[i][device] < math.inf]
+
+    def put(self, i: int, device: int, start: float) -> None:
+        self.at[i] = (device, start, start + self.cost[i][device])
+
+    def ready(self) -> list[int]:
+        return [i for i in self.order if i not in self.at and all(e.source in self.at for e in self.before[i])]
+
+    def levels(self) -> dict[int, float]:
+        level: dict[int, float] = {}
+        for i in reversed(self.order):
+            level[i] = self.median(i) + max([level[e.target] for e in self.after[i]], default=0.0)
+        return level
+
+    def median(self, i: int) -> float:
+        return statistics.median(self.cost[i][device] for device in self.possible(i))
+
+
+def completions(b: Board, i: int) -> list[tuple[float, int]]:
+    return sorted((b.finish(i, device), device) for device in b.possible(i))
+
+
+def regret(b: Board, i: int) -> float:
+    times = [time for time, _ in completions(b, i)]
+    return times[1] - times[0] if len(times) > 1 else math.inf
+
+
+def pair(b: Board, value: Callable[[int, int], tuple[float, ...]]) -> tuple[int, int]:
+    return min(((i, d) for i in b.ready() for d in b.possible(i)), key=lambda x: (*value(*x), b.place[x[0]], x[1]))
+
+
+def pick_dls(b: Board) -> tuple[int, int]:
+    level = b.levels()
+    return pair(b, lambda i, d: (-(level[i] - b.start(i, d) + (b.median(i) - b.cost[i][d])),))
+
+
+def pick_etf(b: Board) -> tuple[int, int]:
+    level = b.levels()
+    return pair(b, lambda i, d: (b.start(i, d), -level[i]))
+
+
+def pick_min_min(b: Board) -> tuple[int, int]:
+    return pair(b, lambda i, d: (b.finish(i, d),))
+
+
+def pick_max_min(b: Board) -> tuple[int, int]:
+    i = min(b.ready(), key=lambda i: (-completions(b, i)[0][0], b.place[i]))
+    return i, completions(b, i)[0][1]
+
+
+def pick_sufferage(b: Board) -> tuple[int, int]:
+    i = min(b.ready(), key=lambda i: (-regret(b, i), completions(b, i)[0][0], b.place[i]))
+    return i, completions(b, i)[0][1]
+
+
+def pick_mct(b: Board) -> tuple[int, int]:
+    i = b.order[len(b.at)]
+    return i, completions(b, i)[0][1]
+
+
+def pick_met(b: Board) -> tuple[int, int]:
+    i = b.order[len(b.at)]
+    return i, min(b.possible(i), key=lambda d: (b.cost[i][d], d))
+
+
+def pick_olb(b: Board) -> tuple[int, int]:
+    i = b.order[len(b.at)]
+    return i, min(b.possible(i), key=lambda d: (max([f for a, _, f in b.at.values() if a == d], default=0.0), d))
+
+
+RULES = {
+    "dls": pick_dls,
+    "etf": pick_etf,
+    "min-min": pick_min_min,
+    "max-min": pick_max_min,
+    "sufferage": pick_sufferage,
+    "mct": pick_mct,
+    "met": pick_met,
+    "olb": pick_olb,
+}
+
+
+def assert_is(name: str, problem: Problem, board: Board) -> None:
+    schedule = get(name)(problem)
+    assert schedule.start is not None
+    assert schedule.assignment.tolist() == [board.at[i][0] for i in range(problem.num_operators)]
+    assert schedule.start.tolist() == [board.at[i][1] for i in range(problem.num_operators)]
+
+
+@pytest.mark.parametrize("name", RULES)
+@settings(max_examples=60)
+@given(problem=strategies.problems(max_operators=14, max_devices=4))
+def test_each_step_takes_what_the_rule_says(name: str, problem: Problem) -> None:
+    board = Board(problem)
+    while len(board.at) < problem.num_operators:
+        i, device = RULES[name](board)
+        board.put(i, device, board.start(i, device))
+    assert_is(name, problem, board)
+
+
+@settings(max_examples=60)
+@given(problem=strategies.problems(max_operators=10, max_devices=3, costs=("continuous",), allow_zero=False))
+def test_lookahead_tries_every_device_with_the_children(problem: Problem) -> None:
+    board = Board(problem)
+    rank = oracle.upward_rank(problem)
+    for i in sorted(board.order, key=lambda i: (-rank[i], board.place[i])):
+        keys = []
+        for device in board.possible(i):
+            kept = dict(board.at)
+            begin = board.start(i, device, insertion=True)
+            board.put(i, device, begin)
+            children = sorted({e.target for e in board.after[i]}, key=lambda j: (-rank[j], board.place[j]))
+            ends = []
+            for j in children:
+                end, q = min((board.finish(j, q, insertion=True), q) for q in board.possible(j))
+                board.put(j, q, board.start(j, q, insertion=True))
+                board.on_trial.add(j)
+                ends.append(end)
+            keys.append((max(ends, default=begin + board.cost[i][device]), device, begin))
+            board.at = kept
+            board.on_trial.clear()
+        _, device, begin = min(keys)
+        board.put(i, device, begin)
+    assert_is("lookahead-heft", problem, board)
+
+
+@pytest.mark.parametrize("name", ["fcfs", "sjf"])
+@settings(max_examples=80)
+@given(problem=strategies.problems(max_operators=16, max_devices=4, costs=("integer", "continuous"), allow_zero=False))
+def test_idle_devices_are_served_from_the_queue(name: str, problem: Problem) -> None:
+    board = Board(problem)
+    now = 0.0
+    while len(board.at) < problem.num_operators:
+        done = {i for i, (_, _, finish) in board.at.items() if finish <= now}
+        queue = [i for i in board.order if i not in board.at and {e.source for e in board.before[i]} <= done]
+        since = {i: max([board.at[e.source][2] for e in board.before[i]], default=0.0) for i in queue}
+        mean = problem.mean_cost.tolist()
+        for i in sorted(queue, key=lambda i: (since[i] if name == "fcfs" else mean[i], board.place[i])):
+            busy = {a for a, _, finish in board.at.values() if finish > now}
+            idle = [device for device in board.possible(i) if device not in busy]
+            starts = {device: max(now, board.arrival(i, device)) for device in idle}
+            if idle:
+                device = min(idle, key=lambda d: (starts[d] + board.cost[i][d], d))
+                board.put(i, device, starts[device])
+        now = min([finish for _, _, finish in board.at.values() if finish > now], default=now)
+    assert_is(name, problem, board)
