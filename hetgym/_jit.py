@@ -16,7 +16,7 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 def jit(function: F) -> F:
     """Compile a function of scalars and arrays; no fast-math, so results do not vary by machine."""
-    return _compiled(function, counted=True)
+    return _compiled(function, counted=True, inline=False)
 
 
 def lean(function: F) -> F:
@@ -25,11 +25,16 @@ def lean(function: F) -> F:
     Counting the references of the dozens of arrays that a kernel of small steps takes costs more
     than its work.
     """
-    return _compiled(function, counted=False)
+    return _compiled(function, counted=False, inline=False)
 
 
-def _compiled(function: F, counted: bool) -> F:
-    dispatcher = numba.njit(cache=True, error_model="numpy", nogil=True, _nrt=counted)(function)
+def inlined(function: F) -> F:
+    """As :func:`lean`, for steps of a kernel that take most of its arrays: a call would pass hundreds of words."""
+    return _compiled(function, counted=False, inline=True)
+
+
+def _compiled(function: F, counted: bool, inline: bool) -> F:
+    dispatcher = numba.njit(cache=True, error_model="numpy", nogil=True, _nrt=counted, forceinline=inline)(function)
     _tie_to_all_sources(dispatcher)
     return cast(F, dispatcher)
 

@@ -15,8 +15,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from hetgym._jit import jit, lean
-from hetgym._types import BoolArray, FloatArray, IntArray
+from hetgym._jit import inlined, jit, lean
+from hetgym._types import FloatArray, IntArray
 from hetgym.problem import ProblemArrays
 from hetgym.sim import fair
 from hetgym.sim.heap import Heap, new_heap, pop, push
@@ -36,9 +36,9 @@ from hetgym.sim.kernel import (
     transfer,
 )
 
-FINISH, READY, ISSUED, FLOW = 0, 1 << 40, 2 << 40, 3 << 40
+FINISH, READY, ALARM, FLOW = 0, 1 << 40, 2 << 40, 3 << 40
 """Kinds of events, added to the number that they concern: an operator (by position) ends, its inputs are
-there, a device may go on, a flow (by edge) begins."""
+there, a device may go on, a flow (by edge) begins. Those of one moment come in this order."""
 
 _NUMBER = (1 << 40) - 1
 
@@ -66,12 +66,11 @@ class Agenda(NamedTuple):
 
     Attributes:
         slot: [n] position of each launched operator in its device's order.
-        arrived: [n] whether all inputs are there.
         running: [d] operators that run now.
         unfinished: [n] predecessors that have not finished, for transfers that are pulled.
         pulled: [d] operators of each fixed order whose inputs were asked for.
         message: [d] scratch: bytes from each source device.
-        alarm: [d] until when each device waits for its host [s].
+        alarm: [d] until when each device waits for the next operator of its fixed order [s].
         events: one heap, by time.
         asked: one heap, edges to be pushed by producer's slot, then ``reader << 32 | edge``.
         callers: a heap for each device, positions of operators whose inputs are to be pulled, by falling priority.
@@ -79,7 +78,6 @@ class Agenda(NamedTuple):
     """
 
     slot: IntArray
-    arrived: BoolArray
     running: IntArray
     unfinished: IntArray
     pulled: IntArray
@@ -99,14 +97,14 @@ def new_agenda(p: ProblemArrays, needed: bool) -> Agenda:
     if not needed:
         n, e = 0, 0
     return Agenda(
-        np.zeros(n, np.int32), np.zeros(n, np.bool_), np.zeros(d, np.int32), np.zeros(n, np.int32),
-        np.zeros(d, np.int32), np.zeros(d), np.zeros(d),
+        np.zeros(n, np.int32), np.zeros(d, np.int32), np.zeros(n, np.int32), np.zeros(d, np.int32),
+        np.zeros(d), np.zeros(d),
         new_heap(1, 3 * n + e + 1), new_heap(1, e + 1), new_heap(d, n + 1), new_heap(d, n + 1),
     )  # fmt: skip
 
 
-@lean
-def _clear(p: ProblemArrays, s: State, g: Agenda) -> None:
+@inlined
+def _clear(p: ProblemArrays, s: State, g: Agenda, plan: Plan, switches: Switches) -> None:
     """Return an agenda to time 0, when the operators without inputs are ready."""
     g.events.size[0] = 0
     g.asked.size[0] = 0
@@ -116,10 +114,9 @@ def _clear(p: ProblemArrays, s: State, g: Agenda) -> None:
         g.alarm[device] = 0.0
         g.callers.size[device] = 0
         g.choice.size[device] = 0
-    for i in range(len(g.arrived)):
-        g.arrived[i] = False
+    for i in range(len(g.unfinished)):
         g.unfinished[i] = s.waiting[i]
-        _announce(p, s, g, i)
+        _announce(p, s, g, plan, i, 0.0, switches)
 
 
 @lean
@@ -139,7 +136,7 @@ def run_events(p: ProblemArrays, s: State, g: Agenda, flows: fair.Flows, plan: P
     """
     reset(p, s)
     fair.clear(flows)
-    _clear(p, s, g)
+    _clear(p, s, g, plan, switches)
     done = 0
     now = 0.0
     while True:
@@ -160,7 +157,7 @@ def run_events(p: ProblemArrays, s: State, g: Agenda, flows: fair.Flows, plan: P
         now = following
 
 
-@lean
+@inlined
 def _happen(
     p: ProblemArrays, s: State, g: Agenda, flows: fair.Flows, plan: Plan, now: float, switches: Switches
 ) -> None:
@@ -169,77 +166,78 @@ def _happen(
         while g.events.size[0] > 0 and g.events.key[0, 0] == now:
             event = pop(g.events, 0)
             kind, number = event & ~_NUMBER, event & _NUMBER
-            if kind == READY:
-                operator = p.topological_order[number]
-                g.arrived[operator] = True
-                if switches.work_conserving:
-                    push(g.choice, plan.assignment[operator], -plan.priority[operator], number)
-            elif kind == FINISH:
+            if kind == FINISH:
                 _finish(p, s, g, plan, p.topological_order[number], now, switches)
+            elif kind == READY:
+                operator = p.topological_order[number]
+                push(g.choice, plan.assignment[operator], -plan.priority[operator], number)
             elif kind == FLOW:
                 fair.begin(flows, number)
         while g.asked.size[0] > 0:
-            _push(p, s, g, flows, plan.assignment, pop(g.asked, 0) & 0xFFFFFFFF, now, switches)
+            _push(p, s, g, flows, plan, pop(g.asked, 0) & 0xFFFFFFFF, now, switches)
         if switches.transfers == AGGREGATED:
             _pull_due(p, s, g, flows, plan, now, switches)
         if switches.communication == FAIR:
             for k in range(fair.complete(p, s, flows, now)):
-                _announce(p, s, g, flows.served[k])
+                _announce(p, s, g, plan, flows.served[k], now, switches)
         if g.events.size[0] == 0 or g.events.key[0, 0] > now:
             return
 
 
-@lean
-def _announce(p: ProblemArrays, s: State, g: Agenda, operator: int) -> None:
-    """Raise the event that an operator's inputs are there, once the last arrival is known."""
-    if s.waiting[operator] == 0:
+@inlined
+def _announce(p: ProblemArrays, s: State, g: Agenda, plan: Plan, operator: int, now: float, switches: Switches) -> None:
+    """Let a work-conserving device choose an operator from when its inputs are there, once that is known."""
+    if not switches.work_conserving or s.waiting[operator] != 0:
+        return
+    s.waiting[operator] = -1
+    if s.ready[operator] > now:
         push(g.events, 0, s.ready[operator], READY + p.position[operator])
-        s.waiting[operator] = -1
+    else:
+        push(g.choice, plan.assignment[operator], -plan.priority[operator], p.position[operator])
 
 
-@lean
+@inlined
 def _finish(p: ProblemArrays, s: State, g: Agenda, plan: Plan, operator: int, now: float, switches: Switches) -> None:
     """Free the device, hand outputs to readers on it, and ask for the transfers of the others."""
     device = plan.assignment[operator]
     g.running[device] -= 1
     for edge in range(p.successor_pointer[operator], p.successor_pointer[operator + 1]):
         target = p.successor[edge]
+        g.unfinished[target] -= 1
         if plan.assignment[target] == device:
             settle(p, s, edge, now, now)
-            _announce(p, s, g, target)
+            _announce(p, s, g, plan, target, now, switches)
         elif switches.transfers != AGGREGATED:
             push(g.asked, 0, float(g.slot[operator]), (int(target) << 32) | edge)
-        g.unfinished[target] -= 1
         if switches.transfers == AGGREGATED and switches.work_conserving and g.unfinished[target] == 0:
             push(g.callers, plan.assignment[target], -plan.priority[target], p.position[target])
 
 
-@lean
+@inlined
 def _push(
-    p: ProblemArrays, s: State, g: Agenda, flows: fair.Flows, assignment: IntArray, edge: int, now: float,
-    switches: Switches,
-) -> None:  # fmt: skip
+    p: ProblemArrays, s: State, g: Agenda, flows: fair.Flows, plan: Plan, edge: int, now: float, switches: Switches
+) -> None:
     """Send one edge of a finished operator to another device."""
     operator = p.edge_source[edge]
-    a, b = assignment[operator], assignment[p.successor[edge]]
+    a, b = plan.assignment[operator], plan.assignment[p.successor[edge]]
     if switches.communication != FAIR:
         first, last = p.successor_pointer[operator], p.successor_pointer[operator + 1]
-        deliver_edge(p, s, assignment, edge, first, last, a, now, switches)
-        _announce(p, s, g, p.successor[edge])
+        deliver_edge(p, s, plan.assignment, edge, first, last, a, now, switches)
+        _announce(p, s, g, plan, p.successor[edge], now, switches)
         return
     s.sent[edge] = now
     size = p.edge_bytes[edge]
     if switches.transfers == CACHED:
-        leader = shares_copy(p, assignment, edge, p.successor_pointer[operator])
+        leader = shares_copy(p, plan.assignment, edge, p.successor_pointer[operator])
         if leader < edge:
             flows.next[edge] = flows.next[leader]
             flows.next[leader] = edge
             return
-        size = copy_size(p, assignment, edge, p.successor_pointer[operator + 1])
+        size = copy_size(p, plan.assignment, edge, p.successor_pointer[operator + 1])
     _open_flow(p, g, flows, edge, a, b, size, now)
 
 
-@lean
+@inlined
 def _open_flow(
     p: ProblemArrays, g: Agenda, flows: fair.Flows, edge: int, a: int, b: int, size: float, now: float
 ) -> None:
@@ -249,28 +247,28 @@ def _open_flow(
     push(g.events, 0, now + p.latency[a, b], FLOW + edge)
 
 
-@lean
+@inlined
 def _pull_due(
     p: ProblemArrays, s: State, g: Agenda, flows: fair.Flows, plan: Plan, now: float, switches: Switches
 ) -> None:
     """Pull the inputs of operators whose predecessors have all finished, in their turn."""
     for device in range(p.cost.shape[1]):
         while g.callers.size[device] > 0:
-            _pull(p, s, g, flows, plan.assignment, p.topological_order[pop(g.callers, device)], now, switches)
+            _pull(p, s, g, flows, plan, p.topological_order[pop(g.callers, device)], now, switches)
         while not switches.work_conserving:
             cursor = plan.order_pointer[device] + g.pulled[device]
             if cursor == plan.order_pointer[device + 1] or g.unfinished[plan.order[cursor]] > 0:
                 break
             g.pulled[device] += 1
-            _pull(p, s, g, flows, plan.assignment, plan.order[cursor], now, switches)
+            _pull(p, s, g, flows, plan, plan.order[cursor], now, switches)
 
 
-@lean
+@inlined
 def _pull(
-    p: ProblemArrays, s: State, g: Agenda, flows: fair.Flows, assignment: IntArray, operator: int, now: float,
-    switches: Switches,
-) -> None:  # fmt: skip
+    p: ProblemArrays, s: State, g: Agenda, flows: fair.Flows, plan: Plan, operator: int, now: float, switches: Switches
+) -> None:
     """Ask every other device for all inputs that it holds, in one message each."""
+    assignment = plan.assignment
     b = assignment[operator]
     first, last = p.predecessor_pointer[operator], p.predecessor_pointer[operator + 1]
     for a in range(len(g.message)):
@@ -300,10 +298,10 @@ def _pull(
                 s.sent[edge] = now
                 flows.next[edge] = flows.next[leader]
                 flows.next[leader] = edge
-    _announce(p, s, g, operator)
+    _announce(p, s, g, plan, operator, now, switches)
 
 
-@lean
+@inlined
 def _take(p: ProblemArrays, s: State, g: Agenda, plan: Plan, device: int, now: float, switches: Switches) -> int:
     """Launch the operator that a device takes next, if it can take one now; return how many."""
     if g.running[device] >= switches.streams:
@@ -316,15 +314,15 @@ def _take(p: ProblemArrays, s: State, g: Agenda, plan: Plan, device: int, now: f
         operator = p.topological_order[position]
     else:
         cursor = plan.order_pointer[device] + s.launched[device]
-        if cursor == plan.order_pointer[device + 1] or not g.arrived[plan.order[cursor]]:
-            return 0
-        issued = issue_time(p, s, device, switches)
-        if issued > now:
-            if g.alarm[device] < issued:
-                g.alarm[device] = issued
-                push(g.events, 0, issued, ISSUED + device)
+        if cursor == plan.order_pointer[device + 1] or s.waiting[plan.order[cursor]] > 0:
             return 0
         operator = plan.order[cursor]
+        due = max(s.ready[operator], issue_time(p, s, device, switches))
+        if due > now:
+            if g.alarm[device] < due:
+                g.alarm[device] = due
+                push(g.events, 0, due, ALARM + device)
+            return 0
         position = int(p.position[operator])
         ahead = p.asynchronous[device]
     g.slot[operator] = s.launched[device]
