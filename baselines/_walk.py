@@ -240,11 +240,17 @@ def try_level_order(p: ProblemArrays, w: Walk, count: int, limit: float) -> floa
         first = min(first, w.turn[w.moved[k]])
     makespan = try_from(p, w, first, first - 1, limit)
     if makespan == np.inf:
-        take_back(w, count)
-        for k in range(n):
-            w.order[k], w.level[k], w.tail[k, w.fixed[k]] = w.old_order[k], w.old_level[k], w.old_tail[k]
-            w.turn[w.order[k]] = k
+        undo_level_order(w, count)
     return makespan
+
+
+@lean
+def undo_level_order(w: Walk, count: int) -> None:
+    """Undo a trial of :func:`try_level_order` that was not refused but shall not be accepted."""
+    take_back(w, count)
+    for k in range(len(w.order)):
+        w.order[k], w.level[k], w.tail[k, w.fixed[k]] = w.old_order[k], w.old_level[k], w.old_tail[k]
+        w.turn[w.order[k]] = k
 
 
 @lean
