@@ -3,7 +3,7 @@
     python benchmarks/simulator.py --json simulator.json
 
 ``simulate`` includes validating the schedule and building the trace; ``evaluate`` decodes placements
-by insertion, 16 in a call, and in the links runtime runs each decoded order. The ratio is the
+by insertion, 16 in a call, and in every runtime but classic runs each decoded order. The ratio is the
 oracle's time over the kernel's on the same schedule, in the same run.
 """
 
@@ -17,17 +17,18 @@ import numpy as np
 from _common import SIZES, median_seconds, random_problem, save, seconds, show
 
 import hetgym
+from hetgym.sim import PRESETS
 from hetgym.sim.run import new_workspace, run, setting
 from hetgym.sim.runtime import runtime as as_runtime
 from hetgym.sim.simulation import flat_order
 
 BATCH = 16
-ORACLE_LIMIT = 10_000  # operators; beyond it the oracle takes minutes
+ORACLE_LIMIT = 100  # operators; beyond it the oracle takes minutes
 
 
 def measure(operators: int, devices: int) -> list[dict[str, Any]]:
     """One row for each runtime and way to simulate."""
-    import oracle
+    import oracle_runtime
 
     problem = random_problem(operators, devices)
     schedule = hetgym.baselines.get("heft")(problem)
@@ -37,7 +38,7 @@ def measure(operators: int, devices: int) -> list[dict[str, Any]]:
     assignment = schedule.assignment.copy()
     priority = np.zeros(operators)
     rows = []
-    for runtime in ("classic", "links"):
+    for runtime in PRESETS:
         how = setting(problem, as_runtime(runtime))
         space = new_workspace(problem.arrays, how)
         times = {
@@ -51,10 +52,10 @@ def measure(operators: int, devices: int) -> list[dict[str, Any]]:
         if operators <= ORACLE_LIMIT:
             lists = [row.tolist() for row in schedule.order]
             slow = median_seconds(
-                lambda lists=lists, runtime=runtime: oracle.simulate(
-                    problem, schedule.assignment.tolist(), lists, fifo=runtime == "links"
+                lambda lists=lists, runtime=runtime: oracle_runtime.simulate(
+                    problem, schedule.assignment.tolist(), lists, runtime=as_runtime(runtime)
                 ),
-                repeats=3,
+                repeats=1,
             )
         for what, time in times.items():
             rows.append({
