@@ -97,7 +97,8 @@ def start(p: ProblemArrays, w: Walk) -> None:
     for k in range(len(w.order)):
         w.turn[w.order[k]] = k
     timeline.clear(w.now)
-    w.value[CURRENT] = timeline.place_in_order(p, w.now, w.order, w.fixed, w.bonus, True)
+    insertion = len(w.order) > 0  # always; a literal True would compile the placing once more
+    w.value[CURRENT] = timeline.place_in_order(p, w.now, w.order, w.fixed, w.bonus, insertion)
     w.counts[PLACED] += len(w.order)
     w.counts[CHAIN] = -1
     update_levels(p, w, len(w.order) - 1)

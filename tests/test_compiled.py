@@ -38,6 +38,7 @@ def everything_called() -> None:
                 evaluate(problem, placements, runtime, decode)
         for name in names():
             simulate(problem, get(name)(problem), runtime)
+        evaluate(problem, [get("heft")(problem), Schedule([0] * 10, priority=np.arange(10, 0, -1))], runtime)
         simulate(problem, Schedule([0] * 10, priority=np.arange(10, 0, -1)), runtime)
         simulate(problem, Schedule([0] * 10, priority=np.arange(20.0)[::2]), runtime)
     strided = Problem.from_arrays(np.ones((4, 6), np.float32)[:, ::2].T, [(0, 1, 1)], latency=np.ones((4, 4)).T)
