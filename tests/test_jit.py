@@ -11,14 +11,14 @@ import hetgym
 
 SCRIPT = """
 import numpy as np
-from hetgym.sim.batch import evaluate
+from hetgym.sim.batch import decode_placement
 from hetgym.workloads import textbook
-print(evaluate(textbook("topcuoglu"), np.zeros((1, 10), int), "links")[0])
+print(decode_placement(textbook("topcuoglu"), np.zeros(10, np.int32)).makespan)
 """
 
 
 def test_a_change_in_a_called_kernel_is_seen_by_its_callers(tmp_path: Path) -> None:
-    """In another copy of the package, a device then waits a second before every operator."""
+    """In another copy of the package, inputs then take a second at least to be ready."""
     package = tmp_path / "hetgym"
     shutil.copytree(Path(hetgym.__file__).parent, package, ignore=shutil.ignore_patterns("__pycache__"))
 
@@ -27,8 +27,8 @@ def test_a_change_in_a_called_kernel_is_seen_by_its_callers(tmp_path: Path) -> N
         return float(done.stdout)
 
     assert makespan() == 127.0
-    kernel = package / "sim" / "kernel.py"
-    text = kernel.read_text("utf-8")
-    kernel.write_text(text.replace("start = max(s.ready", "start = 1.0 + max(s.ready"), "utf-8")
-    assert kernel.read_text("utf-8") != text
-    assert makespan() == 137.0
+    timeline = package / "sim" / "timeline.py"
+    text = timeline.read_text("utf-8")
+    assert text.count("    ready = 0.0\n") == 1
+    timeline.write_text(text.replace("    ready = 0.0\n", "    ready = 1.0\n"), "utf-8")
+    assert makespan() == 128.0
