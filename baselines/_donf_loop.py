@@ -14,7 +14,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from hetgym._jit import jit
+from hetgym._jit import jit, step
 from hetgym._types import BoolArray, FloatArray
 from hetgym.errors import unknown_name
 from hetgym.problem import Problem, ProblemArrays
@@ -122,7 +122,7 @@ def choose(
     return best
 
 
-@jit
+@step
 def commit(
     p: ProblemArrays, t: timeline.Timeline, operator: int, device: int, now: float, model: int, link_free: FloatArray,
     message: FloatArray,
@@ -141,7 +141,7 @@ def commit(
     timeline.book(p, t, operator, device, start)
 
 
-@jit
+@step
 def _believed_arrival(
     p: ProblemArrays, t: timeline.Timeline, operator: int, device: int, now: float, model: int, link_free: FloatArray,
     message: FloatArray,
@@ -164,7 +164,7 @@ def _believed_arrival(
     return last
 
 
-@jit
+@step
 def _gather(p: ProblemArrays, t: timeline.Timeline, operator: int, device: int, message: FloatArray) -> None:
     """Duration of the one message that each source device sends; -1 where it has nothing to send."""
     message[:] = -1.0

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from hetgym._jit import lean
+from hetgym._jit import step
 from hetgym.baselines import _walk
 from hetgym.problem import ProblemArrays
 
@@ -15,13 +15,13 @@ NEAR = 8  # turns between two operators that swap
 LONGEST = 5  # operators of a run
 
 
-@lean
+@step
 def draw(rng: np.random.Generator, count: int) -> int:
     """A number of 0 .. count - 1."""
     return int(rng.random() * count)
 
 
-@lean
+@step
 def propose(p: ProblemArrays, w: _walk.Walk, rng: np.random.Generator, kind: int) -> int:
     """Make a change of the placement; return how many operators it moves, 0 where it came to nothing."""
     n, d = p.cost.shape
@@ -48,14 +48,14 @@ def propose(p: ProblemArrays, w: _walk.Walk, rng: np.random.Generator, kind: int
     return int(_walk.put(p, w, 0, i, (w.fixed[i] + 1 + draw(rng, d - 1)) % d))
 
 
-@lean
+@step
 def on_chain(p: ProblemArrays, w: _walk.Walk, rng: np.random.Generator) -> int:
     """An operator of the critical chain."""
     _walk.find_chain(p, w)
     return int(w.chain[draw(rng, w.counts[_walk.CHAIN])])
 
 
-@lean
+@step
 def neighbour_device(p: ProblemArrays, w: _walk.Walk, rng: np.random.Generator, operator: int) -> int:
     """The device of one of the operator's predecessors and successors; its own where it has none."""
     before = p.predecessor_pointer[operator + 1] - p.predecessor_pointer[operator]
@@ -68,7 +68,7 @@ def neighbour_device(p: ProblemArrays, w: _walk.Walk, rng: np.random.Generator, 
     return int(w.fixed[p.successor[p.successor_pointer[operator] + k - before]])
 
 
-@lean
+@step
 def try_shift(p: ProblemArrays, w: _walk.Walk, rng: np.random.Generator, limit: float) -> None:
     """Give an operator, half the time one of the critical chain, another turn between its neighbours' turns."""
     n = len(w.order)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from hetgym._jit import jit
+from hetgym._jit import jit, step
 from hetgym._types import FloatArray, IntArray, frozen
 from hetgym.problem import Problem, ProblemArrays
 from hetgym.schedule import Schedule
@@ -94,13 +94,13 @@ def _place_ready(p: ProblemArrays, t: timeline.Timeline, rule: int, level: Float
                 _rate(cost[j], arrival[j], free, rule, level[j], median[j], key[j], choice[j])
 
 
-@jit
+@step
 def _arrive(p: ProblemArrays, t: timeline.Timeline, operator: int, arrival: FloatArray) -> None:
     for device in range(p.cost.shape[1]):
         arrival[operator, device] = timeline.data_ready(p, t, operator, device)
 
 
-@jit
+@step
 def _rate(
     cost: FloatArray, arrival: FloatArray, free: FloatArray, rule: int, level: float, median: float, key: FloatArray,
     choice: IntArray,

@@ -13,7 +13,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from hetgym._jit import lean
+from hetgym._jit import lean, step
 from hetgym._types import FloatArray, IntArray
 from hetgym.problem import Problem, ProblemArrays
 from hetgym.schedule import Schedule
@@ -105,7 +105,7 @@ def start(p: ProblemArrays, w: Walk) -> None:
     keep_best(w)
 
 
-@lean
+@step
 def keep_best(w: Walk) -> None:
     """Remember the schedule that the walk stands on as the best."""
     w.value[BEST] = w.value[CURRENT]
@@ -114,7 +114,7 @@ def keep_best(w: Walk) -> None:
         w.best_order[k] = w.order[k]
 
 
-@lean
+@step
 def update_levels(p: ProblemArrays, w: Walk, last: int) -> None:
     """Bring the levels up to date after operators of turns up to ``last`` have moved."""
     for k in range(last, -1, -1):
@@ -125,7 +125,7 @@ def update_levels(p: ProblemArrays, w: Walk, last: int) -> None:
         w.level[i] = p.cost[i, a] + tail
 
 
-@lean
+@step
 def tail_on(p: ProblemArrays, w: Walk, operator: int, device: int) -> float:
     """Longest path from an operator's finish on a device to an exit, the rest being where it is [s]."""
     tail = 0.0
@@ -137,7 +137,7 @@ def tail_on(p: ProblemArrays, w: Walk, operator: int, device: int) -> float:
     return tail
 
 
-@lean
+@step
 def try_from(p: ProblemArrays, w: Walk, first: int, last: int, limit: float) -> float:
     """Makespan of the changed placement or order [s], inf if it is more than the limit.
 
@@ -163,7 +163,7 @@ def try_from(p: ProblemArrays, w: Walk, first: int, last: int, limit: float) -> 
     return makespan if makespan <= limit else np.inf
 
 
-@lean
+@step
 def accept(p: ProblemArrays, w: Walk, last: int, makespan: float) -> None:
     """Move on to the schedule that was tried, which changed nothing after turn ``last``."""
     timeline.copy_into(w.trial, w.now)
@@ -174,7 +174,7 @@ def accept(p: ProblemArrays, w: Walk, last: int, makespan: float) -> None:
         keep_best(w)
 
 
-@lean
+@step
 def put(p: ProblemArrays, w: Walk, count: int, operator: int, device: int) -> int:
     """Put an operator on a device in the next trial, as its change number ``count``; return the number of changes."""
     if w.fixed[operator] == device or p.cost[operator, device] == np.inf:
@@ -185,14 +185,14 @@ def put(p: ProblemArrays, w: Walk, count: int, operator: int, device: int) -> in
     return count + 1
 
 
-@lean
+@step
 def take_back(w: Walk, count: int) -> None:
     """Undo the first ``count`` changes of the placement."""
     for k in range(count - 1, -1, -1):
         w.fixed[w.moved[k]] = w.before[k]
 
 
-@lean
+@step
 def shift(w: Walk, source: int, target: int) -> None:
     """Give the operator of one turn another turn; those between move up or down by one."""
     operator = w.order[source]
@@ -206,14 +206,14 @@ def shift(w: Walk, source: int, target: int) -> None:
     w.turn[operator] = target
 
 
-@lean
+@step
 def find_chain(p: ProblemArrays, w: Walk) -> None:
     """Bring the critical chain up to date."""
     if w.counts[CHAIN] < 0:
         w.counts[CHAIN] = timeline.critical_chain(p, w.now, w.chain)
 
 
-@lean
+@step
 def try_level_order(p: ProblemArrays, w: Walk, count: int, limit: float) -> float:
     """As :func:`try_from`, with the order by the changed placement's own levels; refused changes are undone.
 
@@ -245,7 +245,7 @@ def try_level_order(p: ProblemArrays, w: Walk, count: int, limit: float) -> floa
     return makespan
 
 
-@lean
+@step
 def undo_level_order(w: Walk, count: int) -> None:
     """Undo a trial of :func:`try_level_order` that was not refused but shall not be accepted."""
     take_back(w, count)
@@ -254,7 +254,7 @@ def undo_level_order(w: Walk, count: int) -> None:
         w.turn[w.order[k]] = k
 
 
-@lean
+@step
 def sort_by_level(p: ProblemArrays, w: Walk) -> None:
     """Sort the order by falling level, ties by topological position: few operators are out of place."""
     for k in range(1, len(w.order)):

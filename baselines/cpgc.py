@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from hetgym._jit import lean
+from hetgym._jit import lean, step
 from hetgym._types import IntArray
 from hetgym.baselines import _walk
 from hetgym.baselines.cpop import critical_path, path_device
@@ -107,7 +107,7 @@ def _correct(p: ProblemArrays, w: _walk.Walk, runs: IntArray, target: int) -> No
         _walk.accept(p, w, -1, makespan)
 
 
-@lean
+@step
 def _put_run(p: ProblemArrays, w: _walk.Walk, first: int, run: int, device: int) -> int:
     """Put a run of the chain on a device; return how many operators move, 0 where one of them cannot."""
     for k in range(first, first + run):

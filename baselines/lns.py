@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from hetgym._jit import lean
+from hetgym._jit import lean, step
 from hetgym.baselines import _walk
 from hetgym.baselines._moves import draw, try_shift
 from hetgym.baselines._search import Search, check_limits, run
@@ -122,7 +122,7 @@ def _improve(
             _walk.take_back(w, count)
 
 
-@lean
+@step
 def _take_out(p: ProblemArrays, w: _walk.Walk, rng: np.random.Generator, size: int) -> int:
     """Free operators of their devices; return how many."""
     n = len(w.order)
@@ -153,7 +153,7 @@ def _take_out(p: ProblemArrays, w: _walk.Walk, rng: np.random.Generator, size: i
     return count
 
 
-@lean
+@step
 def _free(w: _walk.Walk, count: int, operator: int) -> int:
     """Take one more operator out, unless it is out already."""
     if w.fixed[operator] < 0:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from hetgym._jit import jit
+from hetgym._jit import jit, step
 from hetgym._types import FloatArray, IntArray
 from hetgym.baselines.registry import register
 from hetgym.problem import Problem, ProblemArrays
@@ -79,7 +79,7 @@ def _place(p: ProblemArrays, t: timeline.Timeline, order: IntArray, edges: IntAr
                 arrival[child, device] = max(arrival[child, device], _arrive(p, t, operator, edge, device))
 
 
-@jit
+@step
 def _try_children(
     p: ProblemArrays, t: timeline.Timeline, operator: int, arrival: FloatArray, edges: IntArray, trial: IntArray,
     limit: float,
@@ -116,14 +116,14 @@ def _try_children(
     return last
 
 
-@jit
+@step
 def _arrive(p: ProblemArrays, t: timeline.Timeline, operator: int, edge: int, device: int) -> float:
     a = t.assignment[operator]
     delay = 0.0 if a == device else p.latency[a, device] + p.edge_bytes[edge] / p.bandwidth[a, device]
     return float(t.finish[operator] + delay)
 
 
-@jit
+@step
 def _take_back(t: timeline.Timeline, operator: int) -> None:
     """Undo the booking of an operator."""
     device = t.assignment[operator]
@@ -133,6 +133,7 @@ def _take_back(t: timeline.Timeline, operator: int) -> None:
     k = count
     while t.operators[device, k] != operator:
         k -= 1
-    t.busy_from[device, k:count] = t.busy_from[device, k + 1 : count + 1]
-    t.busy_to[device, k:count] = t.busy_to[device, k + 1 : count + 1]
-    t.operators[device, k:count] = t.operators[device, k + 1 : count + 1]
+    for m in range(k, count):
+        t.busy_from[device, m] = t.busy_from[device, m + 1]
+        t.busy_to[device, m] = t.busy_to[device, m + 1]
+        t.operators[device, m] = t.operators[device, m + 1]

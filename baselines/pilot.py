@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from hetgym._jit import lean
+from hetgym._jit import lean, step
 from hetgym._types import FloatArray, IntArray
 from hetgym.baselines._search import Search, check_limits, run
 from hetgym.baselines.registry import register
@@ -142,7 +142,7 @@ def _decide(
     return makespan
 
 
-@lean
+@step
 def _start(p: ProblemArrays, t: timeline.Timeline, operator: int, device: int, insertion: bool) -> float:
     ready = timeline.data_ready(p, t, operator, device)
     return timeline.earliest_start(t, device, ready, p.cost[operator, device], insertion)

@@ -6,7 +6,7 @@ import heapq
 
 import numpy as np
 
-from hetgym._jit import jit
+from hetgym._jit import jit, step
 from hetgym._types import BoolArray, FloatArray
 from hetgym.baselines.registry import register
 from hetgym.problem import Problem, ProblemArrays
@@ -96,7 +96,7 @@ def _serve(p: ProblemArrays, t: timeline.Timeline, key: FloatArray, by_arrival: 
                     heapq.heappush(queue, (now if by_arrival else key[j], p.position[j]))
 
 
-@jit
+@step
 def _best_idle(p: ProblemArrays, t: timeline.Timeline, operator: int, idle: BoolArray, now: float) -> tuple[int, float]:
     best, best_start, best_finish = -1, 0.0, np.inf
     for device in range(p.cost.shape[1]):

@@ -35,16 +35,13 @@ def measure(operators: int, devices: int) -> list[dict[str, Any]]:
     assert schedule.order is not None
     placements = np.random.default_rng(1).integers(0, devices, (BATCH, operators))
     order, pointer = flat_order(schedule.order)
-    assignment = schedule.assignment.copy()
-    priority = np.zeros(operators)
+    one = [array[None] for array in (schedule.assignment.copy(), order, pointer, np.zeros(operators))]
     rows = []
     for runtime in PRESETS:
         how = setting(problem, as_runtime(runtime))
         space = new_workspace(problem.arrays, how)
         times = {
-            "kernel": median_seconds(
-                lambda how=how, space=space: run(problem.arrays, space, assignment, order, pointer, priority, how)
-            ),
+            "kernel": median_seconds(lambda how=how, space=space: run(problem.arrays, space, *one, how)),
             "simulate": median_seconds(lambda runtime=runtime: hetgym.simulate(problem, schedule, runtime)),
             "evaluate": median_seconds(lambda runtime=runtime: hetgym.evaluate(problem, placements, runtime)) / BATCH,
         }

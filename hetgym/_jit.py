@@ -10,13 +10,14 @@ from pathlib import Path
 from typing import Any, TypeVar, cast
 
 import numba
+from numba import types
 
 F = TypeVar("F", bound=Callable[..., Any])
 
 
 def jit(function: F) -> F:
     """Compile a function of scalars and arrays; no fast-math, so results do not vary by machine."""
-    return _compiled(function, counted=True, inline=False)
+    return cast(F, _dispatcher(function))
 
 
 def lean(function: F) -> F:
@@ -25,18 +26,57 @@ def lean(function: F) -> F:
     Counting the references of the dozens of arrays that a kernel of small steps takes costs more
     than its work.
     """
-    return _compiled(function, counted=False, inline=False)
+    return cast(F, _dispatcher(function, _nrt=False))
+
+
+def step(function: F) -> F:
+    """As :func:`lean`, for functions that only compiled functions call.
+
+    What lets Python call a compiled function takes longer to compile than most steps themselves.
+    """
+    return cast(F, _within(_dispatcher(function, _nrt=False, no_cpython_wrapper=True)))
 
 
 def inlined(function: F) -> F:
-    """As :func:`lean`, for steps of a kernel that take most of its arrays: a call would pass hundreds of words."""
-    return _compiled(function, counted=False, inline=True)
+    """As :func:`step`, for steps that take most of a kernel's arrays: a call would pass hundreds of words."""
+    return cast(F, _within(_dispatcher(function, _nrt=False, no_cpython_wrapper=True, forceinline=True)))
 
 
-def _compiled(function: F, counted: bool, inline: bool) -> F:
-    dispatcher = numba.njit(cache=True, error_model="numpy", nogil=True, _nrt=counted, forceinline=inline)(function)
+def _dispatcher(function: Callable[..., Any], **options: bool) -> Any:
+    options |= {"cache": True, "nogil": True, "no_cfunc_wrapper": True}
+    dispatcher = numba.njit(error_model="numpy", **options)(function)
+    _widen_numbers(dispatcher)
     _tie_to_all_sources(dispatcher)
-    return cast(F, dispatcher)
+    return dispatcher
+
+
+def _widen_numbers(dispatcher: Any) -> None:
+    """Compile what kernels call for plain 64-bit numbers, not once more for each literal and narrower integer."""
+    template = dispatcher.get_call_template
+
+    def widened(kind: Any) -> Any:
+        kind = types.unliteral(kind)
+        return types.int64 if isinstance(kind, types.Integer) and kind.signed else kind
+
+    def get_call_template(arguments: Any, keywords: dict[str, Any]) -> Any:
+        wide = tuple(widened(kind) for kind in arguments)
+        return template(wide, {name: widened(kind) for name, kind in keywords.items()})
+
+    dispatcher.get_call_template = get_call_template
+
+
+def _within(dispatcher: Any) -> Any:
+    """Refuse calls from Python, for which such a function has no entry point."""
+
+    def add_overload(result: Any) -> None:
+        dispatcher.overloads[tuple(result.signature.args)] = result
+
+    def refuse(*_: object, **__: object) -> None:
+        raise TypeError(f"{dispatcher.py_func.__name__} is a step of kernels: only compiled functions can call it")
+
+    dispatcher.add_overload = add_overload
+    dispatcher._compile_for_args = refuse
+    return dispatcher
 
 
 @cache

@@ -13,7 +13,8 @@ from hetgym.sim import DECODES, PRESETS
 from hetgym.workloads import textbook
 
 ENTRIES = (
-    "sim.run.run", "sim.batch._run_all", "schedule._stuck", "sim.batch._evaluate", "sim.batch.decode",
+    "graph.topology._kahn", "sim.kernel.run_orders", "sim.events.run_all_events", "schedule._stuck",
+    "sim.batch._decode_all", "sim.batch.decode", "sim.batch._first_wrong",
     "sim.timeline.place_in_order", "sim.timeline.device_order", "sim.ranks.list_order",
     "sim.ranks._longest_path_to_exit", "sim.ranks._longest_path_from_entry", "sim.ranks._optimistic_cost",
     "sim.ranks._least_cost_to_exit", "sim.ranks._least_cost_from_entry", "sim.ranks._weighted_out_degree",

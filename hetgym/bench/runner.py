@@ -105,10 +105,10 @@ def warm_up(schedulers: Iterable[str | Baseline], runtimes: Sequence[str]) -> No
 
 def compiled() -> bool:
     """Whether compiled kernels of this installation are on disk already."""
-    from hetgym.sim.run import run as kernel
+    from hetgym.sim.kernel import run_orders
 
-    stats = getattr(kernel, "stats", None)
-    return stats is None or any(Path(stats.cache_path).glob("run.run-*.nbi"))
+    stats = getattr(run_orders, "stats", None)
+    return stats is None or any(Path(stats.cache_path).glob("kernel.run_orders-*.nbi"))
 
 
 class _Reference:

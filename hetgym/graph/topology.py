@@ -43,9 +43,8 @@ def adjacency(n: int, source: IntArray, target: IntArray) -> Adjacency:
 
 
 @jit
-def _kahn(pointer: IntArray, index: IntArray, indegree: IntArray) -> IntArray:
-    n = len(indegree)
-    waiting = indegree.copy()
+def _kahn(pointer: IntArray, index: IntArray, waiting: IntArray) -> IntArray:
+    n = len(waiting)
     order = np.empty(n, np.int32)
     count = 0
     ready = [np.int32(i) for i in range(n) if waiting[i] == 0]  # ascending, hence a heap
@@ -67,7 +66,7 @@ def kahn_order(successors: Adjacency, indegree: IntArray) -> IntArray:
     Returns:
         [n] node ids; shorter than n when the graph has a cycle.
     """
-    return frozen(_kahn(successors.pointer, successors.node, indegree))
+    return frozen(_kahn(successors.pointer, successors.node, np.array(indegree, np.int32)))
 
 
 def find_cycle(successors: Adjacency, order: IntArray) -> list[int]:

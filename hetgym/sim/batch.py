@@ -20,7 +20,7 @@ from hetgym.sim import ranks, timeline
 from hetgym.sim.run import Setting, new_workspace, run, setting
 from hetgym.sim.runtime import PRESETS, Runtime
 from hetgym.sim.runtime import runtime as as_runtime
-from hetgym.sim.simulation import dispatch_order, simulate
+from hetgym.sim.simulation import simulate
 
 LEAST_BATCH = 32
 """Fewest candidates for which a thread of their own pays."""
@@ -81,29 +81,42 @@ def planned(problem: Problem, placed: timeline.Timeline) -> Schedule:
 
 
 @jit
-def _evaluate(
-    p: ProblemArrays, assignments: IntArray, rank: FloatArray, how: int, planned_is_true: bool, setting: Setting
-) -> FloatArray:
+def _decode_all(
+    p: ProblemArrays, assignments: IntArray, rank: FloatArray, how: int, ordered: bool
+) -> tuple[FloatArray, IntArray, IntArray]:
+    """As :func:`decode` for a batch: the makespans [batch], and as rows, if asked for, the orders that come out."""
     n, d = p.cost.shape
+    batch = len(assignments)
     t = timeline.new_timeline(n, d)
-    w = new_workspace(p, setting)
     bonus = np.zeros((n, d))
-    makespans = np.empty(len(assignments))
-    priority = np.empty(n)
-    falling = -np.arange(n).astype(np.float64)
+    makespans = np.empty(batch)
+    orders = np.empty((batch if ordered else 0, n), np.int32)
+    pointers = np.empty((batch if ordered else 0, d + 1), np.int32)
     turn = ranks.list_order(p, rank)  # the same for all placements, unless their own bottom levels decide
-    for b in range(len(assignments)):
+    for b in range(batch):
         if how == 2:
             makespans[b] = decode(p, t, assignments[b], rank, how, bonus)
         else:
             timeline.clear(t)
             makespans[b] = timeline.place_in_order(p, t, turn, assignments[b], bonus, how != 1)
-        if not planned_is_true:
-            order, pointer = timeline.device_order(t)
-            priority[order] = falling
-            run(p, w, assignments[b], order, pointer, priority, setting)
-            makespans[b] = w.state.finish.max()
-    return makespans
+        if ordered:
+            timeline.write_device_order(t, orders[b], pointers[b])
+    return makespans, orders, pointers
+
+
+def _evaluate(
+    p: ProblemArrays, assignments: IntArray, rank: FloatArray, decode: int, how: Setting, classic: bool
+) -> FloatArray:
+    """Makespans of placements, under a runtime in which the decoded times may not come out."""
+    if classic:
+        return _decode_all(p, assignments, rank, decode, False)[0]
+    w = new_workspace(p, how)
+    parts = []
+    for first in range(0, len(assignments), LEAST_BATCH):
+        part = assignments[first : first + LEAST_BATCH]
+        _, orders, pointers = _decode_all(p, part, rank, decode, True)
+        parts.append(run(p, w, part, orders, pointers, _priorities(orders, how), how)[0])
+    return np.concatenate(parts)
 
 
 def evaluate(
@@ -129,7 +142,8 @@ def evaluate(
         UnknownName: no such decode or runtime.
 
     Work is spread over the processor's cores; the numbers do not depend on how many there are. What
-    exceeds a device's memory in a runtime that enforces it has makespan inf.
+    exceeds a device's memory in a runtime that enforces it has makespan inf. Planned times of schedules
+    that bring an order are not looked at.
 
     >>> problem = Problem.from_arrays([[2.0, 3.0], [4.0, 1.0]], [(0, 1, 5.0)], bandwidth=10.0)
     >>> evaluate(problem, [[0, 0], [0, 1], [1, 1]])
@@ -147,29 +161,10 @@ def evaluate(
     if switches.memory == "enforce":
         return np.array([_within_memory(problem, decode_placement(problem, a, decode), switches) for a in assignments])
     rank, how = ranks.upward_rank(problem), DECODES.index(decode)
-    ready, exact = setting(problem, switches), switches == PRESETS["classic"]
+    ready, classic = setting(problem, switches), switches == PRESETS["classic"]
     return _in_parts(
-        len(assignments), lambda part: _evaluate(problem.arrays, assignments[part], rank, how, exact, ready)
+        len(assignments), lambda part: _evaluate(problem.arrays, assignments[part], rank, how, ready, classic)
     )
-
-
-@jit
-def _run_all(
-    p: ProblemArrays, assignments: IntArray, orders: IntArray, pointers: IntArray, priorities: FloatArray, how: Setting
-) -> FloatArray:
-    w = new_workspace(p, how)
-    makespans = np.empty(len(assignments))
-    for b in range(len(assignments)):
-        run(p, w, assignments[b], orders[b], pointers[b], priorities[b], how)
-        makespans[b] = w.state.finish.max()
-    return makespans
-
-
-def _run_part(
-    p: ProblemArrays, assignments: IntArray, orders: IntArray, pointers: IntArray, priorities: FloatArray, how: Setting,
-    part: slice,
-) -> FloatArray:  # fmt: skip
-    return _run_all(p, assignments[part], orders[part], pointers[part], priorities[part], how)
 
 
 def _evaluate_schedules(problem: Problem, schedules: Sequence[Schedule], switches: Runtime) -> FloatArray:
@@ -181,16 +176,82 @@ def _evaluate_schedules(problem: Problem, schedules: Sequence[Schedule], switche
         chosen = [k for k, schedule in enumerate(schedules) if (schedule.priority is not None) == by_priority]
         if not chosen:
             continue
-        for k in chosen:
-            validate(problem, schedules[k])
-        assignments = np.stack([schedules[k].assignment for k in chosen])
-        orders, pointers, priorities = (
-            np.stack(column) for column in zip(*(dispatch_order(problem, schedules[k]) for k in chosen), strict=True)
-        )
+        alike = [schedules[k] for k in chosen]
         how = setting(problem, switches, by_priority)
+        assignments, orders, pointers = _tables(problem, alike)
+        if by_priority:
+            priorities = np.stack([schedule.priority for schedule in alike if schedule.priority is not None])
+        else:
+            priorities = _priorities(orders, how)
         work = partial(_run_part, problem.arrays, assignments, orders, pointers, priorities, how)
         makespans[chosen] = _in_parts(len(chosen), work)
+        if np.isinf(makespans[chosen]).any():
+            for schedule in alike:
+                validate(problem, schedule)  # names the deadlock
     return makespans
+
+
+def _tables(problem: Problem, schedules: Sequence[Schedule]) -> tuple[IntArray, IntArray, IntArray]:
+    """Schedules as rows of arrays, checked except for deadlocks: assignments, orders and where devices begin.
+
+    Planned times are no part of that, but where there is no order they are checked and give one.
+    """
+    n, d = problem.num_operators, problem.num_devices
+    rows: list[IntArray] = []
+    for schedule in schedules:
+        order = schedule.order
+        if len(schedule.assignment) != n or (order is not None and (len(order) != d or sum(map(len, order)) != n)):
+            validate(problem, schedule)
+        if order is None and schedule.priority is None:
+            validate(problem, schedule)
+        rows += schedule.device_order(problem) if schedule.priority is None else ()
+    assignments = np.stack([schedule.assignment for schedule in schedules])
+    orders = np.concatenate(rows).reshape(-1, n) if rows else np.empty((0, n), np.int32)
+    pointers = np.zeros((len(schedules), d + 1), np.int32)
+    if rows:
+        np.cumsum(np.array([len(row) for row in rows]).reshape(-1, d), axis=1, out=pointers[:, 1:])
+    wrong = _first_wrong(problem.arrays, assignments, orders, pointers)
+    if wrong < len(schedules):
+        validate(problem, schedules[wrong])
+    if not rows:
+        orders = np.zeros(assignments.shape, np.int32)
+    return assignments, orders, pointers
+
+
+@jit
+def _first_wrong(p: ProblemArrays, assignments: IntArray, orders: IntArray, pointers: IntArray) -> int:
+    """The first row that breaks the rules of coverage or placement of :func:`validate`; their number if none does."""
+    n, d = p.cost.shape
+    seen = np.full(n, -1, np.int32)
+    for b in range(len(assignments)):
+        for i in range(n):
+            device = assignments[b, i]
+            if device < 0 or device >= d or p.cost[i, device] == np.inf:
+                return b
+        if len(orders) == 0:
+            continue
+        for device in range(d):
+            for k in range(pointers[b, device], pointers[b, device + 1]):
+                i = orders[b, k]
+                if i < 0 or i >= n or seen[i] == b or assignments[b, i] != device:
+                    return b
+                seen[i] = b
+    return len(assignments)
+
+
+def _priorities(orders: IntArray, how: Setting) -> FloatArray:
+    """Priorities that fall along each device's order, for runtimes that go by them."""
+    priorities = np.zeros(orders.shape)
+    if how.switches.work_conserving:
+        np.put_along_axis(priorities, orders, -np.arange(float(orders.shape[1]))[None], axis=1)
+    return priorities
+
+
+def _run_part(
+    p: ProblemArrays, assignments: IntArray, orders: IntArray, pointers: IntArray, priorities: FloatArray, how: Setting,
+    part: slice,
+) -> FloatArray:  # fmt: skip
+    return run(p, new_workspace(p, how), assignments[part], orders[part], pointers[part], priorities[part], how)[0]
 
 
 def _in_parts(count: int, work: Callable[[slice], FloatArray]) -> FloatArray:

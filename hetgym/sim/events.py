@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from hetgym._jit import inlined, jit, lean
+from hetgym._jit import inlined, lean, step
 from hetgym._types import FloatArray, IntArray
 from hetgym.problem import ProblemArrays
 from hetgym.sim import fair
@@ -30,6 +30,7 @@ from hetgym.sim.kernel import (
     deliver_edge,
     issue_time,
     launch,
+    makespan_of,
     reset,
     settle,
     shares_copy,
@@ -89,7 +90,6 @@ class Agenda(NamedTuple):
     choice: Heap
 
 
-@jit
 def new_agenda(p: ProblemArrays, needed: bool) -> Agenda:
     """Allocate what an event loop needs; next to nothing where there is none."""
     n, d = p.cost.shape
@@ -119,7 +119,7 @@ def _clear(p: ProblemArrays, s: State, g: Agenda, plan: Plan, switches: Switches
         _announce(p, s, g, plan, i, 0.0, switches)
 
 
-@lean
+@step
 def run_events(p: ProblemArrays, s: State, g: Agenda, flows: fair.Flows, plan: Plan, switches: Switches) -> int:
     """Run a schedule under any switches.
 
@@ -155,6 +155,24 @@ def run_events(p: ProblemArrays, s: State, g: Agenda, flows: fair.Flows, plan: P
         if following == np.inf:
             return done
         now = following
+
+
+@lean
+def run_all_events(
+    p: ProblemArrays, s: State, g: Agenda, flows: fair.Flows, assignment: IntArray, order: IntArray,
+    order_pointer: IntArray, priority: FloatArray, factor: FloatArray, switches: Switches, makespan: FloatArray,
+) -> int:  # fmt: skip
+    """As :func:`run_events` for a batch: a row of every array of the plan but ``factor`` for each.
+
+    The ``makespan`` of each [s] is filled in, inf for a deadlock. Returns the fewest operators that ran.
+    """
+    least = len(s.start)
+    for b in range(len(makespan)):
+        plan = Plan(assignment[b], order[b], order_pointer[b], priority[b], factor)
+        done = run_events(p, s, g, flows, plan, switches)
+        makespan[b] = makespan_of(s, done)
+        least = min(least, done)
+    return least
 
 
 @inlined
@@ -230,21 +248,20 @@ def _push(
     if switches.transfers == CACHED:
         leader = shares_copy(p, plan.assignment, edge, p.successor_pointer[operator])
         if leader < edge:
-            flows.next[edge] = flows.next[leader]
-            flows.next[leader] = edge
+            fair.join(flows, leader, edge)
             return
         size = copy_size(p, plan.assignment, edge, p.successor_pointer[operator + 1])
-    _open_flow(p, g, flows, edge, a, b, size, now)
+    open_flow(p, g.events, flows, edge, a, b, size, now)
 
 
 @inlined
-def _open_flow(
-    p: ProblemArrays, g: Agenda, flows: fair.Flows, edge: int, a: int, b: int, size: float, now: float
+def open_flow(
+    p: ProblemArrays, events: Heap, flows: fair.Flows, edge: int, a: int, b: int, size: float, now: float
 ) -> None:
     """Let a flow begin when its latency is over."""
     flows.size[edge] = size
     flows.route[edge] = a * p.cost.shape[1] + b
-    push(g.events, 0, now + p.latency[a, b], FLOW + edge)
+    push(events, 0, now + p.latency[a, b], FLOW + edge)
 
 
 @inlined
@@ -254,36 +271,50 @@ def _pull_due(
     """Pull the inputs of operators whose predecessors have all finished, in their turn."""
     for device in range(p.cost.shape[1]):
         while g.callers.size[device] > 0:
-            _pull(p, s, g, flows, plan, p.topological_order[pop(g.callers, device)], now, switches)
+            operator = p.topological_order[pop(g.callers, device)]
+            pull(p, s, g.message, g.events, flows, plan.assignment, operator, now, switches)
+            _announce(p, s, g, plan, operator, now, switches)
         while not switches.work_conserving:
             cursor = plan.order_pointer[device] + g.pulled[device]
             if cursor == plan.order_pointer[device + 1] or g.unfinished[plan.order[cursor]] > 0:
                 break
             g.pulled[device] += 1
-            _pull(p, s, g, flows, plan, plan.order[cursor], now, switches)
+            pull(p, s, g.message, g.events, flows, plan.assignment, plan.order[cursor], now, switches)
 
 
 @inlined
-def _pull(
-    p: ProblemArrays, s: State, g: Agenda, flows: fair.Flows, plan: Plan, operator: int, now: float, switches: Switches
-) -> None:
-    """Ask every other device for all inputs that it holds, in one message each."""
-    assignment = plan.assignment
+def pull(
+    p: ProblemArrays, s: State, message: FloatArray, events: Heap, flows: fair.Flows, assignment: IntArray,
+    operator: int, now: float, switches: Switches,
+) -> None:  # fmt: skip
+    """Ask every other device for all inputs that it holds, in one message each.
+
+    Args:
+        p: the problem.
+        s: the state.
+        message: [d] overwritten.
+        events: where flows are announced.
+        flows: likewise, under fair sharing.
+        assignment: [n] device of each operator.
+        operator: the reader.
+        now: when it asks [s].
+        switches: of the runtime.
+    """
     b = assignment[operator]
     first, last = p.predecessor_pointer[operator], p.predecessor_pointer[operator + 1]
-    for a in range(len(g.message)):
-        g.message[a] = -1.0
+    for a in range(len(message)):
+        message[a] = -1.0
     for k in range(first, last):
         a = assignment[p.predecessor[k]]
         if a != b:
-            g.message[a] = max(0.0, g.message[a]) + p.edge_bytes[p.predecessor_edge[k]]
+            message[a] = max(0.0, message[a]) + p.edge_bytes[p.predecessor_edge[k]]
     for a in range(p.cost.shape[1]):
-        if g.message[a] < 0.0:
+        if message[a] < 0.0:
             continue
         leader = -1
         sent, arrived = now, now
         if switches.communication != FAIR:
-            sent, arrived = transfer(p, s, a, b, g.message[a], now, switches.communication)
+            sent, arrived = transfer(p, s, a, b, message[a], now, switches.communication)
         for k in range(first, last):
             edge = p.predecessor_edge[k]
             if assignment[p.predecessor[k]] != a:
@@ -293,12 +324,10 @@ def _pull(
             elif leader < 0:
                 leader = edge
                 s.sent[edge] = now
-                _open_flow(p, g, flows, edge, a, b, g.message[a], now)
+                open_flow(p, events, flows, edge, a, b, message[a], now)
             else:
                 s.sent[edge] = now
-                flows.next[edge] = flows.next[leader]
-                flows.next[leader] = edge
-    _announce(p, s, g, plan, operator, now, switches)
+                fair.join(flows, leader, edge)
 
 
 @inlined

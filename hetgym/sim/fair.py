@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from hetgym._jit import jit, lean
+from hetgym._jit import step
 from hetgym._types import FloatArray, IntArray
 from hetgym.problem import ProblemArrays
 from hetgym.sim.kernel import State, settle
@@ -48,7 +48,6 @@ class Flows(NamedTuple):
     served: IntArray
 
 
-@jit
 def new_flows(p: ProblemArrays, needed: bool) -> Flows:
     """Allocate for all edges; for none where flows are not needed."""
     e = len(p.successor) if needed else 0
@@ -59,7 +58,7 @@ def new_flows(p: ProblemArrays, needed: bool) -> Flows:
     )  # fmt: skip
 
 
-@lean
+@step
 def clear(flows: Flows) -> None:
     """Forget all flows."""
     flows.tally[0] = 0
@@ -68,7 +67,14 @@ def clear(flows: Flows) -> None:
         flows.next[edge] = -1
 
 
-@lean
+@step
+def join(flows: Flows, leader: int, edge: int) -> None:
+    """Let the flow that serves ``leader`` serve another edge as well."""
+    flows.next[edge] = flows.next[leader]
+    flows.next[leader] = edge
+
+
+@step
 def begin(flows: Flows, edge: int) -> None:
     """Let a flow, whose size and route are set, take its share from now on."""
     flows.left[edge] = flows.size[edge]
@@ -78,7 +84,7 @@ def begin(flows: Flows, edge: int) -> None:
     flows.tally[1] = 1
 
 
-@lean
+@step
 def complete(p: ProblemArrays, s: State, flows: Flows, now: float) -> int:
     """End the flows that have nothing left, settle their edges, and list the readers in ``served``.
 
@@ -106,7 +112,7 @@ def complete(p: ProblemArrays, s: State, flows: Flows, now: float) -> int:
     return count
 
 
-@lean
+@step
 def next_completion(flows: Flows, now: float) -> float:
     """When the first of the active flows ends if nothing changes [s]; inf without flows."""
     least = np.inf
@@ -118,7 +124,7 @@ def next_completion(flows: Flows, now: float) -> float:
     return now + least
 
 
-@lean
+@step
 def advance(flows: Flows, seconds: float) -> None:
     """Let the active flows run."""
     for k in range(flows.tally[0]):
@@ -130,7 +136,7 @@ def advance(flows: Flows, seconds: float) -> None:
         flows.left[edge] = left
 
 
-@lean
+@step
 def _share(p: ProblemArrays, flows: Flows) -> None:
     """Give every active flow its max-min fair rate."""
     flows.tally[1] = 0

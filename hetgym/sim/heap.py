@@ -10,7 +10,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from hetgym._jit import jit, lean
+from hetgym._jit import step
 from hetgym._types import FloatArray, IntArray
 
 
@@ -27,13 +27,12 @@ class Heap(NamedTuple):
     size: IntArray
 
 
-@jit
 def new_heap(rows: int, capacity: int) -> Heap:
     """Allocate empty heaps."""
     return Heap(np.zeros((rows, capacity)), np.zeros((rows, capacity), np.int64), np.zeros(rows, np.int32))
 
 
-@lean
+@step
 def push(h: Heap, row: int, key: float, code: int) -> None:
     """Add an item to a row."""
     k = h.size[row]
@@ -50,7 +49,7 @@ def push(h: Heap, row: int, key: float, code: int) -> None:
     h.code[row, k] = code
 
 
-@lean
+@step
 def pop(h: Heap, row: int) -> int:
     """Remove the smallest item of a row, which must not be empty, and return its code."""
     first = h.code[row, 0]

@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from hetgym._jit import jit, lean
+from hetgym._jit import inlined, lean, step
 from hetgym._types import FloatArray, IntArray
 from hetgym.problem import ProblemArrays
 
@@ -51,7 +51,7 @@ class State(NamedTuple):
         free: [d] when each device is free; with several streams, not used [s].
         link_free: [l] when each link is free [s].
         channel_free: [2, d] when each device's sending and receiving channel is free [s].
-        awake: [2, d] scratch: a stack of devices that may go on, and whether each is on it.
+        stack: [n + 1] scratch: operators that may run next, where no clock is needed.
     """
 
     start: FloatArray
@@ -64,10 +64,9 @@ class State(NamedTuple):
     free: FloatArray
     link_free: FloatArray
     channel_free: FloatArray
-    awake: IntArray
+    stack: IntArray
 
 
-@jit
 def new_state(p: ProblemArrays) -> State:
     """Allocate the state of one simulation."""
     n, d = p.cost.shape
@@ -75,11 +74,11 @@ def new_state(p: ProblemArrays) -> State:
     return State(
         np.zeros(n), np.zeros(n), np.zeros(e), np.zeros(e), np.zeros(n), np.zeros(n, np.int32), np.zeros(d, np.int32),
         np.zeros(d), np.zeros(len(p.link_bandwidth)), np.zeros((2, d)),
-        np.zeros((2, d), np.int32),
+        np.zeros(n + 1, np.int32),
     )  # fmt: skip
 
 
-@lean
+@step
 def reset(p: ProblemArrays, s: State) -> None:
     """Return a state to time 0."""
     for device in range(len(s.free)):
@@ -94,7 +93,7 @@ def reset(p: ProblemArrays, s: State) -> None:
         s.waiting[i] = p.predecessor_pointer[i + 1] - p.predecessor_pointer[i]
 
 
-@lean
+@inlined
 def issue_time(p: ProblemArrays, s: State, device: int, switches: Switches) -> float:
     """When the host has issued the next operator of a device's fixed order.
 
@@ -106,7 +105,7 @@ def issue_time(p: ProblemArrays, s: State, device: int, switches: Switches) -> f
     return 0.0
 
 
-@lean
+@inlined
 def launch(
     p: ProblemArrays, s: State, operator: int, device: int, now: float, beside: int, factor: float, ahead: bool,
     switches: Switches,
@@ -131,7 +130,7 @@ def launch(
     s.launched[device] += 1
 
 
-@lean
+@inlined
 def transfer(
     p: ProblemArrays, s: State, a: int, b: int, size: float, request: float, communication: int
 ) -> tuple[float, float]:
@@ -164,7 +163,7 @@ def transfer(
     return sent, sent + duration
 
 
-@lean
+@inlined
 def settle(p: ProblemArrays, s: State, edge: int, sent: float, arrived: float) -> None:
     """Note an edge's transfer, and that one input more of its reader is known."""
     target = p.successor[edge]
@@ -174,7 +173,7 @@ def settle(p: ProblemArrays, s: State, edge: int, sent: float, arrived: float) -
     s.waiting[target] -= 1
 
 
-@lean
+@step
 def shares_copy(p: ProblemArrays, assignment: IntArray, edge: int, first: int) -> int:
     """The earliest edge from ``first`` on that carries this edge's tensor to the same device."""
     for k in range(first, edge):
@@ -183,7 +182,7 @@ def shares_copy(p: ProblemArrays, assignment: IntArray, edge: int, first: int) -
     return edge
 
 
-@lean
+@step
 def copy_size(p: ProblemArrays, assignment: IntArray, edge: int, last: int) -> float:
     """Bytes of the one copy that serves all readers of this edge's tensor on its target device."""
     size = float(p.edge_bytes[edge])
@@ -193,23 +192,17 @@ def copy_size(p: ProblemArrays, assignment: IntArray, edge: int, last: int) -> f
     return size
 
 
-@lean
-def deliver(p: ProblemArrays, s: State, assignment: IntArray, operator: int, switches: Switches) -> None:
-    """Push a finished operator's outputs to their readers, in the order of the readers' ids."""
-    a = assignment[operator]
-    request = s.finish[operator]
-    first, last = p.successor_pointer[operator], p.successor_pointer[operator + 1]
-    for edge in range(first, last):
-        deliver_edge(p, s, assignment, edge, first, last, a, request, switches)
-
-
-@lean
+@inlined
 def deliver_edge(
     p: ProblemArrays, s: State, assignment: IntArray, edge: int, first: int, last: int, a: int, request: float,
     switches: Switches,
 ) -> None:  # fmt: skip
     """Push one edge of a finished operator whose edges are ``first .. last``."""
     b = assignment[p.successor[edge]]
+    if switches.communication == FREE and switches.transfers == PER_EDGE:  # takes no time on one device, either
+        sent, arrived = transfer(p, s, a, b, p.edge_bytes[edge], request, FREE)
+        settle(p, s, edge, sent, arrived)
+        return
     if a == b:
         settle(p, s, edge, request, request)
         return
@@ -224,17 +217,16 @@ def deliver_edge(
     settle(p, s, edge, sent, arrived)
 
 
-@lean
+@step
 def run_order(
     p: ProblemArrays, s: State, assignment: IntArray, order: IntArray, order_pointer: IntArray, factor: FloatArray,
     switches: Switches,
 ) -> int:  # fmt: skip
     """Run every device's operators in a fixed order, one at a time, in O(n + e) and without a clock.
 
-    A device advances while its next operator has all inputs; a delivery that completes the next
-    operator of another device wakes it. That needs no clock as long as all requests for a link come
-    from one device in its order: transfers that are pushed, over links that pairs of devices do not
-    share.
+    An operator may run once its inputs are settled and the one before it on its device has run.
+    That needs no clock as long as all requests for a link come from one device in its order:
+    transfers that are pushed, over links that pairs of devices do not share.
 
     Args:
         p: the problem.
@@ -248,31 +240,63 @@ def run_order(
     Returns:
         Number of operators that ran: less than n if the orders deadlock.
     """
-    d = p.cost.shape[1]
     reset(p, s)
-    for k in range(d):
-        s.awake[0, k] = d - 1 - k
-        s.awake[1, k] = 1
-    top = d
+    top = 0
+    for device in range(p.cost.shape[1]):
+        first, last = order_pointer[device], order_pointer[device + 1]
+        for cursor in range(first + 1, last):
+            s.waiting[order[cursor]] += 1  # for the operator before it
+        if first < last:
+            top = _stack(s, order[first], top)
     done = 0
     while top > 0:
         top -= 1
-        device = int(s.awake[0, top])
-        s.awake[1, device] = 0
-        while True:
-            cursor = order_pointer[device] + s.launched[device]
-            if cursor == order_pointer[device + 1] or s.waiting[order[cursor]] > 0:
-                break
-            operator = int(order[cursor])
-            now = max(s.ready[operator], s.free[device], issue_time(p, s, device, switches))
-            launch(p, s, operator, device, now, 0, factor[operator], p.asynchronous[device], switches)
-            deliver(p, s, assignment, operator, switches)
-            done += 1
-            for edge in range(p.successor_pointer[operator], p.successor_pointer[operator + 1]):
-                target = p.successor[edge]
-                b = assignment[target]
-                if s.waiting[target] == 0 and s.awake[1, b] == 0 and b != device:
-                    s.awake[0, top] = b
-                    s.awake[1, b] = 1
-                    top += 1
+        done += 1
+        operator = int(s.stack[top])
+        device = assignment[operator]
+        now = max(s.ready[operator], s.free[device], issue_time(p, s, device, switches))
+        launch(p, s, operator, device, now, 0, factor[operator], p.asynchronous[device], switches)
+        first, last = p.successor_pointer[operator], p.successor_pointer[operator + 1]
+        for edge in range(first, last):
+            deliver_edge(p, s, assignment, edge, first, last, device, s.finish[operator], switches)
+            top = _stack(s, p.successor[edge], top)
+        cursor = order_pointer[device] + s.launched[device]
+        if cursor < order_pointer[device + 1]:
+            s.waiting[order[cursor]] -= 1
+            top = _stack(s, order[cursor], top)
     return done
+
+
+@inlined
+def _stack(s: State, operator: int, top: int) -> int:
+    """Put an operator on the stack if it may run; without a branch, which would be guessed wrong too often."""
+    s.stack[top] = operator
+    return top + int(s.waiting[operator] == 0)
+
+
+@lean
+def run_orders(
+    p: ProblemArrays, s: State, assignment: IntArray, order: IntArray, order_pointer: IntArray, factor: FloatArray,
+    switches: Switches, makespan: FloatArray,
+) -> int:  # fmt: skip
+    """As :func:`run_order` for a batch: a row of ``assignment``, ``order`` and ``order_pointer`` for each.
+
+    The ``makespan`` of each [s] is filled in, inf for a deadlock. Returns the fewest operators that ran.
+    """
+    least = len(s.start)
+    for b in range(len(makespan)):
+        done = run_order(p, s, assignment[b], order[b], order_pointer[b], factor, switches)
+        makespan[b] = makespan_of(s, done)
+        least = min(least, done)
+    return least
+
+
+@step
+def makespan_of(s: State, done: int) -> float:
+    """The last finish of all operators [s]; inf if not all are done."""
+    if done < len(s.finish):
+        return np.inf
+    last = 0.0
+    for i in range(len(s.finish)):
+        last = max(last, s.finish[i])
+    return last

@@ -6,7 +6,6 @@ from typing import NamedTuple
 
 import numpy as np
 
-from hetgym._jit import jit, lean
 from hetgym._types import FloatArray, IntArray
 from hetgym.problem import Problem, ProblemArrays
 from hetgym.sim import events, fair, kernel
@@ -62,24 +61,30 @@ class Workspace(NamedTuple):
     flows: fair.Flows
 
 
-@jit
 def new_workspace(p: ProblemArrays, how: Setting) -> Workspace:
     """Allocate for a problem and a setting."""
     flows = fair.new_flows(p, how.switches.communication == kernel.FAIR)
     return Workspace(kernel.new_state(p), events.new_agenda(p, how.clock), flows)
 
 
-@lean
 def run(
     p: ProblemArrays, w: Workspace, assignment: IntArray, order: IntArray, order_pointer: IntArray,
     priority: FloatArray, how: Setting,
-) -> int:  # fmt: skip
-    """Run a schedule; see :class:`hetgym.sim.events.Plan` for the arguments.
+) -> tuple[FloatArray, int]:  # fmt: skip
+    """Run schedules, a row of each array for each; see :class:`hetgym.sim.events.Plan` for the arrays.
 
     Returns:
-        Number of operators that ran: less than n if the orders deadlock.
+        [batch] makespans [s], and the fewest operators that ran in one of them: less than n if its
+        orders deadlock. The state is what the last of them left.
     """
+    makespan = np.empty(len(assignment))
     if how.clock:
-        plan = events.Plan(assignment, order, order_pointer, priority, how.factor)
-        return events.run_events(p, w.state, w.agenda, w.flows, plan, how.switches)
-    return kernel.run_order(p, w.state, assignment, order, order_pointer, how.factor, how.switches)
+        done = events.run_all_events(
+            p, w.state, w.agenda, w.flows, assignment, order, order_pointer, priority, how.factor, how.switches,
+            makespan,
+        )  # fmt: skip
+    else:
+        done = kernel.run_orders(
+            p, w.state, assignment, order, order_pointer, how.factor, how.switches, makespan
+        )  # fmt: skip
+    return makespan, done

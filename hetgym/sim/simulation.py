@@ -39,11 +39,11 @@ def simulate(problem: Problem, schedule: Schedule, runtime: str | Runtime = "cla
     """
     switches = as_runtime(runtime)
     validate(problem, schedule)
-    arrays, assignment = problem.arrays, schedule.assignment.copy()
     how = setting(problem, switches, schedule.priority is not None)
-    workspace = new_workspace(arrays, how)
+    workspace = new_workspace(problem.arrays, how)
+    assignment = schedule.assignment.copy()
     order, pointer, priority = dispatch_order(problem, schedule)
-    run(arrays, workspace, assignment, order, pointer, priority, how)
+    run(problem.arrays, workspace, assignment[None], order[None], pointer[None], priority[None], how)
     state = workspace.state
     trace = Trace(
         problem=problem,

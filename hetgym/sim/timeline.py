@@ -11,9 +11,12 @@ from typing import NamedTuple
 
 import numpy as np
 
-from hetgym._jit import jit, lean
+from hetgym._jit import jit, lean, step
 from hetgym._types import FloatArray, IntArray
 from hetgym.problem import ProblemArrays
+
+NEAR = 32
+"""Intervals at a device's end that are searched one by one before the others by bisection."""
 
 
 class Timeline(NamedTuple):
@@ -46,14 +49,14 @@ def new_timeline(n: int, d: int) -> Timeline:
     )  # fmt: skip
 
 
-@lean
+@step
 def clear(t: Timeline) -> None:
     """Empty a timeline."""
     t.assignment[:] = -1
     t.intervals[:] = 0
 
 
-@lean
+@step
 def copy_into(t: Timeline, other: Timeline) -> None:
     """Make another timeline of the same size equal to this one."""
     for i in range(len(t.assignment)):  # loops: slices of so few numbers would cost more than what they copy
@@ -68,7 +71,7 @@ def copy_into(t: Timeline, other: Timeline) -> None:
             other.operators[device, k] = t.operators[device, k]
 
 
-@lean
+@step
 def copy_prefix(t: Timeline, other: Timeline, turn: IntArray, first: int) -> None:
     """Make another timeline hold what this complete one held before the turn of its ``first`` operator.
 
@@ -100,34 +103,43 @@ def data_ready(p: ProblemArrays, t: Timeline, operator: int, device: int) -> flo
     ready = 0.0
     for k in range(p.predecessor_pointer[operator], p.predecessor_pointer[operator + 1]):
         i = p.predecessor[k]
-        a = t.assignment[i]
-        arrival = t.finish[i]
-        if a != device:
-            arrival += p.latency[a, device] + p.edge_bytes[p.predecessor_edge[k]] / p.bandwidth[a, device]
-        ready = max(ready, arrival)
+        a = t.assignment[i]  # on the same device a transfer takes no time: see the diagonals
+        transfer = p.latency[a, device] + p.edge_bytes[p.predecessor_edge[k]] / p.bandwidth[a, device]
+        ready = max(ready, t.finish[i] + transfer)
     return ready
 
 
-@lean
+@step
 def earliest_start(t: Timeline, device: int, ready: float, duration: float, insertion: bool) -> float:
     """Earliest start on a device for an operator whose inputs are there at ``ready`` [s]."""
     count = t.intervals[device]
     end = t.busy_to[device, count - 1] if count > 0 else 0.0
     if not insertion or ready >= end:
         return max(ready, end)
-    begin = t.busy_from[device]
-    low, high = 0, count  # no gap before the first interval that begins at ready + duration or later is long enough
+    # Only gaps before intervals that begin at ready + duration or later are long enough; mostly these
+    # are the last few, which are looked at from the end, without branches that are hard to guess.
+    found = max(ready, end)
+    near = max(count - NEAR, 0)
+    k = count - 1
+    while k >= near and t.busy_from[device, k] >= ready + duration:
+        before = t.busy_to[device, k - 1] if k > 0 else 0.0
+        start = max(ready, before)
+        found = start if start + duration <= t.busy_from[device, k] else found
+        k -= 1
+    if k >= near:
+        return found
+    low, high = 0, near
     while low < high:
         middle = (low + high) // 2
-        if begin[middle] < ready + duration:
+        if t.busy_from[device, middle] < ready + duration:
             low = middle + 1
         else:
             high = middle
-    for k in range(low, count):
+    for k in range(low, near):
         start = max(ready, t.busy_to[device, k - 1]) if k > 0 else ready
-        if start + duration <= begin[k]:
+        if start + duration <= t.busy_from[device, k]:
             return start
-    return max(ready, end)
+    return found
 
 
 @lean
@@ -149,7 +161,7 @@ def book(p: ProblemArrays, t: Timeline, operator: int, device: int, start: float
     t.intervals[device] += 1
 
 
-@lean
+@step
 def place_within(
     p: ProblemArrays,
     t: Timeline,
@@ -228,17 +240,25 @@ def device_order(t: Timeline) -> tuple[IntArray, IntArray]:
         [n] operators, device after device, each by start, finish and the turn in which it was
         placed; and [d + 1] where each device's part begins.
     """
-    d = len(t.intervals)
     order = np.empty(len(t.assignment), np.int32)
-    pointer = np.zeros(d + 1, np.int32)
-    for device in range(d):
-        count = t.intervals[device]
-        pointer[device + 1] = pointer[device] + count
-        order[pointer[device] : pointer[device + 1]] = t.operators[device, :count]
+    pointer = np.empty(len(t.intervals) + 1, np.int32)
+    write_device_order(t, order, pointer)
     return order, pointer
 
 
-@lean
+@step
+def write_device_order(t: Timeline, order: IntArray, pointer: IntArray) -> None:
+    """As :func:`device_order`, into arrays."""
+    count = 0
+    for device in range(len(t.intervals)):
+        pointer[device] = count
+        for k in range(t.intervals[device]):
+            order[count] = t.operators[device, k]
+            count += 1
+    pointer[len(t.intervals)] = count
+
+
+@step
 def end(t: Timeline) -> float:
     """When the last of the operators that a timeline holds has finished [s]."""
     last = 0.0

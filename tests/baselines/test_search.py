@@ -8,12 +8,17 @@ import pytest
 import strategies
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from steps import callable_step
 
 from hetgym import ConfigError, Problem, UnknownName, validate
 from hetgym.baselines import _walk, anytime, get, heft, single_device
 from hetgym.sim import timeline
 from hetgym.sim.ranks import assigned_bottom_level, list_order, upward_rank
 from hetgym.workloads import RandomMix, textbook
+
+accept, put, take_back = (callable_step(step) for step in (_walk.accept, _walk.put, _walk.take_back))
+try_from, try_level_order = callable_step(_walk.try_from), callable_step(_walk.try_level_order)
+copy_prefix = callable_step(timeline.copy_prefix)
 
 PILOTS = ("pilot", "pilot-append", "pilot-append-eft", "pilot-eft")
 SEARCHES = (*PILOTS, "rand-heft", "annealing", "pilot-annealing", "lns")
@@ -115,7 +120,7 @@ def test_a_changed_schedule_is_that_of_a_fresh_decoding(by_level: bool, problem:
     for _ in range(12):
         count = 0
         for operator in rng.choice(n, min(n, int(rng.integers(1, 4))), replace=False):
-            count = _walk.put(arrays, walk, count, int(operator), int(rng.integers(problem.num_devices)))
+            count = put(arrays, walk, count, int(operator), int(rng.integers(problem.num_devices)))
         if count == 0:
             continue
         placement = walk.fixed.copy()
@@ -126,15 +131,15 @@ def test_a_changed_schedule_is_that_of_a_fresh_decoding(by_level: bool, problem:
         limit = float(rng.choice([np.inf, walk.value[_walk.CURRENT], makespan, makespan * 0.99]))
         turns = walk.turn[walk.moved[:count]]
         if by_level:
-            found = _walk.try_level_order(arrays, walk, count, limit)
+            found = try_level_order(arrays, walk, count, limit)
         else:
-            found = _walk.try_from(arrays, walk, int(turns.min()), int(turns.max()), limit)
+            found = try_from(arrays, walk, int(turns.min()), int(turns.max()), limit)
         assert found == (makespan if makespan <= limit else np.inf)
         if found < np.inf:
             assert walk.order.tolist() == order.tolist()
-            _walk.accept(arrays, walk, -1 if by_level else int(turns.max()), found)
+            accept(arrays, walk, -1 if by_level else int(turns.max()), found)
         elif not by_level:
-            _walk.take_back(walk, count)
+            take_back(walk, count)
         assert_exact(problem, walk)
 
 
@@ -148,7 +153,7 @@ def test_a_prefix_is_what_was_placed_before(problem: Problem, seed: int, first: 
         list_order(arrays, np.array(upward_rank(problem))),
     )
     part = timeline.new_timeline(n, d)
-    timeline.copy_prefix(walk.now, part, walk.turn, first)
+    copy_prefix(walk.now, part, walk.turn, first)
     fresh = timeline.new_timeline(n, d)
     timeline.place_in_order(arrays, fresh, walk.order[:first], walk.fixed, np.zeros((n, d)), True)
     assert part.intervals.tolist() == fresh.intervals.tolist()

@@ -51,3 +51,26 @@ def test_the_callers_array_is_left_alone() -> None:
     placements = np.array([[0, 1], [1, 1]], np.int32)
     placements.setflags(write=False)
     assert evaluate(PROBLEM, placements).tolist() == [5.0, 5.0]
+
+
+@pytest.mark.parametrize(
+    ("schedule", "message"),
+    [
+        (Schedule([0], order=[[0], []]), "coverage: 1 operators are assigned"),
+        (Schedule([0, 1], order=[[0, 1]]), "coverage: orders for 1 devices"),
+        (Schedule([0, 1], order=[[0], []]), "coverage: operator 1 .* stands in no"),
+        (Schedule([0, 1], order=[[0, 0], []]), "coverage: operator 0 .* is listed on devices 0 and 0"),
+        (Schedule([0, 1], order=[[0], [5]]), "coverage: device 1 lists operator 5"),
+        (Schedule([0, 1], order=[[1], [0]]), "listed on device 0 but assigned to device 1"),
+        (Schedule([0, 2], order=[[0], [1]]), "coverage: operator 1 .* is on device 2"),
+        (Schedule([0, 0], priority=[1.0, 0.0]), "placement: operator 1 .* cannot run"),
+        (Schedule([1, 1], order=[[], [1, 0]]), "deadlock: operator 1 .* waits for operator 0"),
+        (Schedule([0, 1], start=[0.0, 0.5]), "precedence: operator 1"),
+    ],
+)
+def test_illegal_schedules_are_refused_by_name(schedule: Schedule, message: str) -> None:
+    """One among legal ones, whose makespans are worked out together."""
+    legal = Schedule([0, 1], order=[[0], [1]])
+    assert evaluate(PROBLEM, [legal] * 3).tolist() == [5.0] * 3
+    with pytest.raises(InvalidSchedule, match=message):
+        evaluate(PROBLEM, [legal, schedule, legal])

@@ -159,16 +159,18 @@ def test_run_order_counts_what_ran(case: tuple[Problem, Schedule]) -> None:
     problem, schedule = case
     assert schedule.order is not None
     order, pointer = flat_order(schedule.order)
-    assignment = schedule.assignment.copy()
-    priority, links = np.zeros(problem.num_operators), setting(problem, PRESETS["links"])
-    space = new_workspace(problem.arrays, links)
-    assert run(problem.arrays, space, assignment, order, pointer, priority, links) == problem.num_operators
+    plan = [array[None] for array in (schedule.assignment.copy(), order, pointer, np.zeros(problem.num_operators))]
+    links = setting(problem, PRESETS["links"])
+    makespan, done = run(problem.arrays, new_workspace(problem.arrays, links), *plan, links)
+    assert done == problem.num_operators
+    assert makespan == simulate(problem, schedule, "links").makespan
     if problem.num_edges and problem.num_devices == 1:
-        reverse = np.ascontiguousarray(order[::-1])
+        plan[1] = np.ascontiguousarray(order[None, ::-1])
         for clock in (False, True):
             how = links._replace(clock=clock)
-            space = new_workspace(problem.arrays, how)
-            assert run(problem.arrays, space, assignment, reverse, pointer, priority, how) < problem.num_operators
+            makespan, done = run(problem.arrays, new_workspace(problem.arrays, how), *plan, how)
+            assert done < problem.num_operators
+            assert makespan == np.inf
 
 
 CLOCKLESS = st.builds(
@@ -185,11 +187,11 @@ def test_a_clock_changes_nothing_where_none_is_needed(case: tuple[Problem, Sched
     problem, schedule = case
     how = setting(problem, runtime)
     assert not how.clock
-    order, pointer, priority = dispatch_order(problem, schedule)
+    plan = [array[None] for array in (schedule.assignment.copy(), *dispatch_order(problem, schedule))]
     states = []
     for clock in (False, True):
         space = new_workspace(problem.arrays, how._replace(clock=clock))
         states.append(space.state)
-        run(problem.arrays, space, schedule.assignment.copy(), order, pointer, priority, how._replace(clock=clock))
+        run(problem.arrays, space, *plan, how._replace(clock=clock))
     for name in ("start", "finish", "sent", "arrived"):
         assert np.array_equal(getattr(states[0], name), getattr(states[1], name)), name

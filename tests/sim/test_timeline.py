@@ -8,6 +8,7 @@ import pytest
 import strategies
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
+from steps import callable_step
 
 from hetgym import Problem, simulate, validate
 from hetgym.baselines import heft
@@ -15,6 +16,7 @@ from hetgym.sim import timeline
 from hetgym.sim.ranks import list_order
 
 INF = np.inf
+earliest_start, clear = callable_step(timeline.earliest_start), callable_step(timeline.clear)
 
 
 def single_device(durations: list[float]) -> Problem:
@@ -28,17 +30,19 @@ def single_device(durations: list[float]) -> Problem:
         min_size=1,
         max_size=12,
     ),
+    copies=st.sampled_from([1, 1, 1, 10]),  # beyond 32 intervals the search bisects
     insertion=st.booleans(),
 )
-@example(jobs=[(0.0, 5.0), (3.0, 4.0)], insertion=True)  # nothing may run across an operator of no duration
-@example(jobs=[(3.0, 0.0), (0.0, 1.0)], insertion=True)  # which itself waits for its turn
-def test_earliest_start_is_the_first_gap(jobs: list[tuple[float, float]], insertion: bool) -> None:
+@example(jobs=[(0.0, 5.0), (3.0, 4.0)], copies=1, insertion=True)  # nothing may run across an operator of no duration
+@example(jobs=[(3.0, 0.0), (0.0, 1.0)], copies=1, insertion=True)  # which itself waits for its turn
+def test_earliest_start_is_the_first_gap(jobs: list[tuple[float, float]], copies: int, insertion: bool) -> None:
     """Jobs are (duration, ready)."""
+    jobs = [(duration, ready * (copies - k)) for k in range(copies) for duration, ready in jobs]
     problem = single_device([duration for duration, _ in jobs])
     line = timeline.new_timeline(len(jobs), 1)
     busy: list[tuple[float, float]] = []
     for operator, (duration, ready) in enumerate(jobs):
-        start = timeline.earliest_start(line, 0, ready, duration, insertion)
+        start = earliest_start(line, 0, ready, duration, insertion)
         if insertion:
             assert start == oracle.earliest_gap(busy, ready, duration)
         else:
@@ -101,11 +105,11 @@ def test_insertion_fills_the_first_gap_that_fits() -> None:
     problem = single_device([2.0, 2.0, 1.0, 3.0])
     timeline.book(problem.arrays, line, 0, 0, 1.0)  # 1-3
     timeline.book(problem.arrays, line, 1, 0, 5.0)  # 5-7
-    assert timeline.earliest_start(line, 0, 0.0, 1.0, True) == 0.0
-    assert timeline.earliest_start(line, 0, 0.0, 2.0, True) == 3.0
-    assert timeline.earliest_start(line, 0, 3.5, 1.5, True) == 3.5
-    assert timeline.earliest_start(line, 0, 3.5, 2.0, True) == 7.0
-    assert timeline.earliest_start(line, 0, 0.0, 1.0, False) == 7.0
+    assert earliest_start(line, 0, 0.0, 1.0, True) == 0.0
+    assert earliest_start(line, 0, 0.0, 2.0, True) == 3.0
+    assert earliest_start(line, 0, 3.5, 1.5, True) == 3.5
+    assert earliest_start(line, 0, 3.5, 2.0, True) == 7.0
+    assert earliest_start(line, 0, 0.0, 1.0, False) == 7.0
 
 
 def test_an_operator_of_no_duration_is_not_run_over() -> None:
@@ -121,6 +125,6 @@ def test_an_operator_of_no_duration_is_not_run_over() -> None:
 def test_clear_empties_a_timeline() -> None:
     line = timeline.new_timeline(1, 1)
     timeline.book(single_device([4.0]).arrays, line, 0, 0, 0.0)
-    timeline.clear(line)
-    assert timeline.earliest_start(line, 0, 0.0, 9.0, True) == 0.0
+    clear(line)
+    assert earliest_start(line, 0, 0.0, 9.0, True) == 0.0
     assert line.assignment.tolist() == [-1]
