@@ -9,11 +9,12 @@ import pytest
 
 from hetgym import Problem, Schedule, evaluate, simulate
 from hetgym.baselines import get, lower_bound, names
-from hetgym.sim import DECODES, PRESETS
+from hetgym.sim import DECODES, PRESETS, online
 from hetgym.workloads import textbook
 
 ENTRIES = (
-    "graph.topology._kahn", "sim.kernel.run_orders", "sim.events.run_all_events", "schedule._stuck",
+    "graph.topology._kahn", "sim.kernel.run_orders", "sim.events.run_all_events", "sim.live.advance",
+    "sim.live.begin", "sim.live.commit", "sim.live.estimate", "schedule._stuck",
     "sim.batch._decode_all", "sim.batch.decode", "sim.batch._first_wrong",
     "sim.timeline.place_in_order", "sim.timeline.device_order", "sim.ranks.list_order",
     "sim.ranks._longest_path_to_exit", "sim.ranks._longest_path_from_entry", "sim.ranks._optimistic_cost",
@@ -39,6 +40,7 @@ def everything_called() -> None:
                 evaluate(problem, placements, runtime, decode)
         for name in names():
             simulate(problem, get(name)(problem), runtime)
+        online(problem, lambda now: (now.ready[0], now.estimate(now.ready[0]).finish.argmin()), runtime)
         evaluate(problem, [get("heft")(problem), Schedule([0] * 10, priority=np.arange(10, 0, -1))], runtime)
         simulate(problem, Schedule([0] * 10, priority=np.arange(10, 0, -1)), runtime)
         simulate(problem, Schedule([0] * 10, priority=np.arange(20.0)[::2]), runtime)

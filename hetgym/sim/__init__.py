@@ -1,8 +1,25 @@
 """The simulator: runtimes, the kernel that runs schedules, and traces of what happened."""
 
 from hetgym.sim.batch import DECODES, evaluate
+from hetgym.sim.online import Decision, Estimate, Loss, OnlineSimulation, Situation, SlowDown, online
 from hetgym.sim.runtime import PRESETS, Runtime, runtime
 from hetgym.sim.simulation import simulate
 from hetgym.sim.trace import Trace, Transfer
 
-__all__ = ["DECODES", "PRESETS", "Runtime", "Trace", "Transfer", "evaluate", "runtime", "simulate"]
+__all__ = [
+    "DECODES",
+    "PRESETS",
+    "Decision",
+    "Estimate",
+    "Loss",
+    "OnlineSimulation",
+    "Runtime",
+    "Situation",
+    "SlowDown",
+    "Trace",
+    "Transfer",
+    "evaluate",
+    "online",
+    "runtime",
+    "simulate",
+]

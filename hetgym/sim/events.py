@@ -41,7 +41,7 @@ FINISH, READY, ALARM, FLOW = 0, 1 << 40, 2 << 40, 3 << 40
 """Kinds of events, added to the number that they concern: an operator (by position) ends, its inputs are
 there, a device may go on, a flow (by edge) begins. Those of one moment come in this order."""
 
-_NUMBER = (1 << 40) - 1
+NUMBER = (1 << 40) - 1
 
 
 class Plan(NamedTuple):
@@ -183,7 +183,7 @@ def _happen(
     while True:
         while g.events.size[0] > 0 and g.events.key[0, 0] == now:
             event = pop(g.events, 0)
-            kind, number = event & ~_NUMBER, event & _NUMBER
+            kind, number = event & ~NUMBER, event & NUMBER
             if kind == FINISH:
                 _finish(p, s, g, plan, p.topological_order[number], now, switches)
             elif kind == READY:

@@ -1,0 +1,352 @@
+"""Online scheduling: a callable decides while the run goes on.
+
+The simulator stops at every moment at which operators can be committed to devices and asks. What it
+can ask is any Python callable::
+
+    def fastest(situation):
+        operator = situation.ready[0]
+        return operator, situation.estimate(operator).finish.argmin()
+
+    trace = hetgym.sim.online(problem, fastest, runtime="links")
+
+Nothing is known ahead: an operator becomes ready when its predecessors have finished, its inputs move
+when it is committed, and devices may slow down or be lost on the way.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple, Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+from hetgym._types import BoolArray, FloatArray, IntArray
+from hetgym.errors import ConfigError, InvalidSchedule
+from hetgym.problem import Problem
+from hetgym.sim import live
+from hetgym.sim.fair import new_flows
+from hetgym.sim.kernel import FAIR, new_state
+from hetgym.sim.memory import check_capacity
+from hetgym.sim.run import setting
+from hetgym.sim.runtime import Runtime, runtime_name
+from hetgym.sim.runtime import runtime as as_runtime
+from hetgym.sim.trace import Trace
+
+
+@dataclass(frozen=True)
+class SlowDown:
+    """A device takes longer from some moment on, also for what runs then.
+
+    Attributes:
+        device: its number.
+        at: when [s].
+        factor: of all run times of the problem: 2 is half as fast, 1 as it was.
+    """
+
+    device: int
+    at: float
+    factor: float
+
+
+@dataclass(frozen=True)
+class Loss:
+    """A device is lost for good, with what runs on it, is queued there, or was made there and is needed elsewhere.
+
+    Results of operators without successors count as delivered. Links stay booked as they were.
+
+    Attributes:
+        device: its number.
+        at: when [s].
+    """
+
+    device: int
+    at: float
+
+
+class Estimate(NamedTuple):
+    """When an operator would run on each device if it were committed now.
+
+    Transfers are reckoned one by one on the links as they are booked, devices as running what is
+    queued on them one after the other; without noise.
+
+    Attributes:
+        arrival: [d] its last input [s]; inf where it cannot run.
+        start, finish: [d] itself [s]; likewise.
+    """
+
+    arrival: FloatArray
+    start: FloatArray
+    finish: FloatArray
+
+
+class Situation(Protocol):
+    """What a decision can be based on."""
+
+    problem: Problem
+
+    @property
+    def now(self) -> float:
+        """The time [s]."""
+
+    @property
+    def ready(self) -> IntArray:
+        """Operators that can be committed, in topological order; never empty when somebody is asked."""
+
+    @property
+    def alive(self) -> BoolArray:
+        """[d] whether each device still exists."""
+
+    @property
+    def queued(self) -> IntArray:
+        """[d] operators committed to each device that have not started."""
+
+    @property
+    def running(self) -> IntArray:
+        """[d] operators that run on each device."""
+
+    @property
+    def slowdown(self) -> FloatArray:
+        """[d] factor by which each device takes longer than the problem says."""
+
+    def estimate(self, operator: int) -> Estimate:
+        """When an operator would run on each device if it were committed now."""
+
+
+Decision = tuple[int, int] | None
+"""An operator and the device that it is committed to, or None: wait."""
+
+
+class OnlineSimulation:
+    """A run that goes on from decision to decision.
+
+    While :attr:`over` is false somebody has to :meth:`commit` one of the operators that are
+    :attr:`ready`, or to :meth:`wait`. :func:`online` is the loop around it.
+
+    Args:
+        problem: what is to be run.
+        runtime: a preset's name, or the switches. ``order`` is left to the decisions. A reader asks
+            for its inputs when it is committed; with ``transfers="cached"`` a copy that the device
+            holds or awaits is used again. The host of an accelerator issues operators from when they
+            are committed on.
+        release: [n] when each operator becomes known [s], for jobs that arrive late.
+        changes: slow-downs and losses.
+
+    Raises:
+        UnknownName: no preset of that name.
+        ConfigError: a release or a change that makes no sense; or the loss of a device under fair
+            sharing, which is not simulated.
+    """
+
+    def __init__(
+        self,
+        problem: Problem,
+        runtime: str | Runtime = "classic",
+        release: npt.ArrayLike | None = None,
+        changes: Sequence[SlowDown | Loss] = (),
+    ) -> None:
+        self.problem = problem
+        self.runtime = as_runtime(runtime)
+        how = setting(problem, self.runtime)
+        p, self._switches = problem.arrays, how.switches
+        fair = self._switches.communication == FAIR
+        if fair and any(isinstance(change, Loss) for change in changes):
+            raise ConfigError("online: the loss of a device is not simulated where transfers share links fairly")
+        devices, factors, moments = _changes(problem, changes)
+        self._state = new_state(p)
+        self._flows = new_flows(p, fair)
+        self._flows.next[:] = -1
+        self._live = live.new_live(p, how.switches.streams, how.factor, devices, factors)
+        self._guess = Estimate(*(np.empty(problem.num_devices) for _ in Estimate._fields))
+        live.begin(p, self._state, self._live, _release(problem, release), moments)
+        self._outcome = self._advance(waited=False)
+
+    @property
+    def over(self) -> bool:
+        """Whether all operators have run."""
+        return self._outcome == live.OVER
+
+    @property
+    def now(self) -> float:
+        """The time [s]."""
+        return float(self._live.clock[0])
+
+    @property
+    def ready(self) -> IntArray:
+        """Operators that can be committed, in topological order; never empty while the run is not over."""
+        operators = np.flatnonzero(self._live.status == live.OPEN).astype(np.int32)
+        return operators[np.argsort(self.problem.arrays.position[operators])]
+
+    @property
+    def alive(self) -> BoolArray:
+        """[d] whether each device still exists."""
+        return self._live.alive.copy()
+
+    @property
+    def queued(self) -> IntArray:
+        """[d] operators committed to each device that have not started."""
+        return self._live.tail - self._live.head
+
+    @property
+    def running(self) -> IntArray:
+        """[d] operators that run on each device."""
+        return self._live.running.copy()
+
+    @property
+    def slowdown(self) -> FloatArray:
+        """[d] factor by which each device takes longer than the problem says."""
+        return self._live.slowdown.copy()
+
+    def estimate(self, operator: int) -> Estimate:
+        """When an operator would run on each device if it were committed now.
+
+        Raises:
+            InvalidSchedule: it is not ready.
+        """
+        self._check_ready(operator)
+        live.estimate(self.problem.arrays, self._state, self._live, int(operator), self._switches, *self._guess)
+        return Estimate(*(times.copy() for times in self._guess))
+
+    def commit(self, operator: int, device: int) -> None:
+        """Commit an operator to a device, behind what is queued there, and go on to the next decision.
+
+        Raises:
+            InvalidSchedule: the operator is not ready, or the device cannot run it.
+        """
+        self._check_ready(operator)
+        p = self.problem
+        exists = 0 <= device < p.num_devices and int(device) == device
+        if not exists or not self._live.alive[device] or not math.isfinite(p.cost[operator, device]):
+            why = "cannot run it" if exists and self._live.alive[device] else "does not exist"
+            raise InvalidSchedule(
+                f"online: operator {operator} ({p.operator_names[operator]!r}) is committed to device {device}, "
+                f"which {why}" + (" any more" if exists and not self._live.alive[device] else "")
+            )
+        live.commit(p.arrays, self._state, self._live, self._flows, int(operator), int(device), self._switches)
+        if self._live.tally[0] == 0:
+            self._outcome = self._advance(waited=False)
+
+    def wait(self) -> None:
+        """Commit nothing until an operator finishes or is released, or a device changes.
+
+        Raises:
+            InvalidSchedule: nothing will happen any more.
+        """
+        self._outcome = self._advance(waited=True)
+
+    def trace(self) -> Trace:
+        """What happened. Of operators that ran more than once, since a device was lost, the last time.
+
+        Raises:
+            InvalidSchedule: the run is not over.
+            OutOfMemory: the runtime enforces capacities, and a device exceeded its own.
+        """
+        if not self.over:
+            raise InvalidSchedule(f"online: {len(self._live.status) - self._live.tally[1]} operators have not run")
+        state = self._state
+        trace = Trace(
+            problem=self.problem,
+            assignment=self._live.assignment,
+            start=state.start,
+            finish=state.finish,
+            sent=state.sent,
+            arrived=state.arrived,
+            runtime=runtime_name(self.runtime),
+            scheduler="online",
+            switches=self.runtime,
+        )
+        if self.runtime.memory == "enforce":
+            check_capacity(trace, trace.memory)
+        return trace
+
+    def _check_ready(self, operator: int) -> None:
+        n = self.problem.num_operators
+        if not 0 <= operator < n or int(operator) != operator or self._live.status[operator] != live.OPEN:
+            raise InvalidSchedule(f"online: operator {operator} is not ready; ready: {self.ready.tolist()}")
+
+    def _advance(self, waited: bool) -> int:
+        p = self.problem
+        outcome = live.advance(p.arrays, self._state, self._live, self._flows, self._switches, waited)
+        if not self._live.alive.all():
+            lost = ~np.isfinite(p.cost[:, self._live.alive]).any(axis=1) & (self._live.status < live.RUNNING)
+            for operator in np.flatnonzero(lost):
+                name = p.operator_names[operator]
+                raise InvalidSchedule(f"online: no device is left that can run operator {operator} ({name!r})")
+        if outcome == live.STUCK:
+            raise InvalidSchedule(f"online: waits at {self.now:g} s for ever: nothing runs or is queued")
+        return int(outcome)
+
+
+def online(
+    problem: Problem,
+    decide: Callable[[Situation], Decision],
+    runtime: str | Runtime = "classic",
+    release: npt.ArrayLike | None = None,
+    changes: Sequence[SlowDown | Loss] = (),
+) -> Trace:
+    """Run a problem under a scheduler that decides while the run goes on.
+
+    Args:
+        problem: what is to be run.
+        decide: asked whenever operators are ready, until it returns None or none is ready; then again
+            as soon as an operator has finished or been released, or a device has changed.
+        runtime: see :class:`OnlineSimulation`.
+        release: likewise.
+        changes: likewise.
+
+    Returns:
+        What happened; of operators that ran more than once, since a device was lost, the last time.
+
+    Raises:
+        UnknownName: no preset of that name.
+        ConfigError: a release or a change that makes no sense.
+        InvalidSchedule: a decision that cannot be carried out, or a wait without end.
+        OutOfMemory: the runtime enforces capacities, and a device exceeded its own.
+
+    >>> problem = Problem.from_arrays([[2.0, 3.0], [4.0, 1.0]], [(0, 1, 5.0)], bandwidth=10.0)
+    >>> online(problem, lambda now: (now.ready[0], now.estimate(now.ready[0]).finish.argmin())).makespan
+    3.5
+    """
+    run = OnlineSimulation(problem, runtime, release, changes)
+    while not run.over:
+        decision = decide(run)
+        if decision is None:
+            run.wait()
+            continue
+        try:
+            operator, device = decision
+        except TypeError as cause:
+            raise InvalidSchedule(f"online: a decision is (operator, device) or None, not {decision!r}") from cause
+        run.commit(operator, device)
+    return run.trace()
+
+
+def _release(problem: Problem, release: npt.ArrayLike | None) -> FloatArray:
+    n = problem.num_operators
+    if release is None:
+        return np.zeros(n)
+    try:
+        times = np.array(release, np.float64)
+    except (TypeError, ValueError) as cause:
+        raise ConfigError(f"online: release times are not a list of numbers ({cause})") from cause
+    if times.shape != (n,) or not (np.isfinite(times) & (times >= 0)).all():
+        raise ConfigError(f"online: release must hold one finite time, not negative, for each of the {n} operators")
+    return times
+
+
+def _changes(problem: Problem, changes: Sequence[SlowDown | Loss]) -> tuple[IntArray, FloatArray, FloatArray]:
+    """Device, factor (inf for a loss) and moment of each change."""
+    for change in changes:
+        if not isinstance(change, SlowDown | Loss):
+            raise ConfigError(f"online: a change is a SlowDown or a Loss, not {change!r}")
+        if change.device not in range(problem.num_devices):
+            raise ConfigError(f"online: {change} names a device that does not exist")
+        if not 0 <= change.at < math.inf or (isinstance(change, SlowDown) and not 0 < change.factor < math.inf):
+            raise ConfigError(f"online: {change} needs a finite time, not negative, and a positive finite factor")
+    return (
+        np.array([change.device for change in changes], np.int32),
+        np.array([change.factor if isinstance(change, SlowDown) else math.inf for change in changes], np.float64),
+        np.array([change.at for change in changes], np.float64),
+    )
