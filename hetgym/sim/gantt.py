@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from hetgym._types import FloatArray
 from hetgym.errors import require
 from hetgym.graph.ops import GENERIC, KINDS
 
@@ -23,6 +24,8 @@ COLOURS = {
 
 _TRANSFER = "#b8b8b8"
 _LABELS = 60  # more bars than this carry no names
+_CROWD = 400  # more bars than this in a row run into each other: rows then show how busy they were, in as many bins
+_FLAT = 24  # more links than this get rows of half the height
 
 
 def family(kind: str) -> str:
@@ -59,22 +62,27 @@ def draw(trace: Trace, path: Path | None = None, size: tuple[float, float] | Non
     from matplotlib.figure import Figure
 
     problem = trace.problem
-    transfers = trace.transfers
-    links = sorted({(t.source, t.target) for t in transfers})
-    rows = problem.num_devices + len(links)
-    figure = Figure(figsize=size or (11, 1.3 + 0.42 * rows), dpi=dpi, layout="constrained")
+    transfers: dict[tuple[int, int], list[tuple[float, float]]] = {}
+    scale, unit = time_unit(trace.makespan)
+    for t in trace.transfers:
+        transfers.setdefault((t.source, t.target), []).append((t.start / scale, (t.finish - t.start) / scale))
+    links = sorted(transfers)
+    link_height = 1.0 if len(links) <= _FLAT else 0.5
+    tall = problem.num_devices + link_height * len(links)
+    centres = [*range(problem.num_devices)]
+    centres += [problem.num_devices - 0.5 + link_height * (k + 0.5) for k in range(len(links))]
+    figure = Figure(figsize=size or (11, 1.3 + 0.42 * tall), dpi=dpi, layout="constrained")
     FigureCanvasAgg(figure)
     axes = figure.add_subplot()
-    scale, unit = time_unit(trace.makespan)
-    _bars(axes, trace, scale)
-    for transfer in transfers:
-        row = problem.num_devices + links.index((transfer.source, transfer.target))
-        span = (transfer.start / scale, (transfer.finish - transfer.start) / scale)
-        axes.broken_barh([span], (row - 0.25, 0.5), facecolors=_TRANSFER, edgecolors="none")
-    labels = [*problem.device_names, *(f"{problem.device_names[a]} → {problem.device_names[b]}" for a, b in links)]
-    axes.set_yticks(range(rows), labels, parse_math=False)  # names may hold dollar signs
-    axes.set_ylim(rows - 0.4, -0.6)
     axes.set_xlim(0, trace.makespan / scale * 1.01 or 1)
+    _bars(axes, trace, scale)
+    crowded = any(len(spans) > _CROWD for spans in transfers.values())
+    for centre, link in zip(centres[problem.num_devices :], links, strict=True):
+        spans = transfers[link]
+        _row(axes, centre, 0.5 * link_height, spans, [_TRANSFER] * len(spans), "none", crowded)
+    labels = [*problem.device_names, *(f"{problem.device_names[a]} → {problem.device_names[b]}" for a, b in links)]
+    axes.set_yticks(centres, labels, parse_math=False, fontsize=10 if link_height == 1 else 7)  # names may hold $
+    axes.set_ylim(tall - 0.4, -0.6)
     axes.set_xlabel(f"time [{unit}]")
     axes.set_title(
         f"{problem.name} · {trace.scheduler or 'schedule'} · {trace.makespan / scale:.4g} {unit} ({trace.runtime})",
@@ -94,11 +102,12 @@ def _bars(axes: Any, trace: Trace, scale: float) -> None:
     """One batch of bars a device, coloured by kind; names where few enough operators leave room."""
     problem = trace.problem
     edge = "white" if problem.num_operators <= 10 * _LABELS else "none"
+    crowded = bool(np.bincount(trace.assignment).max() > _CROWD)
     for device in range(problem.num_devices):
         members = np.flatnonzero(trace.assignment == device)
         spans = [(trace.start[i] / scale, (trace.finish[i] - trace.start[i]) / scale) for i in members]
         colours = [COLOURS[family(problem.operator_kinds[i])] for i in members]
-        axes.broken_barh(spans, (device - 0.36, 0.72), facecolors=colours, edgecolors=edge, linewidth=0.4)
+        _row(axes, device, 0.72, spans, colours, edge, crowded)
         if problem.num_operators > _LABELS:
             continue
         for i, (begin, width) in zip(members.tolist(), spans, strict=True):
@@ -108,6 +117,40 @@ def _bars(axes: Any, trace: Trace, scale: float) -> None:
                     begin + width / 2, device, name, ha="center", va="center", fontsize=7, color="white",
                     parse_math=False,
                 )  # fmt: skip
+
+
+def _row(
+    axes: Any, centre: float, height: float, spans: list[tuple[float, float]], colours: list[str], edge: str,
+    crowded: bool,
+) -> None:  # fmt: skip
+    """The bars of one row, or if bars run into each other in some such row, how busy each moment was."""
+    if not crowded:
+        axes.broken_barh(spans, (centre - height / 2, height), facecolors=colours, edgecolors=edge, linewidth=0.4)
+        return
+    edges = np.linspace(0.0, axes.get_xlim()[1], _CROWD + 1)
+    base = np.full(_CROWD, centre + height / 2)  # the axis points down: what is busy stands on the row's lower edge
+    for colour in sorted(set(colours), key=lambda name: (-colours.count(name), name)):
+        chosen = np.array([span for span, of in zip(spans, colours, strict=True) if of == colour])
+        top = base - height * busy_share(chosen[:, 0], chosen[:, 0] + chosen[:, 1], edges)
+        axes.stairs(np.maximum(top, centre - height / 2), edges, baseline=base, fill=True, color=colour, linewidth=0)
+        base = np.maximum(top, centre - height / 2)
+
+
+def busy_share(begin: FloatArray, end: FloatArray, edges: FloatArray) -> FloatArray:
+    """Share of each of the intervals between edges that spans cover, counted as often as they overlap.
+
+    >>> busy_share(np.array([0.0, 1.5]), np.array([1.0, 2.0]), np.array([0.0, 1.0, 2.0, 3.0]))
+    array([1. , 0.5, 0. ])
+    """
+
+    def passed(moments: FloatArray) -> FloatArray:  # summed over the moments, the time since each, at every edge
+        moments = np.sort(moments)
+        count = np.searchsorted(moments, edges)
+        since: FloatArray = count * edges - np.concatenate([[0.0], np.cumsum(moments)])[count]
+        return since
+
+    share: FloatArray = np.diff(passed(begin) - passed(end)) / np.diff(edges)
+    return np.maximum(share, 0.0)
 
 
 def _legend(figure: Any, axes: Any, trace: Trace) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import numpy as np
@@ -119,6 +120,21 @@ def test_gantt_draws_each_operator_and_link(trace: Trace) -> None:
     bars = [len(collection.get_paths()) for collection in axes.collections]
     assert bars == [3, 1, 1, 1]
     assert axes.get_title(loc="left") == "diamond · hand · 7 s (links)"
+
+
+def test_a_crowded_gantt_shows_shares_and_stays_quick() -> None:
+    """Ten thousand operators on two devices, each busy half of the time: areas, not bars."""
+    n = 10_000
+    problem = Problem.from_arrays(np.ones((n, 2)), [(i, i + 1, 0.0) for i in range(n - 1)])
+    trace = simulate(problem, Schedule(np.arange(n) % 2, order=[np.arange(0, n, 2), np.arange(1, n, 2)]))
+    begin = time.perf_counter()
+    (axes,) = trace.gantt().axes
+    assert time.perf_counter() - begin < 10
+    areas = [patch.get_data() for patch in axes.patches if type(patch).__name__ == "StepPatch"]
+    assert len(areas) == 4  # two devices, two directions
+    for area in areas[:2]:
+        assert np.abs(area.values - area.baseline)[10:-10] == pytest.approx(0.36, rel=0.1)
+    assert not axes.texts
 
 
 def test_gantt_takes_any_name(tmp_path: Path) -> None:
