@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 
 from hetgym._jit import step
-from hetgym._types import FloatArray, IntArray
+from hetgym._types import BoolArray, FloatArray, IntArray
 from hetgym.problem import ProblemArrays
 from hetgym.sim.kernel import State, settle
 
@@ -31,6 +31,7 @@ class Flows(NamedTuple):
         rate: [e] byte/s.
         route: [e] ``source device * d + target device``.
         next: [e] the next edge that the same flow serves, -1 for the last.
+        direct: [1] whether no route has more than one link, so that links do not depend on each other.
         spare: [l] scratch: bandwidth that is not given away.
         open: [l] scratch: flows without a rate.
         served: [e] scratch: readers of flows that just ended.
@@ -43,6 +44,7 @@ class Flows(NamedTuple):
     rate: FloatArray
     route: IntArray
     next: IntArray
+    direct: BoolArray
     spare: FloatArray
     open: IntArray
     served: IntArray
@@ -54,7 +56,8 @@ def new_flows(p: ProblemArrays, needed: bool) -> Flows:
     links = len(p.link_bandwidth) if needed else 0
     return Flows(
         np.zeros(e, np.int32), np.zeros(2, np.int32), np.zeros(e), np.zeros(e), np.zeros(e), np.zeros(e, np.int32),
-        np.full(e, -1, np.int32), np.zeros(links), np.zeros(links, np.int32), np.zeros(e, np.int32),
+        np.full(e, -1, np.int32), np.array([(np.diff(p.route_pointer) <= 1).all()]),
+        np.zeros(links), np.zeros(links, np.int32), np.zeros(e, np.int32),
     )  # fmt: skip
 
 
@@ -149,6 +152,16 @@ def _share(p: ProblemArrays, flows: Flows) -> None:
         for hop in range(p.route_pointer[route], p.route_pointer[route + 1]):
             flows.open[p.route_link[hop]] += 1
     to_do = flows.tally[0]
+    if flows.direct[0]:
+        for k in range(to_do):
+            edge = flows.active[k]
+            hop = p.route_pointer[flows.route[edge]]
+            if hop < p.route_pointer[flows.route[edge] + 1]:
+                link = p.route_link[hop]
+                flows.rate[edge] = flows.spare[link] / flows.open[link]
+            else:
+                flows.rate[edge] = np.inf
+        return
     while to_do > 0:
         tightest, share = -1, np.inf
         for link in range(len(flows.spare)):

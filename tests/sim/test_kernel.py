@@ -195,3 +195,19 @@ def test_a_clock_changes_nothing_where_none_is_needed(case: tuple[Problem, Sched
         run(problem.arrays, space, *plan, how._replace(clock=clock))
     for name in ("start", "finish", "sent", "arrived"):
         assert np.array_equal(getattr(states[0], name), getattr(states[1], name)), name
+
+
+@given(case=strategies.cases(("order",)))
+def test_links_that_do_not_depend_on_each_other_are_shared_alike(case: tuple[Problem, Schedule]) -> None:
+    """The short cut for routes of one link gives the rates of progressive filling."""
+    problem, schedule = case
+    how = setting(problem, PRESETS["fair"])
+    plan = [array[None] for array in (schedule.assignment.copy(), *dispatch_order(problem, schedule))]
+    states = []
+    for direct in {False, bool((np.diff(problem.route_pointer) <= 1).all())}:
+        space = new_workspace(problem.arrays, how)
+        space.flows.direct[0] = direct
+        run(problem.arrays, space, *plan, how)
+        states.append(space.state)
+    for name in ("start", "finish", "sent", "arrived"):
+        assert np.array_equal(getattr(states[0], name), getattr(states[-1], name)), name
