@@ -31,9 +31,7 @@ insertion in the order of the placement's own bottom levels."""
 
 
 @jit
-def decode(
-    p: ProblemArrays, t: timeline.Timeline, assignment: IntArray, rank: FloatArray, how: int, bonus: FloatArray
-) -> float:
+def decode(p: ProblemArrays, t: timeline.Timeline, assignment: IntArray, rank: FloatArray, how: int) -> float:
     """Give a placement its start times under the classic model, and return the makespan [s].
 
     Args:
@@ -42,11 +40,10 @@ def decode(
         assignment: [n] device of each operator.
         rank: [n] order of the operators for ``insertion`` and ``append``, larger first.
         how: position in :data:`DECODES`.
-        bonus: [n, d] zeros.
     """
     timeline.clear(t)
     priority = ranks.assigned_bottom_level(p, assignment) if how == 2 else rank
-    return timeline.place_in_order(p, t, ranks.list_order(p, priority), assignment, bonus, how != 1)
+    return timeline.place_fixed(p, t, ranks.list_order(p, priority), assignment, how != 1)
 
 
 def decode_placement(problem: Problem, assignment: IntArray, how: str = "insertion") -> Schedule:
@@ -65,7 +62,7 @@ def decode_placement(problem: Problem, assignment: IntArray, how: str = "inserti
     n, d = problem.num_operators, problem.num_devices
     placed = timeline.new_timeline(n, d)
     devices = np.array(assignment, np.int32)
-    decode(problem.arrays, placed, devices, ranks.upward_rank(problem), DECODES.index(how), np.zeros((n, d)))
+    decode(problem.arrays, placed, devices, ranks.upward_rank(problem), DECODES.index(how))
     return planned(problem, placed)
 
 
@@ -88,17 +85,16 @@ def _decode_all(
     n, d = p.cost.shape
     batch = len(assignments)
     t = timeline.new_timeline(n, d)
-    bonus = np.zeros((n, d))
     makespans = np.empty(batch)
     orders = np.empty((batch if ordered else 0, n), np.int32)
     pointers = np.empty((batch if ordered else 0, d + 1), np.int32)
     turn = ranks.list_order(p, rank)  # the same for all placements, unless their own bottom levels decide
     for b in range(batch):
         if how == 2:
-            makespans[b] = decode(p, t, assignments[b], rank, how, bonus)
+            makespans[b] = decode(p, t, assignments[b], rank, how)
         else:
             timeline.clear(t)
-            makespans[b] = timeline.place_in_order(p, t, turn, assignments[b], bonus, how != 1)
+            makespans[b] = timeline.place_fixed(p, t, turn, assignments[b], how != 1)
         if ordered:
             timeline.write_device_order(t, orders[b], pointers[b])
     return makespans, orders, pointers
@@ -273,19 +269,24 @@ def _within_memory(problem: Problem, schedule: Schedule, switches: Runtime) -> f
 
 def _check(problem: Problem, candidates: object) -> IntArray:
     try:
-        table = np.asarray(candidates, np.float64)
+        table = np.asarray(candidates)
+        if table.dtype.kind not in "iu":
+            table = table.astype(np.float64)
     except (TypeError, ValueError) as cause:
         raise InvalidSchedule(f"placements are not a table of device numbers ({cause})") from cause
     n, d = problem.num_operators, problem.num_devices
     if table.ndim != 2 or table.shape[1] != n:
         raise InvalidSchedule(f"placements have shape {table.shape}, expected [batch, {n}]")
-    legal = (table >= 0) & (table < d) & (table == np.floor(table))
-    devices = np.where(legal, table, 0).astype(np.int32)
-    legal &= np.isfinite(problem.cost[np.arange(n), devices])
-    if not legal.all():
+    legal = (table >= 0) & (table < d)
+    if table.dtype.kind == "f":
+        legal &= table == np.floor(table)
+    devices = np.where(legal, table, 0).astype(np.int32, order="C")  # another layout would compile the kernels anew
+    wrong = _first_wrong(problem.arrays, devices, np.empty((0, n), np.int32), np.empty((0, 0), np.int32))
+    if wrong < len(devices) or not legal.all():
+        legal &= np.isfinite(problem.cost[np.arange(n), devices])
         row, operator = (int(i) for i in np.argwhere(~legal)[0])
         raise InvalidSchedule(
             f"placement {row} puts operator {operator} ({problem.operator_names[operator]!r}) on device "
             f"{table[row, operator]:g}, which does not exist or cannot run it"
         )
-    return np.ascontiguousarray(devices)  # any other layout would compile the kernels anew
+    return devices

@@ -232,6 +232,19 @@ def place_in_order(
     return makespan
 
 
+@step
+def place_fixed(p: ProblemArrays, t: Timeline, order: IntArray, fixed: IntArray, insertion: bool) -> float:
+    """As :func:`place_in_order` where every operator has its device: the same, in fewer steps."""
+    makespan = 0.0
+    for operator in order:
+        device = fixed[operator]
+        ready = data_ready(p, t, operator, device)
+        start = earliest_start(t, device, ready, p.cost[operator, device], insertion)
+        book(p, t, operator, device, start)
+        makespan = max(makespan, t.finish[operator])
+    return makespan
+
+
 @jit
 def device_order(t: Timeline) -> tuple[IntArray, IntArray]:
     """Read the device orders off a complete timeline.
