@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -26,28 +27,33 @@ class FlowShop:
         parts: time steps (:func:`time_slices`) or layers (:func:`wavefront`) that each holds.
         seconds: [jobs, stages] run time of each job on each.
         moves: [stages - 1] seconds that the state takes to the next device.
+        in_flight: most jobs that have started on the first device and not finished on the last; None = any number.
     """
 
     devices: tuple[int, ...]
     parts: tuple[int, ...]
     seconds: FloatArray
     moves: tuple[float, ...]
+    in_flight: int | None = None
 
     @property
     def makespan(self) -> float:
         """When the last job leaves the last device [s]."""
         free = [0.0] * len(self.devices)
+        left: list[float] = []
         for job in self.seconds.tolist():
-            arrival = 0.0
+            arrival = left[-self.in_flight] if self.in_flight and len(left) >= self.in_flight else 0.0
             for stage, duration in enumerate(job):
                 free[stage] = max(free[stage], arrival) + duration
                 arrival = free[stage] + (self.moves[stage] if stage < len(self.moves) else 0.0)
+            left.append(free[-1])
         return free[-1]
 
     def unroll(self) -> tuple[Problem, Schedule]:
         """A problem with an operator for each job and stage, and its schedule, for :func:`hetgym.simulate`.
 
-        Devices serve jobs first come, first served.
+        Devices serve jobs first come, first served. Where few may be in flight, a job's first operator waits
+        for the last one of an earlier job.
         """
         jobs, stages = self.seconds.shape
         cost = np.full((jobs * stages, stages), np.inf)
@@ -57,6 +63,8 @@ class FlowShop:
         for stage, seconds in enumerate(self.moves):
             latency[stage, stage + 1] = seconds
         edges = [(k * stages + s, k * stages + s + 1, 0.0) for k in range(jobs) for s in range(stages - 1)]
+        if self.in_flight:
+            edges += [((k - self.in_flight + 1) * stages - 1, k * stages, 0.0) for k in range(self.in_flight, jobs)]
         problem = Problem.from_arrays(cost, edges, latency, name="flow-shop")
         order = [list(range(stage, jobs * stages, stages)) for stage in range(stages)]
         return problem, Schedule(np.tile(np.arange(stages), jobs), order=order)
@@ -68,14 +76,19 @@ def time_slices(
     tasks: int,
     overhead: npt.ArrayLike = 0.0,
     transfer: npt.ArrayLike = 0.0,
+    in_flight: int | Literal["slices"] | None = None,
 ) -> FlowShop:
     """Cut the time steps of a recurrent network into slices, one a device, for a row of tasks.
 
     A task passes through the slices in order, handing its state on, while others use the devices
-    before and behind. With X_s the time of slice s, N tasks take sum X + transfers + (N - 1) max X. All
-    sets of devices are tried, each alone among them, so the plan is never worse than a single device;
+    before and behind. With X_s the time of slice s, a task alone takes L = sum X + transfers, and N take
+    L + (N - 1) max X. With at most K in flight every K-th waits for the one K before it: N take
+    max(0, L - K max X) more for each K that others follow.
+
+    All sets of devices are tried, each alone among them, so the plan is never worse than a single device;
     for a set, every value that the largest X can take; for that, steps go to the fastest device that
-    has room. Of the orders of a set the one whose transfers are least is taken.
+    has room. Of the orders of a set the one whose transfers are least is taken. Both make L least, and the
+    time of N tasks falls with L and max X, so no other cut is better.
 
     Source: the idea of pipelining slices of time over tasks is that of a dissertation on inference on CPU
     and GPU; this is our reading of it.
@@ -86,27 +99,36 @@ def time_slices(
         tasks: how many follow each other.
         overhead: seconds to start a slice, one number or [d].
         transfer: seconds to hand the state on, one number or [d, d].
+        in_flight: most tasks between the start of their first and the end of their last slice, each of which
+            holds a state; ``"slices"`` = as many as there are slices. None = no limit, so that a task starts
+            whenever the first device is free.
 
     Raises:
-        ConfigError: no steps or tasks, more than 6 devices, or times that do not fit them.
+        ConfigError: no steps, tasks or tasks in flight, more than 6 devices, or times that do not fit them.
     """
     step, start, move = _tables(steps, step_seconds, overhead, transfer)
     if not (isinstance(tasks, int) and tasks >= 1):
         raise ConfigError(f"time slices: tasks is {tasks!r}; it must be 1 or more")
+    if not (in_flight in (None, "slices") or (isinstance(in_flight, int) and in_flight >= 1)):
+        raise ConfigError(f"time slices: in_flight is {in_flight!r}; it must be 1 or more, 'slices' or None")
     best: tuple[float, FlowShop] | None = None
     for order in _orders(len(step), move, cheapest_only=True):
         stages = list(order)
         if len(stages) > steps:
             continue
         moves = tuple(float(move[a, b]) for a, b in itertools.pairwise(stages))
+        window = len(stages) if in_flight == "slices" else in_flight
         for limit in sorted({float(k * step[d] + start[d]) for d in stages for k in range(1, steps + 1)}):
             counts = _fill(steps, [float(step[d]) for d in stages], [float(start[d]) for d in stages], limit)
             if counts is None:
                 continue
             times = [k * float(step[d]) + float(start[d]) for k, d in zip(counts, stages, strict=True)]
-            total = sum(times) + sum(moves) + (tasks - 1) * max(times)
+            alone, slowest = sum(times) + sum(moves), max(times)
+            total = alone + (tasks - 1) * slowest
+            if window is not None:
+                total += (tasks - 1) // window * max(0.0, alone - window * slowest)
             if best is None or total < best[0]:
-                best = total, FlowShop(order, tuple(counts), np.tile(times, (tasks, 1)), moves)
+                best = total, FlowShop(order, tuple(counts), np.tile(times, (tasks, 1)), moves, window)
     assert best is not None
     return best[1]
 
@@ -134,8 +156,9 @@ def wavefront(
     overhead: npt.ArrayLike = 0.0,
     transfer: npt.ArrayLike = 0.0,
     equal_chunks: bool = False,
+    tasks: int = 1,
 ) -> tuple[FlowShop, int]:
-    """Run one task on several devices: each holds some layers and works some time steps behind the last.
+    """Run a task on several devices: each holds some layers and works some time steps behind the last.
 
     Layer l at step t needs layer l - 1 at t and layer l at t - 1, so devices that hold consecutive layers
     can work on a chunk of steps each, a front moving through the grid. Layers are cut so that the
@@ -149,17 +172,20 @@ def wavefront(
         layer_seconds: [layers, d] one step of each layer on each device [s].
         overhead: seconds to start a chunk, one number or [d].
         transfer: seconds to hand a chunk's outputs on, one number or [d, d].
-        equal_chunks: only try lengths that divide the steps; else the last chunk may be shorter.
+        equal_chunks: only try lengths that divide the steps; else a task's last chunk may be shorter.
+        tasks: how many follow each other.
 
     Returns:
         The plan, whose jobs are chunks, and the number of steps in a chunk.
 
     Raises:
-        ConfigError: no steps or layers, more than 6 devices, or times that do not fit them.
+        ConfigError: no steps, layers or tasks, more than 6 devices, or times that do not fit them.
     """
     layers = np.asarray(layer_seconds, np.float64)
     if layers.ndim != 2 or len(layers) == 0 or not ((layers >= 0) & np.isfinite(layers)).all():
         raise ConfigError(f"wavefront: layer_seconds has shape {layers.shape}; expected times [layers, devices]")
+    if not (isinstance(tasks, int) and tasks >= 1):
+        raise ConfigError(f"wavefront: tasks is {tasks!r}; it must be 1 or more")
     _, start, move = _tables(steps, layers.sum(axis=0), overhead, transfer)
     best: tuple[float, FlowShop, int] | None = None
     for order in _orders(layers.shape[1], move, cheapest_only=False):
@@ -175,9 +201,8 @@ def wavefront(
                 continue
             sizes = np.full(-(-steps // chunk), chunk)
             sizes[-1] = steps - chunk * (len(sizes) - 1)
-            plan = FlowShop(
-                order, tuple(parts.tolist()), sizes[:, None] * step[None, :] + start[list(order)][None, :], moves
-            )
+            seconds = sizes[:, None] * step[None, :] + start[list(order)][None, :]
+            plan = FlowShop(order, tuple(parts.tolist()), np.tile(seconds, (tasks, 1)), moves)
             if best is None or plan.makespan < best[0]:
                 best = plan.makespan, plan, chunk
     assert best is not None
