@@ -2,11 +2,15 @@
 
 from hetgym._lazy import lazy
 
-__all__ = ["Job", "Line", "Outcome", "Progress", "Result", "Row", "RunFolder", "Sink", "execute", "run", "summarise"]
+__all__ = [
+    "Job", "Line", "Outcome", "Progress", "Result", "Row", "RunFolder", "Sink", "execute", "load_best_schedule", "run",
+    "summarise",
+]  # fmt: skip
 
 __getattr__ = lazy(
     "hetgym.bench",
     {
+        "hetgym.bench.best_schedules": ("load_best_schedule",),
         "hetgym.bench.folder": ("RunFolder",),
         "hetgym.bench.job": ("Job", "Outcome", "execute"),
         "hetgym.bench.rows": ("Row",),

@@ -17,7 +17,7 @@ from hetgym.bench.folder import RunFolder
 from hetgym.bench.report import Gantts, write_report
 from hetgym.bench.runner import Progress, Result, run
 from hetgym.bench.sink import Sink, Tee
-from hetgym.bench.summary import Line, by_platform, summarise
+from hetgym.bench.summary import Line, by_platform, records, summarise
 from hetgym.errors import ConfigError
 from hetgym.sim.runtime import Runtime, runtime
 from hetgym.suites import ProblemSpec
@@ -168,6 +168,10 @@ def _document(job: Job, result: Result, summary: Sequence[Line], started: str) -
         "summary_by_platform": {
             name: [line.to_dict() for line in lines] for name, lines in by_platform(result.rows).items()
         },
+        "records": [
+            {key: getattr(row, key) for key in ("problem", "runtime", "scheduler", "makespan_s", "best_known_s")}
+            for row in records(result.rows)
+        ],
         "rows": [row.to_dict() for row in result.rows],
     }
     return {key: finite(value) for key, value in document.items()}

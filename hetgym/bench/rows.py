@@ -25,8 +25,10 @@ class Row:
         slr: schedule length ratio, see :func:`hetgym.metrics.schedule_length_ratio`.
         speedup: over the best single device under the same runtime.
         efficiency: speed-up over the number of devices.
-        gap_to_best: excess over the best makespan of the run; None until the problem is complete.
+        gap_to_best: excess over the best makespan of the run, or over the best known one if that is
+            shorter; None until the problem is complete.
         gap_to_bound: excess over the lower bound.
+        best_known_s: the best known makespan, None if the problem's suite does not say [s].
         lower_bound_s: what no schedule can beat [s].
         schedule_seconds: wall time that the scheduler took, kernels warm [s].
         utilisation: share of the makespan in which a device runs an operator, mean over devices.
@@ -48,6 +50,7 @@ class Row:
     efficiency: float | None = None
     gap_to_best: float | None = None
     gap_to_bound: float | None = None
+    best_known_s: float | None = None
     lower_bound_s: float | None = None
     schedule_seconds: float | None = None
     utilisation: float | None = None
@@ -68,12 +71,16 @@ COLUMNS = tuple(field.name for field in fields(Row))
 
 
 def with_gaps(rows: Sequence[Row]) -> list[Row]:
-    """Fill in the gap to the best makespan of each problem and runtime, once all rows are known."""
+    """Fill in the gap to the best makespan of each problem and runtime, once all rows are known.
+
+    The best is the shortest of these rows, or what was known before if that is shorter.
+    """
     best: dict[tuple[str, str], float] = {}
     for row in rows:
-        if row.makespan_s is not None:
-            key = row.problem, row.runtime
-            best[key] = min(best.get(key, row.makespan_s), row.makespan_s)
+        key = row.problem, row.runtime
+        for makespan in (row.makespan_s, row.best_known_s):
+            if makespan is not None:
+                best[key] = min(best.get(key, makespan), makespan)
     return [
         row if row.makespan_s is None
         else replace(row, gap_to_best=metrics.gap(row.makespan_s, best[row.problem, row.runtime]))

@@ -17,7 +17,7 @@ from hetgym.errors import HetgymError
 from hetgym.problem import Problem
 from hetgym.schedule import validate
 from hetgym.sim import Trace, simulate
-from hetgym.suites import ProblemSpec
+from hetgym.suites import BestKnown, ProblemSpec
 
 
 class Progress(NamedTuple):
@@ -112,13 +112,20 @@ def compiled() -> bool:
 
 
 class _Reference:
-    """What the makespans of one problem are compared with, each worked out once."""
+    """What the makespans of one problem are compared with, each worked out once.
 
-    def __init__(self, problem: Problem, runtimes: Sequence[str]) -> None:
+    A bound that was proved before counts under the runtimes that it was proved for.
+    """
+
+    def __init__(self, problem: Problem, runtimes: Sequence[str], known: BestKnown | None = None) -> None:
         # Shared views of the problem are built here, so that no scheduler pays for them.
         _ = problem.arrays, problem.mean_cost, problem.mean_communication
         self.critical_path = critical_path_bound(problem)
-        self.lower_bound = lower_bound(problem)
+        best = known.best if known else {}
+        proved = {runtime: known.bound_s for runtime in runtimes if known and runtime in best}
+        quick = lower_bound(problem)
+        self.lower_bound = {runtime: max(quick, proved.get(runtime, 0.0)) for runtime in runtimes}
+        self.best_known = {runtime: best[runtime].makespan_s for runtime in runtimes if runtime in best}
         plan = single_device(problem)
         self.single_device = {runtime: simulate(problem, plan, runtime).makespan for runtime in runtimes}
 
@@ -132,14 +139,14 @@ def _run_problem(
     tell(begin)
     try:
         problem = spec.build()
-        reference = _Reference(problem, result.runtimes)
+        reference = _Reference(problem, result.runtimes, spec.known)
     except HetgymError as error:
         rows = [_blank(spec, b, runtime, sentence(error)) for b in table for runtime in result.runtimes]
         result.rows.extend(rows)
         sink.rows(rows)
         sink.complete(rows)
         return
-    sink.problem(spec, problem, reference.lower_bound)
+    sink.problem(spec, problem, min(reference.lower_bound.values()))
     for number, baseline in enumerate(table):
         tell(begin._replace(done=begin.done + number, scheduler=baseline.name))
         rows, traces = _schedule(spec, problem, baseline, reference, result.runtimes)
@@ -200,8 +207,9 @@ def _row(
         slr=metrics.schedule_length_ratio(makespan, reference.critical_path),
         speedup=faster,
         efficiency=metrics.efficiency(faster, problem.num_devices),
-        gap_to_bound=metrics.gap(makespan, reference.lower_bound),
-        lower_bound_s=reference.lower_bound,
+        gap_to_bound=metrics.gap(makespan, reference.lower_bound[runtime]),
+        best_known_s=reference.best_known.get(runtime),
+        lower_bound_s=reference.lower_bound[runtime],
         schedule_seconds=seconds,
         utilisation=float(trace.utilisation.mean()),
     )

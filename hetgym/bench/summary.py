@@ -28,9 +28,11 @@ class Line:
         failed: how many were not.
         slr: arithmetic mean of the schedule length ratios.
         speedup: geometric mean of the speed-ups over the best single device.
-        gap_to_best: arithmetic mean of the excess over the best makespan of the run.
+        gap_to_best: arithmetic mean of the excess over the best makespan of the run, or over the best
+            known one where that is shorter.
         gap_to_bound: arithmetic mean of the excess over the lower bound.
-        wins: problems on which no scheduler of the run is better; ties count for all.
+        wins: problems on which no scheduler of the run is better, and nothing better is known; ties
+            count for all.
         schedule_seconds: median wall time of a schedule [s].
     """
 
@@ -69,6 +71,17 @@ def summarise(rows: Iterable[Row]) -> list[Line]:
     runtimes = list(dict.fromkeys(row.runtime for row in whole))
     lines = [_line(group) for group in groups.values()]
     return sorted(lines, key=lambda line: (runtimes.index(line.runtime), *_rank(line)))
+
+
+def records(rows: Iterable[Row]) -> list[Row]:
+    """The rows that beat the best known makespan: the shortest of each problem and runtime, in their order."""
+    best: dict[tuple[str, str], Row] = {}
+    for row in rows:
+        if row.makespan_s is not None and row.best_known_s is not None:
+            before = best.get((row.problem, row.runtime))
+            if before is None or before.makespan_s is None or row.makespan_s < before.makespan_s:
+                best[row.problem, row.runtime] = row
+    return [row for row in best.values() if (row.makespan_s or 0.0) < (row.best_known_s or 0.0) * (1 - TIE)]
 
 
 def by_platform(rows: Iterable[Row]) -> dict[str, list[Line]]:

@@ -18,7 +18,7 @@ from hetgym.bench.plan import BestTrace, device_shares, plan_document
 from hetgym.bench.runner import Progress as Step
 from hetgym.bench.runner import compiled, warm_up
 from hetgym.bench.sink import Sink
-from hetgym.bench.summary import duration, number, percent, rich_table, size
+from hetgym.bench.summary import duration, number, percent, records, rich_table, size
 from hetgym.catalogue import entries
 from hetgym.sim import Trace
 from hetgym.sim.runtime import runtime
@@ -81,6 +81,13 @@ def print_tables(job: Job, outcome: Outcome) -> None:
     for name in job.runtimes:
         console.print(f"runtime {name}: {explain(runtime(name))}", style="italic", soft_wrap=True)
         console.print(rich_table(outcome.summary, name))
+    for row in records(outcome.result.rows):
+        assert row.makespan_s is not None and row.best_known_s is not None
+        console.print(
+            f"new best: {row.scheduler} takes {row.makespan_s:.9g} s on {row.problem} under {row.runtime}, "
+            f"{percent(1 - row.makespan_s / row.best_known_s)} less than the best known {row.best_known_s:.9g} s",
+            style="green", soft_wrap=True,
+        )  # fmt: skip
     problems = f"{len(job.specs)} problem{'s' if len(job.specs) > 1 else ''}"
     schedules = len({(row.problem, row.scheduler) for row in outcome.result.rows})
     console.print(f"{problems}, {schedules} schedules in {outcome.result.seconds:.1f} s")

@@ -14,20 +14,22 @@ A suite file has a ``summary`` and a list ``problems`` of groups::
       - generator: daggen                 # the same on devices of random speeds, behind random links,
         devices: 8
         ccr: [0.2, 4.0]                   # a problem for each weight of communication
-      - files: [mine.npz]                 # whole problems beside the suite
+      - files: [mine.npz, frozen/*.npz]   # whole problems beside the suite, in order of their names
       - textbook: [topcuoglu]
+    best_known: best_known.json           # makespans to beat and bounds, see hetgym.suites.best_known
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 from hetgym._config import load_yaml, read
 from hetgym.errors import ConfigError, ProblemError, unknown_name
+from hetgym.suites.best_known import load_best_known
 from hetgym.suites.spec import MODELS, PLATFORMS, ProblemSpec, generated_graph, platform_of
 from hetgym.workloads import textbook
 
@@ -59,6 +61,7 @@ class _Document:
 
     problems: tuple[_Group, ...]
     summary: str = ""
+    best_known: str = ""
 
 
 @dataclass(frozen=True)
@@ -93,7 +96,7 @@ def load_suite(source: str | Path) -> Suite:
     Raises:
         UnknownName: no such suite, graph, platform or textbook problem; the message names the nearest.
         ConfigError: the file is not a suite: an unknown key, a wrong type, no problems, or two of
-            one name.
+            one name; or what it names as best known is no such table.
         ProblemError: a file that the suite names does not exist.
 
     >>> [spec.name for spec in load_suite("quick").specs][:2]
@@ -110,6 +113,9 @@ def load_suite(source: str | Path) -> Suite:
     )
     if not specs:
         raise ConfigError(f"{path}: the suite has no problems")
+    if document.best_known:
+        known = load_best_known(path.parent / document.best_known)
+        specs = tuple(replace(spec, known=known.get(spec.name)) for spec in specs)
     seen: set[str] = set()
     for spec in specs:
         if spec.name in seen:
@@ -139,8 +145,9 @@ def _expand(group: _Group, path: Path, where: str) -> Iterator[ProblemSpec]:
                 yield ProblemSpec.generated(group.generator, group.parameters, seed, platform)
             for ccr in group.ccr:
                 yield ProblemSpec.uniform(group.generator, group.parameters, seed, group.devices, ccr)
-    for file in group.files:
-        yield ProblemSpec.file(_existing(path.parent / file))
+    for pattern in group.files:
+        found = sorted(path.parent.glob(pattern)) if "*" in pattern else []
+        yield from (ProblemSpec.file(file) for file in found or [_existing(path.parent / pattern)])
     for name in group.textbook:
         textbook(name)
         yield ProblemSpec.textbook(name)

@@ -10,7 +10,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from hetgym.errors import ProblemError
 from hetgym.problem import Problem
+from hetgym.suites.best_known import BestKnown
 from hetgym.workloads import load_problem, on_uniform_machines, textbook
 
 if TYPE_CHECKING:
@@ -33,20 +35,26 @@ class ProblemSpec:
         graph: the part of the name that says what is run.
         platform: the part that says where; ``"-"`` if the problem is not a graph on a platform.
         make: builds it.
+        known: the best that is known about it, if its suite says so.
     """
 
     name: str
     graph: str
     platform: str
     make: Callable[[], Problem] = field(repr=False, compare=False)
+    known: BestKnown | None = field(default=None, repr=False, compare=False)
 
     def build(self) -> Problem:
         """The problem itself.
 
         Raises:
-            HetgymError: it cannot be built; the message says why.
+            HetgymError: it cannot be built, or is not the problem whose best-known values it carries; the
+                message says why.
         """
-        return self.make()
+        problem = self.make()
+        if self.known is not None and self.known.digest != problem.digest:
+            raise ProblemError(f"{self.name}: the best-known values belong to another problem of this name")
+        return problem
 
     @classmethod
     def zoo(cls, graph: str, platform: str, batch: int = 1) -> ProblemSpec:
@@ -79,8 +87,9 @@ class ProblemSpec:
 
     @classmethod
     def file(cls, path: str | Path) -> ProblemSpec:
-        """A file that holds a whole problem."""
-        return cls(Path(path).stem, Path(path).stem, "-", lambda: load_problem(path))
+        """A file that holds a whole problem; ``graph@platform.npz`` says in its name what it is."""
+        graph, _, platform = Path(path).stem.partition("@")
+        return cls(Path(path).stem, graph, platform or "-", lambda: load_problem(path))
 
     @classmethod
     def textbook(cls, name: str) -> ProblemSpec:

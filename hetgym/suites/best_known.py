@@ -1,0 +1,92 @@
+"""Best-known values: how short a schedule of a frozen problem somebody has found, and what none can beat.
+
+A suite names a table (``best_known: file.json``). The schedules behind it, see
+:mod:`hetgym.bench.best_schedules`, lie beside it, so that every claim can be checked without searching.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from hetgym._config import read
+from hetgym.errors import ConfigError
+
+PROVED = 1e-6
+"""A makespan within this relative distance of the bound counts as optimal: exact solvers round times."""
+
+
+@dataclass(frozen=True)
+class Best:
+    """The shortest schedule that is known under one runtime.
+
+    Attributes:
+        makespan_s: what it takes [s].
+        scheduler: registered name of what found it.
+        options: given to it.
+    """
+
+    makespan_s: float
+    scheduler: str
+    options: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class BestKnown:
+    """What is known about one problem.
+
+    Attributes:
+        digest: of the problem that it holds for, see :attr:`hetgym.Problem.digest`.
+        bound_s: no schedule is shorter under any of the runtimes [s].
+        bound_by: what proved it.
+        best: runtime -> the shortest known schedule under it.
+    """
+
+    digest: str
+    bound_s: float
+    bound_by: str
+    best: Mapping[str, Best]
+
+    def optimal(self, runtime: str) -> bool:
+        """Whether the best known makespan is proved to be the shortest, up to :data:`PROVED`."""
+        return self.best[runtime].makespan_s <= self.bound_s * (1 + PROVED)
+
+
+@dataclass(frozen=True)
+class Table:
+    """A file of best-known values.
+
+    Attributes:
+        format: ``"hetgym-best-known"``.
+        version: of the format.
+        problems: problem's name -> what is known about it.
+    """
+
+    format: str
+    version: int
+    problems: Mapping[str, BestKnown]
+
+    def __post_init__(self) -> None:
+        if self.format != "hetgym-best-known" or self.version != 1:
+            raise ConfigError("not a table of best-known values of format version 1")
+
+
+def load_best_known(path: str | Path) -> Mapping[str, BestKnown]:
+    """Read a table of best-known values.
+
+    Returns:
+        Problem's name -> what is known about it.
+
+    Raises:
+        ConfigError: the file is missing or no such table.
+    """
+    try:
+        document = json.loads(Path(path).read_text(encoding="utf-8"))
+    except OSError as error:
+        raise ConfigError(f"{path}: cannot be read ({error.strerror})") from error
+    except ValueError as error:
+        raise ConfigError(f"{path}: not valid JSON ({error})") from error
+    return read(Table, document, str(path)).problems
