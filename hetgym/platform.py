@@ -12,12 +12,13 @@ from typing import Any
 
 import numpy as np
 
-from hetgym._config import load_yaml, read
+from hetgym._config import check_number, load_yaml, read
 from hetgym._types import FloatArray, IntArray, frozen
 from hetgym.device import DEVICE_KINDS, Device, Link
 from hetgym.errors import PlatformError, suggestion, unknown_name
 
 _PRESETS = Path(__file__).parent / "configs" / "platforms"
+_FIGURES = ("peak_flops", "memory_bandwidth", "memory_capacity", "launch_overhead")
 
 
 @dataclass(frozen=True)
@@ -176,6 +177,40 @@ class Platform:
                 routes[a.name, b.name] = found[b.name]
         return routes
 
+    def scaled(self, factors: Mapping[str, float], name: str = "") -> Platform:
+        """The same platform with some of its figures multiplied, for studies of what a figure is worth.
+
+        Args:
+            factors: ``device.figure`` -> factor, where the figure is ``peak_flops`` (of every dtype),
+                ``memory_bandwidth``, ``memory_capacity`` or ``launch_overhead``; ``links.latency`` and
+                ``links.bandwidth`` are those of all links.
+            name: of the new platform; by default its own with the factors behind.
+
+        Raises:
+            PlatformError: no such device or figure, or a factor that is not positive.
+
+        >>> load_platform("cpu-gpu").scaled({"gpu.peak_flops": 2.0})["gpu"].peak_flops["float32"]
+        28000000000000.0
+        """
+        of: dict[str, dict[str, float]] = {}
+        for key, factor in factors.items():
+            who, _, figure = key.partition(".")
+            known = ("links", *(device.name for device in self.devices))
+            figures = ("latency", "bandwidth") if who == "links" else _FIGURES
+            for what, value, names in (("device", who, known), ("figure", figure, figures)):
+                if value not in names:
+                    raise PlatformError(
+                        f"platform {self.name!r} cannot be scaled by {key!r}: unknown {what} {value!r}; "
+                        f"{suggestion(value, names)}"
+                    )
+            check_number(factor, f"platform {self.name!r}: the factor of {key!r}", PlatformError, positive=True)
+            of.setdefault(who, {})[figure] = factor
+
+        devices = tuple(replace(device, **_multiplied(device, of.get(device.name, {}))) for device in self.devices)
+        links = tuple(replace(link, **_multiplied(link, of.get("links", {}))) for link in self.links)
+        behind = "".join(f"-{key}={factor:g}" for key, factor in factors.items())
+        return replace(self, name=name or self.name + behind, devices=devices, links=links)
+
     @classmethod
     def from_dict(cls, data: Mapping[str, Any], where: str = "platform") -> Platform:
         """Build a platform from the mapping that a YAML file holds.
@@ -210,6 +245,17 @@ class Platform:
     def __reduce__(self) -> tuple[Any, ...]:
         # Rebuild instead of copying the cache: copies of read-only arrays would be writable.
         return type(self), (self.name, self.devices, self.links, self.switches, self.description)
+
+
+def _multiplied(part: Device | Link, factors: Mapping[str, float]) -> dict[str, Any]:
+    """New values of the figures of a device or link."""
+    changes: dict[str, Any] = {}
+    for figure, factor in factors.items():
+        value = getattr(part, figure)
+        changes[figure] = (
+            {key: rate * factor for key, rate in value.items()} if isinstance(value, Mapping) else value * factor
+        )
+    return changes
 
 
 def _shortest(

@@ -141,6 +141,19 @@ def test_platforms_survive_dictionaries_yaml_pickle_and_copies(name):
         assert not twin.bandwidth.flags.writeable
 
 
+def test_scaled_figures_are_multiplied_and_nothing_else():
+    platform = load_platform("cpu-gpu")
+    factors = {"gpu.peak_flops": 2, "gpu.launch_overhead": 0.5, "cpu.memory_capacity": 3, "links.bandwidth": 4}
+    scaled = platform.scaled(factors)
+    assert scaled.name == "cpu-gpu-gpu.peak_flops=2-gpu.launch_overhead=0.5-cpu.memory_capacity=3-links.bandwidth=4"
+    assert scaled["gpu"].peak_flops == {dtype: 2 * rate for dtype, rate in platform["gpu"].peak_flops.items()}
+    assert scaled["gpu"].launch_overhead == platform["gpu"].launch_overhead / 2
+    assert scaled["cpu"].memory_capacity == 3 * platform["cpu"].memory_capacity
+    assert scaled.bandwidth[0, 1] == 4 * platform.bandwidth[0, 1] and (scaled.latency == platform.latency).all()
+    undone = scaled.scaled({key: 1 / factor for key, factor in factors.items()}, platform.name)
+    assert undone.to_dict() == platform.to_dict()
+
+
 def test_nothing_can_be_changed():
     platform = load_platform("cpu-gpu")
     with pytest.raises(dataclasses.FrozenInstanceError):

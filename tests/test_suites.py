@@ -5,13 +5,15 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from hetgym import ConfigError, Problem, ProblemError, UnknownName, load_graph, load_platform
+from hetgym import ConfigError, PlatformError, Problem, ProblemError, UnknownName, load_graph, load_platform
 from hetgym.graph import zoo
 from hetgym.graph.generators import generate_graph
+from hetgym.graph.transforms import fuse, training
 from hetgym.suites import ProblemSpec, load_suite, suite_names
 from hetgym.workloads import textbook
 
 PLATFORMS = ("cpu-gpu-balanced", "cpu-gpu", "cpu-gpu-npu")
+SCALED = "problems:\n  - {graphs: [alexnet], platforms: [cpu-gpu], scale: "
 
 
 def write(folder: Path, text: str) -> Path:
@@ -81,6 +83,40 @@ def test_generated_graphs_on_random_machines(tmp_path: Path) -> None:
     assert other.edge_bytes == pytest.approx(problem.edge_bytes * 4)
 
 
+def test_lists_of_parameters_are_combined(tmp_path: Path) -> None:
+    group = "{generator: lstm_grid, parameters: {layers: [2, 3], steps: 4, hidden: [8, 16]}, platforms: [cpu-gpu]}"
+    specs = load_suite(write(tmp_path, f"problems:\n  - {group}\n")).specs
+    assert [spec.graph for spec in specs] == [
+        f"lstm_grid-layers={layers}-steps=4-hidden={hidden}-s0" for layers in (2, 3) for hidden in (8, 16)
+    ]
+    assert [spec.build().num_operators for spec in specs] == [8, 8, 12, 12]
+
+
+def test_graphs_are_transformed_before_they_are_priced(tmp_path: Path) -> None:
+    text = "problems:\n  - {graphs: [alexnet], batch: [2], platforms: [cpu-gpu], transforms: [training, fuse]}\n"
+    (spec,) = load_suite(write(tmp_path, text)).specs
+    assert (spec.name, spec.graph) == ("alexnet-b2-training-fuse@cpu-gpu", "alexnet-b2-training-fuse")
+    graph = fuse(training(load_graph("alexnet", batch=2))).graph
+    assert spec.build().digest == Problem.build(graph, load_platform("cpu-gpu")).digest
+    assert len(graph) < len(training(load_graph("alexnet")))
+
+
+def test_platforms_are_scaled_column_by_column(tmp_path: Path) -> None:
+    scale = "{gpu.peak_flops: [2, 8], gpu.memory_bandwidth: [2, 3], links.latency: [1, 0.5]}"
+    text = f"problems:\n  - {{graphs: [alexnet], platforms: [cpu-gpu, cpu-gpu-balanced], scale: {scale}}}\n"
+    specs = load_suite(write(tmp_path, text)).specs
+    assert [spec.platform for spec in specs] == [
+        f"{name}-gpu.peak_flops={factor}" for name in ("cpu-gpu", "cpu-gpu-balanced") for factor in (2, 8)
+    ]
+    assert specs[1].parts is not None
+    graph, platform = specs[1].parts()
+    assert platform.name == specs[1].platform
+    factors = {"gpu.peak_flops": 8.0, "gpu.memory_bandwidth": 3.0, "links.latency": 0.5}
+    expected = load_platform("cpu-gpu").scaled(factors)
+    assert specs[1].build().digest == Problem.build(graph, expected).digest
+    assert specs[1].build().name == "alexnet@cpu-gpu-gpu.peak_flops=8"
+
+
 def test_own_platform_files_are_found_beside_the_suite(tmp_path: Path) -> None:
     (tmp_path / "box.yaml").write_text(
         "name: box\ndevices:\n  - {name: cpu, kind: cpu, peak_flops: {float32: 1e12}, memory_bandwidth: 1e11}\n"
@@ -125,6 +161,26 @@ def test_a_problem_in_hand_is_named_by_itself_or_by_the_caller() -> None:
         ("problems:\n  - {graphs: [alexnet], devices: 8, ccr: [1.0]}", ConfigError, "and to a generator"),
         ("problems:\n  - {generator: daggen, devices: -1, ccr: [1.0]}", ConfigError, "devices must be at least 1"),
         ("problems:\n  - {generator: daggen, devices: 8, ccr: [-1.0]}", ConfigError, "finite number, not negative"),
+        ("problems:\n  - {graphs: [alexnet], platforms: [cpu-gpu], transforms: [fusee]}", UnknownName, "mean 'fuse'"),
+        ("problems:\n  - {textbook: [topcuoglu], transforms: [fuse]}", ConfigError, "for graphs on platforms"),
+        (
+            "problems:\n  - {generator: daggen, devices: 8, ccr: [1], scale: {links.latency: [1]}}",
+            ConfigError,
+            "for grap",
+        ),
+        (SCALED + "{gpu.peak_flop: [1.0]}}", PlatformError, "unknown figure 'peak_flop'; did you mean 'peak_flops'"),
+        (SCALED + "{gpuu.peak_flops: [1.0]}}", PlatformError, "unknown device 'gpuu'; did you mean 'gpu'"),
+        (SCALED + "{links.peak_flops: [1.0]}}", PlatformError, "unknown figure 'peak_flops'"),
+        (SCALED + "{gpu.peak_flops: [0]}}", PlatformError, "factor of 'gpu.peak_flops' is 0.0; it must be positive"),
+        (SCALED + "{gpu.peak_flops: [1, 2], links.latency: [1]}}", ConfigError, "the same number of factors"),
+        (SCALED + "{gpu.peak_flops: []}}", ConfigError, "one at least"),
+        (SCALED + "{gpu.peak_flops: [2, 2]}}", ConfigError, "factors of 'gpu.peak_flops' must differ"),
+        (SCALED + "{gpu.peak_flops: 2}}", ConfigError, "expected a list"),
+        (
+            "problems:\n  - {generator: layered, parameters: {tasks: []}, platforms: [cpu-gpu]}",
+            ConfigError,
+            "empty list",
+        ),
         ("problems: [", ConfigError, "not valid YAML"),
         ("problems: !!python/object/apply:os.system ['true']", ConfigError, "not valid YAML"),
     ],

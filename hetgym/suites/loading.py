@@ -7,8 +7,12 @@ A suite file has a ``summary`` and a list ``problems`` of groups::
       - graphs: [resnet50, bert-base]     # or [all]: zoo names, or model files beside the suite
         batch: [1, 8]
         platforms: [cpu-gpu, my.yaml]     # preset names, or platform files beside the suite
+        transforms: [fuse]                # of hetgym.graph.transforms, in turn: fuse, training
+        scale:                            # each platform once for every column, figures multiplied, see
+          gpu.peak_flops: [1.5, 4, 10]    # Platform.scaled; the first row names the platforms
+          gpu.memory_bandwidth: [1.5, 3, 3]
       - generator: layered                # see hetgym.graph.generators
-        parameters: {tasks: 100}
+        parameters: {tasks: [100, 200], width: 5}    # lists: a problem for each combination
         seeds: [0, 1, 2]                  # a problem each
         platforms: [cpu-gpu]
       - generator: daggen                 # the same on devices of random speeds, behind random links,
@@ -21,8 +25,9 @@ A suite file has a ``summary`` and a list ``problems`` of groups::
 
 from __future__ import annotations
 
+import itertools
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -30,7 +35,7 @@ from typing import Any
 from hetgym._config import load_yaml, read
 from hetgym.errors import ConfigError, ProblemError, unknown_name
 from hetgym.suites.best_known import load_best_known
-from hetgym.suites.spec import MODELS, PLATFORMS, ProblemSpec, generated_graph, platform_of
+from hetgym.suites.spec import MODELS, PLATFORMS, TRANSFORMS, ProblemSpec, generated_graph, platform_of
 from hetgym.workloads import textbook
 
 FOLDER = Path(__file__).parents[1] / "configs" / "suites"
@@ -49,6 +54,8 @@ class _Group:
     parameters: dict[str, Any] = field(default_factory=dict)
     seeds: tuple[int, ...] = (0,)
     platforms: tuple[str, ...] = ()
+    scale: Mapping[str, tuple[float, ...]] = field(default_factory=dict)
+    transforms: tuple[str, ...] = ()
     devices: int = 0
     ccr: tuple[float, ...] = ()
     files: tuple[str, ...] = ()
@@ -134,23 +141,56 @@ def _expand(group: _Group, path: Path, where: str) -> Iterator[ProblemSpec]:
         raise ConfigError(f"{where}: devices must be at least 1, a ccr a finite number, not negative")
     if any(batch < 1 for batch in group.batch) or any(seed < 0 for seed in group.seeds):
         raise ConfigError(f"{where}: a batch size must be at least 1, a seed at least 0")
+    if (group.transforms or group.scale) and not group.platforms:
+        raise ConfigError(f"{where}: transforms and scale are for graphs on platforms")
+    if any(value == [] for value in group.parameters.values()):
+        raise ConfigError(f"{where}: a parameter has an empty list of values")
+    for transform in group.transforms:
+        if transform not in TRANSFORMS:
+            raise unknown_name("transform", transform, TRANSFORMS)
     platforms = [_checked_platform(name, path.parent) for name in group.platforms]
+    places = list(itertools.product(platforms, _columns(group.scale, where)))
+    for platform, scale in places:
+        platform_of(platform).scaled(scale)
     for graph in _checked_graphs(group.graphs, path.parent):
         for batch in group.batch:
-            yield from (ProblemSpec.zoo(graph, platform, batch) for platform in platforms)
-    if group.generator:
-        generated_graph(group.generator, group.parameters, 0)
+            for platform, scale in places:
+                yield ProblemSpec.zoo(graph, platform, batch, transforms=group.transforms, scale=scale)
+    for parameters in _combinations(group.parameters) if group.generator else ():
+        assert group.generator
+        generated_graph(group.generator, parameters, 0)
         for seed in group.seeds:
-            for platform in platforms:
-                yield ProblemSpec.generated(group.generator, group.parameters, seed, platform)
+            for platform, scale in places:
+                yield ProblemSpec.generated(
+                    group.generator, parameters, seed, platform, transforms=group.transforms, scale=scale
+                )
             for ccr in group.ccr:
-                yield ProblemSpec.uniform(group.generator, group.parameters, seed, group.devices, ccr)
+                yield ProblemSpec.uniform(group.generator, parameters, seed, group.devices, ccr)
     for pattern in group.files:
         found = sorted(path.parent.glob(pattern)) if "*" in pattern else []
         yield from (ProblemSpec.file(file) for file in found or [_existing(path.parent / pattern)])
     for name in group.textbook:
         textbook(name)
         yield ProblemSpec.textbook(name)
+
+
+def _columns(scale: Mapping[str, tuple[float, ...]], where: str) -> list[dict[str, float]]:
+    """The columns of a table of factors; one that changes nothing if there is no table."""
+    if not scale:
+        return [{}]
+    first, rows = next(iter(scale)), list(scale.values())
+    if len({len(row) for row in rows}) > 1 or not rows[0]:
+        raise ConfigError(f"{where}: the rows of scale need the same number of factors, one at least")
+    if len(set(rows[0])) < len(rows[0]):
+        raise ConfigError(f"{where}: the factors of {first!r} must differ, since they name the platforms")
+    return [dict(zip(scale, column, strict=True)) for column in zip(*rows, strict=True)]
+
+
+def _combinations(parameters: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
+    """One value of each parameter, where a list stands for several."""
+    values = [value if isinstance(value, list) else [value] for value in parameters.values()]
+    for chosen in itertools.product(*values):
+        yield dict(zip(parameters, chosen, strict=True))
 
 
 def _checked_graphs(names: tuple[str, ...], folder: Path) -> list[str]:

@@ -25,6 +25,9 @@ MODELS = (".onnx", ".json", ".json.gz")
 PLATFORMS = (".yaml", ".yml")
 """How the name of a platform file ends."""
 
+TRANSFORMS = ("fuse", "training")
+"""Transforms of graphs that need no more than the graph."""
+
 
 @dataclass(frozen=True)
 class ProblemSpec:
@@ -36,6 +39,8 @@ class ProblemSpec:
         platform: the part that says where; ``"-"`` if the problem is not a graph on a platform.
         make: builds it.
         known: the best that is known about it, if its suite says so.
+        parts: builds the graph and the platform that it is made of, for methods that rewrite the graph
+            themselves; None where there are none.
     """
 
     name: str
@@ -43,6 +48,7 @@ class ProblemSpec:
     platform: str
     make: Callable[[], Problem] = field(repr=False, compare=False)
     known: BestKnown | None = field(default=None, repr=False, compare=False)
+    parts: Callable[[], tuple[DataflowGraph, Platform]] | None = field(default=None, repr=False, compare=False)
 
     def build(self) -> Problem:
         """The problem itself.
@@ -57,21 +63,64 @@ class ProblemSpec:
         return problem
 
     @classmethod
-    def zoo(cls, graph: str, platform: str, batch: int = 1) -> ProblemSpec:
-        """A zoo graph (or a model file) on a platform preset (or a YAML file)."""
-        label, where = _stem(graph, MODELS), _stem(platform, PLATFORMS)
-        label += "" if batch == 1 else f"-b{batch}"
-        return cls(f"{label}@{where}", label, where, lambda: Problem.build(_graph(graph, batch), platform_of(platform)))
+    def zoo(
+        cls,
+        graph: str,
+        platform: str,
+        batch: int = 1,
+        *,
+        transforms: tuple[str, ...] = (),
+        scale: Mapping[str, float] | None = None,
+    ) -> ProblemSpec:
+        """A zoo graph (or a model file) on a platform preset (or a YAML file).
+
+        Args:
+            graph: name or path.
+            platform: name or path.
+            batch: images or sequences at once.
+            transforms: names of :data:`TRANSFORMS`, applied in turn.
+            scale: factors for :meth:`hetgym.Platform.scaled`; the first one names the platform.
+        """
+        label = _stem(graph, MODELS) + ("" if batch == 1 else f"-b{batch}")
+        return cls._placed(label, lambda: _graph(graph, batch), platform, transforms, scale)
 
     @classmethod
-    def generated(cls, generator: str, parameters: Mapping[str, Any], seed: int, platform: str) -> ProblemSpec:
-        """A graph of :func:`hetgym.graph.generators.generate_graph` on a platform."""
+    def generated(
+        cls,
+        generator: str,
+        parameters: Mapping[str, Any],
+        seed: int,
+        platform: str,
+        *,
+        transforms: tuple[str, ...] = (),
+        scale: Mapping[str, float] | None = None,
+    ) -> ProblemSpec:
+        """A graph of :func:`hetgym.graph.generators.generate_graph` on a platform; see :meth:`zoo`."""
         chosen = "".join(f"-{key}={value}" for key, value in parameters.items())
-        label, where = f"{generator}{chosen}-s{seed}", _stem(platform, PLATFORMS)
-        return cls(
-            f"{label}@{where}", label, where,
-            lambda: Problem.build(generated_graph(generator, parameters, seed), platform_of(platform)),
+        return cls._placed(
+            f"{generator}{chosen}-s{seed}", lambda: generated_graph(generator, parameters, seed), platform, transforms,
+            scale,
         )  # fmt: skip
+
+    @classmethod
+    def _placed(
+        cls,
+        label: str,
+        graph: Callable[[], DataflowGraph],
+        platform: str,
+        transforms: tuple[str, ...],
+        scale: Mapping[str, float] | None,
+    ) -> ProblemSpec:
+        label += "".join(f"-{transform}" for transform in transforms)
+        where = _stem(platform, PLATFORMS) + "".join(
+            f"-{key}={value:g}" for key, value in list((scale or {}).items())[:1]
+        )
+
+        def parts() -> tuple[DataflowGraph, Platform]:
+            made = platform_of(platform)
+            return _transformed(graph(), transforms), made.scaled(scale, where) if scale else made
+
+        return cls(f"{label}@{where}", label, where, lambda: Problem.build(*parts()), parts=parts)
 
     @classmethod
     def uniform(cls, generator: str, parameters: Mapping[str, Any], seed: int, devices: int, ccr: float) -> ProblemSpec:
@@ -115,6 +164,18 @@ def _graph(name: str, batch: int) -> DataflowGraph:
     from hetgym.graph import load_graph
 
     return load_graph(name, batch=batch)
+
+
+def _transformed(graph: DataflowGraph, names: tuple[str, ...]) -> DataflowGraph:
+    from hetgym.graph.transforms import fuse, training
+
+    table: dict[str, Callable[[DataflowGraph], DataflowGraph]] = {
+        "fuse": lambda graph: fuse(graph).graph,
+        "training": training,
+    }
+    for name in names:
+        graph = table[name](graph)
+    return graph
 
 
 @lru_cache(maxsize=32)
