@@ -69,7 +69,7 @@ def _place(p: ProblemArrays, t: timeline.Timeline, order: IntArray, edges: IntAr
             if p.successor_pointer[operator] < p.successor_pointer[operator + 1]:
                 timeline.book(p, t, operator, device, start)
                 key = _try_children(p, t, operator, arrival, edges, trial, best_key)
-                _take_back(t, operator)
+                timeline.take_back(t, operator)
             if best < 0 or key < best_key:
                 best, best_start, best_key = device, start, key
         timeline.book(p, t, operator, best, best_start)
@@ -112,7 +112,7 @@ def _try_children(
         last = max(last, best_finish)
         k = after
     for k in range(count):
-        _take_back(t, trial[k])
+        timeline.take_back(t, trial[k])
     return last
 
 
@@ -121,19 +121,3 @@ def _arrive(p: ProblemArrays, t: timeline.Timeline, operator: int, edge: int, de
     a = t.assignment[operator]
     delay = 0.0 if a == device else p.latency[a, device] + p.edge_bytes[edge] / p.bandwidth[a, device]
     return float(t.finish[operator] + delay)
-
-
-@step
-def _take_back(t: timeline.Timeline, operator: int) -> None:
-    """Undo the booking of an operator."""
-    device = t.assignment[operator]
-    t.assignment[operator] = -1
-    t.intervals[device] -= 1
-    count = t.intervals[device]
-    k = count
-    while t.operators[device, k] != operator:
-        k -= 1
-    for m in range(k, count):
-        t.busy_from[device, m] = t.busy_from[device, m + 1]
-        t.busy_to[device, m] = t.busy_to[device, m + 1]
-        t.operators[device, m] = t.operators[device, m + 1]

@@ -102,7 +102,8 @@ def _bars(axes: Any, trace: Trace, scale: float) -> None:
     """One batch of bars a device, coloured by kind; names where few enough operators leave room."""
     problem = trace.problem
     edge = "white" if problem.num_operators <= 10 * _LABELS else "none"
-    crowded = bool(np.bincount(trace.assignment).max() > _CROWD)
+    placed = trace.assignment[trace.assignment >= 0]  # an episode is drawn before it is over, too
+    crowded = bool(np.bincount(placed, minlength=1).max() > _CROWD)
     for device in range(problem.num_devices):
         members = np.flatnonzero(trace.assignment == device)
         spans = [(trace.start[i] / scale, (trace.finish[i] - trace.start[i]) / scale) for i in members]

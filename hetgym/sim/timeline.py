@@ -18,6 +18,12 @@ from hetgym.problem import ProblemArrays
 NEAR = 32
 """Intervals at a device's end that are searched one by one before the others by bisection."""
 
+BLOCK = 64
+"""Intervals of a device that share an entry of :attr:`Timeline.widest`."""
+
+ROUNDING = 1e-15
+"""What rounding may add to an end, as a share of it: a few units in the last place."""
+
 
 class Timeline(NamedTuple):
     """A partial schedule.
@@ -29,6 +35,8 @@ class Timeline(NamedTuple):
         operators: [d, n] what occupies them.
         intervals: [d] number of intervals. An operator that takes no time holds an empty one: it
             delays nobody, but nothing may run across it.
+        widest: [d, n / BLOCK + 1] no gap before one of so many intervals is longer [s]: a bound that is
+            never too small, by which searches skip them.
     """
 
     assignment: IntArray
@@ -38,6 +46,7 @@ class Timeline(NamedTuple):
     busy_to: FloatArray
     operators: IntArray
     intervals: IntArray
+    widest: FloatArray
 
 
 @jit
@@ -45,7 +54,7 @@ def new_timeline(n: int, d: int) -> Timeline:
     """Allocate an empty timeline."""
     return Timeline(
         np.full(n, -1, np.int32), np.zeros(n), np.zeros(n), np.zeros((d, n)), np.zeros((d, n)),
-        np.zeros((d, n), np.int32), np.zeros(d, np.int32),
+        np.zeros((d, n), np.int32), np.zeros(d, np.int32), np.zeros((d, n // BLOCK + 1)),
     )  # fmt: skip
 
 
@@ -69,6 +78,7 @@ def copy_into(t: Timeline, other: Timeline) -> None:
             other.busy_from[device, k] = t.busy_from[device, k]
             other.busy_to[device, k] = t.busy_to[device, k]
             other.operators[device, k] = t.operators[device, k]
+        _forget_gaps(other, device)
 
 
 @step
@@ -95,6 +105,14 @@ def copy_prefix(t: Timeline, other: Timeline, turn: IntArray, first: int) -> Non
                 other.finish[operator] = end
                 count += 1
         other.intervals[device] = count
+        _forget_gaps(other, device)
+
+
+@step
+def _forget_gaps(t: Timeline, device: int) -> None:
+    """Bound the gaps of a device by nothing."""
+    for block in range(t.intervals[device] // BLOCK + 1):
+        t.widest[device, block] = np.inf
 
 
 @lean
@@ -135,10 +153,21 @@ def earliest_start(t: Timeline, device: int, ready: float, duration: float, inse
             low = middle + 1
         else:
             high = middle
-    for k in range(low, near):
-        start = max(ready, t.busy_to[device, k - 1]) if k > 0 else ready
-        if start + duration <= t.busy_from[device, k]:
-            return start
+    short = duration - ROUNDING * end  # what fits into a gap is at least so long
+    while low < near:
+        block = low // BLOCK
+        stop = min((block + 1) * BLOCK, near)
+        if t.widest[device, block] >= short:
+            widest = 0.0
+            for k in range(low, stop):
+                before = t.busy_to[device, k - 1] if k > 0 else 0.0
+                start = max(ready, before)
+                if start + duration <= t.busy_from[device, k]:
+                    return start
+                widest = max(widest, t.busy_from[device, k] - before)
+            if stop - low == BLOCK:
+                t.widest[device, block] = widest
+        low = stop
     return found
 
 
@@ -158,7 +187,40 @@ def book(p: ProblemArrays, t: Timeline, operator: int, device: int, start: float
     t.busy_from[device, k] = start
     t.busy_to[device, k] = finish
     t.operators[device, k] = operator
-    t.intervals[device] += 1
+    count = t.intervals[device]
+    t.intervals[device] = count + 1
+    if count % BLOCK == 0:
+        t.widest[device, count // BLOCK] = 0.0
+    _widen(t, device, k)
+    for first in range((k // BLOCK + 1) * BLOCK, count + 1, BLOCK):
+        _widen(t, device, first)  # which was in the block before
+
+
+@step
+def take_back(t: Timeline, operator: int) -> None:
+    """Undo the booking of an operator."""
+    device = t.assignment[operator]
+    t.assignment[operator] = -1
+    t.intervals[device] -= 1
+    count = t.intervals[device]
+    k = count
+    while t.operators[device, k] != operator:
+        k -= 1
+    for m in range(k, count):
+        t.busy_from[device, m] = t.busy_from[device, m + 1]
+        t.busy_to[device, m] = t.busy_to[device, m + 1]
+        t.operators[device, m] = t.operators[device, m + 1]
+    if k < count:
+        _widen(t, device, k)
+    for last in range((k // BLOCK + 1) * BLOCK - 1, count, BLOCK):
+        _widen(t, device, last)  # which was in the block after
+
+
+@step
+def _widen(t: Timeline, device: int, k: int) -> None:
+    """Let the bound of an interval's block hold for the gap before it."""
+    gap = t.busy_from[device, k] - (t.busy_to[device, k - 1] if k > 0 else 0.0)
+    t.widest[device, k // BLOCK] = max(t.widest[device, k // BLOCK], gap)
 
 
 @step

@@ -17,6 +17,7 @@ from hetgym.sim.ranks import list_order
 
 INF = np.inf
 earliest_start, clear = callable_step(timeline.earliest_start), callable_step(timeline.clear)
+take_back, copy_into = callable_step(timeline.take_back), callable_step(timeline.copy_into)
 
 
 def single_device(durations: list[float]) -> Problem:
@@ -30,7 +31,7 @@ def single_device(durations: list[float]) -> Problem:
         min_size=1,
         max_size=12,
     ),
-    copies=st.sampled_from([1, 1, 1, 10]),  # beyond 32 intervals the search bisects
+    copies=st.sampled_from([1, 1, 1, 10]),  # beyond 32 intervals the search bisects, beyond 64 it skips blocks
     insertion=st.booleans(),
 )
 @example(jobs=[(0.0, 5.0), (3.0, 4.0)], copies=1, insertion=True)  # nothing may run across an operator of no duration
@@ -128,3 +129,32 @@ def test_clear_empties_a_timeline() -> None:
     clear(line)
     assert earliest_start(line, 0, 0.0, 9.0, True) == 0.0
     assert line.assignment.tolist() == [-1]
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_long_timelines_skip_no_gap(seed: int) -> None:
+    """Hundreds of intervals, booked, taken back and copied: searches find what a look at all gaps does."""
+    rng = np.random.default_rng(seed)
+    n = 600
+    durations = np.round(rng.exponential(2.0, n), seed)
+    problem = single_device(durations.tolist())
+    line, spare = timeline.new_timeline(n, 1), timeline.new_timeline(n, 1)
+    busy: dict[int, tuple[float, float]] = {}
+    for operator, duration in enumerate(durations.tolist()):
+        ready = float(np.round(rng.uniform(0.0, 2.0 * n), seed))
+        start = earliest_start(line, 0, ready, duration, True)
+        assert start == oracle.earliest_gap(list(busy.values()), ready, duration)
+        timeline.book(problem.arrays, line, operator, 0, start)
+        busy[operator] = (start, start + duration)
+        if rng.random() < 0.2:
+            victim = int(rng.choice(list(busy)))
+            take_back(line, victim)
+            del busy[victim]
+        if operator < n // 3 and rng.random() < 0.02:
+            copy_into(line, spare)
+            line, spare = spare, line
+    held = int(line.intervals[0])
+    assert held > 5 * timeline.BLOCK
+    gaps = line.busy_from[0, :held] - np.concatenate([[0.0], line.busy_to[0, : held - 1]])
+    assert (line.widest[0, np.arange(held) // timeline.BLOCK] >= gaps).all()
+    assert np.isfinite(line.widest[0, : held // timeline.BLOCK]).any()
