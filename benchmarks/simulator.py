@@ -2,14 +2,18 @@
 
     python benchmarks/simulator.py --json simulator.json
 
-``simulate`` includes validating the schedule and building the trace; ``evaluate`` decodes placements
-by insertion, 16 in a call, and in every runtime but classic runs each decoded order. The ratio is the
-oracle's time over the kernel's on the same schedule, in the same run.
+``kernel`` runs one schedule after the other, ``simulate`` validates one and builds its trace;
+``schedules`` has ``evaluate`` check and run as many as come to a million operators, all different, on one
+thread, and ``placements`` as many placements that are decoded by insertion first. The last
+column is the speed-up of that by a thread on every core. Placements are HEFT's with one operator in
+twenty moved at random. The ratio is the oracle's time over that of ``simulate`` on HEFT's schedule,
+in the same run.
 """
 
 from __future__ import annotations
 
 import argparse
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -17,34 +21,34 @@ import numpy as np
 from _common import SIZES, median_seconds, random_problem, save, seconds, show
 
 import hetgym
+from hetgym import Problem
 from hetgym.sim import PRESETS
+from hetgym.sim.batch import decode_placement
 from hetgym.sim.run import new_workspace, run, setting
 from hetgym.sim.runtime import runtime as as_runtime
-from hetgym.sim.simulation import flat_order
+from hetgym.sim.simulation import dispatch_order
 
-BATCH = 16
+OPERATORS = 1_000_000  # in a batch
 ORACLE_LIMIT = 100  # operators; beyond it the oracle takes minutes
 
 
-def measure(operators: int, devices: int) -> list[dict[str, Any]]:
+def measure(operators: int, devices: int, runtimes: Sequence[str]) -> list[dict[str, Any]]:
     """One row for each runtime and way to simulate."""
     import oracle_runtime
 
     problem = random_problem(operators, devices)
     schedule = hetgym.baselines.get("heft")(problem)
     assert schedule.order is not None
-    placements = np.random.default_rng(1).integers(0, devices, (BATCH, operators))
-    order, pointer = flat_order(schedule.order)
-    one = [array[None] for array in (schedule.assignment.copy(), order, pointer, np.zeros(operators))]
+    batch = max(2, OPERATORS // operators)
+    rng = np.random.default_rng(1)
+    moved = rng.random((batch, operators)) < 0.05
+    placements = np.where(moved, rng.integers(0, devices, moved.shape), schedule.assignment)
+    schedules = [decode_placement(problem, placement) for placement in placements]
+    plans = [np.stack(column) for column in zip(*(rows_of(problem, plan) for plan in schedules), strict=True)]
     rows = []
-    for runtime in PRESETS:
+    for runtime in runtimes:
         how = setting(problem, as_runtime(runtime))
         space = new_workspace(problem.arrays, how)
-        times = {
-            "kernel": median_seconds(lambda how=how, space=space: run(problem.arrays, space, *one, how)),
-            "simulate": median_seconds(lambda runtime=runtime: hetgym.simulate(problem, schedule, runtime)),
-            "evaluate": median_seconds(lambda runtime=runtime: hetgym.evaluate(problem, placements, runtime)) / BATCH,
-        }
         slow = None
         if operators <= ORACLE_LIMIT:
             lists = [row.tolist() for row in schedule.order]
@@ -54,22 +58,46 @@ def measure(operators: int, devices: int) -> list[dict[str, Any]]:
                 ),
                 repeats=1,
             )
-        for what, time in times.items():
-            rows.append({
-                "operators": operators, "devices": devices, "runtime": runtime, "what": what, "seconds": time,
-                "operators_per_second": operators / time,
-                "oracle_ratio": slow / time if slow is not None and what != "evaluate" else None,
-            })  # fmt: skip
+        kernel = median_seconds(lambda how=how, space=space: run(problem.arrays, space, *plans, how)) / batch
+        rows.append(_row(operators, devices, runtime, "kernel", kernel))
+        alone = median_seconds(lambda runtime=runtime: hetgym.simulate(problem, schedule, runtime))
+        rows.append(_row(operators, devices, runtime, "simulate", alone, oracle=slow and slow / alone))
+        for what, candidates in (("schedules", schedules), ("placements", placements)):
+            one, all_ = (
+                median_seconds(
+                    lambda candidates=candidates, runtime=runtime, threads=threads: hetgym.evaluate(
+                        problem, candidates, runtime, threads=threads
+                    )
+                )
+                for threads in (1, None)
+            )
+            rows.append(_row(operators, devices, runtime, what, one / batch, threads=one / all_))
     return rows
+
+
+def rows_of(problem: Problem, schedule: hetgym.Schedule) -> tuple[np.ndarray, ...]:
+    """A schedule as the kernel takes it."""
+    return (schedule.assignment, *dispatch_order(problem, schedule))
+
+
+def _row(
+    operators: int, devices: int, runtime: str, what: str, time: float, oracle: float | None = None,
+    threads: float | None = None,
+) -> dict[str, Any]:  # fmt: skip
+    return {
+        "operators": operators, "devices": devices, "runtime": runtime, "what": what, "seconds": time,
+        "operators_per_second": operators / time, "oracle_ratio": oracle, "threads_ratio": threads,
+    }  # fmt: skip
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--sizes", type=int, nargs="+", default=SIZES, help="numbers of operators")
-    parser.add_argument("--devices", type=int, default=8)
+    parser.add_argument("--devices", type=int, default=4)
+    parser.add_argument("--runtimes", nargs="+", default=list(PRESETS), choices=list(PRESETS))
     parser.add_argument("--json", type=Path, help="file for the numbers")
     options = parser.parse_args()
-    rows = [row for size in options.sizes for row in measure(size, options.devices)]
+    rows = [row for size in options.sizes for row in measure(size, options.devices, options.runtimes)]
     show(f"Simulating on {options.devices} devices", rows, {
         "operators": lambda row: f"{row['operators']:,}",
         "runtime": lambda row: row["runtime"],
@@ -77,6 +105,7 @@ def main() -> None:
         "a schedule": lambda row: seconds(row["seconds"]),
         "operators/s": lambda row: f"{row['operators_per_second'] / 1e6:.2f} M",
         "times the oracle": lambda row: "-" if row["oracle_ratio"] is None else f"{row['oracle_ratio']:,.0f} x",
+        "by all cores": lambda row: "-" if row["threads_ratio"] is None else f"{row['threads_ratio']:.2f} x",
     })  # fmt: skip
     save(options.json, "simulator", rows)
 

@@ -7,13 +7,14 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from itertools import pairwise
+from numbers import Integral
 
 import numpy as np
 import numpy.typing as npt
 
 from hetgym._jit import jit
 from hetgym._types import FloatArray, IntArray
-from hetgym.errors import InvalidSchedule, OutOfMemory, unknown_name
+from hetgym.errors import ConfigError, InvalidSchedule, OutOfMemory, unknown_name
 from hetgym.problem import Problem, ProblemArrays
 from hetgym.schedule import Schedule, validate
 from hetgym.sim import ranks, timeline
@@ -120,6 +121,7 @@ def evaluate(
     candidates: npt.ArrayLike | Sequence[Schedule],
     runtime: str | Runtime = "classic",
     decode: str = "insertion",
+    threads: int | None = None,
 ) -> FloatArray:
     """Makespans of many placements, or of many schedules.
 
@@ -128,6 +130,7 @@ def evaluate(
         candidates: placements [B, n] (device of each operator), or schedules.
         runtime: a preset's name, or the switches.
         decode: how a placement gets its order, one of :data:`DECODES`; schedules bring their own.
+        threads: how many may work at the same time; by default as many as the process has cores.
 
     Returns:
         [B] makespans [s].
@@ -136,6 +139,7 @@ def evaluate(
         InvalidSchedule: a placement of the wrong shape, on a device that does not exist, or of an
             operator on a device that cannot run it; or an illegal schedule.
         UnknownName: no such decode or runtime.
+        ConfigError: a number of threads that is not positive.
 
     Work is spread over the processor's cores; the numbers do not depend on how many there are. What
     exceeds a device's memory in a runtime that enforces it has makespan inf. Planned times of schedules
@@ -146,11 +150,13 @@ def evaluate(
     array([6. , 3.5, 4. ])
     """
     switches = as_runtime(runtime)
+    if threads is not None and (isinstance(threads, bool) or not isinstance(threads, Integral) or threads < 1):
+        raise ConfigError(f"evaluate: threads is {threads!r}; it must be a whole number of at least 1")
     if isinstance(candidates, Sequence) and any(isinstance(item, Schedule) for item in candidates):
         schedules = [item for item in candidates if isinstance(item, Schedule)]
         if len(schedules) < len(candidates):
             raise InvalidSchedule("candidates are either placements or schedules, not both")
-        return _evaluate_schedules(problem, schedules, switches)
+        return _evaluate_schedules(problem, schedules, switches, threads)
     if decode not in DECODES:
         raise unknown_name("decode", decode, DECODES)
     assignments = _check(problem, candidates)
@@ -159,11 +165,13 @@ def evaluate(
     rank, how = ranks.upward_rank(problem), DECODES.index(decode)
     ready, classic = setting(problem, switches), switches == PRESETS["classic"]
     return _in_parts(
-        len(assignments), lambda part: _evaluate(problem.arrays, assignments[part], rank, how, ready, classic)
+        len(assignments), lambda part: _evaluate(problem.arrays, assignments[part], rank, how, ready, classic), threads
     )
 
 
-def _evaluate_schedules(problem: Problem, schedules: Sequence[Schedule], switches: Runtime) -> FloatArray:
+def _evaluate_schedules(
+    problem: Problem, schedules: Sequence[Schedule], switches: Runtime, threads: int | None
+) -> FloatArray:
     """Makespans of schedules, those by priorities and those by orders each in one go."""
     makespans = np.empty(len(schedules))
     if switches.memory == "enforce":
@@ -180,7 +188,7 @@ def _evaluate_schedules(problem: Problem, schedules: Sequence[Schedule], switche
         else:
             priorities = _priorities(orders, how)
         work = partial(_run_part, problem.arrays, assignments, orders, pointers, priorities, how)
-        makespans[chosen] = _in_parts(len(chosen), work)
+        makespans[chosen] = _in_parts(len(chosen), work, threads)
         if np.isinf(makespans[chosen]).any():
             for schedule in alike:
                 validate(problem, schedule)  # names the deadlock
@@ -250,14 +258,19 @@ def _run_part(
     return run(p, new_workspace(p, how), assignments[part], orders[part], pointers[part], priorities[part], how)[0]
 
 
-def _in_parts(count: int, work: Callable[[slice], FloatArray]) -> FloatArray:
+def _in_parts(count: int, work: Callable[[slice], FloatArray], most: int | None) -> FloatArray:
     """Spread a batch over threads, which kernels let run side by side; a small one is not worth it."""
-    threads = min(os.cpu_count() or 1, count // LEAST_BATCH)
+    threads = min(most or _cores(), count // LEAST_BATCH)
     if threads < 2:
         return work(slice(0, count))
     ends = [count * k // threads for k in range(threads + 1)]
     with ThreadPoolExecutor(threads) as pool:
         return np.concatenate(list(pool.map(work, (slice(a, b) for a, b in pairwise(ends)))))
+
+
+def _cores() -> int:
+    """Cores that this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def _within_memory(problem: Problem, schedule: Schedule, switches: Runtime) -> float:

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from hetgym import InvalidSchedule, Problem, Schedule, UnknownName, evaluate
+from hetgym import ConfigError, InvalidSchedule, Problem, Schedule, UnknownName, evaluate
 
 PROBLEM = Problem.from_arrays([[1.0, 2.0], [np.inf, 3.0]], [(0, 1, 1.0)])
 
@@ -74,3 +74,9 @@ def test_illegal_schedules_are_refused_by_name(schedule: Schedule, message: str)
     assert evaluate(PROBLEM, [legal] * 3).tolist() == [5.0] * 3
     with pytest.raises(InvalidSchedule, match=message):
         evaluate(PROBLEM, [legal, schedule, legal])
+
+
+@pytest.mark.parametrize("threads", [0, -1, 1.5, True, "2"])
+def test_bad_threads(threads: Any) -> None:
+    with pytest.raises(ConfigError, match="threads is .*; it must be a whole number of at least 1"):
+        evaluate(PROBLEM, [[0, 1]], threads=threads)
