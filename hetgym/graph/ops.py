@@ -265,6 +265,7 @@ _MOVES = ("Concat", "Transpose", "Pad", "Expand", "Tile", "Resize", "DepthToSpac
           "CumSum")  # fmt: skip
 _SELECTS = ("Slice", "Split", "Gather", "GatherElements", "GatherND")
 _VIEWS = ("Reshape", "Flatten", "Squeeze", "Unsqueeze", "Identity", "Dropout", "Shape", "View", "SplitView")
+_COLLECTIVE_VIEWS = ("Bucket", "Recv", "Unbucket")  # pinned to a rank, so never fused; see transforms.collective
 _REDUCE = {
     "ReduceMean": 1, "ReduceSum": 1, "ReduceMax": 1, "ReduceMin": 1, "ReduceProd": 1,
     "ReduceL1": 2, "ReduceL2": 2, "ReduceSumSquare": 2, "ReduceLogSumExp": 5, "ArgMax": 1, "ArgMin": 1,
@@ -298,6 +299,8 @@ KINDS: dict[str, OpKind] = {
     **_kinds("move", _F.INJECTIVE, _per_output, _all_inputs, dict.fromkeys(_MOVES, 0)),
     **_kinds("move", _F.INJECTIVE, _per_output, _as_written, dict.fromkeys(_SELECTS, 0)),
     **_kinds("view", _F.INJECTIVE, _per_output, _nothing, dict.fromkeys(_VIEWS, 0)),
+    **_kinds("elementwise", _F.OPAQUE, _per_output, _all_inputs, {"RecvReduce": 1}),
+    **_kinds("view", _F.OPAQUE, _per_output, _nothing, dict.fromkeys(_COLLECTIVE_VIEWS, 0)),
     **_kinds("reduce", _F.REDUCTION, _per_input, _all_inputs, _REDUCE),
     **_kinds("normalise", _F.OPAQUE, _per_output, _all_inputs, _NORMALISE),
 }

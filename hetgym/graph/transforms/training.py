@@ -16,6 +16,7 @@ _WEIGHTED = ("conv", "matmul", "recurrent", "normalise")
 _WEIGHTED_KINDS = ("BatchNormalization", "Gather", "PRelu")
 _PRODUCTS = ("conv", "matmul", "recurrent")  # one more product for each gradient
 _KEEPS_NOTHING = ("view", "move")  # backward needs shapes only
+_UPDATE = "Gradient-elementwise"  # kind of the updates, and of the backward operators of elementwise ones
 
 
 def training(graph: DataflowGraph, optimizer: str = "sgd") -> DataflowGraph:
@@ -56,6 +57,11 @@ def weights_of(op: Operator) -> list[Tensor]:
         return []
     learnt = op.inputs[:3] if op.kind == "BatchNormalization" else op.inputs  # not its running statistics
     return [t for t in learnt if t.constant and t.shape and "float" in t.dtype]
+
+
+def updates(graph: DataflowGraph) -> list[int]:
+    """The operators of a training step that change weights; none in a graph of inference."""
+    return [i for i, op in enumerate(graph.operators) if op.kind == _UPDATE and op.name.endswith("/update")]
 
 
 def _times(family: str, inputs: int, weights: int) -> int:

@@ -1,0 +1,328 @@
+"""Collectives: all-reduce and its pieces as operators and edges, so that links carry them like all else.
+
+Names and meaning are those of MPI and NCCL. Every rank contributes a buffer of ``count`` elements, cut into
+chunks. A chunk that arrives is added to the rank's own by a ``RecvReduce`` or passed on by a ``Recv``, which
+takes no time; both belong to the rank that receives. The transfers between them are ordinary edges.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
+from numbers import Integral
+
+import numpy as np
+
+from hetgym._types import BoolArray, FloatArray, IntArray, frozen
+from hetgym.errors import ConfigError, unknown_name
+from hetgym.graph.dataflow import DataflowGraph
+from hetgym.graph.ops import DTYPE_BYTES, Operator, Tensor
+
+Value = tuple[int, int]
+"""Output ``slot`` of operator ``source``."""
+
+Held = list[dict[int, Value]]
+"""For each rank the chunks that it has."""
+
+
+@dataclass(frozen=True, eq=False)
+class Replicated:
+    """A graph that several ranks work on, and who does what.
+
+    To run it, pin every operator to its rank's device:
+    ``Schedule(r.assignment(), priority=r.priority)``.
+
+    Attributes:
+        graph: the operators of all ranks.
+        rank: [n] rank, or replica, of each operator.
+        collective: [n] whether an operator belongs to a collective.
+        ranks: how many there are.
+        buckets: bytes of each buffer that is reduced, in the order in which they fill [byte].
+    """
+
+    graph: DataflowGraph
+    rank: IntArray
+    collective: BoolArray
+    ranks: int
+    buckets: tuple[float, ...]
+
+    def assignment(self, devices: Sequence[int] | None = None) -> IntArray:
+        """[n] device of each operator.
+
+        Args:
+            devices: of the ranks, in order, which is also the order of the ring; 0, 1, … by default.
+
+        Raises:
+            ConfigError: not one device for each rank, or one device for two.
+        """
+        chosen = list(range(self.ranks) if devices is None else devices)
+        if not all(isinstance(d, Integral) and not isinstance(d, bool) and 0 <= d < 2**31 for d in chosen):
+            raise ConfigError(f"devices must be device numbers, not {chosen!r}")
+        if len(chosen) != self.ranks or len(set(chosen)) < len(chosen):
+            raise ConfigError(f"devices must be {self.ranks} different devices, one for each rank, not {chosen!r}")
+        return frozen(np.array(chosen, np.int32)[self.rank])
+
+    @property
+    def priority(self) -> FloatArray:
+        """[n] what goes first on a device: collectives, then what stands first in the graph."""
+        n = len(self.graph)
+        return frozen(np.where(self.collective, n, 0) - np.arange(n, dtype=np.float64))
+
+
+class Builder:
+    """A graph of several ranks under construction."""
+
+    def __init__(self, ranks: int) -> None:
+        self.ranks = ranks
+        self.operators: list[Operator] = []
+        self.edges: list[tuple[int, int, int]] = []
+        self.rank: list[int] = []
+        self.collective: list[bool] = []
+
+    def add(self, op: Operator, rank: int, reads: Iterable[Value], collective: bool = True) -> int:
+        """Append an operator that reads some values; returns its number."""
+        number = len(self.operators)
+        self.operators.append(op)
+        self.rank.append(rank)
+        self.collective.append(collective)
+        self.edges += [(source, slot, number) for source, slot in reads]
+        return number
+
+    def tensor(self, value: Value) -> Tensor:
+        """The type of a value."""
+        return self.operators[value[0]].outputs[value[1]]
+
+    def recv(self, label: str, rank: int, value: Value) -> Value:
+        """A rank takes a chunk from another."""
+        tensor = self.tensor(value)
+        return self.add(Operator(f"{label}/recv{rank}", "Recv", (tensor,), (tensor,)), rank, [value]), 0
+
+    def recv_reduce(self, label: str, rank: int, value: Value, own: Value) -> Value:
+        """A rank adds a chunk from another to what it has of that chunk."""
+        tensor = self.tensor(own)
+        op = Operator(f"{label}/reduce{rank}", "RecvReduce", (tensor, tensor), (tensor,))
+        return self.add(op, rank, [value, own]), 0
+
+    def done(self, name: str, buckets: Iterable[float]) -> Replicated:
+        """The finished graph."""
+        rank, collective = np.array(self.rank, np.int32), np.array(self.collective, np.bool_)
+        graph = DataflowGraph(self.operators, self.edges, name)
+        return Replicated(graph, frozen(rank), frozen(collective), self.ranks, tuple(buckets))
+
+
+def chunks_of(tensor: Tensor, parts: int) -> tuple[Tensor, ...]:
+    """A flat tensor in equal parts; the first ones are an element longer if it does not divide."""
+    share, more = divmod(tensor.size, parts)
+    return tuple(Tensor((share + (k < more),), tensor.dtype) for k in range(parts))
+
+
+def ring_reduce_scatter(b: Builder, name: str, held: Held, block: Sequence[int]) -> None:
+    """Sum chunk c of a block of k on rank c, over k - 1 steps: it sets out from the rank after that."""
+    k = b.ranks
+    moving = [held[(c + 1) % k][chunk] for c, chunk in enumerate(block)]
+    for step in range(2, k + 1):
+        for c, chunk in enumerate(block):
+            rank = (c + step) % k
+            moving[c] = b.recv_reduce(f"{name}/chunk{chunk}", rank, moving[c], held[rank][chunk])
+    for c, chunk in enumerate(block):
+        for rank in range(k):
+            del held[rank][chunk]
+        held[c][chunk] = moving[c]
+
+
+def ring_all_gather(b: Builder, name: str, held: Held, block: Sequence[int]) -> None:
+    """Pass chunk c of a block of k from rank c around the ring, over k - 1 steps."""
+    k = b.ranks
+    for step in range(1, k):
+        for c, chunk in enumerate(block):
+            before, rank = (c + step - 1) % k, (c + step) % k
+            held[rank][chunk] = b.recv(f"{name}/chunk{chunk}", rank, held[before][chunk])
+
+
+def ring_all_reduce(b: Builder, name: str, held: Held, block: Sequence[int]) -> None:
+    """Reduce-scatter, then all-gather."""
+    ring_reduce_scatter(b, name, held, block)
+    ring_all_gather(b, name, held, block)
+
+
+def binomial_tree(k: int) -> list[list[int]]:
+    """Children of each rank, smallest subtree first; rank 0 is the root, ceil(log2 k) rounds lead to it."""
+    return [[r + (1 << j) for j in range(k.bit_length()) if r % (2 << j) == 0 and r + (1 << j) < k] for r in range(k)]
+
+
+def binary_tree(k: int) -> list[list[int]]:
+    """Children of each rank in a tree of the ranks' order: odd ranks are leaves, rank 0 the root with one child."""
+    children: list[list[int]] = [[] for _ in range(k)]
+    for r in range(1, k):
+        bit = r & -r
+        up = (r ^ bit) | (bit << 1)
+        children[up if up < k else r ^ bit].append(r)
+    return children
+
+
+def tree_reduce(b: Builder, name: str, held: Held, chunk: int, children: list[list[int]], order: list[int]) -> None:
+    """Sum a chunk on the root: every rank adds what its children send, and sends the sum to its parent."""
+    for rank in order[::-1]:
+        for child in children[rank]:
+            held[rank][chunk] = b.recv_reduce(
+                f"{name}/chunk{chunk}/from{child}", rank, held[child].pop(chunk), held[rank][chunk]
+            )
+
+
+def tree_broadcast(b: Builder, name: str, held: Held, chunk: int, children: list[list[int]], order: list[int]) -> None:
+    """Send a chunk from the root down the tree, to the largest subtree first."""
+    for rank in order:
+        for child in children[rank][::-1]:
+            held[child][chunk] = b.recv(f"{name}/chunk{chunk}", child, held[rank][chunk])
+
+
+Tree = tuple[list[list[int]], list[int]]
+"""Children of each rank, and the ranks from the root down."""
+
+
+def _trees(algorithm: str, k: int) -> list[Tree]:
+    """The trees, each of which carries one chunk of a block."""
+    if algorithm == "tree":
+        return [_rooted(binomial_tree(k), 0)]
+    one = binary_tree(k)
+    other: list[list[int]] = [[] for _ in range(k)]
+    twin = [k - 1 - r if k % 2 == 0 else (r + 1) % k for r in range(k)]
+    for r, children in enumerate(one):
+        other[twin[r]] = [twin[c] for c in children]
+    return [_rooted(one, 0), _rooted(other, twin[0])]
+
+
+def _rooted(children: list[list[int]], root: int) -> Tree:
+    order = [root]
+    for rank in order:  # grows while it is read
+        order += children[rank][::-1]
+    return children, order
+
+
+def _over_trees(algorithm: str, reduce: bool, broadcast: bool) -> Callable[[Builder, str, Held, Sequence[int]], None]:
+    def run(b: Builder, name: str, held: Held, block: Sequence[int]) -> None:
+        for chunk, (children, order) in zip(block, _trees(algorithm, b.ranks), strict=True):
+            if reduce:
+                tree_reduce(b, name, held, chunk, children, order)
+            if broadcast:
+                tree_broadcast(b, name, held, chunk, children, order)
+
+    return run
+
+
+ALGORITHMS = ("ring", "tree", "double-tree")
+"""How an all-reduce may go.
+
+* ``ring``: reduce-scatter and all-gather around a ring, 2 (k - 1) steps of 1/k of the buffer; no
+  algorithm sends fewer bytes (Patarasuk & Yuan, J. Parallel Distrib. Comput. 69(2), 2009).
+* ``tree``: up a binomial tree and down again, 2 ceil(log2 k) steps of the whole buffer, fewest for small
+  ones (Thakur, Rabenseifner & Gropp, IJHPCA 19(1), 2005).
+* ``double-tree``: half of the buffer over each of two binary trees in which inner ranks of one are leaves
+  of the other, for k even; for large buffers in many chunks (Sanders, Speck & Träff, Parallel Computing
+  35(12), 2009).
+"""
+
+_STEPS: dict[tuple[str, str], Callable[[Builder, str, Held, Sequence[int]], None]] = {
+    ("all-reduce", "ring"): ring_all_reduce,
+    ("reduce-scatter", "ring"): ring_reduce_scatter,
+    ("all-gather", "ring"): ring_all_gather,
+} | {
+    (name, algorithm): _over_trees(algorithm, name != "broadcast", name != "reduce")
+    for name in ("all-reduce", "reduce", "broadcast")
+    for algorithm in ("tree", "double-tree")
+}
+COLLECTIVES = ("all-gather", "all-reduce", "broadcast", "reduce", "reduce-scatter")
+"""What :func:`collective` can build."""
+
+
+def whole_number(value: object, what: str, least: int = 1) -> int:
+    """Check an option.
+
+    Raises:
+        ConfigError: no whole number of at least ``least``.
+    """
+    if isinstance(value, bool) or not isinstance(value, Integral) or value < least:
+        raise ConfigError(f"{what} is {value!r}; it must be a whole number of at least {least}")
+    return int(value)
+
+
+def block_size(algorithm: str, ranks: int) -> int:
+    """Chunks that one pass of an algorithm needs.
+
+    Raises:
+        UnknownName: no such algorithm.
+    """
+    if algorithm not in ALGORITHMS:
+        raise unknown_name("all-reduce algorithm", algorithm, ALGORITHMS)
+    return {"ring": ranks, "tree": 1, "double-tree": 2}[algorithm]
+
+
+def run_collective(b: Builder, collective: str, name: str, held: Held, algorithm: str, passes: int) -> None:
+    """Add the operators of a collective; ``held`` then says who has the results.
+
+    Args:
+        b: the graph so far.
+        collective: one of :data:`COLLECTIVES`.
+        name: prefix of the operators' names.
+        held: ``passes`` blocks of chunks on each rank that has any.
+        algorithm: one of :data:`ALGORITHMS`.
+        passes: blocks, one after the other.
+    """
+    width = block_size(algorithm, b.ranks)
+    for first in range(0, passes * width, width):
+        _STEPS[collective, algorithm](b, name, held, range(first, first + width))
+
+
+def collective(
+    name: str, ranks: int, count: int, dtype: str = "float32", algorithm: str = "ring", chunks: int = 1
+) -> Replicated:
+    """One collective by itself, for studying links.
+
+    Args:
+        name: ``"all-reduce"``; ``"reduce-scatter"`` or ``"all-gather"``, its halves on a ring; ``"reduce"`` or
+            ``"broadcast"``, its halves on a tree. The root is rank 0, of the second tree the last rank or rank 1.
+        ranks: how many take part.
+        count: elements of the whole buffer, of which an all-gather finds 1/k on each rank.
+        dtype: of the elements.
+        algorithm: one of :data:`ALGORITHMS`.
+        chunks: parts that the buffer is cut into, one of which follows the other (pipelining).
+
+    Returns:
+        The graph; each rank begins with ``rank0/Bucket``, …, which takes no time and holds its contribution, and
+        ends with ``rank0/Unbucket``, ….
+
+    Raises:
+        UnknownName: no such collective, algorithm or dtype.
+        ConfigError: a number out of range, or a collective that the algorithm does not know.
+
+    >>> collective("all-reduce", 4, 1 << 20).graph
+    DataflowGraph('all-reduce-ring', 32 operators, 52 edges)
+    """
+    k, total = whole_number(ranks, "ranks"), whole_number(count, "count")
+    passes = whole_number(chunks, "chunks")
+    if name not in COLLECTIVES:
+        raise unknown_name("collective", name, COLLECTIVES)
+    if dtype not in DTYPE_BYTES:
+        raise unknown_name("dtype", dtype, DTYPE_BYTES)
+    parts = passes * block_size(algorithm, k)
+    if (name, algorithm) not in _STEPS:
+        known = ", ".join(other for what, other in _STEPS if what == name)
+        raise ConfigError(f"{name} cannot go by {algorithm}; known for it: {known}")
+    b, whole = Builder(k), Tensor((total,), dtype)
+    held: Held = []
+    for rank in range(k):
+        cut = chunks_of(whole, parts)
+        number = b.add(Operator(f"rank{rank}/Bucket", "Bucket", (whole,), cut), rank, [])
+        held.append({c: (number, c) for c in range(parts)})
+    if name == "all-gather":
+        held = [{c: value for c, value in mine.items() if c % k == rank} for rank, mine in enumerate(held)]
+    if name == "broadcast":
+        roots = [order[0] for _, order in _trees(algorithm, k)]
+        held = [{c: v for c, v in mine.items() if roots[c % len(roots)] == rank} for rank, mine in enumerate(held)]
+    run_collective(b, name, name, held, algorithm, passes)
+    for rank, mine in enumerate(held):
+        values = [mine[c] for c in sorted(mine)]
+        tensors = tuple(b.tensor(value) for value in values)
+        size = sum(t.size for t in tensors)
+        b.add(Operator(f"rank{rank}/Unbucket", "Unbucket", tensors, (replace(whole, shape=(size,)),)), rank, values)
+    return b.done(f"{name}-{algorithm}", [whole.bytes])

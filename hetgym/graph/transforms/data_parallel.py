@@ -1,0 +1,170 @@
+"""data_parallel: a training step on several devices, with gradients all-reduced while backward still runs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from hetgym._config import check_number
+from hetgym._types import frozen
+from hetgym.errors import ConfigError, GraphError
+from hetgym.graph.dataflow import DataflowGraph
+from hetgym.graph.ops import Operator, Tensor
+from hetgym.graph.transforms.collectives import (
+    Builder,
+    Held,
+    Replicated,
+    Value,
+    block_size,
+    chunks_of,
+    run_collective,
+    whole_number,
+)
+from hetgym.graph.transforms.training import updates
+
+BUCKET_BYTES = 25 * 2**20
+"""Gradients that are reduced together, as PyTorch's ``bucket_cap_mb=25`` [byte]."""
+
+
+@dataclass(frozen=True)
+class _Gradient:
+    """The gradient of one weight: its update operator, and the values that it sums."""
+
+    update: int
+    tensor: Tensor
+    parts: tuple[Value, ...]
+
+
+def data_parallel(
+    graph: DataflowGraph,
+    replicas: int,
+    algorithm: str = "ring",
+    bucket_bytes: float = BUCKET_BYTES,
+    chunks: int = 1,
+) -> Replicated:
+    """Replicate a training step, and sum the gradients over the replicas before the weights change.
+
+    Every replica runs the whole step on its own part of the batch: for a global batch of B, build the graph
+    for B / ``replicas``. As in PyTorch's DistributedDataParallel (Li et al., PVLDB 13(12), 2020), gradients
+    go into buckets in the order in which backward makes them; a bucket is full once it holds
+    ``bucket_bytes``, dtypes are kept apart, and a full bucket is all-reduced as soon as its last gradient
+    is there, while backward goes on. All gradients of a bucket are there again when its last chunk is.
+    A weight that several operators share is reduced once, after its parts have been summed.
+
+    Weights, optimizer state and activations belong to each replica: constants are named anew.
+
+    Args:
+        graph: of one training step, from :func:`~hetgym.graph.transforms.training`.
+        replicas: how many; one gives the graph itself.
+        algorithm: one of :data:`~hetgym.graph.transforms.ALGORITHMS`.
+        bucket_bytes: inf reduces all gradients at once, after backward [byte].
+        chunks: parts that a bucket is cut into, one of which follows the other (pipelining).
+
+    Returns:
+        The graph, replica after replica and then the collectives, with the replica of each operator.
+        Operators are called ``replica0/name``, those of collectives ``bucket0/…``.
+
+    Raises:
+        GraphError: the graph changes no weights.
+        ConfigError: a number out of range.
+        UnknownName: no such algorithm.
+
+    >>> from hetgym import load_graph
+    >>> from hetgym.graph.transforms import training
+    >>> step = data_parallel(training(load_graph("resnet50", batch=8)), replicas=4)
+    >>> len(step.buckets), step.graph.operators[0].name
+    (4, 'replica0/n0')
+    """
+    k, passes = whole_number(replicas, "replicas"), whole_number(chunks, "chunks")
+    if not isinstance(bucket_bytes, int | float) or isinstance(bucket_bytes, bool):
+        raise ConfigError(f"bucket_bytes is {bucket_bytes!r}; it must be a number of bytes")
+    check_number(bucket_bytes, "bucket_bytes", ConfigError, positive=True, finite=False)
+    width = block_size(algorithm, k)
+    gradients = _gradients(graph)
+    if not gradients:
+        raise GraphError(f"graph {graph.name!r} changes no weights; make a training step of it: transforms.training")
+    buckets = list(_buckets(gradients, bucket_bytes))
+    sizes = [sum(gradient.tensor.bytes for gradient in bucket) for bucket in buckets]
+    if k == 1:
+        n = len(graph)
+        return Replicated(graph, frozen(np.zeros(n, np.int32)), frozen(np.zeros(n, np.bool_)), 1, tuple(sizes))
+    b = Builder(k)
+    for rank in range(k):
+        _replica(b, graph, rank, gradients)
+    for number, bucket in enumerate(buckets):
+        _reduce(b, graph, number, bucket, algorithm, passes, width)
+    return b.done(f"{graph.name}-{k}x{algorithm}", sizes)
+
+
+def _gradients(graph: DataflowGraph) -> list[_Gradient]:
+    """All gradients, by the operator that completes them; a graph's operators stand in the order of backward."""
+    found = []
+    position = np.argsort(graph.topological_order)
+    for i in updates(graph):
+        pointer = graph.predecessors.pointer
+        edges = graph.predecessors.edge[pointer[i] : pointer[i + 1]].tolist()
+        parts = tuple((graph.edges[e].source, graph.edges[e].slot) for e in edges)
+        found.append(_Gradient(i, graph.operators[i].inputs[0], parts))
+    return sorted(found, key=lambda g: max(int(position[source]) for source, _ in g.parts))
+
+
+def _buckets(gradients: list[_Gradient], capacity: float) -> Iterator[list[_Gradient]]:
+    """Group gradients in their order, each dtype apart; what is left over comes last."""
+    filling: dict[str, list[_Gradient]] = {}
+    for gradient in gradients:
+        bucket = filling.setdefault(gradient.tensor.dtype, [])
+        bucket.append(gradient)
+        if sum(other.tensor.bytes for other in bucket) >= capacity:
+            yield filling.pop(gradient.tensor.dtype)
+    yield from filling.values()
+
+
+def _replica(b: Builder, graph: DataflowGraph, rank: int, gradients: list[_Gradient]) -> None:
+    """Copy the step for a rank; its updates read nothing yet."""
+    cut = {gradient.update: gradient for gradient in gradients}
+    first = len(b.operators)
+    for i, op in enumerate(graph.operators):
+        name = f"replica{rank}/{op.name}"
+        inputs = tuple(replace(t, name=f"replica{rank}/{t.name}") if t.constant and t.name else t for t in op.inputs)
+        attributes = op.attributes
+        if i in cut:  # the sum of its parts is made before it
+            more = len(cut[i].parts) - 1
+            inputs = inputs[more:]
+            reads = op.bytes_read - more * cut[i].tensor.bytes
+            attributes = {"flops": op.flops - more * cut[i].tensor.size, "reads": reads}
+        b.add(Operator(name, op.kind, inputs, op.outputs, attributes), rank, [], collective=False)
+    b.edges += [(first + s, slot, first + t) for s, slot, t in graph.edges if t not in cut]
+
+
+def _reduce(
+    b: Builder, graph: DataflowGraph, number: int, bucket: list[_Gradient], algorithm: str, passes: int, width: int
+) -> None:
+    """All-reduce a bucket: each replica's gradients go in and come out again for its updates."""
+    name, parts = f"bucket{number}", passes * width
+    tensors = tuple(gradient.tensor for gradient in bucket)
+    flat = Tensor((sum(t.size for t in tensors),), tensors[0].dtype)
+    pieces = chunks_of(flat, parts)
+    held: Held = []
+    for rank in range(b.ranks):
+        reads = [_summed(b, graph, rank, gradient) for gradient in bucket]
+        bucket_op = b.add(Operator(f"{name}/rank{rank}/Bucket", "Bucket", tensors, pieces), rank, reads)
+        held.append({c: (bucket_op, c) for c in range(parts)})
+    run_collective(b, "all-reduce", name, held, algorithm, passes)
+    for rank, mine in enumerate(held):
+        values = [mine[c] for c in range(parts)]
+        last = b.add(Operator(f"{name}/rank{rank}/Unbucket", "Unbucket", pieces, tensors), rank, values)
+        b.edges += [(last, slot, rank * len(graph) + gradient.update) for slot, gradient in enumerate(bucket)]
+
+
+def _summed(b: Builder, graph: DataflowGraph, rank: int, gradient: _Gradient) -> Value:
+    """A replica's gradient of a weight, after adding up the parts of a shared one."""
+    parts = [(rank * len(graph) + source, slot) for source, slot in gradient.parts]
+    if len(parts) == 1:
+        return parts[0]
+    tensor, name = gradient.tensor, b.operators[rank * len(graph) + gradient.update].name
+    inputs = (tensor,) * len(parts)
+    work = {"flops": float((len(parts) - 1) * tensor.size), "reads": len(parts) * tensor.bytes}
+    op = Operator(f"{name.removesuffix('/update')}/sum", "Gradient-elementwise", inputs, (tensor,), work)
+    return b.add(op, rank, parts, collective=False), 0
