@@ -75,7 +75,7 @@ def data_parallel(
     >>> from hetgym.graph.transforms import training
     >>> step = data_parallel(training(load_graph("resnet50", batch=8)), replicas=4)
     >>> len(step.buckets), step.graph.operators[0].name
-    (4, 'replica0/n0')
+    (4, 'replica0/Conv_0')
     """
     k, passes = whole_number(replicas, "replicas"), whole_number(chunks, "chunks")
     if not isinstance(bucket_bytes, int | float) or isinstance(bucket_bytes, bool):
