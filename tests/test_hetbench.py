@@ -1,0 +1,194 @@
+from __future__ import annotations
+
+import importlib.util
+import json
+import sys
+from pathlib import Path
+
+import gymnasium as gym
+import numpy as np
+import pytest
+
+import hetgym  # noqa: F401
+from hetgym import ConfigError, Problem, ProblemError, UnknownName, baselines, simulate, validate
+from hetgym.baselines import lower_bound
+from hetgym.bench import load_best_schedule
+from hetgym.bench.best_schedules import load_best_schedules, save_best_schedules
+from hetgym.suites import BestKnown, load_best_known, load_suite
+from hetgym.suites.loading import FOLDER
+from hetgym.workloads import textbook
+
+SUITE = FOLDER / "hetbench-v1"
+KNOWN = load_best_known(SUITE / "best_known.json")
+RUNTIMES = ("classic", "links")
+SCRIPTS = Path(__file__).parents[1] / "scripts"
+
+
+def load(name: str) -> Problem:
+    return Problem.load(SUITE / "problems" / f"{name}.npz")
+
+
+def test_sixty_problems_each_with_best_known_values() -> None:
+    suite = load_suite("hetbench-v1")
+    assert len(suite) == 60
+    assert {spec.name for spec in suite.specs} == KNOWN.keys()
+    assert all(spec.known == KNOWN[spec.name] and spec.platform != "-" for spec in suite.specs)
+    assert all(set(row.best) == set(RUNTIMES) for row in KNOWN.values())
+
+
+def test_the_files_stay_small() -> None:
+    assert sum(path.stat().st_size for path in SUITE.rglob("*")) < 3_000_000
+
+
+def test_sizes_and_weights_of_communication_are_spread() -> None:
+    problems = [load(name) for name in KNOWN]
+    assert min(p.num_operators for p in problems) == 20 and max(p.num_operators for p in problems) == 1000
+    assert {2, 3, 4, 8} == {p.num_devices for p in problems}
+    generated = [p for p in problems if "-ccr" in p.name]
+    assert len(generated) == 30
+    for problem in generated:
+        ccr = float(problem.name.partition("-ccr")[2].partition("@")[0])
+        assert problem.mean_communication.mean() / problem.mean_cost.mean() == pytest.approx(ccr)
+
+
+@pytest.mark.parametrize("name", KNOWN)
+def test_every_best_known_makespan_is_that_of_its_schedule(name: str) -> None:
+    """No search is repeated: the shipped schedule is legal and takes exactly what the table says."""
+    problem, row = load(name), KNOWN[name]
+    assert problem.name == name and problem.digest == row.digest
+    for runtime in RUNTIMES:
+        schedule = SCHEDULES[name, runtime]
+        validate(problem, schedule)
+        assert simulate(problem, schedule, runtime).makespan == row.best[runtime].makespan_s
+        assert row.best[runtime].scheduler in baselines.names()
+        baselines.get(row.best[runtime].scheduler, **row.best[runtime].options)
+    assert 0 < row.bound_s <= row.best["classic"].makespan_s <= row.best["links"].makespan_s
+    assert row.bound_s >= lower_bound(problem) * (1 - 1e-9)
+
+
+SCHEDULES = load_best_schedules(SUITE / "best_known.json")
+
+
+def quick(row: BestKnown) -> bool:
+    return not row.best["classic"].options and baselines.get(row.best["classic"].scheduler).kind != "exact"
+
+
+@pytest.mark.parametrize("name", [name for name, row in KNOWN.items() if quick(row)])
+def test_a_scheduler_that_is_credited_reaches_the_makespan_again(name: str) -> None:
+    problem, best = load(name), KNOWN[name].best["classic"]
+    schedule = baselines.get(best.scheduler, **best.options)(problem)
+    assert simulate(problem, schedule, "classic").makespan == best.makespan_s
+
+
+def test_a_long_search_reaches_its_makespan_again() -> None:
+    searched = [
+        (load(name).num_operators, name)
+        for name, row in KNOWN.items()
+        if "budget" in row.best["classic"].options
+    ]  # fmt: skip
+    problem = load(min(searched)[1])
+    best = KNOWN[problem.name].best["classic"]
+    schedule = baselines.get(best.scheduler, **best.options)(problem)
+    assert simulate(problem, schedule, "classic").makespan == best.makespan_s
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["vgg19@cpu-gpu-balanced", "squeezenet-b8-fused@cpu-gpu-balanced", "cholesky-20-ccr1@2-unrelated",
+     "fft-95-ccr5@2-unrelated", "gaussian_elimination-299-ccr0.1@8-uniform", "layered-1000-ccr1@8-unrelated"],
+)  # fmt: skip
+def test_the_script_rebuilds_the_frozen_files_bit_for_bit(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.syspath_prepend(SCRIPTS)
+    spec = importlib.util.spec_from_file_location("hetbench_problems", SCRIPTS / "hetbench_problems.py")
+    assert spec is not None and spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    monkeypatch.setitem(sys.modules, "hetbench_problems", module)
+    spec.loader.exec_module(module)
+    assert module.definitions().keys() == KNOWN.keys()
+    rebuilt, frozen = module.definitions()[name](), load(name)
+    assert rebuilt.digest == frozen.digest
+    assert (rebuilt.operator_names, rebuilt.operator_kinds) == (frozen.operator_names, frozen.operator_kinds)
+    assert (rebuilt.device_names, rebuilt.name) == (frozen.device_names, frozen.name)
+
+
+def test_environments_draw_from_the_suite() -> None:
+    envs = gym.make_vec("HetSchedule-v0", num_envs=4, suite="hetbench-v1")
+    _, info = envs.reset(seed=0)
+    assert set(info["problem"]) <= KNOWN.keys() and len(set(info["problem"])) > 1
+    envs.close()
+
+
+def test_schedules_survive_the_file(tmp_path: Path) -> None:
+    problem = textbook("topcuoglu")
+    alone = baselines.single_device(problem)
+    ordered = hetgym.Schedule(alone.assignment, order=alone.device_order(problem))
+    heft = baselines.heft(problem)
+    both = {("a", "classic"): ordered, ("b", "links"): hetgym.Schedule(heft.assignment, heft.device_order(problem))}
+    save_best_schedules(tmp_path / "table.json", both)
+    for key, schedule in both.items():
+        found = load_best_schedule(tmp_path / "table.json", *key)
+        assert found.assignment.tolist() == schedule.assignment.tolist()
+        assert [row.tolist() for row in found.order or ()] == [row.tolist() for row in schedule.order or ()]
+        assert found.model == key[1]
+    with pytest.raises(UnknownName, match="a / links"):
+        load_best_schedule(tmp_path / "table.json", "a", "links")
+
+
+def write_suite(folder: Path, table: object) -> Path:
+    textbook("topcuoglu").save(folder / "one.npz")
+    (folder / "known.json").write_text(table if isinstance(table, str) else json.dumps(table))
+    path = folder / "mine.yaml"
+    path.write_text("best_known: known.json\nproblems:\n  - files: ['*.npz']\n")
+    return path
+
+
+def table(digest: str = "", **fields: object) -> dict[str, object]:
+    best = {"classic": {"makespan_s": 73.0, "scheduler": "cp-sat"}}
+    row = {"digest": digest or textbook("topcuoglu").digest, "bound_s": 73.0, "bound_by": "CP-SAT", "best": best}
+    return {"format": "hetgym-best-known", "version": 1, "problems": {"one": row}} | fields
+
+
+def test_a_suite_of_ones_own_has_best_known_values_too(tmp_path: Path) -> None:
+    (spec,) = load_suite(write_suite(tmp_path, table())).specs
+    assert spec.known is not None and spec.known.optimal("classic")
+    assert spec.known.best["classic"].makespan_s == 73.0
+    assert spec.build().digest == textbook("topcuoglu").digest
+
+
+def test_values_of_another_problem_are_refused(tmp_path: Path) -> None:
+    (spec,) = load_suite(write_suite(tmp_path, table(digest="0" * 64))).specs
+    with pytest.raises(ProblemError, match="best-known values belong to another problem"):
+        spec.build()
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        ("{", "known.json: not valid JSON"),
+        (table(version=2), "known.json: not a table of best-known values of format version 1"),
+        (table(problem={}), "unknown key 'problem'; did you mean 'problems'"),
+        ({"format": "hetgym-best-known", "version": 1, "problems": {"one": {}}}, "one: key 'digest' is missing"),
+    ],
+)
+def test_a_bad_table_is_refused_in_one_sentence(tmp_path: Path, content: object, message: str) -> None:
+    with pytest.raises(ConfigError, match=message):
+        load_suite(write_suite(tmp_path, content))
+
+
+def test_a_missing_table_is_named(tmp_path: Path) -> None:
+    path = write_suite(tmp_path, table())
+    (tmp_path / "known.json").unlink()
+    with pytest.raises(ConfigError, match="known.json: cannot be read"):
+        load_suite(path)
+
+
+def test_damaged_schedules_are_refused(tmp_path: Path) -> None:
+    from hetgym._archive import save_archive
+
+    short = {"assignment": np.zeros(3, np.int32), "order": np.arange(3, dtype=np.int32)}
+    save_archive(tmp_path / "table.npz", {"schedules": [["a", "classic", 2, 1]]}, short)
+    with pytest.raises(ConfigError, match="do not fill the arrays"):
+        load_best_schedules(tmp_path / "table.npz")
+    save_archive(tmp_path / "table.npz", {"schedules": 3}, short)
+    with pytest.raises(ConfigError, match="holds no list of schedules"):
+        load_best_schedules(tmp_path / "table.npz")
