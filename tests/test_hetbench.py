@@ -3,6 +3,7 @@ from __future__ import annotations
 import importlib.util
 import json
 import sys
+import tomllib
 from pathlib import Path
 
 import gymnasium as gym
@@ -38,6 +39,14 @@ def test_sixty_problems_each_with_best_known_values() -> None:
 
 def test_the_files_stay_small() -> None:
     assert sum(path.stat().st_size for path in SUITE.rglob("*")) < 3_000_000
+
+
+def test_the_package_takes_every_file_of_the_suite() -> None:
+    project = tomllib.loads((SCRIPTS.parent / "pyproject.toml").read_text())
+    patterns = project["tool"]["setuptools"]["package-data"]["hetgym"]
+    taken = {path.resolve() for pattern in patterns for path in (SCRIPTS.parent / "hetgym").glob(pattern)}
+    files = {path.resolve() for path in SUITE.rglob("*") if path.is_file()}
+    assert len(files) == 62 and files <= taken
 
 
 def test_sizes_and_weights_of_communication_are_spread() -> None:

@@ -64,6 +64,14 @@ def test_files_are_found_beside_the_suite(tmp_path: Path, monkeypatch: pytest.Mo
     assert spec.build().digest == textbook("topcuoglu").digest
 
 
+def test_a_pattern_takes_all_files_in_order_of_their_names(tmp_path: Path) -> None:
+    for name in ("b@cpu-gpu", "a", "c-b8@my-box"):
+        textbook("topcuoglu").save(tmp_path / f"{name}.npz")
+    suite = load_suite(write(tmp_path, "problems:\n  - files: ['*.npz']\n"))
+    assert [spec.name for spec in suite.specs] == ["a", "b@cpu-gpu", "c-b8@my-box"]
+    assert [(spec.graph, spec.platform) for spec in suite.specs] == [("a", "-"), ("b", "cpu-gpu"), ("c-b8", "my-box")]
+
+
 def test_generated_graphs_follow_their_seeds(tmp_path: Path) -> None:
     group = "{generator: layered, parameters: {tasks: 30}, seeds: [0, 1], platforms: [cpu-gpu]}"
     first, second = load_suite(write(tmp_path, f"problems:\n  - {group}\n")).specs
@@ -153,6 +161,7 @@ def test_a_problem_in_hand_is_named_by_itself_or_by_the_caller() -> None:
         ("problems:\n  - {graphs: [alexnet], platforms: [cpu-gpu], batch: 8}", ConfigError, "expected a list"),
         ("problems:\n  - {textbook: [topcuoglo]}", UnknownName, "did you mean 'topcuoglu'"),
         ("problems:\n  - {files: [gone.npz]}", ProblemError, "gone.npz: no such file"),
+        ("problems:\n  - {files: ['gone/*.npz']}", ProblemError, "gone/.*.npz: no such file"),
         ("problems:\n  - {textbook: [topcuoglu, topcuoglu]}", ConfigError, "'topcuoglu' is listed twice"),
         ("problems:\n  - {generator: layred, platforms: [cpu-gpu]}", UnknownName, "did you mean 'layered'"),
         ("problems:\n  - {generator: layered, parameters: {task: 9}, platforms: [cpu-gpu]}", ConfigError, "'tasks'"),
