@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import re
+from pathlib import Path
+from typing import Any
+
 import numpy as np
 import pytest
 
@@ -191,3 +195,11 @@ def test_a_graph_that_learns_nothing() -> None:
         data_parallel(perceptron(), 2)
     with pytest.raises(UnknownName, match="did you mean 'tree'"):
         data_parallel(training(perceptron()), 2, algorithm="tre")
+
+
+def test_the_example_of_the_documentation_runs() -> None:
+    page = (Path(__file__).parents[3] / "docs" / "data-parallel.md").read_text("utf-8")
+    (block,) = re.findall(r"```python\n(.*?)```", page, re.DOTALL)
+    names: dict[str, Any] = {}
+    exec(compile(block, "docs/data-parallel.md", "exec"), names)
+    assert {t.source for t in names["trace"].transfers} == set(names["gpus"])
