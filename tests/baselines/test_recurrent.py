@@ -53,6 +53,16 @@ def test_gain_with_few_tasks_in_flight(ratio: float) -> None:
         assert gain - 2 <= (alone / two.makespan - 1) * 100 <= gain + 0.05
 
 
+@pytest.mark.parametrize("ratio", [1, 2, 4, 9])
+@pytest.mark.parametrize("tasks", [1, 2, 3, 10, 64])
+def test_law_of_equal_slices(ratio: int, tasks: int) -> None:
+    """Slices of equal time without overheads gain (N / ratio - 1) / (N + 1), or nothing while that is negative."""
+    plan = time_slices(10 * (ratio + 1), [float(ratio), 1.0], tasks)
+    gain = tasks * 10 * (ratio + 1) / plan.makespan - 1
+    assert gain == pytest.approx(max(0.0, (tasks / ratio - 1) / (tasks + 1)))
+    assert plan.parts == ((10, 10 * ratio) if tasks > ratio else (10 * (ratio + 1),))
+
+
 @settings(max_examples=80)
 @given(
     steps=st.integers(1, 7),

@@ -1,0 +1,59 @@
+"""The scripts behind the pages of docs/ still run, on the suites that they name."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from hetgym.suites import load_suite
+
+BENCHMARKS = Path(__file__).parents[1] / "benchmarks"
+
+
+def study(name: str, folder: Path) -> tuple[list[dict[str, Any]], str]:
+    """Rows and Markdown of a quick run."""
+    numbers, page = folder / "numbers.json", folder / "tables.md"
+    command = [sys.executable, f"{name}.py", "--quick", "--json", str(numbers), "--markdown", str(page)]
+    subprocess.run(command, cwd=BENCHMARKS, check=True, capture_output=True, timeout=300)
+    return json.loads(numbers.read_text())["rows"], page.read_text()
+
+
+def test_cpu_gpu_study(tmp_path: Path) -> None:
+    rows, page = study("cpu_gpu_study", tmp_path)
+    assert [(row["network"], row["batch"]) for row in rows] == [
+        (network, batch) for network in ("inception x3", "inception x6", "lstm") for batch in (1, 4)
+    ]
+    for row in rows:
+        assert row["ratio"] == 4
+        assert row["tvm-fusion"] == pytest.approx(min(row["cpu"], row["gpu"]))
+        assert max(row["cpgc"], row["eop"]) <= row["tvm-fusion"] and row["cpgc"] < row["by hand"]
+    assert "| inception x3 | CPGC over one device | 23.1 / 18.8 |" in page.splitlines()
+
+
+def test_rnn_study(tmp_path: Path) -> None:
+    rows, page = study("rnn_study", tmp_path)
+    assert [(row["r"], row["tasks"]) for row in rows] == [(r, n) for r in (2, 10) for n in (1, 2, 4, 8)]
+    for row in rows:
+        assert row["limit"] == pytest.approx(row["law"], rel=0.1)
+        for method in ("slices", "wavefront", "layer pipeline", "whole tasks"):
+            assert row[method] <= row["one device"] * (1 + 1e-12)
+        assert row["limited"] >= row["slices"] >= row["one device"] / (1 + row["law"] / 100)
+    assert sum(row["cpgc"] is not None for row in rows) == 2
+    assert "as it is" in page
+
+
+def test_suites_of_the_studies() -> None:
+    pair = load_suite("cpu-gpu-study").specs
+    assert {spec.platform for spec in pair} == {f"even-pair-gpu.peak_flops={r:g}" for r in (1.5, 2.5, 4, 6, 10, 20)}
+    assert len(pair) == 7 * 3 * 6 and all("-fuse" in spec.graph for spec in pair)
+    recurrent = load_suite("rnn-study").specs
+    assert len(recurrent) == 12 * 6
+    for spec in recurrent[:6]:
+        problem = spec.build()
+        assert (problem.num_operators, problem.num_devices) == (256, 2)
+        assert 1 < problem.cost[0, 0] / problem.cost[0, 1] < 10
