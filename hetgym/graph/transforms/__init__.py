@@ -1,10 +1,11 @@
 """Transforms: from a graph to a graph that computes the same in other pieces."""
 
-from hetgym.graph.transforms.collectives import ALGORITHMS, COLLECTIVES, Replicated, collective
+from hetgym.graph.transforms.collectives import ALGORITHMS, COLLECTIVES, collective
 from hetgym.graph.transforms.data_parallel import BUCKET_BYTES, data_parallel
 from hetgym.graph.transforms.dominators import post_dominators
 from hetgym.graph.transforms.fusion import Fusion, fuse
 from hetgym.graph.transforms.pieces import AXES, pieces, sizes
+from hetgym.graph.transforms.replicated import Replicated
 from hetgym.graph.transforms.splitting import split
 from hetgym.graph.transforms.training import OPTIMIZERS, training
 

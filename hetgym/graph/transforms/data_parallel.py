@@ -12,16 +12,8 @@ from hetgym._types import frozen
 from hetgym.errors import ConfigError, GraphError
 from hetgym.graph.dataflow import DataflowGraph
 from hetgym.graph.ops import Operator, Tensor
-from hetgym.graph.transforms.collectives import (
-    Builder,
-    Held,
-    Replicated,
-    Value,
-    block_size,
-    chunks_of,
-    run_collective,
-    whole_number,
-)
+from hetgym.graph.transforms.collectives import Held, block_size, run_collective
+from hetgym.graph.transforms.replicated import Builder, Replicated, Value, chunks_of, whole_number
 from hetgym.graph.transforms.training import updates
 
 BUCKET_BYTES = 25 * 2**20

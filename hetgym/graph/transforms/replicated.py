@@ -1,0 +1,119 @@
+"""Replicated: a graph that several ranks work on, each operator pinned to one; and how such a graph is built."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from numbers import Integral
+
+import numpy as np
+
+from hetgym._types import BoolArray, FloatArray, IntArray, frozen
+from hetgym.errors import ConfigError
+from hetgym.graph.dataflow import DataflowGraph
+from hetgym.graph.ops import Operator, Tensor
+
+Value = tuple[int, int]
+"""Output ``slot`` of operator ``source``."""
+
+
+@dataclass(frozen=True, eq=False)
+class Replicated:
+    """A graph that several ranks work on, and who does what.
+
+    To run it, pin every operator to its rank's device:
+    ``Schedule(r.assignment(), priority=r.priority)``.
+
+    Attributes:
+        graph: the operators of all ranks.
+        rank: [n] rank, or replica, of each operator.
+        collective: [n] whether an operator belongs to a collective.
+        ranks: how many there are.
+        buckets: bytes of each buffer that is reduced, in the order in which they fill [byte].
+    """
+
+    graph: DataflowGraph
+    rank: IntArray
+    collective: BoolArray
+    ranks: int
+    buckets: tuple[float, ...]
+
+    def assignment(self, devices: Sequence[int] | None = None) -> IntArray:
+        """[n] device of each operator.
+
+        Args:
+            devices: of the ranks, in order, which is also the order of the ring; 0, 1, … by default.
+
+        Raises:
+            ConfigError: not one device for each rank, or one device for two.
+        """
+        chosen = list(range(self.ranks) if devices is None else devices)
+        if not all(isinstance(d, Integral) and not isinstance(d, bool) and 0 <= d < 2**31 for d in chosen):
+            raise ConfigError(f"devices must be device numbers, not {chosen!r}")
+        if len(chosen) != self.ranks or len(set(chosen)) < len(chosen):
+            raise ConfigError(f"devices must be {self.ranks} different devices, one for each rank, not {chosen!r}")
+        return frozen(np.array(chosen, np.int32)[self.rank])
+
+    @property
+    def priority(self) -> FloatArray:
+        """[n] what goes first on a device: collectives, then what stands first in the graph."""
+        n = len(self.graph)
+        return frozen(np.where(self.collective, n, 0) - np.arange(n, dtype=np.float64))
+
+
+class Builder:
+    """A graph of several ranks under construction."""
+
+    def __init__(self, ranks: int) -> None:
+        self.ranks = ranks
+        self.operators: list[Operator] = []
+        self.edges: list[tuple[int, int, int]] = []
+        self.rank: list[int] = []
+        self.collective: list[bool] = []
+
+    def add(self, op: Operator, rank: int, reads: Iterable[Value], collective: bool = True) -> int:
+        """Append an operator that reads some values; returns its number."""
+        number = len(self.operators)
+        self.operators.append(op)
+        self.rank.append(rank)
+        self.collective.append(collective)
+        self.edges += [(source, slot, number) for source, slot in reads]
+        return number
+
+    def tensor(self, value: Value) -> Tensor:
+        """The type of a value."""
+        return self.operators[value[0]].outputs[value[1]]
+
+    def recv(self, label: str, rank: int, value: Value) -> Value:
+        """A rank takes a chunk from another."""
+        tensor = self.tensor(value)
+        return self.add(Operator(f"{label}/recv{rank}", "Recv", (tensor,), (tensor,)), rank, [value]), 0
+
+    def recv_reduce(self, label: str, rank: int, value: Value, own: Value) -> Value:
+        """A rank adds a chunk from another to what it has of that chunk."""
+        tensor = self.tensor(own)
+        op = Operator(f"{label}/reduce{rank}", "RecvReduce", (tensor, tensor), (tensor,))
+        return self.add(op, rank, [value, own]), 0
+
+    def done(self, name: str, buckets: Iterable[float]) -> Replicated:
+        """The finished graph."""
+        rank, collective = np.array(self.rank, np.int32), np.array(self.collective, np.bool_)
+        graph = DataflowGraph(self.operators, self.edges, name)
+        return Replicated(graph, frozen(rank), frozen(collective), self.ranks, tuple(buckets))
+
+
+def chunks_of(tensor: Tensor, parts: int) -> tuple[Tensor, ...]:
+    """A flat tensor in equal parts; the first ones are an element longer if it does not divide."""
+    share, more = divmod(tensor.size, parts)
+    return tuple(Tensor((share + (k < more),), tensor.dtype) for k in range(parts))
+
+
+def whole_number(value: object, what: str, least: int = 1) -> int:
+    """Check an option.
+
+    Raises:
+        ConfigError: no whole number of at least ``least``.
+    """
+    if isinstance(value, bool) or not isinstance(value, Integral) or value < least:
+        raise ConfigError(f"{what} is {value!r}; it must be a whole number of at least {least}")
+    return int(value)
