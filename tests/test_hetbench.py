@@ -10,7 +10,7 @@ import gymnasium as gym
 import numpy as np
 import pytest
 
-import hetgym  # noqa: F401
+import hetgym
 from hetgym import ConfigError, Problem, ProblemError, UnknownName, baselines, simulate, validate
 from hetgym.baselines import lower_bound
 from hetgym.bench import load_best_schedule
@@ -21,6 +21,7 @@ from hetgym.workloads import textbook
 
 SUITE = FOLDER / "hetbench-v1"
 KNOWN = load_best_known(SUITE / "best_known.json")
+SCHEDULES = load_best_schedules(SUITE / "best_known.json")
 RUNTIMES = ("classic", "links")
 SCRIPTS = Path(__file__).parents[1] / "scripts"
 
@@ -71,11 +72,9 @@ def test_every_best_known_makespan_is_that_of_its_schedule(name: str) -> None:
         assert simulate(problem, schedule, runtime).makespan == row.best[runtime].makespan_s
         assert row.best[runtime].scheduler in baselines.names()
         baselines.get(row.best[runtime].scheduler, **row.best[runtime].options)
+        assert schedule.model == runtime
     assert 0 < row.bound_s <= row.best["classic"].makespan_s <= row.best["links"].makespan_s
     assert row.bound_s >= lower_bound(problem) * (1 - 1e-9)
-
-
-SCHEDULES = load_best_schedules(SUITE / "best_known.json")
 
 
 def quick(row: BestKnown) -> bool:
