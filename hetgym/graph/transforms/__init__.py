@@ -3,7 +3,7 @@
 from hetgym.graph.transforms.collectives import ALGORITHMS, COLLECTIVES, collective
 from hetgym.graph.transforms.data_parallel import BUCKET_BYTES, data_parallel
 from hetgym.graph.transforms.dominators import post_dominators
-from hetgym.graph.transforms.fusion import Fusion, fuse
+from hetgym.graph.transforms.fusion import Fusion, apply_groups, fuse
 from hetgym.graph.transforms.pieces import AXES, pieces, sizes
 from hetgym.graph.transforms.replicated import Replicated
 from hetgym.graph.transforms.splitting import split
@@ -17,6 +17,7 @@ __all__ = [
     "OPTIMIZERS",
     "Fusion",
     "Replicated",
+    "apply_groups",
     "collective",
     "data_parallel",
     "fuse",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import heapq
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -83,26 +84,73 @@ def fuse(graph: DataflowGraph) -> Fusion:
     >>> fuse(load_graph("resnet50")).graph
     DataflowGraph('resnet50', 58 operators, 73 edges)
     """
-    root = _groups(graph)
+    members: dict[int, list[int]] = {}
+    for i, root in enumerate(_groups(graph)):
+        members.setdefault(root, []).append(i)
+    return apply_groups(graph, list(members.values()))
+
+
+def apply_groups(graph: DataflowGraph, groups: Sequence[Sequence[int]]) -> Fusion:
+    """Make each of the given groups one operator, as :func:`fuse` does with its own.
+
+    Args:
+        graph: the graph before.
+        groups: operators by number; each operator is in one group. A group may have several ways out.
+
+    Returns:
+        The fused graph with the membership.
+
+    Raises:
+        GraphError: an operator is in no group or in two, or groups depend on one another in a circle.
+    """
+    flat = sorted(i for row in groups for i in row)
+    if flat != list(range(len(graph))) or not all(groups):
+        raise GraphError(
+            f"groups must hold each of the {len(graph)} operators of {graph.name!r} once, and none be empty"
+        )
     position = np.empty(len(graph), np.int32)
     position[graph.topological_order] = np.arange(len(graph), dtype=np.int32)
-    members: dict[int, list[int]] = {}
-    for i in graph.topological_order.tolist():
-        members.setdefault(root[i], []).append(i)
-    ordered = sorted(members.values(), key=lambda group: position[group[-1]])
+    rows = [sorted((int(i) for i in row), key=lambda i: int(position[i])) for row in groups]
+    ordered = _ordered(graph, sorted(rows, key=lambda row: int(position[row[-1]])))
     group = np.empty(len(graph), np.int32)
     for number, row in enumerate(ordered):
         group[row] = number
+    hidden = {(s, o) for s, o, _ in graph.edges} - {(s, o) for s, o, t in graph.edges if group[s] != group[t]}
     inputs = operands(graph)
     operators: list[Operator] = []
     slots: dict[Source, int] = {}  # of outputs that leave their group
     for row in ordered:
-        leaving = _leaving(graph, row)
+        leaving = _leaving(graph, row, hidden)
         slots.update({source: slot for slot, source in enumerate(leaving)})
         operators.append(_fused(graph, row, leaving, inputs) if len(row) > 1 else graph.operators[row[0]])
     edges = [(int(group[s]), slots[s, o], int(group[t])) for s, o, t in graph.edges if group[s] != group[t]]
     fused = DataflowGraph(operators, edges, graph.name)
     return Fusion(graph, fused, frozen(group), tuple(tuple(row) for row in ordered))
+
+
+def _ordered(graph: DataflowGraph, rows: list[list[int]]) -> list[list[int]]:
+    """The groups so that each comes after those it reads; unchanged if they do already."""
+    number = {i: at for at, row in enumerate(rows) for i in row}
+    readers: list[set[int]] = [set() for _ in rows]
+    for s, _, t in graph.edges:
+        if number[s] != number[t]:
+            readers[number[s]].add(number[t])
+    waiting = [0] * len(rows)
+    for reader in (j for found in readers for j in found):
+        waiting[reader] += 1
+    ready = [at for at, count in enumerate(waiting) if count == 0]  # ascending, hence a heap
+    order: list[int] = []
+    while ready:
+        order.append(heapq.heappop(ready))
+        for j in readers[order[-1]]:
+            waiting[j] -= 1
+            if waiting[j] == 0:
+                heapq.heappush(ready, j)
+    if len(order) < len(rows):
+        stuck = min(at for at, count in enumerate(waiting) if count)
+        name = graph.operators[rows[stuck][0]].name
+        raise GraphError(f"graph {graph.name!r}: the group of operator {name!r} depends on itself through others")
+    return [rows[at] for at in order]
 
 
 def _groups(graph: DataflowGraph) -> list[int]:
@@ -140,11 +188,10 @@ def _groups(graph: DataflowGraph) -> list[int]:
     return [find(i) for i in range(len(graph))]
 
 
-def _leaving(graph: DataflowGraph, row: Sequence[int]) -> list[Source]:
-    """Outputs of a group: all of its last operator, then what of the others nobody reads, a result of the graph."""
-    read = {(s, o) for s, o, _ in graph.edges}
-    unread = [(i, o) for i in row[:-1] for o in range(len(graph.operators[i].outputs)) if (i, o) not in read]
-    return [(row[-1], o) for o in range(len(graph.operators[row[-1]].outputs))] + unread
+def _leaving(graph: DataflowGraph, row: Sequence[int], hidden: set[Source]) -> list[Source]:
+    """Outputs of a group: all of its last operator, then what of the others leaves it or nobody reads, a result."""
+    others = [(i, o) for i in row[:-1] for o in range(len(graph.operators[i].outputs)) if (i, o) not in hidden]
+    return [(row[-1], o) for o in range(len(graph.operators[row[-1]].outputs))] + others
 
 
 def _fused(

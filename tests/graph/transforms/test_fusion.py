@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from hetgym import DataflowGraph, GraphError, Problem, Schedule, load_platform, validate
 from hetgym.baselines import heft
 from hetgym.graph import KINDS, FusionClass, Operator, Tensor, from_json, generate_graph, load_graph, to_json, zoo
-from hetgym.graph.transforms import fuse, post_dominators
+from hetgym.graph.transforms import apply_groups, fuse, post_dominators
 
 X = Tensor((2, 4, 6, 6))
 W = Tensor((4, 4, 1, 1), constant=True, name="w")
@@ -209,3 +209,32 @@ def test_fusing_makes_a_single_device_faster():
     before = Problem.build(graph, platform).cost.sum(axis=0)
     after = Problem.build(fuse(graph).graph, platform).cost.sum(axis=0)
     assert (after < 0.9 * before).all()
+
+
+def test_groups_of_ones_own():
+    """A group may have several ways out, and comes after what it reads."""
+    graph = build(["Relu", "Softmax", "Tanh", "Abs", "Add"], [(0, 1), (0, 2), (1, 3), (1, 4), (3, 4)])
+    fusion = apply_groups(graph, [[2, 0], [4, 3], [1]])
+    assert fusion.members == ((0, 2), (1,), (3, 4))
+    assert fusion.graph.operators[0].outputs == (X, X), "of Tanh, which nobody reads, then of Relu"
+    assert fusion.graph.edges == ((0, 1, 1), (1, 0, 2))
+    late = apply_groups(build(["Relu", "Softmax", "Tanh"], [(0, 1)]), [[0, 2], [1]])
+    assert late.members == ((0, 2), (1,)), "ends later but is read earlier"
+
+
+@pytest.mark.parametrize("groups", [[[0, 1]], [[0, 1], [1, 2]], [[0, 1, 2], []], [[0, 1], [2, 3]]])
+def test_groups_hold_each_operator_once(groups):
+    with pytest.raises(GraphError, match="each of the 3 operators of 'net' once"):
+        apply_groups(chain("Relu", "Tanh", "Abs"), groups)
+
+
+def test_groups_in_a_circle():
+    with pytest.raises(GraphError, match="depends on itself through others"):
+        apply_groups(chain("Relu", "Tanh", "Abs"), [[0, 2], [1]])
+
+
+@given(graphs())
+def test_applying_the_groups_again_changes_nothing(graph):
+    fusion = fuse(graph)
+    again = apply_groups(graph, [row[::-1] for row in reversed(fusion.members)])
+    assert again.graph == fusion.graph and again.members == fusion.members
