@@ -65,7 +65,14 @@ class FlowShop:
         edges = [(k * stages + s, k * stages + s + 1, 0.0) for k in range(jobs) for s in range(stages - 1)]
         if self.in_flight:
             edges += [((k - self.in_flight + 1) * stages - 1, k * stages, 0.0) for k in range(self.in_flight, jobs)]
-        problem = Problem.from_arrays(cost, edges, latency, name="flow-shop")
+        problem = Problem.from_arrays(
+            cost,
+            edges,
+            latency,
+            operator_names=[f"job{k}.{stage}" for k in range(jobs) for stage in range(stages)],
+            device_names=[f"device{device}" for device in self.devices],
+            name="flow-shop",
+        )
         order = [list(range(stage, jobs * stages, stages)) for stage in range(stages)]
         return problem, Schedule(np.tile(np.arange(stages), jobs), order=order)
 
