@@ -226,12 +226,31 @@ class Problem:
         self.link_bandwidth = self._real("link_bandwidth", routes.bandwidth, (len(routes.bandwidth),), finite=False)
         hops = np.diff(pointer)
         apart = ~np.eye(d, dtype=np.bool_).ravel()
-        if len(hops) != d * d or pointer[0] != 0 or pointer[-1] != len(link) or ((hops > 0) != apart).any():
+        if len(hops) != d * d or pointer[0] != 0 or pointer[-1] != len(link) or (np.sign(hops) != apart).any():
             raise ProblemError(f"problem {self.name!r}: routes must have links for every two different devices, only")
         if len(link) and not (link.min() >= 0 and link.max() < len(self.link_bandwidth)):
             raise ProblemError(f"problem {self.name!r}: a route crosses a link that does not exist")
         if (self.link_bandwidth == 0).any():
             raise ProblemError(f"problem {self.name!r}: the bandwidth of a link is 0; it must be positive")
+        if len(link):
+            owner = np.repeat(np.arange(d * d), hops)
+            crossing = np.sort(owner * len(self.link_bandwidth) + link)
+            twice = np.flatnonzero(np.diff(crossing) == 0)
+            if len(twice):
+                pair, number = divmod(int(crossing[twice[0]]), len(self.link_bandwidth))
+                raise ProblemError(
+                    f"problem {self.name!r}: the route from device {pair // d} to {pair % d} crosses link {number} "
+                    "twice"
+                )
+            least = np.minimum.reduceat(self.link_bandwidth[link], pointer[:-1][apart])
+            given = self.bandwidth.ravel()[apart]
+            if (least != given).any():
+                k = int(np.flatnonzero(least != given)[0])
+                a, b = divmod(int(np.flatnonzero(apart)[k]), d)
+                raise ProblemError(
+                    f"problem {self.name!r}: bandwidth[{a}, {b}] is {given[k]:g}, but the narrowest link of the route "
+                    f"carries {least[k]:g} byte/s; they must be equal"
+                )
         self.route_pointer: IntArray = frozen(pointer.astype(np.int32))
         self.route_link: IntArray = frozen(link.astype(np.int32))
 

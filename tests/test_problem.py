@@ -11,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hetgym import Problem, ProblemError, UnknownName
+from hetgym.problem import Routes
 from hetgym.workloads import textbook
 
 INF, NAN = float("inf"), float("nan")
@@ -161,3 +162,32 @@ def test_the_digest_is_pinned() -> None:
 def test_unknown_textbook_problem() -> None:
     with pytest.raises(UnknownName, match="unknown textbook problem 'topcuoglou'; did you mean 'topcuoglu'"):
         textbook("topcuoglou")
+
+
+def over(link: list[int], hops: list[int], rates: list[float], bandwidth: float, first: int = 0) -> Problem:
+    """Two devices whose transfers cross the given links."""
+    base = Problem.from_arrays([[1.0, 2.0]], [], bandwidth=bandwidth)
+    routes = Routes(np.array([0, first, *np.cumsum(hops), sum(hops)]), np.array(link), np.array(rates))
+    return Problem(
+        base.cost, base.edge_source, base.edge_target, base.edge_bytes, base.edge_tensor, base.latency, base.bandwidth,
+        base.weight_bytes, base.output_bytes, base.memory_capacity, base.operator_names, base.operator_kinds,
+        base.device_names, "routed", routes,
+    )  # fmt: skip
+
+
+def test_routes_agree_with_the_bandwidths() -> None:
+    assert over([0, 1, 1], [2, 1], [5.0, 3.0], 3.0).num_devices == 2
+    with pytest.raises(
+        ProblemError, match=r"bandwidth\[1, 0\] is 3, but the narrowest link of the route carries 5 byte"
+    ):
+        over([0, 1, 0], [2, 1], [5.0, 3.0], 3.0)
+
+
+def test_a_route_crosses_a_link_once() -> None:
+    with pytest.raises(ProblemError, match="the route from device 1 to 0 crosses link 1 twice"):
+        over([0, 1, 1, 0, 1], [2, 3], [5.0, 3.0], 3.0)
+
+
+def test_the_pointers_of_routes_do_not_fall() -> None:
+    with pytest.raises(ProblemError, match="routes must have links"):
+        over([0, 1, 1], [2, 1], [5.0, 3.0], 3.0, first=-1)

@@ -160,8 +160,8 @@ def test_time_has_no_unit(run: tuple[Problem, Schedule, Runtime, Trace]) -> None
     if schedule.start is not None:
         schedule = Schedule(schedule.assignment, order=schedule.device_order(problem))
     routes = Routes(problem.route_pointer, problem.route_link, problem.link_bandwidth / 2)
-    slow = rebuilt(problem, cost=problem.cost * 2, latency=problem.latency * 2, bandwidth=problem.bandwidth / 2)
-    slow = rebuilt(slow, routes=routes)
+    slower = {"latency": problem.latency * 2, "bandwidth": problem.bandwidth / 2, "routes": routes}
+    slow = rebuilt(problem, cost=problem.cost * 2, **slower)
     doubled = simulate(slow, schedule, replace(runtime, dispatch=1.0))
     for name in ("start", "finish", "sent", "arrived"):
         assert (getattr(doubled, name) == 2 * getattr(trace, name)).all(), name
