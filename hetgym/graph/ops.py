@@ -11,6 +11,8 @@ import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from enum import IntEnum
+from types import MappingProxyType
+from typing import Any
 
 Attribute = int | float | str | tuple[int, ...]
 
@@ -68,14 +70,26 @@ class Operator:
         kind: a key of :data:`KINDS`, or any other word for a generic memory-bound operator.
         inputs: all operands in the kind's order, constants among them.
         outputs: one tensor or more; an edge carries one of them.
-        attributes: what the FLOP formula needs (``kernel_shape``, ``group``, ``transA``, …).
+        attributes: what the FLOP formula needs (``kernel_shape``, ``group``, ``transA``, …); a
+            read-only copy is kept.
     """
 
     name: str
     kind: str
     inputs: tuple[Tensor, ...]
     outputs: tuple[Tensor, ...]
-    attributes: Mapping[str, Attribute] = field(default_factory=dict)
+    attributes: Mapping[str, Attribute] = field(default_factory=dict, hash=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "attributes", MappingProxyType(dict(self.attributes)))
+
+    def __deepcopy__(self, memo: object) -> Operator:
+        """Immutable, hence its own copy."""
+        return self
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Pickle what the constructor takes: a read-only view of a dictionary cannot be."""
+        return Operator, (self.name, self.kind, self.inputs, self.outputs, dict(self.attributes))
 
     @property
     def spec(self) -> OpKind:

@@ -1,6 +1,8 @@
 from __future__ import annotations
 
+import copy
 import dataclasses
+import pickle
 
 import pytest
 
@@ -107,3 +109,14 @@ def test_operators_and_tensors_are_frozen():
         X.shape = (1,)  # type: ignore[misc]
     with pytest.raises(dataclasses.FrozenInstanceError):
         CASES["relu"][0].kind = "Tanh"  # type: ignore[misc]
+
+
+def test_attributes_are_a_read_only_copy_that_survives_pickling() -> None:
+    given = {"transB": 1}
+    fc = Operator("fc", "Gemm", (Tensor((1, 2)),), (Tensor((1, 2)),), given)
+    given["transB"] = 0
+    for again in (fc, pickle.loads(pickle.dumps(fc)), copy.deepcopy(fc), dataclasses.replace(fc)):
+        assert again == fc and hash(again) == hash(fc) and again.attributes == {"transB": 1}
+        with pytest.raises(TypeError):
+            again.attributes["transB"] = 0
+    assert dataclasses.replace(fc, attributes={}) != fc
