@@ -96,7 +96,7 @@ def plan(
         int | None, typer.Option(min=1, help="Batch size. Default: what an ONNX model says, else 1.")
     ] = None,
     dims: Annotated[
-        list[str] | None, typer.Option(help="Size of a symbolic dimension, as in N=8; may be given repeatedly.")
+        list[str] | None, typer.Option(help="Sizes of symbolic dimensions, as in N=8 or N=2,S=16; may be repeated.")
     ] = None,  # fmt: skip # noqa: E501
     runtime: Annotated[str, typer.Option(help="Simulated runtime; see 'hetgym list runtimes'.")] = "links",
     schedulers: _Schedulers = "all",
@@ -134,13 +134,15 @@ def list_(
     return terminal.catalogue(what, as_json)
 
 
-def _sizes(pairs: list[str]) -> dict[str, int]:
-    sizes = {}
-    for pair in pairs:
-        key, _, value = pair.partition("=")
-        if not key or not value.isdigit() or int(value) < 1:
-            raise ConfigError(f"--dims {pair}: expected NAME=SIZE with a whole size of at least 1, as in N=8")
-        sizes[key] = int(value)
+def _sizes(texts: list[str]) -> dict[str, int]:
+    sizes: dict[str, int] = {}
+    for text in texts:
+        for pair in text.split(","):
+            key, _, value = (part.strip() for part in pair.partition("="))
+            if not key or not (value.isascii() and value.isdigit() and len(value) <= 18) or int(value) < 1:
+                raise ConfigError(f"--dims {text}: expected NAME=SIZE with whole sizes of at least 1, as in N=2,S=16")
+            if sizes.setdefault(key, int(value)) != int(value):
+                raise ConfigError(f"--dims: {key} is given as {sizes[key]} and as {value}")
     return sizes
 
 

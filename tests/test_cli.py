@@ -153,6 +153,8 @@ MISTAKES = [
     (["plan", "broken.json", "--platform", "cpu-gpu"], "broken.json"),
     (["plan", "resnet50", "--platform", "cpu-gpu", "--batch", "0"], "--batch"),
     (["plan", "resnet50", "--platform", "cpu-gpu", "--dims", "N"], "--dims N: expected NAME=SIZE"),
+    (["plan", "resnet50", "--platform", "cpu-gpu", "--dims", "N=2,S"], "--dims N=2,S: expected NAME=SIZE"),
+    (["plan", "resnet50", "--platform", "cpu-gpu", "--dims", "N=\u00b2"], "expected NAME=SIZE"),
     (["list", "grphs"], "did you mean 'graphs'"),
 ]
 
@@ -256,3 +258,11 @@ def test_a_closed_pipe_is_no_error(tmp_path: Path) -> None:
         ["bash", "-c", code], cwd=tmp_path, capture_output=True, text=True, timeout=60, env=ENVIRONMENT
     )
     assert "Traceback" not in done.stderr
+
+
+def test_dims_may_be_joined_by_commas_or_repeated() -> None:
+    from hetgym.cli import _sizes
+
+    assert _sizes(["N=2,S=16"]) == _sizes(["N=2", "S=16"]) == _sizes(["N=2, S=16", "N=2"]) == {"N": 2, "S": 16}
+    with pytest.raises(hetgym.ConfigError, match="N is given as 2 and as 3"):
+        _sizes(["N=2,N=3"])
