@@ -81,8 +81,11 @@ class Notes:
         """Simulate a schedule under each runtime and keep it where it is the shortest."""
         validate(problem, schedule)
         for runtime in RUNTIMES:
-            followed = schedule_of(simulate(problem, schedule, runtime))
-            fixed = Schedule(followed.assignment, order=followed.order)
+            if schedule.priority is None:
+                order = schedule.device_order(problem)
+            else:  # only a run resolves priorities
+                order = schedule_of(simulate(problem, schedule, runtime)).device_order(problem)
+            fixed = Schedule(schedule.assignment, order=order)
             makespan = simulate(problem, fixed, runtime).makespan
             before = self.content["best"].get(runtime)
             if before is None or makespan < before["makespan_s"] * BETTER:

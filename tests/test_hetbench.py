@@ -15,7 +15,7 @@ from hetgym import ConfigError, Problem, ProblemError, UnknownName, baselines, s
 from hetgym.baselines import lower_bound
 from hetgym.bench import load_best_schedule
 from hetgym.bench.best_schedules import load_best_schedules, save_best_schedules
-from hetgym.suites import BestKnown, load_best_known, load_suite
+from hetgym.suites import load_best_known, load_suite
 from hetgym.suites.loading import FOLDER
 from hetgym.workloads import textbook
 
@@ -77,15 +77,18 @@ def test_every_best_known_makespan_is_that_of_its_schedule(name: str) -> None:
     assert row.bound_s >= lower_bound(problem) * (1 - 1e-9)
 
 
-def quick(row: BestKnown) -> bool:
-    return not row.best["classic"].options and baselines.get(row.best["classic"].scheduler).kind != "exact"
+CREDITED = [
+    (name, runtime)
+    for name, row in KNOWN.items()
+    for runtime, best in row.best.items()
+    if not best.options and baselines.get(best.scheduler).kind != "exact"
+]
 
 
-@pytest.mark.parametrize("name", [name for name, row in KNOWN.items() if quick(row)])
-def test_a_scheduler_that_is_credited_reaches_the_makespan_again(name: str) -> None:
-    problem, best = load(name), KNOWN[name].best["classic"]
-    schedule = baselines.get(best.scheduler, **best.options)(problem)
-    assert simulate(problem, schedule, "classic").makespan == best.makespan_s
+@pytest.mark.parametrize(("name", "runtime"), CREDITED)
+def test_a_scheduler_that_is_credited_reaches_the_makespan_again(name: str, runtime: str) -> None:
+    problem, best = load(name), KNOWN[name].best[runtime]
+    assert simulate(problem, baselines.get(best.scheduler)(problem), runtime).makespan == best.makespan_s
 
 
 def test_a_long_search_reaches_its_makespan_again() -> None:
