@@ -5,6 +5,7 @@ from hetgym.graph.dataflow import FEATURES, DataflowGraph, Edge, Feature
 from hetgym.graph.from_networkx import from_networkx, to_networkx
 from hetgym.graph.from_onnx import from_onnx
 from hetgym.graph.from_torch import from_torch
+from hetgym.graph.from_tvm import TvmFusion, from_tvm, relax_module
 from hetgym.graph.generators import GENERATORS, generate_graph
 from hetgym.graph.loading import load_graph
 from hetgym.graph.ops import FAMILIES, KINDS, FusionClass, Operator, OpKind, Tensor
@@ -22,12 +23,15 @@ __all__ = [
     "OpKind",
     "Operator",
     "Tensor",
+    "TvmFusion",
     "from_json",
     "from_networkx",
     "from_onnx",
     "from_torch",
+    "from_tvm",
     "generate_graph",
     "load_graph",
+    "relax_module",
     "to_json",
     "to_networkx",
     "transforms",
