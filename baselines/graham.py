@@ -35,7 +35,10 @@ def graham(problem: Problem, order: Sequence[int] | None = None) -> Schedule:
         ConfigError: the list is not a permutation.
     """
     n, d, arrays = problem.num_operators, problem.num_devices, problem.arrays
-    sequence = problem.topological_order.tolist() if order is None else [int(i) for i in order]
+    try:
+        sequence = problem.topological_order.tolist() if order is None else [int(i) for i in order]
+    except (TypeError, ValueError, OverflowError):
+        sequence = []
     if sorted(sequence) != list(range(n)):
         raise ConfigError(f"graham: order must list each of the operators 0..{n - 1} once")
     rank = np.empty(n, np.int64)

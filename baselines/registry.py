@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import inspect
+import sys
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from importlib.util import find_spec
+from numbers import Integral, Real
 from typing import Any, TypeVar
+
+import numpy as np
 
 from hetgym.errors import ConfigError, suggestion, unknown_name
 from hetgym.problem import Problem
@@ -117,7 +121,7 @@ def get(name: str, **options: Any) -> Baseline:
 
     Raises:
         UnknownName: no scheduler of that name.
-        ConfigError: an option that the method does not have.
+        ConfigError: an option that the method does not have, or a value of the wrong type.
     """
     if name not in _TABLE:
         raise unknown_name("scheduler", name, _TABLE)
@@ -127,7 +131,37 @@ def get(name: str, **options: Any) -> Baseline:
         if option not in known:
             hint = suggestion(option, known) if known else "it has none"
             raise ConfigError(f"scheduler {name!r} has no option {option!r}; {hint}")
+        _check(name, row.function, option, options[option])
     return replace(row, options={**row.options, **options})
+
+
+_NOUNS = {"int": "a whole number", "float": "a finite number", "bool": "True or False", "str": "a word"}
+
+
+def _check(name: str, function: Callable[..., Schedule], option: str, value: object) -> None:
+    """Refuse a value that its option's annotation excludes; ranges are the functions' own business.
+
+    Raises:
+        ConfigError: a value of another type, a number that is not finite or too large, or a negative seed.
+    """
+    expected = str(inspect.signature(function).parameters[option].annotation)
+    kinds = [kind.strip() for kind in expected.split("|")]
+    if not set(kinds) <= {*_NOUNS, "None"} or (value is None and "None" in kinds):
+        return
+    whole = isinstance(value, Integral) and not isinstance(value, bool)
+    real = isinstance(value, Real) and not isinstance(value, bool)
+    fits = {
+        "int": whole and -(2**63) <= value < 2**63,  # type: ignore[operator]
+        "float": real and -sys.float_info.max <= value <= sys.float_info.max,  # type: ignore[operator]
+        "bool": isinstance(value, bool | np.bool_),
+        "str": isinstance(value, str),
+    }
+    if not any(fits.get(kind, False) for kind in kinds):
+        nouns = " or ".join(_NOUNS.get(kind, "None") for kind in kinds)
+        shown = "too large" if isinstance(value, int) and abs(value) >= 2**63 else repr(value)
+        raise ConfigError(f"scheduler {name!r}: {option} is {shown}; it must be {nouns}")
+    if option == "seed" and value < 0:  # type: ignore[operator]
+        raise ConfigError(f"scheduler {name!r}: seed is {value}; it must not be negative")
 
 
 def names(kind: str | None = None) -> list[str]:

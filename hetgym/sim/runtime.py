@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from dataclasses import dataclass, fields
 from numbers import Integral, Real
 
@@ -20,6 +21,7 @@ ORDER = ("fixed", "priority")
 """Values of :attr:`Runtime.order`."""
 
 MAX_NOISE = 10.0
+MAX_STREAMS = 1024
 
 
 @dataclass(frozen=True)
@@ -82,11 +84,14 @@ class Runtime:
                 raise ConfigError(f"runtime: {name} cannot be {getattr(self, name)!r}; {hint}")
         for name in ("dispatch", "overlap", "noise"):
             value = getattr(self, name)
-            if isinstance(value, bool) or not isinstance(value, Real) or not 0 <= float(value) < float("inf"):
+            real = isinstance(value, Real) and not isinstance(value, bool)
+            if not real or not 0 <= value <= sys.float_info.max:
                 raise ConfigError(f"runtime: {name} is {value!r}; it must be a finite number, not negative")
             object.__setattr__(self, name, float(value))
         if self.noise > MAX_NOISE:
             raise ConfigError(f"runtime: noise is {self.noise!r}; beyond {MAX_NOISE:g} run times overflow")
+        if isinstance(self.streams, Integral) and self.streams > MAX_STREAMS:
+            raise ConfigError(f"runtime: streams is more than {MAX_STREAMS}, which no device has")
         for name, least in (("streams", 1), ("seed", 0)):
             value = getattr(self, name)
             if isinstance(value, bool) or not isinstance(value, Integral) or value < least:

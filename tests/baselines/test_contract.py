@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import functools
 import hashlib
+import inspect
+import itertools
 import json
 import os
 import subprocess
@@ -219,6 +221,25 @@ def test_unknown_names_and_options() -> None:
         get("graham", order=[0, 1])(textbook("topcuoglu"))
     with pytest.raises(UnknownName, match="unknown communication model 'link'; did you mean 'link-wait'"):
         get("donf", communication="link")(textbook("topcuoglu"))
+
+
+ODD = ("x", -1, float("nan"), float("inf"), 10**400, [1], {}, object(), 1.5, None, True, b"x")
+
+
+@pytest.mark.parametrize("name", names())
+def test_an_odd_option_is_taken_or_refused_in_one_sentence(name: str) -> None:
+    """Values of other types, no numbers, and numbers out of every range."""
+    problem = textbook("topcuoglu")
+    row = get(name)
+    refused = 0
+    options = {} if not row.available else dict(list(inspect.signature(row.function).parameters.items())[1:])
+    for option, value in itertools.product(options, ODD):
+        try:
+            get(name, **{option: value})(problem)
+        except (ConfigError, UnknownName) as error:
+            assert "\n" not in str(error) and len(str(error)) < 400
+            refused += 1
+    assert refused >= 6 * len(options)
 
 
 def test_the_table_is_complete() -> None:

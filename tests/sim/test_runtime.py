@@ -110,3 +110,15 @@ def test_numbers_of_numpy_become_plain_ones() -> None:
 def test_wildest_noise_stays_finite() -> None:
     problem = Problem.from_arrays([[0.0], [1.0]] * 50, [])
     assert np.isfinite(simulate(problem, Schedule([0] * 100, priority=[0.0] * 100), Runtime(noise=10)).finish).all()
+
+
+@pytest.mark.parametrize("switch", [field.name for field in dataclasses.fields(Runtime)])
+def test_an_odd_value_is_taken_or_refused_in_one_sentence(switch: str) -> None:
+    refused = 0
+    for value in ("x", -1, float("nan"), float("inf"), 10**400, [1], {}, object(), 1.5, None, True, b"x"):
+        try:
+            Runtime(**{switch: value})
+        except ConfigError as error:
+            assert "\n" not in str(error)
+            refused += 1
+    assert refused >= 10
