@@ -44,8 +44,9 @@ def row(path: Path) -> dict[str, Any]:
         return dict(sorted(names.items(), key=lambda item: (-item[1], item[0])))
 
     mine, theirs = merged(ours), merged(tvm.fusion)
+    name = path.stem.removeprefix("light_").removeprefix("bvlc_")
     return {
-        "model": path.stem.removeprefix("light_"), "operators": len(graph), "ours": len(ours.members),
+        "model": name, "operators": len(graph), "ours": len(ours.members),
         "tvm": len(tvm.fusion.members), "kernels": tvm.kernels,
         "same": len(set(ours.members) & set(tvm.fusion.members)), "only_ours": kinds(mine - theirs),
         "only_tvm": kinds(theirs - mine), "split": len(tvm.split), "elided": len(tvm.elided),
