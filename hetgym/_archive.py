@@ -64,7 +64,7 @@ def load_archive(
         with zipfile.ZipFile(path) as archive:
             names = {info.filename.removesuffix(".npy") for info in archive.infolist()}
             if names != {_HEADER, *dtypes}:
-                odd = sorted(names ^ {_HEADER, *dtypes})
+                odd = [n if n.isprintable() else ascii(n) for n in sorted(names ^ {_HEADER, *dtypes})]
                 raise error(f"{path}: missing or unexpected arrays {', '.join(odd)}")
             if sum(info.file_size for info in archive.infolist()) > LIMIT_BYTES:
                 raise error(f"{path}: unpacks to more than {LIMIT_BYTES >> 30} GiB")

@@ -58,7 +58,7 @@ def load_yaml(path: str | Path) -> dict[str, Any]:
         data = yaml.load(content, _Loader)  # a SafeLoader
     except RecursionError as error:
         raise ConfigError(f"{path}: nested too deeply") from error
-    except (yaml.YAMLError, ValueError) as error:  # ValueError: an impossible date or number
+    except (yaml.YAMLError, ValueError, AttributeError) as error:  # the last two: an impossible date or number
         mark = getattr(error, "problem_mark", None)
         line = f", line {mark.line + 1}" if mark else ""
         problem = getattr(error, "problem", None) or str(error).partition("\n")[0]

@@ -174,6 +174,8 @@ class Problem:
         self.output_bytes = self._real("output_bytes", output_bytes, (n,))
         self.memory_capacity = self._real("memory_capacity", memory_capacity, (d,), finite=False)
         self._set_routes(routes or Routes.direct(self.bandwidth), d)
+        if np.shape(asynchronous) not in ((), (d,)):
+            raise ProblemError(f"problem {name!r}: asynchronous has shape {np.shape(asynchronous)}, expected ({d},)")
         self.asynchronous: BoolArray = frozen(np.array(np.broadcast_to(asynchronous, (d,)), np.bool_))
         self.successors = topology.adjacency(n, self.edge_source, self.edge_target)
         self.predecessors = topology.adjacency(n, self.edge_target, self.edge_source)

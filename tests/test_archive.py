@@ -278,3 +278,20 @@ def test_files_get_the_usual_permissions(saved: Path) -> None:
     umask = os.umask(0)
     os.umask(umask)
     assert saved.stat().st_mode & 0o777 == 0o666 & ~umask
+
+
+def test_flags_of_another_length_and_names_of_two_lines_are_one_sentence(tmp_path: Path) -> None:
+    import hetgym
+    from hetgym import ProblemError
+    from hetgym.workloads import textbook
+
+    good, bad = tmp_path / "good.npz", tmp_path / "bad.npz"
+    textbook("topcuoglu").save(good)
+    arrays = dict(np.load(good))
+    np.savez(bad, **(arrays | {"asynchronous": np.zeros(0, np.bool_)}))
+    with pytest.raises(ProblemError, match=r"asynchronous has shape \(0,\), expected \(3,\)"):
+        hetgym.load_problem(bad)
+    np.savez(bad, **(arrays | {"two\nlines": np.zeros(0)}))
+    with pytest.raises(ProblemError) as refused:
+        hetgym.load_problem(bad)
+    assert "\n" not in str(refused.value)

@@ -4,6 +4,7 @@ import copy
 import dataclasses
 import math
 import pickle
+from pathlib import Path
 
 import networkx as nx
 import numpy as np
@@ -270,3 +271,10 @@ def test_unknown_presets_and_missing_files(tmp_path):
         load_platform("cpu-gpuu")
     with pytest.raises(ConfigError, match="cannot be read"):
         load_platform(tmp_path / "none.yaml")
+
+
+def test_what_is_tagged_a_time_and_is_none_is_one_sentence(tmp_path: Path) -> None:
+    path = tmp_path / "odd.yaml"
+    path.write_text("name: !!timestamp x\n")
+    with pytest.raises(ConfigError, match=r"odd\.yaml"):
+        load_platform(str(path))
