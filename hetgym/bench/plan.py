@@ -78,10 +78,9 @@ def schedule_of(trace: Trace) -> Schedule:
     Returns:
         A schedule that :func:`hetgym.simulate` repeats under the same runtime.
     """
-    timed = Schedule(trace.assignment, start=trace.start, finish=trace.finish)
     return Schedule(
         trace.assignment,
-        order=timed.device_order(trace.problem),
+        order=trace.order,
         start=trace.start,
         finish=trace.finish,
         model=trace.runtime,

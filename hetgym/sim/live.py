@@ -349,7 +349,7 @@ def _slow_down(s: State, g: Live, p: ProblemArrays, device: int, factor: float, 
     """Let a device take another factor of all run times from now on; what runs goes on at the new speed."""
     ratio = factor / g.slowdown[device]
     g.slowdown[device] = factor
-    for k in range(g.head[device]):
+    for k in range(g.head[device] if g.alive[device] else 0):
         operator = g.queue[device, k]
         if g.status[operator] == RUNNING:
             since = max(now, s.start[operator])
@@ -372,8 +372,7 @@ def _lose(p: ProblemArrays, s: State, g: Live, device: int, now: float) -> None:
     for i in range(len(g.status)):
         if (g.status[i] == QUEUED or g.status[i] == RUNNING) and g.assignment[i] == device:
             _take_back(p, s, g, i)
-    g.head[device] = 0
-    g.tail[device] = 0
+    g.tail[device] = g.head[device]
     for other in range(len(g.running)):
         kept = g.head[other]
         for k in range(g.head[other], g.tail[other]):

@@ -256,6 +256,10 @@ class OnlineSimulation:
             runtime=runtime_name(self.runtime),
             scheduler="online",
             switches=self.runtime,
+            order=tuple(
+                row[:end][self._live.assignment[row[:end]] == device]
+                for device, (row, end) in enumerate(zip(self._live.queue, self._live.head, strict=True))
+            ),
         )
         if self.runtime.memory == "enforce":
             check_capacity(trace, trace.memory)

@@ -55,10 +55,18 @@ def simulate(problem: Problem, schedule: Schedule, runtime: str | Runtime = "cla
         runtime=runtime_name(switches),
         scheduler=schedule.scheduler,
         switches=switches,
-    )
+        order=_launch_order(problem, assignment, workspace.agenda.slot) if how.switches.work_conserving
+        else schedule.device_order(problem),
+    )  # fmt: skip
     if switches.memory == "enforce":
         check_capacity(trace, trace.memory)
     return trace
+
+
+def _launch_order(problem: Problem, assignment: IntArray, slot: IntArray) -> tuple[IntArray, ...]:
+    """Device orders from each operator's place in its own."""
+    ends = np.cumsum(np.bincount(assignment, minlength=problem.num_devices))
+    return tuple(np.split(np.lexsort((slot, assignment)).astype(np.int32), ends[:-1]))
 
 
 def dispatch_order(problem: Problem, schedule: Schedule) -> tuple[IntArray, IntArray, FloatArray]:

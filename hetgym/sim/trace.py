@@ -43,6 +43,8 @@ class Trace:
         runtime: name of the runtime.
         scheduler: name of what made the schedule.
         switches: of the runtime.
+        order: for each device its operators in the order in which they were launched; empty if nobody
+            wrote it down. Times alone do not tell it where operators take none.
     """
 
     problem: Problem
@@ -54,6 +56,7 @@ class Trace:
     runtime: str
     scheduler: str = ""
     switches: Runtime = field(default_factory=Runtime)
+    order: tuple[IntArray, ...] = ()
 
     @property
     def makespan(self) -> float:

@@ -7,15 +7,19 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 import strategies
 from hypothesis import given, settings
+from hypothesis import strategies as st
 
 import hetgym
 from hetgym import Problem, Runtime, Schedule, Trace, simulate
+from hetgym._types import IntArray
 from hetgym.graph import FAMILIES
+from hetgym.sim import PRESETS, online
 from hetgym.sim.gantt import COLOURS, family, time_unit
 
 
@@ -193,3 +197,28 @@ def test_chrome_counts_memory_where_it_is_tracked(trace: Trace) -> None:
     counters = [event for event in tracked.to_chrome()["traceEvents"] if event["ph"] == "C"]
     assert {event["name"] for event in counters} == {"memory of dev0", "memory of dev1"}
     assert counters[0]["args"] == {"bytes": 13.0} and counters[0]["ts"] == 0.0
+
+
+@given(case=strategies.cases(("order", "priority", "start")), preset=st.sampled_from(sorted(PRESETS)))
+def test_the_order_of_a_run_is_the_run(case: tuple[Problem, Schedule], preset: str) -> None:
+    """Launched in the same order again it takes the same times, operators without duration included."""
+    problem, schedule = case
+    there = simulate(problem, schedule, preset)
+    assert sorted(np.concatenate(there.order).tolist()) == list(range(problem.num_operators))
+    if schedule.priority is None:
+        again = simulate(problem, Schedule(there.assignment, order=there.order), preset)
+        assert np.array_equal(again.start, there.start)
+        assert np.array_equal(again.finish, there.finish)
+        decided = online(problem, follow(there.order), "classic")
+        assert [row.tolist() for row in decided.order] == [row.tolist() for row in there.order]
+
+
+def follow(order: tuple[IntArray, ...]) -> Any:
+    """Commits what is next in device orders as soon as it is ready."""
+    rows = [row.tolist() for row in order]
+
+    def decide(situation: Any) -> tuple[int, int] | None:
+        ready = set(situation.ready.tolist())
+        return next(((row.pop(0), device) for device, row in enumerate(rows) if row and row[0] in ready), None)
+
+    return decide
