@@ -96,12 +96,7 @@ def solve(problem: Problem, seconds: float = 10.0, workers: int = 4, seed: int =
         ConfigError: a limit, a number of workers or a seed that is out of range.
         MissingExtra: OR-Tools is not installed.
     """
-    if not (isinstance(seconds, int | float) and 0 < seconds <= 1e6):
-        raise ConfigError(f"cp-sat: seconds is {seconds!r}; it must be a positive number")
-    if not (isinstance(workers, int) and 1 <= workers <= 256):
-        raise ConfigError(f"cp-sat: workers is {workers!r}; it must be a whole number from 1 to 256")
-    if not (isinstance(seed, int) and 0 <= seed < 2**31):
-        raise ConfigError(f"cp-sat: seed is {seed!r}; it must be a whole number from 0 to 2^31 - 1")
+    check_limits("cp-sat", seconds, workers, seed)
     solver_module = require("ortools.sat.python.cp_model", "exact", "the scheduler cp-sat")
     starts = [cpgc(problem), heft(problem), peft(problem), single_device(problem)]
     best = min(starts, key=lambda schedule: schedule.makespan)
@@ -125,6 +120,20 @@ def solve(problem: Problem, seconds: float = 10.0, workers: int = 4, seed: int =
     slack = 2 * problem.num_operators / ticks if ticks != 1.0 else 0.0
     proved = best.makespan <= bound * (1 + _ROUNDING) + slack
     return Solution(best, bound, "optimal" if proved else "feasible")
+
+
+def check_limits(who: str, seconds: float, workers: int, seed: int) -> None:
+    """Check what the solver is told.
+
+    Raises:
+        ConfigError: a limit, a number of workers or a seed that is out of range.
+    """
+    if not (isinstance(seconds, int | float) and 0 < seconds <= 1e6):
+        raise ConfigError(f"{who}: seconds is {seconds!r}; it must be a positive number")
+    if not (isinstance(workers, int) and 1 <= workers <= 256):
+        raise ConfigError(f"{who}: workers is {workers!r}; it must be a whole number from 1 to 256")
+    if not (isinstance(seed, int) and 0 <= seed < 2**31):
+        raise ConfigError(f"{who}: seed is {seed!r}; it must be a whole number from 0 to 2^31 - 1")
 
 
 def _transfer_times(problem: Problem) -> dict[tuple[int, int], FloatArray]:

@@ -6,6 +6,7 @@ import itertools
 import math
 import os
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -13,7 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hetgym import ConfigError, InvalidSchedule, ProblemError
-from hetgym.baselines.pipeline import PARTITIONERS, contiguous_dp, downset_dp, equal_cut, pipedream
+from hetgym.baselines.pipeline import PARTITIONERS, contiguous_dp, cp_sat_cut, downset_dp, equal_cut, pipedream
 from hetgym.baselines.pipeline.downset import _dp
 from hetgym.pipeline import DeviceKind, PipelineProblem, load
 
@@ -71,6 +72,37 @@ def test_downset_dp_is_optimal(problem: PipelineProblem) -> None:
             downset_dp(problem)
         return
     assert problem.max_load(downset_dp(problem)) == pytest.approx(best, rel=1e-9)
+
+
+@settings(max_examples=40)
+@given(problem=pipelines(max_operators=5))
+def test_cp_sat_proves_the_optimum(problem: PipelineProblem) -> None:
+    best = best_of_all(problem)
+    if best == math.inf:
+        with pytest.raises(ProblemError, match="no device can run|no contiguous cut fits"):
+            cp_sat_cut(problem)
+        return
+    cut = cp_sat_cut(problem, workers=1)
+    assert cut.status == "optimal"
+    assert problem.max_load(cut.assignment) == cut.max_load == pytest.approx(best, rel=1e-6)
+    assert cut.lower_bound <= best * (1 + 1e-12)
+    assert cut.gap < 1e-6
+
+
+def test_cp_sat_where_downsets_are_too_many() -> None:
+    """Twenty operators that do not read each other have a million downsets; they divide evenly."""
+    free = PipelineProblem(np.ones((20, 1)), [], [DeviceKind("gpu", 4)])
+    with pytest.raises(ConfigError):
+        downset_dp(free)
+    cut = cp_sat_cut(free)
+    assert (cut.max_load, cut.status) == (5.0, "optimal")
+    assert cut.lower_bound == pytest.approx(5.0, rel=1e-6)
+
+
+@pytest.mark.parametrize("options", [{"seconds": 0}, {"workers": 0}, {"seed": -1}, {"seconds": "long"}])
+def test_cp_sat_cut_refuses_odd_limits(options: dict[str, Any]) -> None:
+    with pytest.raises(ConfigError, match="cp_sat_cut: "):
+        cp_sat_cut(PipelineProblem.chain([[1.0]], [DeviceKind("gpu")]), **options)
 
 
 def test_too_many_downsets() -> None:

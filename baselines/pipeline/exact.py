@@ -1,0 +1,186 @@
+"""The best contiguous cut of a pipeline by constraint programming, with a proof or a gap."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from hetgym._types import IntArray
+from hetgym.baselines.exact import RESOLUTION, check_limits
+from hetgym.baselines.pipeline.contraction import Contraction, contract
+from hetgym.baselines.pipeline.downset import Plan, placement, prefixes
+from hetgym.baselines.pipeline.downset import solve as cut_among
+from hetgym.errors import ProblemError, require
+from hetgym.pipeline.problem import PipelineProblem
+
+_SLACK = 1e-12  # relative error of a float64 sum of times, generously
+
+
+@dataclass(frozen=True)
+class Cut:
+    """What the solver found.
+
+    Attributes:
+        assignment: [n] device of each operator.
+        max_load: time between two results in steady state [s].
+        lower_bound: no contiguous cut is faster [s].
+        status: ``"optimal"`` if the max-load is the bound up to the ticks' rounding, else ``"feasible"``.
+    """
+
+    assignment: IntArray
+    max_load: float
+    lower_bound: float
+    status: str
+
+    @property
+    def gap(self) -> float:
+        """Max-load over lower bound, less 1."""
+        return self.max_load / self.lower_bound - 1.0 if self.lower_bound > 0 else 0.0
+
+
+def cp_sat_cut(problem: PipelineProblem, seconds: float = 10.0, workers: int = 4, seed: int = 0) -> Cut:
+    """Minimise the max-load over all contiguous cuts, and prove how good the result is.
+
+    For graphs with too many downsets for :func:`downset_dp`. One Boolean says for each node and stage
+    whether the node is in that stage or an earlier one, which a node can only be if all that it reads
+    is; one for each stage and kind of device, which device runs the stage; one for each tensor and
+    stage, whether the stage holds some but not all of what the tensor connects. Nodes are those of
+    the contraction that :func:`downset_dp` starts from, and the best cut along one topological order
+    is the first answer.
+
+    Times are rounded down to ticks, so that the solver's bound holds for the problem itself; the
+    max-load of the result is worked out afresh. A cut that is not proved optimal within the time
+    depends on the machine's speed.
+
+    Source: the model is the integer program of Tarnawski et al., NeurIPS 2020, section 5.2, with stages in
+    order; the solver is that of Perron, Didier, Gay, CP 2023.
+
+    Args:
+        problem: what is to be cut.
+        seconds: wall-clock limit of the solver [s].
+        workers: the solver's threads.
+        seed: of the solver.
+
+    Raises:
+        ConfigError: a limit, a number of workers or a seed that is out of range.
+        MissingExtra: OR-Tools is not installed.
+        ProblemError: no contiguous cut fits into memory, or none was found in the time.
+    """
+    check_limits("cp_sat_cut", seconds, workers, seed)
+    cp = require("ortools.sat.python.cp_model", "exact", "cutting pipelines exactly")
+    small = contract(problem)
+    plan, value = cut_among(problem, small, prefixes(small), math.inf)
+    model = _Model(cp, problem, small, plan, value)
+    solver = cp.CpSolver()
+    solver.parameters.max_time_in_seconds = float(seconds)
+    solver.parameters.num_workers = workers
+    solver.parameters.random_seed = seed
+    outcome = solver.solve(model.model)
+    if outcome == cp.INFEASIBLE and plan is None:
+        raise ProblemError(f"pipeline {problem.name!r}: no contiguous cut fits into the devices' memory")
+    bound = 0.0 if outcome == cp.INFEASIBLE else solver.best_objective_bound / model.ticks
+    if outcome in (cp.OPTIMAL, cp.FEASIBLE):
+        found = placement(problem, small, model.read(solver))
+        if plan is None or problem.max_load(found) < value:
+            return _judged(problem, found, bound, model)
+    if plan is None:
+        raise ProblemError(f"pipeline {problem.name!r}: no contiguous cut was found in {seconds:g} seconds")
+    return _judged(problem, placement(problem, small, plan), bound, model)
+
+
+def _judged(problem: PipelineProblem, assignment: IntArray, bound: float, model: _Model) -> Cut:
+    reached = problem.max_load(assignment)
+    bound = min(bound, reached)
+    proved = reached <= bound * (1 + _SLACK) + model.terms / model.ticks
+    return Cut(assignment, reached, bound, "optimal" if proved else "feasible")
+
+
+class _Model:
+    """The constraint model of one problem."""
+
+    def __init__(self, cp: Any, problem: PipelineProblem, small: Contraction, hint: Plan | None, value: float) -> None:
+        self.model = model = cp.CpModel()
+        usable = [t for t, kind in enumerate(problem.kinds) if kind.count]
+        stages, m = problem.num_devices, len(small.members)
+        possible = np.where(np.isfinite(small.cost), small.cost, 0.0)
+        horizon = value if hint else float(possible.max(axis=1).sum()) + 2 * math.fsum(small.crossing.values())
+        self.ticks = float(2.0 ** np.floor(np.log2(RESOLUTION / horizon))) if horizon > 0 else 1.0
+        self.terms = m + len(small.crossing)  # each rounded down by a tick at most
+        self.by = [[model.new_bool_var(f"z{i},{s}") for s in range(stages - 1)] for i in range(m)]
+        self.kind = [{t: model.new_bool_var(f"k{s},{t}") for t in usable} for s in range(stages)]
+        load = model.new_int_var(0, self.down(horizon) + 1, "L")
+        for s in range(stages):
+            model.add_exactly_one(self.kind[s].values())
+        for t in usable:
+            model.add(sum(self.kind[s][t] for s in range(stages)) == problem.kinds[t].count)
+        for i in range(m):
+            for s in range(stages - 2):
+                model.add_implication(self.by[i][s], self.by[i][s + 1])
+            for j in range(m):
+                if small.after[i] >> j & 1:
+                    for s in range(stages - 1):
+                        model.add_implication(self.by[j][s], self.by[i][s])
+        inside = [[self.inside(i, s) for i in range(m)] for s in range(stages)]
+        scale = 1.0
+        if small.size.any():
+            scale = float(2.0 ** np.floor(np.log2(2.0**50 / float(small.size.sum()))))  # whole bytes stay whole
+        for s in range(stages):
+            cut = self.cut(small, s, inside[s]) if any(problem.kinds[t].transfers for t in usable) else 0
+            for t, here in self.kind[s].items():
+                work = sum(self.down(possible[i, t]) * inside[s][i] for i in range(m))
+                model.add(load >= work + (cut if problem.kinds[t].transfers else 0)).only_enforce_if(here)
+                for i in np.flatnonzero(~np.isfinite(small.cost[:, t])).tolist():
+                    model.add(inside[s][i] == 0).only_enforce_if(here)
+                if math.isfinite(problem.kinds[t].memory) and small.size.any():
+                    held = sum(int(small.size[i] * scale) * inside[s][i] for i in range(m))
+                    model.add(held <= int(problem.kinds[t].memory * scale)).only_enforce_if(here)
+        model.minimize(load)
+        self.hint(hint)
+
+    def down(self, seconds: float) -> int:
+        """Whole ticks."""
+        return int(seconds * self.ticks * (1.0 - _SLACK))
+
+    def inside(self, i: int, s: int) -> Any:
+        """Whether a node is in a stage, as a linear expression."""
+        now = self.by[i][s] if s < len(self.by[i]) else 1
+        return now - (self.by[i][s - 1] if s else 0)
+
+    def cut(self, small: Contraction, s: int, inside: list[Any]) -> Any:
+        """What a stage pays for tensors that it holds in part."""
+        paid = []
+        for nodes, seconds in small.crossing.items():
+            part = self.model.new_bool_var(f"y{nodes:x},{s}")
+            touched = [i for i in range(len(inside)) if nodes >> i & 1]
+            for i, j in zip(touched, [*touched[1:], touched[0]], strict=True):
+                self.model.add(part >= inside[i] - inside[j])
+            paid.append(self.down(seconds) * part)
+        return sum(paid)
+
+    def hint(self, plan: Plan | None) -> None:
+        """Start from a plan."""
+        if plan is None:
+            return
+        seen = 0
+        for s, stage in enumerate(self.kind):
+            seen |= plan[s][0] if s < len(plan) else 0
+            for t, here in stage.items():
+                if s < len(plan):
+                    self.model.add_hint(here, plan[s][1] == t)
+            for i, row in enumerate(self.by):
+                if s < len(row):
+                    self.model.add_hint(row[s], bool(seen >> i & 1))
+
+    def read(self, solver: Any) -> Plan:
+        """The solver's stages that are not empty."""
+        plan: Plan = []
+        before = 0
+        for s, stage in enumerate(self.kind):
+            upto = sum(1 << i for i, row in enumerate(self.by) if s >= len(row) or solver.boolean_value(row[s]))
+            if upto != before:
+                plan.append((upto & ~before, next(t for t, here in stage.items() if solver.boolean_value(here))))
+            before = upto
+        return plan
