@@ -105,21 +105,33 @@ def solve(problem: Problem, seconds: float = 10.0, workers: int = 4, seed: int =
         return Solution(best, best.makespan, "optimal")
     ticks = _ticks(problem, best.makespan)
     model = _Model(solver_module, problem, best, bound, ticks)
-    solver = solver_module.CpSolver()
-    solver.parameters.max_time_in_seconds = float(seconds)
-    solver.parameters.num_workers = workers
-    solver.parameters.random_seed = seed
-    outcome = solver.solve(model.model)
+    solver, outcome = search(solver_module, model.model, seconds, workers, seed)
     if outcome in (solver_module.OPTIMAL, solver_module.FEASIBLE):
         found = model.read(solver)
         best = min(best, found, key=lambda schedule: schedule.makespan)
         bound = max(bound, solver.best_objective_bound / ticks)
-    elif outcome == solver_module.INFEASIBLE:  # nothing fits below the heuristic's makespan
-        bound = best.makespan
     bound = min(bound, best.makespan)
     slack = 2 * problem.num_operators / ticks if ticks != 1.0 else 0.0
     proved = best.makespan <= bound * (1 + _ROUNDING) + slack
     return Solution(best, bound, "optimal" if proved else "feasible")
+
+
+def search(cp: Any, model: Any, seconds: float, workers: int, seed: int) -> tuple[Any, Any]:
+    """Run the solver on a model that has a solution, and return it with its status.
+
+    OR-Tools 9.15 has been seen to lose all solutions of such a model in its presolve, where
+    coefficients are large; what is said to have none is solved again without.
+    """
+    for presolve in (True, False):
+        solver = cp.CpSolver()
+        solver.parameters.max_time_in_seconds = float(seconds)
+        solver.parameters.num_workers = workers
+        solver.parameters.random_seed = seed
+        solver.parameters.cp_model_presolve = presolve
+        outcome = solver.solve(model)
+        if outcome != cp.INFEASIBLE:
+            break
+    return solver, outcome
 
 
 def check_limits(who: str, seconds: float, workers: int, seed: int) -> None:

@@ -9,12 +9,15 @@ from typing import Any
 import numpy as np
 
 from hetgym._types import IntArray
-from hetgym.baselines.exact import RESOLUTION, check_limits
+from hetgym.baselines.exact import check_limits, search
 from hetgym.baselines.pipeline.contraction import Contraction, contract
 from hetgym.baselines.pipeline.downset import Plan, placement, prefixes
 from hetgym.baselines.pipeline.downset import solve as cut_among
 from hetgym.errors import ProblemError, require
 from hetgym.pipeline.problem import PipelineProblem
+
+RESOLUTION = 2.0**26
+"""Ticks of the first answer's max-load."""
 
 _SLACK = 1e-12  # relative error of a float64 sum of times, generously
 
@@ -74,11 +77,7 @@ def cp_sat_cut(problem: PipelineProblem, seconds: float = 10.0, workers: int = 4
     small = contract(problem)
     plan, value = cut_among(problem, small, prefixes(small), math.inf)
     model = _Model(cp, problem, small, plan, value)
-    solver = cp.CpSolver()
-    solver.parameters.max_time_in_seconds = float(seconds)
-    solver.parameters.num_workers = workers
-    solver.parameters.random_seed = seed
-    outcome = solver.solve(model.model)
+    solver, outcome = search(cp, model.model, seconds, workers, seed)
     if outcome == cp.INFEASIBLE and plan is None:
         raise ProblemError(f"pipeline {problem.name!r}: no contiguous cut fits into the devices' memory")
     bound = 0.0 if outcome == cp.INFEASIBLE else solver.best_objective_bound / model.ticks
@@ -107,6 +106,7 @@ class _Model:
         stages, m = problem.num_devices, len(small.members)
         possible = np.where(np.isfinite(small.cost), small.cost, 0.0)
         horizon = value if hint else float(possible.max(axis=1).sum()) + 2 * math.fsum(small.crossing.values())
+        self.horizon = horizon
         self.ticks = float(2.0 ** np.floor(np.log2(RESOLUTION / horizon))) if horizon > 0 else 1.0
         self.terms = m + len(small.crossing)  # each rounded down by a tick at most
         self.by = [[model.new_bool_var(f"z{i},{s}") for s in range(stages - 1)] for i in range(m)]
@@ -130,24 +130,29 @@ class _Model:
         for s in range(stages):
             cut = self.cut(small, s, inside[s]) if any(problem.kinds[t].transfers for t in usable) else 0
             for t, here in self.kind[s].items():
-                work = sum(self.down(possible[i, t]) * inside[s][i] for i in range(m))
+                times = [self.down(possible[i, t]) for i in range(m)]
+                work = model.new_int_var(0, sum(times), f"w{s},{t}")
+                model.add(work == sum(time * x for time, x in zip(times, inside[s], strict=True)))
                 model.add(load >= work + (cut if problem.kinds[t].transfers else 0)).only_enforce_if(here)
                 for i in np.flatnonzero(~np.isfinite(small.cost[:, t])).tolist():
                     model.add(inside[s][i] == 0).only_enforce_if(here)
                 if math.isfinite(problem.kinds[t].memory) and small.size.any():
                     held = sum(int(small.size[i] * scale) * inside[s][i] for i in range(m))
-                    model.add(held <= int(problem.kinds[t].memory * scale)).only_enforce_if(here)
+                    most = int(problem.kinds[t].memory * (1.0 + _SLACK) * scale)  # as PipelineProblem.check has it
+                    model.add(held <= most).only_enforce_if(here)
         model.minimize(load)
         self.hint(hint)
 
     def down(self, seconds: float) -> int:
-        """Whole ticks."""
-        return int(seconds * self.ticks * (1.0 - _SLACK))
+        """Whole ticks; what is longer than the horizon is cut there, for it is forbidden anyway."""
+        return int(min(seconds * (1.0 - _SLACK), 2.0 * self.horizon) * self.ticks)
 
     def inside(self, i: int, s: int) -> Any:
-        """Whether a node is in a stage, as a linear expression."""
+        """Whether a node is in a stage."""
+        here = self.model.new_bool_var(f"x{i},{s}")
         now = self.by[i][s] if s < len(self.by[i]) else 1
-        return now - (self.by[i][s - 1] if s else 0)
+        self.model.add(here == now - (self.by[i][s - 1] if s else 0))
+        return here
 
     def cut(self, small: Contraction, s: int, inside: list[Any]) -> Any:
         """What a stage pays for tensors that it holds in part."""
@@ -158,7 +163,9 @@ class _Model:
             for i, j in zip(touched, [*touched[1:], touched[0]], strict=True):
                 self.model.add(part >= inside[i] - inside[j])
             paid.append(self.down(seconds) * part)
-        return sum(paid)
+        total = self.model.new_int_var(0, sum(map(self.down, small.crossing.values())), f"c{s}")
+        self.model.add(total == sum(paid))
+        return total
 
     def hint(self, plan: Plan | None) -> None:
         """Start from a plan."""

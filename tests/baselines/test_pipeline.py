@@ -219,3 +219,6 @@ OPTIMA = {
 def test_published_optima(name: str) -> None:
     problem = load(DATA / f"{name}.json.gz")
     assert problem.max_load(downset_dp(problem)) * 1e3 == pytest.approx(OPTIMA[name], abs=6e-7)
+    cut = cp_sat_cut(problem, seconds=60.0)
+    assert cut.status == "optimal"
+    assert cut.max_load * 1e3 == pytest.approx(OPTIMA[name], abs=6e-7)
