@@ -7,8 +7,8 @@ from dataclasses import replace
 
 import numpy as np
 
-from hetgym._jit import jit
-from hetgym._types import FloatArray
+from hetgym._jit import jit, step
+from hetgym._types import BoolArray, FloatArray, IntArray
 from hetgym.baselines._donf_loop import AGGREGATED, choose, commit
 from hetgym.baselines.registry import register
 from hetgym.errors import ProblemError
@@ -23,15 +23,17 @@ from hetgym.sim.ranks import weighted_out_degree
     "donf-m",
     kind="memory",
     citation="Lin, Li, Jia, Liu, An, J. Comput. Sci. Technol. 34(5), 2019; its author's simulator has the variant",
-    complexity="O(n (b log n + p^2) + e p), b blocked at a time",
+    complexity="O(n (b log n + p^2) + e p), b blocked at a time; O(r e) more where memory is full, r ready",
 )
 def donf_memory(problem: Problem) -> Schedule:
     """DONF that passes over devices without room, and lets operators wait until there is some.
 
     From the moment at which it is committed an operator holds its weights on its device for good, and
     its outputs until its last reader has finished (for good if nobody reads them). A device whose free
-    memory is less than the two is not considered; an operator that fits nowhere goes back to the queue
-    until the next finish. With unlimited memories the schedule is DONF's.
+    memory is less than the two is not considered. When the first operator of the queue fits nowhere, the
+    devices without room for it are full until the next finish: operators that read what lies on them go
+    first then, those whose input has fewest readers left before others, for they free memory soonest.
+    What fits nowhere goes back to the queue. With unlimited memories the schedule is DONF's.
 
     Args:
         problem: what is to be scheduled, with ``weight_bytes``, ``output_bytes`` and ``memory_capacity``.
@@ -65,6 +67,8 @@ def _run(
     waiting = np.empty(n, np.int32)
     readers = np.empty(n, np.int32)  # edges whose reader has not finished
     room = np.empty(d, np.bool_)
+    full = np.empty(d, np.bool_)  # devices that had no room for a head of the queue at this moment
+    taken = np.zeros(n, np.bool_)
     bonus = np.zeros((n, d))
     link_free = np.zeros((d, d))
     message = np.zeros((d, d))
@@ -81,19 +85,36 @@ def _run(
     now = 0.0
     while True:
         blocked.clear()
+        full[:] = False
+        relief = -1
         while len(ready) > 0:
-            head = heapq.heappop(ready)
+            head = (0.0, p.position[relief]) if relief >= 0 else heapq.heappop(ready)
             operator = p.topological_order[head[1]]
+            if taken[operator]:
+                continue
             need = weight[operator] + output[operator]
             for device in range(d):
                 room[device] = need <= free[device]
             device = choose(p, t, operator, now, AGGREGATED, bonus, room, link_free, message)
             if device < 0:
                 blocked.append(head)
-                continue
-            commit(p, t, operator, device, now, AGGREGATED, link_free, message)
-            free[device] -= need
-            heapq.heappush(finishes, (t.finish[operator], head[1]))
+                for other in range(d):
+                    full[other] |= not room[other] and p.cost[operator, other] < np.inf
+            else:
+                commit(p, t, operator, device, now, AGGREGATED, link_free, message)
+                free[device] -= need
+                taken[operator] = True
+                heapq.heappush(finishes, (t.finish[operator], head[1]))
+            relief = -1
+            if full.any():
+                fewest = (n + len(p.successor), 0.0, np.int32(0))
+                for key, position in ready:
+                    left = _fewest_readers(p, t, readers, full, p.topological_order[position])
+                    if left > 0 and (left, key, position) < fewest:
+                        j = p.topological_order[position]
+                        if not taken[j] and _fits(p, j, weight[j] + output[j], free):
+                            fewest = (left, key, position)
+                            relief = j
         if len(finishes) == 0:
             return p.topological_order[blocked[0][1]] if len(blocked) > 0 else -1
         for head in blocked:
@@ -112,3 +133,23 @@ def _run(
                 waiting[j] -= 1
                 if waiting[j] == 0:
                     heapq.heappush(ready, (-priority[j], p.position[j]))
+
+
+@step
+def _fewest_readers(p: ProblemArrays, t: timeline.Timeline, readers: IntArray, full: BoolArray, operator: int) -> int:
+    """Of the operator's inputs that lie on full devices, the least number of readers left; 0 if there are none."""
+    fewest = 0
+    for k in range(p.predecessor_pointer[operator], p.predecessor_pointer[operator + 1]):
+        i = p.predecessor[k]
+        if full[t.assignment[i]] and (fewest == 0 or readers[i] < fewest):
+            fewest = readers[i]
+    return fewest
+
+
+@step
+def _fits(p: ProblemArrays, operator: int, need: float, free: FloatArray) -> bool:
+    """Whether some device that can run the operator has room for it."""
+    for device in range(len(free)):
+        if p.cost[operator, device] < np.inf and need <= free[device]:
+            return True
+    return False

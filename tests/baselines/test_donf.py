@@ -202,3 +202,19 @@ def test_memory_that_cannot_suffice_is_named() -> None:
         r"that can run it 'small' has most left, 6 of 6, and nothing is running that could free any",
     ):
         donf_memory(problem)
+
+
+def test_where_memory_is_full_what_frees_most_goes_first() -> None:
+    """Operator 2 fits on no device; of those that fit, 5 reads an output that nobody else reads any more."""
+    inf = np.inf
+    cost = [[1.0, inf], [inf, 1.0]] + [[1.0, 1.0]] * 7
+    reads = [(0, 2), (0, 3), (0, 4), (1, 5), (2, 6), (2, 7), (3, 8), (4, 8)]
+    problem = Problem.from_arrays(
+        cost, [(i, j, 0.0) for i, j in reads],
+        output_bytes=[4.0, 4.0, 4.0, 2.0, 2.0, 2.0, 0.0, 0.0, 0.0], memory_capacity=[6.0, 6.0],
+    )  # fmt: skip
+    schedule = donf_memory(problem)
+    assert schedule.start is not None
+    assert schedule.start[[5, 3]].tolist() == [1.0, 1.0]  # 3 is more urgent than 4 and 5
+    assert schedule.start[4] > 1.0
+    validate(problem, schedule)
