@@ -149,7 +149,7 @@ def _fewest_readers(p: ProblemArrays, t: timeline.Timeline, readers: IntArray, f
 @step
 def _fits(p: ProblemArrays, operator: int, need: float, free: FloatArray) -> bool:
     """Whether some device that can run the operator has room for it."""
+    fits = False
     for device in range(len(free)):
-        if p.cost[operator, device] < np.inf and need <= free[device]:
-            return True
-    return False
+        fits |= p.cost[operator, device] < np.inf and need <= free[device]
+    return fits

@@ -283,7 +283,7 @@ _COLLECTIVE_VIEWS = ("Bucket", "Recv", "Unbucket")  # pinned to a rank, so never
 _REDUCE = {
     "ReduceMean": 1, "ReduceSum": 1, "ReduceMax": 1, "ReduceMin": 1, "ReduceProd": 1,
     "ReduceL1": 2, "ReduceL2": 2, "ReduceSumSquare": 2, "ReduceLogSumExp": 5, "ArgMax": 1, "ArgMin": 1,
-    "GlobalAveragePool": 1, "GlobalMaxPool": 1, "TopK": 4,
+    "TopK": 4,
 }  # fmt: skip
 _NORMALISE = {
     "Softmax": 8, "LogSoftmax": 8, "LayerNormalization": 8, "InstanceNormalization": 8,
@@ -316,6 +316,7 @@ KINDS: dict[str, OpKind] = {
     **_kinds("elementwise", _F.OPAQUE, _per_output, _all_inputs, {"RecvReduce": 1}),
     **_kinds("view", _F.OPAQUE, _per_output, _nothing, dict.fromkeys(_COLLECTIVE_VIEWS, 0)),
     **_kinds("reduce", _F.REDUCTION, _per_input, _all_inputs, _REDUCE),
+    **_kinds("reduce", _F.OUT_FUSABLE, _per_input, _all_inputs, {"GlobalAveragePool": 1, "GlobalMaxPool": 1}),
     **_kinds("normalise", _F.OPAQUE, _per_output, _all_inputs, _NORMALISE),
 }
 """Kind -> what is known of it. Add a kind here and every importer and cost model knows it."""
