@@ -72,7 +72,8 @@ def main() -> None:
     show("groups of operators", rows, {name: lambda r, name=name: cell(r[name]) for name in COLUMNS})
     save(args.json, "fusion_tvm", rows)
     if args.markdown is not None:
-        lines = ["| " + " | ".join(COLUMNS) + " |", "|---" * len(COLUMNS) + "|"]
+        names = [name.replace("_", " ").replace("tvm", "TVM") for name in COLUMNS]
+        lines = ["| " + " | ".join(names) + " |", "|---" * len(COLUMNS) + "|"]
         lines += ["| " + " | ".join(cell(r[name]) for name in COLUMNS) + " |" for r in rows]
         args.markdown.write_text("\n".join(lines) + "\n")
 

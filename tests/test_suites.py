@@ -1,11 +1,25 @@
 from __future__ import annotations
 
+import copy
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
+import yaml
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
-from hetgym import ConfigError, PlatformError, Problem, ProblemError, UnknownName, load_graph, load_platform
+from hetgym import (
+    ConfigError,
+    HetgymError,
+    PlatformError,
+    Problem,
+    ProblemError,
+    UnknownName,
+    load_graph,
+    load_platform,
+)
 from hetgym.graph import zoo
 from hetgym.graph.generators import generate_graph
 from hetgym.graph.transforms import fuse, training
@@ -206,3 +220,47 @@ def test_unknown_and_missing_suites() -> None:
         load_suite("zooo")
     with pytest.raises(ConfigError, match="gone.yaml: .*[Nn]o such file"):
         load_suite("gone.yaml")
+
+
+GROUPS = [
+    {"graphs": ["squeezenet"], "batch": [1, 8], "platforms": ["cpu-gpu"], "transforms": ["fuse"],
+     "scale": {"gpu.peak_flops": [1.5, 4], "links.latency": [1, 2]}},
+    {"generator": "layered", "parameters": {"tasks": [5, 9], "width": 3}, "seeds": [0, 1], "platforms": ["cpu-gpu"]},
+    {"generator": "daggen", "parameters": {"tasks": 6}, "devices": 2, "ccr": [0.2, 4.0]},
+    {"textbook": ["topcuoglu"]},
+]  # fmt: skip
+DOCUMENT = {"summary": "a suite", "problems": GROUPS}
+ODD = st.one_of(
+    st.none(), st.booleans(), st.integers(-3, 9), st.floats(),
+    st.sampled_from([10**30, "", "fuse", "cpu-gpu", "gpu.peak_flops", "../*", "a\nb", "layered"]),
+    st.sampled_from([[], {}, [1], [[]], {"a": 1}, ["fuse", "fuse"], [{}], [None]]),
+)  # fmt: skip
+
+
+@settings(max_examples=400, deadline=None)
+@given(data=st.data())
+def test_any_document_is_a_suite_or_one_sentence(data: st.DataObject, tmp_path_factory: pytest.TempPathFactory) -> None:
+    document = copy.deepcopy(DOCUMENT)
+    for _ in range(data.draw(st.integers(1, 3))):
+        place: Any = document
+        while True:
+            keys = list(place) if isinstance(place, dict) else list(range(len(place)))
+            if not keys:
+                break
+            key = data.draw(st.sampled_from(keys))
+            if isinstance(place[key], dict | list) and place[key] and data.draw(st.integers(0, 3)) > 0:
+                place = place[key]
+                continue
+            if data.draw(st.booleans()):
+                place[key] = copy.deepcopy(data.draw(ODD))
+            else:
+                del place[key]
+            break
+    path = tmp_path_factory.getbasetemp() / "odd.yaml"
+    path.write_text(yaml.safe_dump(document))
+    try:
+        specs = load_suite(path).specs
+    except HetgymError as error:
+        assert "\n" not in str(error)
+    else:
+        assert specs
