@@ -14,9 +14,10 @@ from hetgym.baselines.heft import heft
 from hetgym.baselines.peft import peft
 from hetgym.baselines.registry import register
 from hetgym.baselines.trivial import single_device
-from hetgym.errors import ConfigError, require
+from hetgym.errors import ConfigError, ProblemError, require
 from hetgym.problem import Problem
 from hetgym.schedule import Schedule
+from hetgym.sim.batch import decode_placement
 from hetgym.sim.ranks import least_cost_from_entry, least_cost_to_exit
 from hetgym.sim.simulation import simulate
 
@@ -54,7 +55,7 @@ class Solution:
     complexity="exponential; proves most problems of 40 operators in seconds",
     needs=("ortools",),
 )
-def cp_sat(problem: Problem, seconds: float = 10.0, workers: int = 4, seed: int = 0) -> Schedule:
+def cp_sat(problem: Problem, seconds: float = 10.0, workers: int = 4, seed: int = 0, memory: bool = False) -> Schedule:
     """Search for a provably shortest schedule by constraint programming, from the best heuristic's on.
 
     See :func:`solve` for the model, and for the bound that comes with it. A schedule that is not
@@ -65,15 +66,18 @@ def cp_sat(problem: Problem, seconds: float = 10.0, workers: int = 4, seed: int 
         seconds: wall-clock limit of the solver [s].
         workers: the solver's threads; their strategies differ, so more is not always faster.
         seed: of the solver.
+        memory: whether the weights and outputs of a device's operators must fit into its capacity, all of
+            them at the same time.
 
     Raises:
         ConfigError: a limit, a number of workers or a seed that is out of range.
         MissingExtra: OR-Tools is not installed.
+        ProblemError: no placement fits into memory.
     """
-    return solve(problem, seconds, workers, seed).schedule
+    return solve(problem, seconds, workers, seed, memory).schedule
 
 
-def solve(problem: Problem, seconds: float = 10.0, workers: int = 4, seed: int = 0) -> Solution:
+def solve(problem: Problem, seconds: float = 10.0, workers: int = 4, seed: int = 0, memory: bool = False) -> Solution:
     """Minimise the makespan under the classic model, and prove how good the result is.
 
     One Boolean for each operator and device, one start for each operator, optional intervals that do
@@ -91,20 +95,27 @@ def solve(problem: Problem, seconds: float = 10.0, workers: int = 4, seed: int =
         seconds: wall-clock limit of the solver [s].
         workers: the solver's threads.
         seed: of the solver.
+        memory: see :func:`cp_sat`.
 
     Raises:
         ConfigError: a limit, a number of workers or a seed that is out of range.
         MissingExtra: OR-Tools is not installed.
+        ProblemError: no placement fits into memory.
     """
     check_limits("cp-sat", seconds, workers, seed)
     solver_module = require("ortools.sat.python.cp_model", "exact", "the scheduler cp-sat")
     starts = [cpgc(problem), heft(problem), peft(problem), single_device(problem)]
+    if memory:
+        starts = [schedule for schedule in starts if _fits(problem, schedule.assignment)]
+        starts = starts or [_packed(solver_module, problem)]
     best = min(starts, key=lambda schedule: schedule.makespan)
     bound = lower_bound(problem)
     if best.makespan <= bound * (1 + _ROUNDING):
         return Solution(best, best.makespan, "optimal")
     ticks = _ticks(problem, best.makespan)
     model = _Model(solver_module, problem, best, bound, ticks)
+    if memory:
+        _limit_memory(model.model, problem, model.on)
     solver, outcome = search(solver_module, model.model, seconds, workers, seed)
     if outcome in (solver_module.OPTIMAL, solver_module.FEASIBLE):
         found = model.read(solver)
@@ -114,6 +125,48 @@ def solve(problem: Problem, seconds: float = 10.0, workers: int = 4, seed: int =
     slack = 2 * problem.num_operators / ticks if ticks != 1.0 else 0.0
     proved = best.makespan <= bound * (1 + _ROUNDING) + slack
     return Solution(best, bound, "optimal" if proved else "feasible")
+
+
+def _need(problem: Problem) -> FloatArray:
+    """[n] bytes that an operator takes on its device."""
+    return np.asarray(problem.weight_bytes + problem.output_bytes, np.float64)
+
+
+def _fits(problem: Problem, assignment: IntArray) -> bool:
+    """Whether all weights and outputs fit at the same time."""
+    held = np.bincount(assignment, _need(problem), minlength=problem.num_devices)
+    return bool((held <= problem.memory_capacity * (1 + _ROUNDING)).all())
+
+
+def _limit_memory(model: Any, problem: Problem, on: list[dict[int, Any]]) -> None:
+    """Keep what is on each device within its capacity; whole bytes stay whole."""
+    need = _need(problem)
+    if need.sum() == 0:
+        return
+    scale = float(2.0 ** np.floor(np.log2(2.0**50 / need.sum())))
+    for a in np.flatnonzero(np.isfinite(problem.memory_capacity)).tolist():
+        most = int(min(problem.memory_capacity[a] * (1 + _ROUNDING), 2.0 * need.sum()) * scale)
+        model.add(sum(int(need[i] * scale) * row[a] for i, row in enumerate(on) if a in row) <= most)
+
+
+def _packed(cp: Any, problem: Problem) -> Schedule:
+    """Any placement that fits into memory.
+
+    Raises:
+        ProblemError: there is none.
+    """
+    model = cp.CpModel()
+    n, d = problem.cost.shape
+    on = [{a: model.new_bool_var(f"x{i},{a}") for a in range(d) if np.isfinite(problem.cost[i, a])} for i in range(n)]
+    for row in on:
+        model.add_exactly_one(list(row.values()))
+    _limit_memory(model, problem, on)
+    solver, outcome = search(cp, model, seconds=60.0, workers=1, seed=0)
+    if outcome not in (cp.OPTIMAL, cp.FEASIBLE):
+        raise ProblemError(f"problem {problem.name!r}: cp-sat found no placement that fits into the devices' memory")
+    return decode_placement(
+        problem, np.array([next(a for a, x in row.items() if solver.boolean_value(x)) for row in on], np.int32)
+    )
 
 
 def search(cp: Any, model: Any, seconds: float, workers: int, seed: int) -> tuple[Any, Any]:

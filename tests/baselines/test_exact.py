@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import importlib.util
+import itertools
 import sys
+from typing import Any
 
 import numpy as np
 import oracle
 import pytest
 import strategies
 from hypothesis import given, settings
+from hypothesis import strategies as st
 
-from hetgym import ConfigError, MissingExtra, Problem, simulate, validate
+from hetgym import ConfigError, MissingExtra, Problem, ProblemError, simulate, validate
+from hetgym._types import FloatArray
 from hetgym.baselines import get, names
 from hetgym.baselines.bounds import combined_bound, load_bound, lower_bound
 from hetgym.baselines.exact import RESOLUTION, solve
@@ -131,3 +135,36 @@ def test_load_bound_by_hand() -> None:
 def oracle_free_optimum(problem: Problem) -> float:
     """Of the chained problem: one operator, four in two pairs, one operator."""
     return float(get("heft")(problem).makespan)
+
+
+@settings(max_examples=50)
+@given(problem=strategies.problems(max_operators=4, max_devices=3), data=st.data())
+def test_memory_against_all_placements(problem: Problem, data: st.DataObject) -> None:
+    """The best of all placements that fit, each with the best order that the solver finds for it alone."""
+    n, d = problem.num_operators, problem.num_devices
+    size = np.array(data.draw(st.lists(st.integers(0, 5), min_size=n, max_size=n)), np.float64)
+    capacity = np.array(data.draw(st.lists(st.integers(0, 10), min_size=d, max_size=d)), np.float64)
+
+    def changed(cost: FloatArray, **more: Any) -> Problem:
+        edges = zip(
+            problem.edge_source.tolist(), problem.edge_target.tolist(), problem.edge_bytes.tolist(), strict=True
+        )
+        tensors = problem.edge_tensor.tolist()
+        return Problem.from_arrays(cost, edges, problem.latency, problem.bandwidth, tensors=tensors, **more)
+
+    tight = changed(problem.cost, weight_bytes=size, output_bytes=0.0, memory_capacity=capacity)
+    best = np.inf
+    for placement in itertools.product(range(d), repeat=n):
+        cost = np.where(np.eye(d, dtype=bool)[list(placement)], problem.cost, np.inf)
+        if np.isfinite(cost).any(axis=1).all() and (np.bincount(placement, size, minlength=d) <= capacity).all():
+            best = min(best, oracle.optimum(changed(cost)))
+    if best == np.inf:
+        with pytest.raises(ProblemError, match="no placement that fits"):
+            solve(tight, memory=True)
+        return
+    solution = solve(tight, workers=1, memory=True)
+    held = np.bincount(solution.schedule.assignment, size, minlength=d)
+    assert (held <= capacity).all()
+    assert solution.status == "optimal"
+    assert solution.lower_bound <= best * ROUNDING
+    assert best <= solution.schedule.makespan * ROUNDING <= best * (1 + 20 / RESOLUTION) * ROUNDING
