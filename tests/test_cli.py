@@ -24,14 +24,26 @@ HETGYM = "from hetgym.cli import main; main()"
 ENVIRONMENT = os.environ | {"COLUMNS": "110", "NO_COLOR": "1"}
 
 
-def run(*words: str, cwd: Path, code: str = HETGYM) -> subprocess.CompletedProcess[str]:
+def run(*words: str, cwd: Path, code: str = HETGYM, **environment: str) -> subprocess.CompletedProcess[str]:
     command = [sys.executable, "-W", "error", "-c", code, *words]
-    return subprocess.run(command, cwd=cwd, env=ENVIRONMENT, capture_output=True, text=True, timeout=120)
+    return subprocess.run(command, cwd=cwd, env=ENVIRONMENT | environment, capture_output=True, text=True, timeout=120)
 
 
 def rows(folder: Path) -> list[dict[str, str]]:
     with (folder / "rows.csv").open(newline="") as file:
         return list(csv.DictReader(file))
+
+
+def test_the_first_run_compiles_in_several_processes(tmp_path: Path) -> None:
+    words = ("bench", "--suite", "quick", "--schedulers", "heft,olb,peft", "--runtime", "classic")
+    first = run(*words, "--name", "first", cwd=tmp_path, NUMBA_CACHE_DIR=str(tmp_path / "cache"))
+    assert (first.returncode, first.stderr) == (0, "compiling kernels (first run only)…\n")
+    kernels = {path.name.partition("-")[0] for path in (tmp_path / "cache").rglob("*.nbi")}
+    assert {"kernel.run_orders", "online._balance", "timeline.place_in_order"} <= kernels
+    second = run(*words, "--name", "second", cwd=tmp_path, NUMBA_CACHE_DIR=str(tmp_path / "cache"))
+    assert (second.returncode, second.stderr) == (0, "")
+    makespans = [[row["makespan_s"] for row in rows(tmp_path / "results" / name)] for name in ("first", "second")]
+    assert makespans[0] == makespans[1]
 
 
 def test_bench_writes_a_folder_and_prints_a_table_for_each_runtime(tmp_path: Path) -> None:

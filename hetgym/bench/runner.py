@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
-from contextlib import suppress
+import os
+import subprocess
+import sys
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from time import perf_counter
@@ -93,14 +96,45 @@ def run(
 
 
 def warm_up(schedulers: Iterable[str | Baseline], runtimes: Sequence[str]) -> None:
-    """Load or compile every kernel that a run needs, so that timings do not contain it."""
+    """Load or compile every kernel that a run needs, so that timings do not contain it.
+
+    What has to be compiled is shared out among processes, one for each core; kernels reach the others
+    through Numba's cache on disk.
+    """
     from hetgym.workloads import textbook
 
-    problem = textbook("topcuoglu")
+    problem, new = textbook("topcuoglu"), not compiled()
     _Reference(problem, runtimes)
-    for item in schedulers:
-        with suppress(Exception):  # the run itself reports it
-            _attempt(get(item) if isinstance(item, str) else item, problem, runtimes)
+    table = [get(item) if isinstance(item, str) else item for item in schedulers]
+    with _helpers(table, runtimes) if new else nullcontext(table) as mine:
+        for baseline in mine:
+            with suppress(Exception):  # the run itself reports it
+                _attempt(baseline, problem, runtimes)
+    for baseline in table if new else ():
+        with suppress(Exception):
+            _attempt(baseline, problem, runtimes)
+
+
+@contextmanager
+def _helpers(table: Sequence[Baseline], runtimes: Sequence[str]) -> Iterator[Sequence[Baseline]]:
+    """Let other processes compile shares of a table; what is left to this one. Ends when they have ended."""
+    own = [baseline for baseline in table if baseline.function.__module__.startswith("hetgym.")]
+    own.sort(key=lambda baseline: baseline.function.__module__)  # those of one module share kernels
+    share = max(1, -(-len(own) // (os.cpu_count() or 1)))
+    parts = [own[k : k + share] for k in range(0, len(own), share)]
+    code = "import sys; from hetgym.bench.runner import warm_up; warm_up(sys.argv[2:], sys.argv[1].split(','))"
+    command = [sys.executable, "-c", code, ",".join(runtimes)]
+    helpers = [
+        subprocess.Popen([*command, *(b.name for b in part)], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        for part in parts[1:]
+    ]
+    try:
+        yield [*(parts[0] if parts else ()), *(baseline for baseline in table if baseline not in own)]
+        for helper in helpers:
+            helper.wait()
+    finally:
+        for helper in helpers:
+            helper.kill()
 
 
 def compiled() -> bool:
