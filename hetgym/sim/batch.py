@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from functools import partial
 from itertools import pairwise
 from numbers import Integral
 
@@ -181,24 +180,35 @@ def _evaluate_schedules(
         if not chosen:
             continue
         alike = [schedules[k] for k in chosen]
-        how = setting(problem, switches, by_priority)
-        assignments, orders, pointers = _tables(problem, alike)
-        if by_priority:
-            priorities = np.stack([schedule.priority for schedule in alike if schedule.priority is not None])
-        else:
-            priorities = _priorities(orders, how)
-        work = partial(_run_part, problem.arrays, assignments, orders, pointers, priorities, how)
-        makespans[chosen] = _in_parts(len(chosen), work, threads)
-        if np.isinf(makespans[chosen]).any():
-            for schedule in alike:
-                validate(problem, schedule)  # names the deadlock
+        makespans[chosen] = _evaluate_alike(problem, alike, setting(problem, switches, by_priority), threads)
+    return makespans
+
+
+def _evaluate_alike(problem: Problem, schedules: Sequence[Schedule], how: Setting, threads: int | None) -> FloatArray:
+    """Makespans of schedules that are all by orders, or all by priorities."""
+    assignments, orders, pointers = _tables(problem, schedules)
+    given = [schedule.priority for schedule in schedules if schedule.priority is not None]
+    priorities = np.stack(given) if given else _priorities(orders, how)
+
+    def work(part: slice) -> FloatArray:
+        plans = assignments[part], orders[part], pointers[part]
+        wrong = _first_wrong(problem.arrays, *plans)
+        if wrong < len(plans[0]):
+            validate(problem, schedules[part.start + wrong])
+        return run(problem.arrays, new_workspace(problem.arrays, how), *plans, priorities[part], how)[0]
+
+    makespans = _in_parts(len(schedules), work, threads)
+    if np.isinf(makespans).any():
+        for schedule in schedules:
+            validate(problem, schedule)  # names the deadlock
     return makespans
 
 
 def _tables(problem: Problem, schedules: Sequence[Schedule]) -> tuple[IntArray, IntArray, IntArray]:
-    """Schedules as rows of arrays, checked except for deadlocks: assignments, orders and where devices begin.
+    """Schedules as rows of arrays: assignments, orders and where devices begin.
 
     Planned times are no part of that, but where there is no order they are checked and give one.
+    Schedules by priorities get empty orders.
     """
     n, d = problem.num_operators, problem.num_devices
     rows: list[IntArray] = []
@@ -210,15 +220,10 @@ def _tables(problem: Problem, schedules: Sequence[Schedule]) -> tuple[IntArray, 
             validate(problem, schedule)
         rows += schedule.device_order(problem) if schedule.priority is None else ()
     assignments = np.stack([schedule.assignment for schedule in schedules])
-    orders = np.concatenate(rows).reshape(-1, n) if rows else np.empty((0, n), np.int32)
+    orders = np.concatenate(rows).reshape(-1, n) if rows else np.zeros(assignments.shape, np.int32)
     pointers = np.zeros((len(schedules), d + 1), np.int32)
     if rows:
         np.cumsum(np.array([len(row) for row in rows]).reshape(-1, d), axis=1, out=pointers[:, 1:])
-    wrong = _first_wrong(problem.arrays, assignments, orders, pointers)
-    if wrong < len(schedules):
-        validate(problem, schedules[wrong])
-    if not rows:
-        orders = np.zeros(assignments.shape, np.int32)
     return assignments, orders, pointers
 
 
@@ -232,7 +237,7 @@ def _first_wrong(p: ProblemArrays, assignments: IntArray, orders: IntArray, poin
             device = assignments[b, i]
             if device < 0 or device >= d or p.cost[i, device] == np.inf:
                 return b
-        if len(orders) == 0:
+        if pointers[b, d] == 0:  # left to priorities
             continue
         for device in range(d):
             for k in range(pointers[b, device], pointers[b, device + 1]):
@@ -249,13 +254,6 @@ def _priorities(orders: IntArray, how: Setting) -> FloatArray:
     if how.switches.work_conserving:
         np.put_along_axis(priorities, orders, -np.arange(float(orders.shape[1]))[None], axis=1)
     return priorities
-
-
-def _run_part(
-    p: ProblemArrays, assignments: IntArray, orders: IntArray, pointers: IntArray, priorities: FloatArray, how: Setting,
-    part: slice,
-) -> FloatArray:  # fmt: skip
-    return run(p, new_workspace(p, how), assignments[part], orders[part], pointers[part], priorities[part], how)[0]
 
 
 def _in_parts(count: int, work: Callable[[slice], FloatArray], most: int | None) -> FloatArray:
@@ -294,7 +292,8 @@ def _check(problem: Problem, candidates: object) -> IntArray:
     if table.dtype.kind == "f":
         legal &= table == np.floor(table)
     devices = np.where(legal, table, 0).astype(np.int32, order="C")  # another layout would compile the kernels anew
-    wrong = _first_wrong(problem.arrays, devices, np.empty((0, n), np.int32), np.empty((0, 0), np.int32))
+    no_order = np.zeros((len(devices), d + 1), np.int32)
+    wrong = _first_wrong(problem.arrays, devices, devices, no_order)
     if wrong < len(devices) or not legal.all():
         legal &= np.isfinite(problem.cost[np.arange(n), devices])
         row, operator = (int(i) for i in np.argwhere(~legal)[0])

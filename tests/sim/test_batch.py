@@ -61,6 +61,7 @@ def test_the_callers_array_is_left_alone() -> None:
         (Schedule([0, 1], order=[[0], []]), "coverage: operator 1 .* stands in no"),
         (Schedule([0, 1], order=[[0, 0], []]), "coverage: operator 0 .* is listed on devices 0 and 0"),
         (Schedule([0, 1], order=[[0], [5]]), "coverage: device 1 lists operator 5"),
+        (Schedule([0, 1], order=[[-1], [1]]), "coverage: device 0 lists operator -1"),
         (Schedule([0, 1], order=[[1], [0]]), "listed on device 0 but assigned to device 1"),
         (Schedule([0, 2], order=[[0], [1]]), "coverage: operator 1 .* is on device 2"),
         (Schedule([0, 0], priority=[1.0, 0.0]), "placement: operator 1 .* cannot run"),
