@@ -6,10 +6,12 @@ import numpy as np
 import pytest
 import strategies
 from hypothesis import given
+from hypothesis import strategies as st
 
 from hetgym import OutOfMemory, Problem, Runtime, Schedule, evaluate, simulate
 from hetgym.sim import Trace
 from hetgym.sim.memory import memory_use
+from hetgym.sim.runtime import TRANSFERS
 
 
 def chain(**arguments: object) -> Problem:
@@ -82,3 +84,24 @@ def test_use_equals_a_recount(case: tuple[Problem, Schedule]) -> None:
             now = use.used[mine & (use.time == moment)][-1]
             assert now == pytest.approx(recount(trace, device, moment), rel=1e-9, abs=1e-6)
         assert use.peak[device] >= use.used[mine].max(initial=0.0) - 1e-6
+
+
+@given(
+    case=strategies.cases(("order",)), share=st.sampled_from([0.5, 0.9, 1.0, 1.1]), transfers=st.sampled_from(TRANSFERS)
+)
+def test_enforced_capacities_are_never_exceeded(case: tuple[Problem, Schedule], share: float, transfers: str) -> None:
+    """A run is refused exactly if somewhere on the way, by the recount, a device holds more than it can."""
+    problem, schedule = case
+    free = simulate(problem, schedule, Runtime(communication="fifo", transfers=transfers, memory="track"))
+    edges = zip(problem.edge_source.tolist(), problem.edge_target.tolist(), problem.edge_bytes.tolist(), strict=True)
+    limited = Problem.from_arrays(
+        problem.cost, edges, problem.latency, problem.bandwidth, tensors=problem.edge_tensor.tolist(),
+        weight_bytes=problem.weight_bytes, output_bytes=problem.output_bytes, memory_capacity=share * free.memory.peak,
+    )  # fmt: skip
+    try:
+        trace = simulate(limited, schedule, Runtime(communication="fifo", transfers=transfers, memory="enforce"))
+    except OutOfMemory:
+        assert share < 1.0
+    else:
+        assert share >= 1.0 or not free.memory.peak.any()
+        assert (trace.memory.peak <= limited.memory_capacity * (1 + 1e-12)).all()
