@@ -288,14 +288,12 @@ def _check(problem: Problem, candidates: object) -> IntArray:
     n, d = problem.num_operators, problem.num_devices
     if table.ndim != 2 or table.shape[1] != n:
         raise InvalidSchedule(f"placements have shape {table.shape}, expected [batch, {n}]")
-    legal = (table >= 0) & (table < d)
-    if table.dtype.kind == "f":
-        legal &= table == np.floor(table)
-    devices = np.where(legal, table, 0).astype(np.int32, order="C")  # another layout would compile the kernels anew
-    no_order = np.zeros((len(devices), d + 1), np.int32)
-    wrong = _first_wrong(problem.arrays, devices, devices, no_order)
-    if wrong < len(devices) or not legal.all():
-        legal &= np.isfinite(problem.cost[np.arange(n), devices])
+    with np.errstate(invalid="ignore"):
+        devices = table.astype(np.int32, order="C")  # another layout would compile the kernels anew
+    wrong = _first_wrong(problem.arrays, devices, devices, np.zeros((len(devices), d + 1), np.int32))
+    if wrong < len(devices) or not (devices == table).all():
+        legal = (table >= 0) & (table < d) & (devices == table)
+        legal &= np.isfinite(problem.cost[np.arange(n), np.where(legal, devices, 0)])
         row, operator = (int(i) for i in np.argwhere(~legal)[0])
         raise InvalidSchedule(
             f"placement {row} puts operator {operator} ({problem.operator_names[operator]!r}) on device "
