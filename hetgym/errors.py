@@ -44,6 +44,14 @@ class UnknownName(HetgymError, ValueError):
     """A registry has no such name; the message suggests the nearest ones."""
 
 
+class UnsupportedOperator(HetgymError, ValueError):
+    """An operator that cannot be run here: no kernel computes it, or not with its shapes and dtypes."""
+
+
+class ArtefactError(HetgymError, ValueError):
+    """A fitted model or a table of measurements is damaged, tampered with, or not what it says it is."""
+
+
 class MissingExtra(HetgymError, RuntimeError):
     """A feature needs an optional dependency; the message is the command that installs it."""
 

@@ -67,6 +67,7 @@ def test_an_unknown_name_is_an_attribute_error() -> None:
 LAYERS: tuple[tuple[str, ...], ...] = (
     ("errors",),
     ("graph", "platform", "device"),
+    ("measurements",),
     ("costs", "profiling"),
     ("problem", "workloads", "suites"),
     ("schedule", "sim", "pipeline"),

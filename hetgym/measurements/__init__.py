@@ -1,0 +1,1 @@
+"""Measured run times: the table, the machine they come from, the shipped datasets."""

@@ -1,0 +1,1 @@
+"""Measuring operators, links and peaks of real devices. Needs torch (extra ``[torch]``)."""

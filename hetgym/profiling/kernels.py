@@ -1,0 +1,654 @@
+"""Operators made runnable: for each kind of the vocabulary the torch call that computes it.
+
+The call has the operator's shapes, dtypes and attributes; the numbers in its weights are random. So it
+takes the time that the operator takes, and graphs of such calls move the data that they would move.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from hetgym.errors import UnsupportedOperator, require
+from hetgym.graph.ops import Operator, Tensor
+
+Call = Callable[[Sequence[Any]], Any]
+"""From all operands, in the operator's order, to its output or outputs."""
+
+TORCH_DTYPES = {
+    "float64": "float64", "float32": "float32", "float16": "float16", "bfloat16": "bfloat16", "int64": "int64",
+    "int32": "int32", "int16": "int16", "int8": "int8", "uint8": "uint8", "bool": "bool",
+}  # fmt: skip
+"""Our name of a dtype -> torch's."""
+
+
+class Kernel:
+    """One operator, ready to run on a device.
+
+    Attributes:
+        operator: what it computes.
+        device: torch's name of the device.
+        constants: tensors that it allocated: weights and tables, in operand order.
+    """
+
+    def __init__(self, operator: Operator, call: Call, constants: dict[int, Any], device: str) -> None:
+        self.operator = operator
+        self.device = device
+        self.constants: tuple[Any, ...] = tuple(constants.values())
+        self._call = call
+        self._operands: list[Any] = [constants.get(i) for i in range(len(operator.inputs))]
+        self._free = [i for i in range(len(operator.inputs)) if i not in constants]
+
+    def __call__(self, *activations: Any) -> tuple[Any, ...]:
+        """Run it.
+
+        Args:
+            activations: a torch tensor for each operand that is not a constant, in operand order.
+
+        Returns:
+            The outputs: new tensors, or views of the operands for kinds that move nothing.
+        """
+        operands = self._operands.copy()
+        for at, tensor in zip(self._free, activations, strict=True):
+            operands[at] = tensor
+        result = self._call(operands)
+        return result if isinstance(result, tuple) else (result,)
+
+
+def make_kernel(operator: Operator, device: str = "cpu", rng: Any = None) -> Kernel:
+    """Make an operator runnable.
+
+    Args:
+        operator: of a kind of the vocabulary that names one computation.
+        device: a torch device, such as ``cpu`` or ``cuda:0``.
+        rng: a ``torch.Generator`` of the CPU, for the weights; seed 0 by default.
+
+    Returns:
+        The kernel. It was run once, on the meta device, so its outputs have the operator's shapes.
+
+    Raises:
+        UnsupportedOperator: nothing in torch computes it, or not with these shapes.
+        MissingExtra: torch is not installed.
+    """
+    torch = require("torch", "torch", "running operators")
+    build = BUILDERS.get(operator.kind)
+    if build is None:
+        raise UnsupportedOperator(f"operator {operator.name!r}: kind {operator.kind!r} has no torch kernel")
+    try:
+        call = build(torch, operator)
+        _try_on_meta(torch, operator, call)
+    except UnsupportedOperator:
+        raise
+    except Exception as cause:  # torch raises whatever it likes for shapes that do not fit
+        reason = (str(cause).strip() or type(cause).__name__).splitlines()[0]
+        raise UnsupportedOperator(
+            f"operator {operator.name!r} ({operator.kind}): torch cannot run it ({reason})"
+        ) from cause
+    rng = rng if rng is not None else torch.Generator().manual_seed(0)
+    constants = {
+        at: _values(torch, operator, at, device, rng) for at, tensor in enumerate(operator.inputs) if tensor.constant
+    }
+    return Kernel(operator, call, constants, device)
+
+
+def activations(operator: Operator, device: str = "cpu", rng: Any = None) -> tuple[Any, ...]:
+    """Random operands for a kernel: those that are not constants, in operand order.
+
+    Args:
+        operator: what will run.
+        device: a torch device.
+        rng: a ``torch.Generator`` of the CPU; seed 1 by default.
+
+    Raises:
+        UnsupportedOperator: a dtype that torch does not have.
+        MissingExtra: torch is not installed.
+    """
+    torch = require("torch", "torch", "running operators")
+    rng = rng if rng is not None else torch.Generator().manual_seed(1)
+    free = [at for at, tensor in enumerate(operator.inputs) if not tensor.constant]
+    return tuple(_values(torch, operator, at, device, rng) for at in free)
+
+
+def dtype_of(tensor: Tensor) -> Any:
+    """The dtype that torch has for a tensor.
+
+    Raises:
+        UnsupportedOperator: torch does not have it, or cannot compute in it.
+    """
+    torch = require("torch", "torch", "running operators")
+    if tensor.dtype not in TORCH_DTYPES:
+        raise UnsupportedOperator(f"torch does not compute in {tensor.dtype}")
+    return getattr(torch, TORCH_DTYPES[tensor.dtype])
+
+
+def _values(torch: Any, operator: Operator, at: int, device: str, rng: Any) -> Any:
+    """Numbers for one operand: weights of a size that keeps activations near one, indices within their table."""
+    tensor, dtype = operator.inputs[at], dtype_of(operator.inputs[at])
+    if dtype.is_floating_point:
+        values = torch.randn(tensor.shape, generator=rng)
+        if tensor.constant and len(tensor.shape) >= 2:
+            values /= math.sqrt(max(1, math.prod(tensor.shape[1:])))
+        if operator.kind == "BatchNormalization" and at == 4 or operator.kind in ("Pow", "Log", "Sqrt", "Reciprocal"):
+            values = values.abs_().add_(0.5)  # variances, and what has a root
+        values = values.to(dtype)
+    elif dtype is torch.bool:
+        values = torch.ones(tensor.shape, dtype=dtype)  # a mask that hides everything would give no numbers
+    else:
+        high = _rows(operator) if operator.kind in _INDEXED and at > 0 else 2
+        values = torch.randint(0, max(1, high), tensor.shape, generator=rng, dtype=torch.int64).to(dtype)
+    return values.to(device)
+
+
+_INDEXED = ("Gather", "GatherElements", "GatherND", "ScatterND", "ScatterElements")
+
+
+def _rows(operator: Operator) -> int:
+    shape = operator.inputs[0].shape
+    return shape[_axis(operator, len(shape), 0)] if shape else 1
+
+
+def _try_on_meta(torch: Any, operator: Operator, call: Call) -> None:
+    """Run a call without data and compare what comes out with what the operator promises."""
+    operands = [torch.empty(t.shape, dtype=dtype_of(t), device="meta") for t in operator.inputs]
+    with torch.no_grad():
+        result = call(operands)
+    found = [tuple(value.shape) for value in (result if isinstance(result, tuple) else (result,))]
+    wanted = [t.shape for t in operator.outputs]
+    if found != wanted:
+        raise UnsupportedOperator(
+            f"operator {operator.name!r} ({operator.kind}): torch gives shapes {found}, the graph says {wanted}"
+        )
+
+
+# --- attributes ------------------------------------------------------------------------------------------------
+
+
+def _ints(op: Operator, key: str) -> tuple[int, ...]:
+    value = op.attributes.get(key, ())
+    return value if isinstance(value, tuple) else (int(value),)
+
+
+def _int(op: Operator, key: str, default: int) -> int:
+    value = op.attributes.get(key, default)
+    return default if isinstance(value, str | tuple) else int(value)
+
+
+def _axis(op: Operator, rank: int, default: int) -> int:
+    axis = _int(op, "axis", default)
+    return min(max(axis + rank if axis < 0 else axis, 0), max(rank - 1, 0))
+
+
+def _shape(op: Operator) -> tuple[int, ...]:
+    return op.outputs[0].shape
+
+
+class _Window:
+    """Kernel, strides, dilations and padding of a convolution or pooling; the padding that its output asks for."""
+
+    def __init__(self, op: Operator, kernel: tuple[int, ...]) -> None:
+        self.kernel = kernel
+        rank = len(kernel)
+        self.strides = _ints(op, "strides") or (1,) * rank
+        self.dilations = _ints(op, "dilations") or (1,) * rank
+        pads = _ints(op, "pads") or (0,) * (2 * rank)
+        before, after = list(pads[:rank]), list(pads[rank:])
+        sizes = op.inputs[0].shape[2:], op.outputs[0].shape[2:]
+        for d, (size, out) in enumerate(zip(*sizes, strict=True)):
+            reach = (out - 1) * self.strides[d] + self.dilations[d] * (kernel[d] - 1) + 1
+            lacking = reach - size - before[d] - after[d]
+            if lacking > 0:  # ceil mode, or padding that is only named
+                automatic = str(op.attributes.get("auto_pad", "NOTSET")) in ("SAME_UPPER", "SAME_LOWER")
+                before[d] += lacking // 2 if automatic else 0
+                after[d] += lacking - (lacking // 2 if automatic else 0)
+        self.even = before == after
+        self.before = tuple(before)
+        self.around = tuple(side for d in reversed(range(rank)) for side in (before[d], after[d]))  # F.pad's order
+
+    def largest(self) -> bool:
+        """Whether torch's pooling takes the padding itself."""
+        return self.even and all(2 * pad <= size for pad, size in zip(self.before, self.kernel, strict=True))
+
+
+# --- one builder a family --------------------------------------------------------------------------------------
+
+
+def _conv(torch: Any, op: Operator) -> Call:
+    window, groups = _Window(op, op.inputs[1].shape[2:]), _int(op, "group", 1)
+    strides, dilations, functional = window.strides, window.dilations, torch.nn.functional
+    run = (functional.conv1d, functional.conv2d, functional.conv3d)[len(window.kernel) - 1]
+    bias = len(op.inputs) > 2
+    if window.even:
+        pads = window.before
+        return lambda x: run(x[0], x[1], x[2] if bias else None, strides, pads, dilations, groups)
+    around = window.around
+    return lambda x: run(functional.pad(x[0], around), x[1], x[2] if bias else None, strides, 0, dilations, groups)
+
+
+def _conv_transpose(torch: Any, op: Operator) -> Call:
+    rank, functional = len(op.inputs[1].shape) - 2, torch.nn.functional
+    run = (functional.conv_transpose1d, functional.conv_transpose2d, functional.conv_transpose3d)[rank - 1]
+    strides = _ints(op, "strides") or (1,) * rank
+    pads = (_ints(op, "pads") or (0,) * rank)[:rank]
+    dilations = _ints(op, "dilations") or (1,) * rank
+    groups = _int(op, "group", 1)
+    sizes = zip(op.inputs[0].shape[2:], op.inputs[1].shape[2:], strides, pads, dilations, _shape(op)[2:], strict=True)
+    extra = tuple(out - ((size - 1) * s - 2 * p + d * (k - 1) + 1) for size, k, s, p, d, out in sizes)
+    bias = len(op.inputs) > 2
+    return lambda x: run(x[0], x[1], x[2] if bias else None, strides, pads, extra, groups, dilations)
+
+
+def _gemm(torch: Any, op: Operator) -> Call:
+    """ONNX's Gemm (2-D, C + A B) and torch's linear (any rank, transposed weight)."""
+    transposed_a, transposed_b, bias = _int(op, "transA", 0), _int(op, "transB", 0), len(op.inputs) > 2
+    linear = torch.nn.functional.linear
+    if transposed_b and not transposed_a and (not bias or len(op.inputs[2].shape) == 1):
+        return lambda x: linear(x[0], x[1], x[2] if bias else None)
+    if len(op.inputs[0].shape) == 2 and bias:
+        return lambda x: torch.addmm(x[2], x[0].mT if transposed_a else x[0], x[1].mT if transposed_b else x[1])
+    return _matmul(torch, op)
+
+
+def _matmul(torch: Any, op: Operator) -> Call:
+    transposed_a, transposed_b, bias = _int(op, "transA", 0), _int(op, "transB", 0), len(op.inputs) > 2
+    if not (transposed_a or transposed_b or bias):
+        return lambda x: torch.matmul(x[0], x[1])
+
+    def run(x: Sequence[Any]) -> Any:
+        product = torch.matmul(x[0].mT if transposed_a else x[0], x[1].mT if transposed_b else x[1])
+        return product + x[2] if bias else product
+
+    return run
+
+
+def _einsum(torch: Any, op: Operator) -> Call:
+    equation = str(op.attributes.get("equation", ""))
+    return lambda x: torch.einsum(equation, *x)
+
+
+def _attention(torch: Any, op: Operator) -> Call:
+    run, causal = torch.nn.functional.scaled_dot_product_attention, bool(_int(op, "is_causal", 0))
+    masked = len(op.inputs) > 3 and op.inputs[3].size > 1
+    if masked:
+        return lambda x: run(x[0], x[1], x[2], attn_mask=x[3])
+    return lambda x: run(x[0], x[1], x[2], is_causal=causal)
+
+
+def _cell(torch: Any, op: Operator) -> Call:
+    """A recurrent cell: its operands are told apart by their shapes, since importers order them differently."""
+    gates = {"LSTMCell": 4, "GRUCell": 3, "RNNCell": 1}[op.kind]
+    hidden = _int(op, "hidden_size", _shape(op)[-1])
+    rows = _shape(op)[:-1]
+    weights = [
+        i for i, t in enumerate(op.inputs) if t.constant and t.shape[:1] == (gates * hidden,) and len(t.shape) == 2
+    ]
+    biases = [i for i, t in enumerate(op.inputs) if t.constant and t.shape == (gates * hidden,)]
+    states = [i for i, t in enumerate(op.inputs) if i > 0 and i not in weights and t.shape == (*rows, hidden)]
+    if len(weights) != 2 or len(biases) not in (0, 2) or len(states) != (2 if op.kind == "LSTMCell" else 1):
+        raise UnsupportedOperator(f"operator {op.name!r}: the operands are not those of an {op.kind}")
+    run = {"LSTMCell": torch.lstm_cell, "GRUCell": torch.gru_cell, "RNNCell": torch.rnn_tanh_cell}[op.kind]
+    first, second = weights
+    if op.kind == "LSTMCell":
+        h, c = states
+        single = len(op.outputs) == 1
+
+        def lstm(x: Sequence[Any]) -> Any:
+            result = run(x[0], (x[h], x[c]), x[first], x[second], *(x[b] for b in biases))
+            return result[0] if single else result
+
+        return lstm
+    (state,) = states
+    return lambda x: run(x[0], x[state], x[first], x[second], *(x[b] for b in biases))
+
+
+def _pool(torch: Any, op: Operator) -> Call:
+    window, functional, largest = _Window(op, _ints(op, "kernel_shape")), torch.nn.functional, op.kind == "MaxPool"
+    rank = len(window.kernel)
+    if op.attributes.get("strides") is None and op.attributes.get("pads") is None:  # adaptive
+        out = _shape(op)[2:]
+        name = f"adaptive_{'max' if largest else 'avg'}_pool{rank}d"
+        adaptive = getattr(functional, name)
+        return lambda x: adaptive(x[0], out)
+    kernel, strides, around, pads = window.kernel, window.strides, window.around, window.before
+    run = getattr(functional, f"{'max' if largest else 'avg'}_pool{rank}d")
+    dilations = {"dilation": window.dilations} if largest else {}
+    if window.largest():
+        return lambda x: run(x[0], kernel, strides, pads, **dilations)
+    fill = -math.inf if largest else 0.0
+    return lambda x: run(functional.pad(x[0], around, value=fill), kernel, strides, **dilations)
+
+
+def _global_pool(torch: Any, op: Operator) -> Call:
+    dims = tuple(range(2, len(op.inputs[0].shape)))
+    return (
+        (lambda x: torch.amax(x[0], dims, True))
+        if op.kind == "GlobalMaxPool"
+        else (lambda x: torch.mean(x[0], dims, True))
+    )
+
+
+def _unary(name: str, *arguments: Any) -> Callable[[Any, Operator], Call]:
+    def build(torch: Any, op: Operator) -> Call:
+        run = getattr(torch, name, None) or getattr(torch.nn.functional, name)
+        return lambda x: run(x[0], *arguments)
+
+    return build
+
+
+def _clip(torch: Any, op: Operator) -> Call:
+    return lambda x: torch.clamp(x[0], 0.0, 6.0)
+
+
+def _prelu(torch: Any, op: Operator) -> Call:
+    return lambda x: torch.where(x[0] > 0, x[0], x[0] * x[1])
+
+
+def _cast(torch: Any, op: Operator) -> Call:
+    dtype = dtype_of(op.outputs[0])
+    return lambda x: x[0].to(dtype, copy=True)
+
+
+def _binary(name: str) -> Callable[[Any, Operator], Call]:
+    def build(torch: Any, op: Operator) -> Call:
+        run, count = getattr(torch, name), len(op.inputs)
+        if count == 1:  # the other operand is a number
+            return (lambda x: run(x[0], 2)) if name != "logical_and" else (lambda x: x[0].clone())
+        if count == 2:
+            return lambda x: run(x[0], x[1])
+
+        def several(x: Sequence[Any]) -> Any:
+            total = run(x[0], x[1])
+            for other in x[2:]:
+                total = run(total, other)
+            return total
+
+        return several
+
+    return build
+
+
+def _mean(torch: Any, op: Operator) -> Call:
+    total, count = _binary("add")(torch, op), len(op.inputs)
+    return lambda x: total(x) / count
+
+
+def _where(torch: Any, op: Operator) -> Call:
+    if len(op.inputs) == 2:  # masked_fill: the value is a number
+        return lambda x: torch.where(x[1], 0.0, x[0])
+    return lambda x: torch.where(x[0], x[1], x[2])
+
+
+def _batch_norm(torch: Any, op: Operator) -> Call:
+    run = torch.nn.functional.batch_norm
+    return lambda x: run(x[0], x[3], x[4], x[1], x[2])
+
+
+def _softmax(torch: Any, op: Operator) -> Call:
+    run, axis = getattr(torch, "log_softmax" if op.kind == "LogSoftmax" else "softmax"), _int(op, "axis", -1)
+    return lambda x: run(x[0], axis)
+
+
+def _layer_norm(torch: Any, op: Operator) -> Call:
+    shape = op.inputs[1].shape if len(op.inputs) > 1 else op.inputs[0].shape[_int(op, "axis", -1) :]
+    run, count = torch.nn.functional.layer_norm, len(op.inputs)
+    return lambda x: run(x[0], shape, x[1] if count > 1 else None, x[2] if count > 2 else None)
+
+
+def _rms_norm(torch: Any, op: Operator) -> Call:
+    shape = op.inputs[1].shape if len(op.inputs) > 1 else op.inputs[0].shape[-1:]
+    run, weighted = torch.nn.functional.rms_norm, len(op.inputs) > 1
+    return lambda x: run(x[0], shape, x[1] if weighted else None)
+
+
+def _group_norm(torch: Any, op: Operator) -> Call:
+    channels = op.inputs[0].shape[1]
+    groups = channels if op.kind == "InstanceNormalization" else _int(op, "num_groups", 1)
+    run, count = torch.nn.functional.group_norm, len(op.inputs)
+    return lambda x: run(x[0], groups, x[1] if count > 1 else None, x[2] if count > 2 else None)
+
+
+def _lrn(torch: Any, op: Operator) -> Call:
+    run, size = torch.nn.functional.local_response_norm, _int(op, "size", 5)
+    return lambda x: run(x[0], size)
+
+
+def _lp_norm(torch: Any, op: Operator) -> Call:
+    run, axis = torch.nn.functional.normalize, _int(op, "axis", -1)
+    return lambda x: run(x[0], dim=axis)
+
+
+def _variance_norm(torch: Any, op: Operator) -> Call:
+    run, shape = torch.nn.functional.layer_norm, op.inputs[0].shape[1:]
+    return lambda x: run(x[0], shape)
+
+
+def _reduce(name: str) -> Callable[[Any, Operator], Call]:
+    """A reduction over the axes given, or those in which input and output differ."""
+
+    def build(torch: Any, op: Operator) -> Call:
+        source, result = op.inputs[0].shape, _shape(op)
+        axes = tuple(a % len(source) for a in _ints(op, "axes") or _ints(op, "axis")) or _lost_axes(source, result)
+        keep = len(result) == len(source)
+        run: Callable[[Any], Any] = {
+            "mean": lambda x: torch.mean(x, axes, keep), "sum": lambda x: torch.sum(x, axes, keep),
+            "max": lambda x: torch.amax(x, axes, keep), "min": lambda x: torch.amin(x, axes, keep),
+            "prod": lambda x: torch.prod(x, axes[0], keep),
+            "l1": lambda x: torch.linalg.vector_norm(x, 1, axes, keep),
+            "l2": lambda x: torch.linalg.vector_norm(x, 2, axes, keep),
+            "square": lambda x: torch.sum(x * x, axes, keep), "logsumexp": lambda x: torch.logsumexp(x, axes, keep),
+            "argmax": lambda x: torch.argmax(x, axes[0], keep), "argmin": lambda x: torch.argmin(x, axes[0], keep),
+        }[name]  # fmt: skip
+        return lambda x: run(x[0])
+
+    return build
+
+
+def _lost_axes(source: tuple[int, ...], result: tuple[int, ...]) -> tuple[int, ...]:
+    if len(source) == len(result):
+        return tuple(a for a, (before, after) in enumerate(zip(source, result, strict=True)) if before != after)
+    kept, lost = list(result), []
+    for axis, size in enumerate(source):
+        if kept and kept[0] == size:
+            kept.pop(0)
+        else:
+            lost.append(axis)
+    return tuple(lost)
+
+
+def _top_k(torch: Any, op: Operator) -> Call:
+    axis = _int(op, "axis", -1)
+    k, count = _shape(op)[axis], len(op.outputs)
+    return lambda x: tuple(torch.topk(x[0], k, axis))[:count]
+
+
+def _concat(torch: Any, op: Operator) -> Call:
+    axis, shape = _axis(op, len(_shape(op)), 0), _shape(op)
+    if len(op.inputs[0].shape) < len(shape):
+        return lambda x: torch.stack(tuple(x), axis)
+    return lambda x: torch.cat(tuple(x), axis)
+
+
+def _transpose(torch: Any, op: Operator) -> Call:
+    rank = len(op.inputs[0].shape)
+    perm = _ints(op, "perm") or tuple(reversed(range(rank)))
+    return lambda x: x[0].permute(perm).clone(memory_format=torch.contiguous_format)
+
+
+def _copy(torch: Any, op: Operator) -> Call:
+    shape = _shape(op)
+    return lambda x: x[0].clone(memory_format=torch.contiguous_format).view(shape)
+
+
+def _pad(torch: Any, op: Operator) -> Call:
+    shapes = zip(reversed(op.inputs[0].shape), reversed(_shape(op)), strict=True)
+    around = tuple(side for before, after in shapes for side in (0, after - before))
+    return lambda x: torch.nn.functional.pad(x[0], around)
+
+
+def _repeated(torch: Any, op: Operator) -> Call:
+    source, result = op.inputs[0].shape, _shape(op)
+    padded = (1,) * (len(result) - len(source)) + source
+    times = tuple(after // max(before, 1) for before, after in zip(padded, result, strict=True))
+    return lambda x: x[0].repeat(times)
+
+
+def _resize(torch: Any, op: Operator) -> Call:
+    mode, sizes = str(op.attributes.get("mode", "nearest")), _shape(op)[2:]
+    word = {"linear": {1: "linear", 2: "bilinear", 3: "trilinear"}.get(len(sizes), "nearest"), "cubic": "bicubic"}
+    run, how = torch.nn.functional.interpolate, word.get(mode, "nearest")
+    return lambda x: run(x[0], sizes, mode=how)
+
+
+def _depth_space(torch: Any, op: Operator) -> Call:
+    wider, narrower = (op.outputs[0], op.inputs[0]) if op.kind == "DepthToSpace" else (op.inputs[0], op.outputs[0])
+    block = wider.shape[-1] // narrower.shape[-1]
+    run = torch.nn.functional.pixel_shuffle if op.kind == "DepthToSpace" else torch.nn.functional.pixel_unshuffle
+    return lambda x: run(x[0], block)
+
+
+def _filled(torch: Any, op: Operator) -> Call:
+    shape, dtype = _shape(op), dtype_of(op.outputs[0])
+    return lambda x: torch.zeros(shape, dtype=dtype, device=x[0].device if x else "cpu")
+
+
+def _triangle(torch: Any, op: Operator) -> Call:
+    return lambda x: torch.tril(x[0])
+
+
+def _one_hot(torch: Any, op: Operator) -> Call:
+    depth, dtype = _shape(op)[-1], dtype_of(op.outputs[0])
+    return lambda x: torch.eye(depth, dtype=dtype, device=x[0].device)[x[0].long()]
+
+
+def _cumulative(torch: Any, op: Operator) -> Call:
+    axis = _int(op, "axis", 0)
+    return lambda x: torch.cumsum(x[0], axis)
+
+
+def _gather(torch: Any, op: Operator) -> Call:
+    rank, shape = len(op.inputs[0].shape), _shape(op)
+    axis = _axis(op, rank, 0)
+    if rank == 2 and axis == 0 and len(op.inputs) > 1 and op.inputs[1].shape:
+        return lambda x: torch.nn.functional.embedding(x[1], x[0])
+    return lambda x: torch.index_select(x[0], axis, x[1].reshape(-1)).view(shape)
+
+
+def _gather_elements(torch: Any, op: Operator) -> Call:
+    axis = _axis(op, len(op.inputs[0].shape), 0)
+    return lambda x: torch.gather(x[0], axis, x[1])
+
+
+def _slices(torch: Any, op: Operator) -> Call:
+    """A piece of the operand, copied: where the piece begins takes no time."""
+    shape = _shape(op)
+
+    def run(x: Sequence[Any]) -> Any:
+        part = x[0]
+        for axis, size in enumerate(shape):
+            step = max(1, part.shape[axis] // max(size, 1)) if part.shape[axis] > size else 1
+            part = (
+                part[(slice(None),) * axis + (slice(0, step * size, step),)]
+                if step > 1 and axis
+                else part.narrow(axis, 0, size)
+            )
+        return part.clone(memory_format=torch.contiguous_format)
+
+    return run
+
+
+def _split(torch: Any, op: Operator) -> Call:
+    axis, copies = _axis(op, len(op.inputs[0].shape), 0), op.kind == "Split"
+    sizes = [t.shape[axis] for t in op.outputs]
+
+    def run(x: Sequence[Any]) -> Any:
+        parts = torch.split(x[0], sizes, axis)
+        return tuple(part.clone(memory_format=torch.contiguous_format) for part in parts) if copies else tuple(parts)
+
+    return run
+
+
+def _view(torch: Any, op: Operator) -> Call:
+    """Another shape of the same memory: a permutation, a reshape, parts, or a repetition without copies."""
+    source, results = op.inputs[0].shape, [t.shape for t in op.outputs]
+    if len(results) > 1:
+        axis = _axis(op, len(source), 0)
+        if all(len(shape) == len(source) for shape in results):
+            return _split(torch, op)
+        return lambda x: tuple(torch.unbind(x[0], axis))
+    (result,) = results
+    if result == source:
+        return lambda x: x[0].view(result) if x[0].is_contiguous() else x[0].view_as(x[0])
+    turned = _turned(op, source, result)
+    if turned:
+        return lambda x: x[0].permute(turned)
+    if math.prod(result) == math.prod(source):
+        return lambda x: x[0].reshape(result)
+    if len(result) == len(source) and all(after <= before for before, after in zip(source, result, strict=True)):
+        return lambda x: x[0].as_strided(result, x[0].stride())
+    if math.prod(result) < math.prod(source):
+        axis, rest = _axis(op, len(source), 0), math.prod(result)
+        if source[:axis] + source[axis + 1 :] == result:
+            return lambda x: x[0].select(axis, 0)
+        return lambda x: x[0].reshape(-1)[:rest].view(result)
+    return lambda x: x[0].expand(result)
+
+
+def _turned(op: Operator, source: tuple[int, ...], result: tuple[int, ...]) -> tuple[int, ...]:
+    """The permutation that a view is, if it is one."""
+    perm = _ints(op, "perm")
+    if perm and tuple(source[p] for p in perm) == result:
+        return perm
+    if op.kind != "View" or sorted(source) != sorted(result):
+        return ()
+    left = list(range(len(source)))
+    found = []
+    for size in result:
+        axis = next(a for a in left if source[a] == size)
+        left.remove(axis)
+        found.append(axis)
+    return tuple(found)
+
+
+def _scatter(torch: Any, op: Operator) -> Call:
+    axis = _axis(op, len(op.inputs[0].shape), 0)
+    if op.kind == "ScatterElements" and len(op.inputs) > 2:
+        return lambda x: torch.scatter(x[0], axis, x[1], x[2])
+    return lambda x: x[0].clone()
+
+
+def _sum_into(torch: Any, op: Operator) -> Call:
+    return lambda x: torch.add(x[0], x[1])
+
+
+BUILDERS: dict[str, Callable[[Any, Operator], Call]] = {
+    "Conv": _conv, "ConvTranspose": _conv_transpose, "Gemm": _gemm, "MatMul": _matmul, "Einsum": _einsum,
+    "Attention": _attention, "LSTMCell": _cell, "GRUCell": _cell, "RNNCell": _cell, "MaxPool": _pool,
+    "AveragePool": _pool, "GlobalAveragePool": _global_pool, "GlobalMaxPool": _global_pool,
+    "Relu": _unary("relu"), "LeakyRelu": _unary("leaky_relu"), "Elu": _unary("elu"), "Selu": _unary("selu"),
+    "Celu": _unary("celu"), "HardSigmoid": _unary("hardsigmoid"), "HardSwish": _unary("hardswish"),
+    "ThresholdedRelu": _unary("threshold", 1.0, 0.0), "Softsign": _unary("softsign"), "Softplus": _unary("softplus"),
+    "Mish": _unary("mish"), "Swish": _unary("silu"), "Gelu": _unary("gelu"), "Abs": _unary("abs"),
+    "Neg": _unary("neg"), "Floor": _unary("floor"), "Ceil": _unary("ceil"), "Round": _unary("round"),
+    "Sign": _unary("sign"), "Not": _unary("logical_not"), "Reciprocal": _unary("reciprocal"), "Sqrt": _unary("sqrt"),
+    "Exp": _unary("exp"), "Log": _unary("log"), "Sin": _unary("sin"), "Cos": _unary("cos"), "Erf": _unary("erf"),
+    "Tanh": _unary("tanh"), "Sigmoid": _unary("sigmoid"), "IsNaN": _unary("isnan"), "Clip": _clip, "PRelu": _prelu,
+    "Cast": _cast, "Add": _binary("add"), "Sub": _binary("sub"), "Mul": _binary("mul"), "Div": _binary("div"),
+    "Pow": _binary("pow"), "Mod": _binary("remainder"), "Max": _binary("maximum"), "Min": _binary("minimum"),
+    "Sum": _binary("add"), "Mean": _mean, "Where": _where, "Equal": _binary("eq"), "Greater": _binary("gt"),
+    "Less": _binary("lt"), "GreaterOrEqual": _binary("ge"), "LessOrEqual": _binary("le"),
+    "And": _binary("logical_and"), "Or": _binary("logical_or"), "Xor": _binary("logical_xor"),
+    "BatchNormalization": _batch_norm, "Softmax": _softmax, "LogSoftmax": _softmax, "LayerNormalization": _layer_norm,
+    "RMSNormalization": _rms_norm, "GroupNormalization": _group_norm, "InstanceNormalization": _group_norm,
+    "LRN": _lrn, "LpNormalization": _lp_norm, "MeanVarianceNormalization": _variance_norm,
+    "ReduceMean": _reduce("mean"), "ReduceSum": _reduce("sum"), "ReduceMax": _reduce("max"),
+    "ReduceMin": _reduce("min"), "ReduceProd": _reduce("prod"), "ReduceL1": _reduce("l1"), "ReduceL2": _reduce("l2"),
+    "ReduceSumSquare": _reduce("square"), "ReduceLogSumExp": _reduce("logsumexp"), "ArgMax": _reduce("argmax"),
+    "ArgMin": _reduce("argmin"), "TopK": _top_k, "Concat": _concat, "Transpose": _transpose, "Copy": _copy,
+    "Pad": _pad, "Expand": _repeated, "Tile": _repeated, "Resize": _resize, "DepthToSpace": _depth_space,
+    "SpaceToDepth": _depth_space, "Range": _filled, "ConstantOfShape": _filled, "ScatterND": _scatter,
+    "ScatterElements": _scatter, "Trilu": _triangle, "OneHot": _one_hot, "CumSum": _cumulative, "Slice": _slices,
+    "Split": _split, "Gather": _gather, "GatherElements": _gather_elements, "Reshape": _view, "Flatten": _view,
+    "Squeeze": _view, "Unsqueeze": _view, "Identity": _view, "Dropout": _view, "View": _view, "SplitView": _split,
+    "RecvReduce": _sum_into,
+}  # fmt: skip
+"""Kind -> how to make its torch call."""
