@@ -8,8 +8,7 @@ torch = pytest.importorskip("torch")
 
 from hetgym import load_graph  # noqa: E402
 from hetgym.errors import UnsupportedOperator  # noqa: E402
-from hetgym.graph import Operator, Tensor  # noqa: E402
-from hetgym.graph import ops  # noqa: E402
+from hetgym.graph import Operator, Tensor, ops  # noqa: E402
 from hetgym.graph.ops import KINDS  # noqa: E402
 from hetgym.profiling.kernels import BUILDERS, activations, make_kernel  # noqa: E402
 
