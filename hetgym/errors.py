@@ -52,6 +52,24 @@ class ArtefactError(HetgymError, ValueError):
     """A fitted model or a table of measurements is damaged, tampered with, or not what it says it is."""
 
 
+class ProfilingError(HetgymError, RuntimeError):
+    """A measurement cannot be made: the measuring process does not start, or the machine refuses it."""
+
+
+class ExecutionError(HetgymError, RuntimeError):
+    """A run on real devices failed; the message names the worker, and the operator if one was under way.
+
+    Attributes:
+        worker: name of the device whose worker failed; empty if none is to blame.
+        operator: name of the operator that it was at; empty if it was at none.
+    """
+
+    def __init__(self, message: str, worker: str = "", operator: str = "") -> None:
+        super().__init__(message)
+        self.worker = worker
+        self.operator = operator
+
+
 class MissingExtra(HetgymError, RuntimeError):
     """A feature needs an optional dependency; the message is the command that installs it."""
 
