@@ -1,0 +1,240 @@
+"""Matrix products in 16 bits on GPUs that were profiled: data-sheet physics outside, trees inside.
+
+seconds = physics x exp(trees(features)), where
+
+    physics = floor + max(FLOPs / peak, bytes / bandwidth)
+
+is what the data sheet says and the trees learn which share of it the library's kernels reach. How
+many tiles a product falls into, and how full the last wave of tiles leaves the processors, is among
+the features for a range of tile sizes: the library chooses the kernel, and the trees learn how.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+from hetgym._config import check_number
+from hetgym._types import BoolArray, FloatArray
+from hetgym.costs.roofline import Roofline
+from hetgym.device import Device
+from hetgym.errors import PlatformError
+from hetgym.graph.ops import Operator
+
+FLOOR = 2.2e-6
+"""Time of the smallest kernel in a captured graph [s], a little below the fastest of 1e5 measured products."""
+
+MEMORY_EFFICIENCY = 0.8
+"""Share of the bandwidth that other operators reach: ``mem_bw_empirical_scaling_factor`` of aiconfigurator."""
+
+LAUNCH = 3e-6
+"""Time to start another operator [s]: ``mem_empirical_constant_latency`` of aiconfigurator."""
+
+REMEMBERED = 1 << 16
+"""How many shapes a model remembers before it starts afresh."""
+
+TILES = ((16, 64), (16, 128), (32, 64), (32, 128), (64, 64), (64, 128), (128, 64), (64, 256), (256, 64),
+         (128, 128), (192, 128), (128, 192), (128, 256), (256, 128))  # fmt: skip
+"""Rows and columns of the output that one block may compute."""
+
+GEMM_FEATURES: tuple[str, ...] = (
+    "log2 seconds of the FLOPs at peak", "log2 seconds of the bytes at peak", "log2 of their ratio",
+    "log2 m", "log2 n", "log2 k", "m", "log2 m n",
+    "log2 of the left operand over the cache", "log2 of the right operand over the cache",
+    "log2 of the output over the cache",
+    *(f"m divisible by {a}" for a in (2, 8, 16, 64)), *(f"m modulo {a}" for a in (64, 128, 256)),
+    "n divisible by 512", "n divisible by 1024", "k divisible by 1024",
+    *(f"{what}, tiles of {a} x {b}" for a, b in TILES for what in
+      ("log2 waves", "filling of the waves", "log2 outputs x k of the fullest processor", "filling of the tiles")),
+)  # fmt: skip
+"""What :func:`gemm_features` returns, column by column."""
+
+
+@dataclass(frozen=True)
+class GemmGpu:
+    """What the features need to know of a GPU.
+
+    Args:
+        peak_flops: dense rate in 16 bits by the data sheet [FLOP/s].
+        memory_bandwidth: by the data sheet [byte/s].
+        processors: number of streaming multiprocessors.
+        cache_bytes: last-level cache [byte].
+
+    Raises:
+        PlatformError: a figure that is not a positive number.
+    """
+
+    peak_flops: float
+    memory_bandwidth: float
+    processors: int
+    cache_bytes: float
+
+    def __post_init__(self) -> None:
+        for name, value in self.__dict__.items():
+            check_number(value, f"GPU: {name}", PlatformError, positive=True)
+
+
+GEMM_GPUS: dict[str, GemmGpu] = {
+    "a100": GemmGpu(312e12, 2.039e12, 108, 40e6),
+    "h100": GemmGpu(989e12, 3.35e12, 132, 50e6),
+    "h200": GemmGpu(989e12, 4.8e12, 132, 50e6),
+}
+"""Data sheets of the SXM boards that the shipped artefacts were fitted on."""
+
+
+def gemm_dimensions(operator: Operator) -> tuple[int, int, int, int] | None:
+    """Batch, rows, columns and reduction of a matrix product.
+
+    Leading axes that only the left operand has are rows, as libraries fold them. Axes that the right
+    operand has too are the batch: as many products with operands of their own.
+
+    Returns:
+        (batch, m, n, k), or None for what is no product of two matrices.
+
+    >>> from hetgym.graph import Tensor
+    >>> x, w, y = Tensor((8, 128, 768)), Tensor((768, 3072), constant=True), Tensor((8, 128, 3072))
+    >>> gemm_dimensions(Operator("fc", "MatMul", (x, w), (y,)))
+    (1, 1024, 3072, 768)
+    >>> q, k, s = Tensor((8, 12, 128, 64)), Tensor((8, 12, 64, 128)), Tensor((8, 12, 128, 128))
+    >>> gemm_dimensions(Operator("scores", "MatMul", (q, k), (s,)))
+    (96, 128, 128, 64)
+    """
+    if operator.kind not in ("MatMul", "Gemm") or len(operator.inputs) < 2 or not operator.outputs:
+        return None
+    left, right, out = operator.inputs[0].shape, operator.inputs[1].shape, operator.outputs[0].shape
+    if not left or not right:
+        return None
+    transposed = len(left) > 1 and bool(operator.attributes.get("transA", 0))
+    k = left[-2] if transposed else left[-1]
+    batch = math.prod(right[:-2])
+    if len(right) == 1:
+        return 1, math.prod(out), 1, k
+    n = right[-2] if operator.attributes.get("transB", 0) else right[-1]
+    return batch, math.prod(out) // max(1, n * batch), n, k
+
+
+def gemm_physics(batch: FloatArray, m: FloatArray, n: FloatArray, k: FloatArray, gpu: GemmGpu) -> FloatArray:
+    """Time by the data sheet: a floor and the slower of arithmetic and memory [s], for elements of two bytes."""
+    flops = 2.0 * batch * m * n * k
+    moved = 2.0 * batch * (m * k + n * k + m * n)
+    return np.asarray(FLOOR + np.maximum(flops / gpu.peak_flops, moved / gpu.memory_bandwidth), np.float64)
+
+
+def gemm_features(m: FloatArray, n: FloatArray, k: FloatArray, gpu: GemmGpu) -> FloatArray:
+    """Columns :data:`GEMM_FEATURES` of products [m, k] x [k, n].
+
+    Args:
+        m: [r] rows, at least 1.
+        n: [r] columns, at least 1.
+        k: [r] length of the reduction, at least 1.
+        gpu: the data sheet.
+
+    Returns:
+        [r, features].
+    """
+    log_flops = np.log2(2.0 * m * n * k / gpu.peak_flops)
+    log_bytes = np.log2(2.0 * (m * k + n * k + m * n) / gpu.memory_bandwidth)
+    columns = [log_flops, log_bytes, log_flops - log_bytes, np.log2(m), np.log2(n), np.log2(k), m, np.log2(m * n)]
+    columns += [np.log2(2.0 * size / gpu.cache_bytes) for size in (m * k, n * k, m * n)]
+    columns += [m % a == 0 for a in (2, 8, 16, 64)] + [m % a for a in (64, 128, 256)]
+    columns += [n % 512 == 0, n % 1024 == 0, k % 1024 == 0]
+    for rows, wide in TILES:
+        blocks = np.ceil(m / rows) * np.ceil(n / wide)
+        waves = blocks / gpu.processors
+        full = np.ceil(waves)
+        columns += [np.log2(waves), waves / full, np.log2(full * rows * wide * k), m * n / (blocks * rows * wide)]
+    return np.stack([np.asarray(column, np.float64) for column in columns], axis=1)
+
+
+class Trees(Protocol):
+    """What the model needs of an ensemble of trees."""
+
+    def predict(self, x: FloatArray) -> FloatArray:
+        """[r] sums over the trees for [r, features]."""
+        ...
+
+
+class GemmCosts:
+    """Costs on a profiled GPU: trees for products in 16 bits, the roofline for every other operator.
+
+    A batched product was not measured; it takes the utilisation of one product whose rows are those of
+    the whole batch, and the arithmetic and memory traffic of its own. Other operators take
+    :data:`MEMORY_EFFICIENCY` and :data:`LAUNCH`, which belong to the same measurements, in place of the
+    device's. On a device that is no GPU everything is the roofline's.
+
+    Args:
+        trees: from :data:`GEMM_FEATURES` to log(seconds / physics).
+        gpu: the data sheet that the trees were fitted with.
+        limits: least and largest log ratio that the fit saw; predictions stay between them.
+        scatter: tenth and ninetieth percentile of log(measured / predicted) in cross-validation.
+    """
+
+    def __init__(
+        self, trees: Trees, gpu: GemmGpu, limits: tuple[float, float], scatter: tuple[float, float] = (0.0, 0.0)
+    ) -> None:
+        self.trees = trees
+        self.gpu = gpu
+        self.limits = limits
+        self.scatter = scatter
+        self._known: dict[tuple[int, int, int], float] = {}
+
+    def seconds(self, m: npt.ArrayLike, n: npt.ArrayLike, k: npt.ArrayLike) -> FloatArray:
+        """Run times of plain products [m, k] x [k, n].
+
+        Returns:
+            [r] seconds, positive and finite; sizes below 1 count as 1 among the features.
+        """
+        rows, columns, inner = (np.atleast_1d(np.asarray(size, np.float64)) for size in (m, n, k))
+        return gemm_physics(np.ones(1), rows, columns, inner, self.gpu) * np.exp(self._ratio(rows, columns, inner))
+
+    def predict(self, operators: Sequence[Operator], device: Device) -> FloatArray:
+        """Run times on the GPU.
+
+        Returns:
+            [r] seconds; inf for arithmetic in a dtype that the device cannot compute in.
+        """
+        return self._priced(operators, device)[0]
+
+    def spread(self, operators: Sequence[Operator], device: Device) -> tuple[FloatArray, FloatArray]:
+        """Tenth and ninetieth percentile: those of cross-validation for products, else the prediction itself."""
+        seconds, product = self._priced(operators, device)
+        low, high = (np.where(product, seconds * math.exp(q), seconds) for q in self.scatter)
+        return np.minimum(low, seconds), np.maximum(high, seconds)
+
+    def _priced(self, operators: Sequence[Operator], device: Device) -> tuple[FloatArray, BoolArray]:
+        """Run times, and which of the operators are products that the trees priced."""
+        product = np.zeros(len(operators), np.bool_)
+        if device.kind != "gpu":
+            return Roofline().predict(operators, device), product
+        like = replace(device, memory_efficiency=MEMORY_EFFICIENCY, launch_overhead=LAUNCH)
+        found = [gemm_dimensions(op) if op.dtype in ("bfloat16", "float16") else None for op in operators]
+        product[:] = [sizes is not None for sizes in found]
+        seconds = np.empty(len(operators), np.float64)
+        others = [op for op, sizes in zip(operators, found, strict=True) if sizes is None]
+        seconds[~product] = Roofline().predict(others, like)
+        sizes = [size for size in found if size is not None]
+        if sizes:
+            batch, m, n, k = np.array(sizes, np.float64).T
+            seconds[product] = gemm_physics(batch, m, n, k, self.gpu) * np.exp(self._remembered(sizes))
+        return seconds, product
+
+    def _remembered(self, sizes: Sequence[tuple[int, int, int, int]]) -> FloatArray:
+        """Log ratios of products, asking the trees only for shapes not asked before."""
+        keys = [(batch * m, n, k) for batch, m, n, k in sizes]
+        fresh = sorted(set(keys) - self._known.keys())
+        if fresh:
+            if len(self._known) > REMEMBERED:
+                self._known.clear()
+                fresh = sorted(set(keys))
+            self._known.update(zip(fresh, self._ratio(*np.array(fresh, np.float64).T).tolist(), strict=True))
+        return np.array([self._known[key] for key in keys], np.float64)
+
+    def _ratio(self, m: FloatArray, n: FloatArray, k: FloatArray) -> FloatArray:
+        rows, columns, inner = (np.maximum(size, 1.0) for size in np.broadcast_arrays(m, n, k))
+        features = gemm_features(rows, columns, inner, self.gpu)
+        return np.clip(self.trees.predict(features), *self.limits)
