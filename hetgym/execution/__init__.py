@@ -1,0 +1,11 @@
+"""Schedules on real devices: run them, time them, and compare with what the simulator said.
+
+A device is a worker process bound to cores and capped in its instruction set, or a GPU with a worker of
+its own; see :class:`ExecutionDevice`. Linux only: processes are bound to cores.
+"""
+
+from hetgym.execution.cluster import Cluster, Loaded
+from hetgym.execution.devices import ExecutionDevice, parse_devices
+from hetgym.execution.running import Execution, execute, run
+
+__all__ = ["Cluster", "Execution", "ExecutionDevice", "Loaded", "execute", "parse_devices", "run"]

@@ -1,0 +1,245 @@
+"""Cluster: worker processes that run schedules of one graph, and their parent's certain hold on them."""
+
+from __future__ import annotations
+
+import weakref
+from collections.abc import Sequence
+from multiprocessing.connection import wait
+from time import monotonic
+from types import TracebackType
+from typing import NamedTuple
+
+from hetgym._types import IntArray
+from hetgym.errors import ExecutionError, InvalidSchedule
+from hetgym.execution.devices import ExecutionDevice, check_names, shares_cores
+from hetgym.execution.process import WorkerProcess
+from hetgym.execution.slots import ABORT, PLACE, WAITS, ZERO, SharedMemory, Times, tensors_of
+from hetgym.execution.work import Work, bare_problem
+from hetgym.graph.dataflow import DataflowGraph
+from hetgym.schedule import Schedule, validate
+
+_START = 120.0
+"""Time that a worker has to import torch [s]."""
+
+
+class Loaded(NamedTuple):
+    """A schedule that the workers hold ready.
+
+    Attributes:
+        number: its number.
+        schedule: as it was given.
+        order: for each device its operators in the order in which they run.
+    """
+
+    number: int
+    schedule: Schedule
+    order: tuple[IntArray, ...]
+
+
+class Cluster:
+    """Worker processes, one a device, that stay alive between runs.
+
+    Starting one takes 1 to 4 s. Every operator can run on every device; weights are made where and when
+    they are first needed.
+
+    Args:
+        work: the graph.
+        devices: what runs it; device d of a schedule is ``devices[d]``.
+        seed: of random weights and inputs.
+        patience: a run in which nothing moves for this long, and at most a quarter longer, is given
+            up [s].
+
+    Raises:
+        ConfigError: no devices, or two of one name.
+        ExecutionError: a worker does not start, or the tensors do not fit into memory.
+
+    >>> from hetgym.graph import DataflowGraph, Operator, Tensor
+    >>> x = Tensor((4, 4))
+    >>> graph = DataflowGraph([Operator("a", "Relu", (x,), (x,)), Operator("b", "Tanh", (x,), (x,))], [(0, 0, 1)])
+    >>> with Cluster(graph, [ExecutionDevice("cpu")]) as cluster:  # doctest: +SKIP
+    ...     cluster.run(cluster.load(Schedule([0, 0], [[0, 1]])))
+    """
+
+    def __init__(
+        self, work: DataflowGraph | Work, devices: Sequence[ExecutionDevice], *, seed: int = 0, patience: float = 30.0
+    ) -> None:
+        check_names(devices)
+        self.work = work if isinstance(work, Work) else Work.of_graph(work)
+        self.devices = tuple(devices)
+        self.patience = patience
+        self.problem = bare_problem(self.work.graph, tuple(device.name for device in devices))
+        self._runs = self._programs = 0
+        self._order: tuple[IntArray, ...] = ()
+        layout = tensors_of(self.work.tensors, len(self.work.graph), len(devices))
+        self.memory = SharedMemory(layout)
+        self.memory.fill()
+        self._workers: list[WorkerProcess] = []
+        self._end = weakref.finalize(self, _end, self._workers, self.memory)
+        crowded = shares_cores(devices)
+        try:
+            for device in devices:
+                self._workers.append(WorkerProcess(device, self.memory.descriptor))
+            for number, worker in enumerate(self._workers):
+                place = {"number": number, "workers": len(devices), "crowded": crowded}
+                how = {**worker.device.to_dict(), "seed": seed, "patience": 2 * patience}
+                worker.send({"do": "setup", **place, **how, **self.work.message()})
+            self._answers(max(patience, _START))
+        except BaseException:
+            self.kill()
+            raise
+
+    def __enter__(self) -> Cluster:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    @property
+    def closed(self) -> bool:
+        """Whether the workers are gone."""
+        return not self._end.alive
+
+    @property
+    def pids(self) -> tuple[int, ...]:
+        """Process ids of the workers."""
+        return tuple(worker.pid for worker in self._workers)
+
+    def close(self) -> None:
+        """Let the workers leave; more than once does no harm."""
+        if not self.closed:
+            for worker in self._workers:
+                worker.send({"do": "stop"})
+        self._end()
+
+    def kill(self) -> None:
+        """End the workers now."""
+        if not self.closed:
+            self.memory.words[ABORT] = -1
+            for worker in self._workers:
+                worker.kill()
+        self._end()
+
+    def load(self, schedule: Schedule) -> Loaded:
+        """Send a schedule to the workers, which make what they need for it.
+
+        Args:
+            schedule: of the cluster's graph on its devices, with an order or with planned times.
+
+        Raises:
+            InvalidSchedule: it is not legal, or leaves the order to priorities.
+            ExecutionError: an operator cannot be run, or a worker failed.
+        """
+        self._check_open()
+        if schedule.priority is not None:
+            raise InvalidSchedule("a schedule by priorities has no order to execute; simulate it and take trace.order")
+        validate(self.problem, schedule)
+        order = schedule.device_order(self.problem)
+        self._programs += 1
+        self._order = order
+        for worker, mine in zip(self._workers, order, strict=True):
+            message = {"do": "program", "number": self._programs, "order": mine.tolist()}
+            worker.send({**message, "assignment": schedule.assignment.tolist()})
+        self._supervise(self.patience)
+        return Loaded(self._programs, schedule, order)
+
+    def forget(self, loaded: Loaded) -> None:
+        """Let the workers drop a schedule; the weights stay."""
+        self._check_open()
+        self._order = ()
+        for worker in self._workers:
+            worker.send({"do": "forget", "number": loaded.number})
+        self._supervise(self.patience)
+
+    def run(self, loaded: Loaded) -> Times:
+        """Run a schedule once.
+
+        Returns:
+            Time stamps, counted from the moment at which all workers were ready [ns]. Entries of tensors
+            that did not move mean nothing.
+
+        Raises:
+            ExecutionError: a worker failed, was killed, or did not get on; all of them are gone then.
+        """
+        self._check_open()
+        self._runs += 1
+        self._order = loaded.order
+        for worker in self._workers:
+            worker.send({"do": "run", "number": loaded.number, "run": self._runs})
+        self._supervise(self.patience)
+        zero = self.memory.words[ZERO]
+        return Times(*(part - zero for part in self.memory.times()))
+
+    def _check_open(self) -> None:
+        if self.closed:
+            raise ExecutionError("this cluster is closed")
+
+    def _supervise(self, patience: float) -> None:
+        """Wait for all answers; whatever goes wrong here, an interrupt included, ends the workers."""
+        try:
+            self._answers(patience)
+        except BaseException:
+            self.kill()
+            raise
+
+    def _answers(self, patience: float) -> None:
+        pending = dict(enumerate(self._workers))
+        gone: list[int] = []
+        progress, since = self._progress(), monotonic()
+        while pending:
+            ready = wait([worker.connection for worker in pending.values()], patience / 4)
+            for number in [k for k, worker in pending.items() if worker.connection in ready]:
+                answer = pending.pop(number).receive()
+                if answer is None:
+                    gone.append(number)
+                elif "failed" in answer:
+                    operator = self._operator_name(answer["operator"])
+                    raise self._error(number, "failed", operator, f": {answer['failed']}")
+            culprit = self.memory.words[ABORT] - 1
+            first = [number for number in gone if number != culprit]
+            if gone and (culprit < 0 or culprit in gone or not pending):
+                number = culprit if culprit in gone else first[0]
+                raise self._error(number, self._workers[number].end(), self._at(number))
+            if ready or self._progress() != progress:
+                progress, since = self._progress(), monotonic()
+            elif monotonic() - since >= patience:
+                number = self._stuck(list(pending))
+                raise self._error(number, "did not get on", self._at(number), f" for {patience:g} s")
+
+    def _error(self, number: int, what: str, operator: str, more: str = "") -> ExecutionError:
+        name = self.devices[number].name
+        where = f" at operator {operator!r}" if operator else ""
+        return ExecutionError(f"worker {name!r} {what}{where}{more}", name, operator)
+
+    def _word(self, number: int, word: int) -> int:
+        return self.memory.words[self.memory.layout.worker_word(number, word)]
+
+    def _progress(self) -> list[int]:
+        return [self._word(number, PLACE) for number in range(len(self.devices))]
+
+    def _operator_name(self, operator: int) -> str:
+        return self.work.graph.operators[operator].name if operator >= 0 else ""
+
+    def _at(self, number: int) -> str:
+        """Name of the operator that a worker is at, as far as the shared memory tells."""
+        place = self._word(number, PLACE)
+        order = self._order[number] if self._order else ()
+        return self._operator_name(int(order[place - 1])) if 0 < place <= len(order) else ""
+
+    def _stuck(self, pending: list[int]) -> int:
+        """The worker that holds up the others: it waits for nobody, or for what is there already."""
+        for number in pending:
+            waits = self._word(number, WAITS)
+            if waits == 0:
+                return number
+            if waits > 1 and self.memory.words[self.memory.layout.flag(waits - 2)] == self._runs:
+                return number
+        return pending[0]
+
+
+def _end(workers: list[WorkerProcess], memory: SharedMemory) -> None:
+    """Leave no process and no memory behind."""
+    for worker in workers:
+        worker.stop()
+    memory.close()

@@ -1,0 +1,102 @@
+"""ExecutionDevice: a worker process that runs operators, bound to cores or to a GPU."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from hetgym.errors import ConfigError
+from hetgym.profiling.host import ISA_CAPS, HostSettings
+
+_ENTRY = re.compile(r"(?P<what>cpu|cuda)(?P<cores>\d+(?:\+\d+)*)(?::(?P<isa>[\w.]+))?(?:@cpu(?P<host>\d+(?:\+\d+)*))?")
+
+
+@dataclass(frozen=True)
+class ExecutionDevice:
+    """A device that really runs operators: one worker process.
+
+    Args:
+        name: unique among the devices of a cluster.
+        host: cores and instruction set of the worker.
+        processor: torch's name of what computes: ``cpu``, or a GPU such as ``cuda:0``, which the worker
+            feeds from pinned memory.
+
+    Raises:
+        ConfigError: an empty name, or a processor that is neither a CPU nor a CUDA device.
+
+    >>> ExecutionDevice("capped", HostSettings((1,), "avx2")).staged
+    False
+    """
+
+    name: str
+    host: HostSettings = field(default_factory=HostSettings)
+    processor: str = "cpu"
+
+    def __post_init__(self) -> None:
+        if not self.name:
+            raise ConfigError("an execution device has an empty name")
+        if not re.fullmatch(r"cpu|cuda:\d+", self.processor):
+            raise ConfigError(f"device {self.name!r}: processor {self.processor!r} is neither cpu nor cuda:<number>")
+
+    @property
+    def staged(self) -> bool:
+        """Whether tensors of other devices are copied here before they are read; a CPU reads them in place."""
+        return self.processor != "cpu"
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values, for JSON."""
+        return {"name": self.name, "host": self.host.to_dict(), "processor": self.processor}
+
+
+def parse_devices(text: str) -> tuple[ExecutionDevice, ...]:
+    """Read devices as a command line names them.
+
+    Args:
+        text: entries between commas: ``cpu<core>:<isa>``, several cores as in ``cpu0+1:full``, or
+            ``cuda<number>``, whose worker runs on the cores after ``@cpu``. Without a cap: ``full``.
+
+    Returns:
+        One device an entry, named by it.
+
+    Raises:
+        ConfigError: an entry that says something else, or one given twice.
+
+    >>> [device.name for device in parse_devices("cpu0:full, cpu1:avx2")]
+    ['cpu0:full', 'cpu1:avx2']
+    """
+    devices: list[ExecutionDevice] = []
+    for entry in (part.strip() for part in text.split(",")):
+        match = _ENTRY.fullmatch(entry)
+        if match is None or (match["what"] == "cuda" and "+" in match["cores"]):
+            raise ConfigError(
+                f"devices: {entry!r} is not an entry such as cpu0:full, cpu0+1:avx2 or cuda0@cpu1; "
+                f"instruction sets: {', '.join(ISA_CAPS)}"
+            )
+        gpu = match["what"] == "cuda"
+        cores = tuple(int(core) for core in ((match["host"] or "0") if gpu else match["cores"]).split("+"))
+        host = HostSettings(cores, match["isa"] or "full")
+        devices.append(ExecutionDevice(entry, host, f"cuda:{match['cores']}" if gpu else "cpu"))
+    check_names(devices)
+    return tuple(devices)
+
+
+def check_names(devices: Sequence[ExecutionDevice]) -> None:
+    """Refuse no devices, or two of one name.
+
+    Raises:
+        ConfigError: so.
+    """
+    names = [device.name for device in devices]
+    if not names:
+        raise ConfigError("at least one execution device is needed")
+    twice = sorted({name for name in names if names.count(name) > 1})
+    if twice:
+        raise ConfigError(f"two execution devices are named {twice[0]!r}")
+
+
+def shares_cores(devices: Sequence[ExecutionDevice]) -> bool:
+    """Whether two workers are bound to one core, so that whoever waits must let the other run."""
+    cores = [core for device in devices for core in device.host.cores]
+    return len(set(cores)) < len(cores)

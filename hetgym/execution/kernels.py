@@ -1,0 +1,60 @@
+"""KernelProgram: the operators of a dataflow graph as torch kernels, with random weights and inputs."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from hetgym.errors import require
+from hetgym.execution.binding import OWN, bind
+from hetgym.execution.steps import Task
+from hetgym.graph.dataflow import DataflowGraph
+from hetgym.graph.ops import Operator
+from hetgym.profiling.kernels import Kernel, activations, make_kernel
+
+
+class KernelProgram:
+    """Runs each operator with the torch call of its kind.
+
+    Weights are made when a device first needs them, and depend on the seed and the operator alone. So
+    an operator computes the same wherever it runs. Operators that share all of their weights by name,
+    such as the steps of an unrolled recurrence, share the kernel.
+
+    Args:
+        graph: the operators.
+        processor: torch's name of the device.
+        seed: of weights and of the graph's inputs.
+    """
+
+    def __init__(self, graph: DataflowGraph, processor: str, seed: int) -> None:
+        self._torch = require("torch", "torch", "running operators")
+        self._graph = graph
+        self._processor = processor
+        self._seed = seed
+        self._bindings = bind(graph)
+        self._tasks: dict[int, Task] = {}
+        self._kernels: dict[Any, Kernel] = {}
+        self._torch.relu(self._torch.empty(1, device="meta"))  # loads what checks shapes, which takes a second
+
+    def task(self, operator: int) -> Task:
+        """The kernel of an operator, and its inputs where the graph has none for it.
+
+        Raises:
+            UnsupportedOperator: torch has no call for it.
+        """
+        if operator not in self._tasks:
+            node = self._graph.operators[operator]
+            rng = self._torch.Generator().manual_seed(self._seed * 1_000_003 + operator)
+            kernel = self._kernel(node, rng)
+            bound, tokens = self._bindings[operator]
+            own = activations(node, self._processor, rng) if OWN in bound else [None] * len(bound)
+            operands = tuple(value if tensor == OWN else tensor for tensor, value in zip(bound, own, strict=True))
+            self._tasks[operator] = Task(kernel, operands, tokens)
+        return self._tasks[operator]
+
+    def _kernel(self, node: Operator, rng: Any) -> Kernel:
+        if not all(t.name for t in node.inputs if t.constant):
+            return make_kernel(node, self._processor, rng)
+        key = (node.kind, node.inputs, node.outputs, tuple(sorted(node.attributes.items())))
+        if key not in self._kernels:
+            self._kernels[key] = make_kernel(node, self._processor, rng)
+        return self._kernels[key]

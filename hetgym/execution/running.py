@@ -1,0 +1,144 @@
+"""Execution: what happened in repeated runs of a schedule, as numbers and as a trace."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from hetgym._types import FloatArray
+from hetgym.execution.cluster import Cluster, Loaded
+from hetgym.execution.devices import ExecutionDevice
+from hetgym.execution.slots import Times
+from hetgym.execution.work import Work
+from hetgym.graph.dataflow import DataflowGraph
+from hetgym.problem import Problem
+from hetgym.schedule import Schedule
+from hetgym.sim import Trace
+
+RUNTIME = "executed"
+"""Name of the runtime in traces of real runs."""
+
+
+@dataclass(frozen=True, eq=False)
+class Execution:
+    """Repeated runs of one schedule.
+
+    Attributes:
+        problem: what the traces refer to; its costs were not used.
+        schedule: what ran.
+        loaded: with the device orders.
+        start, finish: [rounds, n] of each operator [s], counted from the moment all workers were ready.
+        sent, arrived: [rounds, e] of each edge [s]: writing the tensor to shared memory, and being
+            readable by the other device. Equal for edges that stay on a device.
+    """
+
+    problem: Problem
+    schedule: Schedule
+    loaded: Loaded
+    start: FloatArray
+    finish: FloatArray
+    sent: FloatArray
+    arrived: FloatArray
+
+    @cached_property
+    def makespans(self) -> FloatArray:
+        """[rounds] finish of the last operator [s]."""
+        return np.asarray(self.finish.max(axis=1))
+
+    @property
+    def makespan(self) -> float:
+        """Median over the rounds [s]."""
+        return float(np.median(self.makespans))
+
+    @property
+    def duration(self) -> FloatArray:
+        """[n] median run time of each operator [s]."""
+        return np.asarray(np.median(self.finish - self.start, axis=0))
+
+    def trace(self, number: int | None = None) -> Trace:
+        """One round as a trace, which stands beside simulated ones.
+
+        Args:
+            number: of the round; by default the one whose makespan is the (lower) median.
+        """
+        if number is None:
+            number = int(np.argsort(self.makespans, kind="stable")[(len(self.makespans) - 1) // 2])
+        return Trace(
+            problem=self.problem, assignment=self.schedule.assignment.copy(), start=self.start[number],
+            finish=self.finish[number], sent=self.sent[number], arrived=self.arrived[number], runtime=RUNTIME,
+            scheduler=self.schedule.scheduler, order=self.loaded.order,
+        )  # fmt: skip
+
+
+def run(
+    graph: DataflowGraph | Work, schedule: Schedule, devices: Sequence[ExecutionDevice], *, rounds: int = 9,
+    warmups: int = 2, seed: int = 0, patience: float = 30.0,
+) -> Execution:  # fmt: skip
+    """Start workers, run one schedule repeatedly, and end them.
+
+    Args:
+        graph: what runs.
+        schedule: where and in which order.
+        devices: device d of the schedule is ``devices[d]``.
+        rounds: runs that count.
+        warmups: runs before them that do not.
+        seed: of random weights and inputs.
+        patience: see :class:`Cluster`.
+
+    Raises:
+        InvalidSchedule: the schedule is not legal for this graph and so many devices.
+        ExecutionError: a worker failed, or an operator cannot be run.
+    """
+    with Cluster(graph, devices, seed=seed, patience=patience) as cluster:
+        return execute(cluster, [schedule], rounds=rounds, warmups=warmups)[0]
+
+
+def execute(
+    cluster: Cluster, schedules: Sequence[Schedule], *, rounds: int = 9, warmups: int = 2,
+    rng: np.random.Generator | None = None,
+) -> list[Execution]:  # fmt: skip
+    """Run several schedules, all of them once a round, each round in another order.
+
+    Slow changes of the machine's speed meet all schedules alike in this way, so that they compare.
+
+    Args:
+        cluster: of the schedules' graph.
+        schedules: what runs.
+        rounds: runs of each schedule that count, at least 1.
+        warmups: runs of each before them that do not.
+        rng: shuffles the rounds; seed 0 by default.
+
+    Returns:
+        One result a schedule.
+
+    Raises:
+        InvalidSchedule: a schedule that is not legal.
+        ExecutionError: a worker failed, or an operator cannot be run.
+    """
+    rng = rng if rng is not None else np.random.default_rng(0)
+    loaded = [cluster.load(schedule) for schedule in schedules]
+    runs: list[list[Times]] = [[] for _ in schedules]
+    for number in range(warmups + max(1, rounds)):
+        for k in rng.permutation(len(loaded)).tolist():
+            times = cluster.run(loaded[k])
+            if number >= warmups:
+                runs[k].append(times)
+    for one in loaded:
+        cluster.forget(one)
+    return [_execution(cluster, one, times) for one, times in zip(loaded, runs, strict=True)]
+
+
+def _execution(cluster: Cluster, loaded: Loaded, runs: list[Times]) -> Execution:
+    """Collect the rounds of one schedule, in seconds."""
+    problem, assignment = cluster.problem, loaded.schedule.assignment
+    tensor, reader = problem.edge_tensor, assignment[problem.edge_target]
+    maker = problem.edge_source
+    remote = assignment[maker] != reader
+    start, finish = (np.stack([getattr(times, what) for times in runs]) * 1e-9 for what in ("start", "finish"))
+    sent = np.where(remote, np.stack([times.sent[tensor] for times in runs]) * 1e-9, finish[:, maker])
+    there = [np.maximum(times.published[tensor], times.fetched[reader, tensor]) for times in runs]
+    arrived = np.where(remote, np.stack(there) * 1e-9, finish[:, maker])
+    return Execution(problem, loaded.schedule, loaded, start, finish, sent, arrived)

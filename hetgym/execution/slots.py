@@ -1,0 +1,182 @@
+"""Shared memory of a cluster: words that say how far everybody is, and a slot for every tensor.
+
+The memory has no name in the file system: the processes inherit a descriptor. So nothing is left
+behind when all of them are killed, however that happens.
+"""
+
+from __future__ import annotations
+
+import mmap
+import os
+import tempfile
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from hetgym.errors import ExecutionError
+from hetgym.graph.ops import DTYPE_BYTES, Tensor
+
+LINE = 8
+"""Words of a cache line: words that different processes write or watch stand on lines of their own."""
+
+ABORT, GO, ZERO = 0, LINE, 2 * LINE
+"""Words of the whole cluster: worker that failed + 1; number of the run under way; its start [ns]."""
+
+READY, ENDED, PLACE, WAITS = 0, 1, 2, 3
+"""Words of one worker: run it is ready for; run it has ended; steps begun; tensor it waits for + 1."""
+
+_HEAD = 3 * LINE
+_PER_WORKER = 4 * LINE
+
+
+class Slot(NamedTuple):
+    """Where a tensor lies.
+
+    Attributes:
+        tensor: its type.
+        offset: from the start of the memory [byte].
+    """
+
+    tensor: Tensor
+    offset: int
+
+
+@dataclass(frozen=True)
+class Layout:
+    """Where everything lies in the shared memory of a cluster.
+
+    Args:
+        operators: number of operators.
+        workers: number of workers.
+        tensors: types of the tensors that may have to move.
+    """
+
+    operators: int
+    workers: int
+    tensors: tuple[Tensor, ...]
+
+    def worker_word(self, worker: int, word: int) -> int:
+        """Number of one worker's word."""
+        return _HEAD + worker * _PER_WORKER + word * LINE
+
+    def flag(self, tensor: int) -> int:
+        """Number of the word that holds the run in which a tensor was published last."""
+        return _HEAD + self.workers * _PER_WORKER + tensor * LINE
+
+    @property
+    def times(self) -> int:
+        """Number of the first word of the time stamps."""
+        return self.flag(len(self.tensors))
+
+    @property
+    def words(self) -> int:
+        """Number of words."""
+        return self.times + 2 * self.operators + (2 + self.workers) * len(self.tensors)
+
+    @property
+    def slots(self) -> tuple[Slot, ...]:
+        """Where each tensor lies, on pages of its own."""
+        offset, slots = -(-8 * self.words // mmap.PAGESIZE) * mmap.PAGESIZE, []
+        for tensor in self.tensors:
+            slots.append(Slot(tensor, offset))
+            size = int(tensor.size * DTYPE_BYTES[tensor.dtype])
+            offset += -(-size // mmap.PAGESIZE) * mmap.PAGESIZE
+        return tuple(slots)
+
+    @property
+    def size(self) -> int:
+        """Bytes of the whole memory."""
+        last = self.slots[-1] if self.tensors else None
+        end = 8 * self.words if last is None else last.offset + int(last.tensor.size * DTYPE_BYTES[last.tensor.dtype])
+        return max(1, -(-end // mmap.PAGESIZE)) * mmap.PAGESIZE
+
+
+class Times(NamedTuple):
+    """Time stamps of one run, all of the clock that processes share [ns].
+
+    Attributes:
+        start, finish: [n] of each operator.
+        sent, published: [t] begin and end of writing each tensor to its slot; of an earlier run, or 0,
+            for those that did not move.
+        fetched: [d, t] when a device had copied the tensor into its own memory; 0 where it reads in place.
+    """
+
+    start: npt.NDArray[np.int64]
+    finish: npt.NDArray[np.int64]
+    sent: npt.NDArray[np.int64]
+    published: npt.NDArray[np.int64]
+    fetched: npt.NDArray[np.int64]
+
+
+class SharedMemory:
+    """The memory of a cluster as one process sees it.
+
+    Args:
+        layout: what lies where.
+        descriptor: of memory that another process made; None makes new memory.
+
+    Attributes:
+        words: the words, for reading and writing one by one.
+        data: all bytes, writable.
+
+    Raises:
+        ExecutionError: the machine has less memory free than it takes.
+    """
+
+    def __init__(self, layout: Layout, descriptor: int | None = None) -> None:
+        self.layout = layout
+        self.descriptor = _new_memory(layout.size) if descriptor is None else descriptor
+        self.data = mmap.mmap(self.descriptor, layout.size)
+        self.words = memoryview(self.data)[: 8 * layout.words].cast("q")
+        self._numbers = np.frombuffer(self.data, np.int64, layout.words)
+
+    def times(self) -> Times:
+        """The time stamps; views, not copies."""
+        n, t, d = self.layout.operators, len(self.layout.tensors), self.layout.workers
+        start, finish, sent, published, fetched = np.split(self._numbers[self.layout.times :], np.cumsum([n, n, t, t]))
+        return Times(start, finish, sent, published, fetched.reshape(d, t))
+
+    def touch(self) -> None:
+        """Read every page once, so that this process meets no page fault later."""
+        np.frombuffer(self.data, np.uint8)[:: mmap.PAGESIZE].sum()
+
+    def fill(self) -> None:
+        """Write every page once, so that the system has given all of them out."""
+        np.frombuffer(self.data, np.uint8)[:: mmap.PAGESIZE] = 0
+
+    def close(self) -> None:
+        """Give the memory back; views that somebody still holds keep it alive until they go."""
+        self.words.release()
+        del self._numbers
+        if self.descriptor >= 0:
+            os.close(self.descriptor)
+            self.descriptor = -1
+
+
+def tensors_of(tensors: Sequence[Tensor], operators: int, workers: int) -> Layout:
+    """Lay out tensors, once their sizes are known to be whole bytes.
+
+    Raises:
+        ExecutionError: a tensor of a dtype that is no whole number of bytes.
+    """
+    for tensor in tensors:
+        if DTYPE_BYTES[tensor.dtype] != int(DTYPE_BYTES[tensor.dtype]):
+            raise ExecutionError(f"tensors of {tensor.dtype} cannot move between devices")
+    return Layout(operators, workers, tuple(tensors))
+
+
+def _new_memory(size: int) -> int:
+    """Descriptor of new memory that has no name."""
+    free = os.sysconf("SC_AVPHYS_PAGES") * mmap.PAGESIZE if "SC_AVPHYS_PAGES" in os.sysconf_names else size
+    if size > free:
+        raise ExecutionError(f"the tensors take {size / 1e9:.3g} GB of shared memory; {free / 1e9:.3g} GB are free")
+    if hasattr(os, "memfd_create"):
+        descriptor = os.memfd_create("hetgym")
+    else:
+        with tempfile.TemporaryFile() as file:
+            descriptor = os.dup(file.fileno())
+    os.ftruncate(descriptor, size)
+    return descriptor

@@ -1,0 +1,64 @@
+"""Work: everything that a cluster must know of a graph to run it, as plain values."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from hetgym.execution.steps import Flow
+from hetgym.graph.dataflow import DataflowGraph
+from hetgym.graph.ops import Tensor
+from hetgym.graph.serialization import to_json
+from hetgym.problem import Problem
+
+
+@dataclass(frozen=True)
+class Work:
+    """A graph made ready to be sent to workers.
+
+    Attributes:
+        graph: what runs; traces name its operators and edges.
+        tensors: [t] types of the tensors that may move; the first are those of ``graph.edge_tensor``.
+        flow: who makes and reads each of them.
+        program: what a worker makes its operators from, see :func:`hetgym.execution.worker.load_program`.
+    """
+
+    graph: DataflowGraph
+    tensors: tuple[Tensor, ...]
+    flow: Flow
+    program: dict[str, Any]
+
+    @classmethod
+    def of_graph(cls, graph: DataflowGraph) -> Work:
+        """Operators as kernels with random weights."""
+        count = int(graph.edge_tensor.max()) + 1 if len(graph.edges) else 0
+        maker = [(-1, 0)] * count
+        readers: list[list[int]] = [[] for _ in range(count)]
+        for tensor, edge in zip(graph.edge_tensor.tolist(), graph.edges, strict=True):
+            maker[tensor] = (edge.source, edge.slot)
+            readers[tensor].append(edge.target)
+        tensors = tuple(graph.operators[operator].outputs[slot] for operator, slot in maker)
+        flow = Flow(tuple(maker), tuple(map(tuple, readers)), frozenset())
+        return cls(graph, tensors, flow, {"kind": "kernels", "graph": to_json(graph)})
+
+    def message(self) -> dict[str, Any]:
+        """What the workers are told."""
+        return {
+            "operators": len(self.graph), "tensors": [[list(t.shape), t.dtype] for t in self.tensors],
+            "maker": self.flow.maker, "readers": self.flow.readers, "results": sorted(self.flow.results),
+            "program": self.program,
+        }  # fmt: skip
+
+
+def bare_problem(graph: DataflowGraph, devices: tuple[str, ...]) -> Problem:
+    """The graph's structure as a problem, without times: every operator takes none, everywhere."""
+    n, d = len(graph), len(devices)
+    return Problem(
+        cost=np.zeros((n, d)), edge_source=graph.edge_source, edge_target=graph.edge_target,
+        edge_bytes=graph.edge_bytes, edge_tensor=graph.edge_tensor, latency=np.zeros((d, d)),
+        bandwidth=np.full((d, d), np.inf), weight_bytes=graph.resident_bytes, output_bytes=graph.output_bytes,
+        memory_capacity=np.full(d, np.inf), operator_names=[op.name for op in graph.operators],
+        operator_kinds=[op.kind for op in graph.operators], device_names=devices, name=graph.name,
+    )  # fmt: skip

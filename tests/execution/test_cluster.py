@@ -1,0 +1,201 @@
+"""Clusters on this machine: what they compute and measure, and what happens when a worker fails."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterator
+
+import numpy as np
+import pytest
+
+from hetgym.errors import ExecutionError, InvalidSchedule
+from hetgym.execution import Cluster, ExecutionDevice, execute, run
+from hetgym.execution.steps import Flow
+from hetgym.execution.work import Work
+from hetgym.graph import DataflowGraph, Operator, Tensor
+from hetgym.profiling.host import HostSettings
+from hetgym.schedule import Schedule
+
+pytest.importorskip("torch")
+if not hasattr(os, "sched_setaffinity"):
+    pytest.skip("workers are bound to cores, which only Linux does", allow_module_level=True)
+
+CORES = sorted(os.sched_getaffinity(0))
+DEVICES = (ExecutionDevice("left", HostSettings((CORES[0],))), ExecutionDevice("right", HostSettings((CORES[-1],))))
+
+
+def diamond(size: int = 16, depth: int = 1) -> DataflowGraph:
+    """Chains of two branches that a product joins, one after the other."""
+    x, w = Tensor((size, size)), Tensor((size, size), constant=True)
+    operators, edges = [Operator("in", "MatMul", (x, w), (x,))], []
+    for k in range(depth):
+        top = len(operators) - 1
+        operators += [
+            Operator(f"a{k}", "Tanh", (x,), (x,)),
+            Operator(f"b{k}", "MatMul", (x, w), (x,)),
+            Operator(f"join{k}", "MatMul", (x, x), (x,)),
+        ]
+        edges += [(top, 0, top + 1), (top, 0, top + 2), (top + 1, 0, top + 3), (top + 2, 0, top + 3)]
+    return DataflowGraph(operators, edges, "diamond")
+
+
+def placed(graph: DataflowGraph, assignment: list[int], scheduler: str = "") -> Schedule:
+    order = [[i for i in graph.topological_order.tolist() if assignment[i] == d] for d in range(2)]
+    return Schedule(assignment, order, scheduler=scheduler)
+
+
+def gone(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return True
+    with open(f"/proc/{pid}/stat") as file:  # of a worker whose parent died, until somebody reaps it
+        return file.read().rpartition(")")[2].split()[0] == "Z"
+
+
+@pytest.fixture(scope="module")
+def graph() -> DataflowGraph:
+    return diamond(depth=3)
+
+
+@pytest.fixture(scope="module")
+def cluster(graph: DataflowGraph) -> Iterator[Cluster]:
+    work = Work.of_graph(graph)
+    flow = Flow(work.flow.maker, work.flow.readers, frozenset(range(len(work.tensors))))  # let us see all tensors
+    with Cluster(Work(graph, work.tensors, flow, work.program), DEVICES) as made:
+        yield made
+
+
+def values(cluster: Cluster) -> list[bytes]:
+    slots = cluster.memory.layout.slots
+    return [bytes(cluster.memory.data[s.offset : s.offset + int(s.tensor.bytes)]) for s in slots]
+
+
+def test_every_placement_computes_the_same(cluster: Cluster, graph: DataflowGraph) -> None:
+    found = []
+    for assignment in ([0] * 10, [1] * 10, [0, 1] * 5, [0, 0, 1, 1, 0, 1, 0, 1, 1, 0]):
+        cluster.run(cluster.load(placed(graph, assignment)))
+        found.append(values(cluster))
+        cluster.memory.data[cluster.memory.layout.slots[0].offset :] = bytes(
+            len(cluster.memory.data) - cluster.memory.layout.slots[0].offset
+        )  # so that nothing is left over from this run
+    assert any(any(value) for value in found[0])
+    assert found[1:] == found[:1] * 3
+
+
+def test_times_respect_data_and_devices(cluster: Cluster, graph: DataflowGraph) -> None:
+    schedules = [placed(graph, [0, 1] * 5, "mixed"), placed(graph, [0] * 10, "left")]
+    mixed, left = execute(cluster, schedules, rounds=3, warmups=1)
+    assert mixed.start.shape == (3, 10)
+    assert mixed.makespan == np.median(mixed.makespans) > 0
+    for k in range(3):
+        trace = mixed.trace(k)
+        source, target = graph.edge_source, graph.edge_target
+        assert (trace.start >= 0).all()
+        assert (trace.finish > trace.start).all()
+        assert (trace.sent >= trace.finish[source]).all()
+        assert (trace.arrived[trace.remote] > trace.sent[trace.remote]).all()
+        assert (trace.arrived[~trace.remote] == trace.finish[source[~trace.remote]]).all()
+        assert (trace.start[target] >= np.where(trace.remote, trace.sent, trace.finish[source])).all()
+        for row in trace.order:
+            assert (trace.start[row[1:]] >= trace.finish[row[:-1]]).all()
+    assert not left.trace().remote.any()
+    chrome = mixed.trace().to_chrome()
+    assert chrome["otherData"]["runtime"] == "executed"
+    assert chrome["otherData"]["scheduler"] == "mixed"
+    assert sum(mixed.trace().blame.seconds.values()) == pytest.approx(mixed.trace().makespan)
+
+
+def test_schedules_that_cannot_run_are_refused(cluster: Cluster, graph: DataflowGraph) -> None:
+    backwards = Schedule([0] * 10, [list(range(9, -1, -1)), []])
+    with pytest.raises(InvalidSchedule, match="deadlock"):
+        cluster.load(backwards)
+    with pytest.raises(InvalidSchedule, match="priorities"):
+        cluster.load(Schedule([0] * 10, priority=np.zeros(10)))
+    assert not cluster.closed
+
+
+def test_an_operator_without_a_kernel_is_named_and_nothing_is_left() -> None:
+    x = Tensor((4,))
+    graph = DataflowGraph([Operator("fine", "Relu", (x,), (x,)), Operator("odd", "Riddle", (x,), (x,))], [(0, 0, 1)])
+    cluster = Cluster(graph, DEVICES)
+    pids = cluster.pids
+    with pytest.raises(ExecutionError, match="'right' failed at operator 'odd': .*Riddle") as caught:
+        cluster.load(placed(graph, [0, 1]))
+    assert (caught.value.worker, caught.value.operator) == ("right", "odd")
+    assert cluster.closed
+    assert all(map(gone, pids))
+    with pytest.raises(ExecutionError, match="closed"):
+        cluster.load(placed(graph, [0, 0]))
+
+
+@pytest.mark.parametrize("blow", [signal.SIGKILL, signal.SIGSTOP])
+def test_a_killed_or_hung_worker_ends_the_run_with_its_name(blow: signal.Signals) -> None:
+    graph = diamond(1000, 40)
+    shared = set(os.listdir("/dev/shm"))
+    patience = 1.5
+    cluster = Cluster(graph, DEVICES, patience=patience)
+    loaded = cluster.load(placed(graph, [k % 2 for k in range(len(graph))]))
+    struck = []
+
+    def strike() -> None:
+        struck.append(time.monotonic())
+        os.kill(cluster.pids[1], blow)
+
+    timer = threading.Timer(0.3, strike)
+    timer.start()
+    with pytest.raises(ExecutionError) as caught:
+        for _ in range(1000):
+            cluster.run(loaded)
+    timer.join()
+    waited = time.monotonic() - struck[0]
+    assert waited < (2.0 if blow == signal.SIGKILL else patience * 1.25 + 2.0)
+    assert caught.value.worker == "right"
+    assert caught.value.operator == "" or caught.value.operator in {op.name for op in graph.operators}
+    assert "SIGKILL" in str(caught.value) if blow == signal.SIGKILL else "did not get on" in str(caught.value)
+    assert cluster.closed
+    assert all(map(gone, cluster.pids))
+    assert set(os.listdir("/dev/shm")) <= shared
+
+
+SCRIPT = """
+import os, sys
+sys.path.insert(0, {folder!r})
+from test_cluster import DEVICES, Cluster, diamond, placed
+graph = diamond(500, 20)
+cluster = Cluster(graph, DEVICES)
+loaded = cluster.load(placed(graph, [k % 2 for k in range(len(graph))]))
+print(*cluster.pids, flush=True)
+while True:
+    cluster.run(loaded)
+"""
+
+
+@pytest.mark.parametrize("blow", [signal.SIGINT, signal.SIGKILL])
+def test_no_worker_outlives_its_parent(blow: signal.Signals) -> None:
+    script = SCRIPT.format(folder=os.path.dirname(__file__))
+    parent = subprocess.Popen([sys.executable, "-c", script], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    assert parent.stdout is not None
+    pids = [int(word) for word in parent.stdout.readline().split()]
+    assert len(pids) == 2
+    time.sleep(0.2)
+    parent.send_signal(blow)
+    _, errors = parent.communicate(timeout=30)
+    if blow == signal.SIGINT:
+        assert "KeyboardInterrupt" in errors
+        assert all(map(gone, pids))
+    give_up = time.monotonic() + 10
+    while not all(map(gone, pids)):
+        assert time.monotonic() < give_up
+        time.sleep(0.05)
+
+
+def test_run_starts_and_ends_its_own_workers() -> None:
+    graph = diamond()
+    result = run(graph, placed(graph, [0, 0, 1, 0]), DEVICES, rounds=2, warmups=0)
+    assert len(result.makespans) == 2
