@@ -171,4 +171,4 @@ def settled(y: FloatArray, low: float, high: float) -> FloatArray:
     Sums of products come out differently in the last bits when other rows stand beside them; a
     prediction must not depend on that.
     """
-    return np.round(np.clip(y, low, high), 9) + 0.0  # no negative zeros
+    return np.asarray(np.round(np.clip(y, low, high), 9) + 0.0, np.float64)  # no negative zeros
