@@ -29,6 +29,10 @@ class Device:
         efficiency: operator family -> fraction of the peak that is reached, in (0, 1]; families left
             out take the cost model's default.
         memory_efficiency: fraction of the bandwidth that is reached, in (0, 1]; None = default.
+        processors: cores of a CPU, multiprocessors of a GPU; None = unknown.
+        cache_bytes: last-level cache [byte]; None = unknown.
+        costs: fitted cost model that prices this device: the name of a shipped one, or a path; empty =
+            the roofline.
         model: the product.
         source: the document that the figures come from.
 
@@ -45,6 +49,9 @@ class Device:
     streams: int = 1
     efficiency: Mapping[str, float] = field(default_factory=dict, hash=False)
     memory_efficiency: float | None = None
+    processors: int | None = None
+    cache_bytes: float | None = None
+    costs: str = ""
     model: str = ""
     source: str = ""
 
@@ -70,6 +77,10 @@ class Device:
         check_number(self.streams, f"{who}: streams", PlatformError, minimum=1)
         if self.memory_efficiency is not None:
             check_number(self.memory_efficiency, f"{who}: memory_efficiency", PlatformError, positive=True, maximum=1.0)
+        if self.processors is not None:
+            check_number(self.processors, f"{who}: processors", PlatformError, minimum=1)
+        if self.cache_bytes is not None:
+            check_number(self.cache_bytes, f"{who}: cache_bytes", PlatformError, positive=True)
         object.__setattr__(self, "peak_flops", MappingProxyType(dict(self.peak_flops)))
         object.__setattr__(self, "efficiency", MappingProxyType(dict(self.efficiency)))
 

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from hetgym.costs.automatic import AutoCosts, load_costs
+from hetgym.costs.learned import LearnedCosts
 from hetgym.costs.protocol import CostModel
 from hetgym.costs.roofline import Roofline
 from hetgym.costs.synthetic import cvb_costs, edge_weights, range_based_costs, scale_communication, unrelated_costs
 from hetgym.errors import unknown_name
 
-COST_MODELS: dict[str, Callable[[], CostModel]] = {"auto": Roofline, "roofline": Roofline}
-"""Name -> constructor; ``auto`` is the best model that needs nothing but the platform."""
+COST_MODELS: dict[str, Callable[[], CostModel]] = {"auto": AutoCosts, "roofline": Roofline}
+"""Name -> constructor; ``auto`` takes the fitted model that each device names, else the roofline."""
 
 
 def cost_model(name: str = "auto") -> CostModel:
@@ -20,7 +22,7 @@ def cost_model(name: str = "auto") -> CostModel:
         UnknownName: no such model.
 
     >>> type(cost_model()).__name__
-    'Roofline'
+    'AutoCosts'
     """
     if name not in COST_MODELS:
         raise unknown_name("cost model", name, COST_MODELS)
@@ -29,11 +31,14 @@ def cost_model(name: str = "auto") -> CostModel:
 
 __all__ = [
     "COST_MODELS",
+    "AutoCosts",
     "CostModel",
+    "LearnedCosts",
     "Roofline",
     "cost_model",
     "cvb_costs",
     "edge_weights",
+    "load_costs",
     "range_based_costs",
     "scale_communication",
     "unrelated_costs",

@@ -283,22 +283,31 @@ def _cell(torch: Any, op: Operator) -> Call:
         i for i, t in enumerate(op.inputs) if t.constant and t.shape[:1] == (gates * hidden,) and len(t.shape) == 2
     ]
     biases = [i for i, t in enumerate(op.inputs) if t.constant and t.shape == (gates * hidden,)]
+    both = [i for i, t in enumerate(op.inputs) if t.constant and t.shape == (2 * gates * hidden,)]
     states = [i for i, t in enumerate(op.inputs) if i > 0 and i not in weights and t.shape == (*rows, hidden)]
-    if len(weights) != 2 or len(biases) not in (0, 2) or len(states) != (2 if op.kind == "LSTMCell" else 1):
+    if (
+        len(weights) != 2
+        or len(biases) + 2 * len(both) not in (0, 2)
+        or len(states) != (2 if op.kind == "LSTMCell" else 1)
+    ):
         raise UnsupportedOperator(f"operator {op.name!r}: the operands are not those of an {op.kind}")
     run = {"LSTMCell": torch.lstm_cell, "GRUCell": torch.gru_cell, "RNNCell": torch.rnn_tanh_cell}[op.kind]
     first, second = weights
+
+    def bias(x: Sequence[Any]) -> Sequence[Any]:
+        return x[both[0]].chunk(2) if both else [x[b] for b in biases]
+
     if op.kind == "LSTMCell":
         h, c = states
         single = len(op.outputs) == 1
 
         def lstm(x: Sequence[Any]) -> Any:
-            result = run(x[0], (x[h], x[c]), x[first], x[second], *(x[b] for b in biases))
+            result = run(x[0], (x[h], x[c]), x[first], x[second], *bias(x))
             return result[0] if single else result
 
         return lstm
     (state,) = states
-    return lambda x: run(x[0], x[state], x[first], x[second], *(x[b] for b in biases))
+    return lambda x: run(x[0], x[state], x[first], x[second], *bias(x))
 
 
 def _pool(torch: Any, op: Operator) -> Call:

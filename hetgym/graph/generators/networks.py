@@ -11,7 +11,7 @@ from hetgym.graph.generators.tasks import whole
 from hetgym.graph.ops import Attribute, Operator, Tensor
 
 
-class _Value(NamedTuple):
+class Value(NamedTuple):
     """Output ``slot`` of operator ``producer``."""
 
     producer: int
@@ -19,7 +19,7 @@ class _Value(NamedTuple):
     tensor: Tensor
 
 
-class _Network:
+class Network:
     """Collects operators; operands are values of earlier operators or tensors from outside."""
 
     def __init__(self, name: str) -> None:
@@ -31,27 +31,30 @@ class _Network:
         self,
         name: str,
         kind: str,
-        operands: Sequence[_Value | Tensor],
+        operands: Sequence[Value | Tensor],
         *shapes: tuple[int, ...],
         attributes: Mapping[str, Attribute] | None = None,
-    ) -> list[_Value]:
+    ) -> list[Value]:
+        """Add an operator; the shapes are those of its outputs."""
         node = len(self.operators)
-        inputs = tuple(x.tensor if isinstance(x, _Value) else x for x in operands)
+        inputs = tuple(x.tensor if isinstance(x, Value) else x for x in operands)
         outputs = tuple(Tensor(shape) for shape in shapes)
-        self.edges += [(x.producer, x.slot, node) for x in operands if isinstance(x, _Value)]
+        self.edges += [(x.producer, x.slot, node) for x in operands if isinstance(x, Value)]
         self.operators.append(Operator(name, kind, inputs, outputs, attributes or {}))
-        return [_Value(node, slot, tensor) for slot, tensor in enumerate(outputs)]
+        return [Value(node, slot, tensor) for slot, tensor in enumerate(outputs)]
 
-    def one(self, name: str, kind: str, operands: Sequence[_Value | Tensor], shape: tuple[int, ...],
-            **attributes: Attribute) -> _Value:  # fmt: skip
+    def one(self, name: str, kind: str, operands: Sequence[Value | Tensor], shape: tuple[int, ...],
+            **attributes: Attribute) -> Value:  # fmt: skip
         """Add an operator with one output."""
         return self.add(name, kind, operands, shape, attributes=attributes)[0]
 
     def graph(self) -> DataflowGraph:
+        """What has been collected."""
         return DataflowGraph(self.operators, self.edges, self.name)
 
 
-def _weight(name: str, *shape: int) -> Tensor:
+def weight_of(name: str, *shape: int) -> Tensor:
+    """A constant operand."""
     return Tensor(shape, constant=True, name=name)
 
 
@@ -90,19 +93,19 @@ def transformer(
         whole(f"transformer: {name}", value)
     if hidden % heads:
         raise GraphError(f"transformer: hidden is {hidden}, which {heads} heads do not divide")
-    net = _Network("transformer")
+    net = Network("transformer")
     stream, wide, depth = (batch, sequence, hidden), (batch, sequence, expansion * hidden), hidden // heads
     per_head, scores = (batch, sequence, depth), (batch, sequence, sequence)
-    x = net.one("embedding", "Gather", [_weight("table", vocabulary, hidden), Tensor(stream[:2], "int64")], stream)
+    x = net.one("embedding", "Gather", [weight_of("table", vocabulary, hidden), Tensor(stream[:2], "int64")], stream)
     for b in range(blocks):
         at = f"block{b}."
 
-        def norm(name: str, value: _Value, at: str = at) -> _Value:
-            scale, shift = _weight(f"{at}{name}.scale", hidden), _weight(f"{at}{name}.shift", hidden)
+        def norm(name: str, value: Value, at: str = at) -> Value:
+            scale, shift = weight_of(f"{at}{name}.scale", hidden), weight_of(f"{at}{name}.shift", hidden)
             return net.one(at + name, "LayerNormalization", [value, scale, shift], stream)
 
-        def project(name: str, value: _Value, inner: int, shape: tuple[int, ...], at: str = at) -> _Value:
-            return net.one(at + name, "MatMul", [value, _weight(f"{at}{name}.weight", inner, shape[-1])], shape)
+        def project(name: str, value: Value, inner: int, shape: tuple[int, ...], at: str = at) -> Value:
+            return net.one(at + name, "MatMul", [value, weight_of(f"{at}{name}.weight", inner, shape[-1])], shape)
 
         y = norm("norm1", x)
         outputs = []
@@ -111,7 +114,7 @@ def transformer(
             q, k, v = (project(head + name, y, hidden, per_head) for name in ("query", "key", "value"))
             k = net.one(f"{at}{head}transpose", "Transpose", [k], (batch, depth, sequence), perm=(0, 2, 1))
             s = net.one(f"{at}{head}scores", "MatMul", [q, k], scores)
-            s = net.one(f"{at}{head}scale", "Mul", [s, _weight("scale", 1)], scores)
+            s = net.one(f"{at}{head}scale", "Mul", [s, weight_of("scale", 1)], scores)
             s = net.one(f"{at}{head}softmax", "Softmax", [s], scores, axis=-1)
             outputs.append(net.one(f"{at}{head}context", "MatMul", [s, v], per_head))
         joined = net.one(at + "concat", "Concat", outputs, stream, axis=-1)
@@ -143,15 +146,15 @@ def lstm_grid(
              "features": hidden if features is None else features}  # fmt: skip
     for name, value in sizes.items():
         whole(f"lstm_grid: {name}", value)
-    net = _Network("lstm_grid")
+    net = Network("lstm_grid")
     state = (batch, hidden)
-    below: list[_Value | Tensor] = [Tensor((batch, sizes["features"])) for _ in range(steps)]
+    below: list[Value | Tensor] = [Tensor((batch, sizes["features"])) for _ in range(steps)]
     for layer in range(layers):
         inner = hidden if layer else sizes["features"]
-        weights = [_weight(f"W{layer}", 4 * hidden, inner), _weight(f"R{layer}", 4 * hidden, hidden),
-                   _weight(f"B{layer}", 8 * hidden)]  # fmt: skip
-        h: _Value | Tensor = Tensor(state)
-        c: _Value | Tensor = Tensor(state)
+        weights = [weight_of(f"W{layer}", 4 * hidden, inner), weight_of(f"R{layer}", 4 * hidden, hidden),
+                   weight_of(f"B{layer}", 8 * hidden)]  # fmt: skip
+        h: Value | Tensor = Tensor(state)
+        c: Value | Tensor = Tensor(state)
         for t in range(steps):
             h, c = net.add(f"cell({layer},{t})", "LSTMCell", [below[t], h, c, *weights], state, state)
             below[t] = h
@@ -184,14 +187,14 @@ def inception(blocks: int = 3, batch: int = 1, resolution: int = 28, channels: i
     """
     for name, value in {"blocks": blocks, "batch": batch, "resolution": resolution, "channels": channels}.items():
         whole(f"inception: {name}", value)
-    net = _Network("inception")
+    net = Network("inception")
     side = resolution
     x = net.one("stem.relu", "Relu", [Tensor((batch, channels, side, side))], (batch, channels, side, side))
 
-    def conv(name: str, value: _Value, out: int, kernel: int) -> _Value:
-        weight = _weight(f"{name}.weight", out, value.tensor.shape[1], kernel, kernel)
+    def conv(name: str, value: Value, out: int, kernel: int) -> Value:
+        weight = weight_of(f"{name}.weight", out, value.tensor.shape[1], kernel, kernel)
         shape = (batch, out, side, side)
-        y = net.one(name, "Conv", [value, weight, _weight(f"{name}.bias", out)], shape,
+        y = net.one(name, "Conv", [value, weight, weight_of(f"{name}.bias", out)], shape,
                     kernel_shape=(kernel, kernel), pads=(kernel // 2,) * 4)  # fmt: skip
         return net.one(f"{name}.relu", "Relu", [y], shape)
 

@@ -1,0 +1,298 @@
+"""Features: what learned models know of an operator on a device, as named columns.
+
+Sizes are in logarithms to base 2. Every operator is seen as the loops that compute it: ``batch``
+independent products of an ``m`` x ``k`` with a ``k`` x ``n`` matrix. For a convolution these are the
+implicit product's (m = images x output pixels, n = output channels, k = input channels x window, each of
+a group); for what is no product, m counts independent rows, n the length of a row, and k what is read
+for each output.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from hetgym._types import FloatArray
+from hetgym.costs.roofline import peak_flops
+from hetgym.device import Device
+from hetgym.graph.ops import Operator, Tensor
+
+FEATURES: tuple[str, ...] = (
+    "log2_flops", "log2_read", "log2_written", "log2_weights", "log2_compute", "log2_memory", "log2_balance",
+    "log2_batch", "log2_m", "log2_n", "log2_k", "window", "stride", "log2_group", "log2_side", "align_m", "align_n",
+    "align_k", "log2_waves", "wave_efficiency", "tile_efficiency", "log2_working_set", "log2_first", "operands",
+    "in_graph",
+)  # fmt: skip
+"""Columns, in order.
+
+* ``log2_flops``, ``log2_read``, ``log2_written``, ``log2_weights``: FLOPs; bytes read, written, of constants.
+* ``log2_compute``, ``log2_memory``: seconds at the device's peak rates; ``log2_balance``: their quotient.
+* ``log2_batch``, ``log2_m``, ``log2_n``, ``log2_k``: the loops, see above.
+* ``window``, ``stride``: kernel volume (its logarithm) and stride of convolutions and poolings.
+* ``log2_group``: groups of a convolution; ``log2_side``: rows of its output.
+* ``align_m``, ``align_n``, ``align_k``: largest power of two that divides the loop, as an exponent up to 6.
+* ``log2_waves``: tiles of 64 x 64 outputs over processors; ``wave_efficiency``: the share of the last wave's
+  processors that work; ``tile_efficiency``: the share of the tiles that is not padding.
+* ``log2_working_set``: bytes read and written over the last-level cache.
+* ``log2_first``: bytes of the first operand; ``operands``: how many there are.
+* ``in_graph``: 1 if it runs within a graph, 0 if alone.
+"""
+
+COLUMN: dict[str, int] = {name: number for number, name in enumerate(FEATURES)}
+"""Name -> number of a column."""
+
+TILE = 64
+_DEFAULT_CACHE = {"cpu": 32e6, "gpu": 6e6, "npu": 32e6}
+_DEFAULT_PROCESSORS = {"cpu": 1, "gpu": 80, "npu": 32}
+
+_Loops = tuple[float, float, float, float]
+
+
+@dataclass(frozen=True, slots=True)
+class Figures:
+    """What models know of a device.
+
+    Attributes:
+        peaks: dtype -> FLOP/s, as :func:`~hetgym.costs.roofline.peak_flops` gives them.
+        bandwidth: of memory [byte/s].
+        floor: time of an operator that does nothing [s].
+        processors: cores of a CPU, multiprocessors of a GPU.
+        cache: last-level cache [byte].
+        device: where they come from.
+    """
+
+    bandwidth: float
+    floor: float
+    processors: float
+    cache: float
+    device: Device
+
+    @classmethod
+    def of(cls, device: Device) -> Figures:
+        """The figures of a device; what its description leaves out is set to what its kind usually has."""
+        return cls(
+            device.memory_bandwidth,
+            device.launch_overhead,
+            float(device.processors or _DEFAULT_PROCESSORS[device.kind]),
+            float(device.cache_bytes or _DEFAULT_CACHE[device.kind]),
+            device,
+        )
+
+    def peak(self, dtype: str) -> float:
+        """FLOP/s in a dtype; 0 if the device cannot compute in it."""
+        return peak_flops(self.device, dtype)
+
+
+def class_of(operator: Operator) -> str:
+    """The class of operators that share a model: the kind, split where one name stands for different loops.
+
+    >>> from hetgym.graph import Tensor
+    >>> x, w = Tensor((1, 8, 4, 4)), Tensor((8, 1, 3, 3), constant=True)
+    >>> class_of(Operator("d", "Conv", (x, w), (x,), {"group": 8}))
+    'Conv-depthwise'
+    """
+    kind = operator.kind
+    if kind == "Conv":
+        group = _int(operator, "group", 1)
+        if group == 1:
+            return "Conv-pointwise" if math.prod(operator.inputs[1].shape[2:]) == 1 else "Conv"
+        return "Conv-depthwise" if operator.inputs[1].shape[1] == 1 else "Conv-grouped"
+    if kind in ("MatMul", "Gemm"):
+        batched = kind == "MatMul" and len(operator.inputs[1].shape) > 2
+        return "MatMul-batched" if batched else "Gemm"
+    return kind
+
+
+def family_of(operator: Operator) -> str:
+    """The class that stands in for one that was not measured: the operator's family, marked with a star."""
+    return f"*{operator.spec.family}"
+
+
+def features(operators: Sequence[Operator], device: Device, in_graph: bool | Sequence[bool] = True) -> FloatArray:
+    """The feature table.
+
+    Args:
+        operators: n operators.
+        device: where they run.
+        in_graph: whether they run within a graph; one value, or one for each operator.
+
+    Returns:
+        [n, f] columns :data:`FEATURES`, all finite.
+    """
+    figures = Figures.of(device)
+    flags = [in_graph] * len(operators) if isinstance(in_graph, bool) else in_graph
+    table = [_row(op, figures, flag) for op, flag in zip(operators, flags, strict=True)]
+    return np.array(table, np.float64).reshape(len(operators), len(FEATURES))
+
+
+def physics(operators: Sequence[Operator], device: Device) -> FloatArray:
+    """What no operator can beat by much: the slower of arithmetic and memory at peak rates, and the launch.
+
+    Returns:
+        [n] seconds, positive; inf where the device cannot compute in the operator's dtype.
+    """
+    figures = Figures.of(device)
+    result = np.empty(len(operators))
+    for i, op in enumerate(operators):
+        compute, memory = _times(op, figures)
+        result[i] = max(compute, memory) + max(figures.floor, 1e-7)
+    return result
+
+
+def _times(op: Operator, figures: Figures) -> tuple[float, float]:
+    flops, moved = op.flops, op.bytes_read + op.bytes_written
+    rate = figures.peak("float32" if op.spec.family == "generic" else op.dtype)
+    compute = 0.0 if flops == 0 else (flops / rate if rate > 0 else math.inf)
+    return compute, moved / figures.bandwidth
+
+
+def _row(op: Operator, figures: Figures, in_graph: bool) -> list[float]:
+    batch, m, n, k = loops(op)
+    compute, memory = _times(op, figures)
+    compute = compute if math.isfinite(compute) else 1e9
+    log_compute, log_memory = _log(compute * 1e9), _log(memory * 1e9)
+    tiles = batch * math.ceil(m / TILE) * math.ceil(n / TILE)
+    waves = tiles / figures.processors
+    moved = op.bytes_read + op.bytes_written
+    conv = op.spec.family in ("conv", "pool")
+    strides = op.attributes.get("strides", (1,))
+    return [
+        _log(op.flops), _log(op.bytes_read), _log(op.bytes_written), _log(op.weight_bytes),
+        log_compute, log_memory, log_compute - log_memory,
+        _log(batch), _log(m), _log(n), _log(k),
+        _log(_window(op)), float(strides[0]) if isinstance(strides, tuple) and strides else 1.0,
+        _log(_int(op, "group", 1)), _log(op.outputs[0].shape[-1]) if conv and op.outputs[0].shape else 0.0,
+        _align(m), _align(n), _align(k),
+        math.log2(max(waves, 1e-6)), waves / max(math.ceil(waves), 1.0),
+        m * n / max(math.ceil(m / TILE) * math.ceil(n / TILE) * TILE * TILE, 1.0),
+        _log(moved) - math.log2(figures.cache), _log(op.inputs[0].bytes) if op.inputs else 0.0,
+        float(min(len(op.inputs), 16)), float(in_graph),
+    ]  # fmt: skip
+
+
+def _log(value: float) -> float:
+    """Logarithm to base 2, with everything up to 1 at 0: sizes, and times in nanoseconds."""
+    return math.log2(value) if value > 1.0 else 0.0
+
+
+def _align(size: float) -> float:
+    whole = int(size)
+    return float(min((whole & -whole).bit_length() - 1, 6)) if whole > 0 else 0.0
+
+
+def _int(op: Operator, key: str, default: int) -> int:
+    value = op.attributes.get(key, default)
+    return default if isinstance(value, str | tuple) else int(value)
+
+
+def _window(op: Operator) -> float:
+    if op.spec.family == "conv" and len(op.inputs) > 1:
+        return float(math.prod(op.inputs[1].shape[2:]))
+    kernel = op.attributes.get("kernel_shape", ())
+    return float(math.prod(kernel)) if isinstance(kernel, tuple) else 1.0
+
+
+def loops(operator: Operator) -> _Loops:
+    """The loops of an operator, as the head of this module defines them.
+
+    Returns:
+        (batch, m, n, k), each at least 0.
+    """
+    try:
+        return _LOOPS.get(operator.kind, _FAMILY_LOOPS.get(operator.spec.family, _rows))(operator)
+    except (IndexError, ValueError, ZeroDivisionError):  # operands that the kind does not have
+        return _rows(operator)
+
+
+def _sizes(op: Operator) -> Tensor:
+    return (op.outputs or op.inputs or (Tensor(()),))[0]
+
+
+def _rows(op: Operator) -> _Loops:
+    out = _sizes(op)
+    n = out.shape[-1] if out.shape else 1
+    return 1.0, out.size / max(n, 1), float(n), float(len(op.inputs))
+
+
+def _conv(op: Operator) -> _Loops:
+    group = max(1, _int(op, "group", 1))
+    weight, out = op.inputs[1].shape, op.outputs[0].shape
+    pixels = out[0] * math.prod(out[2:])
+    return float(group), float(pixels), weight[0] / group, float(math.prod(weight[1:]))
+
+
+def _product(op: Operator) -> _Loops:
+    left, right, out = op.inputs[0].shape, op.inputs[1].shape, op.outputs[0].shape
+    k = left[-2] if _int(op, "transA", 0) and len(left) > 1 else left[-1]
+    n = out[-1] if out else 1
+    if len(right) <= 2:  # one matrix for all rows
+        return 1.0, float(math.prod(out[:-1])), float(n), float(k)
+    return float(math.prod(out[:-2])), float(out[-2]), float(n), float(k)
+
+
+def _attention(op: Operator) -> _Loops:
+    query, key = op.inputs[0].shape, op.inputs[1].shape
+    return float(math.prod(query[:-2])), float(query[-2]), float(key[-2]), float(query[-1])
+
+
+def _recurrent(op: Operator) -> _Loops:
+    weights = [t.shape for t in op.inputs if t.constant and len(t.shape) >= 2]
+    rows = math.prod(op.inputs[0].shape[:-1])
+    return 1.0, float(rows), float(weights[0][-2]), float(sum(shape[-1] for shape in weights))
+
+
+def _pool(op: Operator) -> _Loops:
+    out = op.outputs[0].shape
+    return float(math.prod(out[:2])), float(math.prod(out[2:])), float(out[-1]), _window(op)
+
+
+def _reduce(op: Operator) -> _Loops:
+    """Results (m) of n numbers each; k tells how many neighbours in memory are reduced together."""
+    source, result = op.inputs[0], op.outputs[0]
+    n = source.size / max(result.size, 1)
+    last = source.shape[-1] if source.shape else 1
+    inner = 1.0 if result.shape and result.shape[-1] == last and n > 1 else float(last)
+    return 1.0, float(result.size), n, inner
+
+
+def _concat(op: Operator) -> _Loops:
+    """Runs (m) of n numbers each that lie together, from k operands."""
+    out = op.outputs[0].shape
+    axis = _int(op, "axis", 0)
+    axis = axis + len(out) if axis < 0 else axis
+    return 1.0, float(math.prod(out[:axis])), float(math.prod(out[axis:])), float(len(op.inputs))
+
+
+def _split(op: Operator) -> _Loops:
+    source = op.inputs[0].shape
+    axis = _int(op, "axis", 0)
+    axis = axis + len(source) if axis < 0 else axis
+    return 1.0, float(math.prod(source[:axis])), float(math.prod(source[axis:])), float(len(op.outputs))
+
+
+def _transpose(op: Operator) -> _Loops:
+    """Runs of n numbers that stay together; k is the stride at which the result's last axis is read."""
+    source, perm = op.inputs[0].shape, op.attributes.get("perm", ())
+    order = perm if isinstance(perm, tuple) and len(perm) == len(source) else tuple(reversed(range(len(source))))
+    kept = len(source)
+    while kept and order[kept - 1] == kept - 1:
+        kept -= 1
+    together = math.prod(source[kept:])
+    stride = math.prod(source[order[kept - 1] + 1 :]) if kept else 1
+    return 1.0, math.prod(source) / max(together, 1), float(together), float(stride)
+
+
+def _gather(op: Operator) -> _Loops:
+    out, table = op.outputs[0], op.inputs[0].shape
+    n = math.prod(table[1:])
+    return 1.0, out.size / max(n, 1), float(n), float(table[0])
+
+
+_LOOPS: dict[str, Callable[[Operator], _Loops]] = {
+    "Conv": _conv, "MatMul": _product, "Gemm": _product, "Attention": _attention, "Concat": _concat, "Split": _split,
+    "Transpose": _transpose, "Gather": _gather,
+}  # fmt: skip
+_FAMILY_LOOPS: dict[str, Callable[[Operator], _Loops]] = {"recurrent": _recurrent, "pool": _pool, "reduce": _reduce}

@@ -1,0 +1,168 @@
+"""Fitting: from a table of measurements to a cost model, with splits that keep what is tested out of the fit."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from hetgym._types import BoolArray, FloatArray, IntArray
+from hetgym.costs.features import class_of, family_of, features, physics
+from hetgym.costs.learned import REGRESSORS, ClassModel, LearnedCosts, class_ratio
+from hetgym.costs.regressor import Regressor, grouped_folds
+from hetgym.device import Device
+from hetgym.errors import ArtefactError, unknown_name
+from hetgym.graph.ops import Operator
+from hetgym.measurements.table import Measurements
+
+LEAST_ROWS = 12
+"""A class with fewer measurements is left to its family."""
+
+_FOLDS = 4
+
+
+@dataclass(frozen=True)
+class Score:
+    """Absolute percentage errors of predictions.
+
+    Attributes:
+        n: how many.
+        mean: mean |predicted / measured - 1|.
+        median: their median.
+        p90: their ninetieth percentile.
+        bias: mean of predicted / measured - 1.
+    """
+
+    n: int
+    mean: float
+    median: float
+    p90: float
+    bias: float
+
+    @classmethod
+    def of(cls, predicted: npt.ArrayLike, measured: npt.ArrayLike) -> Score:
+        """Compare predictions with measurements, both [n] seconds; all NaN if there are none."""
+        error = np.asarray(predicted, np.float64) / np.asarray(measured, np.float64) - 1.0
+        if not error.size:
+            return cls(0, *[float("nan")] * 4)
+        size = np.abs(error)
+        return cls(error.size, float(size.mean()), float(np.median(size)), float(np.quantile(size, 0.9)),
+                   float(error.mean()))  # fmt: skip
+
+    def __str__(self) -> str:
+        shares = f"mean {self.mean:6.1%}  median {self.median:6.1%}  P90 {self.p90:6.1%}  bias {self.bias:+6.1%}"
+        return f"n {self.n:6d}  {shares}"
+
+
+def shape_group(operator: Operator) -> str:
+    """What shapes must stay on one side of a split: the same layer at every batch size is one group."""
+    parts = [class_of(operator)]
+    for tensor in (*operator.inputs, *operator.outputs):
+        parts.append("x".join(map(str, tensor.shape if tensor.constant else tensor.shape[1:])))
+    parts += [f"{key}={operator.attributes[key]}" for key in sorted(operator.attributes)]
+    return " ".join(parts)
+
+
+def group_numbers(operators: Sequence[Operator]) -> IntArray:
+    """[n] a number for each operator's shape group; equal for equal groups only."""
+    numbers: dict[str, int] = {}
+    return np.array([numbers.setdefault(shape_group(op), len(numbers)) for op in operators], np.int32)
+
+
+def held_out(operators: Sequence[Operator], share: float = 0.2, seed: int = 0) -> BoolArray:
+    """Which operators a test keeps from the fit: whole shape groups, by a hash of the group alone.
+
+    The same shape is on the same side in every table, whatever else is measured.
+
+    Args:
+        operators: n operators.
+        share: of the groups that are held out.
+        seed: another one holds out other groups.
+
+    Returns:
+        [n] True = held out.
+    """
+    limit = int(share * 2**32)
+    digests = (hashlib.sha256(f"{seed} {shape_group(op)}".encode()).digest()[:4] for op in operators)
+    return np.array([int.from_bytes(digest, "big") < limit for digest in digests], np.bool_)
+
+
+def fit(
+    table: Measurements,
+    device: Device,
+    model: str = "boosted",
+    *,
+    seed: int = 0,
+    card: dict[str, object] | None = None,
+    progress: Callable[[str], None] | None = None,
+) -> LearnedCosts:
+    """Fit a cost model to measurements of one device.
+
+    Args:
+        table: forward rows that have times are fitted; others are ignored.
+        device: what the table was measured on.
+        model: a key of :data:`~hetgym.costs.learned.REGRESSORS`.
+        seed: of everything that is random.
+        card: kept with the model.
+        progress: called with the name of each class before it is fitted.
+
+    Returns:
+        The model.
+
+    Raises:
+        UnknownName: no such kind of model.
+        ArtefactError: no row has a time.
+        MissingExtra: a library that fits this kind of model is not installed.
+    """
+    if model not in REGRESSORS:
+        raise unknown_name("kind of cost model", model, REGRESSORS)
+    rows = table.timed()
+    rows = rows.where([row.direction == "forward" for row in rows])
+    if not len(rows):
+        raise ArtefactError(f"{table.name}: no operator in it has a time, so there is nothing to fit")
+    operators = rows.operators
+    x = features(operators, device, [row.context == "graph" for row in rows])
+    y = np.log(np.maximum(rows.seconds, 1e-8) / physics(operators, device))
+    groups = group_numbers(operators)
+    members: dict[str, list[int]] = {}
+    for i, op in enumerate(operators):
+        members.setdefault(class_of(op), []).append(i)
+        members.setdefault(family_of(op), []).append(i)
+    classes = {}
+    for name in sorted(members):
+        at = np.array(members[name])
+        if len(at) >= LEAST_ROWS or name.startswith("*"):
+            if progress is not None:
+                progress(name)
+            classes[name] = _fit_class(REGRESSORS[model], x[at], y[at], groups[at], seed)
+    return LearnedCosts(model, classes, dict(card or {}))
+
+
+def _fit_class(kind: type[Regressor], x: FloatArray, y: FloatArray, groups: IntArray, seed: int) -> ClassModel:
+    """Fit one class; the spread is that of the errors on shapes that a fold held out."""
+    median = float(np.median(y))
+    error = y - median
+    if len(y) >= 2 * LEAST_ROWS and len(np.unique(groups)) >= _FOLDS:
+        part = grouped_folds(groups, _FOLDS, np.random.default_rng(seed))
+        for fold in range(_FOLDS):
+            inner, held = part != fold, part == fold
+            regressor = kind.fit(x[inner], y[inner], groups[inner], seed)
+            found = ClassModel(regressor, float(np.median(y[inner])), 0.0, 0.0, int(inner.sum()))
+            error[held] = y[held] - class_ratio(found, x[held])[0]
+    p10, p90 = np.clip(np.quantile(error, (0.1, 0.9)), [-3.0, 0.0], [0.0, 3.0]).tolist()
+    return ClassModel(kind.fit(x, y, groups, seed), median, p10, p90, len(y))
+
+
+def predict_rows(costs: LearnedCosts, table: Measurements, device: Device) -> FloatArray:
+    """What a model says of each row of a table, in the context in which the row was measured.
+
+    Returns:
+        [n] seconds; NaN where the model knows neither the class nor the family.
+    """
+    operators = table.operators
+    x = features(operators, device, [row.context == "graph" for row in table])
+    ratio, _ = costs.ratios(operators, x)
+    return np.asarray(physics(operators, device) * np.exp(ratio))

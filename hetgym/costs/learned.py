@@ -1,0 +1,236 @@
+"""LearnedCosts: physics outside, learning inside, one small model for each class of operators."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from hetgym._types import BoolArray, FloatArray
+from hetgym.costs import artefact
+from hetgym.costs.boosted import Boosted
+from hetgym.costs.calibrated import Calibrated
+from hetgym.costs.features import FEATURES, class_of, family_of, features, physics
+from hetgym.costs.polynomial import Polynomial
+from hetgym.costs.regressor import Regressor
+from hetgym.costs.roofline import Roofline
+from hetgym.device import Device
+from hetgym.errors import ArtefactError, unknown_name
+from hetgym.graph.ops import Operator
+
+REGRESSORS: dict[str, type[Regressor]] = {"roofline": Calibrated, "polynomial": Polynomial, "boosted": Boosted}
+"""Name of a model -> what it fits to each class."""
+
+_RESOLUTION = 12  # decimals of a second: a picosecond, so that no last bit of a logarithm matters
+_LARGEST_RATIO = 1e6
+
+
+@dataclass(frozen=True)
+class ClassModel:
+    """The model of one class.
+
+    Args:
+        regressor: log ratio from features.
+        median: median log ratio, which holds where the regressor does not.
+        p10: tenth percentile of the cross-validated error, measured over predicted, as a logarithm.
+        p90: ninetieth percentile of the same.
+        rows: measurements that it was fitted to.
+    """
+
+    regressor: Regressor
+    median: float
+    p10: float
+    p90: float
+    rows: int
+
+
+@dataclass(frozen=True)
+class LearnedCosts:
+    """Run times by models that were fitted to measurements.
+
+    seconds = (max(FLOPs / peak, bytes / bandwidth) + floor) · ratio(features)
+
+    A class that was not measured takes the model of its family; a family that was not takes the
+    roofline. Outside the shapes that were measured a polynomial gives way to its class's median ratio;
+    trees and the calibrated roofline hold there as they are. Results are kept by shape.
+
+    Args:
+        model: a key of :data:`REGRESSORS`.
+        classes: class of operators, or ``*family`` -> its model.
+        card: where it comes from: source, licence, split, seed, scores; JSON values.
+        in_graph: whether operators are priced as they run within a graph.
+
+    >>> from hetgym.costs import load_costs
+    >>> costs = load_costs("cpu-avx512-1core")  # doctest: +SKIP
+    """
+
+    model: str
+    classes: Mapping[str, ClassModel]
+    card: Mapping[str, Any] = field(default_factory=dict)
+    in_graph: bool = True
+    _known: dict[Any, tuple[float, float, float]] = field(default_factory=dict, repr=False, compare=False)
+
+    def predict(self, operators: Sequence[Operator], device: Device) -> FloatArray:
+        """Run times on a device.
+
+        Returns:
+            [n] seconds, positive but for views, which may be 0; inf for arithmetic in a dtype that the
+            device cannot compute in.
+        """
+        return self._answers(operators, device)[:, 0].copy()
+
+    def spread(self, operators: Sequence[Operator], device: Device) -> tuple[FloatArray, FloatArray]:
+        """Tenth and ninetieth percentile of run times, from the errors that the fit made on held-out shapes.
+
+        Returns:
+            [n] seconds each.
+        """
+        answers = self._answers(operators, device)
+        return answers[:, 1].copy(), answers[:, 2].copy()
+
+    def _answers(self, operators: Sequence[Operator], device: Device) -> FloatArray:
+        place = _place(device)
+        keys = [(place, *_shape(op)) for op in operators]
+        known = self._known
+        new = {key: op for key, op in zip(keys, operators, strict=True) if key not in known}
+        if new:
+            if len(known) > 200_000:
+                known.clear()
+            rows = self._compute(list(new.values()), device)
+            known.update(zip(new, map(tuple, rows.tolist()), strict=True))
+        return np.array([known[key] for key in keys], np.float64).reshape(len(operators), 3)
+
+    def ratios(self, operators: Sequence[Operator], x: FloatArray) -> tuple[FloatArray, BoolArray]:
+        """Log ratios from features, without the physics.
+
+        Args:
+            operators: n operators.
+            x: [n, f] their features.
+
+        Returns:
+            [n] log ratios, NaN where no model knows the class; [n] whether each was in the fitted range.
+        """
+        found = np.full(len(operators), np.nan)
+        inside = np.zeros(len(operators), np.bool_)
+        for name, at in self._by_class(operators).items():
+            if name in self.classes:
+                found[at], inside[at] = class_ratio(self.classes[name], x[at])
+        return found, inside
+
+    def _by_class(self, operators: Sequence[Operator]) -> dict[str, list[int]]:
+        members: dict[str, list[int]] = {}
+        for i, op in enumerate(operators):
+            name = class_of(op)
+            members.setdefault(name if name in self.classes else family_of(op), []).append(i)
+        return members
+
+    def _compute(self, operators: list[Operator], device: Device) -> FloatArray:
+        result = np.empty((len(operators), 3))
+        least = physics(operators, device)
+        x = features(operators, device, self.in_graph)
+        for name, at in self._by_class(operators).items():
+            if name not in self.classes:
+                result[at] = Roofline().predict([operators[i] for i in at], device)[:, None]
+                continue
+            model = self.classes[name]
+            ratio, _ = class_ratio(model, x[at])
+            seconds = least[at] * np.exp(ratio)
+            result[at] = seconds[:, None] * np.exp([0.0, model.p10, model.p90])
+        return np.round(result, _RESOLUTION)
+
+    def save(self, path: str | Path) -> None:
+        """Write the model; see :mod:`~hetgym.costs.artefact`."""
+        arrays: dict[str, npt.NDArray[Any]] = {}
+        rows: dict[str, Any] = {}
+        for name, model in self.classes.items():
+            arrays |= {f"{name}/{key}": array for key, array in model.regressor.arrays().items()}
+            rows[name] = {"median": model.median, "p10": model.p10, "p90": model.p90, "rows": model.rows}
+        header = {"model": self.model, "features": list(FEATURES), "classes": rows, "card": dict(self.card),
+                  "in_graph": self.in_graph}  # fmt: skip
+        artefact.save(path, header, arrays)
+
+    @classmethod
+    def load(cls, path: str | Path) -> LearnedCosts:
+        """Read a model.
+
+        Raises:
+            ArtefactError: damaged, tampered with, or fitted to features that this version does not have.
+        """
+        return cls.of_parts(*artefact.load(path), str(path))
+
+    @classmethod
+    def of_parts(cls, header: Mapping[str, Any], arrays: Mapping[str, npt.NDArray[Any]], where: str) -> LearnedCosts:
+        """Build from what an artefact holds.
+
+        Raises:
+            ArtefactError: something in it is not what it should be; ``where`` is named.
+        """
+        name = header.get("model")
+        if name not in REGRESSORS:
+            raise ArtefactError(f"{where}: {unknown_name('kind of cost model', name, REGRESSORS)}")
+        if header.get("features") != list(FEATURES):
+            raise ArtefactError(f"{where}: fitted to features that this version of hetgym does not compute")
+        rows, card = header.get("classes"), header.get("card")
+        if not isinstance(rows, dict) or not isinstance(card, dict):
+            raise ArtefactError(f"{where}: the header has no classes or no card")
+        parts: dict[str, dict[str, npt.NDArray[Any]]] = {}
+        for key, array in arrays.items():
+            group, _, inner = key.rpartition("/")
+            parts.setdefault(group, {})[inner] = array
+        if parts.keys() != rows.keys():
+            raise ArtefactError(f"{where}: the classes of the header are not those of the arrays")
+        classes = {key: _class_model(name, parts[key], row, f"{where}: class {key!r}") for key, row in rows.items()}
+        return cls(name, classes, card, bool(header.get("in_graph", True)))
+
+
+def class_ratio(model: ClassModel, x: FloatArray) -> tuple[FloatArray, BoolArray]:
+    """Log ratios of rows of one class, by its median where a polynomial must not be believed.
+
+    Args:
+        model: of the class.
+        x: [n, f] features.
+
+    Returns:
+        [n] log ratios; [n] whether each row was in the fitted range.
+    """
+    ratio, inside = model.regressor.predict(x)
+    if model.regressor.name == Polynomial.name:
+        ratio = np.where(inside, ratio, model.median)
+    return ratio, inside
+
+
+def _class_model(name: str, arrays: Mapping[str, npt.NDArray[Any]], row: object, where: str) -> ClassModel:
+    if not isinstance(row, dict) or row.keys() != {"median", "p10", "p90", "rows"}:
+        raise ArtefactError(f"{where}: the header lacks its figures")
+    figures = {key: row[key] for key in ("median", "p10", "p90")}
+    for key, value in figures.items():
+        if isinstance(value, bool) or not isinstance(value, int | float) or not abs(value) <= math.log(_LARGEST_RATIO):
+            raise ArtefactError(f"{where}: {key} is not a number within reason")
+    if not isinstance(row["rows"], int):
+        raise ArtefactError(f"{where}: rows is not a whole number")
+    try:
+        regressor = REGRESSORS[name].from_arrays(arrays)
+    except ArtefactError as error:
+        raise ArtefactError(f"{where}: {error}") from error
+    return ClassModel(regressor, **{k: float(v) for k, v in figures.items()}, rows=row["rows"])
+
+
+def _shape(op: Operator) -> tuple[Any, ...]:
+    """What a prediction depends on: everything but names."""
+    return (
+        op.kind,
+        *[(t.shape, t.dtype, t.constant) for t in op.inputs],
+        *[(t.shape, t.dtype) for t in op.outputs],
+        *op.attributes.items(),
+    )
+
+
+def _place(device: Device) -> tuple[Any, ...]:
+    rates = tuple(sorted(device.peak_flops.items()))
+    return (device.kind, rates, device.memory_bandwidth, device.launch_overhead, device.processors, device.cache_bytes,
+            tuple(sorted(device.efficiency.items())), device.memory_efficiency)  # fmt: skip

@@ -1,0 +1,292 @@
+"""Measurements: one row for each operator that was timed on a device, in a CSV file that anything can read.
+
+Columns of the file (gzipped if its name ends in ``.gz``):
+
+======================== ==========================================================================
+``kind``                 of the operator; ``Graph`` for the wall time of a whole graph
+``inputs``, ``outputs``  tensors such as ``float32(1,64,56,56)``; ``const`` before a weight; joined by ``;``
+``attributes``           JSON object
+``direction``            ``forward`` or ``backward``
+``context``              ``isolated`` (run alone, caches cooled) or ``graph`` (inside a running graph)
+``source``               the design or graph that asked for it
+``count``                operators of this shape in that graph
+``seconds p10 p90``      median and tenth and ninetieth percentile of the repetitions [s]
+``repetitions``          how often it was timed
+``status``               ``ok``, ``timeout``, ``memory`` or ``unsupported``; only ``ok`` rows have times
+======================== ==========================================================================
+"""
+
+from __future__ import annotations
+
+import csv
+import gzip
+import io
+import json
+import math
+import re
+import zlib
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from hetgym._archive import atomic_write
+from hetgym._types import BoolArray, FloatArray
+from hetgym.errors import ArtefactError
+from hetgym.graph.ops import DTYPE_BYTES, Attribute, Operator, Tensor
+
+COLUMNS = ("kind", "inputs", "outputs", "attributes", "direction", "context", "source", "count", "seconds", "p10",
+           "p90", "repetitions", "status")  # fmt: skip
+DIRECTIONS = ("forward", "backward")
+CONTEXTS = ("isolated", "graph")
+STATUSES = ("ok", "timeout", "memory", "unsupported")
+LIMIT_BYTES = 256 << 20
+"""Longest table, decompressed, that is read."""
+
+_TENSOR = re.compile(r"(const )?([a-z]+[0-9]*)\(((?:[0-9]{1,18}(?:,[0-9]{1,18})*)?)\)")
+
+
+@dataclass(frozen=True, slots=True)
+class Measurement:
+    """One timed operator; the columns of the table are explained on top of this module."""
+
+    operator: Operator
+    seconds: float
+    p10: float
+    p90: float
+    repetitions: int
+    direction: str = "forward"
+    context: str = "isolated"
+    source: str = ""
+    count: int = 1
+    status: str = "ok"
+
+    def row(self) -> list[str]:
+        """The fields as the table holds them."""
+        op = self.operator
+        plain = {key: list(v) if isinstance(v, tuple) else v for key, v in sorted(op.attributes.items())}
+        attributes = json.dumps(plain, separators=(",", ":")) if plain else ""
+        times = [f"{value:.4e}" if self.status == "ok" else "" for value in (self.seconds, self.p10, self.p90)]
+        return [op.kind, tensors_text(op.inputs), tensors_text(op.outputs), attributes, self.direction, self.context,
+                self.source, str(self.count), *times, str(self.repetitions), self.status]  # fmt: skip
+
+
+def tensors_text(tensors: Sequence[Tensor]) -> str:
+    """Tensors in the table's words; names of weights are left out."""
+    return ";".join(f"{'const ' if t.constant else ''}{t.dtype}({','.join(map(str, t.shape))})" for t in tensors)
+
+
+def parse_tensors(text: str, where: str) -> tuple[Tensor, ...]:
+    """Read what :func:`tensors_text` wrote.
+
+    Raises:
+        ArtefactError: not of that form, or of an unknown dtype.
+    """
+    found = []
+    for part in text.split(";") if text else ():
+        match = _TENSOR.fullmatch(part)
+        if match is None or match[2] not in DTYPE_BYTES:
+            raise ArtefactError(f"{where}: {part[:60]!r} is not a tensor such as float32(1,64,56,56)")
+        shape = tuple(int(size) for size in match[3].split(",")) if match[3] else ()
+        found.append(Tensor(shape, match[2], bool(match[1])))
+    return tuple(found)
+
+
+@dataclass(frozen=True)
+class Measurements:
+    """A table of measurements.
+
+    Attributes:
+        rows: in the order of the file.
+        name: for messages.
+    """
+
+    rows: tuple[Measurement, ...]
+    name: str = "measurements"
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    def __iter__(self) -> Iterator[Measurement]:
+        return iter(self.rows)
+
+    @cached_property
+    def seconds(self) -> FloatArray:
+        """[n] median run times [s]; NaN where there is none."""
+        return np.array([row.seconds for row in self.rows], np.float64)
+
+    @cached_property
+    def operators(self) -> list[Operator]:
+        """[n] what was timed."""
+        return [row.operator for row in self.rows]
+
+    def where(self, mask: Sequence[bool] | BoolArray) -> Measurements:
+        """The rows that a mask of [n] booleans keeps."""
+        return Measurements(tuple(row for row, keep in zip(self.rows, mask, strict=True) if keep), self.name)
+
+    def timed(self) -> Measurements:
+        """The rows of single operators that have a time."""
+        return self.where([row.status == "ok" and row.operator.kind != "Graph" for row in self.rows])
+
+    def graphs(self) -> dict[str, float]:
+        """Wall times of whole graphs, by name [s]."""
+        return {row.source: row.seconds for row in self.rows if row.operator.kind == "Graph" and row.status == "ok"}
+
+    def save(self, path: str | Path) -> None:
+        """Write the table; the same rows always give the same bytes.
+
+        Raises:
+            ArtefactError: the file cannot be written; nothing is left behind.
+        """
+        target = Path(path)
+        text = io.StringIO()
+        writer = csv.writer(text, lineterminator="\n")
+        writer.writerow(COLUMNS)
+        writer.writerows(row.row() for row in self.rows)
+        data = text.getvalue().encode()
+        if target.suffix == ".gz":
+            data = gzip.compress(data, 9, mtime=0)
+        try:
+            atomic_write(target, lambda file: file.write(data))
+        except OSError as cause:
+            raise ArtefactError(f"{target}: cannot be written ({cause.strerror})") from cause
+
+    @classmethod
+    def load(cls, path: str | Path) -> Measurements:
+        """Read a table.
+
+        Raises:
+            ArtefactError: missing, damaged, too long, or a row is not what it should be; the line is named.
+        """
+        source = Path(path)
+        return cls(tuple(read_rows(_text(source), str(source))), source.name.partition(".")[0])
+
+
+def read_rows(text: str, where: str, torn: bool = False) -> Iterator[Measurement]:
+    """The rows of a table in CSV.
+
+    Args:
+        text: the file's text, header first.
+        where: the file, for messages.
+        torn: the last line may be cut off, as a killed writer leaves it; it is left out.
+
+    Raises:
+        ArtefactError: a row is not what it should be.
+    """
+    if torn and not text.endswith("\n"):
+        text = text[: text.rfind("\n") + 1]
+    try:
+        lines = csv.reader(io.StringIO(text), strict=True)
+        header = next(lines, None)
+        if header is None or tuple(header) != COLUMNS:
+            raise ArtefactError(f"{where}: not a table of measurements; its first line must be {','.join(COLUMNS)}")
+        for number, fields in enumerate(lines, 2):
+            yield _measurement(fields, f"{where}: line {number}")
+    except csv.Error as cause:
+        raise ArtefactError(f"{where}: not a CSV file ({cause})") from cause
+
+
+@dataclass
+class Journal:
+    """A table that grows while it is measured: each batch of rows is on the disk before the next is timed."""
+
+    path: Path
+    rows: list[Measurement] = field(default_factory=list)
+
+    @classmethod
+    def open(cls, path: Path) -> Journal:
+        """Start a journal, or go on with one that a killed run left.
+
+        Raises:
+            ArtefactError: the file is no journal of ours.
+        """
+        journal = cls(path)
+        if path.exists():
+            journal.rows = list(read_rows(_text(path), str(path), torn=True))
+        text = io.StringIO()
+        writer = csv.writer(text, lineterminator="\n")
+        writer.writerow(COLUMNS)
+        writer.writerows(row.row() for row in journal.rows)
+        atomic_write(path, lambda file: file.write(text.getvalue().encode()))
+        return journal
+
+    def add(self, rows: Iterable[Measurement]) -> None:
+        """Append rows in one write, so that a kill leaves all of them or a torn last line."""
+        added = list(rows)
+        text = io.StringIO()
+        csv.writer(text, lineterminator="\n").writerows(row.row() for row in added)
+        with self.path.open("ab", buffering=0) as file:
+            file.write(text.getvalue().encode())
+        self.rows += added
+
+
+def _text(path: Path) -> str:
+    try:
+        with path.open("rb") as file:
+            packed = file.read(2) == b"\x1f\x8b"
+        with gzip.open(path, "rb") if packed else path.open("rb") as file:
+            data = file.read(LIMIT_BYTES + 1)
+        if len(data) > LIMIT_BYTES:
+            raise ArtefactError(f"{path}: longer than {LIMIT_BYTES >> 20} MiB")
+        return data.decode()
+    except FileNotFoundError:
+        raise ArtefactError(f"{path}: no such file") from None
+    except (gzip.BadGzipFile, EOFError, zlib.error) as cause:
+        raise ArtefactError(f"{path}: damaged gzip file ({cause})") from cause
+    except UnicodeDecodeError as cause:
+        raise ArtefactError(f"{path}: not UTF-8 text ({cause.reason} at byte {cause.start})") from cause
+    except (OSError, ValueError) as cause:
+        raise ArtefactError(f"{path}: cannot be read ({getattr(cause, 'strerror', None) or cause})") from cause
+
+
+def _measurement(fields: list[str], where: str) -> Measurement:
+    if len(fields) != len(COLUMNS):
+        raise ArtefactError(f"{where}: {len(fields)} fields instead of {len(COLUMNS)}")
+    values = dict(zip(COLUMNS, fields, strict=True))
+    for key, known in (("direction", DIRECTIONS), ("context", CONTEXTS), ("status", STATUSES)):
+        if values[key] not in known:
+            raise ArtefactError(f"{where}: {key} is {values[key][:40]!r}; it is one of {', '.join(known)}")
+    if not values["kind"]:
+        raise ArtefactError(f"{where}: the kind is empty")
+    inputs, outputs = parse_tensors(values["inputs"], where), parse_tensors(values["outputs"], where)
+    operator = Operator(values["source"], values["kind"], inputs, outputs, _attributes(values["attributes"], where))
+    ok = values["status"] == "ok"
+    seconds, p10, p90 = (
+        _number(values[key], f"{where}: {key}") if ok else math.nan for key in ("seconds", "p10", "p90")
+    )
+    count, repetitions = (int(_number(values[key], f"{where}: {key}")) for key in ("count", "repetitions"))
+    where_run = values["direction"], values["context"], values["source"]
+    return Measurement(operator, seconds, p10, p90, repetitions, *where_run, count, values["status"])
+
+
+def _number(text: str, where: str) -> float:
+    try:
+        value = float(text)
+    except ValueError:
+        value = math.nan
+    if not 0 <= value < 1e15:
+        raise ArtefactError(f"{where} is {text[:40]!r}, not a number from 0 on")
+    return value
+
+
+def _attributes(text: str, where: str) -> dict[str, Attribute]:
+    if not text:
+        return {}
+    try:
+        found: Any = json.loads(text)
+    except (ValueError, RecursionError) as cause:
+        raise ArtefactError(f"{where}: the attributes are not JSON ({cause})") from cause
+    if not isinstance(found, dict):
+        raise ArtefactError(f"{where}: the attributes are not a JSON object")
+    kept: dict[str, Attribute] = {}
+    for key, value in found.items():
+        if isinstance(value, list) and all(isinstance(v, int) and abs(v) < 2**53 for v in value):
+            kept[key] = tuple(value)
+        elif isinstance(value, str) or (isinstance(value, int | float) and abs(value) < 2**53):
+            kept[key] = value
+        else:
+            raise ArtefactError(f"{where}: attribute {key[:40]!r} is not a number, a string or a list of whole numbers")
+    return kept

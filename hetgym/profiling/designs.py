@@ -1,0 +1,298 @@
+"""Space-filling designs: which shapes of each kind of operator to measure.
+
+A kind's dimensions are drawn from a scrambled Sobol sequence over the logarithms of their ranges, so
+that small and large ones are covered alike; four in five are rounded to multiples of 8, as in real
+networks. Operators beyond a limit of FLOPs, bytes or shape are left out and drawn again.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+
+from hetgym.errors import require, unknown_name
+from hetgym.graph.ops import Attribute, Operator, Tensor
+
+FLOP_LIMIT = 2.5e9
+"""Largest operator of a design [FLOP]."""
+
+BYTE_LIMIT = 96e6
+"""Largest operator of a design, read and written [byte]."""
+
+_Make = Callable[..., Operator | None]
+
+
+@dataclass(frozen=True)
+class Design:
+    """How the shapes of one class of operators are drawn.
+
+    Attributes:
+        ranges: smallest and largest value of each dimension, drawn log-uniform.
+        make: from the values to an operator; None for a combination that makes no sense.
+        count: shapes in a full profile.
+        backward: shapes whose gradient is timed too.
+    """
+
+    ranges: tuple[tuple[int, int], ...]
+    make: _Make
+    count: int
+    backward: int = 0
+
+
+def _weight(*shape: int) -> Tensor:
+    return Tensor(shape, constant=True)
+
+
+def _conv(n: int, c: int, out: int, side: int, kernel: int, stride: int, group: int = 1) -> Operator | None:
+    if kernel > side or (kernel > 3 and c * out > 256 * 256):
+        return None
+    half, rows = kernel // 2, -(-side // stride)
+    after = max((rows - 1) * stride + kernel - side - half, 0)
+    operands = (Tensor((n, c, side, side)), _weight(out, c // group, kernel, kernel), _weight(out))
+    attributes: dict[str, Attribute] = {
+        "kernel_shape": (kernel,) * 2,
+        "strides": (stride,) * 2,
+        "pads": (half, half, after, after),
+        "group": group,
+    }
+    return Operator("conv", "Conv", operands, (Tensor((n, out, rows, rows)),), attributes)
+
+
+def _window(n: int, c: int, out: int, side: int, window: int) -> Operator | None:
+    kernel, stride = ((1, 1), (3, 1), (3, 2), (5, 1), (7, 2), (3, 1), (1, 1), (1, 2))[window % 8]
+    return _conv(n, c, out, side, kernel, stride)
+
+
+def _pointwise(n: int, c: int, out: int, side: int) -> Operator | None:
+    return _conv(n, c, out, side, 1, 1)
+
+
+def _depthwise(n: int, c: int, side: int, window: int) -> Operator | None:
+    kernel, stride = ((3, 1), (3, 2), (5, 1), (3, 1))[window % 4]
+    return _conv(n, c, c, side, kernel, stride, c)
+
+
+def _grouped(n: int, c: int, side: int, groups: int) -> Operator | None:
+    groups = (2, 3, 4, 8)[groups % 4]
+    c = groups * max(1, c // groups)
+    return _conv(n, c, c, side, 1 if groups < 4 else 3, 1, groups)
+
+
+def _gemm(m: int, k: int, n: int) -> Operator:
+    return Operator("gemm", "Gemm", (Tensor((m, k)), _weight(n, k), _weight(n)), (Tensor((m, n)),), {"transB": 1})
+
+
+def _matmul(m: int, k: int, n: int) -> Operator:
+    return Operator("matmul", "MatMul", (Tensor((m, k)), Tensor((k, n))), (Tensor((m, n)),))
+
+
+def _batched(b: int, m: int, k: int, n: int) -> Operator:
+    return Operator("bmm", "MatMul", (Tensor((b, m, k)), Tensor((b, k, n))), (Tensor((b, m, n)),))
+
+
+def _attention(b: int, heads: int, queries: int, keys: int, depth: int) -> Operator:
+    q, kv = Tensor((b, heads, queries, depth)), Tensor((b, heads, keys, depth))
+    return Operator("attention", "Attention", (q, kv, kv), (q,))
+
+
+def _lstm(rows: int, inner: int, hidden: int) -> Operator:
+    state, bias = Tensor((rows, hidden)), _weight(4 * hidden)
+    weights = (_weight(4 * hidden, inner), _weight(4 * hidden, hidden), bias, bias)
+    return Operator("lstm", "LSTMCell", (Tensor((rows, inner)), *weights, state, state), (state, state),
+                    {"hidden_size": hidden})  # fmt: skip
+
+
+def _unary(kind: str) -> _Make:
+    def make(rows: int, columns: int) -> Operator:
+        x = Tensor((rows, columns))
+        return Operator(kind.lower(), kind, (x,), (x,))
+
+    return make
+
+
+def _binary(kind: str, broadcast: bool = False) -> _Make:
+    def make(rows: int, columns: int) -> Operator:
+        x = Tensor((rows, columns))
+        return Operator(kind.lower(), kind, (x, _weight(columns) if broadcast else x), (x,))
+
+    return make
+
+
+def _scale(n: int, c: int, side: int) -> Operator:
+    x = Tensor((n, c, side, side))
+    return Operator("scale", "Mul", (x, _weight(c, 1, 1)), (x,))
+
+
+def _softmax(rows: int, columns: int) -> Operator:
+    x = Tensor((rows, columns))
+    return Operator("softmax", "Softmax", (x,), (x,), {"axis": -1})
+
+
+def _layer_norm(rows: int, columns: int) -> Operator:
+    x = Tensor((rows, columns))
+    return Operator("norm", "LayerNormalization", (x, _weight(columns), _weight(columns)), (x,))
+
+
+def _batch_norm(n: int, c: int, side: int) -> Operator:
+    x = Tensor((n, c, side, side))
+    return Operator("norm", "BatchNormalization", (x, *(_weight(c),) * 4), (x,))
+
+
+def _pool(kind: str) -> _Make:
+    def make(n: int, c: int, side: int, window: int) -> Operator | None:
+        kernel, stride = ((2, 2), (3, 2), (3, 1), (5, 1))[window % 4]
+        if side < 2 * kernel:
+            return None
+        rows, pad = -(-side // stride), 0 if kernel == 2 else kernel // 2
+        if kernel == 2:
+            rows = side // 2
+        attributes: dict[str, Attribute] = {"kernel_shape": (kernel,) * 2, "strides": (stride,) * 2, "pads": (pad,) * 4}
+        return Operator("pool", kind, (Tensor((n, c, side, side)),), (Tensor((n, c, rows, rows)),), attributes)
+
+    return make
+
+
+def _global_pool(n: int, c: int, side: int) -> Operator:
+    return Operator("pool", "GlobalAveragePool", (Tensor((n, c, side, side)),), (Tensor((n, c, 1, 1)),))
+
+
+def _reduce(kind: str) -> _Make:
+    def make(rows: int, columns: int, axis: int) -> Operator:
+        axis %= 2
+        out = (columns,) if axis == 0 else (rows,)
+        return Operator("reduce", kind, (Tensor((rows, columns)),), (Tensor(out),), {"axes": (axis,), "keepdims": 0})
+
+    return make
+
+
+def _concat(n: int, c: int, other: int, side: int, parts: int) -> Operator:
+    parts = 2 + parts % 3
+    sizes = [c, *([other] * (parts - 1))]
+    operands = tuple(Tensor((n, size, side, side)) for size in sizes)
+    return Operator("concat", "Concat", operands, (Tensor((n, sum(sizes), side, side)),), {"axis": 1})
+
+
+def _split(n: int, c: int, side: int, parts: int) -> Operator | None:
+    parts = 2 + parts % 3
+    piece = Tensor((n, c, side, side))
+    return Operator("split", "Split", (Tensor((n, parts * c, side, side)),), (piece,) * parts, {"axis": 1})
+
+
+def _transpose(a: int, b: int, c: int, perm: int) -> Operator:
+    order = ((1, 0, 2), (0, 2, 1), (2, 1, 0), (2, 0, 1))[perm % 4]
+    shape = (a, b, c)
+    return Operator(
+        "transpose", "Transpose", (Tensor(shape),), (Tensor(tuple(shape[p] for p in order)),), {"perm": order}
+    )
+
+
+def _copy(rows: int, columns: int) -> Operator:
+    return Operator("copy", "Copy", (Tensor((rows, columns)),), (Tensor((rows, columns)),))
+
+
+def _embedding(rows: int, columns: int, tokens: int) -> Operator:
+    operands = (_weight(rows, columns), Tensor((1, tokens), "int64"))
+    return Operator("embedding", "Gather", operands, (Tensor((1, tokens, columns)),), {"axis": 0})
+
+
+def _lrn(n: int, c: int, side: int) -> Operator:
+    x = Tensor((n, c, side, side))
+    return Operator("lrn", "LRN", (x,), (x,), {"size": 5})
+
+
+_IMAGES = ((1, 8), (8, 1024), (4, 112))
+_ROWS = ((1, 16384), (8, 8192))
+_WINDOWS = (1, 256)
+
+DESIGNS: dict[str, Design] = {
+    "conv": Design(((1, 8), (3, 768), (8, 768), (4, 224), _WINDOWS), _window, 320, 60),
+    "conv-pointwise": Design(((1, 8), (8, 2048), (8, 2048), (4, 112)), _pointwise, 260, 40),
+    "conv-depthwise": Design(((1, 8), (8, 1024), (4, 112), _WINDOWS), _depthwise, 260, 40),
+    "conv-grouped": Design(((1, 4), (16, 768), (4, 56), _WINDOWS), _grouped, 120),
+    "gemm": Design(((1, 2048), (8, 9216), (8, 8192)), _gemm, 300, 60),
+    "matmul": Design(((1, 2048), (8, 4096), (8, 4096)), _matmul, 260, 40),
+    "matmul-batched": Design(((2, 192), (4, 512), (4, 256), (4, 512)), _batched, 280, 40),
+    "attention": Design(((1, 8), (1, 16), (1, 512), (16, 512), (16, 128)), _attention, 260, 40),
+    "lstm-cell": Design(((1, 128), (16, 1536), (16, 1536)), _lstm, 250, 40),
+    "relu": Design(_ROWS, _unary("Relu"), 130, 40),
+    "gelu": Design(_ROWS, _unary("Gelu"), 110, 30),
+    "tanh": Design(_ROWS, _unary("Tanh"), 70),
+    "sigmoid": Design(_ROWS, _unary("Sigmoid"), 70),
+    "clip": Design(_ROWS, _unary("Clip"), 60),
+    "hard-swish": Design(_ROWS, _unary("HardSwish"), 60),
+    "swish": Design(_ROWS, _unary("Swish"), 60),
+    "exp": Design(_ROWS, _unary("Exp"), 60),
+    "sqrt": Design(_ROWS, _unary("Sqrt"), 40),
+    "erf": Design(_ROWS, _unary("Erf"), 40),
+    "add": Design(_ROWS, _binary("Add"), 130, 30),
+    "add-broadcast": Design(_ROWS, _binary("Add", True), 90),
+    "mul": Design(_ROWS, _binary("Mul"), 80, 30),
+    "mul-channels": Design(_IMAGES, _scale, 90),
+    "div": Design(_ROWS, _binary("Div"), 50),
+    "sub": Design(_ROWS, _binary("Sub"), 50),
+    "softmax": Design(_ROWS, _softmax, 160, 40),
+    "layer-norm": Design(_ROWS, _layer_norm, 160, 40),
+    "batch-norm": Design(_IMAGES, _batch_norm, 160, 40),
+    "max-pool": Design((*_IMAGES, _WINDOWS), _pool("MaxPool"), 180, 30),
+    "average-pool": Design((*_IMAGES, _WINDOWS), _pool("AveragePool"), 180, 30),
+    "global-average-pool": Design(_IMAGES, _global_pool, 110, 20),
+    "reduce-mean": Design((*_ROWS, _WINDOWS), _reduce("ReduceMean"), 120, 20),
+    "reduce-sum": Design((*_ROWS, _WINDOWS), _reduce("ReduceSum"), 70),
+    "reduce-max": Design((*_ROWS, _WINDOWS), _reduce("ReduceMax"), 70),
+    "concat": Design(((1, 4), (4, 512), (4, 512), (4, 112), _WINDOWS), _concat, 160),
+    "split": Design(((1, 4), (4, 512), (4, 112), _WINDOWS), _split, 120),
+    "transpose": Design(((1, 512), (4, 512), (4, 512), _WINDOWS), _transpose, 160),
+    "copy": Design(_ROWS, _copy, 110),
+    "embedding": Design(((256, 16384), (16, 1536), (1, 4096)), _embedding, 130),
+    "lrn": Design(((1, 2), (8, 256), (4, 64)), _lrn, 60),
+}  # fmt: skip
+"""Name -> design, in the order in which a profile measures them."""
+
+
+def draw(name: str, count: int | None = None, seed: int = 0) -> list[Operator]:
+    """Operators of a design.
+
+    Args:
+        name: a key of :data:`DESIGNS`.
+        count: how many; what a full profile takes by default.
+        seed: of the scrambling.
+
+    Returns:
+        Different operators; the first k of a longer list are the list of k.
+
+    Raises:
+        UnknownName: no such design.
+        MissingExtra: torch, whose Sobol sequence is used, is not installed.
+    """
+    if name not in DESIGNS:
+        raise unknown_name("design", name, DESIGNS)
+    design = DESIGNS[name]
+    found: dict[tuple[Tensor, ...], Operator] = {}
+    for point in _points(len(design.ranges), seed):
+        values = [_dimension(u, low, high) for u, (low, high) in zip(point, design.ranges, strict=True)]
+        operator = design.make(*values)
+        if operator is None or operator.flops > FLOP_LIMIT:
+            continue
+        if operator.bytes_read + operator.bytes_written > BYTE_LIMIT:
+            continue
+        found.setdefault((*operator.inputs, *operator.outputs), operator)
+        if len(found) == (design.count if count is None else count):
+            break
+    return list(found.values())
+
+
+def _points(dimensions: int, seed: int) -> Iterator[Sequence[float]]:
+    torch = require("torch", "torch", "drawing a design")
+    engine = torch.quasirandom.SobolEngine(dimensions + 1, scramble=True, seed=seed)
+    for _ in range(64):
+        for *point, rounded in engine.draw(256, dtype=torch.float64).tolist():
+            yield [u if rounded > 0.2 else -u - 1e-9 for u in point]  # a negative sign: do not round
+
+
+def _dimension(u: float, low: int, high: int) -> int:
+    value = low * math.pow(high / low, abs(u))
+    whole = max(low, min(high, math.floor(value + 0.5)))
+    if u >= 0 and high > 256 and whole > 16:
+        return min(high, 8 * round(whole / 8))
+    return whole

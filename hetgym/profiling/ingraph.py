@@ -1,0 +1,102 @@
+"""A whole graph run operator by operator, each timed where it stands.
+
+This is the run time that counts when a graph is planned: weights that were last read a whole graph
+ago, inputs that the operator before has just written, code that others pushed out of the cache.
+"""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from hetgym._types import FloatArray
+from hetgym.errors import require
+from hetgym.graph.dataflow import DataflowGraph
+from hetgym.graph.transforms.operands import operands
+from hetgym.profiling.kernels import activations, make_kernel
+
+
+@dataclass(frozen=True)
+class GraphTiming:
+    """Times of a graph that ran several times.
+
+    Attributes:
+        seconds: [n, rounds] of each operator [s].
+        wall: [rounds] of the whole graph, the handing over of tensors included [s].
+    """
+
+    seconds: FloatArray
+    wall: FloatArray
+
+
+class GraphRunner:
+    """A graph whose operators run one after another, in topological order, in this process.
+
+    Args:
+        graph: all of its operators must have torch kernels.
+        device: a torch device.
+        seed: of weights and of what the graph is given.
+
+    Raises:
+        UnsupportedOperator: an operator that torch cannot run.
+    """
+
+    def __init__(self, graph: DataflowGraph, device: str = "cpu", seed: int = 0) -> None:
+        torch = require("torch", "torch", "running graphs")
+        rng = torch.Generator().manual_seed(seed)
+        self.graph = graph
+        self._order: list[int] = graph.topological_order.tolist()
+        kernels = [make_kernel(op, device, rng) for op in graph.operators]
+        sources = operands(graph)
+        readers = [0] * len(graph)
+        self._steps: list[tuple[Any, ...]] = []
+        for i in self._order:
+            op, given = graph.operators[i], iter(activations(graph.operators[i], device, rng))
+            reads: list[tuple[int, int] | Any] = []
+            for at, tensor in enumerate(op.inputs):
+                if not tensor.constant:
+                    value, source = next(given), sources[i][at]
+                    reads.append(value if source is None else (int(source[0]), int(source[1])))
+            before = sorted({read[0] for read in reads if isinstance(read, tuple)})
+            for j in before:
+                readers[j] += 1
+            self._steps.append((i, kernels[i], reads, before))
+        self._readers = readers
+
+    def run(self) -> tuple[FloatArray, float]:
+        """Run the graph once.
+
+        Returns:
+            [n] seconds of each operator, and of the whole.
+        """
+        clock, left = time.perf_counter_ns, self._readers.copy()
+        values: dict[int, tuple[Any, ...]] = {}
+        times = np.empty(len(self.graph))
+        begin = clock()
+        for i, kernel, reads, before in self._steps:
+            given = [values[read[0]][read[1]] if isinstance(read, tuple) else read for read in reads]
+            start = clock()
+            result = kernel(*given)
+            times[i] = clock() - start
+            values[i] = result
+            del given, result
+            for j in before:
+                left[j] -= 1
+                if not left[j]:
+                    del values[j]
+        return times * 1e-9, (clock() - begin) * 1e-9
+
+    def time(self, rounds: int = 11, warm_up: int = 3) -> GraphTiming:
+        """Run the graph several times.
+
+        Args:
+            rounds: that count.
+            warm_up: rounds before these, thrown away.
+        """
+        for _ in range(warm_up):
+            self.run()
+        found = [self.run() for _ in range(rounds)]
+        return GraphTiming(np.array([times for times, _ in found]).T, np.array([wall for _, wall in found]))

@@ -1,0 +1,278 @@
+"""A profile: operators and graphs measured one after another, and every result on the disk at once."""
+
+from __future__ import annotations
+
+import json
+import os
+import select
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from types import TracebackType
+from typing import Any
+
+import numpy as np
+
+from hetgym.errors import ConfigError, ProfilingError
+from hetgym.graph.dataflow import DataflowGraph
+from hetgym.graph.ops import Operator, Tensor
+from hetgym.graph.serialization import to_document
+from hetgym.measurements.table import Journal, Measurement, Measurements
+from hetgym.profiling.host import HostSettings
+
+_START_LIMIT = 120.0  # seconds until a worker must have imported torch
+
+
+@dataclass(frozen=True)
+class Item:
+    """One thing to measure: an operator alone, or a graph as a whole.
+
+    Args:
+        source: the design or graph that asks for it.
+        operator: with ``direction``, unless it is a graph.
+        graph: unless it is an operator.
+        direction: ``forward`` or ``backward``.
+    """
+
+    source: str
+    operator: Operator | None = None
+    graph: DataflowGraph | None = None
+    direction: str = "forward"
+
+    def __post_init__(self) -> None:
+        if (self.operator is None) == (self.graph is None):
+            raise ConfigError(f"item {self.source!r} holds an operator or a graph, one of the two")
+
+    @property
+    def blank(self) -> Measurement:
+        """The row of the table before it is measured; a graph's is that of its wall time."""
+        nan = float("nan")
+        if self.operator is not None:
+            return Measurement(
+                self.operator, nan, nan, nan, 0, self.direction, "isolated", self.source, 1, "unsupported"
+            )
+        whole = Operator(self.source, "Graph", (), (Tensor(()),))
+        return Measurement(whole, nan, nan, nan, 0, self.direction, "graph", self.source, 1, "unsupported")
+
+    @property
+    def key(self) -> tuple[str, ...]:
+        """What tells it from other items."""
+        return tuple(self.blank.row()[:7])
+
+    @property
+    def bytes(self) -> float:
+        """Estimate of the memory that measuring it takes [byte]: operands twice, and gradients."""
+        if self.operator is not None:
+            op = self.operator
+            own = sum(t.bytes for t in (*op.inputs, *op.outputs))
+            return 2.0 * own * (2 if self.direction == "backward" else 1)
+        assert self.graph is not None
+        return sum(op.weight_bytes for op in self.graph.operators) + sum(op.output_bytes for op in self.graph.operators)
+
+
+class Worker:
+    """A measuring process, started anew whenever it is killed.
+
+    Args:
+        settings: of the process.
+        memory_limit: see :func:`~hetgym.profiling.worker.serve`.
+
+    Raises:
+        ProfilingError: it does not start.
+    """
+
+    def __init__(self, settings: HostSettings, memory_limit: float = 8e9) -> None:
+        self._arguments = json.dumps({**settings.to_dict(), "memory_limit": memory_limit})
+        self._environment = {**os.environ, **settings.environment(), "PYTHONHASHSEED": "0"}
+        self._process: subprocess.Popen[bytes] | None = None
+
+    def __enter__(self) -> Worker:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.stop()
+
+    def ask(self, request: dict[str, Any], limit: float) -> dict[str, Any] | None:
+        """Send a request.
+
+        Args:
+            request: see :mod:`~hetgym.profiling.worker`.
+            limit: seconds to wait.
+
+        Returns:
+            The answer; None if there was none in time, or the process died of it.
+        """
+        process = self._running()
+        assert process.stdin is not None
+        try:
+            process.stdin.write(json.dumps(request).encode() + b"\n")
+            process.stdin.flush()
+        except BrokenPipeError:
+            self.stop()
+            return None
+        answer = _line(process, limit)
+        if answer is None:
+            self.stop()
+        return answer
+
+    def stop(self) -> None:
+        """End the process, whatever it is doing."""
+        if self._process is not None:
+            self._process.kill()
+            self._process.wait()
+            for stream in (self._process.stdin, self._process.stdout):
+                if stream is not None:
+                    stream.close()
+            self._process = None
+
+    def _running(self) -> subprocess.Popen[bytes]:
+        if self._process is None:
+            command = [sys.executable, "-m", "hetgym.profiling.worker", self._arguments]
+            self._process = subprocess.Popen(
+                command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=self._environment
+            )
+            if _line(self._process, _START_LIMIT) is None:
+                code = self._process.poll()
+                self.stop()
+                raise ProfilingError(f"the measuring process did not start (exit code {code}); see its messages above")
+        return self._process
+
+
+def _line(process: subprocess.Popen[bytes], limit: float) -> dict[str, Any] | None:
+    """One line of JSON from a process, or None after some seconds or at its end."""
+    assert process.stdout is not None
+    file, end, data = process.stdout.fileno(), time.monotonic() + limit, b""
+    while not data.endswith(b"\n"):
+        left = end - time.monotonic()
+        if left <= 0 or not select.select([file], [], [], left)[0]:
+            return None
+        part = os.read(file, 1 << 16)
+        if not part:
+            return None
+        data += part
+    answer = json.loads(data)
+    return answer if isinstance(answer, dict) else None
+
+
+class Profile:
+    """Measures items into a journal; items that the journal holds already are not measured again.
+
+    Args:
+        path: the table that is made; the journal lies beside it until all is measured.
+        settings: of the measuring process.
+        time_limit: seconds after which an operator is given up; a graph may take ten times as long.
+        memory_limit: items whose estimate is larger are not run [byte].
+        rounds: how often a graph runs.
+
+    Raises:
+        ArtefactError: the journal of an earlier run is damaged.
+    """
+
+    def __init__(
+        self,
+        path: str | Path,
+        settings: HostSettings | None = None,
+        *,
+        time_limit: float = 20.0,
+        memory_limit: float = 8e9,
+        rounds: int = 11,
+    ) -> None:
+        self.path = Path(path)
+        self.settings = settings or HostSettings()
+        self.time_limit = time_limit
+        self.memory_limit = memory_limit
+        self.rounds = rounds
+        self.path.parent.mkdir(parents=True, exist_ok=True)
+        self.journal = Journal.open(self.path.parent / f"{self.path.name.partition('.')[0]}.part.csv")
+
+    def __enter__(self) -> Profile:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        return None
+
+    def missing(self, items: Iterable[Item]) -> list[Item]:
+        """The items that are still to be measured, in an order that spreads every kind over the whole run.
+
+        The machine drifts (clocks, other load); a shuffled order turns drift into noise, and makes the
+        time that is left predictable.
+        """
+        done = {tuple(row.row()[:7]) for row in self.journal.rows}
+        wanted = {item.key: item for item in items if item.key not in done}
+        left = [wanted[key] for key in sorted(wanted)]
+        return [left[i] for i in np.random.default_rng(0).permutation(len(left))]
+
+    def run(self, items: Sequence[Item], progress: Callable[[Item, str], None] | None = None) -> Measurements:
+        """Measure what is missing, then write the table and remove the journal.
+
+        Args:
+            items: all items of the profile.
+            progress: called after each item with its status.
+
+        Returns:
+            The table, sorted by context, source and operator.
+
+        Raises:
+            ProfilingError: the measuring process cannot be started.
+        """
+        with Worker(self.settings, self.memory_limit) as worker:
+            for item in self.missing(items):
+                rows = self._measure(worker, item)
+                self.journal.add(rows)
+                if progress is not None:
+                    progress(item, rows[-1].status)
+        table = Measurements(
+            tuple(sorted(self.journal.rows, key=lambda row: _order(row))), self.path.name.partition(".")[0]
+        )
+        table.save(self.path)
+        self.journal.path.unlink()
+        return table
+
+    def _measure(self, worker: Worker, item: Item) -> list[Measurement]:
+        blank = item.blank
+        if item.bytes > self.memory_limit:
+            return [replace(blank, status="memory")]
+        if item.operator is not None:
+            answer = worker.ask({"row": blank.row()}, self.time_limit)
+        else:
+            assert item.graph is not None
+            answer = worker.ask({"graph": to_document(item.graph), "rounds": self.rounds}, 10 * self.time_limit)
+        if answer is None:
+            return [replace(blank, status="timeout")]
+        if answer["status"] != "ok":
+            return [replace(blank, status=answer["status"])]
+        if item.graph is not None:
+            return _graph_rows(item.graph, item.source, blank, answer)
+        seconds, p10, p90 = (float(answer[key]) for key in ("seconds", "p10", "p90"))
+        count = int(answer["repetitions"])
+        return [replace(blank, status="ok", repetitions=count, seconds=seconds, p10=p10, p90=p90)]
+
+
+def _order(row: Measurement) -> tuple[str, ...]:
+    fields = row.row()
+    return (row.context, row.source, *fields[:5])
+
+
+def _graph_rows(graph: DataflowGraph, source: str, blank: Measurement, answer: dict[str, Any]) -> list[Measurement]:
+    """A row for every shape of the graph, the mean over its operators of that shape, and one for the whole."""
+    members: dict[tuple[str, ...], list[int]] = {}
+    for i, op in enumerate(graph.operators):
+        key = tuple(Measurement(op, 0.0, 0.0, 0.0, 1).row()[:4])
+        members.setdefault(key, []).append(i)
+    repetitions = int(answer["repetitions"])
+    medians, lows, highs = (np.array(answer[key]) for key in ("seconds", "p10", "p90"))
+    rows = [
+        replace(
+            blank, operator=graph.operators[at[0]], count=len(at), status="ok", repetitions=repetitions,
+            seconds=float(medians[at].mean()), p10=float(lows[at].mean()), p90=float(highs[at].mean()),
+        )
+        for at in members.values()
+    ]  # fmt: skip
+    p10, median, p90 = answer["wall"]
+    whole = replace(blank, seconds=median, p10=p10, p90=p90, repetitions=repetitions, status="ok")
+    return [*rows, whole]
