@@ -12,18 +12,22 @@ the features for a range of tile sizes: the library chooses the kernel, and the 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
-from typing import Protocol
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, fields, replace
+from pathlib import Path
+from typing import Any, Self
 
 import numpy as np
 import numpy.typing as npt
 
 from hetgym._config import check_number
 from hetgym._types import BoolArray, FloatArray
+from hetgym.costs import artefact
+from hetgym.costs.forest import ARRAYS, Forest
+from hetgym.costs.regressor import refuse_others
 from hetgym.costs.roofline import Roofline
 from hetgym.device import Device
-from hetgym.errors import PlatformError
+from hetgym.errors import ArtefactError, PlatformError
 from hetgym.graph.ops import Operator
 
 FLOOR = 2.2e-6
@@ -34,6 +38,12 @@ MEMORY_EFFICIENCY = 0.8
 
 LAUNCH = 3e-6
 """Time to start another operator [s]: ``mem_empirical_constant_latency`` of aiconfigurator."""
+
+MODEL = "gpu-gemm"
+"""What the header of an artefact says it is."""
+
+LARGEST_RATIO = 50.0
+"""No log ratio is beyond this."""
 
 REMEMBERED = 1 << 16
 """How many shapes a model remembers before it starts afresh."""
@@ -151,14 +161,6 @@ def gemm_features(m: FloatArray, n: FloatArray, k: FloatArray, gpu: GemmGpu) -> 
     return np.stack([np.asarray(column, np.float64) for column in columns], axis=1)
 
 
-class Trees(Protocol):
-    """What the model needs of an ensemble of trees."""
-
-    def predict(self, x: FloatArray) -> FloatArray:
-        """[r] sums over the trees for [r, features]."""
-        ...
-
-
 class GemmCosts:
     """Costs on a profiled GPU: trees for products in 16 bits, the roofline for every other operator.
 
@@ -172,16 +174,69 @@ class GemmCosts:
         gpu: the data sheet that the trees were fitted with.
         limits: least and largest log ratio that the fit saw; predictions stay between them.
         scatter: tenth and ninetieth percentile of log(measured / predicted) in cross-validation.
+        card: source, licence, split, seed and scores of the fit, as plain values.
+
+    Raises:
+        ArtefactError: limits or scatter that are not two finite numbers in rising order.
     """
 
     def __init__(
-        self, trees: Trees, gpu: GemmGpu, limits: tuple[float, float], scatter: tuple[float, float] = (0.0, 0.0)
+        self,
+        trees: Forest,
+        gpu: GemmGpu,
+        limits: tuple[float, float],
+        scatter: tuple[float, float] = (0.0, 0.0),
+        card: Mapping[str, Any] | None = None,
     ) -> None:
         self.trees = trees
         self.gpu = gpu
-        self.limits = limits
-        self.scatter = scatter
+        self.limits = _pair(limits, "limits")
+        self.scatter = _pair(scatter, "scatter")
+        self.card = dict(card or {})
         self._known: dict[tuple[int, int, int], float] = {}
+
+    def save(self, path: str | Path) -> None:
+        """Write the model; see :mod:`~hetgym.costs.artefact`.
+
+        Raises:
+            ArtefactError: the file cannot be written.
+        """
+        header = {
+            "model": MODEL, "features": list(GEMM_FEATURES), "gpu": asdict(self.gpu), "limits": list(self.limits),
+            "scatter": list(self.scatter), "card": self.card,
+        }  # fmt: skip
+        artefact.save(path, header, self.trees.arrays())
+
+    @classmethod
+    def load(cls, path: str | Path) -> Self:
+        """Read a model.
+
+        Raises:
+            ArtefactError: damaged, tampered with, or fitted to features that this version does not have.
+        """
+        return cls.of_parts(*artefact.load(path), str(path))
+
+    @classmethod
+    def of_parts(cls, header: Mapping[str, Any], arrays: Mapping[str, npt.NDArray[Any]], where: str) -> Self:
+        """Build from what an artefact holds.
+
+        Raises:
+            ArtefactError: something in it is not what it should be; ``where`` is named.
+        """
+        if header.get("model") != MODEL:
+            raise ArtefactError(f"{where}: holds no {MODEL!r} model")
+        if header.get("features") != list(GEMM_FEATURES):
+            raise ArtefactError(f"{where}: fitted to features that this version of hetgym does not compute")
+        gpu, card = header.get("gpu"), header.get("card")
+        if not isinstance(gpu, dict) or set(gpu) != {f.name for f in fields(GemmGpu)} or not isinstance(card, dict):
+            raise ArtefactError(f"{where}: the header lacks a GPU's data sheet or a card")
+        refuse_others(arrays, ARRAYS, where)
+        try:
+            sheet = GemmGpu(**gpu)
+            limits, scatter = (_pair(header.get(name), name) for name in ("limits", "scatter"))
+        except (PlatformError, ArtefactError) as error:
+            raise ArtefactError(f"{where}: {error}") from error
+        return cls(Forest.from_arrays(arrays, len(GEMM_FEATURES), where), sheet, limits, scatter, card)
 
     def seconds(self, m: npt.ArrayLike, n: npt.ArrayLike, k: npt.ArrayLike) -> FloatArray:
         """Run times of plain products [m, k] x [k, n].
@@ -238,3 +293,38 @@ class GemmCosts:
         rows, columns, inner = (np.maximum(size, 1.0) for size in np.broadcast_arrays(m, n, k))
         features = gemm_features(rows, columns, inner, self.gpu)
         return np.clip(self.trees.predict(features), *self.limits)
+
+
+def mean_forest(forests: Sequence[Forest]) -> Forest:
+    """One forest that predicts the mean of several.
+
+    >>> one = Forest(*(np.array(a, np.int32) for a in ([0, 1], [0])), np.zeros(1, np.float32),
+    ...              *(np.array(a, np.int32) for a in ([-1], [-2])), np.array([1.0, 3.0], np.float32))
+    >>> mean_forest([one, one]).predict(np.array([[-1.0], [1.0]])).tolist()
+    [1.0, 3.0]
+    """
+    nodes = np.cumsum([0, *(len(forest.feature) for forest in forests)])
+    leaves = np.cumsum([0, *(len(forest.leaf) for forest in forests)])
+    start = [np.zeros(1, np.int32), *(forest.start[1:] + at for forest, at in zip(forests, nodes, strict=False))]
+
+    def joined(name: str) -> npt.NDArray[Any]:
+        return np.concatenate([getattr(forest, name) for forest in forests])
+
+    def children(name: str) -> npt.NDArray[Any]:
+        parts = zip((getattr(forest, name) for forest in forests), nodes, leaves, strict=False)
+        return np.concatenate([np.where(child >= 0, child + node, child - leaf) for child, node, leaf in parts])
+
+    return Forest(
+        np.concatenate(start).astype(np.int32), joined("feature"), joined("threshold"),
+        children("low").astype(np.int32), children("high").astype(np.int32),
+        (joined("leaf") / len(forests)).astype(np.float32),
+    )  # fmt: skip
+
+
+def _pair(values: object, what: str) -> tuple[float, float]:
+    """Two finite numbers in rising order."""
+    if isinstance(values, list | tuple) and len(values) == 2 and all(type(v) in (int, float) for v in values):
+        low, high = float(values[0]), float(values[1])
+        if -LARGEST_RATIO <= low <= high <= LARGEST_RATIO:
+            return low, high
+    raise ArtefactError(f"{what} are {values!r}; expected two numbers in rising order within {LARGEST_RATIO:g}")
