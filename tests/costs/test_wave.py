@@ -14,6 +14,7 @@ from hetgym.costs.wave import WaveLaw
 from hetgym.errors import ArtefactError
 
 GAMMA, BETA = {"compute": 0.8, "memory": 0.6}, {"compute": 1.5, "memory": 0.25}
+TILE = 0.4
 
 
 def device(n: int, seed: int, waves: tuple[float, float], balance: float = 8.0) -> tuple[FloatArray, FloatArray]:
@@ -23,10 +24,12 @@ def device(n: int, seed: int, waves: tuple[float, float], balance: float = 8.0) 
     x[:, COLUMN["log2_waves"]] = rng.uniform(*waves, n)
     side = rng.random(n) < 0.5
     x[:, COLUMN["log2_balance"]] = np.where(side, balance, -balance)
+    tile = x[:, COLUMN["tile_efficiency"]] = rng.uniform(0.3, 1.0, n)
+    x[:, COLUMN["wave_efficiency"]] = 1.0
     w = np.exp2(x[:, COLUMN["log2_waves"]])
     gamma = np.where(side, GAMMA["compute"], GAMMA["memory"])
     beta = np.where(side, BETA["compute"], BETA["memory"])
-    return x, -np.log(gamma / (1 + beta / w))
+    return x, -np.log(gamma * tile**TILE / (1 + beta / w))
 
 
 def test_the_figures_are_recovered_in_spite_of_disturbed_rows() -> None:
@@ -34,7 +37,7 @@ def test_the_figures_are_recovered_in_spite_of_disturbed_rows() -> None:
     y = y + 0.02 * np.random.default_rng(1).standard_normal(400)
     y[::25] += 2.0
     fit = WaveLaw.fit(x, y, np.arange(400, dtype=np.int32), 0)
-    np.testing.assert_allclose(np.exp(fit.law), [*GAMMA.values(), *BETA.values()], rtol=0.05)
+    np.testing.assert_allclose(np.exp(fit.law), [*GAMMA.values(), *BETA.values(), np.exp(TILE), 1.0], rtol=0.05)
 
 
 def test_the_law_carries_to_a_smaller_device() -> None:
@@ -55,6 +58,7 @@ def test_large_operators_follow_gamma_minus_alpha_over_waves() -> None:
     many, _ = device(50, 2, (5, 8))
     compute = many[:, COLUMN["log2_balance"]] > 0
     w = np.exp2(many[compute, COLUMN["log2_waves"]])
+    many[:, COLUMN["tile_efficiency"]] = 1.0
     linear = GAMMA["compute"] - GAMMA["compute"] * BETA["compute"] / w
     np.testing.assert_allclose(np.exp(-fit.predict(many)[0][compute]), linear, rtol=0.01)
 
@@ -75,7 +79,7 @@ def test_one_side_alone_gives_the_other_the_same_figures() -> None:
     x, y = device(300, 0, (-3, 8))
     compute = x[:, COLUMN["log2_balance"]] > 0
     fit = WaveLaw.fit(x[compute], y[compute], np.arange(compute.sum(), dtype=np.int32), 0)
-    gamma, other, beta, same = np.exp(fit.law)
+    gamma, other, beta, same = np.exp(fit.law[:4])
     assert gamma == pytest.approx(other, rel=0.02) and beta == pytest.approx(same, rel=0.02)
 
 
