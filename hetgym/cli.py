@@ -1,4 +1,4 @@
-"""The command line: ``hetgym bench``, ``hetgym plan`` and ``hetgym list``.
+"""The command line: ``hetgym bench``, ``plan``, ``validate`` and ``list``.
 
 Exit codes: 0 done, 1 a result failed a check, 2 bad input (one line on stderr), 130 interrupted.
 Results go to stdout, progress and messages to stderr. Commands import what they need when they run,
@@ -121,6 +121,43 @@ def plan(
     spec = ProblemSpec.held(problem, f"{graph.name}{f'-b{batch}' if batch else ''}@{problem.name.partition('@')[2]}")
     job = Job(spec.name, (spec,), chosen, under, _command())
     return terminal.plan(job, out, name, force, as_json, model, platform, batch)
+
+
+@app.command()
+def validate(
+    models: Annotated[
+        str, typer.Option(help="Comma-separated models: zoo names (see 'hetgym list graphs'), .onnx or .json files.")
+    ] = "alexnet,bert_base,inception_v1,resnet50,shufflenet,squeezenet",
+    devices: Annotated[
+        str, typer.Option(help="Workers: cpu<core>:<instruction set> or cuda<number>@cpu<core>, between commas.")
+    ] = "cpu0:full,cpu1:avx2",
+    placements: Annotated[int, typer.Option(min=2, help="Held-out placements of each model.")] = 17,
+    rounds: Annotated[int, typer.Option(min=2, help="Runs of each placement that count.")] = 11,
+    calibration_rounds: Annotated[int, typer.Option(min=2, help="Runs of each calibration placement.")] = 15,
+    costs: Annotated[
+        str, typer.Option(help="'calibrated', or a platform (name or YAML file) whose devices' fitted cost models price the operators as well.")  # noqa: E501
+    ] = "calibrated",
+    limit: Annotated[float, typer.Option(min=0, help="Share of the cores that others may use; inf: any.")] = 0.05,
+    seed: Annotated[int, typer.Option(min=0, help="Of placements, rounds and random weights.")] = 0,
+    out: _Out = Path("results"),
+    name: _Name = "",
+    as_json: _Json = False,
+) -> int:  # fmt: skip
+    """Run schedules for real on this machine, and compare with what the simulator predicts.
+
+    Calibrates costs, predicts placements that were not run, writes the predictions down, runs them and
+    prints errors and rank correlation. Writes validation.json, the predictions and traces to
+    <out>/<name>/. Exit code 1 if a target was missed.
+    """
+    from hetgym.bench import validation
+    from hetgym.execution.devices import parse_devices
+    from hetgym.execution.protocol import Settings
+
+    settings = Settings(
+        parse_devices(devices), placements, rounds, calibration_rounds=calibration_rounds, limit=limit, seed=seed
+    )
+    names = [model.strip() for model in models.split(",") if model.strip()]
+    return validation.validate(names, settings, costs, out, name, _command(), as_json)
 
 
 @app.command("list")

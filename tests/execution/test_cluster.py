@@ -12,41 +12,18 @@ from collections.abc import Iterator
 
 import numpy as np
 import pytest
+from execution.small import DEVICES, diamond, placed
 
 from hetgym.errors import ExecutionError, InvalidSchedule
-from hetgym.execution import Cluster, ExecutionDevice, execute, run
+from hetgym.execution import Cluster, execute, run
 from hetgym.execution.steps import Flow
 from hetgym.execution.work import Work
 from hetgym.graph import DataflowGraph, Operator, Tensor
-from hetgym.profiling.host import HostSettings
 from hetgym.schedule import Schedule
 
 pytest.importorskip("torch")
 if not hasattr(os, "sched_setaffinity"):
     pytest.skip("workers are bound to cores, which only Linux does", allow_module_level=True)
-
-CORES = sorted(os.sched_getaffinity(0))
-DEVICES = (ExecutionDevice("left", HostSettings((CORES[0],))), ExecutionDevice("right", HostSettings((CORES[-1],))))
-
-
-def diamond(size: int = 16, depth: int = 1) -> DataflowGraph:
-    """Chains of two branches that a product joins, one after the other."""
-    x, w = Tensor((size, size)), Tensor((size, size), constant=True)
-    operators, edges = [Operator("in", "MatMul", (x, w), (x,))], []
-    for k in range(depth):
-        top = len(operators) - 1
-        operators += [
-            Operator(f"a{k}", "Tanh", (x,), (x,)),
-            Operator(f"b{k}", "MatMul", (x, w), (x,)),
-            Operator(f"join{k}", "MatMul", (x, x), (x,)),
-        ]
-        edges += [(top, 0, top + 1), (top, 0, top + 2), (top + 1, 0, top + 3), (top + 2, 0, top + 3)]
-    return DataflowGraph(operators, edges, "diamond")
-
-
-def placed(graph: DataflowGraph, assignment: list[int], scheduler: str = "") -> Schedule:
-    order = [[i for i in graph.topological_order.tolist() if assignment[i] == d] for d in range(2)]
-    return Schedule(assignment, order, scheduler=scheduler)
 
 
 def gone(pid: int) -> bool:
@@ -166,7 +143,8 @@ def test_a_killed_or_hung_worker_ends_the_run_with_its_name(blow: signal.Signals
 SCRIPT = """
 import os, sys
 sys.path.insert(0, {folder!r})
-from test_cluster import DEVICES, Cluster, diamond, placed
+from small import DEVICES, diamond, placed
+from hetgym.execution import Cluster
 graph = diamond(500, 20)
 cluster = Cluster(graph, DEVICES)
 loaded = cluster.load(placed(graph, [k % 2 for k in range(len(graph))]))

@@ -1,0 +1,90 @@
+"""Placements on which predictions are tested: none of them is run for calibration."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from hetgym import baselines
+from hetgym._types import IntArray
+from hetgym.execution.calibration import calibration_schedules, in_topological_order
+from hetgym.graph.dataflow import DataflowGraph
+from hetgym.problem import Problem
+from hetgym.schedule import Schedule
+
+SHARES = (0.5, 0.15, 0.85, 0.3, 0.7)
+"""Shares of the operators that random placements put on devices other than the first."""
+
+BLOCKS = (2, 3, 4, 8, 16, 32)
+"""Into how many blocks of the topological order placements are cut, dealt out to the devices in turn."""
+
+SCHEDULERS = ("heft", "peft", "cpop", "donf", "etf", "mct", "sufferage", "graham")
+"""Baselines whose schedules are among the placements."""
+
+
+def held_out_placements(
+    graph: DataflowGraph, problem: Problem, count: int, rng: np.random.Generator
+) -> list[Schedule]:  # fmt: skip
+    """Different placements of all kinds: baselines' schedules, blocks, kinds apart, random ones.
+
+    Args:
+        graph: what is to be placed.
+        problem: the same with costs, for the baselines.
+        count: how many.
+        rng: makes the random ones.
+
+    Returns:
+        ``count`` schedules, fewer where so many different ones do not exist; no two have the same
+        assignment and none has that of a calibration run.
+    """
+    taken = {tuple(schedule.assignment.tolist()) for schedule in calibration_schedules(graph, problem.num_devices)}
+    found: list[Schedule] = []
+    kinds = (_scheduled(problem), _random(graph, problem.num_devices, rng), _blocks(graph, problem.num_devices), _by_kind(graph, problem.num_devices))  # fmt: skip # noqa: E501
+    sources = [iter(kind) for kind in kinds]
+    while sources and len(found) < count:
+        for source in list(sources):
+            schedule = next(source, None)
+            if schedule is None:
+                sources.remove(source)
+                continue
+            key = tuple(schedule.assignment.tolist())
+            if key not in taken and len(found) < count:
+                taken.add(key)
+                found.append(schedule)
+    return found
+
+
+def _scheduled(problem: Problem) -> Iterator[Schedule]:
+    for name in SCHEDULERS:
+        yield baselines.get(name)(problem)
+
+
+def _blocks(graph: DataflowGraph, devices: int) -> Iterator[Schedule]:
+    n = len(graph)
+    for blocks in BLOCKS:
+        for first in range(devices):
+            if devices < 2 or blocks > n // 2:
+                continue
+            assignment = np.empty(n, np.int32)
+            assignment[graph.topological_order] = (np.arange(n) * blocks // n + first) % devices
+            yield in_topological_order(graph, assignment, devices, f"blocks-{blocks}-from-{first}")
+
+
+def _by_kind(graph: DataflowGraph, devices: int) -> Iterator[Schedule]:
+    """Heavy families on one device, all else on another."""
+    heavy = np.array([op.spec.family in ("conv", "matmul", "recurrent") for op in graph.operators])
+    for first in range(devices):
+        if devices > 1:
+            assignment = np.where(heavy, first, (first + 1) % devices)
+            yield in_topological_order(graph, assignment, devices, f"heavy-on-{first}")
+
+
+def _random(graph: DataflowGraph, devices: int, rng: np.random.Generator) -> Iterator[Schedule]:
+    for attempt in range(100):
+        share = SHARES[attempt % len(SHARES)]
+        assignment: IntArray = np.zeros(len(graph), np.int32)
+        away = rng.random(len(graph)) < share
+        if devices > 1:
+            assignment[away] = rng.integers(1, devices, int(away.sum()))
+        yield in_topological_order(graph, assignment, devices, f"random-{attempt}-{share:g}")

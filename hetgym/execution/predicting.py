@@ -1,0 +1,122 @@
+"""Predicting an execution: a schedule simulated on calibrated costs.
+
+A worker is its own host: it copies what others read into shared memory before it goes on, and waits for
+what it reads itself. So publishing is not a link beside the device but time of the producer. It is priced
+that way: into the operator that publishes, as slower reading is priced into the operator that reads and
+dispatch into both. What is left of a transfer is the delay until the reader notices, a latency without
+a bandwidth. Then the ``classic`` runtime, in which transfers do not contend, has the executor's semantics.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from hetgym._types import FloatArray
+from hetgym.execution.calibration import Calibration, remote_bytes, tensor_bytes
+from hetgym.execution.work import bare_problem
+from hetgym.problem import Problem
+from hetgym.schedule import Schedule
+from hetgym.sim import Trace, simulate
+
+RUNTIME = "classic"
+"""The runtime under which predictions are simulated."""
+
+
+@dataclass(frozen=True, eq=False)
+class Prices:
+    """What one schedule makes operators cost.
+
+    Attributes:
+        compute: [n] run time on the device where it runs [s].
+        publish: [n] writing what others read [s].
+        dispatch: [n] time before it starts [s].
+    """
+
+    compute: FloatArray
+    publish: FloatArray
+    dispatch: FloatArray
+
+
+def prices(calibration: Calibration, schedule: Schedule) -> Prices:
+    """Price the operators of one schedule.
+
+    What an operator takes longer for remote inputs was measured where all that can be remote was; it is
+    scaled by the bytes that are remote here. Where nothing was measured the device's line tells.
+    """
+    graph = calibration.graph
+    problem = bare_problem(graph, calibration.devices)
+    where, order = schedule.assignment, schedule.device_order(problem)
+    own = np.arange(len(graph))
+    size = remote_bytes(problem, where, order)
+    seen, seen_bytes = calibration.extra[own, where], calibration.extra_bytes[own, where]
+    by_line = np.array([line.per_byte for line in calibration.reading])[where] * size
+    measured = np.isfinite(seen) & (seen_bytes > 0)
+    share = np.divide(size, seen_bytes, out=np.zeros(len(graph)), where=measured)
+    extra = np.where(measured, np.nan_to_num(seen) * np.minimum(share, 2.0), by_line)
+    local = calibration.local[own, where]
+    compute = np.maximum(local + extra, 0.1 * local)
+    return Prices(compute, publishing(calibration, problem, schedule), calibration.dispatch[where])
+
+
+def publishing(calibration: Calibration, problem: Problem, schedule: Schedule) -> FloatArray:
+    """[n] time in which each operator writes what other devices read [s]."""
+    where = schedule.assignment
+    source, target = problem.edge_source, problem.edge_target
+    edges = np.flatnonzero(where[source] != where[target])
+    tensors, first = np.unique(problem.edge_tensor[edges], return_index=True)
+    maker = source[edges[first]]
+    seen = calibration.publish[tensors, where[maker]]
+    sizes = tensor_bytes(problem)[tensors]
+    lines = np.array([(line.seconds, line.per_byte) for line in calibration.publishing])[where[maker]].reshape(-1, 2)
+    took = np.where(np.isfinite(seen), seen, lines[:, 0] + lines[:, 1] * sizes)
+    return np.bincount(maker, took, minlength=problem.num_operators).astype(np.float64)
+
+
+def predict(calibration: Calibration, schedule: Schedule) -> Trace:
+    """Simulate a schedule.
+
+    Returns:
+        A trace in which operators end before they publish and transfers are what they publish in, as in
+        executed ones.
+    """
+    priced = prices(calibration, schedule)
+    plain = planning_problem(calibration)
+    n, d = plain.cost.shape
+    where = schedule.assignment
+    cost = plain.cost.copy()
+    cost[np.arange(n), where] = priced.dispatch + priced.compute + priced.publish
+    bare = bare_problem(calibration.graph, calibration.devices)
+    placed = Problem(
+        cost, bare.edge_source, bare.edge_target, bare.edge_bytes, bare.edge_tensor, np.full((d, d), calibration.lag),
+        bare.bandwidth, bare.weight_bytes, bare.output_bytes, bare.memory_capacity, bare.operator_names,
+        bare.operator_kinds, bare.device_names, bare.name,
+    )  # fmt: skip
+    order = schedule.device_order(bare)
+    trace = simulate(placed, Schedule(where, order, scheduler=schedule.scheduler), RUNTIME)
+    finish = trace.finish - priced.publish
+    remote = trace.remote
+    sent = np.where(remote, finish[bare.edge_source], trace.sent)
+    return replace(trace, problem=plain, start=trace.start + priced.dispatch, finish=finish, sent=sent)
+
+
+def planning_problem(calibration: Calibration) -> Problem:
+    """The problem that a scheduler sees: operator costs, and links as wide as publishing and reading are slow.
+
+    The costs include dispatch.
+    """
+    bare = bare_problem(calibration.graph, calibration.devices)
+    d = len(calibration.devices)
+    latency, bandwidth = np.zeros((d, d)), np.full((d, d), np.inf)
+    for a in range(d):
+        for b in range(d):
+            if a != b:
+                per_byte = calibration.publishing[a].per_byte + calibration.reading[b].per_byte
+                latency[a, b] = calibration.publishing[a].seconds + calibration.lag
+                bandwidth[a, b] = 1 / per_byte if per_byte > 0 else np.inf
+    return Problem(
+        calibration.local + calibration.dispatch, bare.edge_source, bare.edge_target, bare.edge_bytes,
+        bare.edge_tensor, latency, bandwidth, bare.weight_bytes, bare.output_bytes, bare.memory_capacity,
+        bare.operator_names, bare.operator_kinds, bare.device_names, bare.name,
+    )  # fmt: skip

@@ -1,0 +1,194 @@
+"""The validation protocol: are predictions of whole runs right, and do they rank placements right?
+
+For every model, in one session of one cluster:
+
+1. the cores must be quiet, else the model is skipped;
+2. everything on each device and dealt out to them in turn is run; operator costs, publishing, remote
+   reading and dispatch are read off these runs (:mod:`hetgym.execution.calibration`);
+3. other placements are made and predicted, and the predictions are on the disk before any of them runs;
+4. they are run, all of them once a round, each round in another order; medians count;
+5. the cores must have been quiet all the while, else the model's result does not count.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from hetgym._archive import atomic_write
+from hetgym._types import FloatArray
+from hetgym.errors import ConfigError
+from hetgym.execution.calibration import Calibration, calibrate, calibration_schedules
+from hetgym.execution.cluster import Cluster
+from hetgym.execution.devices import ExecutionDevice
+from hetgym.execution.placements import held_out_placements
+from hetgym.execution.predicting import planning_problem, predict
+from hetgym.execution.quiet import LIMIT, Watch, foreign_share
+from hetgym.execution.running import Execution, execute
+from hetgym.execution.scores import Scores, score
+from hetgym.graph.dataflow import DataflowGraph
+from hetgym.schedule import Schedule
+from hetgym.sim import Trace
+
+PROTOCOL = "two-device-v1"
+"""Name of the protocol, for results; it changes when the steps above do."""
+
+BUSY = "skipped: machine busy"
+DONE = "done"
+
+OperatorCosts = Callable[[DataflowGraph, Sequence[ExecutionDevice]], FloatArray]
+"""Gives [n, d] operator costs that were not measured here [s]."""
+
+
+@dataclass(frozen=True)
+class Settings:
+    """How a validation is done.
+
+    Args:
+        devices: the workers.
+        placements: held-out placements of each model.
+        rounds: runs of each placement that count.
+        warmups: runs of each before them.
+        calibration_rounds: runs of each calibration placement that count.
+        limit: most of the cores' time that others may use, as a share; inf does not look.
+        seed: of placements, rounds and weights.
+        patience: see :class:`hetgym.execution.Cluster`.
+
+    Raises:
+        ConfigError: fewer than two devices, placements or rounds.
+    """
+
+    devices: tuple[ExecutionDevice, ...]
+    placements: int = 17
+    rounds: int = 11
+    warmups: int = 2
+    calibration_rounds: int = 15
+    limit: float = LIMIT
+    seed: int = 0
+    patience: float = 30.0
+
+    def __post_init__(self) -> None:
+        for what, value in (
+            ("devices", len(self.devices)), ("placements", self.placements), ("rounds", self.rounds),
+            ("calibration rounds", self.calibration_rounds),
+        ):  # fmt: skip
+            if value < 2:
+                raise ConfigError(f"a validation needs at least two {what}, not {value}")
+
+    @property
+    def cores(self) -> frozenset[int]:
+        """All cores that a worker is bound to."""
+        return frozenset(core for device in self.devices for core in device.host.cores)
+
+
+@dataclass(eq=False)
+class ModelResult:
+    """What the validation of one model found.
+
+    Attributes:
+        model: its name.
+        status: :data:`DONE` or :data:`BUSY`.
+        operators: how many.
+        foreign: largest share of the cores' time that others used.
+        calibration: the calibrated figures.
+        rows: one mapping a placement.
+        scores: by kind of costs: ``calibrated``, and ``learned`` where such were given.
+        traces: predicted and executed run of the placement that was predicted to be the fastest.
+    """
+
+    model: str
+    status: str
+    operators: int
+    foreign: float = 0.0
+    calibration: dict[str, Any] = field(default_factory=dict)
+    rows: list[dict[str, Any]] = field(default_factory=list)
+    scores: dict[str, Scores] = field(default_factory=dict)
+    traces: tuple[Trace, Trace] | None = None
+
+    def to_dict(self) -> dict[str, Any]:
+        """A JSON-ready mapping, without the traces."""
+        return {
+            "model": self.model, "status": self.status, "operators": self.operators, "foreign_share": self.foreign,
+            "calibration": self.calibration, "placements": self.rows,
+            "scores": {kind: scores.to_dict() for kind, scores in self.scores.items()},
+        }  # fmt: skip
+
+
+def validate_model(
+    graph: DataflowGraph, settings: Settings, predictions: Path, learned: OperatorCosts | None = None
+) -> ModelResult:
+    """Go through the protocol for one model.
+
+    Args:
+        graph: the model.
+        settings: how.
+        predictions: JSON file that the predictions are written to before anything of them runs.
+        learned: operator costs of a model, predicted with as well; communication and dispatch stay
+            calibrated.
+
+    Raises:
+        ExecutionError: a worker failed, or an operator cannot be run.
+        OSError: the file cannot be written.
+    """
+    result = ModelResult(graph.name, BUSY, len(graph))
+    looks = np.isfinite(settings.limit)
+    if looks:
+        result.foreign = foreign_share(settings.cores)
+        if result.foreign > settings.limit:
+            return result
+    rng = np.random.default_rng(settings.seed)
+    with Cluster(graph, settings.devices, seed=settings.seed, patience=settings.patience) as cluster:
+        watch = Watch(settings.cores, cluster.pids)
+        schedules = calibration_schedules(graph, len(settings.devices))
+        runs = execute(cluster, schedules, rounds=settings.calibration_rounds, warmups=settings.warmups, rng=rng)
+        costs = {"calibrated": calibrate(graph, runs)}
+        if learned is not None:
+            costs["learned"] = costs["calibrated"].with_costs(learned(graph, settings.devices))
+        placements = held_out_placements(graph, planning_problem(costs["calibrated"]), settings.placements, rng)
+        traces = {kind: [predict(calibration, one) for one in placements] for kind, calibration in costs.items()}
+        _freeze(predictions, graph.name, costs, placements, traces)
+        executed = execute(cluster, placements, rounds=settings.rounds, warmups=settings.warmups, rng=rng)
+        foreign = watch.foreign()
+    if looks:
+        result.foreign = max(result.foreign, foreign)
+    result.status = BUSY if result.foreign > settings.limit else DONE
+    result.calibration = costs["calibrated"].summary()
+    rounds = np.stack([one.makespans for one in executed])
+    for kind, found in traces.items():
+        result.scores[kind] = score(np.array([trace.makespan for trace in found]), rounds)
+    result.rows = [_row(one, {kind: found[k] for kind, found in traces.items()}) for k, one in enumerate(executed)]
+    best = int(np.argmin([trace.makespan for trace in traces["calibrated"]]))
+    result.traces = (traces["calibrated"][best], executed[best].trace())
+    return result
+
+
+def _freeze(
+    path: Path, model: str, costs: dict[str, Calibration], placements: list[Schedule], traces: dict[str, list[Trace]]
+) -> None:
+    """Write the predictions, so that nobody can think of others later."""
+    document = {
+        "protocol": PROTOCOL, "model": model, "calibration": costs["calibrated"].summary(),
+        "predictions": [
+            {
+                "placement": one.scheduler, "assignment": hashlib.sha256(one.assignment.tobytes()).hexdigest()[:16],
+                **{f"{kind}_s": found[k].makespan for kind, found in traces.items()},
+            }
+            for k, one in enumerate(placements)
+        ],
+    }  # fmt: skip
+    atomic_write(path, lambda file: file.write((json.dumps(document, indent=1) + "\n").encode()))
+
+
+def _row(execution: Execution, predicted: dict[str, Trace]) -> dict[str, Any]:
+    """One placement, for the JSON file."""
+    return {
+        "placement": execution.schedule.scheduler, "executed_s": execution.makespan,
+        "rounds_s": execution.makespans.tolist(), "transfers": int(execution.trace().remote.sum()),
+        **{f"{kind}_s": trace.makespan for kind, trace in predicted.items()},
+    }  # fmt: skip

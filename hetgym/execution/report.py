@@ -1,0 +1,134 @@
+"""Results of validations: one document, tables, and traces with both runs side by side."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from hetgym._archive import atomic_write
+from hetgym.execution.protocol import DONE, PROTOCOL, ModelResult, Settings
+from hetgym.execution.scores import Scores
+from hetgym.sim import Trace
+
+if TYPE_CHECKING:
+    from rich.table import Table
+
+COLUMNS = ("model", "costs", "n", "mean", "median", "P90", "worst", "tau", "tau fast", "noise")
+"""Headings of the table of scores; see :class:`~hetgym.execution.scores.Scores`."""
+
+TARGETS = {"calibrated": (0.06, 0.9), "learned": (0.15, 0.85)}
+"""Costs -> largest mean error and least tau over all models with which a validation passes."""
+
+
+def overall(results: Sequence[ModelResult], costs: str) -> Scores | None:
+    """Scores over all placements of all models.
+
+    Errors are pooled; tau and noise are means over the models, since ranks mean nothing across models.
+
+    Returns:
+        None if no model was validated with these costs.
+    """
+    done = [result for result in results if result.status == DONE and costs in result.scores]
+    if not done:
+        return None
+    error = np.array([row[f"{costs}_s"] / row["executed_s"] - 1 for result in done for row in result.rows])
+    size = np.abs(error)
+    means = {
+        key: float(np.nanmean([getattr(result.scores[costs], key) for result in done]))
+        for key in ("tau", "tau_fast", "noise")
+    }
+    return Scores(
+        len(size), float(size.mean()), float(np.median(size)), float(np.quantile(size, 0.9)), float(size.max()),
+        float(error.mean()), **means,
+    )  # fmt: skip
+
+
+def verdicts(results: Sequence[ModelResult]) -> dict[str, bool]:
+    """Costs -> whether they reached their target; of models that were skipped nothing is asked."""
+    found = {}
+    for costs, (error, tau) in TARGETS.items():
+        scores = overall(results, costs)
+        if scores is not None:
+            found[costs] = scores.mean <= error and scores.tau >= tau
+    return found
+
+
+def document(results: Sequence[ModelResult], settings: Settings, command: Sequence[str]) -> dict[str, Any]:
+    """Everything as a JSON-ready mapping."""
+    totals = {costs: overall(results, costs) for costs in TARGETS}
+    return {
+        "protocol": PROTOCOL, "command": list(command),
+        "devices": [device.to_dict() for device in settings.devices],
+        "settings": {
+            "placements": settings.placements, "rounds": settings.rounds, "warmups": settings.warmups,
+            "calibration_rounds": settings.calibration_rounds, "seed": settings.seed,
+        },
+        "overall": {costs: scores.to_dict() for costs, scores in totals.items() if scores is not None},
+        "targets": {costs: {"mean": error, "tau": tau} for costs, (error, tau) in TARGETS.items()},
+        "passed": verdicts(results),
+        "models": [result.to_dict() for result in results],
+    }  # fmt: skip
+
+
+def score_rows(results: Sequence[ModelResult]) -> list[tuple[str, ...]]:
+    """Rows of the table under :data:`COLUMNS`: one a model and kind of costs, then all models together."""
+    rows: list[tuple[str, ...]] = []
+    for result in results:
+        if result.status == DONE:
+            rows += [_row(result.model, costs, scores) for costs, scores in result.scores.items()]
+        else:
+            rows.append((result.model, f"{result.status} ({result.foreign:.0%})", *[""] * (len(COLUMNS) - 2)))
+    for costs in TARGETS:
+        scores = overall(results, costs)
+        if scores is not None:
+            rows.append(_row("all", costs, scores))
+    return rows
+
+
+def _row(model: str, costs: str, s: Scores) -> tuple[str, ...]:
+    errors = [f"{100 * value:.1f} %" for value in (s.mean, s.median, s.p90, s.worst)]
+    return (model, costs, str(s.n), *errors, f"{s.tau:.2f}", f"{s.tau_fast:.2f}", f"{100 * s.noise:.1f} %")
+
+
+def table(results: Sequence[ModelResult]) -> Table:
+    """The scores for a terminal."""
+    from rich.box import SIMPLE_HEAD
+    from rich.table import Table
+
+    made = Table(box=SIMPLE_HEAD)
+    for at, heading in enumerate(COLUMNS):
+        made.add_column(heading, justify="left" if at < 2 else "right")
+    for row in score_rows(results):
+        made.add_row(*row)
+    return made
+
+
+def side_by_side(predicted: Trace, executed: Trace) -> dict[str, Any]:
+    """Two runs of one schedule as one Chrome trace, the executed one below the predicted one."""
+    events: list[dict[str, Any]] = []
+    for number, (label, trace) in enumerate((("predicted", predicted), ("executed", executed))):
+        for event in trace.to_chrome()["traceEvents"]:
+            event = {**event, "pid": event["pid"] + 2 * number}
+            if event["ph"] == "M" and event["name"] == "process_name":
+                event["args"] = {"name": f"{label}: {event['args']['name']}"}
+            events.append(event)
+    other = {
+        "problem": executed.problem.name, "scheduler": executed.scheduler, "predicted_makespan_s": predicted.makespan,
+        "executed_makespan_s": executed.makespan,
+    }  # fmt: skip
+    return {"traceEvents": events, "displayTimeUnit": "ms", "otherData": other}
+
+
+def write_json(path: Path, content: Any) -> Path:
+    """Write a JSON file, complete or not at all; NaN is refused.
+
+    Raises:
+        OSError: the file cannot be written.
+    """
+    text = json.dumps(content, indent=1, allow_nan=False) + "\n"
+    atomic_write(path, lambda file: file.write(text.encode()))
+    return path
