@@ -1,0 +1,84 @@
+"""The laws that benchmarks/costs/laws.py holds models to, on a sample, and that it would see them broken."""
+
+from __future__ import annotations
+
+import importlib.util
+import sys
+from pathlib import Path
+from types import ModuleType
+
+import numpy as np
+import pytest
+
+from hetgym import load_platform
+from hetgym.costs import Roofline, artefact
+from hetgym.graph import KINDS
+
+SCRIPT = Path(__file__).parents[2] / "benchmarks" / "costs" / "laws.py"
+
+
+@pytest.fixture(scope="module")
+def laws() -> ModuleType:
+    spec = importlib.util.spec_from_file_location("benchmark_costs_laws", SCRIPT)
+    module = importlib.util.module_from_spec(spec)
+    path = list(sys.path)
+    sys.modules[spec.name] = module
+    spec.loader.exec_module(module)
+    sys.path[:] = path
+    return module
+
+
+@pytest.fixture(scope="module")
+def pairs(laws):
+    rng = np.random.default_rng(1)
+    return [laws.drawn(rng, absurd) for absurd in (False, True) for _ in range(800)]
+
+
+class Broken(Roofline):
+    """Faster for more work, and at a loss about products."""
+
+    def predict(self, operators, device):
+        seconds = 1.0 / (1e-9 + Roofline.predict(self, operators, device))
+        return np.where([op.kind == "Gemm" for op in operators], np.nan, seconds)
+
+
+def test_the_sample_is_wide_and_legal(laws, pairs):
+    assert len({pair[0].kind for pair in pairs}) > 60
+    assert {pair[0].kind for pair in pairs} - set(KINDS) == {"NotInTheVocabulary"}
+    sizes = np.array([pair[1].outputs[0].size for pair in pairs])
+    assert sizes.min() <= 2 and 2**38 < sizes.max() <= laws.LIMIT
+    for once, twice in pairs:
+        assert twice.flops >= once.flops and twice.bytes_read >= once.bytes_read
+        assert once.kind == twice.kind and once.dtype == twice.dtype
+
+
+@pytest.mark.parametrize("platform", ["cpu-gpu", "cpu-gpu-npu"])
+def test_twice_the_batch_is_never_faster_by_the_roofline(laws, pairs, platform):
+    for device in load_platform(platform):
+        found = laws.doubled(Roofline(), device, pairs)
+        assert found["faster"] == 0 and found["pairs"] > 1000
+        prices = laws.priced(Roofline(), device, [pair[0] for pair in pairs])
+        assert prices["not_finite"] == prices["not_positive"] == 0 < prices["cheapest"] < prices["dearest"]
+
+
+def test_broken_laws_are_seen(laws, pairs):
+    gpu = load_platform("cpu-gpu")[1]
+    found = laws.doubled(Broken(), gpu, pairs)
+    assert found["share"] > 0.3 and found["worst"] < 0.6
+    products = sum(pair[0].kind == "Gemm" for pair in pairs)
+    assert laws.priced(Broken(), gpu, [pair[0] for pair in pairs])["not_finite"] == products > 0
+
+
+@pytest.mark.parametrize("name", artefact.names())
+def test_shipped_models_price_whatever_is_legal(laws, pairs, name):
+    model = laws.loaded(name)
+    device = laws.device_for(name, model, laws.devices())
+    prices = laws.priced(model, device, [op for pair in pairs for op in pair])
+    assert prices["not_finite"] == prices["not_positive"] == 0
+
+
+def test_a_model_is_tried_on_a_device_of_its_kind(laws):
+    known = laws.devices()
+    assert {f"any {kind}" for kind in ("cpu", "gpu", "npu")} <= set(known)
+    assert laws.device_for("gpu-something", None, known).kind == "gpu"
+    assert laws.device_for("cpu-something", None, known).kind == "cpu"
