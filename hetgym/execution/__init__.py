@@ -6,6 +6,7 @@ its own; see :class:`ExecutionDevice`. Linux only: processes are bound to cores.
 
 from hetgym.execution.cluster import Cluster, Loaded
 from hetgym.execution.devices import ExecutionDevice, parse_devices
+from hetgym.execution.module import PlannedModule
 from hetgym.execution.running import Execution, execute, run
 
-__all__ = ["Cluster", "Execution", "ExecutionDevice", "Loaded", "execute", "parse_devices", "run"]
+__all__ = ["Cluster", "Execution", "ExecutionDevice", "Loaded", "PlannedModule", "execute", "parse_devices", "run"]

@@ -21,7 +21,7 @@ class InPlace:
 
     def __init__(self, memory: SharedMemory) -> None:
         torch = require("torch", "torch", "running operators")
-        self.slots = [_view(torch, memory, slot) for slot in memory.layout.slots]
+        self.slots = [view_slot(torch, memory, slot) for slot in memory.layout.slots]
 
     def fetch(self, tensor: int) -> Any:
         """The tensor as operators here read it."""
@@ -76,8 +76,8 @@ class Staged(InPlace):
             self._torch.cuda.synchronize(self._processor)
 
 
-def _view(torch: Any, memory: SharedMemory, slot: Slot) -> Any:
-    """A tensor over a slot."""
+def view_slot(torch: Any, memory: SharedMemory, slot: Slot) -> Any:
+    """A torch tensor over a slot."""
     tensor = slot.tensor
     if tensor.size == 0:
         return torch.empty(tensor.shape, dtype=dtype_of(tensor))

@@ -6,6 +6,9 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple, Protocol
 
+INPUT, CONSTANT = -1, -2
+"""In place of the operator that makes a tensor: it is given anew for each run, or it never changes."""
+
 
 class Task(NamedTuple):
     """What one operator does, wherever it runs.
@@ -56,7 +59,7 @@ class Flow:
     """Who makes and who reads every tensor that may move.
 
     Attributes:
-        maker: [t] operator and output slot that make it; operator -1 for an input of the whole run.
+        maker: [t] operator and output slot that make it; or :data:`INPUT` or :data:`CONSTANT`.
         readers: [t] operators that read it.
         results: tensors that the parent reads when the run is over.
     """

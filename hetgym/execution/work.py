@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from hetgym.execution.steps import Flow
+from hetgym.execution.steps import INPUT, Flow
 from hetgym.graph.dataflow import DataflowGraph
 from hetgym.graph.ops import Tensor
 from hetgym.graph.serialization import to_json
@@ -34,7 +34,7 @@ class Work:
     def of_graph(cls, graph: DataflowGraph) -> Work:
         """Operators as kernels with random weights."""
         count = int(graph.edge_tensor.max()) + 1 if len(graph.edges) else 0
-        maker = [(-1, 0)] * count
+        maker = [(INPUT, 0)] * count
         readers: list[list[int]] = [[] for _ in range(count)]
         for tensor, edge in zip(graph.edge_tensor.tolist(), graph.edges, strict=True):
             maker[tensor] = (edge.source, edge.slot)

@@ -14,7 +14,7 @@ from typing import Any
 
 from hetgym.execution.slots import ABORT, ENDED, GO, PLACE, READY, ZERO, SharedMemory, tensors_of
 from hetgym.execution.staging import InPlace, Staged
-from hetgym.execution.steps import Flow, Plan, Program, plan
+from hetgym.execution.steps import CONSTANT, INPUT, Flow, Plan, Program, plan
 from hetgym.execution.waiting import Stopped, Waiter
 from hetgym.graph.ops import Tensor
 from hetgym.profiling.host import HostSettings
@@ -76,7 +76,8 @@ class Worker:
         self._waiter = Waiter(self._memory, self._number, setup["crowded"], setup["patience"])
         maker = tuple((int(operator), int(slot)) for operator, slot in setup["maker"])
         self._flow = Flow(maker, tuple(map(tuple, setup["readers"])), frozenset(setup["results"]))
-        self._inputs = tuple(t for t, (operator, _) in enumerate(maker) if operator < 0)
+        self._inputs = tuple(t for t, (operator, _) in enumerate(maker) if operator == INPUT)
+        self._constants = tuple(t for t, (operator, _) in enumerate(maker) if operator == CONSTANT)
         self._program = load_program(setup["program"], processor, setup["seed"])
         self._plans: dict[int, Plan] = {}
 
@@ -105,9 +106,8 @@ class Worker:
             self._program.task(self.operator)
         self._memory.words[place] = 0
         made = plan(self._flow, assignment, order, self._number, self._program)
-        if not self._slots.staged:
-            for tensor in (*made.remote, *self._inputs):
-                made.values[tensor] = self._slots.fetch(tensor)
+        for tensor in self._constants if self._slots.staged else (*self._constants, *made.remote, *self._inputs):
+            made.values[tensor] = self._slots.fetch(tensor)
         return made
 
     def _run(self, made: Plan, run: int) -> None:
@@ -183,6 +183,10 @@ class Worker:
 
 def load_program(source: dict[str, Any], processor: str, seed: int) -> Program:
     """Make what the parent describes runnable."""
+    if source["kind"] == "recipes":
+        from hetgym.execution.recipes import RecipeProgram
+
+        return RecipeProgram(source["operators"], processor)
     from hetgym.execution.kernels import KernelProgram
     from hetgym.graph.serialization import from_json
 

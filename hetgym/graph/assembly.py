@@ -58,15 +58,9 @@ def assemble(name: str, values: Mapping[str, Tensor], steps: Sequence[Step], res
     Raises:
         GraphError: no step is left, or an operator has operands that its kind cannot have.
     """
-    wanted = set(results)
-    alive: list[Step] = []
-    for step in reversed(steps):
-        if not wanted.isdisjoint(step.outputs):
-            alive.append(step)
-            wanted.update(step.inputs)
+    alive, wanted = living(steps, results)
     if not alive:
         raise GraphError(f"graph {name!r}: nothing is computed; all outputs are inputs or constants")
-    alive.reverse()
     operators: list[Operator] = []
     edges: list[tuple[int, int, int]] = []
     producer: dict[str, tuple[int, int]] = {}
@@ -82,6 +76,20 @@ def assemble(name: str, values: Mapping[str, Tensor], steps: Sequence[Step], res
         check_operator(operator, f"graph {name!r}")
         operators.append(operator)
     return DataflowGraph(operators, edges, name)
+
+
+def living(steps: Sequence[Step], results: Iterable[str]) -> tuple[list[Step], set[str]]:
+    """The steps that results depend on, and all values that one of them reads or that are results.
+
+    Step k becomes operator k of the graph; an operator's outputs are those of its step that are read.
+    """
+    wanted = set(results)
+    alive: list[Step] = []
+    for step in reversed(steps):
+        if not wanted.isdisjoint(step.outputs):
+            alive.append(step)
+            wanted.update(step.inputs)
+    return alive[::-1], wanted
 
 
 def _unique_names(steps: Sequence[Step]) -> list[str]:

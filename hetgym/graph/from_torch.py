@@ -5,7 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, NamedTuple
 
 from hetgym.errors import GraphError, HetgymWarning, require
 from hetgym.graph.assembly import assemble, unknown_kinds_sentence
@@ -46,6 +46,27 @@ def from_torch(
     Warns:
         HetgymWarning: once a model, naming all operators of unknown kind.
     """
+    return traced(module, args, kwargs, name).graph
+
+
+class Traced(NamedTuple):
+    """A module that was traced.
+
+    Attributes:
+        program: the exported program; operators of the graph are among its nodes.
+        walker: knows which node became which operator.
+        graph: the graph.
+    """
+
+    program: Any
+    walker: Walker
+    graph: DataflowGraph
+
+
+def traced(
+    module: Any, args: Sequence[Any], kwargs: Mapping[str, Any] | None = None, name: str | None = None
+) -> Traced:
+    """As :func:`from_torch`, and keep what the graph was made from."""
     torch = require("torch", "torch", "importing a PyTorch module")
     if not isinstance(module, torch.nn.Module):
         raise GraphError(f"from_torch imports a torch.nn.Module, not {type(module).__name__}")
@@ -61,8 +82,8 @@ def from_torch(
         raise GraphError(f"module {title!r}: {error}") from error.__cause__
     sentence = unknown_kinds_sentence(graph)
     if sentence:
-        warnings.warn(sentence, HetgymWarning, stacklevel=2)
-    return graph
+        warnings.warn(sentence, HetgymWarning, stacklevel=3)
+    return Traced(program, walker, graph)
 
 
 @contextmanager

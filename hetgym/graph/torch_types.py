@@ -16,10 +16,18 @@ from hetgym.graph.torch_ops import ALIASES, FACTORIES, MAY_COPY, TURNS, attribut
 
 
 class Walker:
-    """Walks an exported graph and collects steps and types."""
+    """Walks an exported graph and collects steps and types.
+
+    Attributes:
+        steps: one an operator, in order.
+        nodes: the fx node of each step.
+        values: name -> type of everything that is read or written.
+        results: names of what the graph returns.
+    """
 
     def __init__(self, torch: Any, program: Any, module: Any) -> None:
         self.steps: list[Step] = []
+        self.nodes: list[Any] = []
         self.values: dict[str, Tensor] = {}
         self.results: list[str] = []
         self._torch = torch
@@ -39,7 +47,7 @@ class Walker:
             elif node.op == "call_function":
                 self._call(node)
             elif node.op == "output":
-                self.results = [value for item in _nodes(node.args) for value in self._names(item)]
+                self.results = [value for item in _nodes(node.args) for value in self.names(item)]
 
     def _placeholder(self, node: Any) -> None:
         value = node.meta.get("val")
@@ -55,7 +63,7 @@ class Walker:
         tensor = Tensor(tuple(value.shape), dtype, constant, weight)
         self.values[name] = check_tensor(tensor, f"value {name!r}")
 
-    def _names(self, node: Any) -> list[str]:
+    def names(self, node: Any) -> list[str]:
         """Values that a reader of an fx node reads."""
         return [name for name in self._slots.get(node.name, [node.name]) if name in self.values]
 
@@ -70,7 +78,7 @@ class Walker:
         if not any(isinstance(output, self._torch.Tensor) for output in outputs):
             return  # assertions and arithmetic on sizes
         arguments = _arguments(node)
-        operands = [value for item in _nodes(in_order(name, arguments)) for value in self._names(item)]
+        operands = [value for item in _nodes(in_order(name, arguments)) for value in self.names(item)]
         if operands and (unchanged(node) or _no_copy(node, name, result)):
             self._slots[node.name] = operands[:1]
             return
@@ -83,6 +91,7 @@ class Walker:
             kind = _refined(kind_of(namespace, name, overload), name, node, arguments, result_shape)
             attributes = attributes_of(name, kind, arguments, shapes, result_shape)
             self.steps.append(Step(_readable(node, name), kind, operands, made, attributes))
+            self.nodes.append(node)
 
     def _define_outputs(self, node: Any, outputs: list[Any], inputs: list[Tensor], constant: bool) -> list[str]:
         """Record the outputs' types and return their names."""

@@ -1,0 +1,104 @@
+"""PlannedModule: a PyTorch module that runs its parts where a schedule says."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from types import TracebackType
+from typing import Any
+
+from hetgym.errors import ExecutionError, require
+from hetgym.execution.cluster import Cluster
+from hetgym.execution.devices import ExecutionDevice
+from hetgym.execution.recipes import recipes_of
+from hetgym.execution.staging import view_slot
+from hetgym.graph.from_torch import traced
+from hetgym.schedule import Schedule
+
+
+class PlannedModule:
+    """Runs a module's operators on several devices by plan; called like the module, it gives the same.
+
+    Inference only: no gradients, and buffers keep the values that they had here. Input shapes are those
+    of the example. Weights lie in shared memory once, however many workers read them.
+
+    Args:
+        module: what is to be executed, with values in its weights.
+        args: example positional arguments.
+        schedule: of the graph that :func:`hetgym.graph.from_torch` makes of the module and the arguments.
+        devices: device d of the schedule is ``devices[d]``.
+        kwargs: example keyword arguments.
+        patience: see :class:`Cluster`.
+
+    Raises:
+        GraphError: the module cannot be exported.
+        InvalidSchedule: the schedule is not legal for the module's graph.
+        ExecutionError: an operator cannot be sent to a worker, or a worker failed.
+
+    >>> with PlannedModule(model, (x,), schedule, devices) as planned:  # doctest: +SKIP
+    ...     y = planned(x)
+    """
+
+    def __init__(
+        self, module: Any, args: Sequence[Any], schedule: Schedule, devices: Sequence[ExecutionDevice], *,
+        kwargs: Mapping[str, Any] | None = None, patience: float = 30.0,
+    ) -> None:  # fmt: skip
+        self._torch = require("torch", "torch", "executing a module")
+        trace = traced(module, args, kwargs)
+        self._spec = trace.program.call_spec
+        self._recipes = recipes_of(trace)
+        self.cluster = Cluster(self._recipes.work, devices, patience=patience)
+        try:
+            memory = self.cluster.memory
+            self._slots = [view_slot(self._torch, memory, slot) for slot in memory.layout.slots]
+            for tensor, value in self._recipes.constants.items():
+                self._slots[tensor].copy_(value.detach())
+            self._loaded = self.cluster.load(schedule)
+        except BaseException:
+            self.close()
+            raise
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        """Run the module once.
+
+        Args:
+            args: as in the example, of the same shapes and dtypes.
+            kwargs: likewise.
+
+        Returns:
+            What the module returns, in new tensors.
+
+        Raises:
+            ExecutionError: other arguments than in the example, or a worker failed.
+        """
+        pytree = self._torch.utils._pytree
+        values, spec = pytree.tree_flatten((args, kwargs))
+        if spec != self._spec.in_spec:
+            raise ExecutionError("the arguments are not built like those of the example")
+        for number, (tensor, value) in enumerate(zip(self._recipes.inputs, values, strict=True)):
+            if tensor >= 0:
+                self._write(number, tensor, value)
+        self.cluster.run(self._loaded)
+        results = [self._slots[t].clone() if isinstance(t, int) else t[0] for t in self._recipes.outputs]
+        return pytree.tree_unflatten(results, self._spec.out_spec)
+
+    def _write(self, number: int, tensor: int, value: Any) -> None:
+        slot = self._slots[tensor]
+        if value.shape != slot.shape or value.dtype != slot.dtype:
+            raise ExecutionError(
+                f"argument {number} is {value.dtype} of shape {tuple(value.shape)}; the plan was made for "
+                f"{slot.dtype} of shape {tuple(slot.shape)}"
+            )
+        slot.copy_(value.detach())
+
+    def close(self) -> None:
+        """End the workers; more than once does no harm."""
+        self._slots = []
+        self.cluster.close()
+
+    def __enter__(self) -> PlannedModule:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
