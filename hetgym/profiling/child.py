@@ -1,0 +1,96 @@
+"""Child: a measuring process with its own cores and environment that answers once, or is ended."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+from types import TracebackType
+from typing import Any
+
+from hetgym.errors import ProfilingError
+from hetgym.profiling.host import HostSettings
+
+
+class Child:
+    """Runs a module of the package as a program, ``python -m module REQUEST``, and reads the JSON it prints.
+
+    Leaving the ``with`` block ends the process whatever it is doing.
+
+    Args:
+        module: dotted name; its program takes one argument, a JSON object.
+        request: that object.
+        settings: cores and instruction-set caps; set before anything is imported.
+        descriptors: files that the process inherits.
+
+    Raises:
+        ProfilingError: it cannot be started.
+    """
+
+    def __init__(
+        self, module: str, request: dict[str, Any], settings: HostSettings, descriptors: tuple[int, ...] = ()
+    ) -> None:
+        self._module = module
+        self._errors = tempfile.TemporaryFile()  # noqa: SIM115 - lives as long as the process
+        try:
+            self._process = subprocess.Popen(
+                [sys.executable, "-m", module, json.dumps({"host": settings.to_dict(), **request})],
+                env={**os.environ, **settings.environment(), "PYTHONHASHSEED": "0"},
+                pass_fds=descriptors,
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.PIPE,
+                stderr=self._errors,
+                start_new_session=True,
+            )
+        except OSError as error:
+            self._errors.close()
+            raise ProfilingError(f"{module} cannot be started: {error.strerror}") from error
+
+    def __enter__(self) -> Child:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(self._process.pid, signal.SIGKILL)
+        self._process.wait()
+        if self._process.stdout is not None:
+            self._process.stdout.close()
+        self._errors.close()
+
+    def answer(self, limit: float) -> dict[str, Any]:
+        """What it printed.
+
+        Args:
+            limit: seconds to wait.
+
+        Raises:
+            ProfilingError: it did not end in time, failed, or printed no JSON object.
+        """
+        try:
+            text, _ = self._process.communicate(timeout=limit)
+        except subprocess.TimeoutExpired:
+            raise ProfilingError(f"{self._module} did not answer within {limit:g} s") from None
+        if self._process.returncode:
+            self._errors.seek(0)
+            lines = self._errors.read().decode(errors="replace").strip().splitlines()
+            raise ProfilingError(f"{self._module} failed: {lines[-1] if lines else self._process.returncode}")
+        try:
+            found = json.loads(text.strip().splitlines()[-1])
+        except (ValueError, IndexError):
+            found = None
+        if not isinstance(found, dict):
+            raise ProfilingError(f"{self._module} printed no answer")
+        return found
+
+
+def request() -> tuple[dict[str, Any], HostSettings]:
+    """What the parent asks of this process: the JSON object, and the settings in it."""
+    found = json.loads(sys.argv[1])
+    host = found.pop("host")
+    return found, HostSettings(tuple(host["cores"]), host["isa"])

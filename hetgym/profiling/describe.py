@@ -1,0 +1,164 @@
+"""Describe this machine as a platform, with measured rates in place of a data sheet's."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping, Sequence
+from itertools import combinations, permutations
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from hetgym._archive import atomic_write
+from hetgym.costs.roofline import EFFICIENCY
+from hetgym.errors import ConfigError
+from hetgym.measurements.card import MachineCard
+from hetgym.platform import Platform
+from hetgym.profiling.host import HostSettings
+from hetgym.profiling.links import SIZES, LinkTimes, measure_cuda_link, measure_process_link
+from hetgym.profiling.peaks import Peaks, measure_peaks, peaks_here
+
+_DIGITS = 4
+
+
+def describe_platform(
+    hosts: Mapping[str, HostSettings] | None = None,
+    *,
+    name: str = "this-machine",
+    gpus: bool = True,
+    sizes: Sequence[int] = SIZES,
+    budget: float = 1.0,
+    progress: Callable[[str], None] | None = None,
+) -> dict[str, Any]:
+    """Measure devices and links, and say it as a platform file does.
+
+    Rates are sustained ones, so the efficiencies are relative to them: 1 for products and for memory,
+    and for other families the roofline's usual fraction over that of products.
+
+    Args:
+        hosts: name -> cores and instruction-set cap of a process that is a device; by default one
+            device ``cpu`` of all cores that this process may use.
+        name: of the platform.
+        gpus: whether CUDA devices take part, as ``gpu0``, ``gpu1``, …
+        sizes: of the messages that links are timed with [byte].
+        budget: seconds for each figure of a device.
+        progress: called with the name of each device and link before it is measured.
+
+    Returns:
+        What :meth:`hetgym.Platform.from_dict` reads.
+
+    Raises:
+        ConfigError: no devices, or two that share a core.
+        ProfilingError: a measuring process failed.
+        MissingExtra: torch is not installed.
+    """
+    chosen = {"cpu": HostSettings(tuple(sorted(os.sched_getaffinity(0))))} if hosts is None else dict(hosts)
+    if not chosen:
+        raise ConfigError("a platform needs one device at least")
+    for (one, first), (other, second) in combinations(chosen.items(), 2):
+        if shared := set(first.cores) & set(second.cores):
+            raise ConfigError(f"devices {one!r} and {other!r} share core {min(shared)}; each needs cores of its own")
+    say = progress or (lambda what: None)
+    cards = {device: MachineCard.collect(host.cores, host.label) for device, host in chosen.items()}
+    graphics = next(iter(cards.values())).gpus if gpus else ()
+    devices = []
+    for device, host in chosen.items():
+        say(device)
+        devices.append(_cpu(device, cards[device], measure_peaks(host, budget), len(chosen)))
+    for number in range(len(graphics)):
+        say(f"gpu{number}")
+        devices.append(_gpu(number, next(iter(cards.values())), peaks_here(f"cuda:{number}", budget)))
+    links = []
+    for start, end in permutations([*chosen, *(f"gpu{number}" for number in range(len(graphics)))], 2):
+        say(f"{start} -> {end}")
+        links.append(_link(start, end, _time(start, end, chosen, sizes)))
+    described = {
+        "name": name,
+        "description": _description(next(iter(cards.values()))),
+        "devices": devices,
+        "links": links,
+    }
+    Platform.from_dict(described, name)
+    return described
+
+
+def write_platform(path: str | Path, described: Mapping[str, Any]) -> None:
+    """Write a description to a YAML file.
+
+    Raises:
+        OSError: the folder cannot be written.
+    """
+    text = yaml.safe_dump(dict(described), sort_keys=False, allow_unicode=True, width=110)
+    atomic_write(Path(path), lambda file: file.write(text.encode()))
+
+
+def _time(start: str, end: str, hosts: Mapping[str, HostSettings], sizes: Sequence[int]) -> LinkTimes:
+    if start in hosts and end in hosts:
+        return measure_process_link(hosts[start], hosts[end], sizes)
+    first, second = ("cpu" if side in hosts else f"cuda:{side.removeprefix('gpu')}" for side in (start, end))
+    return measure_cuda_link(first, second, sizes)
+
+
+def _cpu(device: str, card: MachineCard, peaks: Peaks, sharers: int) -> dict[str, Any]:
+    cache = card.caches.get("L3") or card.caches.get("L2")
+    return {
+        "name": device,
+        "kind": "cpu",
+        "model": card.label,
+        "source": _source(card),
+        **_rates(peaks, "cpu"),
+        "memory_capacity": card.memory // sharers or 1,
+        "processors": len(card.cores_used),
+        **({"cache_bytes": float(cache)} if cache else {}),
+    }
+
+
+def _gpu(number: int, card: MachineCard, peaks: Peaks) -> dict[str, Any]:
+    gpu = card.gpus[number]
+    return {
+        "name": f"gpu{number}",
+        "kind": "gpu",
+        "model": gpu.model,
+        "source": _source(card),
+        **_rates(peaks, "gpu"),
+        "memory_capacity": gpu.memory,
+        "processors": gpu.processors,
+        **({"cache_bytes": float(gpu.cache)} if gpu.cache else {}),
+    }
+
+
+def _rates(peaks: Peaks, kind: str) -> dict[str, Any]:
+    usual = EFFICIENCY[kind]
+    return {
+        "peak_flops": {dtype: _short(rate) for dtype, rate in peaks.flops.items()},
+        "memory_bandwidth": _short(peaks.bandwidth),
+        "launch_overhead": _short(peaks.dispatch),
+        "efficiency": {family: _short(min(1.0, share / usual["matmul"])) for family, share in usual.items()},
+        "memory_efficiency": 1.0,
+    }
+
+
+def _link(start: str, end: str, times: LinkTimes) -> dict[str, Any]:
+    return {
+        "start": start,
+        "end": end,
+        "latency": _short(times.latency),
+        "bandwidth": _short(times.bandwidth),
+        "kind": "shared memory" if times.flag == times.flag else "CUDA copy",
+        "source": f"measured, {len(times.sizes)} sizes up to {times.sizes[-1]} bytes; "
+        f"their times are {times.misfit:.0%} from this line on average",
+    }
+
+
+def _source(card: MachineCard) -> str:
+    libraries = ", ".join(f"{name} {version}" for name, version in card.versions.items() if name in ("torch", "cuda"))
+    return f"measured: fastest square product, copy or triad, smallest operator; {libraries}"
+
+
+def _description(card: MachineCard) -> str:
+    return ", ".join(["measured", card.cpu, *(gpu.model for gpu in card.gpus)])
+
+
+def _short(value: float) -> float:
+    return float(f"{value:.{_DIGITS}g}")

@@ -1,0 +1,204 @@
+"""Links: how long data takes between two processes, between host and GPU, and between GPUs."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from hetgym._types import FloatArray
+from hetgym.errors import ConfigError, MissingExtra, ProfilingError, require
+from hetgym.profiling.child import Child
+from hetgym.profiling.host import HostSettings
+from hetgym.profiling.pingpong import memory_size
+
+SIZES: tuple[int, ...] = tuple(1 << power for power in range(12, 27, 2))
+"""Sizes of messages [byte]: 4 KiB to 64 MiB."""
+
+_WINDOW = 32 << 20  # messages go round in as much memory as the tensors of a middling graph take
+_LARGEST = 1 << 30
+_FLOOR = 1e-9
+_AHEAD = 100_000  # clock cycles, some 50 us
+
+
+@dataclass(frozen=True)
+class LinkTimes:
+    """A measured link.
+
+    Args:
+        start: who sends.
+        end: who receives.
+        sizes: of the messages [byte].
+        seconds: median time of each size [s].
+        latency: of the line through them [s].
+        bandwidth: of the line through them [byte/s].
+        misfit: mean relative distance of the times from the line; caches make it large.
+        flag: half a round trip of a message without content [s]; NaN where it was not measured.
+    """
+
+    start: str
+    end: str
+    sizes: tuple[int, ...]
+    seconds: tuple[float, ...]
+    latency: float
+    bandwidth: float
+    misfit: float
+    flag: float = float("nan")
+
+    @classmethod
+    def of(
+        cls, start: str, end: str, sizes: Sequence[int], seconds: Sequence[float], flag: float = float("nan")
+    ) -> LinkTimes:
+        """Draw the line through measured times; see :func:`fit_line`."""
+        latency, bandwidth, misfit = fit_line(sizes, seconds)
+        return cls(start, end, tuple(sizes), tuple(seconds), latency, bandwidth, misfit, flag)
+
+
+def fit_line(sizes: npt.ArrayLike, seconds: npt.ArrayLike) -> tuple[float, float, float]:
+    """Latency and bandwidth by least squares of relative errors, neither below 0.
+
+    Args:
+        sizes: [n] bytes, two different ones at least.
+        seconds: [n] times, positive.
+
+    Returns:
+        Latency [s], bandwidth [byte/s] and the mean relative error of the line.
+
+    Raises:
+        ProfilingError: too few sizes, or times that are not positive.
+
+    >>> latency, bandwidth, misfit = fit_line([1e3, 1e6], [1.1e-6, 101e-6])
+    >>> f"{latency:.2g} {bandwidth:.3g} {misfit:.1f}"
+    '1e-06 1e+10 0.0'
+    """
+    size, time = np.asarray(sizes, np.float64), np.asarray(seconds, np.float64)
+    if size.ndim != 1 or size.shape != time.shape or len(np.unique(size)) < 2:
+        raise ProfilingError("a link's line needs times of two different sizes at least")
+    if not (np.isfinite(time).all() and (time > 0).all() and (size > 0).all()):
+        raise ProfilingError("a link's times and sizes must be positive and finite")
+    terms = np.stack([1.0 / time, size / time], axis=1)
+    latency, slope = np.linalg.lstsq(terms / (1.0, size.max()), np.ones(len(size)), rcond=None)[0] / (1.0, size.max())
+    if slope <= 0:  # no size is slower than another: only the largest says anything about the rate
+        latency, slope = 0.0, float(time[np.argmax(size)] / size.max())
+    elif latency < 0:
+        latency, slope = 0.0, float(terms[:, 1].sum() / (terms[:, 1] ** 2).sum())
+    misfit = np.abs((latency + slope * size) / time - 1.0).mean()
+    return float(latency), float(1.0 / slope), float(misfit)
+
+
+def measure_process_link(
+    start: HostSettings, end: HostSettings, sizes: Sequence[int] = SIZES, rounds: int = 7, limit: float = 120.0
+) -> LinkTimes:
+    """Time tensors that one process writes to shared memory and another, on cores of its own, is waiting for.
+
+    A time runs from the begin of writing to the moment when the other process sees that the tensor is
+    there, where it can be read in place. Sources are fresh results; the places written to were read by
+    the receiver before, as in a graph that runs again and again. Processes that have to share a core
+    are timed as well, with the switches between them: those times are no link's.
+
+    Args:
+        start: cores of the sender.
+        end: cores of the receiver.
+        sizes: bytes, at most 1 GiB each.
+        rounds: messages of each size in each of three passes.
+        limit: seconds until it is given up.
+
+    Returns:
+        The link, its ends named after their cores.
+
+    Raises:
+        ConfigError: sizes or rounds that cannot be.
+        ProfilingError: a process failed, or was not done in time.
+    """
+    sizes = sorted(sizes)
+    if not sizes or sizes[0] < 1 or sizes[-1] > _LARGEST or rounds < 1:
+        raise ConfigError(f"sizes {tuple(sizes)} and {rounds} rounds; sizes must be 1 to {_LARGEST} bytes, rounds 1 up")
+    area = max(_WINDOW, 2 * sizes[-1])
+    asked: dict[str, Any] = {
+        "area": area, "sizes": sizes, "rounds": rounds, "patience": limit,
+        "crowded": len(set(start.cores) | set(end.cores)) < 2,
+    }  # fmt: skip
+    module = "hetgym.profiling.pingpong"
+    with ExitStack() as stack:
+        memory = stack.enter_context(_shared_memory(memory_size(area)))
+        shared = asked | {"descriptor": memory}
+        receiver = stack.enter_context(Child(module, shared | {"sends": False}, end, (memory,)))
+        sender = stack.enter_context(Child(module, shared | {"sends": True}, start, (memory,)))
+        answer = sender.answer(limit)
+        receiver.answer(limit)
+    names = [f"core {','.join(map(str, host.cores))}" for host in (start, end)]
+    return LinkTimes.of(names[0], names[1], sizes, answer["seconds"], float(answer["flag"]))
+
+
+@contextmanager
+def _shared_memory(size: int) -> Iterator[int]:
+    """Descriptor of new memory without a name, all of its pages given out by the system."""
+    if hasattr(os, "memfd_create"):
+        descriptor = os.memfd_create("hetgym-link")
+    else:
+        with tempfile.TemporaryFile() as file:
+            descriptor = os.dup(file.fileno())
+    try:
+        try:
+            os.posix_fallocate(descriptor, 0, size)
+        except OSError as error:
+            raise ProfilingError(f"{size} bytes of shared memory are not to be had: {error.strerror}") from error
+        yield descriptor
+    finally:
+        os.close(descriptor)
+
+
+def measure_cuda_link(start: str, end: str, sizes: Sequence[int] = SIZES, rounds: int = 15) -> LinkTimes:
+    """Time copies between host and GPU or between two GPUs, with CUDA events around each.
+
+    Host memory is page-locked. Copies are queued, as a runtime queues them: the time that the host
+    takes to issue one is the device's launch overhead and not in here.
+
+    Args:
+        start: ``cpu`` or a CUDA device such as ``cuda:0``.
+        end: likewise; one of the two at least is a CUDA device.
+        sizes: bytes.
+        rounds: copies of each size.
+
+    Raises:
+        ConfigError: no CUDA device among the ends.
+        MissingExtra: torch is not installed, or sees no CUDA device.
+    """
+    if not any(side.startswith("cuda") for side in (start, end)) or start == end:
+        raise ConfigError(f"a CUDA link from {start!r} to {end!r}; one end must be a CUDA device, and they must differ")
+    torch = require("torch", "torch", "measuring links")
+    if not torch.cuda.is_available():
+        raise MissingExtra("measuring a link to a GPU needs a GPU and a torch that was built for CUDA")
+    seconds = []
+    with torch.cuda.device(start if start.startswith("cuda") else end):
+        for size in sorted(sizes):
+            source, target = _buffer(torch, start, size), _buffer(torch, end, size)
+            seconds.append(float(np.median(_copies(torch, source, target, rounds))))
+    return LinkTimes.of(start, end, sorted(sizes), seconds)
+
+
+def _buffer(torch: Any, side: str, size: int) -> Any:
+    if side.startswith("cuda"):
+        return torch.ones(size, dtype=torch.uint8, device=side)
+    return torch.ones(size, dtype=torch.uint8, pin_memory=True)
+
+
+def _copies(torch: Any, source: Any, target: Any, rounds: int) -> FloatArray:
+    """[rounds] seconds of single copies on the current stream, after two that are thrown away."""
+    times = np.empty(rounds + 2)
+    for i in range(len(times)):
+        before, after = (torch.cuda.Event(enable_timing=True) for _ in range(2))
+        if hasattr(torch.cuda, "_sleep"):  # the host runs ahead, so that issuing the copy is not timed
+            torch.cuda._sleep(_AHEAD)
+        before.record()
+        target.copy_(source, non_blocking=True)
+        after.record()
+        after.synchronize()
+        times[i] = max(before.elapsed_time(after) * 1e-3, _FLOOR)
+    return times[2:]

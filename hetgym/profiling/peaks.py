@@ -1,0 +1,214 @@
+"""Peaks: what a device sustains in arithmetic and in memory, and what its smallest operator costs.
+
+Data sheets state rates that no program reaches, and boards that are limited in power state rates that
+they hold for a second. One product of matrices and one copy say what a roofline should begin with.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import asdict, dataclass
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from hetgym.errors import ProfilingError, require
+from hetgym.profiling.child import Child, request
+from hetgym.profiling.host import HostSettings
+
+DTYPES: Mapping[str, tuple[str, ...]] = {
+    "cpu": ("float64", "float32", "bfloat16", "float16"),
+    "cuda": ("float64", "float32", "float16", "bfloat16"),
+}
+"""Dtypes whose products are timed, by kind of device."""
+
+_SMALLEST, _LARGEST = 256, 8192  # rows of a square matrix
+_OPERATORS = 512
+_ARRAY = {"cpu": 128 << 20, "cuda": 1 << 30}  # bytes; beyond the caches that one process gets a share of
+
+
+@dataclass(frozen=True)
+class Peaks:
+    """Sustained rates of a device.
+
+    Args:
+        flops: dtype -> FLOP/s of the fastest square product.
+        copy: bytes read and written by a copy over its time [byte/s].
+        triad: the same of a = b + s · c.
+        dispatch: time of the smallest operator in a row of such [s].
+    """
+
+    flops: Mapping[str, float]
+    copy: float
+    triad: float
+    dispatch: float
+
+    @property
+    def bandwidth(self) -> float:
+        """The better of copy and triad [byte/s]."""
+        return max(self.copy, self.triad)
+
+    @classmethod
+    def of(cls, answer: Mapping[str, Any]) -> Peaks:
+        """Read the answer of a measuring process.
+
+        Raises:
+            ProfilingError: it lacks a figure, or one is not positive and finite.
+        """
+        try:
+            flops = {str(dtype): float(rate) for dtype, rate in answer["flops"].items()}
+            found = cls(flops, *(float(answer[key]) for key in ("copy", "triad", "dispatch")))
+        except (KeyError, TypeError, ValueError, AttributeError) as error:
+            raise ProfilingError(f"the measuring process did not answer with peaks ({error!r})") from error
+        figures = np.array([*flops.values(), found.copy, found.triad, found.dispatch])
+        if not flops or not np.isfinite(figures).all() or figures.min() <= 0:
+            raise ProfilingError(f"measured peaks {found} are not positive and finite")
+        return found
+
+
+def measure_peaks(host: HostSettings, budget: float = 1.0, limit: float = 300.0) -> Peaks:
+    """Measure a CPU device in a process of its own, bound to its cores and capped as it says.
+
+    Args:
+        host: the device.
+        budget: seconds for each figure.
+        limit: seconds until it is given up.
+
+    Raises:
+        ProfilingError: the process failed, or was not done in time.
+    """
+    with Child("hetgym.profiling.peaks", {"budget": budget}, host) as child:
+        return Peaks.of(child.answer(limit))
+
+
+def peaks_here(device: str = "cpu", budget: float = 1.0) -> Peaks:
+    """Measure a device from this process; a CPU as this process is bound and capped.
+
+    Args:
+        device: ``cpu`` or a CUDA device such as ``cuda:0``.
+        budget: seconds for each figure.
+
+    Raises:
+        MissingExtra: torch is not installed, or sees no such device.
+    """
+    kind = device.partition(":")[0]
+    flops = {dtype: rate for dtype in DTYPES[kind] if (rate := product_rate(dtype, device, budget)) > 0}
+    copy, triad = memory_rates(device, budget)
+    return Peaks(flops, copy, triad, dispatch_cost(device))
+
+
+def product_rate(dtype: str, device: str = "cpu", budget: float = 1.0) -> float:
+    """FLOP/s of the fastest square product whose time the budget allows.
+
+    Sizes double as long as the next one fits into a fifth of the budget: a library without a fast
+    kernel for a dtype shows that on small matrices, before it takes minutes on large ones.
+
+    Args:
+        dtype: name of a dtype.
+        device: see :func:`peaks_here`.
+        budget: seconds in all, about.
+
+    Returns:
+        The rate; 0 where torch cannot multiply in that dtype.
+    """
+    torch = require("torch", "torch", "measuring peaks")
+    clock = _clock(torch, device)
+    best, size = 0.0, _SMALLEST
+    while size <= _LARGEST:
+        try:
+            a, b = (torch.ones((size, size), dtype=getattr(torch, dtype), device=device) for _ in range(2))
+            out = torch.empty_like(a)
+            taken = clock(partial(torch.mm, a, b, out=out), budget / 5)
+        except RuntimeError:  # not implemented, or out of memory
+            break
+        best = max(best, 2.0 * size**3 / taken)
+        if 8 * taken > budget / 5:
+            break
+        size *= 2
+    return best
+
+
+def memory_rates(device: str = "cpu", budget: float = 1.0, size: int | None = None) -> tuple[float, float]:
+    """Bytes moved over time by a copy and by the triad a = b + s · c (McCalpin, STREAM, 1995).
+
+    As in STREAM the bytes are those that the program reads and writes; lines that a cache fetches in
+    order to write them do not count.
+
+    Args:
+        device: see :func:`peaks_here`.
+        budget: seconds in all, about.
+        size: bytes of each array; by default 128 MiB on a CPU, 1 GiB on a GPU.
+
+    Returns:
+        Copy and triad [byte/s].
+    """
+    torch = require("torch", "torch", "measuring peaks")
+    clock = _clock(torch, device)
+    count = (size or _ARRAY[device.partition(":")[0]]) // 4
+    a, b, c = (torch.ones(count, dtype=torch.float32, device=device) for _ in range(3))
+    copy = clock(lambda: a.copy_(b), budget / 2)
+    triad = clock(lambda: torch.add(b, c, alpha=3.0, out=a), budget / 2)
+    return 8.0 * count / copy, 12.0 * count / triad
+
+
+def dispatch_cost(device: str = "cpu", rounds: int = 30) -> float:
+    """Seconds of an operator on one number, within a row of such operators.
+
+    On a CPU that is Python, the dispatcher and the allocation of a result; on a GPU the slower of
+    launching and starting a kernel, which is what a graph of small operators waits for.
+
+    Args:
+        device: see :func:`peaks_here`.
+        rounds: how often a row of 512 operators is timed.
+    """
+    torch = require("torch", "torch", "measuring peaks")
+    x = torch.ones(1, device=device)
+    wait = (lambda: torch.cuda.synchronize(device)) if device.startswith("cuda") else (lambda: None)
+
+    def row() -> None:
+        for _ in range(_OPERATORS):
+            torch.neg(x)
+        wait()
+
+    row()
+    times = np.empty(rounds)
+    for i in range(rounds):
+        start = time.perf_counter()
+        row()
+        times[i] = time.perf_counter() - start
+    return float(np.median(times)) / _OPERATORS
+
+
+def _clock(torch: Any, device: str) -> Callable[[Callable[[], object], float], float]:
+    """A function that times some work within a number of seconds, twice at least and the first time for nothing."""
+    if device.startswith("cuda"):
+        from hetgym.profiling.cuda import CudaTimer
+
+        number = int(device.partition(":")[2] or 0)
+        return lambda work, budget: CudaTimer(number, budget=budget).time(work).timing.seconds
+    return lambda work, budget: float(np.median(list(_samples(work, budget))))
+
+
+def _samples(work: Callable[[], object], budget: float) -> Iterator[float]:
+    begin = time.perf_counter()
+    work()
+    for number in range(50):
+        start = time.perf_counter()
+        if number and start - begin > budget:
+            return
+        work()
+        yield time.perf_counter() - start
+
+
+def main() -> None:
+    """Measure the CPU that this process is bound to."""
+    asked, host = request()
+    host.settle()
+    print(json.dumps(asdict(peaks_here("cpu", float(asked["budget"])))))
+
+
+if __name__ == "__main__":
+    main()

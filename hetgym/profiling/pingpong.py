@@ -1,0 +1,149 @@
+"""One end of a link between two processes: sends tensors through shared memory, or receives them.
+
+Run as a program by :mod:`hetgym.profiling.links`. Both ends look at words of shared memory over and
+over; the clock is the system's monotonic one, which all cores share.
+"""
+
+from __future__ import annotations
+
+import json
+import mmap
+import os
+from time import perf_counter_ns
+from typing import Any
+
+import numpy as np
+
+from hetgym._types import FloatArray
+from hetgym.errors import ProfilingError
+from hetgym.profiling.child import request
+
+SENT, SEEN, STAMP, WORDS = 0, 16, 32, 48
+"""Words of shared memory, each in a cache line of its own: last message, last answer, when it was seen."""
+
+DATA = mmap.PAGESIZE
+"""Where the messages begin [byte]."""
+
+PASSES = 3
+
+_LOOKS = 4096
+
+
+def memory_size(area: int) -> int:
+    """Bytes of shared memory for messages that take up to ``area`` bytes in all."""
+    return DATA + area
+
+
+class End:
+    """What both ends share.
+
+    Args:
+        descriptor: of the shared memory.
+        area: bytes of it that hold messages.
+        crowded: whether both ends share a core, so that each look must let the other run.
+        patience: longest wait [s].
+    """
+
+    def __init__(self, descriptor: int, area: int, crowded: bool, patience: float) -> None:
+        self.memory = mmap.mmap(descriptor, memory_size(area))
+        self.words = memoryview(self.memory)[: 8 * WORDS].cast("q")
+        self.data = np.frombuffer(self.memory, np.uint8, area, DATA)
+        self.area = area
+        self._crowded = crowded
+        self._give_up = perf_counter_ns() + int(patience * 1e9)
+        self._parent = os.getppid()
+        self.data[:: mmap.PAGESIZE].sum()  # no page fault later
+
+    def wait(self, word: int, value: int) -> None:
+        """Return when a word has reached a value.
+
+        Raises:
+            ProfilingError: the other end does not answer, or the parent is gone.
+        """
+        words = self.words
+        while True:
+            for _ in range(1 if self._crowded else _LOOKS):
+                if words[word] >= value:
+                    return
+            if self._crowded:
+                os.sched_yield()
+            if perf_counter_ns() > self._give_up or os.getppid() != self._parent:
+                raise ProfilingError("the other end of the link does not answer")
+
+    def slot(self, message: int, size: int) -> Any:
+        """Where a message lies: the next place of a round through the area, as a graph's tensors have each its own."""
+        start = message % (self.area // size) * size
+        return self.data[start : start + size]
+
+
+def send(end: End, sizes: list[int], rounds: int) -> tuple[FloatArray, FloatArray]:
+    """The end that sends.
+
+    Args:
+        end: this end.
+        sizes: of the messages [byte].
+        rounds: messages of each size in each of three passes through the sizes; twenty times as many
+            flags alone.
+
+    Returns:
+        [20 rounds] half round trips of a flag [s]; [sizes, 3 rounds] from the begin of writing a tensor
+        to shared memory until the other end sees that it is there [s].
+    """
+    words, clock, message = end.words, perf_counter_ns, 0
+    flags = np.empty(20 * rounds)
+    for i in range(len(flags)):
+        message += 1
+        start = clock()
+        words[SENT] = message
+        end.wait(SEEN, message)
+        flags[i] = clock() - start
+    times = np.empty((len(sizes), PASSES * rounds))
+    for repetition in range(PASSES):  # each size meets different moments of the machine
+        for number, size in enumerate(sizes):
+            source = np.zeros(size, np.uint8)
+            for i in range(rounds):
+                message += 1
+                source += 1  # as an operator would have written its result just now
+                slot = end.slot(message, size)
+                start = clock()
+                np.copyto(slot, source)
+                words[SENT] = message
+                end.wait(SEEN, message)
+                times[number, repetition * rounds + i] = words[STAMP] - start
+    return flags * 0.5e-9, times * 1e-9
+
+
+def receive(end: End, sizes: list[int], rounds: int) -> None:
+    """The end that receives; it reads each tensor after it has said when it came."""
+    words, message = end.words, 0
+    for _ in range(20 * rounds):
+        message += 1
+        end.wait(SENT, message)
+        words[SEEN] = message
+    for _ in range(PASSES):
+        for size in sizes:
+            for _ in range(rounds):
+                message += 1
+                end.wait(SENT, message)
+                words[STAMP] = perf_counter_ns()
+                end.slot(message, size).max()  # so that its lines lie in this core's caches when written again
+                words[SEEN] = message
+
+
+def main() -> None:
+    """Play the end that the request names."""
+    asked, host = request()
+    os.sched_setaffinity(0, host.cores)
+    end = End(asked["descriptor"], asked["area"], asked["crowded"], asked["patience"])
+    answer: dict[str, Any] = {}
+    if asked["sends"]:
+        flags, times = send(end, asked["sizes"], asked["rounds"])
+        answer = {"flag": float(np.median(flags)), "seconds": np.median(times, axis=1).tolist()}
+        answer["spread"] = np.quantile(times, (0.1, 0.9), axis=1).tolist()
+    else:
+        receive(end, asked["sizes"], asked["rounds"])
+    print(json.dumps(answer))
+
+
+if __name__ == "__main__":
+    main()
