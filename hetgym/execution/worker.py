@@ -72,7 +72,7 @@ class Worker:
         tensors = [Tensor(tuple(shape), dtype) for shape, dtype in setup["tensors"]]
         self._memory = SharedMemory(tensors_of(tensors, setup["operators"], self._workers), descriptor)
         self._memory.touch()
-        self._slots = InPlace(self._memory) if processor == "cpu" else Staged(self._memory, processor)
+        self._slots = Staged(self._memory, processor) if setup["staged"] else InPlace(self._memory)
         self._waiter = Waiter(self._memory, self._number, setup["crowded"], setup["patience"])
         maker = tuple((int(operator), int(slot)) for operator, slot in setup["maker"])
         self._flow = Flow(maker, tuple(map(tuple, setup["readers"])), frozenset(setup["results"]))

@@ -1,0 +1,99 @@
+"""Predicted against executed: models on two workers of this machine, held-out placements, predictions frozen first.
+
+    python benchmarks/costs/execution.py --json execution.json
+    python benchmarks/costs/execution.py --platform machine.yaml --json execution.json   # the second row as well
+
+Protocol *two-device-v1* (:mod:`hetgym.execution.protocol`): for each model everything on each worker and dealt out
+in turn is run for calibration; then other placements are predicted, the predictions written to the disk, and the
+placements run in shuffled rounds. Two rows: operator costs *calibrated* in the same session; and *learned*, by the
+fitted models that the devices of a platform name (device d for worker d), with communication and dispatch calibrated.
+Nothing that is predicted was run before, and a machine on which others use more than 5 % of the cores is not measured.
+
+Beside the errors it prints what the best placement gains over the best single worker, and what torch takes with a
+thread on each core at full instruction set: on a machine that has both, that is the alternative to placing.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Callable
+from operator import itemgetter
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import numpy as np
+
+sys.path.insert(0, str(Path(__file__).parents[1]))
+from _common import seconds, show
+
+from hetgym import load_graph, load_platform
+from hetgym.bench.validation import learned_costs
+from hetgym.execution import ExecutionDevice, parse_devices, run
+from hetgym.execution.calibration import in_topological_order
+from hetgym.execution.protocol import DONE, PROTOCOL, ModelResult, Settings, validate_model
+from hetgym.execution.report import COLUMNS, document, score_rows, write_json
+from hetgym.profiling.host import HostSettings
+
+MODELS = ("alexnet", "bert_base", "inception_v1", "lstm", "resnet50", "shufflenet", "squeezenet", "vit_b16")
+
+GAINS: dict[str, Callable[[dict[str, Any]], str]] = {
+    "model": lambda row: str(row["model"]),
+    "best single worker": lambda row: seconds(row["one_worker_s"]),
+    "chosen placement": lambda row: f"{seconds(row['chosen_s'])} ({row['chosen']})",
+    "gain": lambda row: f"{row['gain']:.2f}",
+    "best placement": lambda row: seconds(row["best_s"]),
+    "a thread a core, no cap": lambda row: seconds(row["all_cores_s"]),
+}
+
+
+def all_cores(model: str, settings: Settings) -> float:
+    """Median makespan of a model in one process with a thread on every core, no cap [s]."""
+    graph = load_graph(model)
+    device = ExecutionDevice("all", HostSettings(tuple(sorted(settings.cores))))
+    schedule = in_topological_order(graph, np.zeros(len(graph), np.int32), 1, "all")
+    return run(graph, schedule, [device], rounds=settings.rounds).makespan
+
+
+def gains(result: ModelResult, threads: float) -> dict[str, Any]:
+    """The placement predicted to be best, and the best executed one, against the alternatives."""
+    single = min(result.calibration["single_device_s"])
+    chosen = min(result.rows, key=lambda row: float(row["calibrated_s"]))
+    best = min(float(row["executed_s"]) for row in result.rows)
+    return {
+        "model": result.model, "one_worker_s": single, "chosen": chosen["placement"],
+        "chosen_s": chosen["executed_s"], "best_s": best, "gain": single / chosen["executed_s"],
+        "all_cores_s": threads,
+    }  # fmt: skip
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--models", default=",".join(MODELS))
+    parser.add_argument("--devices", default="cpu0:full,cpu1:avx2")
+    parser.add_argument("--platform", help="whose devices' fitted models price the operators, for the second row")
+    parser.add_argument("--placements", type=int, default=17)
+    parser.add_argument("--rounds", type=int, default=11)
+    parser.add_argument("--limit", type=float, default=Settings.limit)
+    parser.add_argument("--json", type=Path)
+    options = parser.parse_args()
+    settings = Settings(parse_devices(options.devices), options.placements, options.rounds, limit=options.limit)
+    learned = learned_costs(load_platform(options.platform)) if options.platform else None
+    results: list[ModelResult] = []
+    table: list[dict[str, Any]] = []
+    with TemporaryDirectory() as folder:
+        for model in options.models.split(","):
+            result = validate_model(load_graph(model), settings, Path(folder) / "predictions.json", learned)
+            results.append(result)
+            if result.status == DONE:
+                table.append(gains(result, all_cores(model, settings)))
+    cells = [dict(zip(COLUMNS, row, strict=True)) for row in score_rows(results)]
+    show(f"predicted against executed, protocol {PROTOCOL}", cells, {name: itemgetter(name) for name in COLUMNS})
+    show("what placing gains on these workers", table, GAINS)
+    if options.json:
+        write_json(options.json, document(results, settings, sys.argv) | {"gains": table})
+
+
+if __name__ == "__main__":
+    main()
