@@ -109,8 +109,8 @@ class Neural:
 
 
 def _standard(seen: Seen, scale: FloatArray, x: FloatArray) -> FloatArray:
-    """[n, f] columns moved into the box, of mean 0 and variance 1; 0 where a column never varied."""
-    return np.divide(seen.clamp(x) - seen.centre, scale, out=np.zeros(x.shape), where=scale > 0)
+    """[n, f] columns moved inward, of mean 0 and variance 1; 0 where a column never varied."""
+    return np.divide(seen.inward(x) - seen.centre, scale, out=np.zeros(x.shape), where=scale > 0)
 
 
 def _sigmoid(value: FloatArray) -> FloatArray:

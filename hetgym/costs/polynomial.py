@@ -83,7 +83,7 @@ class Polynomial:
     (1 to 4), how many columns a term may join, how many columns take part and the ridge come from
     cross-validation over shape groups; errors are weighted as by Huber (1964), so that a few disturbed
     measurements do not bend the fit. Inside the range of the measured shapes it interpolates well with
-    few measurements. Outside, it is evaluated at the nearest point of the box and flagged.
+    few measurements. Outside, it is evaluated at the edge and flagged.
 
     Args:
         seen: the range of the fit.
@@ -148,10 +148,10 @@ class Polynomial:
 
 
 def _scaled(seen: Seen, x: FloatArray) -> FloatArray:
-    """[n, f] columns moved into the box and scaled to [-1, 1]; 0 where a column never varied."""
+    """[n, f] columns moved inward and scaled to [-1, 1]; 0 where a column never varied."""
     half = (seen.upper - seen.lower) / 2
     middle = (seen.upper + seen.lower) / 2
-    return np.divide(seen.clamp(x) - middle, half, out=np.zeros(x.shape), where=seen.varying)
+    return np.divide(seen.inward(x) - middle, half, out=np.zeros(x.shape), where=seen.varying)
 
 
 def _rank(z: FloatArray, y: FloatArray, columns: npt.NDArray[np.intp]) -> IntArray:

@@ -188,5 +188,16 @@ def test_combinations_that_were_never_near_are_outside() -> None:
     assert not seen.holds(np.array([[1.0, 9.0], [9.0, 1.0]])).any()
 
 
+def test_rows_outside_move_inward_and_rows_inside_stay() -> None:
+    t = np.linspace(0, 10, 200)
+    x = np.stack([t, t + np.sin(7 * t), np.full(200, 4.0)], axis=1)
+    seen = Seen.fit(x, t)
+    np.testing.assert_allclose(seen.inward(x), x, atol=1e-9)
+    far = np.array([[100.0, 100.0, 4.0], [-1e300, np.nan, 9.0], [np.inf, -np.inf, 4.0], [1.0, 9.0, 4.0]])
+    moved = seen.inward(far)
+    assert ((moved >= seen.lower - 1e-9) & (moved <= seen.upper + 1e-9)).all()
+    assert moved[0, 0] > 9 and moved[0, 1] > 9 and (moved[:, 2] == 4).all()
+
+
 def test_settled_values_hide_the_last_bits() -> None:
     assert settled(np.array([0.1 + 0.2, -1e-12, 9.0]), -1.0, 2.0).tolist() == [0.3, 0.0, 2.0]
