@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from multiprocessing.connection import wait
 from time import monotonic
 from types import TracebackType
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from hetgym._types import IntArray
 from hetgym.errors import ExecutionError, InvalidSchedule
@@ -75,15 +75,17 @@ class Cluster:
         self.memory.fill()
         self._workers: list[WorkerProcess] = []
         self._end = weakref.finalize(self, _end, self._workers, self.memory)
-        crowded = shares_cores(devices)
         try:
             for device in devices:
                 self._workers.append(WorkerProcess(device, self.memory.descriptor))
-            for number, worker in enumerate(self._workers):
-                place = {"number": number, "workers": len(devices), "crowded": crowded}
-                how = {**worker.device.to_dict(), "seed": seed, "patience": 2 * patience}
-                worker.send({"do": "setup", **place, **how, **self.work.message()})
-            self._answers(max(patience, _START))
+            one_for_all = {"do": "setup", "workers": len(devices), "crowded": shares_cores(devices), "seed": seed}
+            self._tell(
+                [
+                    {**one_for_all, **device.to_dict(), "number": k, "patience": 2 * patience, **self.work.message()}
+                    for k, device in enumerate(devices)
+                ],
+                max(patience, _START),
+            )
         except BaseException:
             self.kill()
             raise
@@ -138,19 +140,15 @@ class Cluster:
         order = schedule.device_order(self.problem)
         self._programs += 1
         self._order = order
-        for worker, mine in zip(self._workers, order, strict=True):
-            message = {"do": "program", "number": self._programs, "order": mine.tolist()}
-            worker.send({**message, "assignment": schedule.assignment.tolist()})
-        self._supervise(self.patience)
+        message = {"do": "program", "number": self._programs, "assignment": schedule.assignment.tolist()}
+        self._tell([{**message, "order": mine.tolist()} for mine in order])
         return Loaded(self._programs, schedule, order)
 
     def forget(self, loaded: Loaded) -> None:
         """Let the workers drop a schedule; the weights stay."""
         self._check_open()
         self._order = ()
-        for worker in self._workers:
-            worker.send({"do": "forget", "number": loaded.number})
-        self._supervise(self.patience)
+        self._tell([{"do": "forget", "number": loaded.number}] * len(self._workers))
 
     def run(self, loaded: Loaded) -> Times:
         """Run a schedule once.
@@ -165,9 +163,7 @@ class Cluster:
         self._check_open()
         self._runs += 1
         self._order = loaded.order
-        for worker in self._workers:
-            worker.send({"do": "run", "number": loaded.number, "run": self._runs})
-        self._supervise(self.patience)
+        self._tell([{"do": "run", "number": loaded.number, "run": self._runs}] * len(self._workers))
         zero = self.memory.words[ZERO]
         return Times(*(part - zero for part in self.memory.times()))
 
@@ -175,10 +171,15 @@ class Cluster:
         if self.closed:
             raise ExecutionError("this cluster is closed")
 
-    def _supervise(self, patience: float) -> None:
-        """Wait for all answers; whatever goes wrong here, an interrupt included, ends the workers."""
+    def _tell(self, messages: list[dict[str, Any]], patience: float | None = None) -> None:
+        """Send each worker its message and wait for all answers.
+
+        Whatever goes wrong here, an interrupt included, ends the workers.
+        """
         try:
-            self._answers(patience)
+            for worker, message in zip(self._workers, messages, strict=True):
+                worker.send(message)
+            self._answers(self.patience if patience is None else patience)
         except BaseException:
             self.kill()
             raise

@@ -6,11 +6,13 @@ behind when all of them are killed, however that happens.
 
 from __future__ import annotations
 
+import contextlib
 import mmap
 import os
 import tempfile
 from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
@@ -170,7 +172,7 @@ def tensors_of(tensors: Sequence[Tensor], operators: int, workers: int) -> Layou
 
 def _new_memory(size: int) -> int:
     """Descriptor of new memory that has no name."""
-    free = os.sysconf("SC_AVPHYS_PAGES") * mmap.PAGESIZE if "SC_AVPHYS_PAGES" in os.sysconf_names else size
+    free = _available()
     if size > free:
         raise ExecutionError(f"the tensors take {size / 1e9:.3g} GB of shared memory; {free / 1e9:.3g} GB are free")
     if hasattr(os, "memfd_create"):
@@ -180,3 +182,12 @@ def _new_memory(size: int) -> int:
             descriptor = os.dup(file.fileno())
     os.ftruncate(descriptor, size)
     return descriptor
+
+
+def _available() -> float:
+    """Bytes of memory that can be had without swapping; inf where the system does not tell."""
+    with contextlib.suppress(OSError, ValueError, IndexError):
+        for line in Path("/proc/meminfo").read_text("ascii").splitlines():
+            if line.startswith("MemAvailable:"):
+                return 1024.0 * int(line.split()[1])
+    return float("inf")

@@ -7,6 +7,7 @@ schedules, which it turns into steps; ``run`` messages run one of them.
 
 from __future__ import annotations
 
+import gc
 import json
 from multiprocessing.connection import Connection
 from time import perf_counter_ns
@@ -27,6 +28,7 @@ def main(socket: int, descriptor: int) -> None:
         socket: descriptor of the socket to the parent.
         descriptor: of the shared memory.
     """
+    gc.disable()  # a collection in the middle of a run would be timed as an operator
     connection: Connection[Any, Any] = Connection(socket)
     worker: Worker | None = None
     while True:
@@ -92,6 +94,7 @@ class Worker:
             self._plans[message["number"]] = self._load(message["assignment"], message["order"])
         elif message["do"] == "forget":
             self._plans.pop(message["number"], None)
+            gc.collect()
         else:
             self._run(self._plans[message["number"]], message["run"])
 

@@ -177,3 +177,12 @@ def test_run_starts_and_ends_its_own_workers() -> None:
     graph = diamond()
     result = run(graph, placed(graph, [0, 0, 1, 0]), DEVICES, rounds=2, warmups=0)
     assert len(result.makespans) == 2
+
+
+def test_tensors_that_do_not_fit_into_memory_are_refused() -> None:
+    huge = Tensor((1 << 40,))
+    graph = DataflowGraph(
+        [Operator("a", "Relu", (huge,), (huge,)), Operator("b", "Relu", (huge,), (huge,))], [(0, 0, 1)]
+    )
+    with pytest.raises(ExecutionError, match="4.4e.03 GB of shared memory"):
+        Cluster(graph, DEVICES)
