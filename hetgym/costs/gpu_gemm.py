@@ -101,7 +101,8 @@ def gemm_dimensions(operator: Operator) -> tuple[int, int, int, int] | None:
     """Batch, rows, columns and reduction of a matrix product.
 
     Leading axes that only the left operand has are rows, as libraries fold them. Axes that the right
-    operand has too are the batch: as many products with operands of their own.
+    operand has too are the batch: as many products with operands of their own. Of a fused operator it is
+    the product that the others were fused to.
 
     Returns:
         (batch, m, n, k), or None for what is no product of two matrices.
@@ -114,18 +115,20 @@ def gemm_dimensions(operator: Operator) -> tuple[int, int, int, int] | None:
     >>> gemm_dimensions(Operator("scores", "MatMul", (q, k), (s,)))
     (96, 128, 128, 64)
     """
-    if operator.kind not in ("MatMul", "Gemm") or len(operator.inputs) < 2 or not operator.outputs:
+    fused = operator.kind == "Fused-matmul"
+    kind = operator.attributes.get("anchor") if fused else operator.kind
+    if kind not in ("MatMul", "Gemm") or len(operator.inputs) < 2 or not operator.outputs:
         return None
-    left, right, out = operator.inputs[0].shape, operator.inputs[1].shape, operator.outputs[0].shape
+    left, right = operator.inputs[0].shape, operator.inputs[1].shape
     if not left or not right:
         return None
     transposed = len(left) > 1 and bool(operator.attributes.get("transA", 0))
     k = left[-2] if transposed else left[-1]
     batch = math.prod(right[:-2])
-    if len(right) == 1:
-        return 1, math.prod(out), 1, k
-    n = right[-2] if operator.attributes.get("transB", 0) else right[-1]
-    return batch, math.prod(out) // max(1, n * batch), n, k
+    n = 1 if len(right) == 1 else right[-2] if operator.attributes.get("transB", 0) else right[-1]
+    # What was fused may have changed the shape of what comes out, but fused or not a product fills n columns.
+    outputs = math.prod(left) // max(1, k) * n if fused else math.prod(operator.outputs[0].shape)
+    return batch, outputs // max(1, n * batch), n, k
 
 
 def gemm_physics(batch: FloatArray, m: FloatArray, n: FloatArray, k: FloatArray, gpu: GemmGpu) -> FloatArray:
@@ -165,7 +168,8 @@ class GemmCosts:
     """Costs on a profiled GPU: trees for products in 16 bits, the roofline for every other operator.
 
     A batched product was not measured; it takes the utilisation of one product whose rows are those of
-    the whole batch, and the arithmetic and memory traffic of its own. Other operators take
+    the whole batch, and the arithmetic and memory traffic of its own. What was fused to a product adds
+    the time of the traffic that the product alone would not have. Other operators take
     :data:`MEMORY_EFFICIENCY` and :data:`LAUNCH`, which belong to the same measurements, in place of the
     device's. On a device that is no GPU everything is the roofline's.
 
@@ -276,7 +280,17 @@ class GemmCosts:
         if sizes:
             batch, m, n, k = np.array(sizes, np.float64).T
             seconds[product] = gemm_physics(batch, m, n, k, self.gpu) * np.exp(self._remembered(sizes))
+            seconds[product] += self._appended([op for op, gemm in zip(operators, found, strict=True) if gemm], sizes)
         return seconds, product
+
+    def _appended(self, operators: Sequence[Operator], sizes: Sequence[tuple[int, int, int, int]]) -> FloatArray:
+        """Time of what fused operators read and write beyond their products [s]."""
+        more = [
+            max(0.0, op.bytes_read + op.bytes_written - 2.0 * batch * (m * k + n * k + m * n))
+            if op.kind == "Fused-matmul" else 0.0
+            for op, (batch, m, n, k) in zip(operators, sizes, strict=True)
+        ]  # fmt: skip
+        return np.array(more, np.float64) / (self.gpu.memory_bandwidth * MEMORY_EFFICIENCY)
 
     def _remembered(self, sizes: Sequence[tuple[int, int, int, int]]) -> FloatArray:
         """Log ratios of products, asking the trees only for shapes not asked before."""

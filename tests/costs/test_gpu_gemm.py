@@ -21,7 +21,8 @@ from hetgym.costs.gpu_gemm import (
     gemm_features,
 )  # fmt: skip
 from hetgym.device import Device
-from hetgym.graph import Operator, Tensor
+from hetgym.graph import DataflowGraph, Operator, Tensor
+from hetgym.graph.transforms import fuse
 
 GPU = GemmGpu(peak_flops=1e12, memory_bandwidth=1e10, processors=10, cache_bytes=1e6)
 DEVICE = Device("gpu", "gpu", {"float32": 1e11, "bfloat16": 1e12}, 1e10, launch_overhead=1e-3)
@@ -97,6 +98,35 @@ def test_a_batch_takes_its_own_traffic():
     model = GemmCosts(Counting(), GPU, (0.0, 0.0))
     batched = model.predict([product(8, 512, 512, batch=(64,))], DEVICE)[0]
     assert batched == pytest.approx(FLOOR + 64 * 2 * (8 * 512 + 512 * 512 + 8 * 512) / 1e10)
+
+
+def test_a_fused_product_is_its_product_and_what_else_it_moves():
+    x, w, bias, y = Tensor((64, 256), "bfloat16"), Tensor((256, 512), "bfloat16", constant=True), Tensor(
+        (512,), "bfloat16", constant=True), Tensor((64, 512), "bfloat16")  # fmt: skip
+    other = Tensor((64, 512), "bfloat16", constant=True, name="positions")
+    graph = DataflowGraph(
+        [
+            Operator("mm", "MatMul", (x, w), (y,)),
+            Operator("bias", "Add", (y, bias), (y,)),
+            Operator("sum", "Add", (y, other), (y,)),
+            Operator("relu", "Relu", (y,), (y,)),
+        ],
+        edges=[(0, 0, 1), (1, 0, 2), (2, 0, 3)],
+        name="linear",
+    )
+    (fused,) = fuse(graph).graph.operators
+    assert fused.kind == "Fused-matmul" and gemm_dimensions(fused) == (1, 64, 512, 256)
+    model = GemmCosts(Counting(), GPU, (-5.0, 5.0))
+    alone, together = model.predict([graph.operators[0], fused], DEVICE)
+    assert together - alone == pytest.approx((bias.bytes + other.bytes) / (1e10 * MEMORY_EFFICIENCY))
+    batched = fuse(
+        DataflowGraph(
+            [product(8, 16, 32, batch=(4, 3)), Operator("r", "Relu", (t := Tensor((4, 3, 8, 32), "bfloat16"),), (t,))],
+            edges=[(0, 0, 1)],
+            name="scores",
+        )
+    )
+    assert [gemm_dimensions(op) for op in batched.graph.operators] == [(12, 8, 32, 16)]
 
 
 def test_other_operators_and_devices_are_the_rooflines():
