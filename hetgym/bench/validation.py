@@ -12,9 +12,9 @@ import numpy as np
 from hetgym._types import FloatArray
 from hetgym.bench.terminal import print_json, stderr, stdout
 from hetgym.costs import AutoCosts
-from hetgym.errors import ConfigError
+from hetgym.errors import ConfigError, ExecutionError
 from hetgym.execution.devices import ExecutionDevice
-from hetgym.execution.protocol import DONE, ModelResult, OperatorCosts, Settings, validate_model
+from hetgym.execution.protocol import BUSY, DONE, ModelResult, OperatorCosts, Settings, validate_model
 from hetgym.execution.report import TARGETS, document, side_by_side, table, verdicts, write_json
 from hetgym.graph import DataflowGraph, load_graph
 from hetgym.platform import Platform, load_platform
@@ -52,23 +52,29 @@ def validate(
     for number, graph in enumerate(graphs, 1):
         stderr().print(f"{number} of {len(graphs)}: {graph.name}, {len(graph)} operators", highlight=False)
         stem = re.sub(r"[^\w.@+-]+", "-", graph.name)
-        result = validate_model(graph, settings, folder / f"{stem}.predictions.json", learned)
+        try:
+            result = validate_model(graph, settings, folder / f"{stem}.predictions.json", learned)
+        except ExecutionError as error:
+            result = ModelResult(graph.name, f"failed: {error}", len(graph))
         results.append(result)
         if result.traces is not None:
             write_json(folder / f"{stem}.trace.json", side_by_side(*result.traces))
-        if result.status != DONE:
+        if result.status == BUSY:
             stderr().print(f"{graph.name}: {result.status}; others used {result.foreign:.0%} of the cores")
+        elif result.status != DONE:
+            stderr().print(f"{graph.name}: {result.status}", markup=False, soft_wrap=True)
         write_json(folder / "validation.json", document(results, settings, command))
     if as_json:
         print_json(document(results, settings, command) | {"folder": str(folder)})
     else:
         stdout().print(table(results))
         for kind, good in verdicts(results).items():
-            error, tau = TARGETS[kind]
+            most, least = TARGETS[kind]
             verdict = "reached" if good else "missed"
-            stdout().print(f"{kind}: target of {error:.0%} mean error and tau {tau:g} {verdict}", soft_wrap=True)
+            stdout().print(f"{kind}: target of {most:.0%} mean error and tau {least:g} {verdict}", soft_wrap=True)
         stdout().print(f"   files  {folder}", markup=False, soft_wrap=True)
-    return 0 if all(verdicts(results).values()) else 1
+    failed = any(result.status not in (DONE, BUSY) for result in results)
+    return 1 if failed or not all(verdicts(results).values()) else 0
 
 
 def _folder(out: Path, name: str) -> Path:

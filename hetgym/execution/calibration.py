@@ -19,6 +19,8 @@ from hetgym.graph.dataflow import DataflowGraph
 from hetgym.problem import Problem
 from hetgym.schedule import Schedule
 
+_CLEARLY = 20e-6  # an operator whose input came that much after the one before it ended has waited for it [s]
+
 
 def calibration_schedules(graph: DataflowGraph, devices: int) -> list[Schedule]:
     """Everything on each device, then dealt out in turn with every offset, in topological order.
@@ -145,16 +147,19 @@ def calibrate(graph: DataflowGraph, runs: Sequence[Execution]) -> Calibration:
 
 
 def _lags(run: Execution, edges: IntArray) -> FloatArray:
-    """Of operators that waited for a tensor: from its arrival to their start [s]."""
-    problem, trace = run.problem, run.trace()
-    before = np.zeros(problem.num_operators)
-    for row in trace.order:
-        before[row[1:]] = trace.finish[row[:-1]]
+    """Of operators that waited for a tensor, in all rounds: from its arrival to their start [s]."""
+    problem = run.problem
     target = problem.edge_target[edges]
-    last = np.zeros(problem.num_operators)
-    np.maximum.at(last, target, trace.arrived[edges])
-    waited = np.unique(target[last[target] > before[target] + 10e-6])
-    return np.asarray(trace.start[waited] - last[waited])
+    found = []
+    for start, finish, arrived in zip(run.start, run.finish, run.arrived, strict=True):
+        before = np.zeros(problem.num_operators)
+        for row in run.loaded.order:
+            before[row[1:]] = finish[row[:-1]]
+        last = np.zeros(problem.num_operators)
+        np.maximum.at(last, target, arrived[edges])
+        waited = np.unique(target[last[target] > before[target] + _CLEARLY])
+        found.append(start[waited] - last[waited])
+    return np.concatenate(found)
 
 
 def tensor_bytes(problem: Problem) -> FloatArray:

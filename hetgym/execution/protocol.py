@@ -93,7 +93,7 @@ class ModelResult:
 
     Attributes:
         model: its name.
-        status: :data:`DONE` or :data:`BUSY`.
+        status: :data:`DONE`, :data:`BUSY`, or why it failed.
         operators: how many.
         foreign: largest share of the cores' time that others used.
         calibration: the calibrated figures.

@@ -81,7 +81,7 @@ def score_rows(results: Sequence[ModelResult]) -> list[tuple[str, ...]]:
         if result.status == DONE:
             rows += [_row(result.model, costs, scores) for costs, scores in result.scores.items()]
         else:
-            rows.append((result.model, f"{result.status} ({result.foreign:.0%})", *[""] * (len(COLUMNS) - 2)))
+            rows.append((result.model, result.status, *[""] * (len(COLUMNS) - 2)))
     for costs in TARGETS:
         scores = overall(results, costs)
         if scores is not None:

@@ -10,6 +10,7 @@ from pathlib import Path
 
 from execution.small import CORES, diamond
 
+from hetgym.graph import DataflowGraph, Operator, Tensor
 from hetgym.graph.serialization import to_json
 
 DEVICES = f"cpu{CORES[0]}:full,cpu{CORES[-1]}:avx2"
@@ -50,3 +51,15 @@ def test_bad_words_are_one_line(tmp_path: Path) -> None:
         assert done.returncode == 2 and reason in done.stderr, (words, done.stderr)
         assert done.stderr.count("\n") == 1
     assert not (tmp_path / "results").exists()
+
+
+def test_a_model_that_cannot_run_does_not_stop_the_others(tmp_path: Path) -> None:
+    x = Tensor((4,))
+    odd = DataflowGraph([Operator("a", "Relu", (x,), (x,)), Operator("b", "Riddle", (x,), (x,))], [(0, 0, 1)], "odd")
+    to_json(odd, tmp_path / "odd.json")
+    to_json(diamond(48, 4), tmp_path / "small.json")
+    done = run("--models", "odd.json,small.json", *EASY, "--json", cwd=tmp_path)
+    found = json.loads(done.stdout)
+    assert done.returncode == 1
+    assert "Riddle" in done.stderr and "Riddle" in found["models"][0]["status"]
+    assert found["models"][1]["status"] == "done"
