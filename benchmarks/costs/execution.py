@@ -1,6 +1,6 @@
 """Predicted against executed: models on two workers of this machine, held-out placements, predictions frozen first.
 
-    python benchmarks/costs/execution.py --json execution.json
+    python benchmarks/costs/execution.py --json execution.json --picture docs/images/costs-execution.png
     python benchmarks/costs/execution.py --platform machine.yaml --json execution.json   # the second row as well
 
 Protocol *two-device-v1* (:mod:`hetgym.execution.protocol`): for each model everything on each worker and dealt out
@@ -33,7 +33,7 @@ from hetgym.bench.validation import learned_costs
 from hetgym.execution import ExecutionDevice, parse_devices, run
 from hetgym.execution.calibration import in_topological_order
 from hetgym.execution.protocol import DONE, PROTOCOL, ModelResult, Settings, validate_model
-from hetgym.execution.report import COLUMNS, document, score_rows, write_json
+from hetgym.execution.report import COLUMNS, TARGETS, document, score_rows, write_json
 from hetgym.profiling.host import HostSettings
 
 MODELS = ("alexnet", "bert_base", "inception_v1", "lstm", "resnet50", "shufflenet", "squeezenet", "vit_b16")
@@ -68,6 +68,27 @@ def gains(result: ModelResult, threads: float) -> dict[str, Any]:
     }  # fmt: skip
 
 
+def draw(results: list[ModelResult], path: Path) -> None:
+    """Predicted against executed makespans, a panel for each kind of costs."""
+    from matplotlib.figure import Figure
+
+    kinds = [kind for kind in TARGETS if any(kind in result.scores for result in results)]
+    figure = Figure(figsize=(5.2 * len(kinds), 4.8), dpi=100, layout="constrained")
+    for axes, kind in zip(np.atleast_1d(figure.subplots(1, len(kinds))), kinds, strict=True):
+        for result in results:
+            if kind in result.scores:
+                executed = [1e3 * row["executed_s"] for row in result.rows]
+                axes.scatter(executed, [1e3 * row[f"{kind}_s"] for row in result.rows], s=14, label=result.model)
+        makespans = np.array([1e3 * row["executed_s"] for result in results for row in result.rows])
+        ends = np.array([makespans.min(), makespans.max()])
+        within = 1 + np.array([[-1], [1]]) * TARGETS[kind][0]
+        axes.fill_between(ends, *(ends * within), color="0.88", linewidth=0, label=f"within {TARGETS[kind][0]:.0%}")
+        axes.plot(ends, ends, color="0.4", linewidth=0.8, zorder=0)
+        axes.set(xscale="log", yscale="log", xlabel="executed [ms]", ylabel="predicted [ms]", title=f"{kind} costs")
+        axes.legend(fontsize=8, frameon=False)
+    figure.savefig(path)
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--models", default=",".join(MODELS))
@@ -77,6 +98,7 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=11)
     parser.add_argument("--limit", type=float, default=Settings.limit)
     parser.add_argument("--json", type=Path)
+    parser.add_argument("--picture", type=Path)
     options = parser.parse_args()
     settings = Settings(parse_devices(options.devices), options.placements, options.rounds, limit=options.limit)
     learned = learned_costs(load_platform(options.platform)) if options.platform else None
@@ -91,6 +113,8 @@ def main() -> None:
     cells = [dict(zip(COLUMNS, row, strict=True)) for row in score_rows(results)]
     show(f"predicted against executed, protocol {PROTOCOL}", cells, {name: itemgetter(name) for name in COLUMNS})
     show("what placing gains on these workers", table, GAINS)
+    if options.picture and table:
+        draw([result for result in results if result.status == DONE], options.picture)
     if options.json:
         write_json(options.json, document(results, settings, sys.argv) | {"gains": table})
 
