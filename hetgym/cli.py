@@ -160,6 +160,73 @@ def validate(
     return validation.validate(names, settings, costs, out, name, _command(), as_json)
 
 
+@app.command()
+def profile(
+    name: Annotated[str, typer.Argument(help="Name of the table; what is there of it already is kept and continued.")],
+    designs: Annotated[
+        str, typer.Option(help="Comma-separated space-filling designs of shapes, 'all' or 'none'.")
+    ] = "all",
+    share: Annotated[float, typer.Option(min=0.001, max=100, help="Share of each design that is measured.")] = 1.0,
+    networks: Annotated[int, typer.Option(min=0, max=100_000, help="Random networks, measured as they run.")] = 150,
+    models: Annotated[str, typer.Option(help="Comma-separated models, measured as they run: zoo names or files.")] = "",
+    shapes: Annotated[Path | None, typer.Option(help="CSV file of operators; columns kind,inputs,outputs,….")] = None,
+    passes: Annotated[int, typer.Option(min=1, max=100, help="How often each is measured, far apart in time.")] = 2,
+    device: Annotated[str, typer.Option(help="cpu, or a CUDA device such as cuda:0.")] = "cpu",
+    cores: Annotated[str, typer.Option(help="Comma-separated numbers of the cores that measure.")] = "0",
+    isa: Annotated[
+        str, typer.Option(help="Cap of the instruction set: full, avx512, avx2, sse4.2 or library=cap,….")
+    ] = "full",
+    time_limit: Annotated[float, typer.Option(min=0.1, help="Seconds after which an operator is given up.")] = 20.0,
+    memory_limit: Annotated[float, typer.Option(min=0.1, help="GB that an operator may take.")] = 8.0,
+    platform: Annotated[
+        Path | None, typer.Option(help="Also measure this machine's links, and write it as a platform.")
+    ] = None,
+    out: Annotated[Path, typer.Option(help="Folder of the table.")] = Path("measurements"),
+    as_json: _Json = False,
+) -> int:
+    """Measure operators on this machine.
+
+    Shapes are drawn over each kind's space, and real and random networks are timed operator by operator
+    as they run. Writes <out>/<name>.csv.gz and a card of the machine beside it. A run that is stopped goes
+    on where it was when the same command is given again.
+    """
+    from hetgym.bench import measuring
+    from hetgym.profiling import plans
+    from hetgym.profiling.host import HostSettings
+
+    if Path(name).name != name or name in (".", "..", ""):
+        raise ConfigError(f"a table is named by one word, not by a path such as {name!r}; --out takes the folder")
+    wanted = [] if designs == "none" else plans.design_items(_words(designs) if designs != "all" else [], share)
+    wanted += plans.network_items(networks) + plans.model_items(_words(models))
+    wanted += plans.table_items(shapes) if shapes else []
+    settings = HostSettings(_cores(cores), _isa(isa))
+    if platform is not None:
+        measuring.platform({"cpu": settings}, platform)
+    options = {"settings": settings, "time_limit": time_limit, "memory_limit": memory_limit * 1e9, "device": device}
+    return measuring.profile(wanted, out / f"{name}.csv.gz", options, passes, as_json)
+
+
+@app.command()
+def fit(
+    dataset: Annotated[str, typer.Argument(help="A shipped dataset, or the path of a table.csv.gz.")],
+    model: Annotated[
+        str, typer.Option(help="Kind of model: roofline, polynomial, neural, boosted or wave.")
+    ] = "boosted",
+    out: Annotated[Path | None, typer.Option(help="The fitted model. Default: <dataset>-<model>.npz.")] = None,
+    seed: Annotated[int, typer.Option(min=0, help="Of everything that is random.")] = 0,
+    as_json: _Json = False,
+) -> int:
+    """Fit a cost model to measurements.
+
+    Prints its errors on shapes and on models that were held out of the fit, then fits all shapes and
+    writes the model, which a platform file names in its devices' costs.
+    """
+    from hetgym.bench import measuring
+
+    stem = Path(dataset).name.removesuffix(".csv.gz")
+    return measuring.fit_dataset(dataset, model, seed, out or Path(f"{stem}-{model}.npz"), as_json)
+
+
 @app.command("list")
 def list_(
     what: Annotated[str, typer.Argument(help="graphs, platforms, schedulers, suites or runtimes.")],
@@ -181,6 +248,21 @@ def _sizes(texts: list[str]) -> dict[str, int]:
             if sizes.setdefault(key, int(value)) != int(value):
                 raise ConfigError(f"--dims: {key} is given as {sizes[key]} and as {value}")
     return sizes
+
+
+def _words(text: str) -> list[str]:
+    return [word.strip() for word in text.split(",") if word.strip()]
+
+
+def _cores(text: str) -> tuple[int, ...]:
+    words = _words(text)
+    if not words or not all(word.isascii() and word.isdigit() and len(word) < 6 for word in words):
+        raise ConfigError(f"--cores {text}: expected numbers separated by commas, as in 0,1")
+    return tuple(int(word) for word in words)
+
+
+def _isa(text: str) -> str | dict[str, str]:
+    return dict((pair.partition("=")[0], pair.partition("=")[2]) for pair in _words(text)) if "=" in text else text
 
 
 def _command() -> tuple[str, ...]:

@@ -23,7 +23,8 @@ from hetgym.graph.ops import Operator, Tensor
 FEATURES: tuple[str, ...] = (
     "log2_flops", "log2_read", "log2_written", "log2_weights", "log2_compute", "log2_memory", "log2_balance",
     "log2_batch", "log2_m", "log2_n", "log2_k", "window", "stride", "log2_group", "log2_side", "align_m", "align_n",
-    "align_k", "log2_waves", "wave_efficiency", "tile_efficiency", "log2_working_set", "log2_first", "operands",
+    "align_k", "log2_waves", "wave_efficiency", "tile_efficiency", "log2_waves_128", "wave_efficiency_128",
+    "tile_efficiency_128", "log2_working_set", "log2_first", "operands",
     "in_graph",
 )  # fmt: skip
 """Columns, in order.
@@ -35,7 +36,8 @@ FEATURES: tuple[str, ...] = (
 * ``log2_group``: groups of a convolution; ``log2_side``: rows of its output.
 * ``align_m``, ``align_n``, ``align_k``: largest power of two that divides the loop, as an exponent up to 6.
 * ``log2_waves``: tiles of 64 x 64 outputs over processors; ``wave_efficiency``: the share of the last wave's
-  processors that work; ``tile_efficiency``: the share of the tiles that is not padding.
+  processors that work; ``tile_efficiency``: the share of the tiles that is not padding. The same for tiles of
+  128 x 128.
 * ``log2_working_set``: bytes read and written over the last-level cache.
 * ``log2_first``: bytes of the first operand; ``operands``: how many there are.
 * ``in_graph``: 1 if it runs within a graph, 0 if alone.
@@ -44,7 +46,7 @@ FEATURES: tuple[str, ...] = (
 COLUMN: dict[str, int] = {name: number for number, name in enumerate(FEATURES)}
 """Name -> number of a column."""
 
-TILE = 64
+TILES = (64, 128)
 _DEFAULT_CACHE = {"cpu": 32e6, "gpu": 6e6, "npu": 32e6}
 _DEFAULT_PROCESSORS = {"cpu": 1, "gpu": 80, "npu": 32}
 
@@ -95,11 +97,13 @@ def class_of(operator: Operator) -> str:
     'Conv-depthwise'
     """
     kind = operator.kind
+    if len(operator.inputs) < 2:
+        return kind
     if kind == "Conv":
         group = _int(operator, "group", 1)
         if group == 1:
             return "Conv-pointwise" if math.prod(operator.inputs[1].shape[2:]) == 1 else "Conv"
-        return "Conv-depthwise" if operator.inputs[1].shape[1] == 1 else "Conv-grouped"
+        return "Conv-depthwise" if operator.inputs[1].shape[1:2] == (1,) else "Conv-grouped"
     if kind in ("MatMul", "Gemm"):
         batched = kind == "MatMul" and len(operator.inputs[1].shape) > 2
         return "MatMul-batched" if batched else "Gemm"
@@ -154,8 +158,7 @@ def _row(op: Operator, figures: Figures, in_graph: bool) -> list[float]:
     compute, memory = _times(op, figures)
     compute = compute if math.isfinite(compute) else 1e9
     log_compute, log_memory = _log(compute * 1e9), _log(memory * 1e9)
-    tiles = batch * math.ceil(m / TILE) * math.ceil(n / TILE)
-    waves = tiles / figures.processors
+    tiled = [value for tile in TILES for value in _tiling(batch, m, n, tile, figures.processors)]
     moved = op.bytes_read + op.bytes_written
     conv = op.spec.family in ("conv", "pool")
     strides = op.attributes.get("strides", (1,))
@@ -164,13 +167,19 @@ def _row(op: Operator, figures: Figures, in_graph: bool) -> list[float]:
         log_compute, log_memory, log_compute - log_memory,
         _log(batch), _log(m), _log(n), _log(k),
         _log(_window(op)), float(strides[0]) if isinstance(strides, tuple) and strides else 1.0,
-        _log(_int(op, "group", 1)), _log(op.outputs[0].shape[-1]) if conv and op.outputs[0].shape else 0.0,
+        _log(_int(op, "group", 1)), _log(_sizes(op).shape[-1]) if conv and _sizes(op).shape else 0.0,
         _align(m), _align(n), _align(k),
-        math.log2(max(waves, 1e-6)), waves / max(math.ceil(waves), 1.0),
-        m * n / max(math.ceil(m / TILE) * math.ceil(n / TILE) * TILE * TILE, 1.0),
+        *tiled,
         _log(moved) - math.log2(figures.cache), _log(op.inputs[0].bytes) if op.inputs else 0.0,
         float(min(len(op.inputs), 16)), float(in_graph),
     ]  # fmt: skip
+
+
+def _tiling(batch: float, m: float, n: float, tile: int, processors: float) -> tuple[float, float, float]:
+    """Logarithm of the waves, share of the last wave that works, share of the tiles that is not padding."""
+    tiles = math.ceil(m / tile) * math.ceil(n / tile)
+    waves = batch * tiles / processors
+    return math.log2(max(waves, 1e-6)), waves / max(math.ceil(waves), 1.0), m * n / max(tiles * tile * tile, 1.0)
 
 
 def _log(value: float) -> float:

@@ -13,6 +13,7 @@ from hetgym._types import BoolArray, FloatArray, IntArray
 from hetgym.costs.features import class_of, family_of, features, physics
 from hetgym.costs.learned import REGRESSORS, ClassModel, LearnedCosts, class_ratio
 from hetgym.costs.regressor import Regressor, grouped_folds
+from hetgym.costs.roofline import Roofline
 from hetgym.device import Device
 from hetgym.errors import ArtefactError, unknown_name
 from hetgym.graph.ops import Operator
@@ -160,9 +161,10 @@ def predict_rows(costs: LearnedCosts, table: Measurements, device: Device) -> Fl
     """What a model says of each row of a table, in the context in which the row was measured.
 
     Returns:
-        [n] seconds; NaN where the model knows neither the class nor the family.
+        [n] seconds; the roofline's where the model knows neither the class nor the family.
     """
     operators = table.operators
     x = features(operators, device, [row.context == "graph" for row in table])
     ratio, _ = costs.ratios(operators, x)
-    return np.asarray(physics(operators, device) * np.exp(ratio))
+    known = np.isfinite(ratio)
+    return np.where(known, physics(operators, device) * np.exp(ratio), Roofline().predict(operators, device))

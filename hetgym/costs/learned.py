@@ -16,18 +16,23 @@ from hetgym.costs import artefact
 from hetgym.costs.boosted import Boosted
 from hetgym.costs.calibrated import Calibrated
 from hetgym.costs.features import FEATURES, class_of, family_of, features, physics
+from hetgym.costs.neural import Neural
 from hetgym.costs.polynomial import Polynomial
 from hetgym.costs.regressor import Regressor
 from hetgym.costs.roofline import Roofline
+from hetgym.costs.wave import WaveLaw
 from hetgym.device import Device
 from hetgym.errors import ArtefactError, unknown_name
 from hetgym.graph.ops import Operator
 
-REGRESSORS: dict[str, type[Regressor]] = {"roofline": Calibrated, "polynomial": Polynomial, "boosted": Boosted}
+REGRESSORS: dict[str, type[Regressor]] = {
+    "roofline": Calibrated, "polynomial": Polynomial, "neural": Neural, "boosted": Boosted, "wave": WaveLaw,
+}  # fmt: skip
 """Name of a model -> what it fits to each class."""
 
 _RESOLUTION = 12  # decimals of a second: a picosecond, so that no last bit of a logarithm matters
 _LARGEST_RATIO = 1e6
+_KEPT = 200_000  # shapes whose prices are remembered
 
 
 @dataclass(frozen=True)
@@ -97,10 +102,10 @@ class LearnedCosts:
         place = _place(device)
         keys = [(place, *_shape(op)) for op in operators]
         known = self._known
+        if len(known) > _KEPT:
+            known.clear()
         new = {key: op for key, op in zip(keys, operators, strict=True) if key not in known}
         if new:
-            if len(known) > 200_000:
-                known.clear()
             rows = self._compute(list(new.values()), device)
             known.update(zip(new, map(tuple, rows.tolist()), strict=True))
         return np.array([known[key] for key in keys], np.float64).reshape(len(operators), 3)

@@ -1,5 +1,7 @@
 """Measured run times: the table, the machine they come from, the shipped datasets."""
 
+from hetgym.measurements.card import MachineCard
+from hetgym.measurements.dataset import Dataset
 from hetgym.measurements.table import Journal, Measurement, Measurements
 
-__all__ = ["Journal", "Measurement", "Measurements"]
+__all__ = ["Dataset", "Journal", "MachineCard", "Measurement", "Measurements"]

@@ -252,7 +252,7 @@ def _measurement(fields: list[str], where: str) -> Measurement:
     if not values["kind"]:
         raise ArtefactError(f"{where}: the kind is empty")
     inputs, outputs = parse_tensors(values["inputs"], where), parse_tensors(values["outputs"], where)
-    operator = Operator(values["source"], values["kind"], inputs, outputs, _attributes(values["attributes"], where))
+    operator = Operator(values["source"], values["kind"], inputs, outputs, attributes_of(values["attributes"], where))
     ok = values["status"] == "ok"
     seconds, p10, p90 = (
         _number(values[key], f"{where}: {key}") if ok else math.nan for key in ("seconds", "p10", "p90")
@@ -272,7 +272,12 @@ def _number(text: str, where: str) -> float:
     return value
 
 
-def _attributes(text: str, where: str) -> dict[str, Attribute]:
+def attributes_of(text: str, where: str) -> dict[str, Attribute]:
+    """Read the column of attributes, a JSON object or nothing.
+
+    Raises:
+        ArtefactError: something else, or a value that no attribute has.
+    """
     if not text:
         return {}
     try:

@@ -11,7 +11,9 @@ from typing import Any
 import yaml
 
 from hetgym._archive import atomic_write
+from hetgym._config import read
 from hetgym.costs.roofline import EFFICIENCY
+from hetgym.device import Device
 from hetgym.errors import ConfigError
 from hetgym.measurements.card import MachineCard
 from hetgym.platform import Platform
@@ -81,6 +83,24 @@ def describe_platform(
     }
     Platform.from_dict(described, name)
     return described
+
+
+def describe_device(device: str, settings: HostSettings, machine: MachineCard, budget: float = 1.0) -> Device:
+    """One device with its sustained rates measured.
+
+    Args:
+        device: ``cpu``, or a CUDA device such as ``cuda:0``.
+        settings: of the process that is a CPU device, or that drives the GPU.
+        machine: the machine.
+        budget: seconds for each figure.
+
+    Raises:
+        ProfilingError: the measuring process failed.
+    """
+    if device == "cpu":
+        return read(Device, _cpu(device, machine, measure_peaks(settings, budget), 1), device)
+    number = int(device.partition(":")[2] or 0)
+    return read(Device, _gpu(number, machine, peaks_here(device, budget)), device)
 
 
 def write_platform(path: str | Path, described: Mapping[str, Any]) -> None:

@@ -206,46 +206,46 @@ _ROWS = ((1, 16384), (8, 8192))
 _WINDOWS = (1, 256)
 
 DESIGNS: dict[str, Design] = {
-    "conv": Design(((1, 8), (3, 768), (8, 768), (4, 224), _WINDOWS), _window, 320, 60),
-    "conv-pointwise": Design(((1, 8), (8, 2048), (8, 2048), (4, 112)), _pointwise, 260, 40),
-    "conv-depthwise": Design(((1, 8), (8, 1024), (4, 112), _WINDOWS), _depthwise, 260, 40),
-    "conv-grouped": Design(((1, 4), (16, 768), (4, 56), _WINDOWS), _grouped, 120),
-    "gemm": Design(((1, 2048), (8, 9216), (8, 8192)), _gemm, 300, 60),
-    "matmul": Design(((1, 2048), (8, 4096), (8, 4096)), _matmul, 260, 40),
-    "matmul-batched": Design(((2, 192), (4, 512), (4, 256), (4, 512)), _batched, 280, 40),
-    "attention": Design(((1, 8), (1, 16), (1, 512), (16, 512), (16, 128)), _attention, 260, 40),
-    "lstm-cell": Design(((1, 128), (16, 1536), (16, 1536)), _lstm, 250, 40),
-    "relu": Design(_ROWS, _unary("Relu"), 130, 40),
-    "gelu": Design(_ROWS, _unary("Gelu"), 110, 30),
-    "tanh": Design(_ROWS, _unary("Tanh"), 70),
-    "sigmoid": Design(_ROWS, _unary("Sigmoid"), 70),
-    "clip": Design(_ROWS, _unary("Clip"), 60),
-    "hard-swish": Design(_ROWS, _unary("HardSwish"), 60),
-    "swish": Design(_ROWS, _unary("Swish"), 60),
-    "exp": Design(_ROWS, _unary("Exp"), 60),
-    "sqrt": Design(_ROWS, _unary("Sqrt"), 40),
-    "erf": Design(_ROWS, _unary("Erf"), 40),
-    "add": Design(_ROWS, _binary("Add"), 130, 30),
-    "add-broadcast": Design(_ROWS, _binary("Add", True), 90),
-    "mul": Design(_ROWS, _binary("Mul"), 80, 30),
-    "mul-channels": Design(_IMAGES, _scale, 90),
-    "div": Design(_ROWS, _binary("Div"), 50),
-    "sub": Design(_ROWS, _binary("Sub"), 50),
-    "softmax": Design(_ROWS, _softmax, 160, 40),
-    "layer-norm": Design(_ROWS, _layer_norm, 160, 40),
-    "batch-norm": Design(_IMAGES, _batch_norm, 160, 40),
-    "max-pool": Design((*_IMAGES, _WINDOWS), _pool("MaxPool"), 180, 30),
-    "average-pool": Design((*_IMAGES, _WINDOWS), _pool("AveragePool"), 180, 30),
-    "global-average-pool": Design(_IMAGES, _global_pool, 110, 20),
-    "reduce-mean": Design((*_ROWS, _WINDOWS), _reduce("ReduceMean"), 120, 20),
-    "reduce-sum": Design((*_ROWS, _WINDOWS), _reduce("ReduceSum"), 70),
-    "reduce-max": Design((*_ROWS, _WINDOWS), _reduce("ReduceMax"), 70),
-    "concat": Design(((1, 4), (4, 512), (4, 512), (4, 112), _WINDOWS), _concat, 160),
-    "split": Design(((1, 4), (4, 512), (4, 112), _WINDOWS), _split, 120),
-    "transpose": Design(((1, 512), (4, 512), (4, 512), _WINDOWS), _transpose, 160),
-    "copy": Design(_ROWS, _copy, 110),
-    "embedding": Design(((256, 16384), (16, 1536), (1, 4096)), _embedding, 130),
-    "lrn": Design(((1, 2), (8, 256), (4, 64)), _lrn, 60),
+    "conv": Design(((1, 8), (3, 768), (8, 768), (4, 224), _WINDOWS), _window, 500, 60),
+    "conv-pointwise": Design(((1, 8), (8, 2048), (8, 2048), (4, 112)), _pointwise, 430, 40),
+    "conv-depthwise": Design(((1, 8), (8, 1024), (4, 112), _WINDOWS), _depthwise, 420, 40),
+    "conv-grouped": Design(((1, 4), (16, 768), (4, 56), _WINDOWS), _grouped, 200),
+    "gemm": Design(((1, 2048), (8, 9216), (8, 8192)), _gemm, 480, 60),
+    "matmul": Design(((1, 2048), (8, 4096), (8, 4096)), _matmul, 420, 40),
+    "matmul-batched": Design(((2, 192), (4, 512), (4, 256), (4, 512)), _batched, 440, 40),
+    "attention": Design(((1, 8), (1, 16), (1, 512), (16, 512), (16, 128)), _attention, 430, 40),
+    "lstm-cell": Design(((1, 128), (16, 1536), (16, 1536)), _lstm, 420, 40),
+    "relu": Design(_ROWS, _unary("Relu"), 200, 40),
+    "gelu": Design(_ROWS, _unary("Gelu"), 160, 30),
+    "tanh": Design(_ROWS, _unary("Tanh"), 90),
+    "sigmoid": Design(_ROWS, _unary("Sigmoid"), 90),
+    "clip": Design(_ROWS, _unary("Clip"), 80),
+    "hard-swish": Design(_ROWS, _unary("HardSwish"), 80),
+    "swish": Design(_ROWS, _unary("Swish"), 80),
+    "exp": Design(_ROWS, _unary("Exp"), 80),
+    "sqrt": Design(_ROWS, _unary("Sqrt"), 50),
+    "erf": Design(_ROWS, _unary("Erf"), 50),
+    "add": Design(_ROWS, _binary("Add"), 200, 30),
+    "add-broadcast": Design(_ROWS, _binary("Add", True), 130),
+    "mul": Design(_ROWS, _binary("Mul"), 120, 30),
+    "mul-channels": Design(_IMAGES, _scale, 130),
+    "div": Design(_ROWS, _binary("Div"), 70),
+    "sub": Design(_ROWS, _binary("Sub"), 70),
+    "softmax": Design(_ROWS, _softmax, 240, 40),
+    "layer-norm": Design(_ROWS, _layer_norm, 240, 40),
+    "batch-norm": Design(_IMAGES, _batch_norm, 240, 40),
+    "max-pool": Design((*_IMAGES, _WINDOWS), _pool("MaxPool"), 250, 30),
+    "average-pool": Design((*_IMAGES, _WINDOWS), _pool("AveragePool"), 250, 30),
+    "global-average-pool": Design(_IMAGES, _global_pool, 160, 20),
+    "reduce-mean": Design((*_ROWS, _WINDOWS), _reduce("ReduceMean"), 180, 20),
+    "reduce-sum": Design((*_ROWS, _WINDOWS), _reduce("ReduceSum"), 100),
+    "reduce-max": Design((*_ROWS, _WINDOWS), _reduce("ReduceMax"), 100),
+    "concat": Design(((1, 4), (4, 512), (4, 512), (4, 112), _WINDOWS), _concat, 240),
+    "split": Design(((1, 4), (4, 512), (4, 112), _WINDOWS), _split, 180),
+    "transpose": Design(((1, 512), (4, 512), (4, 512), _WINDOWS), _transpose, 320),
+    "copy": Design(_ROWS, _copy, 150),
+    "embedding": Design(((256, 16384), (16, 1536), (1, 4096)), _embedding, 180),
+    "lrn": Design(((1, 2), (8, 256), (4, 64)), _lrn, 90),
 }  # fmt: skip
 """Name -> design, in the order in which a profile measures them."""
 
@@ -268,7 +268,7 @@ def draw(name: str, count: int | None = None, seed: int = 0) -> list[Operator]:
     if name not in DESIGNS:
         raise unknown_name("design", name, DESIGNS)
     design = DESIGNS[name]
-    found: dict[tuple[Tensor, ...], Operator] = {}
+    found: dict[tuple[object, ...], Operator] = {}
     for point in _points(len(design.ranges), seed):
         values = [_dimension(u, low, high) for u, (low, high) in zip(point, design.ranges, strict=True)]
         operator = design.make(*values)
@@ -276,7 +276,7 @@ def draw(name: str, count: int | None = None, seed: int = 0) -> list[Operator]:
             continue
         if operator.bytes_read + operator.bytes_written > BYTE_LIMIT:
             continue
-        found.setdefault((*operator.inputs, *operator.outputs), operator)
+        found.setdefault((operator.inputs, operator.outputs, *sorted(operator.attributes.items())), operator)
         if len(found) == (design.count if count is None else count):
             break
     return list(found.values())

@@ -9,10 +9,12 @@ their producer would have.
 from __future__ import annotations
 
 import time
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from hetgym.errors import UnsupportedOperator, require
 from hetgym.graph.ops import Operator
+from hetgym.profiling.cuda import CudaTimer
 from hetgym.profiling.kernels import activations, dtype_of, make_kernel
 from hetgym.profiling.timing import Timing, repeat
 
@@ -23,14 +25,24 @@ _POSITIVE = ("MaxPool", "GlobalMaxPool")  # behind a Relu; branches on random si
 
 
 class Bench:
-    """Times operators on the CPU, one after another.
+    """Times operators on one device, one after another.
+
+    On CUDA the sweep overwrites the second-level cache, and times are the device's own, see
+    :mod:`~hetgym.profiling.cuda`.
 
     Args:
+        device: ``cpu`` or a CUDA device such as ``cuda:0``.
         seed: of weights and activations.
+
+    Raises:
+        ConfigError: no such CUDA device.
+        MissingExtra: torch is not installed, or sees no CUDA device.
     """
 
-    def __init__(self, seed: int = 0) -> None:
+    def __init__(self, device: str = "cpu", seed: int = 0) -> None:
         self._torch = require("torch", "torch", "measuring operators")
+        self._device = device
+        self._cuda = CudaTimer(int(device.partition(":")[2] or 0), flush=True) if device != "cpu" else None
         self._sweep = self._torch.zeros(SWEEP_BYTES // 4)
         self._seed = seed
 
@@ -41,21 +53,10 @@ class Bench:
             UnsupportedOperator: torch cannot run it.
         """
         rng = self._torch.Generator().manual_seed(self._seed)
-        kernel, operands = make_kernel(operator, rng=rng), activations(operator, rng=rng)
+        kernel, operands = make_kernel(operator, self._device, rng), activations(operator, self._device, rng)
         if operator.kind in _POSITIVE:
             operands = tuple(x.relu_() for x in operands)
-        fresh = [x.clone() for x in operands]
-        clock = time.perf_counter_ns
-
-        def run() -> float:
-            self._cool(operands, fresh)
-            start = clock()
-            result = kernel(*operands)
-            elapsed = clock() - start
-            del result
-            return elapsed * 1e-9
-
-        return repeat(run)
+        return self._time(lambda: kernel(*operands), operands)
 
     def backward(self, operator: Operator) -> Timing:
         """Time the gradients of an operator's floating-point operands and weights, its results being kept.
@@ -65,7 +66,7 @@ class Bench:
         """
         torch = self._torch
         rng = torch.Generator().manual_seed(self._seed)
-        kernel, operands = make_kernel(operator, rng=rng), activations(operator, rng=rng)
+        kernel, operands = make_kernel(operator, self._device, rng), activations(operator, self._device, rng)
         learnt = kernel.constants[: 2 if operator.kind == "BatchNormalization" else None]  # not its statistics
         leaves = [x for x in (*operands, *learnt) if x.is_floating_point() and _learns(operator)]
         if not leaves or not any(dtype_of(t).is_floating_point for t in operator.outputs):
@@ -74,27 +75,32 @@ class Bench:
             x.requires_grad_(True)
         with torch.enable_grad():
             results = kernel(*operands)
-        given = [(y, torch.randn(y.shape, generator=rng).to(y.dtype)) for y in results if y.requires_grad]
+        given = [(y, torch.randn(y.shape, generator=rng).to(y)) for y in results if y.requires_grad]
         if not given:
             raise UnsupportedOperator(f"operator {operator.name!r} ({operator.kind}) has no gradient")
         outputs, slopes = [y for y, _ in given], [g for _, g in given]
-        fresh = [g.clone() for g in slopes]
+        return self._time(
+            lambda: torch.autograd.grad(outputs, leaves, slopes, retain_graph=True, allow_unused=True), slopes
+        )
+
+    def _time(self, work: Callable[[], Any], written: Sequence[Any]) -> Timing:
+        """Time some work; ``written`` is what an operator before it would have made just then."""
+        if self._cuda is not None:
+            return self._cuda.time(work).timing
+        fresh = [x.clone() for x in written]
         clock = time.perf_counter_ns
 
         def run() -> float:
-            self._cool(slopes, fresh)
+            self._sweep.add_(1.0)
+            for x, source in zip(written, fresh, strict=True):
+                x.copy_(source)
             start = clock()
-            found = torch.autograd.grad(outputs, leaves, slopes, retain_graph=True, allow_unused=True)
+            result = work()
             elapsed = clock() - start
-            del found
+            del result
             return elapsed * 1e-9
 
         return repeat(run)
-
-    def _cool(self, written: Any, fresh: Any) -> None:
-        self._sweep.add_(1.0)
-        for x, source in zip(written, fresh, strict=True):
-            x.copy_(source)
 
 
 def _learns(operator: Operator) -> bool:

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import select
+import signal
 import subprocess
 import sys
 import time
+from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -79,13 +82,14 @@ class Worker:
     Args:
         settings: of the process.
         memory_limit: see :func:`~hetgym.profiling.worker.serve`.
+        device: likewise.
 
     Raises:
         ProfilingError: it does not start.
     """
 
-    def __init__(self, settings: HostSettings, memory_limit: float = 8e9) -> None:
-        self._arguments = json.dumps({**settings.to_dict(), "memory_limit": memory_limit})
+    def __init__(self, settings: HostSettings, memory_limit: float = 8e9, device: str = "cpu") -> None:
+        self._arguments = json.dumps({**settings.to_dict(), "memory_limit": memory_limit, "device": device})
         self._environment = {**os.environ, **settings.environment(), "PYTHONHASHSEED": "0"}
         self._process: subprocess.Popen[bytes] | None = None
 
@@ -121,7 +125,8 @@ class Worker:
     def stop(self) -> None:
         """End the process, whatever it is doing."""
         if self._process is not None:
-            self._process.kill()
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(self._process.pid, signal.SIGKILL)  # with the copy of it that is measuring
             self._process.wait()
             for stream in (self._process.stdin, self._process.stdout):
                 if stream is not None:
@@ -132,7 +137,7 @@ class Worker:
         if self._process is None:
             command = [sys.executable, "-m", "hetgym.profiling.worker", self._arguments]
             self._process = subprocess.Popen(
-                command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=self._environment
+                command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=self._environment, start_new_session=True
             )
             if _line(self._process, _START_LIMIT) is None:
                 code = self._process.poll()
@@ -166,6 +171,7 @@ class Profile:
         time_limit: seconds after which an operator is given up; a graph may take ten times as long.
         memory_limit: items whose estimate is larger are not run [byte].
         rounds: how often a graph runs.
+        device: ``cpu``, or a CUDA device such as ``cuda:0``.
 
     Raises:
         ArtefactError: the journal of an earlier run is damaged.
@@ -179,12 +185,14 @@ class Profile:
         time_limit: float = 20.0,
         memory_limit: float = 8e9,
         rounds: int = 11,
+        device: str = "cpu",
     ) -> None:
         self.path = Path(path)
         self.settings = settings or HostSettings()
         self.time_limit = time_limit
         self.memory_limit = memory_limit
         self.rounds = rounds
+        self.device = device
         self.path.parent.mkdir(parents=True, exist_ok=True)
         self.journal = Journal.open(self.path.parent / f"{self.path.name.partition('.')[0]}.part.csv")
 
@@ -196,22 +204,33 @@ class Profile:
     ) -> None:
         return None
 
-    def missing(self, items: Iterable[Item]) -> list[Item]:
-        """The items that are still to be measured, in an order that spreads every kind over the whole run.
+    def missing(self, items: Iterable[Item], passes: int = 1) -> list[Item]:
+        """What is still to be measured, in the order in which it will be.
 
-        The machine drifts (clocks, other load); a shuffled order turns drift into noise, and makes the
-        time that is left predictable.
+        Each pass takes all items in an order of its own. The machine drifts (clocks, other load); shuffled
+        passes turn drift into noise, and make the time that is left predictable.
+
+        Args:
+            items: all items of the profile.
+            passes: how often each is measured.
         """
-        done = {tuple(row.row()[:7]) for row in self.journal.rows}
-        wanted = {item.key: item for item in items if item.key not in done}
-        left = [wanted[key] for key in sorted(wanted)]
-        return [left[i] for i in np.random.default_rng(0).permutation(len(left))]
+        done = Counter(tuple(row.row()[:7]) for row in self.journal.rows)
+        wanted = {item.key: item for item in items}
+        keys = sorted(wanted)
+        left: list[Item] = []
+        for number in range(passes):
+            order = np.random.default_rng(number).permutation(len(keys))
+            left += [wanted[keys[i]] for i in order if done[keys[i]] <= number]
+        return left
 
-    def run(self, items: Sequence[Item], progress: Callable[[Item, str], None] | None = None) -> Measurements:
+    def run(
+        self, items: Sequence[Item], passes: int = 1, progress: Callable[[Item, str], None] | None = None
+    ) -> Measurements:
         """Measure what is missing, then write the table and remove the journal.
 
         Args:
             items: all items of the profile.
+            passes: how often each is measured, far apart in time; their medians' median is kept.
             progress: called after each item with its status.
 
         Returns:
@@ -220,15 +239,13 @@ class Profile:
         Raises:
             ProfilingError: the measuring process cannot be started.
         """
-        with Worker(self.settings, self.memory_limit) as worker:
-            for item in self.missing(items):
+        with Worker(self.settings, self.memory_limit, self.device) as worker:
+            for item in self.missing(items, passes):
                 rows = self._measure(worker, item)
                 self.journal.add(rows)
                 if progress is not None:
                     progress(item, rows[-1].status)
-        table = Measurements(
-            tuple(sorted(self.journal.rows, key=lambda row: _order(row))), self.path.name.partition(".")[0]
-        )
+        table = Measurements(merged(self.journal.rows), self.path.name.partition(".")[0])
         table.save(self.path)
         self.journal.path.unlink()
         return table
@@ -253,9 +270,27 @@ class Profile:
         return [replace(blank, status="ok", repetitions=count, seconds=seconds, p10=p10, p90=p90)]
 
 
-def _order(row: Measurement) -> tuple[str, ...]:
-    fields = row.row()
-    return (row.context, row.source, *fields[:5])
+def merged(rows: Iterable[Measurement]) -> tuple[Measurement, ...]:
+    """One row for each operator that was measured several times: the medians of its times, repetitions added up.
+
+    Returns:
+        Rows sorted by context, source and operator; what failed in one pass but not in another has times.
+    """
+    members: dict[tuple[str, ...], list[Measurement]] = {}
+    for row in rows:
+        members.setdefault((row.context, row.source, *row.row()[:5]), []).append(row)
+    result = []
+    for key in sorted(members):
+        timed = [row for row in members[key] if row.status == "ok"]
+        if not timed:
+            result.append(members[key][-1])
+            continue
+        seconds, p10, p90 = (
+            float(np.median([getattr(row, name) for row in timed])) for name in ("seconds", "p10", "p90")
+        )
+        repetitions = sum(row.repetitions for row in timed)
+        result.append(replace(timed[0], seconds=seconds, p10=p10, p90=p90, repetitions=repetitions))
+    return tuple(result)
 
 
 def _graph_rows(graph: DataflowGraph, source: str, blank: Measurement, answer: dict[str, Any]) -> list[Measurement]:

@@ -7,6 +7,8 @@ gets no answer in time kills it and starts another.
 
 from __future__ import annotations
 
+import csv
+import io
 import json
 import os
 import sys
@@ -15,52 +17,94 @@ from typing import IO, Any
 import numpy as np
 
 from hetgym.errors import UnsupportedOperator
+from hetgym.graph.ops import Operator, Tensor
 from hetgym.graph.serialization import from_json
 from hetgym.measurements.table import COLUMNS, read_rows
 from hetgym.profiling.host import HostSettings
 from hetgym.profiling.ingraph import GraphRunner
 from hetgym.profiling.isolated import Bench
+from hetgym.profiling.kernels import activations, make_kernel
 
 
-def serve(settings: HostSettings, memory_limit: float, requests: IO[str], answers: IO[str]) -> None:
+def serve(
+    settings: HostSettings, memory_limit: float, requests: IO[str], answers: IO[str], device: str = "cpu"
+) -> None:
     """Answer requests until their stream ends.
 
     Args:
         settings: of this process, whose environment was set before it started.
+        device: what is measured: ``cpu``, or a CUDA device.
         memory_limit: beyond this the system refuses memory [byte].
         requests: where they come from.
         answers: where answers go.
     """
     settings.settle()
     _limit_memory(int(memory_limit))
-    bench = Bench()
+    _warm_up()
     print(json.dumps({"ready": os.getpid()}), file=answers, flush=True)
     for line in requests:
-        request = json.loads(line)
+        print((_apart if device == "cpu" else _answer)(json.loads(line), device), file=answers, flush=True)
+
+
+def _warm_up() -> None:
+    """Load what torch loads when it first computes, so that not every fork does; too small to start threads."""
+    image, weight, row = Tensor((1, 1, 3, 3)), Tensor((1, 1, 3, 3), constant=True), Tensor((2, 2))
+    for op in (
+        Operator("conv", "Conv", (image, weight), (Tensor((1, 1, 1, 1)),)),
+        Operator("product", "MatMul", (row, row), (row,)),
+        Operator("sum", "Add", (row, row), (row,)),
+    ):
+        make_kernel(op)(*activations(op))
+
+
+def _apart(request: dict[str, Any], device: str) -> str:
+    """Answer a request in a copy of this process.
+
+    Run times depend on where memory lies: in a process that has held and freed other tensors before, the
+    results of an operator land in cold corners of its heap. A fork that has run nothing yet is always the same.
+    CUDA does not survive a fork, and its allocator needs none.
+    """
+    if not hasattr(os, "fork"):
+        return _answer(request, device)
+    source, target = os.pipe()
+    child = os.fork()
+    if not child:
         try:
-            answer = _operator(bench, request["row"]) if "row" in request else _graph(request)
-        except UnsupportedOperator as error:
-            answer = {"status": "unsupported", "why": str(error)}
-        except (MemoryError, RuntimeError) as error:  # torch says either when memory is refused
-            refused = isinstance(error, MemoryError) or "memory" in str(error).lower()
-            answer = {"status": "memory" if refused else "unsupported", "why": str(error).partition("\n")[0]}
-        print(json.dumps(answer), file=answers, flush=True)
+            os.close(source)
+            with os.fdopen(target, "w") as file:
+                file.write(_answer(request, device))
+        finally:
+            os._exit(0)
+    os.close(target)
+    with os.fdopen(source) as file:
+        text = file.read()
+    os.waitpid(child, 0)
+    return text or json.dumps({"status": "unsupported", "why": "the process that ran it died"})
 
 
-def _operator(bench: Bench, row: list[str]) -> dict[str, Any]:
-    import csv
-    import io
+def _answer(request: dict[str, Any], device: str) -> str:
+    try:
+        answer = _operator(request["row"], device) if "row" in request else _graph(request, device)
+    except UnsupportedOperator as error:
+        answer = {"status": "unsupported", "why": str(error)}
+    except (MemoryError, RuntimeError) as error:  # torch says either when memory is refused
+        refused = isinstance(error, MemoryError) or "memory" in str(error).lower()
+        answer = {"status": "memory" if refused else "unsupported", "why": str(error).partition("\n")[0]}
+    return json.dumps(answer)
 
+
+def _operator(row: list[str], device: str) -> dict[str, Any]:
     text = io.StringIO()
     csv.writer(text, lineterminator="\n").writerows([COLUMNS, row])
     (wanted,) = read_rows(text.getvalue(), "request")
+    bench = Bench(device)
     timing = (bench.backward if wanted.direction == "backward" else bench.forward)(wanted.operator)
     return {"status": "ok", "seconds": timing.seconds, "p10": timing.p10, "p90": timing.p90,
             "repetitions": timing.repetitions}  # fmt: skip
 
 
-def _graph(request: dict[str, Any]) -> dict[str, Any]:
-    timing = GraphRunner(from_json(request["graph"])).time(int(request["rounds"]))
+def _graph(request: dict[str, Any], device: str) -> dict[str, Any]:
+    timing = GraphRunner(from_json(request["graph"]), device).time(int(request["rounds"]))
     p10, median, p90 = np.quantile(timing.seconds, (0.1, 0.5, 0.9), axis=1)
     wall = np.quantile(timing.wall, (0.1, 0.5, 0.9))
     return {"status": "ok", "seconds": median.tolist(), "p10": p10.tolist(), "p90": p90.tolist(),
@@ -83,7 +127,7 @@ def main() -> None:
     answers = os.fdopen(os.dup(1), "w")
     os.dup2(2, 1)
     host = HostSettings(tuple(settings["cores"]), settings["isa"])
-    serve(host, float(settings["memory_limit"]), sys.stdin, answers)
+    serve(host, float(settings["memory_limit"]), sys.stdin, answers, settings.get("device", "cpu"))
 
 
 if __name__ == "__main__":

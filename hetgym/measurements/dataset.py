@@ -1,0 +1,138 @@
+"""Dataset: a table of measurements with the machine and the device that it was measured on.
+
+``NAME.csv.gz`` is the table, ``NAME.json`` beside it the card::
+
+    {"format": "hetgym-dataset", "version": 1, "notes": "...", "sha256": "<of the table>",
+     "machine": {...}, "device": {"name": "cpu", "kind": "cpu", "peak_flops": {"float32": 1.7e11}, ...}}
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+from dataclasses import dataclass
+from pathlib import Path
+
+from hetgym._archive import atomic_write
+from hetgym._config import read
+from hetgym.device import Device
+from hetgym.errors import ArtefactError, HetgymError, suggestion
+from hetgym.measurements.card import SIZE_LIMIT, MachineCard, asdict_plain
+from hetgym.measurements.table import Measurements
+
+FOLDER = Path(__file__).parent / "data"
+"""Where the shipped datasets lie."""
+
+_FORMAT, _VERSION = "hetgym-dataset", 1
+
+
+@dataclass(frozen=True)
+class Dataset:
+    """Measurements that say where they come from.
+
+    Args:
+        table: the rows.
+        machine: what they were measured on.
+        device: the device that cost models take its rates from.
+        notes: how, in a sentence or two.
+    """
+
+    table: Measurements
+    machine: MachineCard
+    device: Device
+    notes: str = ""
+
+    def save(self, path: str | Path) -> None:
+        """Write the table to ``path``, which ends in ``.csv.gz``, and its card beside it.
+
+        Raises:
+            ArtefactError: another ending, or a file that cannot be written.
+        """
+        target = Path(path)
+        card = _card_of(target)
+        self.table.save(target)
+        device = {key: value for key, value in self.device.to_dict().items() if value not in (None, "", {}, math.inf)}
+        document = {
+            "format": _FORMAT,
+            "version": _VERSION,
+            "notes": self.notes,
+            "sha256": hashlib.sha256(target.read_bytes()).hexdigest(),
+            "machine": asdict_plain(self.machine),
+            "device": device,
+        }
+        try:
+            atomic_write(card, lambda file: file.write((json.dumps(document, indent=1) + "\n").encode()))
+        except OSError as cause:
+            raise ArtefactError(f"{card}: cannot be written ({cause.strerror})") from cause
+
+    @classmethod
+    def load(cls, name: str | Path) -> Dataset:
+        """Read a dataset.
+
+        Args:
+            name: of a shipped one (:func:`names`), or the path of a table with its card beside it.
+
+        Raises:
+            ArtefactError: no such dataset, a damaged file, or a table that is not the one of its card.
+        """
+        path = locate(name)
+        card = _card_of(path)
+        try:
+            text = card.read_text("utf-8")
+            if len(text) > SIZE_LIMIT:
+                raise ArtefactError(f"{card}: longer than {SIZE_LIMIT} characters, which no card is")
+            found = json.loads(text)
+        except FileNotFoundError:
+            raise ArtefactError(f"{path}: the card {card.name} is missing beside it") from None
+        except (OSError, ValueError, RecursionError) as cause:
+            if isinstance(cause, ArtefactError):
+                raise
+            raise ArtefactError(f"{card}: not a readable JSON file ({cause})") from cause
+        keys = {"format", "version", "notes", "sha256", "machine", "device"}
+        if not isinstance(found, dict) or (found.get("format"), found.get("version")) != (_FORMAT, _VERSION):
+            raise ArtefactError(f"{card}: not the card of a dataset of format version {_VERSION}")
+        if found.keys() != keys:
+            raise ArtefactError(
+                f"{card}: missing or unknown fields {', '.join(sorted(map(ascii, found.keys() ^ keys)))}"
+            )
+        try:
+            machine = read(MachineCard, found["machine"], f"{card}: machine")
+            device = read(Device, found["device"], f"{card}: device")
+        except HetgymError as error:
+            raise ArtefactError(str(error)) from error
+        if _digest(path) != found["sha256"]:
+            raise ArtefactError(f"{path}: not the table that its card describes (the digests differ)")
+        return cls(Measurements.load(path), machine, device, str(found["notes"]))
+
+
+def names() -> list[str]:
+    """Names of the shipped datasets, in alphabetical order."""
+    return sorted(path.name.removesuffix(".csv.gz") for path in FOLDER.glob("*.csv.gz"))
+
+
+def locate(name: str | Path) -> Path:
+    """The table of a shipped dataset, or a path that is given.
+
+    Raises:
+        ArtefactError: neither a shipped dataset nor a file.
+    """
+    if str(name) in names():
+        return FOLDER / f"{name}.csv.gz"
+    path = Path(name)
+    if path.is_file():
+        return path
+    raise ArtefactError(f"no dataset {str(name)!r}: neither a table nor a shipped one; {suggestion(name, names())}")
+
+
+def _card_of(table: Path) -> Path:
+    if not table.name.endswith(".csv.gz"):
+        raise ArtefactError(f"{table}: a dataset's table is called NAME.csv.gz")
+    return table.with_name(table.name.removesuffix(".csv.gz") + ".json")
+
+
+def _digest(path: Path) -> str:
+    try:
+        return hashlib.sha256(path.read_bytes()).hexdigest()
+    except OSError as cause:
+        raise ArtefactError(f"{path}: cannot be read ({cause.strerror})") from cause

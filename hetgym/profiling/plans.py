@@ -1,0 +1,102 @@
+"""Plans: what a profile measures."""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Sequence
+from pathlib import Path
+
+from hetgym.errors import ConfigError, suggestion
+from hetgym.graph.loading import load_graph
+from hetgym.graph.ops import Operator
+from hetgym.measurements.table import COLUMNS, DIRECTIONS, attributes_of, parse_tensors
+from hetgym.profiling.designs import DESIGNS, draw
+from hetgym.profiling.networks import random_networks
+from hetgym.profiling.session import Item
+
+_NEEDED = ("kind", "inputs", "outputs")
+_LONGEST = 64 << 20
+
+
+def design_items(names: Sequence[str], share: float = 1.0, seed: int = 0) -> list[Item]:
+    """Space-filling designs, alone: forward, and backward where the design says so.
+
+    Args:
+        names: of designs; empty takes all.
+        share: of each design's shapes that are taken, more than 1 for more.
+        seed: of the designs.
+
+    Raises:
+        UnknownName: no such design.
+    """
+    items = []
+    for name in names or DESIGNS:
+        operators = draw(name, max(1, round(share * DESIGNS[name].count)) if name in DESIGNS else None, seed)
+        items += [Item(name, op) for op in operators]
+        items += [Item(name, op, direction="backward") for op in operators[: round(share * DESIGNS[name].backward)]]
+    return items
+
+
+def network_items(count: int, seed: int = 0) -> list[Item]:
+    """Random networks, measured as they run."""
+    return [Item(graph.name, graph=graph) for graph in random_networks(count, seed)]
+
+
+def model_items(models: Sequence[str]) -> list[Item]:
+    """Given models, measured as they run: zoo names, ``.onnx`` or ``.json`` files.
+
+    Raises:
+        UnknownName: no such model.
+        GraphError: a file that cannot be read.
+    """
+    return [Item(Path(model).stem, graph=load_graph(model)) for model in models]
+
+
+def table_items(path: str | Path) -> list[Item]:
+    """Operators that a CSV file lists, alone.
+
+    Args:
+        path: its first line names the columns: ``kind``, ``inputs`` and ``outputs``, and if wanted
+            ``attributes``, ``direction`` and ``source``, as in a table of measurements.
+
+    Raises:
+        ConfigError: unreadable, or a line that is no operator; its number is named.
+    """
+    file = Path(path)
+    try:
+        if file.stat().st_size > _LONGEST:
+            raise ConfigError(f"{path}: longer than {_LONGEST >> 20} MiB, which no list of shapes is")
+        lines = list(csv.reader(file.read_text("utf-8").splitlines(), strict=True))
+    except (OSError, UnicodeDecodeError, csv.Error) as cause:
+        raise ConfigError(f"{path}: cannot be read ({getattr(cause, 'strerror', None) or cause})") from cause
+    header = lines[0] if lines else []
+    for name in header:
+        if name not in COLUMNS:
+            raise ConfigError(f"{path}: unknown column {name!r}; {suggestion(name, COLUMNS)}")
+    missing = [name for name in _NEEDED if name not in header]
+    if missing:
+        raise ConfigError(f"{path}: column {missing[0]!r} is missing; needed are {', '.join(_NEEDED)}")
+    items = []
+    for number, fields in enumerate(lines[1:], 2):
+        where = f"{path}: line {number}"
+        if len(fields) != len(header):
+            raise ConfigError(f"{where}: {len(fields)} fields for {len(header)} columns")
+        row = dict(zip(header, fields, strict=True))
+        direction = row.get("direction") or "forward"
+        if direction not in DIRECTIONS or not row["kind"]:
+            raise ConfigError(f"{where}: the kind is empty, or the direction neither of {', '.join(DIRECTIONS)}")
+        inputs, outputs = (parse_tensors(row[side], where) for side in ("inputs", "outputs"))
+        source = row.get("source") or file.stem
+        attributes = attributes_of(row.get("attributes", ""), where)
+        items.append(Item(source, Operator(source, row["kind"], inputs, outputs, attributes), direction=direction))
+    return items
+
+
+def total(items: Sequence[Item]) -> str:
+    """What a plan holds, in words."""
+    graphs = sum(item.graph is not None for item in items)
+    return f"{len(items) - graphs} operators alone, {graphs} graphs with {sum(_size(item) for item in items)} operators"
+
+
+def _size(item: Item) -> int:
+    return 0 if item.graph is None else len(item.graph)
