@@ -1,0 +1,257 @@
+"""Operators in float32 on GPUs that nobody measured: data-sheet physics outside, trees inside.
+
+seconds = launch + physics x exp(trees(features)),    physics = max(FLOPs / peak, bytes / bandwidth)
+
+The trees are fitted to several GPUs at once and know a device by its data sheet alone: peak, bandwidth,
+processors and last-level cache. Operators that a framework starts one by one from an idle stream also
+show the time of starting them; the fit takes it off, and the prediction adds the device's own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Self
+
+import numpy as np
+import numpy.typing as npt
+
+from hetgym._types import BoolArray, FloatArray
+from hetgym.costs import artefact
+from hetgym.costs.forest import ARRAYS, Forest
+from hetgym.costs.gpu_work import (
+    CLASSES,
+    CONV_FEATURES,
+    PRODUCT_FEATURES,
+    ROW_FEATURES,
+    Gpu,
+    class_of,
+    features,
+    physics,
+    work,
+)
+from hetgym.costs.regressor import refuse_others
+from hetgym.costs.roofline import Roofline, peak_flops
+from hetgym.device import Device
+from hetgym.errors import ArtefactError
+from hetgym.graph.ops import Operator
+
+MODEL = "gpu-eager"
+"""What the header of an artefact says it is."""
+
+COLUMNS: dict[str, tuple[str, ...]] = {
+    "linear": PRODUCT_FEATURES, "batched": PRODUCT_FEATURES, "conv": CONV_FEATURES, "elementwise": ROW_FEATURES,
+    "softmax": ROW_FEATURES, "layernorm": ROW_FEATURES,
+}  # fmt: skip
+"""Class -> names of its features."""
+
+LARGEST_RATIO = 20.0
+"""No log ratio is beyond this."""
+
+REMEMBERED = 1 << 16
+"""How many shapes a model remembers before it starts afresh."""
+
+Pair = tuple[float, float]
+
+
+@dataclass(frozen=True)
+class ClassTrees:
+    """What was fitted to one class of operators.
+
+    Args:
+        trees: from the class's :data:`COLUMNS` to log(kernel seconds / physics).
+        limits: least and largest log ratio that a prediction may have.
+        median: median log ratio of the fit, for operators whose loops are not known.
+        scatter: tenth and ninetieth percentile of log(measured / predicted) in cross-validation.
+    """
+
+    trees: Forest
+    limits: Pair
+    median: float
+    scatter: Pair = (0.0, 0.0)
+
+
+class EagerGpuCosts:
+    """Costs of float32 operators on any GPU, from its data sheet.
+
+    Views cost 0. A device that is no GPU takes the roofline, and so does arithmetic in a dtype that the
+    GPU has no rate for. Operators without a class of their own take the nearest: what moves or reduces
+    memory is elementwise, normalisations are rows of layer norm, recurrent cells and fused products are
+    products. Results are kept by shape.
+
+    Args:
+        classes: each of :data:`~hetgym.costs.gpu_work.CLASSES` -> its trees.
+        card: source, licence, split, seed and scores of the fit, as plain values.
+
+    Raises:
+        ArtefactError: a class is missing or unknown, or its figures are out of range.
+    """
+
+    def __init__(self, classes: Mapping[str, ClassTrees], card: Mapping[str, Any] | None = None) -> None:
+        if set(classes) != set(CLASSES):
+            raise ArtefactError(f"classes are {', '.join(sorted(classes))}; expected {', '.join(sorted(CLASSES))}")
+        self.classes = {
+            name: ClassTrees(
+                classes[name].trees, _rising(classes[name].limits, name), _within(classes[name].median, name),
+                _rising(classes[name].scatter, name),
+            )
+            for name in CLASSES
+        }  # fmt: skip
+        self.card = dict(card or {})
+        self._known: dict[Any, tuple[float, float, float]] = {}
+
+    def predict(self, operators: Sequence[Operator], device: Device) -> FloatArray:
+        """Run times on a device.
+
+        Returns:
+            [n] seconds; 0 for views, inf for arithmetic in a dtype that the device cannot compute in.
+        """
+        return self._answers(operators, device)[:, 0].copy()
+
+    def spread(self, operators: Sequence[Operator], device: Device) -> tuple[FloatArray, FloatArray]:
+        """Tenth and ninetieth percentile of run times, from the errors on GPUs that were held out.
+
+        Returns:
+            [n] seconds each.
+        """
+        answers = self._answers(operators, device)
+        return answers[:, 1].copy(), answers[:, 2].copy()
+
+    def kernels(self, kind: str, table: FloatArray, gpu: Gpu, peak: FloatArray | float) -> FloatArray:
+        """Kernel times of one class.
+
+        Args:
+            kind: one of :data:`~hetgym.costs.gpu_work.CLASSES`.
+            table: [r, 11] from :func:`~hetgym.costs.gpu_work.work`.
+            gpu: the device.
+            peak: rate in each operator's dtype [FLOP/s].
+
+        Returns:
+            [r] seconds, positive, without the launch.
+        """
+        model = self.classes[kind]
+        ratio = np.clip(model.trees.predict(features(kind, table, gpu, peak)), *model.limits)
+        return np.asarray(physics(kind, table, gpu, peak) * np.exp(ratio), np.float64)
+
+    def _answers(self, operators: Sequence[Operator], device: Device) -> FloatArray:
+        if device.kind != "gpu":
+            seconds = Roofline().predict(operators, device)
+            return np.stack([seconds, seconds, seconds], axis=1)
+        place = (
+            *sorted(device.peak_flops.items()), device.memory_bandwidth, device.launch_overhead, device.processors,
+            device.cache_bytes,
+        )  # fmt: skip
+        keys = [(place, op.kind, op.inputs, op.outputs, tuple(op.attributes.items())) for op in operators]
+        known = self._known
+        fresh = {key: op for key, op in zip(keys, operators, strict=True) if key not in known}
+        if len(known) + len(fresh) > REMEMBERED:
+            known.clear()
+            fresh = dict(zip(keys, operators, strict=True))
+        if fresh:
+            known.update(zip(fresh, map(tuple, self._computed(list(fresh.values()), device).tolist()), strict=True))
+        return np.array([known[key] for key in keys], np.float64).reshape(len(operators), 3)
+
+    def _computed(self, operators: list[Operator], device: Device) -> FloatArray:
+        gpu = Gpu.of(device)
+        result = np.zeros((len(operators), 3))
+        members: dict[str, list[int]] = {}
+        for i, op in enumerate(operators):
+            name = class_of(op)
+            if name is not None:
+                members.setdefault(name, []).append(i)
+        for name, at in members.items():
+            table = work([operators[i] for i in at])
+            peak = np.array([peak_flops(device, _dtype(operators[i])) for i in at])
+            able = (peak > 0) | (table[:, 4] == 0)
+            rate = np.where(peak > 0, peak, gpu.peak)
+            seconds = self.kernels(name, table, gpu, rate)
+            odd = _odd(name, [operators[i] for i in at])
+            if odd.any():
+                stated = physics("elementwise", table[odd], gpu, rate[odd])
+                busy = table[odd, 4] / rate[odd] > table[odd, 5:7].sum(axis=1) / gpu.bandwidth
+                median = np.where(busy, self.classes[name].median, self.classes["elementwise"].median)
+                seconds[odd] = stated * np.exp(median)
+            scatter = np.exp([0.0, *self.classes[name].scatter])
+            spread = device.launch_overhead + seconds[:, None] * scatter
+            result[at] = np.where(able[:, None], spread, np.inf)
+        return result
+
+    def save(self, path: str | Path) -> None:
+        """Write the model; see :mod:`~hetgym.costs.artefact`.
+
+        Raises:
+            ArtefactError: the file cannot be written.
+        """
+        arrays = {
+            f"{name} {key}": array for name in CLASSES for key, array in self.classes[name].trees.arrays().items()
+        }
+        header = {
+            "model": MODEL, "features": {name: list(COLUMNS[name]) for name in CLASSES},
+            "limits": {name: list(self.classes[name].limits) for name in CLASSES},
+            "median": {name: self.classes[name].median for name in CLASSES},
+            "scatter": {name: list(self.classes[name].scatter) for name in CLASSES}, "card": self.card,
+        }  # fmt: skip
+        artefact.save(path, header, arrays)
+
+    @classmethod
+    def load(cls, path: str | Path) -> Self:
+        """Read a model.
+
+        Raises:
+            ArtefactError: damaged, tampered with, or fitted to features that this version does not have.
+        """
+        return cls.of_parts(*artefact.load(path), str(path))
+
+    @classmethod
+    def of_parts(cls, header: Mapping[str, Any], arrays: Mapping[str, npt.NDArray[Any]], where: str) -> Self:
+        """Build from what an artefact holds.
+
+        Raises:
+            ArtefactError: something in it is not what it should be; ``where`` is named.
+        """
+        if header.get("model") != MODEL:
+            raise ArtefactError(f"{where}: holds no {MODEL!r} model")
+        if header.get("features") != {name: list(COLUMNS[name]) for name in CLASSES}:
+            raise ArtefactError(f"{where}: fitted to features that this version of hetgym does not compute")
+        refuse_others(arrays, [f"{name} {key}" for name in CLASSES for key in ARRAYS], where)
+        card = header.get("card")
+        figures = [header.get(what) for what in ("limits", "median", "scatter")]
+        if not isinstance(card, dict) or not all(isinstance(f, dict) and set(f) == set(CLASSES) for f in figures):
+            raise ArtefactError(f"{where}: the header lacks a card, or limits, median or scatter of a class")
+        limits, median, scatter = (dict(figure or {}) for figure in figures)
+        classes = {}
+        for name in CLASSES:
+            own = {key: arrays[f"{name} {key}"] for key in ARRAYS if f"{name} {key}" in arrays}
+            trees = Forest.from_arrays(own, len(COLUMNS[name]), f"{where}: {name}")
+            classes[name] = ClassTrees(trees, limits[name], median[name], scatter[name])
+        try:
+            return cls(classes, card)
+        except ArtefactError as error:
+            raise ArtefactError(f"{where}: {error}") from error
+
+
+def _dtype(op: Operator) -> str:
+    return "float32" if op.spec.family == "generic" else op.dtype
+
+
+def _odd(name: str, operators: Sequence[Operator]) -> BoolArray:
+    """Which operators do not compute by the loops that their class was fitted with."""
+    known = ("MatMul", "Gemm", "Attention") if name in ("linear", "batched") else ("Conv",)
+    return np.array([name in ("linear", "batched", "conv") and op.kind not in known for op in operators], np.bool_)
+
+
+def _within(value: object, what: str) -> float:
+    """A number of a legal size."""
+    if type(value) in (int, float) and -LARGEST_RATIO <= value <= LARGEST_RATIO:  # type: ignore[operator]
+        return float(value)  # type: ignore[arg-type]
+    raise ArtefactError(f"{what}: {value!r} is no log ratio within {LARGEST_RATIO:g}")
+
+
+def _rising(values: object, what: str) -> Pair:
+    """Two numbers of a legal size in rising order."""
+    if isinstance(values, list | tuple) and len(values) == 2:
+        low, high = (_within(value, what) for value in values)
+        if low <= high:
+            return low, high
+    raise ArtefactError(f"{what}: {values!r} are not two log ratios in rising order")

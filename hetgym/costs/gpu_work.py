@@ -1,0 +1,213 @@
+"""What a GPU has to do for an operator, and how its size meets the size of the GPU.
+
+Every operator falls into one of six classes, for which kernels are alike: products of matrices without
+and with a batch, convolutions, elementwise operators (with everything else that streams memory), rows of
+softmax, and rows of layer norm. Features are free of the operator's kind and of the device's name.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from hetgym._types import FloatArray
+from hetgym.costs.features import loops
+from hetgym.costs.roofline import peak_flops
+from hetgym.device import Device
+from hetgym.graph.ops import Operator
+
+CLASSES: tuple[str, ...] = ("linear", "batched", "conv", "elementwise", "softmax", "layernorm")
+"""Classes of operators, each with trees of its own."""
+
+PRODUCTS = ("linear", "batched", "conv")
+"""Classes that compute in tiles of a product."""
+
+WORK: tuple[str, ...] = ("batch", "m", "n", "k", "flops", "read", "written", "images", "side", "window", "stride")
+"""Columns of a table of work: independent products, rows, columns, reduction; FLOPs; bytes; and of a
+convolution its images, the side of its output, its window and stride. Rows and columns of what is no product
+are m and n; what has no such thing is 1."""
+
+TILES = {(128, 128): 1.0, (128, 64): 0.95, (64, 128): 0.95, (64, 64): 0.85, (32, 128): 0.7, (128, 32): 0.7,
+         (32, 32): 0.5, (256, 128): 1.0, (256, 64): 1.0}  # fmt: skip
+"""Rows and columns of the output that one block of a product may compute in float32 -> share of the peak that it may
+reach: the smaller the tile, the more of its instructions fetch operands."""
+
+_SHEET = (
+    "log2 peak",
+    "log2 bandwidth",
+    "log2 processors",
+    "log2 cache",
+    "log2 peak / bandwidth",
+    "log2 peak / processor",
+)
+_SHARED = ("log2 seconds of the FLOPs at peak", "log2 seconds of the bytes at peak", "log2 of their ratio",
+           "log2 bytes / cache")  # fmt: skip
+PRODUCT_FEATURES: tuple[str, ...] = (
+    *_SHARED, *_SHEET, "batched", "log2 batch", "log2 m", "log2 n", "log2 k", "log2 m / n", "alignment of m",
+    "alignment of n", "alignment of k", "alignment of n and k", "log2 left operand / cache",
+    "log2 right operand / cache", "log2 seconds of a tile",
+    *(f"{what}, tiles of {a} x {b}" for a, b in TILES for what in
+      ("log2 waves", "filling of the waves", "filling of the tiles")),
+)  # fmt: skip
+"""Columns for ``linear`` and ``batched``."""
+
+CONV_FEATURES: tuple[str, ...] = (*PRODUCT_FEATURES, "log2 images", "log2 side", "log2 window", "stride")
+"""Columns for ``conv``."""
+
+ROW_FEATURES: tuple[str, ...] = (
+    *_SHARED, *_SHEET, "log2 rows", "log2 columns", "columns", "alignment of the columns", "log2 rows / processor",
+    "log2 read / written",
+)  # fmt: skip
+"""Columns for ``elementwise``, ``softmax`` and ``layernorm``."""
+
+LARGEST = 1e30
+"""No size counts for more."""
+
+
+@dataclass(frozen=True, slots=True)
+class Gpu:
+    """What models of a GPU's kernels know of it.
+
+    Args:
+        bandwidth: of memory, by the data sheet [byte/s].
+        processors: streaming multiprocessors.
+        cache: last-level cache [byte].
+        peak: rate in float32, by the data sheet [FLOP/s].
+    """
+
+    bandwidth: float
+    processors: float
+    cache: float
+    peak: float
+
+    @classmethod
+    def of(cls, device: Device) -> Gpu:
+        """The figures of a device; what its description leaves out is that of a data-centre GPU of its peak."""
+        peak = peak_flops(device, "float32") or max(device.peak_flops.values())
+        processors = device.processors or min(max(peak / 1.8e11, 8.0), 256.0)
+        return cls(device.memory_bandwidth, float(processors), float(device.cache_bytes or 6e6), peak)
+
+
+def class_of(operator: Operator) -> str | None:
+    """The class that prices an operator; None for views, which move nothing.
+
+    >>> from hetgym.graph import Tensor
+    >>> x, w = Tensor((8, 64)), Tensor((64, 32), constant=True)
+    >>> class_of(Operator("fc", "Gemm", (x, w), (Tensor((8, 32)),)))
+    'linear'
+    """
+    family, kind = operator.spec.family, operator.kind
+    if family == "view":
+        return None
+    if kind in ("MatMul", "Gemm") and len(operator.inputs) > 1:
+        return "batched" if len(operator.inputs[1].shape) > 2 else "linear"
+    if family == "recurrent":
+        return "linear"
+    if kind in ("Attention", "Einsum"):
+        return "batched"
+    if family == "matmul":  # fused and backward products, of which only the FLOPs are known
+        return "linear"
+    if family == "conv":
+        return "conv"
+    if kind in ("Softmax", "LogSoftmax"):
+        return "softmax"
+    return "layernorm" if family == "normalise" else "elementwise"
+
+
+def work(operators: Sequence[Operator]) -> FloatArray:
+    """The table of work.
+
+    Returns:
+        [r, 11] columns :data:`WORK`, each finite and from 0 on, dimensions from 1 on.
+    """
+    return np.array([_work(op) for op in operators], np.float64).reshape(len(operators), len(WORK))
+
+
+def _work(op: Operator) -> tuple[float, ...]:
+    batch, m, n, k = loops(op)
+    out = op.outputs[0].shape if op.outputs else ()
+    images = side = window = stride = 1.0
+    if op.spec.family == "conv" and len(op.inputs) > 1 and out:
+        images, side, window = out[0], out[-1], math.prod(op.inputs[1].shape[2:])
+        strides = op.attributes.get("strides", ())
+        stride = strides[0] if isinstance(strides, tuple) and strides else 1
+    sizes = [min(max(float(size), 1.0), LARGEST) for size in (batch, m, n, k)]
+    amounts = [min(max(float(amount), 0.0), LARGEST) for amount in (op.flops, op.bytes_read, op.bytes_written)]
+    return *sizes, *amounts, *(min(max(float(size), 1.0), LARGEST) for size in (images, side, window, stride))
+
+
+def physics(kind: str, table: FloatArray, gpu: Gpu, peak: FloatArray | float) -> FloatArray:
+    """Time by the data sheet: the slower of arithmetic and memory.
+
+    Batches of products count the tiles that the library's best choice computes, padding and idle processors
+    of an unfilled wave among them; their sizes are often below one tile, where FLOPs / peak says little.
+
+    Args:
+        kind: one of :data:`CLASSES`.
+        table: [r, 11] from :func:`work`.
+        gpu: the device.
+        peak: rate in each operator's dtype [FLOP/s].
+
+    Returns:
+        [r] seconds, positive.
+    """
+    batch, m, n, k, flops, read, written = table[:, :7].T
+    compute = flops / peak
+    if kind == "batched":
+        each = [
+            np.maximum(batch * np.ceil(m / rows) * np.ceil(n / wide) / gpu.processors, 1.0) * rows * wide / share
+            for (rows, wide), share in TILES.items()
+        ]
+        compute = np.maximum(compute, np.min(each, axis=0) * 2.0 * k * gpu.processors / peak)
+    memory = (read + written) / gpu.bandwidth
+    return np.asarray(np.maximum(np.maximum(compute, memory), 1e-12), np.float64)
+
+
+def features(kind: str, table: FloatArray, gpu: Gpu, peak: FloatArray | float) -> FloatArray:
+    """Columns :data:`PRODUCT_FEATURES`, :data:`CONV_FEATURES` or :data:`ROW_FEATURES`.
+
+    Args:
+        kind: one of :data:`CLASSES`.
+        table: [r, 11] from :func:`work`.
+        gpu: the device.
+        peak: rate in each operator's dtype [FLOP/s].
+
+    Returns:
+        [r, features] finite numbers.
+    """
+    batch, m, n, k, flops, read, written, images, side, window, stride = table.T
+    moved = read + written
+    compute, memory = _log(flops / peak * 1e9), _log(moved / gpu.bandwidth * 1e9)
+    sheet = (gpu.peak, gpu.bandwidth, gpu.processors, gpu.cache, gpu.peak / gpu.bandwidth, gpu.peak / gpu.processors)
+    columns = [compute, memory, compute - memory, _log(moved / gpu.cache)]
+    columns += [np.full(len(table), math.log2(figure)) for figure in sheet]
+    if kind in PRODUCTS:
+        align_n, align_k = _align(n), _align(k)
+        columns += [
+            np.full(len(table), float(kind == "batched")), _log(batch), _log(m), _log(n), _log(k), _log(m / n),
+            _align(m), align_n, align_k, np.minimum(align_n, align_k), _log(4 * m * k / gpu.cache),
+            _log(4 * n * k / gpu.cache), _log(k * gpu.processors / gpu.peak * 1e13),
+        ]  # fmt: skip
+        for rows, wide in TILES:
+            blocks = batch * np.ceil(m / rows) * np.ceil(n / wide)
+            waves = blocks / gpu.processors
+            columns += [_log(waves), waves / np.ceil(waves), batch * m * n / (blocks * rows * wide)]
+        if kind == "conv":
+            columns += [_log(images), _log(side), _log(window), stride]
+    else:
+        columns += [_log(m), _log(n), np.minimum(n, 1e6), _align(n), _log(m / gpu.processors),
+                    _log((read + 1) / (written + 1))]  # fmt: skip
+    return np.stack(columns, axis=1)
+
+
+def _log(values: FloatArray) -> FloatArray:
+    """Logarithm to base 2 of what is not negative, from 1e-9 on."""
+    return np.log2(np.maximum(values, 1e-9))
+
+
+def _align(sizes: FloatArray) -> FloatArray:
+    """Exponent of the largest power of two, up to 64, that divides each size."""
+    return np.asarray(sum((sizes % 2.0**power == 0).astype(np.float64) for power in range(1, 7)), np.float64)

@@ -1,0 +1,202 @@
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from functools import lru_cache
+
+import numpy as np
+import pytest
+from hypothesis import assume, given, reject
+from hypothesis import strategies as st
+
+from hetgym.costs import CostModel, Roofline, artefact
+from hetgym.costs.forest import Forest
+from hetgym.costs.gpu_eager import COLUMNS, ClassTrees, EagerGpuCosts
+from hetgym.costs.gpu_work import CLASSES
+from hetgym.device import Device
+from hetgym.errors import ArtefactError
+from hetgym.graph import Operator, Tensor
+from hetgym.graph.ops import KINDS
+
+GPU = Device("gpu", "gpu", {"float32": 1.95e13, "float16": 7.8e13}, 1.555e12, launch_overhead=4e-6, processors=108,
+             cache_bytes=4e7)  # fmt: skip
+CPU = Device("cpu", "cpu", {"float32": 1e11}, 1e10)
+
+
+def stump(low: float, high: float | None = None) -> Forest:
+    """One tree: low where the first feature is at most 20, else high."""
+    leaf = np.array([low, low if high is None else high], np.float32)
+    return Forest(*(np.array(a, np.int32) for a in ([0, 1], [0])), np.array([20.0], np.float32),
+                  *(np.array(a, np.int32) for a in ([-1], [-2])), leaf)  # fmt: skip
+
+
+def model(ratio: float = 0.0, limits: tuple[float, float] = (-5.0, 5.0)) -> EagerGpuCosts:
+    return EagerGpuCosts({kind: ClassTrees(stump(ratio), limits, 0.5, (-0.1, 0.2)) for kind in CLASSES}, {"seed": 1})
+
+
+def linear(m, k, n, dtype="float32"):
+    weights = Tensor((n, k), dtype, constant=True)
+    return Operator("fc", "Gemm", (Tensor((m, k), dtype), weights), (Tensor((m, n), dtype),), {"transB": 1})
+
+
+def relu(*shape, dtype="float32"):
+    return Operator("relu", "Relu", (Tensor(shape, dtype),), (Tensor(shape, dtype),))
+
+
+@lru_cache
+def load_shipped() -> EagerGpuCosts:
+    return EagerGpuCosts.load(artefact.locate("gpu-eager-fp32"))
+
+
+@pytest.fixture
+def shipped() -> EagerGpuCosts:
+    return load_shipped()
+
+
+def test_seconds_are_launch_and_physics_times_the_ratio():
+    flops, moved = 2 * 4096**3 / 1.95e13, 8e8 / 1.555e12
+    for ratio in (0.0, 0.5):
+        seconds = model(ratio).predict([linear(4096, 4096, 4096), relu(10_000, 10_000)], GPU)
+        np.testing.assert_allclose(seconds, 4e-6 + np.array([flops, moved]) * math.exp(ratio), rtol=1e-6)
+    assert isinstance(model(), CostModel)
+
+
+def test_limits_hold_and_spread_is_the_scatter_around_the_kernel():
+    far = model(9.0, (-1.0, 1.0))
+    ops = [linear(4096, 4096, 4096)]
+    kernel = 2 * 4096**3 / 1.95e13 * math.e
+    np.testing.assert_allclose(far.predict(ops, GPU), 4e-6 + kernel, rtol=1e-6)
+    low, high = far.spread(ops, GPU)
+    np.testing.assert_allclose([low[0], high[0]], 4e-6 + kernel * np.exp([-0.1, 0.2]), rtol=1e-6)
+
+
+def test_views_are_free_and_other_devices_are_the_rooflines():
+    view = Operator("v", "Reshape", (Tensor((4, 4)),), (Tensor((16,)),))
+    assert model().predict([view], GPU)[0] == 0
+    ops = [view, linear(64, 64, 64), relu(8, 8)]
+    np.testing.assert_array_equal(model().predict(ops, CPU), Roofline().predict(ops, CPU))
+    assert model().predict([], GPU).shape == (0,) and model().spread([], GPU)[0].shape == (0,)
+
+
+def test_a_dtype_without_a_rate_cannot_run():
+    assert model().predict([linear(64, 64, 64, "float64")], GPU)[0] == math.inf
+    half, single = model().predict([linear(8192, 8192, 8192, "float16"), linear(8192, 8192, 8192)], GPU)
+    assert single / half == pytest.approx(4, rel=0.01)
+
+
+def test_fused_products_take_their_class_by_its_median():
+    x = Tensor((1024, 1024))
+    fused = Operator("f", "Fused-matmul", (x, x), (x,), {"flops": 2.0 * 1024**3, "reads": 8.0 * 1024**2})
+    assert model().predict([fused], GPU)[0] == pytest.approx(4e-6 + 2 * 1024**3 / 1.95e13 * math.exp(0.5))
+
+
+def test_results_are_kept_by_shape_and_device():
+    costs, calls = model(), []
+    trees = costs.classes["linear"].trees
+
+    class Counting:
+        def predict(self, x):
+            calls.append(len(x))
+            return trees.predict(x)
+
+    costs.classes["linear"] = replace(costs.classes["linear"], trees=Counting())
+    ops = [linear(64, 64, 64)] * 3 + [linear(64, 64, 128)]
+    first = costs.predict(ops, GPU)
+    assert calls == [2]
+    np.testing.assert_array_equal(costs.predict(ops[::-1], GPU), first[::-1])
+    assert calls == [2]
+    faster = costs.predict(ops, replace(GPU, peak_flops={"float32": 1e15}, memory_bandwidth=1e14))
+    assert calls == [2, 2] and (faster < first).all()
+
+
+def test_saved_and_loaded_is_the_same(tmp_path):
+    costs = EagerGpuCosts({kind: ClassTrees(stump(0.1, 0.7), (-1, 1), 0.3, (-0.1, 0.2)) for kind in CLASSES}, {"a": 1})
+    costs.save(tmp_path / "m.npz")
+    again = EagerGpuCosts.load(tmp_path / "m.npz")
+    assert again.card == {"a": 1}
+    ops = [linear(2**i, 64, 64) for i in range(16)] + [relu(3, 2**i) for i in range(20)]
+    np.testing.assert_array_equal(again.predict(ops, GPU), costs.predict(ops, GPU))
+    np.testing.assert_array_equal(again.spread(ops, GPU), costs.spread(ops, GPU))
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"model": "gpu-gemm"}, "holds no 'gpu-eager' model"),
+        ({"features": {}}, "features that this version"),
+        ({"card": []}, "lacks a card"),
+        ({"limits": {"linear": [0, 1]}}, "lacks a card, or limits"),
+        ({"median": dict.fromkeys(CLASSES, float("nan"))}, "no log ratio"),
+        ({"median": dict.fromkeys(CLASSES, True)}, "no log ratio"),
+        ({"scatter": dict.fromkeys(CLASSES, [1, 0])}, "rising order"),
+        ({"limits": dict.fromkeys(CLASSES, "ab")}, "rising order"),
+        ({"limits": dict.fromkeys(CLASSES, [0, 1e9])}, "no log ratio"),
+    ],
+)
+def test_tampered_headers_are_refused(tmp_path, change, message):
+    model().save(tmp_path / "m.npz")
+    header, arrays = artefact.load(tmp_path / "m.npz")
+    with pytest.raises(ArtefactError, match=message):
+        EagerGpuCosts.of_parts({**header, **change}, arrays, "m.npz")
+
+
+def test_tampered_arrays_are_refused(tmp_path):
+    model().save(tmp_path / "m.npz")
+    header, arrays = artefact.load(tmp_path / "m.npz")
+    wide = {**arrays, "linear feature": np.array([len(COLUMNS["linear"])], np.int32)}
+    missing = {name: array for name, array in arrays.items() if name != "softmax leaf"}
+    for broken in (wide, missing, {**arrays, "more": np.zeros(1)}):
+        with pytest.raises(ArtefactError, match=r"m\.npz"):
+            EagerGpuCosts.of_parts(header, broken, "m.npz")
+    with pytest.raises(ArtefactError, match="classes are linear; expected"):
+        EagerGpuCosts({"linear": ClassTrees(stump(0.0), (-1, 1), 0.0)})
+
+
+@given(st.sampled_from(sorted(KINDS)), st.integers(1, 2**40), st.integers(1, 2**40), st.integers(0, 3))
+def test_any_operator_has_a_finite_positive_price(kind, m, n, operands):
+    op = Operator("any", kind, (Tensor((m, n)),) * operands, (Tensor((m, n)),))
+    try:
+        assume(op.flops >= 0)
+    except (IndexError, ValueError, ZeroDivisionError):  # operands that the kind does not have
+        reject()
+    costs = load_shipped()
+    for device in (GPU, replace(GPU, processors=None, cache_bytes=None, peak_flops={"float32": 1.0})):
+        low, middle, high = costs.spread([op], device)[0], costs.predict([op], device), costs.spread([op], device)[1]
+        assert np.isfinite([low, middle, high]).all() and (low >= 0) & (low <= high)
+        assert middle[0] > 0 or op.spec.family == "view"
+
+
+@pytest.mark.parametrize(
+    "op",
+    [linear(1, 1, 1), linear(2**31, 2**31, 2**31), linear(1, 2**40, 1), relu(), relu(0), relu(0, 7), relu(2**50),
+     Operator("empty", "Gemm", (Tensor((0, 8)), Tensor((8, 8))), (Tensor((0, 8)),)),
+     Operator("c", "Conv", (Tensor((1, 3, 9, 9)), Tensor((8, 3, 99, 99))), (Tensor((1, 8, 1, 1)),)),
+     Operator("odd", "SomethingElse", (Tensor((5,)),), (Tensor((5,)),)), Operator("none", "SomethingElse", (), ())],
+)  # fmt: skip
+def test_absurd_shapes_have_a_finite_positive_price(shipped, op):
+    seconds = shipped.predict([op], GPU)[0]
+    assert 0 < seconds < math.inf
+
+
+def test_shipped_predictions_stay_as_they_are(shipped):
+    """Goldens of the shipped artefact; kernels reach 40 to 100 % of what the data sheet allows."""
+    score = Operator("qk", "MatMul", (Tensor((64, 512, 64)), Tensor((64, 64, 512))), (Tensor((64, 512, 512)),))
+    softmax = Operator("s", "Softmax", (Tensor((32768, 512)),), (Tensor((32768, 512)),))
+    ops = [linear(8192, 1024, 4096), score, relu(8192, 4096), softmax]
+    seconds = shipped.predict(ops, GPU)
+    ideal = np.maximum(
+        [op.flops / 1.95e13 for op in ops], [(op.bytes_read + op.bytes_written) / 1.555e12 for op in ops]
+    )
+    assert (seconds > ideal).all() and (seconds < 2.5 * ideal).all()
+    np.testing.assert_allclose(seconds, GOLDEN, rtol=1e-6)
+
+
+GOLDEN = [4.114118999e-03, 1.357997545e-04, 2.048633921e-04, 1.248261969e-04]
+
+
+def test_shipped_card_says_what_it_was_fitted_to(shipped):
+    card = shipped.card
+    assert "NeuSight" in card["source"] and "MIT" in card["licence"] and "train" in card["split"]
+    assert not any("H100" in name for name in card["devices"])
+    assert set(card["held out GPU, mean absolute error"]) == set(CLASSES)
+    assert artefact.locate("gpu-eager-fp32").stat().st_size < 1_500_000
