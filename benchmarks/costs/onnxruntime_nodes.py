@@ -11,8 +11,11 @@ node; negative where the profile costs more than dispatch does.
 
 Protocol: one thread, pinned; a run counts only where its wall time is within 2 % of the thread's CPU time, so that
 runs which another process interrupted drop out (the share kept is printed; where fewer than eight are left, the fastest
-quarter counts); at most 40 runs; *spread* is the distance from the tenth
-to the ninetieth percentile of the runs kept, over the median.
+quarter counts); at most 40 runs; *spread* is the distance from the tenth to the ninetieth percentile of the runs kept,
+over the median. The profile counts whole microseconds.
+
+With ``--device PLATFORM/DEVICE`` the fused graph is priced as well, by the costs that the device names: an outside
+check, since ONNX Runtime's kernels are not those that hetgym's models were fitted to.
 Needs ``hetgym[onnx]`` and onnxruntime.
 """
 
@@ -38,6 +41,9 @@ from onnx import helper, numpy_helper
 sys.path.insert(0, str(Path(__file__).parents[1]))
 from _common import save, show
 
+from hetgym import load_platform
+from hetgym.costs import cost_model
+from hetgym.device import Device
 from hetgym.graph import from_onnx
 from hetgym.graph.transforms import Fusion, fuse
 
@@ -223,8 +229,17 @@ def pieces(fusion: Fusion, stands_for: dict[str, set[str]]) -> Iterator[tuple[se
     yield from both.values()  # type: ignore[misc]
 
 
-def study(path: Path, folder: Path, seconds: float) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
-    """One model: a row for each level, and one for each piece that fusion priced anew."""
+def study(
+    path: Path, folder: Path, seconds: float, device: Device | None = None
+) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
+    """One model: a row for each level, and one for each piece that fusion priced anew.
+
+    Args:
+        path: one of the light models.
+        folder: for what is needed on the way.
+        seconds: of measuring, for each level.
+        device: what hetgym's groups are priced on, if at all.
+    """
     model = prepared(path)
     file, small = folder / "model.onnx", folder / "optimised.onnx"
     onnx.save(model, str(file))
@@ -233,12 +248,14 @@ def study(path: Path, folder: Path, seconds: float) -> tuple[list[dict[str, Any]
     timings = {level: measure(file, level, folder, seconds, small if level == "fused" else None) for level in LEVELS}
     stands_for = covered(model, onnx.load(str(small)))
     rows = []
+    priced = None if device is None else float(cost_model().predict(fusion.graph.operators, device).sum())
     for level, timing in timings.items():
         total = sum(timing.nodes.values())
         rows.append({
             "model": name, "level": level, "nodes": len(timing.nodes), "groups": len(fusion.members), "sum": total,
             "wall": timing.wall, "apart": total / timing.wall - 1,
             "dispatch": (timing.wall - total) / len(timing.nodes), "spread": timing.spread, "kept": timing.kept,
+            "predicted": priced,
         })  # fmt: skip
     before, after = timings["as written"].nodes, timings["fused"].nodes
     parts = []
@@ -273,15 +290,20 @@ def main() -> None:
     parser.add_argument("--models", nargs="*", default=[""], help="part of the names; all by default")
     parser.add_argument("--core", type=int, default=0)
     parser.add_argument("--seconds", type=float, default=15.0, help="of measuring, for each of three levels")
+    parser.add_argument("--device", help="PLATFORM/DEVICE whose prices of hetgym's groups stand beside the wall time")
     parser.add_argument("--json", type=Path)
     parser.add_argument("--markdown", type=Path)
     args = parser.parse_args()
+    device = None
+    if args.device is not None:
+        platform, _, name = args.device.partition("/")
+        device = load_platform(platform)[load_platform(platform).index(name)]
     os.sched_setaffinity(0, {args.core})
     rows: list[dict[str, Any]] = []
     parts: list[dict[str, Any]] = []
     with tempfile.TemporaryDirectory() as folder:
         for path in light_models(args.models):
-            more = study(path, Path(folder), args.seconds)
+            more = study(path, Path(folder), args.seconds, device)
             rows += more[0]
             parts += more[1]
     ms: Callable[[float], str] = lambda value: f"{1e3 * value:.3f}" if value < 0.01 else f"{1e3 * value:.2f}"  # noqa: E731
@@ -291,6 +313,7 @@ def main() -> None:
             "groups of hetgym": lambda r: str(r["groups"]), "sum of nodes [ms]": lambda r: ms(r["sum"]),
             "wall [ms]": lambda r: ms(r["wall"]), "sum over wall": lambda r: f"{100 * r['apart']:+.1f} %",
             "dispatch a node [us]": lambda r: f"{1e6 * r['dispatch']:.1f}",
+            "predicted / wall": lambda r: "" if r["predicted"] is None else f"{r['predicted'] / r['wall']:.2f}",
             "spread": lambda r: f"{100 * r['spread']:.0f} %", "runs kept": lambda r: f"{100 * r['kept']:.0f} %",
         }),
         "what fusion does to prices": (summed(parts)[:25], {
