@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import lru_cache
 from pathlib import Path
+from typing import Any
+
+import numpy.typing as npt
 
 from hetgym._types import FloatArray
-from hetgym.costs import artefact
+from hetgym.costs import artefact, gpu_eager, gpu_gemm
 from hetgym.costs.learned import LearnedCosts
 from hetgym.costs.protocol import CostModel
 from hetgym.costs.roofline import Roofline
@@ -29,10 +32,18 @@ def load_costs(name: str | Path) -> CostModel:
     return _loaded(path, stat.st_mtime_ns, stat.st_size)
 
 
+_FORMS: dict[str, Callable[[dict[str, Any], dict[str, npt.NDArray[Any]], str], CostModel]] = {
+    gpu_eager.MODEL: gpu_eager.EagerGpuCosts.of_parts,
+    gpu_gemm.MODEL: gpu_gemm.GemmCosts.of_parts,
+}
+"""What the header of an artefact says it is -> what reads it; all else are models by class of operators."""
+
+
 @lru_cache(maxsize=32)
 def _loaded(path: Path, changed: int, size: int) -> CostModel:
     header, arrays = artefact.load(path)
-    return LearnedCosts.of_parts(header, arrays, str(path))
+    build = _FORMS.get(str(header.get("model")), LearnedCosts.of_parts)
+    return build(header, arrays, str(path))
 
 
 class AutoCosts:

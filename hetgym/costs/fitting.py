@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from hetgym._types import BoolArray, FloatArray, IntArray
 from hetgym.costs.features import class_of, family_of, features, physics
-from hetgym.costs.learned import REGRESSORS, ClassModel, LearnedCosts, class_ratio
+from hetgym.costs.learned import REGRESSORS, ClassModel, LearnedCosts
 from hetgym.costs.regressor import Regressor, grouped_folds
 from hetgym.costs.roofline import Roofline
 from hetgym.device import Device
@@ -151,8 +151,7 @@ def _fit_class(kind: type[Regressor], x: FloatArray, y: FloatArray, groups: IntA
         for fold in range(_FOLDS):
             inner, held = part != fold, part == fold
             regressor = kind.fit(x[inner], y[inner], groups[inner], seed)
-            found = ClassModel(regressor, float(np.median(y[inner])), 0.0, 0.0, int(inner.sum()))
-            error[held] = y[held] - class_ratio(found, x[held])[0]
+            error[held] = y[held] - regressor.predict(x[held])[0]
     p10, p90 = np.clip(np.quantile(error, (0.1, 0.9)), [-3.0, 0.0], [0.0, 3.0]).tolist()
     return ClassModel(kind.fit(x, y, groups, seed), median, p10, p90, len(y))
 

@@ -41,7 +41,7 @@ class ClassModel:
 
     Args:
         regressor: log ratio from features.
-        median: median log ratio, which holds where the regressor does not.
+        median: median log ratio of the rows: what a constant efficiency would be.
         p10: tenth percentile of the cross-validated error, measured over predicted, as a logarithm.
         p90: ninetieth percentile of the same.
         rows: measurements that it was fitted to.
@@ -61,17 +61,14 @@ class LearnedCosts:
     seconds = (max(FLOPs / peak, bytes / bandwidth) + floor) · ratio(features)
 
     A class that was not measured takes the model of its family; a family that was not takes the
-    roofline. Outside the shapes that were measured a polynomial gives way to its class's median ratio;
-    trees and the calibrated roofline hold there as they are. Results are kept by shape.
+    roofline. Outside the shapes that were measured the ratio is that of the edge, never beyond the ratios
+    that the fit saw, so that the physics carries the growth. Results are kept by shape.
 
     Args:
         model: a key of :data:`REGRESSORS`.
         classes: class of operators, or ``*family`` -> its model.
         card: where it comes from: source, licence, split, seed, scores; JSON values.
         in_graph: whether operators are priced as they run within a graph.
-
-    >>> from hetgym.costs import load_costs
-    >>> costs = load_costs("cpu-avx512-1core")  # doctest: +SKIP
     """
 
     model: str
@@ -124,7 +121,7 @@ class LearnedCosts:
         inside = np.zeros(len(operators), np.bool_)
         for name, at in self._by_class(operators).items():
             if name in self.classes:
-                found[at], inside[at] = class_ratio(self.classes[name], x[at])
+                found[at], inside[at] = self.classes[name].regressor.predict(x[at])
         return found, inside
 
     def _by_class(self, operators: Sequence[Operator]) -> dict[str, list[int]]:
@@ -143,7 +140,7 @@ class LearnedCosts:
                 result[at] = Roofline().predict([operators[i] for i in at], device)[:, None]
                 continue
             model = self.classes[name]
-            ratio, _ = class_ratio(model, x[at])
+            ratio, _ = model.regressor.predict(x[at])
             seconds = least[at] * np.exp(ratio)
             result[at] = seconds[:, None] * np.exp([0.0, model.p10, model.p90])
         return np.round(result, _RESOLUTION)
@@ -191,22 +188,6 @@ class LearnedCosts:
             raise ArtefactError(f"{where}: the classes of the header are not those of the arrays")
         classes = {key: _class_model(name, parts[key], row, f"{where}: class {key!r}") for key, row in rows.items()}
         return cls(name, classes, card, bool(header.get("in_graph", True)))
-
-
-def class_ratio(model: ClassModel, x: FloatArray) -> tuple[FloatArray, BoolArray]:
-    """Log ratios of rows of one class, by its median where a polynomial must not be believed.
-
-    Args:
-        model: of the class.
-        x: [n, f] features.
-
-    Returns:
-        [n] log ratios; [n] whether each row was in the fitted range.
-    """
-    ratio, inside = model.regressor.predict(x)
-    if model.regressor.name == Polynomial.name:
-        ratio = np.where(inside, ratio, model.median)
-    return ratio, inside
 
 
 def _class_model(name: str, arrays: Mapping[str, npt.NDArray[Any]], row: object, where: str) -> ClassModel:

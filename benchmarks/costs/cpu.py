@@ -1,0 +1,68 @@
+"""Operators and whole models on a profiled CPU: errors of every kind of cost model on what its fit did not see.
+
+    python benchmarks/costs/cpu.py [--dataset NAME] [--models boosted,polynomial] [--leave-one-out] [--json FILE]
+
+Protocols:
+* operators alone: a fifth of the shape groups (a layer at every batch size) is held out of the fit by a hash;
+  operators of at least 50 us; threads pinned, caches swept before each repetition.
+* operators within graphs: the same for operators timed where they stand in random networks.
+* whole models: no row of any named model (the zoo) is fitted, only designs and random networks; predicted and
+  measured are sums over the operators of a model. With --leave-one-out the fit sees all other models, too.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+from pathlib import Path
+
+import numpy as np
+
+from hetgym.bench.measuring import Scores, forward, named_graphs
+from hetgym.costs.fitting import Score, fit, predict_rows
+from hetgym.measurements import Dataset
+
+
+def leave_one_out(table, device, kind: str) -> dict[str, float]:
+    """Error of each named model by a fit to everything but it."""
+    named = named_graphs(table)
+    errors = {}
+    for name in sorted({row.source for row in table.where(named)}):
+        mine = np.array([row.source == name for row in table])
+        rows = table.where(mine)
+        costs = fit(table.where(~mine), device, kind)
+        count = np.array([row.count for row in rows])
+        errors[name] = float(predict_rows(costs, rows, device) @ count / (rows.seconds @ count) - 1)
+    return errors
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--dataset", default="cpu-full")
+    parser.add_argument("--models", default="roofline,polynomial,neural,boosted")
+    parser.add_argument("--leave-one-out", action="store_true")
+    parser.add_argument("--json", type=Path)
+    options = parser.parse_args()
+    dataset = Dataset.load(options.dataset)
+    table, device = forward(dataset.table), dataset.device
+    print(f"{options.dataset}: {len(table)} rows, {dataset.machine.label}\n")
+    results = {}
+    for kind in options.models.split(","):
+        scores = Scores.of(table, device, kind, 0)
+        results[kind] = scores.document()
+        print(f"{kind:11s} operators alone, held-out shapes     {scores.long('isolated')}")
+        print(f"{'':11s} operators in graphs, held-out shapes {scores.long('graph')}")
+        print(f"{'':11s} models, none of them in the fit      {scores.whole()}")
+        if options.leave_one_out:
+            errors = leave_one_out(table, device, kind)
+            score = Score.of(np.array(list(errors.values())) + 1, np.ones(len(errors)))
+            results[kind]["leave one model out"] = errors
+            print(f"{'':11s} models, leave one out                {score}")
+        errors = scores.document()["model errors"]
+        print(f"{'':11s} " + "  ".join(f"{name} {error:+.1%}" for name, error in errors.items()), flush=True)
+    if options.json:
+        options.json.write_text(json.dumps(results, indent=1) + "\n")
+
+
+if __name__ == "__main__":
+    main()
