@@ -77,6 +77,20 @@ def turned(node: Node, before: Sequence[Node]) -> bool:
     return bool(previous) and stem(previous[-1]).startswith(TURNS) and size(previous[-1].output) == size(node.output)
 
 
+LAYER_NODES = 80
+"""How many nodes ahead a transposition of an operand is looked for."""
+
+
+def gathered(node: Node, before: Sequence[Node]) -> list[Operator]:
+    """Copies of a product's operands whose two batch axes do not lie together: ``matmul`` reshapes them to one.
+
+    The gradient of such an operand is copied back.
+    """
+    views = [other.output for other in before[-LAYER_NODES:] if stem(other).startswith(TURNS)]
+    spread = [shape for shape in node.inputs[-2:] if len(shape) == 4 and shape[0] > 1 and shape in views]
+    return [Operator("copy", "Transpose", (Tensor(shape),), (Tensor(shape),)) for shape in spread]
+
+
 def forward(node: Node, before: Sequence[Node], training: bool) -> list[Operator]:
     """The kernels of a node's forward pass.
 
@@ -92,7 +106,7 @@ def forward(node: Node, before: Sequence[Node], training: bool) -> list[Operator
         return []
     if node.kind == "BMM" or (node.kind == "Linear" and batched(node)):
         left, right = node.inputs[-2:]
-        return [product(left[:-2], left[-2], left[-1], right[-1])]
+        return [*gathered(node, before), product(left[:-2], left[-2], left[-1], right[-1])]
     if node.kind == "Linear":
         return [linear(*matrix(node))]
     if node.kind == "VECln":
@@ -162,7 +176,7 @@ def backward(node: Node, before: Sequence[Node]) -> list[Operator]:
     if node.kind in ("BMM", "Linear"):
         left, right = node.inputs[-2:]
         batch, m, k, n = left[:-2], left[-2], left[-1], right[-1]
-        return [product(batch, m, n, k), product(batch, k, m, n)]
+        return [product(batch, m, n, k), product(batch, k, m, n), *gathered(node, before)]
     if node.kind == "VECln":
         twice = [elementwise("Mul", [shape, shape], shape), reduction(shape, shape[-1:]), reduction(shape, shape[-1:])]
         return [*twice, *accumulated(shape[-1:], shape[-1:])]
