@@ -28,7 +28,6 @@ from _common import save, show
 
 from hetgym import load_platform
 from hetgym.costs import CostModel, Roofline, artefact, load_costs
-from hetgym.costs.gpu_gemm import MODEL, GemmCosts
 from hetgym.device import Device
 from hetgym.graph import KINDS, Operator, Tensor
 from hetgym.platform import platform_names
@@ -216,12 +215,6 @@ def devices() -> dict[str, Device]:
     return found
 
 
-def loaded(name: str) -> CostModel:
-    """A shipped model of any kind."""
-    path = artefact.locate(name)
-    return GemmCosts.load(path) if artefact.load(path)[0].get("model") == MODEL else load_costs(name)
-
-
 def device_for(name: str, model: CostModel, known: dict[str, Device]) -> Device:
     """The device that names a model, else one of the kind that its name or card speaks of."""
     if name in known:
@@ -253,7 +246,7 @@ def main() -> None:
     rows = [study(f"roofline ({kind})", Roofline(), known[f"any {kind}"], args.count) for kind in ("cpu", "gpu", "npu")]
     for name in artefact.names():
         if any(word in name for word in args.models):
-            model = loaded(name)
+            model = load_costs(name)
             rows.append(study(name, model, device_for(name, model, known), args.count))
     columns: dict[str, Callable[[dict[str, Any]], str]] = {
         "model": lambda r: r["model"],

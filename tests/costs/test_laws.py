@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from hetgym import load_platform
-from hetgym.costs import Roofline, artefact
+from hetgym.costs import Roofline, artefact, load_costs
 from hetgym.graph import KINDS
 
 SCRIPT = Path(__file__).parents[2] / "benchmarks" / "costs" / "laws.py"
@@ -71,7 +71,7 @@ def test_broken_laws_are_seen(laws, pairs):
 
 @pytest.mark.parametrize("name", artefact.names())
 def test_shipped_models_price_whatever_is_legal(laws, pairs, name):
-    model = laws.loaded(name)
+    model = load_costs(name)
     device = laws.device_for(name, model, laws.devices())
     prices = laws.priced(model, device, [op for pair in pairs for op in pair])
     assert prices["not_finite"] == prices["not_positive"] == 0
