@@ -41,7 +41,9 @@ def profile(items: Sequence[Any], target: Path, options: dict[str, Any], passes:
     from hetgym.profiling.session import Item, Profile
 
     if target.exists():
-        raise ConfigError(f"{target} is there already; give another --name")
+        raise ConfigError(f"{target} is there already; give the profile another name")
+    if not items:
+        raise ConfigError("nothing to measure: no designs, no networks, no models and no shapes are asked for")
     session = Profile(target, **options)
     left = session.missing(items, passes)
     done = passes * len(items) - len(left)
@@ -155,11 +157,11 @@ class Scores:
         rest = table.where(~named)
         held = held_out(rest.operators)
         test = rest.where(held)
-        fitted = fit(rest.where(~held), device, model, seed=seed, progress=progress)
+        fitted = fit(rest.where(~held), device, model, seed=seed, spread=False, progress=progress)
         found = predict_rows(fitted, test, device)
         graphs: dict[str, tuple[float, float]] = {}
         if named.any():
-            whole = fit(rest, device, model, seed=seed, progress=progress)
+            whole = fit(rest, device, model, seed=seed, spread=False, progress=progress)
             rows = table.where(named)
             predicted = predict_rows(whole, rows, device)
             for name in sorted({row.source for row in rows}):

@@ -23,9 +23,9 @@ from hetgym.graph.ops import Operator, Tensor
 FEATURES: tuple[str, ...] = (
     "log2_flops", "log2_read", "log2_written", "log2_weights", "log2_compute", "log2_memory", "log2_balance",
     "log2_batch", "log2_m", "log2_n", "log2_k", "window", "stride", "log2_group", "log2_side", "align_m", "align_n",
-    "align_k", "log2_waves", "wave_efficiency", "tile_efficiency", "log2_waves_128", "wave_efficiency_128",
-    "tile_efficiency_128", "log2_working_set", "log2_first", "operands",
-    "in_graph",
+    "align_k", "fill_n", "fill_k", "log2_waves", "wave_efficiency", "tile_efficiency", "log2_waves_128",
+    "wave_efficiency_128", "tile_efficiency_128", "log2_working_set", "log2_first", "operands",
+    "log2_dim1", "log2_dim2", "log2_dim3", "log2_dim4", "permutation", "in_graph",
 )  # fmt: skip
 """Columns, in order.
 
@@ -35,11 +35,14 @@ FEATURES: tuple[str, ...] = (
 * ``window``, ``stride``: kernel volume (its logarithm) and stride of convolutions and poolings.
 * ``log2_group``: groups of a convolution; ``log2_side``: rows of its output.
 * ``align_m``, ``align_n``, ``align_k``: largest power of two that divides the loop, as an exponent up to 6.
+* ``fill_n``, ``fill_k``: the share of vectors of 16 numbers that a loop of n, or of k over the window, fills.
 * ``log2_waves``: tiles of 64 x 64 outputs over processors; ``wave_efficiency``: the share of the last wave's
   processors that work; ``tile_efficiency``: the share of the tiles that is not padding. The same for tiles of
   128 x 128.
 * ``log2_working_set``: bytes read and written over the last-level cache.
 * ``log2_first``: bytes of the first operand; ``operands``: how many there are.
+* ``log2_dim1`` to ``log2_dim4``: sizes of the first operand's axes, the last axis first; ``permutation``: of a
+  transpose, as a number.
 * ``in_graph``: 1 if it runs within a graph, 0 if alone.
 """
 
@@ -47,6 +50,7 @@ COLUMN: dict[str, int] = {name: number for number, name in enumerate(FEATURES)}
 """Name -> number of a column."""
 
 TILES = (64, 128)
+VECTOR = 16
 _DEFAULT_CACHE = {"cpu": 32e6, "gpu": 6e6, "npu": 32e6}
 _DEFAULT_PROCESSORS = {"cpu": 1, "gpu": 80, "npu": 32}
 
@@ -169,10 +173,20 @@ def _row(op: Operator, figures: Figures, in_graph: bool) -> list[float]:
         _log(_window(op)), float(strides[0]) if isinstance(strides, tuple) and strides else 1.0,
         _log(_int(op, "group", 1)), _log(_sizes(op).shape[-1]) if conv and _sizes(op).shape else 0.0,
         _align(m), _align(n), _align(k),
+        _fill(n),
+        _fill(k / _window(op)),
         *tiled,
         _log(moved) - math.log2(figures.cache), _log(op.inputs[0].bytes) if op.inputs else 0.0,
-        float(min(len(op.inputs), 16)), float(in_graph),
+        float(min(len(op.inputs), 16)), *_axes(op), float(in_graph),
     ]  # fmt: skip
+
+
+def _axes(op: Operator) -> list[float]:
+    """Sizes of the first operand's last four axes, and the permutation as the digits of a number."""
+    shape = (op.inputs or op.outputs or (Tensor(()),))[0].shape
+    sizes = [_log(size) for size in reversed(shape[-4:])] + [0.0] * (4 - len(shape[-4:]))
+    perm = op.attributes.get("perm", ())
+    return [*sizes, float(sum(p * 8**i for i, p in enumerate(reversed(perm[-4:])))) if isinstance(perm, tuple) else 0.0]
 
 
 def _tiling(batch: float, m: float, n: float, tile: int, processors: float) -> tuple[float, float, float]:
@@ -192,6 +206,10 @@ def _align(size: float) -> float:
     return float(min((whole & -whole).bit_length() - 1, 6)) if whole > 0 else 0.0
 
 
+def _fill(size: float) -> float:
+    return size / (VECTOR * math.ceil(size / VECTOR)) if size > 0 else 0.0
+
+
 def _int(op: Operator, key: str, default: int) -> int:
     value = op.attributes.get(key, default)
     return default if isinstance(value, str | tuple) else int(value)
@@ -199,9 +217,9 @@ def _int(op: Operator, key: str, default: int) -> int:
 
 def _window(op: Operator) -> float:
     if op.spec.family == "conv" and len(op.inputs) > 1:
-        return float(math.prod(op.inputs[1].shape[2:]))
+        return float(max(math.prod(op.inputs[1].shape[2:]), 1))
     kernel = op.attributes.get("kernel_shape", ())
-    return float(math.prod(kernel)) if isinstance(kernel, tuple) else 1.0
+    return float(max(math.prod(kernel), 1)) if isinstance(kernel, tuple) else 1.0
 
 
 def loops(operator: Operator) -> _Loops:

@@ -22,7 +22,7 @@ from hetgym.measurements.table import Measurements
 LEAST_ROWS = 12
 """A class with fewer measurements is left to its family."""
 
-_FOLDS = 4
+_FOLDS = 2  # enough for percentiles of the error
 
 
 @dataclass(frozen=True)
@@ -97,6 +97,7 @@ def fit(
     model: str = "boosted",
     *,
     seed: int = 0,
+    spread: bool = True,
     card: dict[str, object] | None = None,
     progress: Callable[[str], None] | None = None,
 ) -> LearnedCosts:
@@ -107,6 +108,7 @@ def fit(
         device: what the table was measured on.
         model: a key of :data:`~hetgym.costs.learned.REGRESSORS`.
         seed: of everything that is random.
+        spread: whether percentiles are fitted too, which takes two more fits of each class.
         card: kept with the model.
         progress: called with the name of each class before it is fitted.
 
@@ -138,15 +140,17 @@ def fit(
         if len(at) >= LEAST_ROWS or name.startswith("*"):
             if progress is not None:
                 progress(name)
-            classes[name] = _fit_class(REGRESSORS[model], x[at], y[at], groups[at], seed)
+            classes[name] = _fit_class(REGRESSORS[model], x[at], y[at], groups[at], seed, spread)
     return LearnedCosts(model, classes, dict(card or {}))
 
 
-def _fit_class(kind: type[Regressor], x: FloatArray, y: FloatArray, groups: IntArray, seed: int) -> ClassModel:
+def _fit_class(
+    kind: type[Regressor], x: FloatArray, y: FloatArray, groups: IntArray, seed: int, spread: bool
+) -> ClassModel:
     """Fit one class; the spread is that of the errors on shapes that a fold held out."""
     median = float(np.median(y))
     error = y - median
-    if len(y) >= 2 * LEAST_ROWS and len(np.unique(groups)) >= _FOLDS:
+    if spread and len(y) >= 2 * LEAST_ROWS and len(np.unique(groups)) >= _FOLDS:
         part = grouped_folds(groups, _FOLDS, np.random.default_rng(seed))
         for fold in range(_FOLDS):
             inner, held = part != fold, part == fold

@@ -13,6 +13,7 @@ import numpy.typing as npt
 
 from hetgym._types import BoolArray, FloatArray
 from hetgym.costs import artefact
+from hetgym.costs.blend import Blend
 from hetgym.costs.boosted import Boosted
 from hetgym.costs.calibrated import Calibrated
 from hetgym.costs.features import FEATURES, class_of, family_of, features, physics
@@ -26,7 +27,8 @@ from hetgym.errors import ArtefactError, unknown_name
 from hetgym.graph.ops import Operator
 
 REGRESSORS: dict[str, type[Regressor]] = {
-    "roofline": Calibrated, "polynomial": Polynomial, "neural": Neural, "boosted": Boosted, "wave": WaveLaw,
+    "roofline": Calibrated, "polynomial": Polynomial, "neural": Neural, "boosted": Boosted, "blend": Blend,
+    "wave": WaveLaw,
 }  # fmt: skip
 """Name of a model -> what it fits to each class."""
 
