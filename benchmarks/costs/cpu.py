@@ -18,7 +18,7 @@ from pathlib import Path
 
 import numpy as np
 
-from hetgym.bench.measuring import Scores, forward, named_graphs
+from hetgym.bench.measuring import Scores, named_graphs
 from hetgym.costs.fitting import Score, fit, predict_rows
 from hetgym.measurements import Dataset
 
@@ -38,13 +38,13 @@ def leave_one_out(table, device, kind: str) -> dict[str, float]:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--dataset", default="cpu-full")
-    parser.add_argument("--models", default="roofline,polynomial,neural,boosted")
+    parser.add_argument("--dataset", default="xeon-core")
+    parser.add_argument("--models", default="roofline,polynomial,wave,neural,boosted,blend")
     parser.add_argument("--leave-one-out", action="store_true")
     parser.add_argument("--json", type=Path)
     options = parser.parse_args()
     dataset = Dataset.load(options.dataset)
-    table, device = forward(dataset.table), dataset.device
+    table, device = dataset.table.timed(), dataset.device
     print(f"{options.dataset}: {len(table)} rows, {dataset.machine.label}\n")
     results = {}
     for kind in options.models.split(","):
@@ -52,6 +52,7 @@ def main() -> None:
         results[kind] = scores.document()
         print(f"{kind:11s} operators alone, held-out shapes     {scores.long('isolated')}")
         print(f"{'':11s} operators in graphs, held-out shapes {scores.long('graph')}")
+        print(f"{'':11s} gradients alone, held-out shapes     {scores.backward()}")
         print(f"{'':11s} models, none of them in the fit      {scores.whole()}")
         if options.leave_one_out:
             errors = leave_one_out(table, device, kind)

@@ -17,7 +17,7 @@ from rich.table import Table
 from hetgym._types import BoolArray, FloatArray
 from hetgym.bench.terminal import print_json, stderr, stdout
 from hetgym.costs.features import class_of
-from hetgym.costs.fitting import Score, fit, held_out, predict_rows
+from hetgym.costs.fitting import Score, fit, held_out, predict_rows, priced
 from hetgym.device import Device
 from hetgym.errors import ArtefactError, ConfigError
 from hetgym.measurements import Dataset, MachineCard, Measurements
@@ -93,7 +93,7 @@ def platform(hosts: dict[str, Any], target: Path) -> None:
 def fit_dataset(name: str, model: str, seed: int, out: Path, as_json: bool) -> int:
     """The whole of ``hetgym fit``: scores on what was held out, then a model of all rows; returns the exit code."""
     dataset = Dataset.load(name)
-    table, device = forward(dataset.table), dataset.device
+    table, device = dataset.table.timed(), dataset.device
     if not len(table):
         raise ArtefactError(f"{name}: no operator in it has a time, so there is nothing to fit")
     console = stderr()
@@ -122,12 +122,6 @@ def plain_device(device: Device) -> dict[str, Any]:
     """The figures of a device that prices depend on, as JSON values."""
     keys = ("kind", "memory_bandwidth", "launch_overhead", "processors", "cache_bytes")
     return {"peak_flops": dict(device.peak_flops), **{key: getattr(device, key) for key in keys}}
-
-
-def forward(table: Measurements) -> Measurements:
-    """The rows that a fit uses."""
-    rows = table.timed()
-    return rows.where([row.direction == "forward" for row in rows])
 
 
 class Scores:
@@ -173,9 +167,15 @@ class Scores:
     def long(self, context: str | None = None) -> Score:
         """Held-out operators of at least :data:`SHORT`."""
         test, found = self.shapes
-        mask = test.seconds >= SHORT
+        mask = (test.seconds >= SHORT) & np.array([row.direction == "forward" for row in test], np.bool_)
         if context is not None:
             mask &= np.array([row.context == context for row in test], np.bool_)
+        return Score.of(found[mask], test.seconds[mask])
+
+    def backward(self) -> Score:
+        """Held-out gradients of at least :data:`SHORT`."""
+        test, found = self.shapes
+        mask = (test.seconds >= SHORT) & np.array([row.direction == "backward" for row in test], np.bool_)
         return Score.of(found[mask], test.seconds[mask])
 
     def whole(self) -> Score:
@@ -187,7 +187,8 @@ class Scores:
         """All scores as JSON values."""
         graphs = {name: round(p / m - 1, 4) for name, (p, m) in self.graphs.items()}
         return {"held-out shapes, at least 50 us": _plain(self.long()), "alone": _plain(self.long("isolated")),
-                "within graphs": _plain(self.long("graph")), "held-out models": _plain(self.whole()),
+                "within graphs": _plain(self.long("graph")), "backward": _plain(self.backward()),
+                "held-out models": _plain(self.whole()),
                 "model errors": graphs}  # fmt: skip
 
     def table(self) -> Table:
@@ -196,7 +197,7 @@ class Scores:
         table = Table(box=SIMPLE_HEAD, title="held-out shapes, operators of at least 50 us", title_justify="left")
         for name in ("class", "n", "mean", "median", "P90", "bias"):
             table.add_column(name, justify="left" if name == "class" else "right")
-        classes = np.array([class_of(op) for op in test.operators])
+        classes = np.array([class_of(op) for op in priced(test)])
         for name in sorted(set(classes.tolist())):
             mask: BoolArray = (classes == name) & (test.seconds >= SHORT)
             if mask.any():
@@ -204,7 +205,8 @@ class Scores:
         table.add_section()
         table.add_row("alone", *_cells(self.long("isolated")))
         table.add_row("within graphs", *_cells(self.long("graph")))
-        table.add_row("all", *_cells(self.long()))
+        table.add_row("all forward", *_cells(self.long()))
+        table.add_row("all backward", *_cells(self.backward()))
         return table
 
     def lines(self) -> list[str]:

@@ -17,6 +17,7 @@ from hetgym.costs.roofline import Roofline
 from hetgym.device import Device
 from hetgym.errors import ArtefactError, unknown_name
 from hetgym.graph.ops import Operator
+from hetgym.graph.transforms.training import gradient_operator
 from hetgym.measurements.table import Measurements
 
 LEAST_ROWS = 12
@@ -104,7 +105,8 @@ def fit(
     """Fit a cost model to measurements of one device.
 
     Args:
-        table: forward rows that have times are fitted; others are ignored.
+        table: rows that have times are fitted, a backward one as the operator that a training step has for
+            it; others are ignored.
         device: what the table was measured on.
         model: a key of :data:`~hetgym.costs.learned.REGRESSORS`.
         seed: of everything that is random.
@@ -123,10 +125,9 @@ def fit(
     if model not in REGRESSORS:
         raise unknown_name("kind of cost model", model, REGRESSORS)
     rows = table.timed()
-    rows = rows.where([row.direction == "forward" for row in rows])
     if not len(rows):
         raise ArtefactError(f"{table.name}: no operator in it has a time, so there is nothing to fit")
-    operators = rows.operators
+    operators = priced(rows)
     x = features(operators, device, [row.context == "graph" for row in rows])
     y = np.log(np.maximum(rows.seconds, 1e-8) / physics(operators, device))
     groups = group_numbers(operators)
@@ -160,13 +161,20 @@ def _fit_class(
     return ClassModel(kind.fit(x, y, groups, seed), median, p10, p90, len(y))
 
 
+def priced(table: Measurements) -> list[Operator]:
+    """[n] the operator whose price each row is: for a backward row that of the gradient."""
+    return [
+        gradient_operator(row.operator) if row.direction == "backward" else row.operator for row in table
+    ]  # fmt: skip
+
+
 def predict_rows(costs: LearnedCosts, table: Measurements, device: Device) -> FloatArray:
     """What a model says of each row of a table, in the context in which the row was measured.
 
     Returns:
         [n] seconds; the roofline's where the model knows neither the class nor the family.
     """
-    operators = table.operators
+    operators = priced(table)
     x = features(operators, device, [row.context == "graph" for row in table])
     ratio, _ = costs.ratios(operators, x)
     known = np.isfinite(ratio)

@@ -59,6 +59,24 @@ def weights_of(op: Operator) -> list[Tensor]:
     return [t for t in learnt if t.constant and t.shape and "float" in t.dtype]
 
 
+def gradient_operator(op: Operator) -> Operator:
+    """The backward operator of an operator by itself, with gradients for all that can have one.
+
+    It is what :func:`training` adds for an operator whose result one operator reads and before whose
+    every operand there is something to learn.
+    """
+    family = op.spec.family
+    activations = [t for t in op.inputs if not t.constant]
+    wanted = [t for t in activations if "float" in t.dtype]
+    weights = weights_of(op)
+    kept = [] if family in _KEEPS_NOTHING else activations
+    inputs = (*op.outputs, *kept, *(weights if wanted else []))
+    outputs = (*wanted, *(replace(w, constant=False, name="") for w in weights))
+    flops = op.flops * _times(family, len(wanted), len(weights))
+    attributes: dict[str, Attribute] = {"flops": flops, "reads": float(sum(t.bytes for t in inputs))}
+    return Operator(f"{op.name}/backward", f"Gradient-{family}", inputs, outputs, attributes)
+
+
 def updates(graph: DataflowGraph) -> list[int]:
     """The operators of a training step that change weights; none in a graph of inference."""
     return [i for i, op in enumerate(graph.operators) if op.kind == _UPDATE and op.name.endswith("/update")]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -9,6 +11,7 @@ from hetgym import DataflowGraph, Problem, Runtime, UnknownName, load_graph, loa
 from hetgym.baselines import heft, single_device
 from hetgym.graph import Operator, Tensor, from_json, to_json, zoo
 from hetgym.graph.transforms import training
+from hetgym.graph.transforms.training import gradient_operator
 
 X = Tensor((4, 16))
 
@@ -88,3 +91,19 @@ def test_training_keeps_activations_until_they_are_read_again() -> None:
 def test_unknown_optimizer() -> None:
     with pytest.raises(UnknownName, match="unknown optimizer 'adma'; did you mean 'adam'"):
         training(perceptron(), "adma")
+
+
+@pytest.mark.parametrize("kind", ["Gemm", "Relu", "LayerNormalization"])
+def test_a_gradient_by_itself_is_that_of_a_training_step(kind: str) -> None:
+    """Behind a product with a weight and before one reader, as the docstring says."""
+    x, w = Tensor((4, 8)), Tensor((8, 8), constant=True, name="w")
+    scale = Tensor((8,), constant=True, name="s")
+    operands = {"Gemm": (x, w), "Relu": (x,), "LayerNormalization": (x, scale, scale)}[kind]
+    op = Operator("op", kind, operands, (x,))
+    first = Operator("first", "Gemm", (x, replace(w, name="v")), (x,))
+    step = training(DataflowGraph([first, op], [(0, 0, 1)], "two"))
+    found = next(o for o in step.operators if o.name == "op/backward")
+    alone = gradient_operator(op)
+    assert (alone.kind, alone.flops, alone.bytes_read) == (found.kind, found.flops, found.bytes_read)
+    assert [t.shape for t in alone.inputs] == [t.shape for t in found.inputs]
+    assert [t.shape for t in alone.outputs] == [t.shape for t in found.outputs]
