@@ -14,10 +14,10 @@ from hetgym.costs.regressor import Arrays, check_rows, checked, refuse_others, s
 from hetgym.costs.seen import Seen
 from hetgym.errors import require
 
-ROUNDS = 300
+ROUNDS = 160
 """Trees of an ensemble; the absolute error does not overfit for want of a few less."""
 
-LEARNING_RATE = 0.05
+LEARNING_RATE = 0.08
 
 
 @dataclass(frozen=True)
@@ -48,7 +48,7 @@ class Boosted:
         check_rows(x, y, groups)
         rows = len(y)
         options = {
-            "objective": "regression_l1", "learning_rate": LEARNING_RATE, "num_leaves": min(24, max(4, rows // 16)),
+            "objective": "regression_l1", "learning_rate": LEARNING_RATE, "num_leaves": min(16, max(4, rows // 16)),
             "min_data_in_leaf": min(12, max(2, rows // 30)), "feature_fraction": 0.6, "bagging_fraction": 0.8,
             "bagging_freq": 1, "lambda_l2": 1.0, "seed": seed, "deterministic": True, "force_row_wise": True,
             "num_threads": 1, "verbosity": -1, "max_bin": 255,

@@ -100,7 +100,9 @@ def class_of(operator: Operator) -> str:
     >>> class_of(Operator("d", "Conv", (x, w), (x,), {"group": 8}))
     'Conv-depthwise'
     """
-    kind = operator.kind
+    kind, forward = operator.kind, operator.attributes.get("forward")
+    if kind.startswith("Gradient-") and isinstance(forward, str):
+        return f"{forward}-backward"
     if len(operator.inputs) < 2:
         return kind
     if kind == "Conv":

@@ -64,7 +64,9 @@ class Neural:
         scale = np.where(seen.varying, x.std(axis=0), 0.0)
         rng = np.random.default_rng(seed)
         part = grouped_folds(groups, MEMBERS, rng)
-        return cls(seen, scale, _train(_standard(seen, scale, x), y - seen.median, part, rng))
+        (first, bias), *rest = _train(_standard(seen, scale, x), y - seen.median, part, rng)
+        first[:, scale == 0] = 0.0  # weights of columns that never varied mean nothing, and pack best as zeros
+        return cls(seen, scale, ((first, bias), *rest))
 
     def predict(self, x: FloatArray) -> tuple[FloatArray, BoolArray]:
         """[n] log ratios within what was fitted, [n] whether the row lies in the fitted range."""

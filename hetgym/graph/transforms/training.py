@@ -73,7 +73,8 @@ def gradient_operator(op: Operator) -> Operator:
     inputs = (*op.outputs, *kept, *(weights if wanted else []))
     outputs = (*wanted, *(replace(w, constant=False, name="") for w in weights))
     flops = op.flops * _times(family, len(wanted), len(weights))
-    attributes: dict[str, Attribute] = {"flops": flops, "reads": float(sum(t.bytes for t in inputs))}
+    moved = float(sum(t.bytes for t in inputs))
+    attributes: dict[str, Attribute] = {"flops": flops, "reads": moved, "forward": op.kind}
     return Operator(f"{op.name}/backward", f"Gradient-{family}", inputs, outputs, attributes)
 
 
@@ -108,7 +109,14 @@ class _Step:
         self._loss()
 
     def add(
-        self, name: str, family: str, inputs: list[Tensor], outputs: list[Tensor], flops: float, in_place: float = 0.0
+        self,
+        name: str,
+        family: str,
+        inputs: list[Tensor],
+        outputs: list[Tensor],
+        flops: float,
+        in_place: float = 0.0,
+        forward: str = "",
     ) -> int:
         """A new operator of a family, with its FLOPs as stated; every input is read once.
 
@@ -119,9 +127,12 @@ class _Step:
             outputs: its results.
             flops: of one execution.
             in_place: bytes written to its inputs.
+            forward: kind of the operator whose gradients it gives, if it does.
         """
         moved = float(sum(t.bytes for t in inputs)) + in_place
         attributes: dict[str, Attribute] = {"flops": flops, "reads": moved}
+        if forward:
+            attributes["forward"] = forward
         self.operators.append(Operator(name, f"Gradient-{family}", tuple(inputs), tuple(outputs), attributes))
         return len(self.operators) - 1
 
@@ -161,7 +172,7 @@ class _Step:
         flops += op.flops * _times(family, len(wanted), len(weights))
         given = [replace(w, constant=False, name="") for w in weights]
         outputs = [self.graph.operators[s].outputs[slot] for s, slot in wanted] + given
-        number = self.add(f"{op.name}/backward", family, inputs, outputs, flops)
+        number = self.add(f"{op.name}/backward", family, inputs, outputs, flops, forward=op.kind)
         self.edges += [(source, slot, number) for source, slot in reads]
         for slot, target in enumerate(wanted):
             self.gradients[target].append((number, slot))
