@@ -8,7 +8,7 @@ For the roofline and every shipped model, on the devices that name it (else on o
   positive (views may be free), the dearest and the cheapest;
 * *twice the batch*: each operator and the same with twice the batch, once with sizes as in networks and once with
   absurd ones: how many are priced lower, and the worst ratio of the larger one's time to the smaller one's;
-* *500 operators*: the time of one call of ``predict`` for operators of shapes never seen, and once more for the same.
+* *500 operators*: CPU time of one call of ``predict`` for operators of shapes never seen, and once more for the same.
 """
 
 from __future__ import annotations
@@ -194,14 +194,14 @@ def doubled(model: CostModel, device: Device, pairs: list[tuple[Operator, Operat
 
 
 def clocked(model: CostModel, device: Device, rng: np.random.Generator, dtype: str) -> dict[str, float]:
-    """Median time of a call for 500 operators of new shapes, and of the same call again [s]."""
+    """Median CPU time of a call for 500 operators of new shapes, and of the same call again [s]."""
     fresh, again = [], []
     for _ in range(9):
         operators = [drawn(rng, False, dtype)[0] for _ in range(500)]
         for times in (fresh, again):
-            begin = time.perf_counter()
+            begin = time.thread_time()
             model.predict(operators, device)
-            times.append(time.perf_counter() - begin)
+            times.append(time.thread_time() - begin)
     return {"fresh": float(np.median(fresh)), "again": float(np.median(again))}
 
 
