@@ -35,9 +35,10 @@ from _neusight import GPUS, graphs, opgraph, runs, samples
 from _pytorch import simulate
 
 from hetgym.costs.artefact import locate
-from hetgym.costs.gpu_eager import ClassTrees, EagerGpuCosts
+from hetgym.costs.gpu_eager import EagerGpuCosts
 from hetgym.costs.gpu_fit import Sample, fit, held_out, launches, predicted
-from hetgym.costs.gpu_work import CLASSES, PRODUCTS
+from hetgym.costs.gpu_work import CLASSES, constant
+from hetgym.costs.roofline import Roofline
 
 SEED = 0
 ARTEFACT = "gpu-eager-fp32"
@@ -45,6 +46,7 @@ GAP = 4e-6
 """From the end of a kernel to the end of an empty one behind it in a full stream [s]."""
 
 UNSEEN = "NVIDIA H100 80GB HBM3"
+FITTED = "GPUs of the fit, all classes"
 COLUMNS: dict[str, Callable[[dict[str, Any]], str]] = {
     "what": lambda row: row["what"], "n": lambda row: str(row["n"]), "mean": lambda row: f"{row['mean']:.2%}",
     "median": lambda row: f"{row['median']:.2%}", "P90": lambda row: f"{row['p90']:.1%}",
@@ -103,11 +105,8 @@ def fitted(arguments: argparse.Namespace) -> list[dict[str, Any]]:
         "held out GPU, mean absolute error": {kind: round(row["mean"], 4) for kind, row in means.items()},
     }  # fmt: skip
     model = fit(train, SEED, card)
-    classes = {
-        kind: ClassTrees(own.trees, own.limits, own.median, tuple(means[kind]["scatter"]))
-        for kind, own in model.classes.items()
-    }
-    EagerGpuCosts(classes, card).save(arguments.out)
+    classes = {kind: replace(own, scatter=tuple(means[kind]["scatter"])) for kind, own in model.classes.items()}
+    EagerGpuCosts(classes, card, model.gpus).save(arguments.out)
     show("GPU held out of the fit", rows, COLUMNS)
     return rows
 
@@ -121,13 +120,18 @@ def ops(arguments: argparse.Namespace) -> list[dict[str, Any]]:
     """Single operators of the test split, by class and GPU."""
     model = load(arguments)
     launch = model.card["launch"]
-    rows, points = [], []
+    rows, points, plain = [], [], []
     for sample in samples(arguments.data, "test"):
-        guess = predicted(model.classes[sample.kind], sample, launch[sample.kind])
+        guess = predicted(model.classes[sample.kind], sample, launch[sample.kind], sample.gpu in model.gpus)
         rows.append(score(f"{sample.kind}, {sample.device.name}", guess, sample.seconds))
         points.append((sample, guess))
+        if sample.device.name == UNSEEN:
+            what = f"constant efficiency, {sample.kind}, {sample.device.name}"
+            stated = constant(sample.kind, sample.table, sample.gpu, sample.gpu.peak)
+            plain.append(score(what, launch[sample.kind] + stated, sample.seconds))
     unseen = [row for row, (sample, _) in zip(rows, points, strict=True) if sample.device.name == UNSEEN]
     rows.append(mean_of("unseen H100, mean over classes", unseen))
+    rows += [*plain, mean_of("constant efficiency, unseen H100, mean over classes", plain)]
     for kind in CLASSES:
         own = [(guess, sample.seconds) for sample, guess in points if sample.kind == kind]
         if own:
@@ -135,15 +139,15 @@ def ops(arguments: argparse.Namespace) -> list[dict[str, Any]]:
     show("Operators of the test split", rows, COLUMNS)
     if arguments.picture:
         scatter(arguments.picture, [
-            (f"{s.kind}, {'H100 (unseen)' if s.device.name == UNSEEN else 'fitted GPUs'}", guess, s.seconds)
-            for s, guess in points if s.kind in PRODUCTS or s.device.name != UNSEEN
+            (f"H100 (unseen), {s.kind}" if s.device.name == UNSEEN else FITTED, guess, s.seconds)
+            for s, guess in sorted(points, key=lambda point: point[0].device.name == UNSEEN)
         ])  # fmt: skip
     return rows
 
 
 def models(arguments: argparse.Namespace) -> list[dict[str, Any]]:
     """Whole transformers, end to end."""
-    costs = load(arguments)
+    costs = Roofline() if arguments.costs == "roofline" else load(arguments)
     traces = graphs(arguments.data)
     if arguments.graphs:
         for run in runs(arguments.data):
@@ -195,14 +199,13 @@ def scatter(path: Path, parts: list[tuple[str, Floats, Floats]]) -> None:
         own = [(guess, measured) for label, guess, measured in parts if label == name]
         guess, measured = (np.concatenate(part) for part in zip(*own, strict=True))
         size = 3 if len(guess) > 100 else 26
-        axes.scatter(
-            measured * 1e3, guess / measured, s=size, alpha=0.35 if size == 3 else 0.8, label=name, linewidths=0
-        )
+        style = {"s": size, "alpha": 0.35 if size == 3 else 0.8, "linewidths": 0}
+        axes.scatter(measured * 1e3, guess / measured, label=name, color="0.7" if name == FITTED else None, **style)
     axes.axhline(1.0, color="black", linewidth=0.8)
     axes.set(xscale="log", yscale="log", xlabel="measured [ms]", ylabel="predicted / measured", ylim=(0.4, 3.0))
     axes.set_yticks([0.5, 0.7, 1.0, 1.4, 2.0, 3.0], ["0.5", "0.7", "1", "1.4", "2", "3"])
     axes.yaxis.set_minor_locator(matplotlib.ticker.NullLocator())
-    axes.legend(fontsize=8, markerscale=3 if any(len(g) > 100 for _, g, _ in parts) else 1, loc="upper right", ncols=2)
+    axes.legend(fontsize=8, markerscale=3 if any(len(g) > 100 for _, g, _ in parts) else 1, loc="lower right")
     figure.savefig(path, dpi=110)
 
 
@@ -213,7 +216,7 @@ def main() -> None:
     parser.add_argument("command", choices=commands)
     parser.add_argument("--data", type=Path, default=Path(os.environ.get("HETGYM_DATA", ".")) / "neusight")
     parser.add_argument("--graphs", type=Path, help="traces of the switch transformers")
-    parser.add_argument("--costs", default=ARTEFACT, help="artefact to score")
+    parser.add_argument("--costs", default=ARTEFACT, help="artefact to score; for models also: roofline")
     parser.add_argument("--out", type=Path, help="where fit writes the artefact")
     parser.add_argument("--picture", type=Path, help="write a scatter plot")
     parser.add_argument("--json", type=Path, help="write the numbers behind the tables")

@@ -9,8 +9,8 @@ show the time of starting them; the fit takes it off, and the prediction adds th
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import astuple, dataclass, fields, replace
 from pathlib import Path
 from typing import Any, Self
 
@@ -27,6 +27,7 @@ from hetgym.costs.gpu_work import (
     ROW_FEATURES,
     Gpu,
     class_of,
+    constant,
     features,
     physics,
     work,
@@ -64,12 +65,43 @@ class ClassTrees:
         limits: least and largest log ratio that a prediction may have.
         median: median log ratio of the fit, for operators whose loops are not known.
         scatter: tenth and ninetieth percentile of log(measured / predicted) in cross-validation.
+        others: trees for GPUs that are not of the fit, if these have their own.
+        prior: share that the roofline's default efficiencies have in the log ratio on a GPU that is not of the fit.
+
+    Raises:
+        ArtefactError: a share that is not within 0 and 1.
     """
 
     trees: Forest
     limits: Pair
     median: float
     scatter: Pair = (0.0, 0.0)
+    others: Forest | None = None
+    prior: float = 0.0
+
+    def __post_init__(self) -> None:
+        if type(self.prior) not in (int, float) or not 0.0 <= self.prior <= 1.0:
+            raise ArtefactError(f"prior is {self.prior!r}; expected a share within 0 and 1")
+
+    def kernels(self, kind: str, table: FloatArray, gpu: Gpu, peak: FloatArray | float, known: bool) -> FloatArray:
+        """Kernel times.
+
+        Args:
+            kind: the class.
+            table: [r, 11] from :func:`~hetgym.costs.gpu_work.work`.
+            gpu: the device.
+            peak: rate in each operator's dtype [FLOP/s].
+            known: whether the device is of the fit.
+
+        Returns:
+            [r] seconds, positive, without the launch.
+        """
+        trees = self.trees if known or self.others is None else self.others
+        stated = physics(kind, table, gpu, peak)
+        ratio = np.clip(trees.predict(features(kind, table, gpu, peak)), *self.limits)
+        if not known and self.prior > 0:
+            ratio = (1 - self.prior) * ratio + self.prior * np.log(constant(kind, table, gpu, peak) / stated)
+        return np.asarray(stated * np.exp(ratio), np.float64)
 
 
 class EagerGpuCosts:
@@ -83,21 +115,27 @@ class EagerGpuCosts:
     Args:
         classes: each of :data:`~hetgym.costs.gpu_work.CLASSES` -> its trees.
         card: source, licence, split, seed and scores of the fit, as plain values.
+        gpus: GPUs of the fit; other ones take the trees for others where a class has them.
 
     Raises:
         ArtefactError: a class is missing or unknown, or its figures are out of range.
     """
 
-    def __init__(self, classes: Mapping[str, ClassTrees], card: Mapping[str, Any] | None = None) -> None:
+    def __init__(
+        self, classes: Mapping[str, ClassTrees], card: Mapping[str, Any] | None = None, gpus: Iterable[Gpu] = ()
+    ) -> None:
         if set(classes) != set(CLASSES):
             raise ArtefactError(f"classes are {', '.join(sorted(classes))}; expected {', '.join(sorted(CLASSES))}")
         self.classes = {
-            name: ClassTrees(
-                classes[name].trees, _rising(classes[name].limits, name), _within(classes[name].median, name),
-                _rising(classes[name].scatter, name),
+            name: replace(
+                classes[name],
+                limits=_rising(classes[name].limits, name),
+                median=_within(classes[name].median, name),
+                scatter=_rising(classes[name].scatter, name),
             )
             for name in CLASSES
-        }  # fmt: skip
+        }
+        self.gpus = frozenset(gpus)
         self.card = dict(card or {})
         self._known: dict[Any, tuple[float, float, float]] = {}
 
@@ -130,9 +168,7 @@ class EagerGpuCosts:
         Returns:
             [r] seconds, positive, without the launch.
         """
-        model = self.classes[kind]
-        ratio = np.clip(model.trees.predict(features(kind, table, gpu, peak)), *model.limits)
-        return np.asarray(physics(kind, table, gpu, peak) * np.exp(ratio), np.float64)
+        return self.classes[kind].kernels(kind, table, gpu, peak, gpu in self.gpus)
 
     def _answers(self, operators: Sequence[Operator], device: Device) -> FloatArray:
         if device.kind != "gpu":
@@ -183,14 +219,21 @@ class EagerGpuCosts:
         Raises:
             ArtefactError: the file cannot be written.
         """
+        forests: dict[str, Forest | None] = {name: self.classes[name].trees for name in CLASSES}
+        forests |= {f"{name} others": self.classes[name].others for name in CLASSES}
         arrays = {
-            f"{name} {key}": array for name in CLASSES for key, array in self.classes[name].trees.arrays().items()
+            f"{name} {key}": array
+            for name, trees in forests.items()
+            if trees is not None
+            for key, array in trees.arrays().items()
         }
         header = {
             "model": MODEL, "features": {name: list(COLUMNS[name]) for name in CLASSES},
             "limits": {name: list(self.classes[name].limits) for name in CLASSES},
             "median": {name: self.classes[name].median for name in CLASSES},
             "scatter": {name: list(self.classes[name].scatter) for name in CLASSES}, "card": self.card,
+            "prior": {name: self.classes[name].prior for name in CLASSES},
+            "gpus": sorted(astuple(gpu) for gpu in self.gpus),
         }  # fmt: skip
         artefact.save(path, header, arrays)
 
@@ -214,21 +257,38 @@ class EagerGpuCosts:
             raise ArtefactError(f"{where}: holds no {MODEL!r} model")
         if header.get("features") != {name: list(COLUMNS[name]) for name in CLASSES}:
             raise ArtefactError(f"{where}: fitted to features that this version of hetgym does not compute")
-        refuse_others(arrays, [f"{name} {key}" for name in CLASSES for key in ARRAYS], where)
+        forests = [*CLASSES, *(f"{name} others" for name in CLASSES)]
+        refuse_others(arrays, [f"{name} {key}" for name in forests for key in ARRAYS], where)
         card = header.get("card")
-        figures = [header.get(what) for what in ("limits", "median", "scatter")]
+        figures = [header.get(what) for what in ("limits", "median", "scatter", "prior")]
         if not isinstance(card, dict) or not all(isinstance(f, dict) and set(f) == set(CLASSES) for f in figures):
-            raise ArtefactError(f"{where}: the header lacks a card, or limits, median or scatter of a class")
-        limits, median, scatter = (dict(figure or {}) for figure in figures)
-        classes = {}
-        for name in CLASSES:
+            raise ArtefactError(f"{where}: the header lacks a card, or limits, median, scatter or prior of a class")
+        limits, median, scatter, prior = (dict(figure or {}) for figure in figures)
+
+        def forest(name: str, kind: str) -> Forest:
             own = {key: arrays[f"{name} {key}"] for key in ARRAYS if f"{name} {key}" in arrays}
-            trees = Forest.from_arrays(own, len(COLUMNS[name]), f"{where}: {name}")
-            classes[name] = ClassTrees(trees, limits[name], median[name], scatter[name])
+            return Forest.from_arrays(own, len(COLUMNS[kind]), name)
+
         try:
-            return cls(classes, card)
+            classes = {}
+            for name in CLASSES:
+                more = f"{name} others"
+                others = forest(more, name) if any(key.startswith(f"{more} ") for key in arrays) else None
+                own = forest(name, name)
+                classes[name] = ClassTrees(own, limits[name], median[name], scatter[name], others, prior[name])
+            return cls(classes, card, _gpus(header.get("gpus")))
         except ArtefactError as error:
             raise ArtefactError(f"{where}: {error}") from error
+
+
+def _gpus(values: object) -> list[Gpu]:
+    """GPUs from a header."""
+    gpus = []
+    for row in values if isinstance(values, list) else [None]:
+        if not isinstance(row, list) or len(row) != len(fields(Gpu)) or any(type(v) not in (int, float) for v in row):
+            raise ArtefactError("the header lacks the GPUs of the fit")
+        gpus.append(Gpu(*(float(value) for value in row)))
+    return gpus
 
 
 def _dtype(op: Operator) -> str:

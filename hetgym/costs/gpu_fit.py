@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from hetgym._types import FloatArray
 from hetgym.costs.forest import Forest
@@ -23,12 +24,21 @@ ROWS = 40_000
 ROUNDS, LEAVES = {"products": 300, "rows": 150}, {"products": 63, "rows": 31}
 """Trees of a forest and leaves of a tree, for classes that compute tiles and for those that stream rows."""
 
-FORESTS = 2
-"""A product takes the mean of so many forests that differ by their seed."""
-
 RATE, FEATURE_SHARE = 0.06, 0.3
 """Learning rate, and share of the features that a tree sees: with few of them trees cannot all lean on the one
 figure of the data sheets that tells the fitted GPUs apart, which held-out GPUs gain from; see docs/costs.md."""
+
+FORESTS = {"linear": 2}
+"""Class -> number of forests that differ by their seed and whose mean counts; 1 where none is given."""
+
+OTHERS: dict[str, tuple[int, float]] = {"batched": (80, 0.12)}
+"""Class -> trees and learning rate of each forest of its trees for other GPUs. There is one forest for each GPU of the
+fit, which leaves that GPU out, and their mean counts: no single GPU is the model of a stranger. Cross-validation
+over held-out GPUs says that batches of products gain from it and that products and convolutions do not."""
+
+PRIOR = {"linear": 0.25, "batched": 0.25, "softmax": 0.25}
+"""Class -> share of the roofline's default efficiencies in log ratios on other GPUs; 0 where none is given. Chosen
+out of quarters by cross-validation over held-out GPUs."""
 
 COMPANIONS = {"batched": ("linear",)}
 """Class -> others whose rows its trees see too: libraries took one kernel for all batches on one of the GPUs."""
@@ -121,29 +131,37 @@ def fit_class(kind: str, samples: Sequence[Sample], seed: int) -> ClassTrees:
         raise ArtefactError(f"no measurements of class {kind!r}")
     rng = np.random.default_rng(seed)
     parts = [_rows(kind, [s for s in samples if s.kind == other], rng) for other in (kind, *COMPANIONS.get(kind, ()))]
-    x, y, weight = (np.concatenate(part) for part in zip(*parts, strict=True))
-    lightgbm = require("lightgbm", "costs", "fitting costs of GPUs")
+    x, y, weight, owner = (np.concatenate(part) for part in zip(*parts, strict=True))
     group = "products" if kind in PRODUCTS else "rows"
-    forests = []
-    for number in range(FORESTS if group == "products" else 1):
-        options = {
-            "objective": "regression_l1", "learning_rate": RATE, "num_leaves": LEAVES[group], "min_data_in_leaf": 20,
-            "feature_fraction": FEATURE_SHARE, "bagging_fraction": 0.8, "bagging_freq": 1, "lambda_l2": 1.0,
-            "num_threads": 1, "verbosity": -1, "seed": seed + number, "deterministic": True, "force_row_wise": True,
-            "max_bin": 127,
-        }  # fmt: skip
-        booster = lightgbm.train(options, lightgbm.Dataset(x, y, weight=weight), ROUNDS[group])
-        forests.append(Forest.from_lightgbm(booster))
-    own = parts[0][1]
-    low, median, high = (float(q) for q in np.quantile(own, (0.001, 0.5, 0.999)))
-    return ClassTrees(mean_forest(forests), (low, high), median)
+    seeds = range(seed, seed + FORESTS.get(kind, 1))
+    trees = mean_forest([_grown(x, y, weight, number, group, ROUNDS[group], RATE) for number in seeds])
+    names, others = sorted(set(owner.tolist())), None
+    if kind in OTHERS and len(names) > 2:
+        keep = [owner != name for name in names]
+        bag = [_grown(x[k], y[k], weight[k], seed + i, group, *OTHERS[kind]) for i, k in enumerate(keep)]
+        others = mean_forest(bag)
+    low, median, high = (float(q) for q in np.quantile(parts[0][1], (0.001, 0.5, 0.999)))
+    return ClassTrees(trees, (low, high), median, others=others, prior=PRIOR.get(kind, 0.0))
 
 
-def _rows(kind: str, samples: Sequence[Sample], rng: np.random.Generator) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """Features, log ratios and weights; a row counts by the share of its time that is not the launch."""
+def _grown(x: FloatArray, y: FloatArray, weight: FloatArray, seed: int, group: str, rounds: int, rate: float) -> Forest:
+    """Trees by LightGBM (Ke et al., NeurIPS 2017) that fit log ratios by their absolute error."""
+    lightgbm = require("lightgbm", "costs", "fitting costs of GPUs")
+    options = {
+        "objective": "regression_l1", "learning_rate": rate, "num_leaves": LEAVES[group], "min_data_in_leaf": 20,
+        "feature_fraction": FEATURE_SHARE, "bagging_fraction": 0.8, "bagging_freq": 1, "lambda_l2": 1.0,
+        "num_threads": 1, "verbosity": -1, "seed": seed, "deterministic": True, "force_row_wise": True, "max_bin": 127,
+    }  # fmt: skip
+    return Forest.from_lightgbm(lightgbm.train(options, lightgbm.Dataset(x, y, weight=weight), rounds))
+
+
+def _rows(
+    kind: str, samples: Sequence[Sample], rng: np.random.Generator
+) -> tuple[FloatArray, FloatArray, FloatArray, npt.NDArray[np.str_]]:
+    """Features, log ratios, weights and GPUs; a row counts by the share of its time that is not the launch."""
     total = sum(len(sample.seconds) for sample in samples)
     width = len(COLUMNS[kind])
-    x, y, weight = [np.empty((0, width))], [np.empty(0)], [np.empty(0)]
+    x, y, weight, owner = [np.empty((0, width))], [np.empty(0)], [np.empty(0)], [np.empty(0, np.str_)]
     for whole in samples:
         launch = whole.launch()
         sample = whole.thinned(max(1, ROWS * len(whole.seconds) // max(total, ROWS)), rng)
@@ -152,7 +170,8 @@ def _rows(kind: str, samples: Sequence[Sample], rng: np.random.Generator) -> tup
         x.append(features(sample.kind, sample.table, sample.gpu, sample.gpu.peak))
         y.append(np.log(kernel / stated))
         weight.append(np.minimum(kernel / sample.seconds, 1.0))
-    return np.concatenate(x), np.concatenate(y), np.concatenate(weight)
+        owner.append(np.full(len(kernel), sample.device.name))
+    return np.concatenate(x), np.concatenate(y), np.concatenate(weight), np.concatenate(owner)
 
 
 def fit(samples: Sequence[Sample], seed: int, card: Mapping[str, Any] | None = None) -> EagerGpuCosts:
@@ -166,7 +185,8 @@ def fit(samples: Sequence[Sample], seed: int, card: Mapping[str, Any] | None = N
     Raises:
         ArtefactError: a class has no samples.
     """
-    return EagerGpuCosts({kind: fit_class(kind, samples, seed) for kind in CLASSES}, card)
+    gpus = {sample.gpu for sample in samples}
+    return EagerGpuCosts({kind: fit_class(kind, samples, seed) for kind in CLASSES}, card, gpus)
 
 
 def held_out(kind: str, samples: Sequence[Sample], seed: int) -> dict[str, tuple[FloatArray, FloatArray]]:
@@ -185,11 +205,21 @@ def held_out(kind: str, samples: Sequence[Sample], seed: int) -> dict[str, tuple
         if held.kind == kind:
             rest = [sample for sample in samples if sample.device.name != held.device.name]
             model = fit_class(kind, rest, seed)
-            result[held.device.name] = (predicted(model, held, launches(rest)[kind]), held.seconds)
+            result[held.device.name] = (predicted(model, held, launches(rest)[kind], known=False), held.seconds)
     return result
 
 
-def predicted(model: ClassTrees, sample: Sample, launch: float) -> FloatArray:
-    """[r] seconds that trees say a sample takes from an idle stream, with a launch [s]."""
-    x = features(sample.kind, sample.table, sample.gpu, sample.gpu.peak)
-    return np.asarray(launch + sample.physics() * np.exp(np.clip(model.trees.predict(x), *model.limits)), np.float64)
+def predicted(model: ClassTrees, sample: Sample, launch: float, known: bool) -> FloatArray:
+    """What trees say a sample takes from an idle stream.
+
+    Args:
+        model: trees of the sample's class.
+        sample: operators on a GPU.
+        launch: time of starting one [s].
+        known: whether the GPU is of the fit.
+
+    Returns:
+        [r] seconds.
+    """
+    gpu = sample.gpu
+    return np.asarray(launch + model.kernels(sample.kind, sample.table, gpu, gpu.peak, known), np.float64)

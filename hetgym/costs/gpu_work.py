@@ -15,7 +15,7 @@ import numpy as np
 
 from hetgym._types import FloatArray
 from hetgym.costs.features import loops
-from hetgym.costs.roofline import peak_flops
+from hetgym.costs.roofline import EFFICIENCY, MEMORY_EFFICIENCY, peak_flops
 from hetgym.device import Device
 from hetgym.graph.ops import Operator
 
@@ -163,6 +163,23 @@ def physics(kind: str, table: FloatArray, gpu: Gpu, peak: FloatArray | float) ->
         ]
         compute = np.maximum(compute, np.min(each, axis=0) * 2.0 * k * gpu.processors / peak)
     memory = (read + written) / gpu.bandwidth
+    return np.asarray(np.maximum(np.maximum(compute, memory), 1e-12), np.float64)
+
+
+FAMILIES = {"linear": "matmul", "batched": "matmul", "conv": "conv", "elementwise": "elementwise",
+            "softmax": "normalise", "layernorm": "normalise"}  # fmt: skip
+"""Class -> family of operators whose default efficiency it takes."""
+
+
+def constant(kind: str, table: FloatArray, gpu: Gpu, peak: FloatArray | float) -> FloatArray:
+    """Time at the roofline's default efficiencies, without a launch; arguments as for :func:`physics`.
+
+    Returns:
+        [r] seconds, positive.
+    """
+    flops, read, written = table[:, 4:7].T
+    compute = flops / (peak * EFFICIENCY["gpu"][FAMILIES[kind]])
+    memory = (read + written) / (gpu.bandwidth * MEMORY_EFFICIENCY["gpu"])
     return np.asarray(np.maximum(np.maximum(compute, memory), 1e-12), np.float64)
 
 

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from hetgym.costs import CostModel, Roofline, artefact
 from hetgym.costs.forest import Forest
 from hetgym.costs.gpu_eager import COLUMNS, ClassTrees, EagerGpuCosts
-from hetgym.costs.gpu_work import CLASSES
+from hetgym.costs.gpu_work import CLASSES, Gpu
 from hetgym.device import Device
 from hetgym.errors import ArtefactError
 from hetgym.graph import Operator, Tensor
@@ -109,11 +109,38 @@ def test_results_are_kept_by_shape_and_device():
     assert calls == [2, 2] and (faster < first).all()
 
 
+def test_strangers_take_trees_of_their_own():
+    classes = {kind: ClassTrees(stump(0.1), (-1, 1), 0.0, others=stump(0.4)) for kind in CLASSES}
+    costs = EagerGpuCosts(classes, gpus=[Gpu.of(GPU)])
+    ops = [linear(4096, 4096, 4096)]
+    stranger = replace(GPU, memory_bandwidth=1.6e12)
+    kernel = [costs.predict(ops, device)[0] - 4e-6 for device in (GPU, stranger)]
+    assert kernel[1] / kernel[0] == pytest.approx(math.exp(0.3))
+
+
+def test_strangers_lean_on_the_roofline():
+    """Half of the log ratio is the default efficiency's, 0.7 of the peak."""
+    costs = EagerGpuCosts(
+        {kind: ClassTrees(stump(0.4), (-1, 1), 0.0, prior=0.5) for kind in CLASSES}, gpus=[Gpu.of(GPU)]
+    )
+    ops = [linear(4096, 4096, 4096)]
+    stranger = replace(GPU, memory_bandwidth=1.6e12)
+    kernel = [costs.predict(ops, device)[0] - 4e-6 for device in (GPU, stranger)]
+    assert kernel[0] == pytest.approx(2 * 4096**3 / 1.95e13 * math.exp(0.4))
+    assert kernel[1] == pytest.approx(2 * 4096**3 / 1.95e13 * math.exp(0.2) / math.sqrt(0.7))
+    for share in (-0.1, 1.1, "1", True):
+        with pytest.raises(ArtefactError, match="share within 0 and 1"):
+            ClassTrees(stump(0.0), (-1, 1), 0.0, prior=share)
+
+
 def test_saved_and_loaded_is_the_same(tmp_path):
-    costs = EagerGpuCosts({kind: ClassTrees(stump(0.1, 0.7), (-1, 1), 0.3, (-0.1, 0.2)) for kind in CLASSES}, {"a": 1})
+    classes = {kind: ClassTrees(stump(0.1, 0.7), (-1, 1), 0.3, (-0.1, 0.2)) for kind in CLASSES}
+    classes["conv"] = replace(classes["conv"], others=stump(0.2))
+    costs = EagerGpuCosts(classes, {"a": 1}, [Gpu.of(GPU)])
     costs.save(tmp_path / "m.npz")
     again = EagerGpuCosts.load(tmp_path / "m.npz")
-    assert again.card == {"a": 1}
+    assert again.card == {"a": 1} and again.gpus == {Gpu.of(GPU)} and again.classes["linear"].others is None
+    np.testing.assert_array_equal(again.classes["conv"].others.leaf, costs.classes["conv"].others.leaf)
     ops = [linear(2**i, 64, 64) for i in range(16)] + [relu(3, 2**i) for i in range(20)]
     np.testing.assert_array_equal(again.predict(ops, GPU), costs.predict(ops, GPU))
     np.testing.assert_array_equal(again.spread(ops, GPU), costs.spread(ops, GPU))
@@ -131,6 +158,10 @@ def test_saved_and_loaded_is_the_same(tmp_path):
         ({"scatter": dict.fromkeys(CLASSES, [1, 0])}, "rising order"),
         ({"limits": dict.fromkeys(CLASSES, "ab")}, "rising order"),
         ({"limits": dict.fromkeys(CLASSES, [0, 1e9])}, "no log ratio"),
+        ({"prior": dict.fromkeys(CLASSES, 2)}, "share within 0 and 1"),
+        ({"gpus": None}, "lacks the GPUs"),
+        ({"gpus": [[1.0, 2.0, 3.0]]}, "lacks the GPUs"),
+        ({"gpus": [[1.0, 2.0, 3.0, "4"]]}, "lacks the GPUs"),
     ],
 )
 def test_tampered_headers_are_refused(tmp_path, change, message):
@@ -189,9 +220,13 @@ def test_shipped_predictions_stay_as_they_are(shipped):
     )
     assert (seconds > ideal).all() and (seconds < 2.5 * ideal).all()
     np.testing.assert_allclose(seconds, GOLDEN, rtol=1e-6)
+    assert {Gpu.of(GPU)} < shipped.gpus  # figures equal to the last digit, else it would be a stranger
+    stranger = replace(GPU, peak_flops={"float32": 6.69e13}, memory_bandwidth=3.35e12, processors=132, cache_bytes=5e7)
+    faster = shipped.predict(ops, stranger)
+    assert (faster < seconds).all() and (faster > seconds / 4).all()
 
 
-GOLDEN = [4.114118999e-03, 1.357997545e-04, 2.048633921e-04, 1.248261969e-04]
+GOLDEN = [4.114118999e-03, 1.355178976e-04, 2.048633921e-04, 1.248261969e-04]
 
 
 def test_shipped_card_says_what_it_was_fitted_to(shipped):

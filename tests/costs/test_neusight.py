@@ -72,6 +72,7 @@ def read(script, row):
 def quick(monkeypatch):
     monkeypatch.setattr(gpu_fit, "ROUNDS", {"products": 12, "rows": 12})
     monkeypatch.setattr(gpu_fit, "LEAVES", {"products": 4, "rows": 4})
+    monkeypatch.setattr(gpu_fit, "OTHERS", {"batched": (8, 0.1)})
 
 
 def test_a_fit_reads_the_training_split_alone(script, folder, quick, monkeypatch, tmp_path):
@@ -89,7 +90,9 @@ def test_a_fit_reads_the_training_split_alone(script, folder, quick, monkeypatch
     script.main()
     ours = {Path(name).name for name in opened if ".csv" in name}
     assert ours == {f"train_{name}.csv.gz" for name in COLUMNS}
-    card = EagerGpuCosts.load(tmp_path / "a.npz").card
+    model = EagerGpuCosts.load(tmp_path / "a.npz")
+    card = model.card
+    assert model.classes["batched"].others is not None and len(model.gpus) == 3
     assert card["devices"] == ["NVIDIA A100-PCIE-40GB", "Tesla P4", "Tesla T4"]
     first = (tmp_path / "a.npz").read_bytes()
     script.main()
