@@ -66,12 +66,37 @@ def runtimes() -> list[Entry]:
     return [{"name": name, "summary": explain(switches)} for name, switches in PRESETS.items()]
 
 
+def costs() -> list[Entry]:
+    """Shipped cost models."""
+    from hetgym.costs import artefact
+
+    found = []
+    for name in artefact.names():
+        header, _ = artefact.load(artefact.locate(name))
+        card = header.get("card", {})
+        found.append({"name": name, "model": header.get("model", ""), "source": str(card.get("source", ""))})
+    return found
+
+
+def datasets() -> list[Entry]:
+    """Shipped measurements."""
+    from hetgym.measurements import Dataset, dataset
+
+    loaded = [(name, Dataset.load(name)) for name in dataset.names()]
+    return [
+        {"name": name, "rows": len(found.table), "machine": found.machine.label, "notes": found.notes}
+        for name, found in loaded
+    ]  # fmt: skip
+
+
 CATALOGUES: dict[str, Callable[[], list[Entry]]] = {
     "graphs": graphs,
     "platforms": platforms,
     "schedulers": schedulers,
     "suites": suites,
     "runtimes": runtimes,
+    "costs": costs,
+    "datasets": datasets,
 }
 """What can be listed."""
 

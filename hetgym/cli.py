@@ -229,7 +229,7 @@ def fit(
 
 @app.command("list")
 def list_(
-    what: Annotated[str, typer.Argument(help="graphs, platforms, schedulers, suites or runtimes.")],
+    what: Annotated[str, typer.Argument(help="graphs, platforms, schedulers, suites, runtimes, costs or datasets.")],
     as_json: _Json = False,
 ) -> int:
     """List what hetgym knows by name."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from pathlib import Path
 
@@ -16,7 +17,7 @@ BLOCKS = re.findall(r"```python\n(.*?)```", README.read_text("utf-8"), re.DOTALL
 
 
 def test_there_are_blocks() -> None:
-    assert len(BLOCKS) == 3
+    assert len(BLOCKS) == 4
 
 
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")  # raised inside torch.export
@@ -37,6 +38,20 @@ def test_block_runs(number: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
         graph.add_edge("a", "b", bytes=8.0)
         names |= {"module": torch.nn.Linear(4, 2), "example": torch.ones(1, 4), "digraph": graph}
         names |= {"cost": [[1.0, 2.0], [2.0, 1.0]], "edges": [(0, 1, 8.0)]}
+    if "Cluster" in BLOCKS[number]:
+        torch = pytest.importorskip("torch")
+        if not {0, 1} <= os.sched_getaffinity(0):
+            pytest.skip("needs cores 0 and 1")
+        module = torch.nn.Sequential(torch.nn.Linear(4, 8), torch.nn.ReLU(), torch.nn.Linear(8, 2))
+        example = torch.ones(1, 4)
+        graph = hetgym.graph.from_torch(module, (example,))
+        names |= {"module": module, "example": example, "graph": graph}
+        names["schedule"] = hetgym.Schedule(
+            assignment=[i % 2 for i in range(len(graph))],
+            order=[list(range(d, len(graph), 2)) for d in range(2)],
+        )
     exec(compile(BLOCKS[number], f"README block {number}", "exec"), names)
+    if "Cluster" in BLOCKS[number]:
+        torch.testing.assert_close(names["planned"](example), module(example))  # type: ignore[operator]
     if "heft.png" in BLOCKS[number]:
         assert Path("heft.png").stat().st_size > 1000 and Path("heft.json").stat().st_size > 1000
