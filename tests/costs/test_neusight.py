@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import argparse
 import builtins
 import csv
 import gzip
 import importlib.util
+import os
 import sys
 from pathlib import Path
 from types import ModuleType
@@ -171,3 +173,17 @@ def test_the_shipped_artefact_prices_every_gpu_of_the_script(script):
         name: op.flops / gpu.peak_flops["float32"] / costs.predict([op], gpu)[0] for name, gpu in script.GPUS.items()
     }
     assert all(0.1 < value < 1 for value in share.values())
+
+
+@pytest.mark.skipif("HETGYM_DATA" not in os.environ, reason="needs NeuSight's data; see benchmarks/costs/neusight.py")
+def test_published_scores_hold(script):
+    """The figures of docs/costs.md: the H100's operators, and 52 whole runs."""
+    folder = Path(os.environ["HETGYM_DATA"]) / "neusight"
+    if not folder.exists():
+        pytest.skip(f"{folder} does not exist")
+    arguments = argparse.Namespace(data=folder, costs="gpu-eager-fp32", picture=None, graphs=None)
+    rows = {row["what"]: row for row in script.ops(arguments)}
+    assert rows["unseen H100, mean over classes"]["mean"] < 0.11
+    rows = {row["what"]: row for row in script.models(arguments)}
+    assert rows["hetgym, all"]["n"] == rows["NeuSight, all"]["n"] == 52
+    assert rows["hetgym, all"]["mean"] < 0.065 < rows["NeuSight, all"]["mean"]
