@@ -210,10 +210,13 @@ def profile(
 def fit(
     dataset: Annotated[str, typer.Argument(help="A shipped dataset, or the path of a table.csv.gz.")],
     model: Annotated[
-        str, typer.Option(help="Kind of model: roofline, polynomial, neural, boosted or wave.")
+        str, typer.Option(help="Kind of model: roofline, polynomial, neural, boosted, blend or wave.")
     ] = "boosted",
     out: Annotated[Path | None, typer.Option(help="The fitted model. Default: <dataset>-<model>.npz.")] = None,
     seed: Annotated[int, typer.Option(min=0, help="Of everything that is random.")] = 0,
+    with_models: Annotated[
+        bool, typer.Option(help="Fit the rows of named models, too; without them they remain a test.")
+    ] = True,
     as_json: _Json = False,
 ) -> int:
     """Fit a cost model to measurements.
@@ -224,7 +227,7 @@ def fit(
     from hetgym.bench import measuring
 
     stem = Path(dataset).name.removesuffix(".csv.gz")
-    return measuring.fit_dataset(dataset, model, seed, out or Path(f"{stem}-{model}.npz"), as_json)
+    return measuring.fit_dataset(dataset, model, seed, out or Path(f"{stem}-{model}.npz"), with_models, as_json)
 
 
 @app.command("list")

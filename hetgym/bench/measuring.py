@@ -90,8 +90,17 @@ def platform(hosts: dict[str, Any], target: Path) -> None:
     stderr().print(f"platform  {target}", highlight=False, soft_wrap=True)
 
 
-def fit_dataset(name: str, model: str, seed: int, out: Path, as_json: bool) -> int:
-    """The whole of ``hetgym fit``: scores on what was held out, then a model of all rows; returns the exit code."""
+def fit_dataset(name: str, model: str, seed: int, out: Path, with_models: bool, as_json: bool) -> int:
+    """The whole of ``hetgym fit``: scores on what was held out, then a model of all rows; returns the exit code.
+
+    Args:
+        name: of the dataset.
+        model: kind of cost model.
+        seed: of the fits.
+        out: the artefact.
+        with_models: whether the rows of named models are fitted, too; without, they remain a test.
+        as_json: whether to print JSON.
+    """
     dataset = Dataset.load(name)
     table, device = dataset.table.timed(), dataset.device
     if not len(table):
@@ -103,9 +112,11 @@ def fit_dataset(name: str, model: str, seed: int, out: Path, as_json: bool) -> i
             status.update(f"fitting {what}…")
 
         scores = Scores.of(table, device, model, seed, show)
-        costs = fit(table, device, model, seed=seed, progress=show)
+        rows = table if with_models else table.where(~named_graphs(table))
+        costs = fit(rows, device, model, seed=seed, progress=show)
     digest = dataset.machine.label
     card = {"source": f"{name}: {dataset.notes}", "machine": digest, "licence": "MIT", "seed": seed,
+            "rows": len(rows), "named models": "fitted" if with_models else "left out",
             "device": plain_device(device), "scores": scores.document()}  # fmt: skip
     replace(costs, card=card).save(out)
     if as_json:
