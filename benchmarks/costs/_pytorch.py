@@ -264,7 +264,7 @@ def simulate(run: Run, nodes: Sequence[Node], costs: CostModel, gpu: Device) -> 
         logits = (size(last.output) // last.output[-1], last.output[-1])
         behind.append((last, loss(logits) + embeddings(nodes, logits[-1]), False))
         parts.append(behind)
-        orders.append([*reversed(layered(times)), len(nodes)])
+        orders.append([len(nodes), *reversed(layered(times))])  # the loss first
     total = 0.0
     for part, order in zip(parts, orders, strict=True):
         flat = [op for _, ops, _ in part for op in ops]
