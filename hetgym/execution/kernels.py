@@ -2,22 +2,18 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from hetgym.errors import require
 from hetgym.execution.binding import OWN, bind
 from hetgym.execution.steps import Task
 from hetgym.graph.dataflow import DataflowGraph
-from hetgym.graph.ops import Operator
-from hetgym.profiling.kernels import Kernel, activations, make_kernel
+from hetgym.profiling.kernels import Weights, activations, make_kernel
 
 
 class KernelProgram:
     """Runs each operator with the torch call of its kind.
 
-    Weights are made when a device first needs them, and depend on the seed and the operator alone. So
-    an operator computes the same wherever it runs. Operators that share all of their weights by name,
-    such as the steps of an unrolled recurrence, share the kernel.
+    Weights are made when a device first needs them, and depend on the seed and their names alone. So an
+    operator computes the same wherever it runs.
 
     Args:
         graph: the operators.
@@ -32,7 +28,7 @@ class KernelProgram:
         self._seed = seed
         self._bindings = bind(graph)
         self._tasks: dict[int, Task] = {}
-        self._kernels: dict[Any, Kernel] = {}
+        self._weights = Weights(seed)
         self._torch.relu(self._torch.empty(1, device="meta"))  # loads what checks shapes, which takes a second
 
     def task(self, operator: int) -> Task:
@@ -44,17 +40,9 @@ class KernelProgram:
         if operator not in self._tasks:
             node = self._graph.operators[operator]
             rng = self._torch.Generator().manual_seed(self._seed * 1_000_003 + operator)
-            kernel = self._kernel(node, rng)
+            kernel = make_kernel(node, self._processor, rng, self._weights)
             bound, tokens = self._bindings[operator]
             own = activations(node, self._processor, rng) if OWN in bound else [None] * len(bound)
             operands = tuple(value if tensor == OWN else tensor for tensor, value in zip(bound, own, strict=True))
             self._tasks[operator] = Task(kernel, operands, tokens)
         return self._tasks[operator]
-
-    def _kernel(self, node: Operator, rng: Any) -> Kernel:
-        if not all(t.name for t in node.inputs if t.constant):
-            return make_kernel(node, self._processor, rng)
-        key = (node.kind, node.inputs, node.outputs, tuple(sorted(node.attributes.items())))
-        if key not in self._kernels:
-            self._kernels[key] = make_kernel(node, self._processor, rng)
-        return self._kernels[key]

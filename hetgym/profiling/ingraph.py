@@ -17,7 +17,7 @@ from hetgym._types import FloatArray
 from hetgym.errors import require
 from hetgym.graph.dataflow import DataflowGraph
 from hetgym.graph.transforms.operands import operands
-from hetgym.profiling.kernels import activations, make_kernel
+from hetgym.profiling.kernels import Weights, activations, make_kernel
 
 
 @dataclass(frozen=True)
@@ -52,7 +52,8 @@ class GraphRunner:
         self._torch = torch
         self._cuda = device != "cpu"
         self._order: list[int] = graph.topological_order.tolist()
-        kernels = [make_kernel(op, device, rng) for op in graph.operators]
+        weights = Weights(seed)
+        kernels = [make_kernel(op, device, rng, weights) for op in graph.operators]
         sources = operands(graph)
         readers = [0] * len(graph)
         self._steps: list[tuple[Any, ...]] = []

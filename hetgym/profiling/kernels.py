@@ -6,6 +6,7 @@ takes the time that the operator takes, and graphs of such calls move the data t
 
 from __future__ import annotations
 
+import hashlib
 import math
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -56,13 +57,41 @@ class Kernel:
         return result if isinstance(result, tuple) else (result,)
 
 
-def make_kernel(operator: Operator, device: str = "cpu", rng: Any = None) -> Kernel:
+class Weights:
+    """The constants of one graph: what bears one name is one tensor, whichever operators read it.
+
+    Steps of an unrolled recurrence share their weights that way, which decides what the caches hold. A
+    tensor depends on the seed and its own name and type alone, and so is the same in every process.
+
+    Args:
+        seed: of all of them.
+    """
+
+    def __init__(self, seed: int = 0) -> None:
+        self._seed = seed
+        self._made: dict[tuple[Any, ...], Any] = {}
+
+    def of(self, torch: Any, operator: Operator, at: int, device: str, rng: Any) -> Any:
+        """The tensor for one constant operand; one without a name is made anew, from ``rng``."""
+        tensor = operator.inputs[at]
+        if not tensor.name:
+            return _values(torch, operator, at, device, rng)
+        key = (tensor.name, tensor.shape, tensor.dtype, _positive(operator, at), _bound(operator, at), device)
+        if key not in self._made:
+            digest = hashlib.sha256(f"{self._seed} {key}".encode()).digest()
+            own = torch.Generator().manual_seed(int.from_bytes(digest[:8], "big", signed=True))
+            self._made[key] = _values(torch, operator, at, device, own)
+        return self._made[key]
+
+
+def make_kernel(operator: Operator, device: str = "cpu", rng: Any = None, weights: Weights | None = None) -> Kernel:
     """Make an operator runnable.
 
     Args:
         operator: of a kind of the vocabulary that names one computation.
         device: a torch device, such as ``cpu`` or ``cuda:0``.
         rng: a ``torch.Generator`` of the CPU, for the weights; seed 0 by default.
+        weights: of the graph that the operator is in; without, it shares no weights with others.
 
     Returns:
         The kernel. It was run once, on the meta device, so its outputs have the operator's shapes.
@@ -86,8 +115,9 @@ def make_kernel(operator: Operator, device: str = "cpu", rng: Any = None) -> Ker
             f"operator {operator.name!r} ({operator.kind}): torch cannot run it ({reason})"
         ) from cause
     rng = rng if rng is not None else torch.Generator().manual_seed(0)
+    values = _values if weights is None else weights.of
     constants = {
-        at: _values(torch, operator, at, device, rng) for at, tensor in enumerate(operator.inputs) if tensor.constant
+        at: values(torch, operator, at, device, rng) for at, tensor in enumerate(operator.inputs) if tensor.constant
     }
     return Kernel(operator, call, constants, device)
 
@@ -129,15 +159,24 @@ def _values(torch: Any, operator: Operator, at: int, device: str, rng: Any) -> A
         values = torch.randn(tensor.shape, generator=rng)
         if tensor.constant and len(tensor.shape) >= 2:
             values /= math.sqrt(max(1, math.prod(tensor.shape[1:])))
-        if operator.kind == "BatchNormalization" and at == 4 or operator.kind in ("Pow", "Log", "Sqrt", "Reciprocal"):
-            values = values.abs_().add_(0.5)  # variances, and what has a root
+        if _positive(operator, at):
+            values = values.abs_().add_(0.5)
         values = values.to(dtype)
     elif dtype is torch.bool:
         values = torch.ones(tensor.shape, dtype=dtype)  # a mask that hides everything would give no numbers
     else:
-        high = _rows(operator) if operator.kind in _INDEXED and at > 0 else 2
-        values = torch.randint(0, max(1, high), tensor.shape, generator=rng, dtype=torch.int64).to(dtype)
+        values = torch.randint(0, _bound(operator, at), tensor.shape, generator=rng, dtype=torch.int64).to(dtype)
     return values.to(device)
+
+
+def _positive(operator: Operator, at: int) -> bool:
+    """Whether an operand is a variance, or something that has a root."""
+    return operator.kind in ("Pow", "Log", "Sqrt", "Reciprocal") or operator.kind == "BatchNormalization" and at == 4
+
+
+def _bound(operator: Operator, at: int) -> int:
+    """What whole numbers of an operand stay below."""
+    return max(1, _rows(operator)) if operator.kind in _INDEXED and at > 0 else 2
 
 
 _INDEXED = ("Gather", "GatherElements", "GatherND", "ScatterND", "ScatterElements")

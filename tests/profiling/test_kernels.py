@@ -10,7 +10,7 @@ from hetgym import load_graph  # noqa: E402
 from hetgym.errors import UnsupportedOperator  # noqa: E402
 from hetgym.graph import Operator, Tensor, ops  # noqa: E402
 from hetgym.graph.ops import KINDS  # noqa: E402
-from hetgym.profiling.kernels import BUILDERS, activations, make_kernel  # noqa: E402
+from hetgym.profiling.kernels import BUILDERS, Weights, activations, make_kernel  # noqa: E402
 
 
 @pytest.mark.parametrize("name", ["squeezenet", "shufflenet", "inception_v1", "gpt2", "nasnet", "lstm", "alexnet"])
@@ -105,6 +105,24 @@ def test_same_seed_same_weights():
     other = make_kernel(op, rng=torch.Generator().manual_seed(7)).constants[0]
     assert not torch.equal(make_kernel(op).constants[0], other)
     assert math.isclose(float(make_kernel(op)(*activations(op))[0].abs().sum()), 0.0) is False
+
+
+def test_operators_of_a_graph_share_the_weights_of_one_name():
+    def cell(name, named):
+        w = Tensor((3, 4), constant=True, name=named)
+        return Operator(name, "MatMul", (Tensor((2, 3)), w), (Tensor((2, 4)),))
+
+    weights = Weights(seed=3)
+    first, second = (make_kernel(cell(name, "w"), weights=weights) for name in ("first", "second"))
+    assert first.constants[0] is second.constants[0]
+    other, alone = make_kernel(cell("third", "v"), weights=weights), make_kernel(cell("fourth", ""), weights=weights)
+    assert not torch.equal(first.constants[0], other.constants[0])
+    assert not torch.equal(first.constants[0], alone.constants[0])
+    # another process, which makes the kernels in another order, has the same numbers
+    again = Weights(seed=3)
+    make_kernel(cell("third", "v"), weights=again)
+    assert torch.equal(make_kernel(cell("second", "w"), weights=again).constants[0], first.constants[0])
+    assert not torch.equal(make_kernel(cell("first", "w"), weights=Weights(4)).constants[0], first.constants[0])
 
 
 @pytest.mark.parametrize(
