@@ -30,6 +30,7 @@ from _common import seconds, show
 
 from hetgym import load_graph, load_platform
 from hetgym.bench.validation import learned_costs
+from hetgym.costs.fitting import Score
 from hetgym.execution import ExecutionDevice, parse_devices, run
 from hetgym.execution.calibration import in_topological_order
 from hetgym.execution.protocol import DONE, PROTOCOL, ModelResult, Settings, validate_model
@@ -45,6 +46,12 @@ GAINS: dict[str, Callable[[dict[str, Any]], str]] = {
     "gain": lambda row: f"{row['gain']:.2f}",
     "best placement": lambda row: seconds(row["best_s"]),
     "a thread a core, no cap": lambda row: seconds(row["all_cores_s"]),
+}
+
+ALONE: dict[str, Callable[[dict[str, Any]], str]] = {
+    "worker": lambda row: str(row["worker"]),
+    "n": lambda row: str(row["score"].n),
+    **{name: lambda row, name=name: f"{getattr(row['score'], name):.1%}" for name in ("mean", "median", "p90", "bias")},
 }
 
 
@@ -66,6 +73,17 @@ def gains(result: ModelResult, threads: float) -> dict[str, Any]:
         "chosen_s": chosen["executed_s"], "best_s": best, "gain": single / chosen["executed_s"],
         "all_cores_s": threads,
     }  # fmt: skip
+
+
+def alone(results: list[ModelResult]) -> list[dict[str, Any]]:
+    """Models that ran wholly on one worker, beside what the fitted models predict for them."""
+    rows = [row for result in results for row in result.alone if "learned_s" in row]
+    found = []
+    for worker in dict.fromkeys(row["device"] for row in rows):
+        own = [row for row in rows if row["device"] == worker]
+        score = Score.of([row["learned_s"] for row in own], [row["executed_s"] for row in own])
+        found.append({"worker": worker, "score": score})
+    return found
 
 
 def draw(results: list[ModelResult], path: Path) -> None:
@@ -112,6 +130,7 @@ def main() -> None:
                 table.append(gains(result, all_cores(model, settings)))
     cells = [dict(zip(COLUMNS, row, strict=True)) for row in score_rows(results)]
     show(f"predicted against executed, protocol {PROTOCOL}", cells, {name: itemgetter(name) for name in COLUMNS})
+    show("whole models on one worker, learned costs", alone(results), ALONE)
     show("what placing gains on these workers", table, GAINS)
     if options.picture and table:
         draw([result for result in results if result.status == DONE], options.picture)

@@ -97,6 +97,8 @@ class ModelResult:
         operators: how many.
         foreign: largest share of the cores' time that others used.
         calibration: the calibrated figures.
+        alone: one mapping a device: the whole model on it, executed, and predicted from learned costs where
+            such were given.
         rows: one mapping a placement.
         scores: by kind of costs: ``calibrated``, and ``learned`` where such were given.
         traces: predicted and executed run of the placement that was predicted to be the fastest.
@@ -107,6 +109,7 @@ class ModelResult:
     operators: int
     foreign: float = 0.0
     calibration: dict[str, Any] = field(default_factory=dict)
+    alone: list[dict[str, Any]] = field(default_factory=list)
     rows: list[dict[str, Any]] = field(default_factory=list)
     scores: dict[str, Scores] = field(default_factory=dict)
     traces: tuple[Trace, Trace] | None = None
@@ -115,7 +118,7 @@ class ModelResult:
         """A JSON-ready mapping, without the traces."""
         return {
             "model": self.model, "status": self.status, "operators": self.operators, "foreign_share": self.foreign,
-            "calibration": self.calibration, "placements": self.rows,
+            "calibration": self.calibration, "alone": self.alone, "placements": self.rows,
             "scores": {kind: scores.to_dict() for kind, scores in self.scores.items()},
         }  # fmt: skip
 
@@ -159,6 +162,11 @@ def validate_model(
         result.foreign = max(result.foreign, foreign)
     result.status = BUSY if result.foreign > settings.limit else DONE
     result.calibration = costs["calibrated"].summary()
+    result.alone = [
+        {"device": name, "executed_s": run.makespan}
+        | ({"learned_s": predict(costs["learned"], run.schedule).makespan} if learned is not None else {})
+        for name, run in zip(costs["calibrated"].devices, runs[: len(settings.devices)], strict=True)
+    ]
     rounds = np.stack([one.makespans for one in executed])
     for kind, found in traces.items():
         result.scores[kind] = score(np.array([trace.makespan for trace in found]), rounds)

@@ -38,6 +38,10 @@ def test_the_whole_protocol(tmp_path: Path) -> None:
     frozen = json.loads(path.read_text())
     assert [row["calibrated_s"] for row in frozen["predictions"]] == [row["calibrated_s"] for row in result.rows]
     assert all(row["executed_s"] == np.median(row["rounds_s"]) > 0 for row in result.rows)
+    own = result.calibration["dispatch_s"]
+    learned_s = [len(graph) * (1e-4 + own[d]) for d in range(2)]
+    assert [row["learned_s"] for row in result.alone] == pytest.approx(learned_s)
+    assert all(row["executed_s"] > 0 for row in result.alone)
     json.dumps(document([result], EASY, ["hetgym"]), allow_nan=False)
     assert result.traces is not None
     both = side_by_side(*result.traces)
