@@ -61,7 +61,7 @@ def test_binding_by_type() -> None:
         [(0, 0, 2), (1, 0, 2), (1, 0, 3)],
     )  # fmt: skip
     bindings = bind(graph)
-    assert bindings[2] == ((1, 0, OWN), ())
+    assert bindings[2] == ((1, 0, 0), ())  # the second of one type reads the same value once more
     assert bindings[3] == ((OWN,), (1,))  # no operand is of that type: it waits, and reads an input of its own
 
 
