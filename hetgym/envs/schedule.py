@@ -2,32 +2,60 @@
 
 from __future__ import annotations
 
-from collections import OrderedDict
 from typing import Any
 
-import gymnasium as gym
 import numpy as np
-import numpy.typing as npt
-from gymnasium import spaces
-from gymnasium.error import ResetNeeded
+from gymnasium.vector import AutoresetMode
 
-from hetgym._types import BoolArray
-from hetgym.envs import rendering
-from hetgym.envs.observation import Encoder, Observation, Padding, observation_space
-from hetgym.envs.placement import Context, Episode, Rules, prepare
-from hetgym.envs.replays import Replay
-from hetgym.envs.sources import as_problem, problem_source
+from hetgym.envs.lanes import Lanes
+from hetgym.envs.observation import LEVELS, Padding
+from hetgym.envs.place import PlaceLanes
+from hetgym.envs.placement import Rules
+from hetgym.envs.scalar import LaneEnv
+from hetgym.envs.sources import problem_source
+from hetgym.envs.vector import LaneVectorEnv
 from hetgym.errors import ConfigError, unknown_name
-from hetgym.problem import Problem
 from hetgym.sim import Runtime
 from hetgym.sim.runtime import runtime as as_runtime
 
 REWARDS = ("dense", "sparse")
 MODES = ("place",)
-_REMEMBERED = 64  # contexts kept, so that a small set of problems is prepared only once
 
 
-class HetScheduleEnv(gym.Env[Observation, np.int64]):
+def lanes_of(
+    count: int,
+    problem: Any = None,
+    *,
+    graph: Any = None,
+    platform: Any = None,
+    suite: Any = None,
+    generator: Any = None,
+    batch: int = 1,
+    costs: Any = "auto",
+    mode: str = "place",
+    decode: str = "insertion",
+    runtime: str | Runtime = "classic",
+    reward: str = "dense",
+    completion: str = "eft+oct",
+    memory: str = "ignore",
+    observation: str = "graph",
+    max_operators: int | None = None,
+    max_edges: int | None = None,
+    max_devices: int | None = None,
+) -> Lanes:
+    """Lanes of the environment; see :class:`HetScheduleEnv` for the arguments and what they raise."""
+    for what, value, known in (
+        ("mode", mode, MODES), ("reward", reward, REWARDS), ("observation", observation, LEVELS),
+    ):  # fmt: skip
+        if value not in known:
+            raise unknown_name(what, value, known)
+    rules = Rules(as_runtime(runtime), decode, completion, memory)
+    source = problem_source(problem, graph, platform, suite, generator, batch, costs)
+    padding = _padding(source.padding(), max_operators, max_edges, max_devices)
+    return PlaceLanes(count, source, rules, padding, observation, reward == "sparse")
+
+
+class HetScheduleEnv(LaneEnv):
     """Place the operators of a dataflow graph, one by one, on heterogeneous devices.
 
     ## Description
@@ -127,163 +155,30 @@ class HetScheduleEnv(gym.Env[Observation, np.int64]):
     (80.0, True)
     """
 
-    metadata = {"render_modes": ["ansi", "rgb_array", "human"], "render_fps": 4}
+    def __init__(self, problem: Any = None, *, render_mode: str | None = None, **arguments: Any) -> None:
+        super().__init__(lanes_of(1, problem, **arguments), render_mode)
+
+
+class HetScheduleVectorEnv(LaneVectorEnv):
+    """Many episodes of :class:`HetScheduleEnv` that step in one call; ``gym.make_vec`` makes it.
+
+    Args:
+        num_envs: number of lanes.
+        problem, arguments: as for :class:`HetScheduleEnv`.
+        autoreset_mode, copy, render_mode: see :class:`~hetgym.envs.vector.LaneVectorEnv`.
+
+    >>> import gymnasium as gym, hetgym
+    >>> envs = gym.make_vec("HetSchedule-v0", num_envs=8, observation="candidates")
+    >>> seen, infos = envs.reset(seed=0)
+    >>> seen["candidates"].shape, infos["action_mask"].shape
+    ((8, 4, 9), (8, 4))
+    """
 
     def __init__(
-        self,
-        problem: Any = None,
-        *,
-        graph: Any = None,
-        platform: Any = None,
-        suite: Any = None,
-        generator: Any = None,
-        batch: int = 1,
-        costs: Any = "auto",
-        mode: str = "place",
-        decode: str = "insertion",
-        runtime: str | Runtime = "classic",
-        reward: str = "dense",
-        completion: str = "eft+oct",
-        max_operators: int | None = None,
-        max_edges: int | None = None,
-        max_devices: int | None = None,
-        render_mode: str | None = None,
-    ) -> None:
-        for what, value, known in (("mode", mode, MODES), ("reward", reward, REWARDS)):
-            if value not in known:
-                raise unknown_name(what, value, known)
-        if render_mode is not None and render_mode not in self.metadata["render_modes"]:
-            raise unknown_name("render mode", render_mode, self.metadata["render_modes"])
-        self.rules = Rules(as_runtime(runtime), decode, completion)
-        self.source = problem_source(problem, graph, platform, suite, generator, batch, costs)
-        self.padding = _padding(self.source.padding(), max_operators, max_edges, max_devices)
-        self.reward = reward
-        self.render_mode = render_mode
-        self.observation_space: spaces.Dict = observation_space(self.padding)  # type: ignore[assignment]
-        self.action_space = spaces.Discrete(self.padding.devices)
-        self._encoders: OrderedDict[str, Encoder] = OrderedDict()
-        self._encoder: Encoder | None = None
-        self._episode: Episode | None = None
-        self._seed: int | None = None
-        self._actions: list[int] = []
-        self._illegal = 0
-
-    def reset(
-        self, *, seed: int | None = None, options: dict[str, Any] | None = None
-    ) -> tuple[Observation, dict[str, Any]]:
-        """Begin an episode.
-
-        Args:
-            seed: of the draw of this and later problems.
-            options: ``{"problem": …}`` forces a Problem or a file.
-
-        Raises:
-            ConfigError: an unknown option.
-            ProblemError: the problem exceeds the padding.
-        """
-        super().reset(seed=seed)
-        unknown = set(options or {}) - {"problem"}
-        if unknown:
-            raise ConfigError(f"reset has no option {min(unknown)!r}; known: 'problem'")
-        forced = (options or {}).get("problem")
-        problem = self.source.draw(self.np_random) if forced is None else as_problem(forced)
-        self._encoder = self._prepared(problem)
-        self._episode = Episode(self._encoder.context, self.rules)
-        self._seed, self._actions, self._illegal = seed, [], 0
-        if self.render_mode == "human":
-            self.render()
-        return self._encoder.encode(self._episode), self._info()
-
-    def step(self, action: Any) -> tuple[Observation, float, bool, bool, dict[str, Any]]:
-        """Place the current operator.
-
-        Raises:
-            ResetNeeded: no episode is running.
-        """
-        episode, encoder = self._episode, self._encoder
-        if episode is None or encoder is None or episode.over:
-            raise ResetNeeded("call reset() before step(): no episode is running")
-        device = _as_device(action)
-        self._actions.append(device)
-        if not (0 <= device < len(episode.legal) and episode.legal[device]):
-            self._illegal += 1
-            device = episode.fallback()
-        fall, reference = episode.place(device), episode.context.reference
-        gain = fall / reference if reference > 0 else 0.0
-        if self.reward == "sparse":
-            gain = self._return() if episode.over else 0.0
-        if self.render_mode == "human":
-            self.render()
-        return encoder.encode(episode), gain, episode.over, False, self._info()
-
-    def action_masks(self) -> BoolArray:
-        """[max_devices] legal actions, as sb3-contrib's MaskablePPO asks for them.
-
-        Raises:
-            ResetNeeded: there has been no reset.
-        """
-        episode = self._running()
-        mask = np.zeros(self.padding.devices, np.bool_)
-        mask[: len(episode.legal)] = episode.legal
-        return mask
-
-    def render(self) -> Any:
-        """A frame in the render mode: text, [540, 960, 3] pixels, or None after printing.
-
-        Raises:
-            ResetNeeded: there has been no reset.
-            MissingExtra: matplotlib is not installed.
-        """
-        if self.render_mode is None:
-            gym.logger.warn("render() does nothing: pass render_mode= to gym.make")
-            return None
-        episode = self._running()
-        if self.render_mode == "rgb_array":
-            return rendering.rgb_array(episode)
-        text = rendering.ansi(episode)
-        if self.render_mode == "human":
-            print(text, flush=True)
-            return None
-        return text
-
-    def _running(self) -> Episode:
-        if self._episode is None:
-            raise ResetNeeded("call reset() first: there is no episode")
-        return self._episode
-
-    def _prepared(self, problem: Problem) -> Encoder:
-        """The encoder of a problem, from memory if it was met before."""
-        key = problem.digest
-        if key in self._encoders:
-            self._encoders.move_to_end(key)
-        else:
-            self.padding.check(problem)
-            self._encoders[key] = Encoder(prepare(problem, self.rules), self.padding)
-            if len(self._encoders) > _REMEMBERED:
-                self._encoders.popitem(last=False)
-        return self._encoders[key]
-
-    def _return(self) -> float:
-        """1 - makespan / reference of the finished episode."""
-        episode = self._running()
-        reference = episode.context.reference
-        return (reference - episode.makespan) / reference if reference > 0 else 0.0
-
-    def _info(self) -> dict[str, Any]:
-        episode = self._running()
-        context: Context = episode.context
-        info: dict[str, Any] = {
-            "problem": context.problem.name,
-            "action_mask": self.action_masks(),
-            "illegal_actions": self._illegal,
-        }
-        if episode.over:
-            total = self._return()
-            info |= episode.summary()
-            info["schedule"] = episode.schedule
-            info["reward_terms"] = {"reference": 1.0, "makespan": total - 1.0}
-            info["replay"] = Replay(context.problem.id, self._seed, tuple(self._actions))
-        return info
+        self, num_envs: int = 1, problem: Any = None, *, autoreset_mode: str | AutoresetMode = AutoresetMode.NEXT_STEP,
+        copy: bool = True, render_mode: str | None = None, **arguments: Any,
+    ) -> None:  # fmt: skip
+        super().__init__(lanes_of(num_envs, problem, **arguments), autoreset_mode, copy, render_mode)
 
 
 def _padding(known: Padding | None, *given: int | None) -> Padding:
@@ -297,12 +192,3 @@ def _padding(known: Padding | None, *given: int | None) -> Padding:
             raise ConfigError(f"max_{name} is {chosen!r}; it must be a positive whole number")
         sizes.append(int(chosen))
     return Padding(*sizes)
-
-
-def _as_device(action: Any) -> int:
-    """An action as a device number; -1 for whatever is none."""
-    try:
-        array: npt.NDArray[Any] = np.asarray(action)
-        return int(array.item()) if array.size == 1 and float(array.item()).is_integer() else -1
-    except (TypeError, ValueError, OverflowError):
-        return -1

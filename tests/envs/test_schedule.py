@@ -11,7 +11,7 @@ import pytest
 import hetgym
 from hetgym.baselines import heft
 from hetgym.envs import CANDIDATE_FEATURES, HetScheduleEnv, Replay, feature_table, replay
-from hetgym.envs.observation import CLIP
+from hetgym.envs.placement import CLIP
 from hetgym.workloads import textbook
 
 COLUMN = {feature.name: k for k, feature in enumerate(CANDIDATE_FEATURES)}
@@ -54,7 +54,7 @@ def test_heft_played_on_random_problems_returns_zero() -> None:
     env = gym.make("HetSchedule-v0")
     for seed in range(10):
         env.reset(seed=seed)
-        problem = env.unwrapped._episode.context.problem
+        problem = env.unwrapped.problem
         plan = heft(problem)
         total, info = rollout(env, lambda obs, info, plan=plan: int(plan.assignment[obs["current"][0]]), seed)
         assert info["makespan"] == plan.makespan and total == pytest.approx(0.0, abs=1e-9)
@@ -75,7 +75,7 @@ def test_schedule_is_legal_and_simulates_to_the_makespan(decode: str, runtime: s
     for seed in range(3):
         rng = np.random.default_rng(seed)
         _, info = rollout(env, lambda obs, info, rng=rng: int(rng.choice(np.flatnonzero(info["action_mask"]))), seed)
-        problem = env.unwrapped._episode.context.problem
+        problem = env.unwrapped.problem
         hetgym.validate(problem, info["schedule"])
         assert hetgym.simulate(problem, info["schedule"], runtime).makespan == info["makespan"]
 
@@ -125,7 +125,7 @@ def test_replay_reaches_the_same_makespan() -> None:
     env = gym.make("HetSchedule-v0", runtime="links")
     rng = np.random.default_rng(8)
     _, info = rollout(env, lambda obs, info: int(rng.integers(-1, 4)), seed=8)
-    problem = env.unwrapped._episode.context.problem
+    problem = env.unwrapped.problem
     again = replay(problem, info["replay"], runtime="links")
     assert again["makespan"] == info["makespan"] and again["illegal_actions"] == info["illegal_actions"] > 0
     assert again["replay"] == info["replay"]
