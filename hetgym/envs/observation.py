@@ -15,7 +15,7 @@ from gymnasium import spaces
 
 from hetgym._types import FloatArray
 from hetgym.envs.placement import CLIP, Context
-from hetgym.errors import ProblemError
+from hetgym.errors import ConfigError, ProblemError
 from hetgym.graph.dataflow import Feature
 from hetgym.problem import Problem
 
@@ -74,6 +74,27 @@ class Padding(NamedTuple):
     operators: int
     edges: int
     devices: int
+
+    @classmethod
+    def chosen(cls, known: Padding | None, *given: int | None) -> Padding:
+        """The padding that the caller asked for, filled up with what the source knows of itself.
+
+        Args:
+            known: what the source needs, None if that cannot be known.
+            given: the arguments ``max_operators``, ``max_edges`` and ``max_devices``.
+
+        Raises:
+            ConfigError: a size that is none, or one that nobody knows.
+        """
+        sizes = []
+        for k, (name, size) in enumerate(zip(cls._fields, given, strict=True)):
+            if size is None and known is None:
+                raise ConfigError(f"a generator of problems has no known size: pass max_{name}=…")
+            taken = size if size is not None else (known[k] if known is not None else 0)
+            if isinstance(taken, bool) or not isinstance(taken, int | np.integer) or taken < (k != 1):
+                raise ConfigError(f"max_{name} is {taken!r}; it must be a positive whole number")
+            sizes.append(int(taken))
+        return cls(*sizes)
 
     def check(self, problem: Problem) -> None:
         """Refuse a problem that does not fit.

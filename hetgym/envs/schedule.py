@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
 from gymnasium.vector import AutoresetMode
 
 from hetgym.envs.lanes import Lanes
@@ -14,7 +13,7 @@ from hetgym.envs.placement import Rules
 from hetgym.envs.scalar import LaneEnv
 from hetgym.envs.sources import problem_source
 from hetgym.envs.vector import LaneVectorEnv
-from hetgym.errors import ConfigError, unknown_name
+from hetgym.errors import unknown_name
 from hetgym.sim import Runtime
 from hetgym.sim.runtime import runtime as as_runtime
 
@@ -51,7 +50,7 @@ def lanes_of(
             raise unknown_name(what, value, known)
     rules = Rules(as_runtime(runtime), decode, completion, memory)
     source = problem_source(problem, graph, platform, suite, generator, batch, costs)
-    padding = _padding(source.padding(), max_operators, max_edges, max_devices)
+    padding = Padding.chosen(source.padding(), max_operators, max_edges, max_devices)
     return PlaceLanes(count, source, rules, padding, observation, reward == "sparse")
 
 
@@ -179,16 +178,3 @@ class HetScheduleVectorEnv(LaneVectorEnv):
         copy: bool = True, render_mode: str | None = None, **arguments: Any,
     ) -> None:  # fmt: skip
         super().__init__(lanes_of(num_envs, problem, **arguments), autoreset_mode, copy, render_mode)
-
-
-def _padding(known: Padding | None, *given: int | None) -> Padding:
-    """The padding that the caller asked for, filled up with what the source knows of itself."""
-    sizes = []
-    for k, (name, size) in enumerate(zip(Padding._fields, given, strict=True)):
-        if size is None and known is None:
-            raise ConfigError(f"a generator of problems has no known size: pass max_{name}=…")
-        chosen = size if size is not None else (known[k] if known is not None else 0)
-        if isinstance(chosen, bool) or not isinstance(chosen, int | np.integer) or chosen < (k != 1):
-            raise ConfigError(f"max_{name} is {chosen!r}; it must be a positive whole number")
-        sizes.append(int(chosen))
-    return Padding(*sizes)
