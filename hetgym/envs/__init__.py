@@ -11,17 +11,32 @@ if TYPE_CHECKING:
     from hetgym.envs.registration import ENVIRONMENTS, register
     from hetgym.envs.replays import Replay, replay
     from hetgym.envs.schedule import HetScheduleEnv
+    from hetgym.envs.split import HetSplitEnv
+    from hetgym.envs.split_observation import (
+        SPLIT_CANDIDATE_FEATURES,
+        SPLIT_DEVICE_FEATURES,
+        SPLIT_OPERATOR_FEATURES,
+    )
+    from hetgym.envs.split_replays import replay_split
 
 _HOME = {
     "hetgym.envs.observation": ("CANDIDATE_FEATURES", "DEVICE_FEATURES", "OPERATOR_FEATURES", "feature_table"),
     "hetgym.envs.registration": ("ENVIRONMENTS", "register"),
     "hetgym.envs.replays": ("Replay", "replay"),
     "hetgym.envs.schedule": ("HetScheduleEnv",),
+    "hetgym.envs.split": ("HetSplitEnv",),
+    "hetgym.envs.split_observation": (
+        "SPLIT_CANDIDATE_FEATURES",
+        "SPLIT_DEVICE_FEATURES",
+        "SPLIT_OPERATOR_FEATURES",
+    ),
+    "hetgym.envs.split_replays": ("replay_split",),
 }
 
 __all__ = [
-    "CANDIDATE_FEATURES", "DEVICE_FEATURES", "ENVIRONMENTS", "OPERATOR_FEATURES", "HetScheduleEnv", "Replay",
-    "feature_table", "register", "replay",
+    "CANDIDATE_FEATURES", "DEVICE_FEATURES", "ENVIRONMENTS", "OPERATOR_FEATURES", "SPLIT_CANDIDATE_FEATURES",
+    "SPLIT_DEVICE_FEATURES", "SPLIT_OPERATOR_FEATURES", "HetScheduleEnv", "HetSplitEnv", "Replay", "feature_table",
+    "register", "replay", "replay_split",
 ]  # fmt: skip
 
 __getattr__ = lazy(__name__, _HOME)

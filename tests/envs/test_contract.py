@@ -47,6 +47,8 @@ def same(a: object, b: object) -> bool:
         return isinstance(b, np.ndarray) and a.dtype == b.dtype and np.array_equal(a, b)
     if isinstance(a, hetgym.Schedule):
         return isinstance(b, hetgym.Schedule) and a.to_dict() == b.to_dict()
+    if isinstance(a, hetgym.Problem):
+        return isinstance(b, hetgym.Problem) and a.id == b.id
     return a == b
 
 

@@ -22,6 +22,11 @@ KINDS: dict[str, list[dict[str, Any]]] = {
         {}, {"observation": "candidates", "runtime": "links"}, {"observation": "flat", "reward": "sparse"},
         {"decode": "best", "completion": "eft", "memory": "mask"},
     ],
+    "HetSplit-v0": [
+        {"key_operators": 6}, {"observation": "candidates", "runtime": "links", "key_operators": 4, "ways": [2]},
+        {"observation": "flat", "reward": "sparse", "memory": "mask", "lookahead": True, "key_operators": 2,
+         "parts": ["equal"], "ways": [2]},
+    ],
 }  # fmt: skip
 CASES = [(name, arguments) for name in sorted(ENVIRONMENTS) for arguments in KINDS.get(name, [{}])]
 
@@ -40,6 +45,8 @@ def same(a: Any, b: Any) -> bool:
         return isinstance(b, tuple) and len(a) == len(b) and all(map(same, a, b))
     if isinstance(a, hetgym.Schedule):
         return isinstance(b, hetgym.Schedule) and a.to_dict() == b.to_dict()
+    if isinstance(a, hetgym.Problem):
+        return isinstance(b, hetgym.Problem) and a.id == b.id
     return type(a) is type(b) and a == b
 
 
