@@ -15,7 +15,6 @@ import numpy.typing as npt
 from gymnasium import spaces
 
 from hetgym._types import BoolArray, FloatArray
-from hetgym.problem import Problem
 
 Observation = dict[str, npt.NDArray[Any]] | npt.NDArray[Any]
 """What an agent sees; of lanes, with their number in front of each shape."""
@@ -75,8 +74,8 @@ class Lanes(abc.ABC):
         """
 
     @abc.abstractmethod
-    def problem(self, lane: int) -> Problem:
-        """What the lane's episode is about."""
+    def problem(self, lane: int) -> Any:
+        """What the lane's episode is about: a Problem, or a PipelineProblem."""
 
     @abc.abstractmethod
     def shared(self) -> dict[str, npt.NDArray[Any]]:

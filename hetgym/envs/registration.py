@@ -7,6 +7,7 @@ import gymnasium as gym
 ENVIRONMENTS: dict[str, tuple[str, str]] = {
     "HetSchedule-v0": ("hetgym.envs.schedule:HetScheduleEnv", "hetgym.envs.schedule:HetScheduleVectorEnv"),
     "HetSplit-v0": ("hetgym.envs.split:HetSplitEnv", "hetgym.envs.split:HetSplitVectorEnv"),
+    "HetPipeline-v0": ("hetgym.envs.pipeline:HetPipelineEnv", "hetgym.envs.pipeline:HetPipelineVectorEnv"),
 }
 """Environment id -> entry points of one episode at a time, and of many."""
 

@@ -11,7 +11,6 @@ from gymnasium.error import ResetNeeded
 from hetgym._types import BoolArray
 from hetgym.envs.lanes import Lanes, Observation, as_action
 from hetgym.errors import unknown_name
-from hetgym.problem import Problem
 
 
 class LaneEnv(gym.Env[Observation, np.int64]):
@@ -78,8 +77,8 @@ class LaneEnv(gym.Env[Observation, np.int64]):
         return self._seen(), float(lanes.reward[0]), over, False, info
 
     @property
-    def problem(self) -> Problem:
-        """What the episode is about.
+    def problem(self) -> Any:
+        """What the episode is about: a Problem, or a PipelineProblem.
 
         Raises:
             ResetNeeded: there has been no reset.

@@ -164,7 +164,8 @@ class PipelineProblem:
         """SHA-256 of all that decides what a cut is worth: equal digests mean equal problems, whatever their names."""
         state = hashlib.sha256()
         state.update(repr([(k.count, float(k.memory), k.transfers) for k in self.kinds]).encode())
-        for array in (self.cost, self.edge_source, self.edge_target, self.transfer, self.size, self.colour, self.backward):
+        edges = (self.edge_source, self.edge_target)
+        for array in (self.cost, *edges, self.transfer, self.size, self.colour, self.backward):
             state.update(f"{array.shape}".encode())
             state.update(array.astype(array.dtype.newbyteorder("<"), copy=False).tobytes())
         return state.hexdigest()

@@ -156,11 +156,15 @@ def test_observations_stay_inside_and_are_not_shared(name: str) -> None:
     assert env.observation_space.contains(obs)
 
 
+PRICED_BY = {"HetPipeline-v0": [{"objective": "latency"}, {"objective": "training"}]}
+
+
 @pytest.mark.parametrize("name", IDS)
 @pytest.mark.parametrize("runtime", ["classic", "links"])
 @pytest.mark.parametrize("reward", ["dense", "sparse"])
 def test_return_is_one_minus_makespan_over_reference(name: str, runtime: str, reward: str) -> None:
-    env = gym.make(name, runtime=runtime, reward=reward)
+    arguments = PRICED_BY[name][runtime == "links"] if name in PRICED_BY else {"runtime": runtime}
+    env = gym.make(name, reward=reward, **arguments)
     for seed in range(5):
         env.reset(seed=seed)
         steps = play(env, np.random.default_rng(seed))
