@@ -60,8 +60,36 @@ LEVELS = ("graph", "candidates", "flat")
 """How much is seen: everything; what each device would lead to; the same as one vector."""
 
 
+DISPATCH_DEVICE_FEATURES: tuple[Feature, ...] = (
+    Feature("busy", "reference", "summed run time of what is committed to it"),
+    Feature("backlog", "reference", "time from now until it would be done with that"),
+    Feature("share", "-", "share of the committed operators that it runs"),
+    DEVICE_FEATURES[3],
+    Feature("queued", "1/8 operator", "operators committed to it that have not started"),
+    Feature("running", "1/8 operator", "operators that run on it"),
+    Feature("is_alive", "-", "1 unless it is lost"),
+    Feature("slowdown", "factor", "by which it takes longer than the costs say"),
+)
+"""Columns of ``obs["devices"]`` in ``mode="dispatch"``."""
+
+DISPATCH_CANDIDATE_FEATURES: tuple[Feature, ...] = (
+    Feature("cost", "reference", "run time of the operator there, slow-down included"),
+    Feature("ready", "reference", "arrival of its last input, from now"),
+    Feature("start", "reference", "start behind what is queued there, from now"),
+    Feature("finish", "reference", "finish, from now"),
+    *CANDIDATE_FEATURES[4:9],
+    Feature("upward_rank", "reference", "mean longest path to an exit, HEFT's rank_u"),
+    Feature("is_wait", "-", "1 for the last row, which is to wait"),
+    Feature("next_event", "reference", "time until something happens, in that row"),
+)
+"""Columns of ``obs["candidates"]`` in ``mode="dispatch"``: a row for each action."""
+
 NARROW = ("candidates", "devices", "action_mask")
 """Keys that the levels below ``graph`` show; ``flat`` joins them in this order, row by row."""
+
+
+DISPATCH_NARROW = (*NARROW, "now")
+"""The same in ``mode="dispatch"``."""
 
 
 class Padding(NamedTuple):
@@ -145,6 +173,24 @@ def graph_space(padding: Padding) -> spaces.Dict:
             "action_mask": spaces.MultiBinary(d),
         }
     )
+
+
+def dispatch_space(padding: Padding, candidates: int) -> spaces.Dict:
+    """The space of observations of the whole graph in ``mode="dispatch"``.
+
+    Args:
+        padding: sizes.
+        candidates: operators that are offered at a time.
+    """
+    d, actions = padding.devices, candidates * padding.devices + 1
+    space = dict(graph_space(padding).spaces)
+    del space["current"]
+    space["devices"] = spaces.Box(0.0, CLIP, (d, len(DISPATCH_DEVICE_FEATURES)), np.float32)
+    space["candidates"] = spaces.Box(0.0, CLIP, (actions, len(DISPATCH_CANDIDATE_FEATURES)), np.float32)
+    space["candidate_operators"] = spaces.Box(-1, padding.operators - 1, (candidates,), np.int64)
+    space["now"] = spaces.Box(0.0, CLIP, (1,), np.float32)
+    space["action_mask"] = spaces.MultiBinary(actions)
+    return spaces.Dict(space)
 
 
 def fixed(context: Context, padding: Padding) -> dict[str, npt.NDArray[Any]]:

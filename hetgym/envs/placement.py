@@ -206,7 +206,7 @@ _problem, _plan, _timeline = records.reader(PROBLEM), records.reader(PLAN), reco
 
 
 @step
-def _feature(seconds: float, scale: float) -> float:
+def feature(seconds: float, scale: float) -> float:
     """A time as a share of the reference, clipped; infinite ones stand at the clip."""
     return min(max(seconds * scale, 0.0), CLIP) if seconds < np.inf else CLIP
 
@@ -306,12 +306,12 @@ def _show_placed(
     if seen.operators.shape[1] > 0:
         seen.operators[lane, operator, 8] = 1.0
         seen.operators[lane, operator, 9] = 0.0
-        seen.operators[lane, operator, 10] = _feature(start, scale)
-        seen.operators[lane, operator, 11] = _feature(finish, scale)
+        seen.operators[lane, operator, 10] = feature(start, scale)
+        seen.operators[lane, operator, 11] = feature(finish, scale)
         seen.assignment[lane, operator] = device
     count = t.intervals[device]
-    seen.devices[lane, device, 0] = _feature(board.busy[lane, device], scale)
-    seen.devices[lane, device, 1] = _feature(t.busy_to[device, count - 1], scale)
+    seen.devices[lane, device, 0] = feature(board.busy[lane, device], scale)
+    seen.devices[lane, device, 1] = feature(t.busy_to[device, count - 1], scale)
     for other in range(p.cost.shape[1]):
         seen.devices[lane, other, 2] = t.intervals[other] / board.turn[lane]
 
@@ -359,14 +359,14 @@ def _look_ahead(
         board.start[lane, device], board.finish[lane, device] = start, finish
         board.ahead[lane, device], board.completion[lane, device] = ahead, completion
         row = seen.candidates[lane, device]
-        row[0] = _feature(duration, scale)
-        row[1] = _feature(ready, scale)
-        row[2] = _feature(start, scale)
-        row[3] = _feature(finish, scale)
-        row[4] = _feature(start - ready, scale)
-        row[5] = _feature(plan.optimistic[operator, device], scale)
-        row[6] = _feature(ahead, scale)
-        row[7] = _feature(completion, scale)
+        row[0] = feature(duration, scale)
+        row[1] = feature(ready, scale)
+        row[2] = feature(start, scale)
+        row[3] = feature(finish, scale)
+        row[4] = feature(start - ready, scale)
+        row[5] = feature(plan.optimistic[operator, device], scale)
+        row[6] = feature(ahead, scale)
+        row[7] = feature(completion, scale)
         best = min(best, completion)
         need = board.held[lane, device] + plan.weights[operator]
         left = plan.capacity[device] - need - max(board.peak[lane, device], plan.working[operator])
@@ -379,7 +379,7 @@ def _look_ahead(
         seen.mask[lane, roomiest] = 1
     for device in range(devices):
         if p.cost[operator, device] < np.inf:
-            seen.candidates[lane, device, 8] = _feature(board.completion[lane, device] - best, scale)
+            seen.candidates[lane, device, 8] = feature(board.completion[lane, device] - best, scale)
 
 
 def decoded(context: Context, rules: Rules, placed: timeline.Timeline) -> tuple[Schedule, float]:

@@ -72,6 +72,33 @@ def ansi(context: Context, placed: Timeline, finish: FloatArray, makespan: float
     return "\n".join(lines)
 
 
+def running(trace: Trace, now: float, reference: float, over: bool) -> str:
+    """A text frame of a run that goes on: one line a device with its load over time so far.
+
+    Args:
+        trace: what has started; the rest has device -1.
+        now: the time [s].
+        reference: makespan that the agent is compared with [s].
+        over: whether all has run.
+    """
+    problem = trace.problem
+    begun = trace.assignment >= 0
+    end = max(now, float(trace.finish[begun].max()) if begun.any() else 0.0)
+    scale, unit = time_unit(max(end, reference))
+    width = max(len(name) for name in problem.device_names)
+    lines = [
+        f"{problem.name}: {now / scale:.4g} {unit}, {int(begun.sum())}/{problem.num_operators} started, "
+        f"reference {reference / scale:.4g} {unit}"
+    ]
+    for device, name in enumerate(problem.device_names):
+        members = np.flatnonzero(trace.assignment == device)
+        line = _occupancy(trace.start[members], trace.finish[members], end)
+        lines.append(f"{name:<{width}} |{line}| {len(members):>4} operators")
+    if over:
+        lines.append(f"done: makespan {end / scale:.6g} {unit}")
+    return "\n".join(lines)
+
+
 def _occupancy(start: npt.NDArray[np.float64], finish: npt.NDArray[np.float64], end: float) -> str:
     """Share of each of the columns in which a device is busy, as block characters."""
     busy = np.zeros(_COLUMNS)

@@ -17,11 +17,13 @@ class Replay:
         problem: :attr:`hetgym.Problem.id` of what was scheduled.
         seed: seed of the reset that drew the problem, None if that reset had none.
         actions: what was passed to ``step``.
+        conditions: seed of what else was drawn, in ``mode="dispatch"``.
     """
 
     problem: str
     seed: int | None
     actions: tuple[int, ...]
+    conditions: int | None = None
 
 
 def replay(problem: Problem, episode: Replay, **arguments: Any) -> dict[str, Any]:

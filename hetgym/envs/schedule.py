@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from gymnasium.vector import AutoresetMode
 
+from hetgym.envs.dispatch import Conditions, DispatchLanes
 from hetgym.envs.lanes import Lanes
 from hetgym.envs.observation import LEVELS, Padding
 from hetgym.envs.place import PlaceLanes
@@ -13,12 +15,12 @@ from hetgym.envs.placement import Rules
 from hetgym.envs.scalar import LaneEnv
 from hetgym.envs.sources import problem_source
 from hetgym.envs.vector import LaneVectorEnv
-from hetgym.errors import unknown_name
-from hetgym.sim import Runtime
+from hetgym.errors import ConfigError, unknown_name
+from hetgym.sim import Loss, Runtime, SlowDown
 from hetgym.sim.runtime import runtime as as_runtime
 
 REWARDS = ("dense", "sparse")
-MODES = ("place",)
+MODES = ("place", "dispatch")
 
 
 def lanes_of(
@@ -38,6 +40,13 @@ def lanes_of(
     completion: str = "eft+oct",
     memory: str = "ignore",
     observation: str = "graph",
+    candidates: int = 8,
+    noise: float = 0.0,
+    jobs: int = 1,
+    gap: float = 0.5,
+    changes: Sequence[SlowDown | Loss] = (),
+    slow_downs: int = 0,
+    losses: int = 0,
     max_operators: int | None = None,
     max_edges: int | None = None,
     max_devices: int | None = None,
@@ -50,7 +59,15 @@ def lanes_of(
             raise unknown_name(what, value, known)
     rules = Rules(as_runtime(runtime), decode, completion, memory)
     source = problem_source(problem, graph, platform, suite, generator, batch, costs)
-    padding = Padding.chosen(source.padding(), max_operators, max_edges, max_devices)
+    conditions = Conditions(candidates, noise, jobs, gap, tuple(changes), slow_downs, losses)
+    if mode == "place" and conditions != Conditions(candidates):
+        raise ConfigError("noise, jobs, changes, slow_downs and losses need mode='dispatch'")
+    known = source.padding()
+    if known is not None:
+        known = Padding(known.operators * jobs, known.edges * jobs, known.devices)
+    padding = Padding.chosen(known, max_operators, max_edges, max_devices)
+    if mode == "dispatch":
+        return DispatchLanes(count, source, rules, conditions, padding, observation, reward == "sparse")
     return PlaceLanes(count, source, rules, padding, observation, reward == "sparse")
 
 
