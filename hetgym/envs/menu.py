@@ -64,27 +64,38 @@ def menu(axes: Sequence[str], ways: Sequence[int], parts: Sequence[str]) -> tupl
     return LEAVE, *(Choice(axis, int(count), how) for axis in axes for count in ways for how in parts)
 
 
-def lengths(op: Operator, choice: Choice, seconds: Sequence[float], multiple: int = 1) -> tuple[int, ...] | None:
+def lengths(
+    op: Operator, choice: Choice, seconds: Sequence[float], multiple: int = 1, divisible: bool = True
+) -> tuple[int, ...] | None:
     """How long the parts of an operator are.
 
-    Equal parts must be equal to the last row. Proportional ones go by the speeds of the fastest devices,
-    rounded; where that makes them equal they are none of their own.
+    Proportional parts go by the speeds of the fastest devices, rounded; where that makes them those of the
+    equal entry they are none of their own.
 
     Args:
         op: the operator.
         choice: not :data:`LEAVE`.
         seconds: [d] its run time on each device; inf where it cannot run.
         multiple: parts are multiples of this, the last one aside.
+        divisible: whether equal parts must be equal to the last row; else they are rounded, too.
 
     Returns:
         Lengths along the axis; None if the operator cannot be split so.
     """
     able = sorted(value for value in seconds if np.isfinite(value))
-    if choice.ways > len(seconds) or (choice.parts == "proportional" and choice.ways > len(able)):
+    if choice.ways > len(able):
         return None
-    ratios = [1.0 / max(value, 1e-30) for value in able[: choice.ways]]
+    equal = _sizes(op, choice.axis, choice.ways, multiple)
+    if equal is not None and divisible and len(set(equal)) > 1:
+        equal = None
+    if choice.parts == "equal":
+        return equal
+    found = _sizes(op, choice.axis, [1.0 / max(value, 1e-30) for value in able[: choice.ways]], multiple)
+    return None if found == equal else found
+
+
+def _sizes(op: Operator, axis: str, parts: int | Sequence[float], multiple: int) -> tuple[int, ...] | None:
     try:
-        found = sizes(op, choice.axis, choice.ways if choice.parts == "equal" else ratios, multiple)
+        return sizes(op, axis, parts, multiple)
     except GraphError:
         return None  # no such axis, or a part would be empty
-    return found if (len(set(found)) == 1) == (choice.parts == "equal") else None

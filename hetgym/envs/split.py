@@ -42,6 +42,7 @@ def lanes_of(
     parts: Sequence[str] = PARTS,
     granularity: float = 0.002,
     multiple: int = 1,
+    divisible: bool = True,
     memory: str = "ignore",
     lookahead: bool = False,
     reward: str = "dense",
@@ -58,8 +59,8 @@ def lanes_of(
     padding = Padding.chosen(source.padding(), max_operators, max_edges, max_devices)
     counts = _ways(ways, padding.devices)
     rules = Rules(
-        menu(axes, counts, parts), scheduler, as_runtime(runtime), costs, key_operators, granularity, multiple, memory,
-        bool(fused),
+        menu(axes, counts, parts), scheduler, as_runtime(runtime), costs, key_operators, granularity, multiple,
+        bool(divisible), memory, bool(fused),
     )  # fmt: skip
     return SplitLanes(count, source, rules, padding, observation, reward == "sparse", batch, bool(lookahead))
 
@@ -94,9 +95,9 @@ class HetSplitEnv(LaneEnv):
 
     - the operator does not support: convolutions and products can be split by batch, output channels,
       rows and, unless fused, the reduction; see :func:`hetgym.graph.transforms.split`;
-    - cannot be divided: equal parts must be equal to the last row, in whole groups and in multiples of
-      ``multiple``; proportional parts that come out equal are masked in favour of the equal ones;
-    - has more parts than the platform has devices that can run the operator (equal parts: devices);
+    - cannot be divided: equal parts must be equal to the last row (unless ``divisible=False``), in whole
+      groups and in multiples of ``multiple``; proportional parts must differ from the equal ones;
+    - has more parts than the platform has devices that can run the operator;
     - leaves a part less than ``granularity``, or a part that no device can run;
     - exceeds a device's memory by more than the graph as it is, with ``memory="mask"``.
 
@@ -177,6 +178,7 @@ class HetSplitEnv(LaneEnv):
         parts: of the menu, out of ``"equal"`` and ``"proportional"``.
         granularity: least time that a part takes on its fastest device, as a share of the reference.
         multiple: parts are multiples of this along their axis, the last proportional one aside.
+        divisible: whether equal parts must be equal to the last row; if not, 13 rows become 6 and 7.
         memory: ``"ignore"``, or ``"mask"`` to mask choices whose schedule exceeds a device's memory by
             more than the graph as split so far, so that what fits at first fits to the end.
         lookahead: whether ``candidates`` tell the makespan after each choice.

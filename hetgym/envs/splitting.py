@@ -49,6 +49,7 @@ class Rules:
         key_operators: most decisions of an episode.
         granularity: least share of the unsplit makespan that a part takes on its fastest device.
         multiple: parts are multiples of this along their axis, the last one aside.
+        divisible: whether equal parts must be equal to the last row.
         memory: one of :data:`MEMORY`.
         fused: whether graphs are fused first.
     """
@@ -60,6 +61,7 @@ class Rules:
     key_operators: int = 12
     granularity: float = 0.002
     multiple: int = 1
+    divisible: bool = True
     memory: str = "ignore"
     fused: bool = False
 
@@ -294,7 +296,7 @@ class Splits:
             if len(keys) == self.rules.key_operators or fastest[i] <= 0:
                 break
             op, seconds = graph.operators[i], problem.cost[i].tolist()
-            parts = [None if k == 0 else lengths(op, choice, seconds, self.rules.multiple)
+            parts = [None if k == 0 else lengths(op, choice, seconds, self.rules.multiple, self.rules.divisible)
                      for k, choice in enumerate(self.rules.menu)]  # fmt: skip
             found = self._options(op, parts, sources[i], taken, platform, reference)
             if any(found):
@@ -314,7 +316,7 @@ class Splits:
         flat = [piece for row in made for piece in row]
         if not flat or not taken.isdisjoint([f"{op.name}/gather", *(f"{op.name}/scatter{k}" for k in range(9))]):
             return (None,) * len(parts)
-        cost = np.stack([self.model.predict(flat, device) for device in platform], axis=1)
+        cost = self._priced(flat, platform)
         result: list[Option | None] = []
         start = 0
         for choice, part, row in zip(self.rules.menu, parts, made, strict=True):
@@ -329,6 +331,15 @@ class Splits:
             else:
                 result.append(None)
         return tuple(result)
+
+    def _priced(self, flat: Sequence[Operator], platform: Platform) -> FloatArray:
+        """[m, d] run times of pieces of one operator [s]; those of the same shapes are priced once."""
+        shapes = [tuple(t.shape for t in (*piece.inputs, *piece.outputs)) for piece in flat]
+        first = {shape: k for k, shape in reversed(list(enumerate(shapes)))}
+        row = {shape: k for k, shape in enumerate(first)}
+        distinct = [flat[k] for k in first.values()]
+        cost = np.stack([self.model.predict(distinct, device) for device in platform], axis=1)
+        return np.asarray(cost[[row[shape] for shape in shapes]])
 
 
 def _option(

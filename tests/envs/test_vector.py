@@ -23,9 +23,11 @@ KINDS: dict[str, list[dict[str, Any]]] = {
         {"decode": "best", "completion": "eft", "memory": "mask"},
     ],
     "HetSplit-v0": [
-        {"key_operators": 6}, {"observation": "candidates", "runtime": "links", "key_operators": 4, "ways": [2]},
-        {"observation": "flat", "reward": "sparse", "memory": "mask", "lookahead": True, "key_operators": 2,
-         "parts": ["equal"], "ways": [2]},
+        {"ways": [2]},
+        {"graph": ["alexnet", "squeezenet"], "platform": "cpu-gpu-balanced", "batch": 4, "fused": True,
+         "observation": "candidates", "runtime": "links", "key_operators": 3},
+        {"graph": "alexnet", "platform": ["cpu-gpu-balanced", "even-pair"], "observation": "flat", "reward": "sparse",
+         "memory": "mask", "lookahead": True, "key_operators": 3, "parts": ["equal"]},
     ],
 }  # fmt: skip
 CASES = [(name, arguments) for name in sorted(ENVIRONMENTS) for arguments in KINDS.get(name, [{}])]
