@@ -104,6 +104,10 @@ def bind(problem: PipelineProblem) -> Contraction:
 
 def _bound_together(problem: PipelineProblem) -> IntArray:
     """[n] number of the node that each operator is part of; nodes are numbered in topological order."""
+    if not problem.backward.any() and (problem.colour < 0).all():
+        alone = np.empty(problem.num_operators, np.int32)
+        alone[problem.order] = np.arange(problem.num_operators)
+        return alone
     group = np.where(problem.colour >= 0, problem.colour, -2 - np.arange(problem.num_operators)).tolist()
     graph = nx.DiGraph()
     graph.add_nodes_from(group)

@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     from hetgym.envs.observation import CANDIDATE_FEATURES, DEVICE_FEATURES, OPERATOR_FEATURES, feature_table
     from hetgym.envs.pipeline import HetPipelineEnv
     from hetgym.envs.pipeline_observation import BLOCK_FEATURES, CUT_FEATURES, STAGE_FEATURES
+    from hetgym.envs.pipeline_replays import replay_pipeline
     from hetgym.envs.registration import ENVIRONMENTS, register
     from hetgym.envs.replays import Replay, replay
     from hetgym.envs.schedule import HetScheduleEnv
@@ -25,6 +26,7 @@ _HOME = {
     "hetgym.envs.observation": ("CANDIDATE_FEATURES", "DEVICE_FEATURES", "OPERATOR_FEATURES", "feature_table"),
     "hetgym.envs.pipeline": ("HetPipelineEnv",),
     "hetgym.envs.pipeline_observation": ("BLOCK_FEATURES", "CUT_FEATURES", "STAGE_FEATURES"),
+    "hetgym.envs.pipeline_replays": ("replay_pipeline",),
     "hetgym.envs.registration": ("ENVIRONMENTS", "register"),
     "hetgym.envs.replays": ("Replay", "replay"),
     "hetgym.envs.schedule": ("HetScheduleEnv",),
@@ -41,7 +43,7 @@ __all__ = [
     "BLOCK_FEATURES", "CANDIDATE_FEATURES", "CUT_FEATURES", "DEVICE_FEATURES", "ENVIRONMENTS", "OPERATOR_FEATURES",
     "SPLIT_CANDIDATE_FEATURES", "SPLIT_DEVICE_FEATURES", "SPLIT_OPERATOR_FEATURES", "STAGE_FEATURES",
     "HetPipelineEnv", "HetScheduleEnv", "HetSplitEnv", "Replay", "feature_table", "register", "replay",
-    "replay_split",
+    "replay_pipeline", "replay_split",
 ]  # fmt: skip
 
 __getattr__ = lazy(__name__, _HOME)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections import OrderedDict
-from dataclasses import replace
 from typing import Any, NamedTuple, cast
 
 import numpy as np
@@ -13,6 +12,7 @@ from hetgym import _records as records
 from hetgym._types import BoolArray
 from hetgym.envs import cutting
 from hetgym.envs.lanes import Lanes, Observation
+from hetgym.envs.optima import optimum
 from hetgym.envs.pipeline_observation import (
     BLOCK_FEATURES,
     NARROW,
@@ -34,12 +34,13 @@ from hetgym.envs.stages import (
     Rules,
     as_training,
     memory_of,
-    passes_of,
     prepare,
+    schedule_of,
     settle,
+    unrolled,
 )
 from hetgym.errors import ConfigError
-from hetgym.pipeline import PipelineProblem, TrainingPipeline, unroll
+from hetgym.pipeline import PipelineProblem, TrainingPipeline
 from hetgym.problem import Problem
 from hetgym.schedule import Schedule
 
@@ -78,7 +79,7 @@ class PipelineLanes(Lanes):
 
         super().__init__(count, observation_space(padding, level), spaces.Discrete(1 + padding.devices))
         self.source, self.rules, self.padding, self.level, self.sparse = source, rules, padding, level, sparse
-        space = graph_space(padding)
+        self._space = space = graph_space(padding)
         keys = tuple(space.keys()) if level == "graph" else NARROW
         self._arrays: dict[str, npt.NDArray[Any]] = {
             key: np.zeros((count, *(space[key].shape or ())), space[key].dtype) for key in keys
@@ -97,6 +98,7 @@ class PipelineLanes(Lanes):
         self._seeds: list[int | None] = [None] * count
         self._cuts: list[Cut | None] = [None] * count
         self._rows = records.Rows(count, cutting.TABLES)
+        self._optima: dict[str, float] = {}
         self._known: OrderedDict[str, tuple[Context, dict[str, npt.NDArray[Any]]]] = OrderedDict()
 
     @property
@@ -153,17 +155,34 @@ class PipelineLanes(Lanes):
 
     def _prepared(self, step: TrainingPipeline) -> tuple[Context, dict[str, npt.NDArray[Any]]]:
         """The context of a pipeline and its fixed observations, from memory if it was met before."""
-        key = step.digest if self.rules.code == TRAINING else step.problem.digest
+        key = self._key(step)
         if key in self._known:
             self._known.move_to_end(key)
         else:
             context = prepare(step, self.rules)
             self.padding.check(context.problem.name, len(context.names), context.problem.num_devices)
-            blank = fixed(context, self.rules, self.padding)
+            blank = fixed(context, self.rules, self._space)
             self._known[key] = context, {name: blank[name] for name in self._arrays}
             if len(self._known) > _REMEMBERED:
-                self._known.popitem(last=False)
+                self._optima.pop(self._known.popitem(last=False)[0], None)
         return self._known[key]
+
+    def _key(self, step: TrainingPipeline) -> str:
+        """Digest of what matters of a pipeline."""
+        return step.digest if self.rules.code == TRAINING else step.problem.digest
+
+    def optimum(self, lane: int) -> float:
+        """See :func:`hetgym.envs.optima.optimum`; worked out when the first episode on a pipeline ends [s]."""
+        context = self.context(lane)
+        key = self._key(context.step)
+        if key not in self._optima:
+            self._optima[key] = optimum(context, self.rules)
+        return self._optima[key]
+
+    def identity(self, lane: int) -> str:
+        """Name and content of the lane's pipeline in one word."""
+        context = self.context(lane)
+        return context.step.id if self.rules.code == TRAINING else context.problem.id
 
     def problem(self, lane: int) -> PipelineProblem:
         """What the lane's episode is about."""
@@ -186,18 +205,8 @@ class PipelineLanes(Lanes):
         cut, pieces = self._cuts[lane], self.pieces(lane)
         assert cut is not None
         stages = len({d for _, _, d in pieces})
-        if self.rules.code == LATENCY:
-            from hetgym.baselines.pipeline import FlowShop
-
-            devices = tuple(d for _, _, d in pieces)
-            seconds = np.tile(cut.forward, (self.rules.turns, 1))
-            return FlowShop(devices, tuple(j - i for i, j, _ in pieces), seconds, (0.0,) * (len(pieces) - 1)).unroll()
-        if self.rules.code == TRAINING:
-            rounds = len(pieces) // stages
-            passes = passes_of(self.rules.schedule, stages, self.rules.turns, rounds)
-            f, k, w = (a.reshape(rounds, stages) for a in cut[1:])
-            return unroll(passes, f, k, w if self.game.split else None)
-        return None
+        f, k, w = (passes.reshape(-1, stages) for passes in cut[1:])
+        return unrolled(self.rules, f, k, w)
 
     def shared(self) -> dict[str, npt.NDArray[Any]]:
         """The pipeline's name."""
@@ -208,7 +217,6 @@ class PipelineLanes(Lanes):
         context, cut, pieces = self.context(lane), self._cuts[lane], self.pieces(lane)
         assert cut is not None
         total = (context.reference - cut.value) / context.reference if context.reference > 0 else 0.0
-        found = self.unrolled(lane)
         least = self._least(context)
         loads = np.zeros(context.problem.num_devices)
         np.add.at(loads, [d for _, _, d in pieces], cut.forward + cut.backward + cut.weight)
@@ -217,16 +225,16 @@ class PipelineLanes(Lanes):
             "value": cut.value,
             "makespan": cut.value,
             "reference": context.reference,
-            "optimal": context.optimum,
+            "optimal": self.optimum(lane),
             "slr": cut.value / least if least > 0 else 1.0,
             "speedup": context.alone / cut.value if cut.value > 0 else 1.0,
-            "schedule": None if found is None else replace(found[1], scheduler="agent"),
+            "schedule": schedule_of(self.rules, len({d for _, _, d in pieces}), len(pieces)),
             "stages": tuple(Stage(*piece) for piece in pieces),
             "loads": loads,
             "memory": memory_of(context, self.rules, pieces),
             "within_memory": context.within,
             "reward_terms": {"reference": 1.0, "value": total - 1.0},
-            "replay": Replay(context.problem.id, self._seeds[lane], tuple(actions.tolist())),
+            "replay": Replay(self.identity(lane), self._seeds[lane], tuple(actions.tolist())),
         }
 
     def _least(self, context: Context) -> float:

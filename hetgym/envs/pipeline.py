@@ -83,7 +83,8 @@ class HetPipelineEnv(LaneEnv):
     The first block must name a device, and a device holds one stage. Under ``schedule="interleaved"`` the
     device of the first stage may be named again: then a second round of pieces begins, on the same devices in
     the same sequence, and must be gone through; there are up to ``chunks`` rounds. A round is only begun if
-    micro-batches come in whole groups of as many as there are stages. An episode of one round is 1F1B.
+    micro-batches come in whole groups of as many as there are stages, and every decision must leave a way to end
+    with the running round. An episode of one round is 1F1B.
 
     What cannot run, does not fit into memory, or would leave blocks that fit nowhere is masked; this is
     known exactly, so there always is a legal action. A masked or senseless action does not raise: the
@@ -129,9 +130,10 @@ class HetPipelineEnv(LaneEnv):
 
     ## Episode end
     Terminated when every block is placed; never truncated. The last ``info`` holds ``value`` (also as
-    ``makespan``) and ``reference`` [s]; ``optimal``, the least throughput value of any cut that can be played,
-    from the dynamic program of :func:`~hetgym.baselines.pipeline.contiguous_dp` along the same order (NaN for other
-    objectives, for pipelines of more than ``MAX_OPTIMUM`` steps, and without memory limits that can be kept); ``slr``
+    ``makespan``) and ``reference`` [s]; ``optimal``, the least value of any cut that can be played:
+    for the throughput by the dynamic program of :func:`~hetgym.baselines.pipeline.contiguous_dp` along the same
+    order, for the latency by a like one if the pipeline is small; NaN where it takes more than
+    ``hetgym.envs.optima.MAX_STEPS`` steps, for training, and where no cut fits into memory; ``slr``
     (value over a lower bound), ``speedup`` (over the best single device), ``stages`` (first block, end, device),
     ``loads`` (seconds of each device for one request, all passes), ``memory`` (bytes of each device),
     ``within_memory``, ``reward_terms`` (they sum to the return), ``replay`` (:class:`Replay`), and

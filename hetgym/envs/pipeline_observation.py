@@ -115,13 +115,13 @@ def graph_space(padding: Padding) -> spaces.Dict:
     )
 
 
-def fixed(context: Context, rules: Rules, padding: Padding) -> dict[str, npt.NDArray[Any]]:
+def fixed(context: Context, rules: Rules, space: spaces.Dict) -> dict[str, npt.NDArray[Any]]:
     """The part of a problem's observations that holds from step to step, padding included.
 
     Args:
         context: of the problem, which must fit.
         rules: what episodes are played by.
-        padding: sizes of the observations.
+        space: of observations of all blocks, large enough for it.
     """
     t, scale = context.tables, rules.turns / context.reference if context.reference > 0 else 0.0
     n, d = t.forward.shape
@@ -130,8 +130,8 @@ def fixed(context: Context, rules: Rules, padding: Padding) -> dict[str, npt.NDA
         finite = np.isfinite(seconds)
         return np.where(finite, np.clip(np.where(finite, seconds, 0.0) * scale, 0.0, CLIP), CLIP).astype(np.float32)
 
-    blank = {
-        name: np.zeros(space.shape or (), space.dtype) for name, space in graph_space(padding).spaces.items()
+    blank: dict[str, npt.NDArray[Any]] = {
+        name: np.zeros(part.shape or (), part.dtype) for name, part in space.spaces.items()
     }  # fmt: skip
     cost = np.where(np.isfinite(t.forward), t.forward + t.backward + t.weight, np.inf)
     able = np.isfinite(cost)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import NamedTuple
 
@@ -13,9 +13,11 @@ import numpy.typing as npt
 from hetgym._jit import jit
 from hetgym._types import FloatArray, frozen
 from hetgym.baselines.pipeline.contraction import Contraction, bind
-from hetgym.baselines.pipeline.downset import placement, prefixes, solve
+from hetgym.baselines.pipeline.recurrent import FlowShop
 from hetgym.errors import ConfigError, ProblemError, unknown_name
-from hetgym.pipeline import SCHEDULES, Orders, PipelineProblem, TrainingPipeline, orders, peak_activations
+from hetgym.pipeline import SCHEDULES, Orders, PipelineProblem, TrainingPipeline, orders, peak_activations, unroll
+from hetgym.problem import Problem
+from hetgym.schedule import Schedule
 
 OBJECTIVES = ("throughput", "latency", "training")
 """What a cut is judged by."""
@@ -29,9 +31,6 @@ Piece = tuple[int, int, int]
 
 MAX_ROOM = 4_000_000
 """Most entries of the table that says what fits on which devices."""
-
-MAX_OPTIMUM = 20_000_000
-"""Most steps of the dynamic program that finds the optimum: blocks squared times sets of devices times kinds."""
 
 
 @dataclass(frozen=True)
@@ -135,28 +134,29 @@ class Context:
     """What episodes need to know of their problem; computed once a problem.
 
     Attributes:
-        problem: the problem.
+        step: the problem, with its backward pass.
         bound: its blocks.
         tables: what kernels see.
         names: [n] a name for each block, that of its first operator.
-        digest: of everything.
         chain: whether loads of the tables are those of the problem to the last bit.
         within: whether a cut fits into memory; if none does, memory is not looked at.
         reference: see :class:`~hetgym.envs.pipeline.HetPipelineEnv` [s].
         alone: value of the best single device; inf if none can run everything [s].
-        optimum: least value of any cut that can be played; NaN where it is not known [s].
     """
 
-    problem: PipelineProblem
+    step: TrainingPipeline
     bound: Contraction
     tables: Tables
     names: tuple[str, ...]
-    digest: str
     chain: bool
     within: bool
     reference: float
     alone: float
-    optimum: float
+
+    @property
+    def problem(self) -> PipelineProblem:
+        """The problem."""
+        return self.step.problem
 
 
 class Cut(NamedTuple):
@@ -196,13 +196,9 @@ def prepare(step: TrainingPipeline, rules: Rules) -> Context:
         if not fits(tables):
             raise ProblemError(f"pipeline {problem.name!r}: no contiguous cut puts all operators where they can run")
     names = tuple(problem.operator_names[inside[0]] for inside in small.members)
-    context = Context(
-        problem, small, tables, names, step.digest, chain, within, np.nan, np.inf, np.nan,
-    )  # fmt: skip
+    context = Context(step, small, tables, names, chain, within, np.nan, np.inf)
     alone, reference = _reference(context, rules)
-    return Context(
-        problem, small, tables, names, step.digest, chain, within, reference, alone, _optimum(context, rules),
-    )  # fmt: skip
+    return Context(step, small, tables, names, chain, within, reference, alone)
 
 
 def fits(tables: Tables) -> bool:
@@ -281,6 +277,35 @@ def memory_of(context: Context, rules: Rules, pieces: Sequence[Piece]) -> FloatA
 def passes_of(schedule: str, stages: int, micro_batches: int, rounds: int) -> Orders:
     """Orders of a schedule; an interleaved one of a single round is 1F1B."""
     return orders(schedule, stages, micro_batches, rounds if schedule == "interleaved" else None)
+
+
+def unrolled(
+    rules: Rules, forward: FloatArray, backward: FloatArray, weight: FloatArray
+) -> tuple[Problem, Schedule] | None:
+    """What a cut does, as a problem with an operator for each pass, and its schedule; None for the throughput.
+
+    Args:
+        rules: what it is judged by.
+        forward: [rounds, p] seconds of each piece.
+        backward: likewise.
+        weight: likewise.
+    """
+    rounds, stages = forward.shape
+    if rules.code == LATENCY:
+        seconds = np.tile(forward[0], (rules.turns, 1))
+        return FlowShop(tuple(range(stages)), (1,) * stages, seconds, (0.0,) * (stages - 1)).unroll()
+    if rules.code == TRAINING:
+        passes = passes_of(rules.schedule, stages, rules.turns, rounds)
+        return unroll(passes, forward, backward, weight if rules.schedule == "zb-h1" else None)
+    return None
+
+
+@lru_cache(maxsize=512)
+def schedule_of(rules: Rules, stages: int, pieces: int) -> Schedule | None:
+    """The schedule of :func:`unrolled`, which does not depend on how long anything takes."""
+    ones = np.ones((pieces // stages, stages))
+    found = unrolled(rules, ones, ones, ones)
+    return None if found is None else replace(found[1], scheduler="agent")
 
 
 @lru_cache(maxsize=512)
@@ -542,16 +567,3 @@ def first_fit(context: Context) -> list[Piece]:
         if start == n:
             return pieces
     raise AssertionError("a cut fits, but none was found")
-
-
-def _optimum(context: Context, rules: Rules) -> float:
-    """Least value of any cut along the order of blocks, where a dynamic program finds it."""
-    problem, small = context.problem, context.bound
-    sets = int(np.prod([k.count + 1 for k in problem.kinds]))
-    n = len(context.names)
-    if not (rules.optimal and rules.code == THROUGHPUT and context.within):
-        return np.nan
-    if n * n * sets * len(problem.kinds) > MAX_OPTIMUM:
-        return np.nan
-    plan, _ = solve(problem, small, prefixes(small), np.inf)
-    return problem.max_load(placement(problem, small, plan))

@@ -63,15 +63,16 @@ def blocks(graph: DataflowGraph, how: str = "auto") -> IntArray:
 def _steps(graph: DataflowGraph) -> IntArray | None:
     """[n] time step of each operator, or None where there is only one."""
     step = np.zeros(len(graph), np.int32)
-    runs: Counter[frozenset[str]] = Counter()
+    runs: Counter[str] = Counter()
     pointer, node = graph.predecessors.pointer, graph.predecessors.node
     for i in graph.topological_order.tolist():
         step[i] = step[node[pointer[i] : pointer[i + 1]]].max(initial=0)
         op = graph.operators[i]
-        names = frozenset(t.name for t in op.inputs if t.constant and t.name)
-        if op.spec.family == "recurrent" and names:
-            step[i] = max(int(step[i]), runs[names])
-            runs[names] = int(step[i]) + 1
+        named = [t for t in op.inputs if t.constant and t.name]
+        if op.spec.family == "recurrent" and named:
+            weights = max(named, key=lambda t: t.bytes).name  # a first step may have further constants, its state
+            step[i] = max(int(step[i]), runs[weights])
+            runs[weights] = int(step[i]) + 1
     return step if step.any() else None
 
 

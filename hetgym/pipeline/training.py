@@ -70,6 +70,11 @@ class TrainingPipeline:
             state.update(array.astype(array.dtype.newbyteorder("<"), copy=False).tobytes())
         return state.hexdigest()
 
+    @property
+    def id(self) -> str:
+        """Name and content in one word."""
+        return f"{self.problem.name}#{self.digest[:8]}"
+
     def _times(self, what: str, values: npt.ArrayLike) -> FloatArray:
         cost = self.problem.cost
         array = self._numbers(what, values, cost.shape)
