@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from hetgym import _records as records
 from hetgym import metrics
-from hetgym._types import BoolArray
+from hetgym._types import BoolArray, IntArray, frozen
 from hetgym.envs import rendering
 from hetgym.envs.lanes import Lanes, Observation
 from hetgym.envs.observation import NARROW, Padding, fixed, graph_space, observation_space
@@ -19,6 +19,7 @@ from hetgym.envs.placement import (
     PROBLEM,
     TIMELINE,
     Context,
+    Plan,
     Rules,
     Seen,
     decoded,
@@ -32,7 +33,7 @@ from hetgym.envs.sources import ProblemSource, as_problem
 from hetgym.errors import ConfigError
 from hetgym.problem import Problem
 from hetgym.schedule import Schedule
-from hetgym.sim import Runtime, batch, timeline
+from hetgym.sim import Runtime, batch, simulate, timeline
 
 _REMEMBERED = 256  # contexts kept, so that a small set of problems is prepared only once
 
@@ -97,19 +98,29 @@ class PlaceLanes(Lanes):
     def begin(self, lane: int, rng: np.random.Generator, options: dict[str, Any], seed: int | None) -> None:
         """Begin an episode on a problem drawn from the source, or on ``options["problem"]``.
 
+        Args:
+            lane: which.
+            rng: draws the problem.
+            options: ``problem``; ``order``, [n] the operators in the order in which they shall be decided.
+            seed: see :class:`~hetgym.envs.lanes.Lanes`.
+
         Raises:
-            ConfigError: an unknown option.
+            ConfigError: an unknown option, or an order in which an operator comes before its inputs.
             ProblemError: the problem exceeds the padding.
         """
-        forced = options.pop("problem", None)
+        forced, order = options.pop("problem", None), options.pop("order", None)
         if options:
-            raise ConfigError(f"reset has no option {min(options)!r}; known: 'problem'")
+            raise ConfigError(f"reset has no option {min(options)!r}; known: 'problem', 'order'")
         problem = self.source.draw(rng) if forced is None else as_problem(forced)
         context, blank = self._prepared(problem)
-        if context is not self.contexts[lane]:
-            self._take(lane, context)
+        plan = context.plan if order is None else context.plan._replace(order=_ordered(problem, order))
+        if context is not self.contexts[lane] or plan is not self._plans[lane]:
+            self._take(lane, context, plan)
         for key, array in self._arrays.items():
             array[lane] = blank[key]
+        if order is not None and self.level == "graph":
+            n = problem.num_operators
+            self._arrays["operators"][lane, plan.order, 7] = np.arange(n) / max(1, n - 1)
         self._seeds[lane], self._schedules[lane] = seed, None
         self.makespan[lane] = np.nan
         self.illegal[lane], self.over[lane] = 0, False
@@ -128,11 +139,11 @@ class PlaceLanes(Lanes):
             for lane in np.flatnonzero(self.over & active).tolist():
                 self._finish(lane)
 
-    def _take(self, lane: int, context: Context) -> None:
+    def _take(self, lane: int, context: Context, plan: Plan) -> None:
         """Let a lane's rows point at a problem and at timelines of its size."""
         self.contexts[lane] = context
         self._names[lane] = context.problem.name
-        self._problems[lane], self._plans[lane] = context.problem.arrays, context.plan
+        self._problems[lane], self._plans[lane] = context.problem.arrays, plan
         n, d = context.problem.cost.shape
         for rows in (self._placed, self._spare):
             held = rows[lane]
@@ -145,7 +156,12 @@ class PlaceLanes(Lanes):
         if self._exact:
             return
         context = self.context(lane)
-        self._schedules[lane], makespan = decoded(context, self.rules, self._placed[lane])
+        if self.rules.decode in ("insertion", "append"):
+            found = batch.planned(context.problem, self._placed[lane], "agent")
+            makespan = simulate(context.problem, found, self.rules.runtime).makespan
+        else:
+            found, makespan = decoded(context, self.rules, self._placed[lane])
+        self._schedules[lane] = found
         excess = makespan - self.board.last[lane]
         self.makespan[lane] = makespan
         if context.reference > 0:
@@ -214,3 +230,22 @@ class PlaceLanes(Lanes):
             return rendering.rgb_array(rendering.partial_trace(context.problem, placed))
         finish = self.board.finish[lane, : context.problem.num_devices]
         return rendering.ansi(context, placed, finish, float(self.makespan[lane]))
+
+
+def _ordered(problem: Problem, order: Any) -> IntArray:
+    """Check an order of decisions.
+
+    Raises:
+        ConfigError: not a permutation, or an operator before its inputs.
+    """
+    found = np.asarray(order)
+    n = problem.num_operators
+    if found.shape != (n,) or found.dtype.kind not in "iu" or not np.array_equal(np.sort(found), np.arange(n)):
+        raise ConfigError(f"options['order'] must hold each of the {n} operators of {problem.name!r} once")
+    turn = np.empty(n, np.int64)
+    turn[found] = np.arange(n)
+    early = turn[problem.edge_target] < turn[problem.edge_source]
+    if early.any():
+        name = problem.operator_names[int(problem.edge_target[np.argmax(early)])]
+        raise ConfigError(f"options['order'] has operator {name!r} before one of its inputs")
+    return frozen(found.astype(np.int32))
