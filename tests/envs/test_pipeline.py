@@ -237,7 +237,7 @@ def test_a_chain_by_hand() -> None:
     # stages 4 + 0.5 and 0.5 + 1 + 1 + 2; the equal cut makes 4 + 1 + 0.5 and 0.5 + 1 + 2, one device 8
     total, info = play(gym.make("HetPipeline-v0", problem=CHAIN), [1, 2, 0, 0])
     assert (info["value"], info["reference"], info["optimal"]) == (4.5, 5.5, 4.5)
-    assert total == pytest.approx(1 / 5.5) and info["loads"].tolist() == [4.5, 4.5]
+    assert total == pytest.approx(1 / 5.5) and info["loads"] == (4.5, 4.5)
     assert info["stages"] == ((0, 1, 0), (1, 4, 1)) and info["speedup"] == 8 / 4.5 and info["schedule"] is None
     # three requests: 4.5 + 4.5, and 4.5 for each that follows; reference: 5.5 + 3.5 + 2 * 5.5
     total, info = play(gym.make("HetPipeline-v0", problem=CHAIN, objective="latency", requests=3), [1, 2, 0, 0])
@@ -311,7 +311,7 @@ def test_memory_that_nothing_fits_into_is_not_looked_at() -> None:
     assert info["action_mask"].tolist() == [False, True, True]
     _, info = play(env, [1, 0, 2])
     assert info["within_memory"] is False and info["value"] == 2.0 and math.isnan(info["optimal"])
-    assert info["memory"].tolist() == [2.0, 1.0]
+    assert info["memory"] == (2.0, 1.0)
 
 
 def test_stashed_activations_close_the_mask() -> None:
@@ -330,7 +330,7 @@ def test_stashed_activations_close_the_mask() -> None:
     assert env.action_masks().tolist() == [False, False, True]
     env.step(2)
     _, _, done, _, info = env.step(0)
-    assert done and info["memory"].tolist() == [10.0, 6.0]
+    assert done and info["memory"] == (10.0, 6.0)
 
 
 def test_blocks_that_one_kind_cannot_run() -> None:

@@ -29,6 +29,11 @@ KINDS: dict[str, list[dict[str, Any]]] = {
         {"graph": "alexnet", "platform": ["cpu-gpu-balanced", "even-pair"], "observation": "flat", "reward": "sparse",
          "memory": "mask", "lookahead": True, "key_operators": 3, "parts": ["equal"]},
     ],
+    "HetPipeline-v0": [
+        {}, {"observation": "candidates", "objective": "latency"}, {"observation": "flat", "reward": "sparse"},
+        *({"objective": "training", "schedule": schedule} for schedule in ("gpipe", "1f1b", "interleaved", "zb-h1")),
+        {"graph": ["alexnet", "inception_v1"], "platform": ["cpu-gpu", "cpu-2gpu-nvlink"], "objective": "latency"},
+    ],
 }  # fmt: skip
 CASES = [(name, arguments) for name in sorted(ENVIRONMENTS) for arguments in KINDS.get(name, [{}])]
 
