@@ -18,7 +18,7 @@ from hetgym.envs.sb3 import make_vec_env  # noqa: E402
 from hetgym.errors import ConfigError, UnknownName  # noqa: E402
 from hetgym.workloads import textbook  # noqa: E402
 
-IDS = ["HetSchedule-v0"]
+IDS = ["HetSchedule-v0", "HetSplit-v0"]
 
 
 @pytest.mark.parametrize("name", IDS)
