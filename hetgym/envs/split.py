@@ -99,7 +99,8 @@ class HetSplitEnv(LaneEnv):
       groups and in multiples of ``multiple``; proportional parts must differ from the equal ones;
     - has more parts than the platform has devices that can run the operator;
     - leaves a part less than ``granularity``, or a part that no device can run;
-    - exceeds a device's memory by more than the graph as it is, with ``memory="mask"``.
+    - exceeds a device's memory by more than the graph as it is, with ``memory="mask"``;
+    - finds no place, with an inner scheduler that keeps within memory.
 
     A masked or senseless action does not raise: the operator is left whole, which always is legal, and
     ``info["illegal_actions"]`` counts it. The mask comes as ``obs["action_mask"]`` (int8),
@@ -151,8 +152,8 @@ class HetSplitEnv(LaneEnv):
     A step rewrites, prices, schedules and simulates the graph, which takes one to two milliseconds on
     graphs of 60 operators and grows with the graph; leaving an operator, or going where an
     episode has gone before, takes a tenth of that. A graph that was not met before takes some two
-    milliseconds more for each key operator. ``lookahead`` and ``memory="mask"`` try every choice: a
-    step then costs as many evaluations as there are legal choices.
+    milliseconds more for each key operator. ``lookahead``, ``memory="mask"`` and inner schedulers that
+    keep within memory try every choice: a step then costs as many evaluations as there are legal choices.
 
     ## Arguments
     ```python

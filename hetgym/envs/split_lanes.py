@@ -18,7 +18,12 @@ from hetgym.envs.lanes import Lanes, Observation
 from hetgym.envs.observation import Padding
 from hetgym.envs.replays import Replay
 from hetgym.envs.split_observation import (
+    CURRENT,
+    DECIDED,
+    LEGAL,
+    MAKESPAN,
     NARROW,
+    SPARED,
     choices_table,
     decided_columns,
     device_columns,
@@ -124,16 +129,18 @@ class SplitLanes(Lanes):
         context, before, turn = self.context(lane), self.node(lane), len(self.actions[lane])
         self.actions[lane].append(action)
         entry = action if 0 <= action < len(self.rules.menu) and self.mask[lane, action] else 0
+        chosen = (*self.chosen[lane], (turn, entry)) if entry else self.chosen[lane]
+        if self.splits.attempt(context, chosen) is None:
+            chosen, entry = self.chosen[lane], 0
+        self.chosen[lane] = chosen
         self.illegal[lane] += entry != action
-        if entry:
-            self.chosen[lane] = (*self.chosen[lane], (turn, entry))
         now, reference = self.node(lane).makespan, context.reference
         self.over[lane] = turn + 1 == len(context.keys)
         self.reward[lane] = (before.makespan - now) / reference if reference > 0 else 0.0
         if self.sparse:
             self.reward[lane] = self._total(lane) if self.over[lane] else 0.0
         choice, operator = self.rules.menu[entry], context.keys[turn]
-        self._arrays["operators"][lane, operator, 12:] = decided_columns(
+        self._arrays["operators"][lane, operator, DECIDED:] = decided_columns(
             context.options[turn][entry] if entry else None, choice.axis, choice.parts == "proportional"
         )
         self._show(lane)
@@ -149,7 +156,7 @@ class SplitLanes(Lanes):
             return
         operator = context.keys[turn]
         seen["current"][lane] = operator
-        seen["operators"][lane, operator, 13] = 1.0
+        seen["operators"][lane, operator, CURRENT] = 1.0
         seen["operator"][lane] = seen["operators"][lane, operator]
         table = seen["candidates"][lane]
         table[...] = self._prepared(context)[1][turn]
@@ -160,15 +167,15 @@ class SplitLanes(Lanes):
         for entry, option in enumerate(context.options[turn]):
             if option is None:
                 continue
-            table[entry, 15:17] = cancelled(option, operator, context, split_so_far)
-            if self.lookahead or self.rules.memory == "mask":
-                after = self.splits.at(context, (*self.chosen[lane], (turn, entry)))
-                makespans[entry] = after.makespan if self.lookahead else node.makespan
-                if after.excess > max(0.0, node.excess):
+            table[entry, SPARED : SPARED + 2] = cancelled(option, operator, context, split_so_far)
+            if self.lookahead or self.splits.looks_ahead:
+                after = self.splits.attempt(context, (*self.chosen[lane], (turn, entry)))
+                if after is None or after.excess > max(0.0, node.excess):
                     continue
+                makespans[entry] = after.makespan if self.lookahead else node.makespan
             self.mask[lane, entry] = 1
-        table[:, 6] = self.mask[lane]
-        table[:, 17] = scaled(makespans, context.reference)
+        table[:, LEGAL] = self.mask[lane]
+        table[:, MAKESPAN] = scaled(makespans, context.reference)
 
     def _split_so_far(self, lane: int) -> dict[int, Option]:
         context = self.context(lane)

@@ -69,8 +69,11 @@ LEVELS = ("graph", "candidates", "flat")
 NARROW = ("candidates", "operator", "devices", "makespan", "action_mask")
 """Keys that the levels below ``graph`` show; ``flat`` joins them in this order, row by row."""
 
-_DECIDED = 12  # first of the columns of operators that change
-_LEGAL, _SPARED, _MAKESPAN = 6, 15, 17
+DECIDED, CURRENT = 12, 13
+"""Columns of operators: from the first of them on they change."""
+
+LEGAL, SPARED, MAKESPAN = 6, 15, 17
+"""Columns of candidates; two tell what is spared."""
 
 
 def split_space(padding: Padding, actions: int) -> spaces.Dict:
@@ -172,21 +175,21 @@ def choices_table(context: Context, turn: int, actions: npt.NDArray[np.float32])
         actions: [A, 6] the columns that hold for each entry of the menu whatever the operator.
     """
     table = np.zeros((len(actions), len(SPLIT_CANDIDATE_FEATURES)), np.float32)
-    table[:, :_LEGAL] = actions
+    table[:, :LEGAL] = actions
     capacity = context.problem.memory_capacity
     room = float(capacity[np.isfinite(capacity)].max()) if np.isfinite(capacity).any() else np.inf
     op = context.graph.operators[context.keys[turn]]
     whole = float(context.problem.cost[context.keys[turn]].min())
     held = sum(t.bytes for t in (*op.inputs, *op.outputs))
-    table[0, _LEGAL:_SPARED] = (1, 1, 1, *scaled(np.full(3, whole), context.reference), 0, 0, min(held / room, CLIP))
+    table[0, LEGAL:SPARED] = (1, 1, 1, *scaled(np.full(3, whole), context.reference), 0, 0, min(held / room, CLIP))
     for entry, option in enumerate(context.options[turn]):
         if option is not None:
             rate = mean_rate(context)
             times = (option.slowest, option.total, option.together, rate * option.scattered, rate * option.gathered)
             working = min(option.working / room, CLIP)
-            table[entry, _LEGAL + 1 : _LEGAL + 3] = option.least, option.largest
-            table[entry, _LEGAL + 3 : _SPARED - 1] = scaled(np.array(times), context.reference)
-            table[entry, _SPARED - 1] = working
+            table[entry, LEGAL + 1 : LEGAL + 3] = option.least, option.largest
+            table[entry, LEGAL + 3 : SPARED - 1] = scaled(np.array(times), context.reference)
+            table[entry, SPARED - 1] = working
     return table
 
 
@@ -203,7 +206,7 @@ def device_columns(context: Context, node: Node) -> npt.NDArray[np.float32]:
 
 def decided_columns(option: Option | None, axis: str, proportional: bool) -> npt.NDArray[np.float32]:
     """[8] columns of an operator from ``is_decided`` on, after its decision."""
-    row = np.zeros(len(SPLIT_OPERATOR_FEATURES) - _DECIDED, np.float32)
+    row = np.zeros(len(SPLIT_OPERATOR_FEATURES) - DECIDED, np.float32)
     row[0] = 1.0
     if option is not None:
         row[2] = min(len(option.lengths) / 8, CLIP)

@@ -20,7 +20,7 @@ from hetgym.costs import CostModel, cost_model
 from hetgym.device import Device
 from hetgym.envs.graph_sources import Draw
 from hetgym.envs.menu import Choice, lengths
-from hetgym.errors import ConfigError, unknown_name
+from hetgym.errors import ConfigError, OutOfMemory, ProblemError, unknown_name
 from hetgym.graph import DataflowGraph, Operator
 from hetgym.graph.transforms import fuse, pieces, split
 from hetgym.graph.transforms.operands import Source, operands
@@ -220,7 +220,7 @@ class Splits:
 
     def _forget(self) -> None:
         self._contexts: OrderedDict[tuple[int, int], tuple[Draw, Context]] = OrderedDict()
-        self._nodes: OrderedDict[tuple[int, Chosen], tuple[Context, Node]] = OrderedDict()
+        self._nodes: OrderedDict[tuple[int, Chosen], tuple[Context, Node | None]] = OrderedDict()
 
     def __getstate__(self) -> dict[str, Any]:
         return {"rules": self.rules}  # what is remembered goes by identities, which mean nothing elsewhere
@@ -238,8 +238,19 @@ class Splits:
         self._contexts.move_to_end(key)
         return self._contexts[key][1]
 
+    @property
+    def looks_ahead(self) -> bool:
+        """Whether masks depend on the schedule after each choice."""
+        return self.rules.memory == "mask" or self.scheduler.kind == "memory"
+
     def at(self, context: Context, chosen: Chosen) -> Node:
-        """The graph with what is chosen split, its schedule and makespan."""
+        """The graph with what is chosen split, its schedule and makespan; the scheduler must have placed it."""
+        node = self.attempt(context, chosen)
+        assert node is not None
+        return node
+
+    def attempt(self, context: Context, chosen: Chosen) -> Node | None:
+        """The same; None if the inner scheduler finds no place for the last choice."""
         key = (id(context), chosen)
         if key not in self._nodes:
             if chosen:
@@ -252,7 +263,10 @@ class Splits:
                 problem = Problem.build(graph, context.platform, context.prices)
             else:
                 graph, problem = context.graph, context.problem
-            self._nodes[key] = context, self._evaluated(graph, problem)
+            try:
+                self._nodes[key] = context, self._evaluated(graph, problem)
+            except (ProblemError, OutOfMemory):
+                self._nodes[key] = context, None
             if len(self._nodes) > _NODES:
                 self._nodes.popitem(last=False)
         self._nodes.move_to_end(key)

@@ -330,6 +330,30 @@ def test_what_does_not_fit_at_first_may_only_get_better() -> None:
     assert info["memory_excess"] == 2 * MIB
 
 
+def test_what_the_inner_scheduler_cannot_place_is_masked() -> None:
+    """The unsplit chain fills the memories; parts need room for what is joined, too."""
+    env = HetSplitEnv(products(3), machine(memory=11 * MIB), parts=["equal"], scheduler="m-etf")
+    with pytest.raises(hetgym.ProblemError, match="needs 8.38861e"):
+        env.reset(seed=0)
+    env = HetSplitEnv(products(3), machine(memory=17 * MIB), parts=["equal"], scheduler="m-etf")
+    _, info = env.reset(seed=0)
+    seen = []
+    for choice in env.lanes.rules.menu[1:4]:
+        problem = Problem.build(split(products(3), "p0", choice.axis, 2), machine(memory=17 * MIB))
+        try:
+            hetgym.baselines.get("m-etf")(problem)
+            seen.append(True)
+        except hetgym.ProblemError:
+            seen.append(False)
+    assert info["action_mask"].tolist() == [True, *seen, False]
+    assert seen == [True, True, False]  # whole summands need more room
+    for seed in range(4):
+        assert rollout(env, at_random(seed), seed)[1]["illegal_actions"] == 0
+    env.reset(seed=0)
+    *_, info = env.step(action(env, "reduction", 2, "equal"))
+    assert info["illegal_actions"] == 1 and env.problem.num_operators == 3
+
+
 def test_masked_and_senseless_actions_leave_the_operator_whole() -> None:
     for bad in (-1, 99, 1.5, math.nan, math.inf, "batch", None, [1, 2]):
         env = HetSplitEnv(products(2), machine())
