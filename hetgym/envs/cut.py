@@ -98,7 +98,6 @@ class PipelineLanes(Lanes):
         self._seeds: list[int | None] = [None] * count
         self._cuts: list[Cut | None] = [None] * count
         self._rows = records.Rows(count, cutting.TABLES)
-        self._optima: dict[str, float] = {}
         self._known: OrderedDict[str, tuple[Context, dict[str, npt.NDArray[Any]]]] = OrderedDict()
 
     @property
@@ -155,7 +154,7 @@ class PipelineLanes(Lanes):
 
     def _prepared(self, step: TrainingPipeline) -> tuple[Context, dict[str, npt.NDArray[Any]]]:
         """The context of a pipeline and its fixed observations, from memory if it was met before."""
-        key = self._key(step)
+        key = step.digest if self.rules.code == TRAINING else step.problem.digest
         if key in self._known:
             self._known.move_to_end(key)
         else:
@@ -164,20 +163,15 @@ class PipelineLanes(Lanes):
             blank = fixed(context, self.rules, self._space)
             self._known[key] = context, {name: blank[name] for name in self._arrays}
             if len(self._known) > _REMEMBERED:
-                self._optima.pop(self._known.popitem(last=False)[0], None)
+                self._known.popitem(last=False)
         return self._known[key]
-
-    def _key(self, step: TrainingPipeline) -> str:
-        """Digest of what matters of a pipeline."""
-        return step.digest if self.rules.code == TRAINING else step.problem.digest
 
     def optimum(self, lane: int) -> float:
         """See :func:`hetgym.envs.optima.optimum`; worked out when the first episode on a pipeline ends [s]."""
         context = self.context(lane)
-        key = self._key(context.step)
-        if key not in self._optima:
-            self._optima[key] = optimum(context, self.rules)
-        return self._optima[key]
+        if "optimum" not in context.known:
+            context.known["optimum"] = optimum(context, self.rules)
+        return context.known["optimum"]
 
     def identity(self, lane: int) -> str:
         """Name and content of the lane's pipeline in one word."""

@@ -173,8 +173,8 @@ class HetPipelineEnv(LaneEnv):
 
     Raises:
         ConfigError, UnknownName: an argument that does not fit; the message says which do.
-        ProblemError: a pipeline that exceeds the padding, that no contiguous cut can run, or that has too
-            many sets of different devices.
+        ProblemError: a pipeline that exceeds the padding, that no contiguous cut can run, that has too
+            many sets of different devices, or backward operators of its own where it is to be trained.
 
     ## Version history
     - v0: first release.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from typing import NamedTuple
 
@@ -142,6 +142,7 @@ class Context:
         within: whether a cut fits into memory; if none does, memory is not looked at.
         reference: see :class:`~hetgym.envs.pipeline.HetPipelineEnv` [s].
         alone: value of the best single device; inf if none can run everything [s].
+        known: what was worked out later: the optimum.
     """
 
     step: TrainingPipeline
@@ -152,6 +153,7 @@ class Context:
     within: bool
     reference: float
     alone: float
+    known: dict[str, float] = field(default_factory=dict, compare=False)
 
     @property
     def problem(self) -> PipelineProblem:
@@ -182,8 +184,14 @@ def prepare(step: TrainingPipeline, rules: Rules) -> Context:
     """Compute a problem's context.
 
     Raises:
-        ProblemError: no contiguous cut can run, or there are too many sets of devices.
+        ProblemError: no contiguous cut can run, there are too many sets of devices, or the pipeline has
+            backward operators already and is to be trained.
     """
+    if rules.code == TRAINING and step.problem.backward.any():
+        raise ProblemError(
+            f"pipeline {step.problem.name!r} has backward operators of its own, objective='training' adds a backward "
+            "pass to one of inference; cut it for its throughput or latency"
+        )
     problem, small = step.problem, bind(step.problem)
     chain = [list(m) for m in small.members] == [[i] for i in range(problem.num_operators)] and bool(
         (problem.edge_target == problem.edge_source + 1).all()

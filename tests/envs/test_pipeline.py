@@ -450,6 +450,8 @@ def test_bad_pipelines_are_refused() -> None:
     many = [DeviceKind(f"d{k}", 1, float(k + 1)) for k in range(24)]
     with pytest.raises(hetgym.ProblemError, match="sets"):
         HetPipelineEnv(PipelineProblem.chain(np.ones((4, 24)), many)).reset(seed=0)
+    with pytest.raises(hetgym.ProblemError, match="backward operators of its own"):
+        HetPipelineEnv(skips(np.random.default_rng(0)), objective="training").reset(seed=0)
     for bad in ({"stash": -1.0}, {"backward": [1.0, 2.0]}, {"state": "much"}, {"weight": math.nan}):
         with pytest.raises(hetgym.ProblemError, match="training of 'four'"):
             TrainingPipeline(CHAIN, **bad)
