@@ -32,8 +32,9 @@ from hetgym.envs.split_observation import (
     scaled,
     split_space,
 )
+from hetgym.envs.split_options import Option, cancelled
 from hetgym.envs.split_rendering import split_text
-from hetgym.envs.splitting import Chosen, Context, Node, Option, Rules, Splits, cancelled
+from hetgym.envs.splitting import Chosen, Context, Node, Rules, Splits
 from hetgym.errors import ConfigError
 from hetgym.graph.transforms import AXES
 from hetgym.problem import Problem
@@ -167,7 +168,7 @@ class SplitLanes(Lanes):
         for entry, option in enumerate(context.options[turn]):
             if option is None:
                 continue
-            table[entry, SPARED : SPARED + 2] = cancelled(option, operator, context, split_so_far)
+            table[entry, SPARED : SPARED + 2] = cancelled(option, operator, context.readers[operator], split_so_far)
             if self.lookahead or self.splits.looks_ahead:
                 after = self.splits.attempt(context, (*self.chosen[lane], (turn, entry)))
                 if after is None or after.excess > max(0.0, node.excess):

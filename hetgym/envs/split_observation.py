@@ -11,7 +11,8 @@ from gymnasium import spaces
 from hetgym._types import FloatArray
 from hetgym.envs.observation import Padding
 from hetgym.envs.placement import CLIP
-from hetgym.envs.splitting import Context, Node, Option
+from hetgym.envs.split_options import Option
+from hetgym.envs.splitting import Context, Node
 from hetgym.graph.dataflow import Feature
 from hetgym.graph.transforms import AXES
 

@@ -1,7 +1,8 @@
-"""The dynamics of HetSplit-v0: key operators of a graph, how each may be split, and what a split graph takes.
+"""The dynamics of HetSplit-v0: what a graph takes as it is split.
 
-What an operator may be split into depends on itself alone, so it is worked out once a graph. What a split
-is worth depends on all others: the graph is rewritten, priced, scheduled and simulated, and kept.
+What an operator may be split into depends on itself alone (:mod:`hetgym.envs.split_options`), so it is worked
+out once a graph. What a split is worth depends on all others: the graph is rewritten, priced, scheduled
+and simulated, and kept.
 """
 
 from __future__ import annotations
@@ -9,7 +10,7 @@ from __future__ import annotations
 from collections import OrderedDict
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -19,12 +20,11 @@ from hetgym.baselines import get
 from hetgym.costs import CostModel, cost_model
 from hetgym.device import Device
 from hetgym.envs.graph_sources import Draw
-from hetgym.envs.menu import Choice, lengths
+from hetgym.envs.menu import Choice
+from hetgym.envs.split_options import Option, Splitter
 from hetgym.errors import ConfigError, OutOfMemory, ProblemError, unknown_name
 from hetgym.graph import DataflowGraph, Operator
-from hetgym.graph.transforms import fuse, pieces, split
-from hetgym.graph.transforms.operands import Source, operands
-from hetgym.graph.transforms.pieces import cut
+from hetgym.graph.transforms import fuse, split
 from hetgym.platform import Platform
 from hetgym.problem import Problem
 from hetgym.schedule import Schedule
@@ -78,51 +78,6 @@ class Rules:
         if isinstance(share, bool) or not isinstance(share, int | float) or not 0 <= share < 1:
             raise ConfigError(f"granularity is {share!r}; expected a share of the unsplit makespan, 0 to 1")
         get(self.scheduler)
-
-
-class Deal(NamedTuple):
-    """An operand that is dealt out to the parts.
-
-    Attributes:
-        source: where it comes from.
-        axis: the dimension that is cut.
-        widths: what each part gets of it.
-        exact: whether the parts do not overlap.
-    """
-
-    source: Source
-    axis: int
-    widths: tuple[int, ...]
-    exact: bool
-
-
-class Option(NamedTuple):
-    """An operator split in one way.
-
-    Attributes:
-        lengths: of the parts.
-        result: dimension of the output that is cut; None if the parts are summands.
-        deals: operands that are dealt out.
-        least, largest: shares of the axis that the smallest and the largest part get.
-        slowest: run time of the longest part on its fastest device [s].
-        total: summed run time of the parts on their fastest devices [s].
-        together: longest run time if the parts run on different devices, the fastest first [s].
-        scattered: bytes that all parts read, constants aside.
-        gathered: bytes that all parts return.
-        working: weights, operands and result of the largest part [byte].
-    """
-
-    lengths: tuple[int, ...]
-    result: int | None
-    deals: tuple[Deal, ...]
-    least: float
-    largest: float
-    slowest: float
-    total: float
-    together: float
-    scattered: float
-    gathered: float
-    working: float
 
 
 class PriceList:
@@ -288,7 +243,16 @@ class Splits:
         prices = PriceList(self.model)
         problem = Problem.build(graph, draw.platform, prices)
         reference = self._evaluated(graph, problem).makespan
-        keys, options = self._keys(graph, draw.platform, problem, reference)
+        found = Splitter(
+            graph,
+            draw.platform,
+            self.model,
+            self.rules.menu,
+            self.rules.granularity * reference,
+            self.rules.multiple,
+            self.rules.divisible,
+        )
+        keys, options = found.keys(problem, self.rules.key_operators)
         readers: list[set[int]] = [set() for _ in graph.operators]
         for edge in graph.edges:
             readers[edge.source].add(edge.target)
@@ -296,110 +260,3 @@ class Splits:
             graph, draw.platform, prices, problem, keys, options, reference,
             metrics.single_device_makespan(problem, self.rules.runtime), tuple(tuple(sorted(r)) for r in readers),
         )  # fmt: skip
-
-    def _keys(
-        self, graph: DataflowGraph, platform: Platform, problem: Problem, reference: float
-    ) -> tuple[tuple[int, ...], tuple[tuple[Option | None, ...], ...]]:
-        """The longest operators that can be split at all, and how."""
-        fastest = problem.cost.min(axis=1)
-        order = np.lexsort((problem.arrays.position, -fastest)).tolist()
-        sources, taken = operands(graph), {op.name for op in graph.operators}
-        keys: list[int] = []
-        options: list[tuple[Option | None, ...]] = []
-        for i in order:
-            if len(keys) == self.rules.key_operators or fastest[i] <= 0:
-                break
-            op, seconds = graph.operators[i], problem.cost[i].tolist()
-            parts = [None if k == 0 else lengths(op, choice, seconds, self.rules.multiple, self.rules.divisible)
-                     for k, choice in enumerate(self.rules.menu)]  # fmt: skip
-            found = self._options(op, parts, sources[i], taken, platform, reference)
-            if any(found):
-                keys.append(i)
-                options.append(found)
-        if not keys:  # nothing can be split; an episode still has a decision
-            return (order[0],), ((None,) * len(self.rules.menu),)
-        return tuple(keys), tuple(options)
-
-    def _options(
-        self, op: Operator, parts: Sequence[tuple[int, ...] | None], sources: Sequence[Source | None],
-        taken: set[str], platform: Platform, reference: float,
-    ) -> tuple[Option | None, ...]:  # fmt: skip
-        """What an operator becomes by each entry of the menu; None where it cannot or may not."""
-        made = [[] if part is None else pieces(op, choice.axis, part)
-                for choice, part in zip(self.rules.menu, parts, strict=True)]  # fmt: skip
-        flat = [piece for row in made for piece in row]
-        if not flat or not taken.isdisjoint([f"{op.name}/gather", *(f"{op.name}/scatter{k}" for k in range(9))]):
-            return (None,) * len(parts)
-        cost = self._priced(flat, platform)
-        result: list[Option | None] = []
-        start = 0
-        for choice, part, row in zip(self.rules.menu, parts, made, strict=True):
-            seconds = cost[start : start + len(row)]
-            start += len(row)
-            fine = part is not None and np.isfinite(seconds).any(axis=1).all()
-            if fine and seconds.min(axis=1).min() >= self.rules.granularity * reference and taken.isdisjoint(
-                piece.name for piece in row
-            ):  # fmt: skip
-                assert part is not None
-                result.append(_option(op, choice, part, row, seconds, sources))
-            else:
-                result.append(None)
-        return tuple(result)
-
-    def _priced(self, flat: Sequence[Operator], platform: Platform) -> FloatArray:
-        """[m, d] run times of pieces of one operator [s]; those of the same shapes are priced once."""
-        shapes = [tuple(t.shape for t in (*piece.inputs, *piece.outputs)) for piece in flat]
-        first = {shape: k for k, shape in reversed(list(enumerate(shapes)))}
-        row = {shape: k for k, shape in enumerate(first)}
-        distinct = [flat[k] for k in first.values()]
-        cost = np.stack([self.model.predict(distinct, device) for device in platform], axis=1)
-        return np.asarray(cost[[row[shape] for shape in shapes]])
-
-
-def _option(
-    op: Operator, choice: Choice, part: tuple[int, ...], made: Sequence[Operator], cost: FloatArray,
-    sources: Sequence[Source | None],
-) -> Option:  # fmt: skip
-    found = cut(op, choice.axis)
-    deals = []
-    for at, (source, where) in enumerate(zip(sources, found.operands, strict=True)):
-        if source is not None and where is not None:
-            widths = tuple(piece.inputs[at].shape[where] for piece in made)
-            deals.append(Deal(source, where, widths, sum(widths) == op.inputs[at].shape[where]))
-    quickest = cost.min(axis=1)
-    devices = np.argsort(cost.min(axis=0), kind="stable")[: len(made)]
-    side_by_side = [cost[k, devices[k]] for k in range(len(made))]
-    together = float(max(side_by_side)) if np.isfinite(side_by_side).all() else float(quickest.sum())
-    read = [sum(t.bytes for t in piece.inputs if not t.constant) for piece in made]
-    held = [sum(t.bytes for t in (*piece.inputs, *piece.outputs)) for piece in made]
-    return Option(
-        part, found.result, tuple(deals), min(part) / sum(part), max(part) / sum(part), float(quickest.max()),
-        float(quickest.sum()), together, float(sum(read)), float(sum(piece.output_bytes for piece in made)),
-        float(max(held)),
-    )  # fmt: skip
-
-
-def cancelled(option: Option, operator: int, context: Context, split_so_far: dict[int, Option]) -> tuple[float, bool]:
-    """What splitting an operator spares, its neighbours being split as they are.
-
-    Args:
-        option: how it would be split.
-        operator: its number.
-        context: of the graph.
-        split_so_far: operator -> how it is split.
-
-    Returns:
-        Share of the operands that lie in the very parts that are needed, and whether a reader needs the
-        result in the very parts that come out.
-    """
-    there = 0
-    for deal in option.deals:
-        producer = split_so_far.get(deal.source[0])
-        there += producer is not None and deal.exact and (producer.result, producer.lengths) == (deal.axis, deal.widths)
-    taken_over = any(
-        deal.source[0] == operator and deal.exact and (deal.axis, deal.widths) == (option.result, option.lengths)
-        for reader in context.readers[operator]
-        if reader in split_so_far
-        for deal in split_so_far[reader].deals
-    )
-    return (there / len(option.deals) if option.deals else 0.0), taken_over
