@@ -61,7 +61,7 @@ def reader(example: Any) -> Callable[[IntArray], Any]:
     """
     kind = numba.typeof(example)
 
-    @intrinsic
+    @intrinsic  # type: ignore[untyped-decorator]
     def read(typing: Any, row: Any) -> Any:
         def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
             array = make_array(signature.args[0])(context, builder, arguments[0])

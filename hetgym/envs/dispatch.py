@@ -146,9 +146,11 @@ class DispatchLanes(Lanes):
         self._flows, self._spare = records.Rows(count, FLOWS), records.Rows(count, TIMELINE)
 
     @property
-    def _tables(self) -> tuple[npt.NDArray[np.int64], ...]:
-        rows = (self._problems, self._tasks, self._states, self._lives, self._flows, self._spare)
-        return tuple(row.table for row in rows)
+    def _tables(self) -> tuple[Any, Any, Any, Any, Any, Any]:
+        return (
+            self._problems.table, self._tasks.table, self._states.table, self._lives.table, self._flows.table,
+            self._spare.table,
+        )  # fmt: skip
 
     @property
     def seen(self) -> Observation:

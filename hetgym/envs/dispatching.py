@@ -158,12 +158,20 @@ def dispatch(
     is no legal action becomes the first candidate's commitment to the device where it seems to finish first.
 
     Args:
-        problems, tasks, states, runs, flows, spares: [L, …] rows of records.
-        desk, view: of all lanes.
+        problems: [L, …] rows of records, as are the following.
+        tasks: likewise.
+        states: likewise.
+        runs: likewise.
+        flows: likewise.
+        spares: likewise.
+        desk: of all lanes.
+        view: of all lanes.
         switches: of the runtime.
         actions: [L].
         active: [L] lanes that go on.
-        illegal, reward, over: [L] see :class:`hetgym.envs.lanes.Lanes`.
+        illegal: [L] see :class:`hetgym.envs.lanes.Lanes`.
+        reward: likewise.
+        over: likewise.
         complete: whether the completion feature is computed.
         sparse: whether the whole return comes with the last reward.
     """
@@ -241,7 +249,9 @@ def follow(
 
     Args:
         p: the problem.
-        s, g, f: of a fresh run; used up.
+        s: of a fresh run; used up.
+        g: likewise.
+        f: likewise.
         switches: of the runtime.
         order: [n] operators by falling priority.
         release: [n] when each becomes known [s].

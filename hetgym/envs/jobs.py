@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 
-from hetgym._types import FloatArray
+from hetgym._types import FloatArray, IntArray
 from hetgym.errors import ConfigError
 from hetgym.problem import Problem, Routes
 
@@ -36,10 +37,10 @@ def side_by_side(problems: Sequence[Problem]) -> Problem:
     operators = np.cumsum([0, *(problem.num_operators for problem in problems)])
     tensors = np.cumsum([0, *(int(p.edge_tensor.max(initial=-1)) + 1 for p in problems)])
 
-    def joined(name: str) -> FloatArray:
+    def joined(name: str) -> Any:
         return np.concatenate([getattr(problem, name) for problem in problems])
 
-    def moved(name: str, by: FloatArray) -> FloatArray:
+    def moved(name: str, by: Any) -> IntArray:
         return np.concatenate([getattr(p, name) + by[k] for k, p in enumerate(problems)]).astype(np.int32)
 
     return Problem(

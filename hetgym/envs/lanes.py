@@ -40,7 +40,7 @@ class Lanes(abc.ABC):
         self.count = count
         self.observation_space = observation_space
         self.action_space = action_space
-        self.mask = np.zeros((count, int(action_space.n)), np.int8)
+        self.mask: npt.NDArray[np.int8] = np.zeros((count, int(action_space.n)), np.int8)
         self.reward: FloatArray = np.zeros(count)
         self.over: BoolArray = np.ones(count, np.bool_)
         self.illegal = np.zeros(count, np.int64)

@@ -84,7 +84,7 @@ class PlaceLanes(Lanes):
         self._known: OrderedDict[str, tuple[Context, dict[str, npt.NDArray[Any]]]] = OrderedDict()
 
     @property
-    def _tables(self) -> tuple[npt.NDArray[np.int64], ...]:
+    def _tables(self) -> tuple[Any, Any, Any, Any]:
         return self._problems.table, self._plans.table, self._placed.table, self._spare.table
 
     @property

@@ -19,7 +19,7 @@ from hetgym._jit import lean, step
 from hetgym._types import BoolArray, FloatArray, IntArray, frozen
 from hetgym.baselines import critical_path_bound, heft
 from hetgym.errors import unknown_name
-from hetgym.problem import Problem
+from hetgym.problem import Problem, ProblemArrays
 from hetgym.schedule import Schedule
 from hetgym.sim import Runtime, batch, ranks, simulate, timeline
 
@@ -122,7 +122,8 @@ def prepare(problem: Problem, rules: Rules) -> Context:
         capacity=problem.memory_capacity if rules.memory == "mask" else np.full(d, np.inf),
     )
     return Context(
-        problem, Plan(*(frozen(np.ascontiguousarray(array)) for array in plan)), upward, ranks.downward_rank(problem),
+        problem, Plan._make(frozen(np.ascontiguousarray(array)) for array in plan), upward,
+        ranks.downward_rank(problem),
         reference=simulate(problem, heft(problem), rules.runtime).makespan,
         alone=metrics.single_device_makespan(problem, rules.runtime),
         path=critical_path_bound(problem),
@@ -167,7 +168,8 @@ def new_board(lanes: int, operators: int, devices: int) -> Board:
     """An empty board."""
     per_lane = [np.zeros(lanes) for _ in range(5)]
     per_device = [np.zeros((lanes, devices)) for _ in range(7)]
-    return Board(np.zeros(lanes, np.int64), *per_lane, *per_device, np.zeros((lanes, operators), np.int64))
+    log = np.zeros((lanes, operators), np.int64)
+    return Board._make([np.zeros(lanes, np.int64), *per_lane, *per_device, log])
 
 
 class Seen(NamedTuple):
@@ -190,7 +192,7 @@ class Seen(NamedTuple):
     mask: npt.NDArray[np.int8]
 
 
-def _examples() -> tuple[object, Plan, timeline.Timeline]:
+def _examples() -> tuple[ProblemArrays, Plan, timeline.Timeline]:
     problem = Problem.from_arrays(np.ones((1, 1)), [])
     n, d = problem.cost.shape
     whole, row = frozen(np.ones(n)), frozen(np.ones(d))
@@ -225,12 +227,17 @@ def place(
     finishes first, the smaller number on ties.
 
     Args:
-        problems, plans, placed, spare: [L, …] rows of records: each lane's problem, its plan, its
-            timeline, and another one as scratch.
-        board, seen: of all lanes.
+        problems: [L, …] rows of records: each lane's problem,
+        plans: its plan,
+        placed: its timeline,
+        spare: and another one as scratch.
+        board: of all lanes.
+        seen: of all lanes.
         actions: [L] devices.
         active: [L] lanes that go on.
-        illegal, reward, over: [L] see :class:`hetgym.envs.lanes.Lanes`.
+        illegal: [L] see :class:`hetgym.envs.lanes.Lanes`.
+        reward: likewise.
+        over: likewise.
         insertion: whether idle gaps are filled.
         complete: whether the completion feature is computed.
         sparse: whether the whole return comes with the last reward.
@@ -298,7 +305,8 @@ def open_lane(
 
 @step
 def _show_placed(
-    p: object, t: timeline.Timeline, board: Board, seen: Seen, lane: int, operator: int, device: int, start: float,
+    p: ProblemArrays, t: timeline.Timeline, board: Board,
+    seen: Seen, lane: int, operator: int, device: int, start: float,
     finish: float,
 ) -> None:  # fmt: skip
     """Write what a decision changed into the observation."""
@@ -317,7 +325,7 @@ def _show_placed(
 
 
 @step
-def _show_nothing(p: object, seen: Seen, lane: int) -> None:
+def _show_nothing(p: ProblemArrays, seen: Seen, lane: int) -> None:
     """After the last decision there are no candidates; the mask stays, so that it never is empty."""
     for device in range(p.cost.shape[1]):
         for k in range(seen.candidates.shape[2]):
@@ -326,7 +334,7 @@ def _show_nothing(p: object, seen: Seen, lane: int) -> None:
 
 @step
 def _look_ahead(
-    p: object, plan: Plan, t: timeline.Timeline, spare: timeline.Timeline, board: Board, seen: Seen, lane: int,
+    p: ProblemArrays, plan: Plan, t: timeline.Timeline, spare: timeline.Timeline, board: Board, seen: Seen, lane: int,
     insertion: bool, complete: bool,
 ) -> None:  # fmt: skip
     """Find out what each device would lead to for the current operator, and write it down."""

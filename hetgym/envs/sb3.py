@@ -1,9 +1,6 @@
 """Native lanes as a Stable-Baselines3 vector environment.
 
-    from hetgym.envs.sb3 import make_vec_env
-
-    envs = make_vec_env("HetSchedule-v0", 16, seed=0, observation="candidates")
-    MaskablePPO("MultiInputPolicy", envs).learn(100_000)
+``MaskablePPO("MlpPolicy", make_vec_env("HetSchedule-v0", 16, seed=0, observation="flat")).learn(100_000)``
 """
 
 from __future__ import annotations
@@ -17,7 +14,6 @@ import numpy as np
 import numpy.typing as npt
 from gymnasium.utils import seeding
 
-from hetgym._types import FloatArray
 from hetgym.envs.lanes import Lanes, Observation, as_actions
 from hetgym.envs.registration import ENVIRONMENTS
 from hetgym.errors import ConfigError, require, unknown_name
@@ -82,7 +78,8 @@ class LaneVecEnv(VecEnv):
             self.reset_infos[lane] = self._info(lane)
         self._reset_seeds()
         self._reset_options()
-        return self._seen()
+        found: Observation = self._seen()
+        return found
 
     def step_async(self, actions: Any) -> None:
         """Keep the actions for :meth:`step_wait`."""
@@ -150,7 +147,9 @@ class LaneVecEnv(VecEnv):
         """
         raise AttributeError(f"lanes share their arguments: {attr_name!r} cannot be set")
 
-    def env_method(self, method_name: str, *method_args: Any, indices: Indices = None, **method_kwargs: Any) -> list[Any]:
+    def env_method(
+        self, method_name: str, *method_args: Any, indices: Indices = None, **method_kwargs: Any
+    ) -> list[Any]:  # fmt: skip
         """Call a method of some lanes; there is ``action_masks``.
 
         Raises:
@@ -158,7 +157,9 @@ class LaneVecEnv(VecEnv):
         """
         return [method(*method_args, **method_kwargs) for method in self.get_attr(method_name, indices)]
 
-    def env_is_wrapped(self, wrapper_class: type[gym.Wrapper[Any, Any, Any, Any]], indices: Indices = None) -> list[bool]:
+    def env_is_wrapped(
+        self, wrapper_class: type[gym.Wrapper[Any, Any, Any, Any]], indices: Indices = None
+    ) -> list[bool]:  # fmt: skip
         """Whether lanes do what a wrapper does: they report episodes as ``Monitor`` does."""
         return [wrapper_class.__name__ == "Monitor" for _ in self._numbers(indices)]
 
@@ -188,7 +189,9 @@ class LaneVecEnv(VecEnv):
 
     def _lane(self, lane: int) -> Any:
         seen = self.lanes.seen
-        return {key: values[lane].copy() for key, values in seen.items()} if isinstance(seen, dict) else seen[lane].copy()
+        if isinstance(seen, dict):
+            return {key: values[lane].copy() for key, values in seen.items()}
+        return seen[lane].copy()
 
 
 def _mask_of(lanes: Lanes, lane: int) -> Callable[[], npt.NDArray[np.bool_]]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import Any
 
 import gymnasium as gym
 import numpy as np
@@ -24,7 +24,7 @@ class LaneEnv(gym.Env[Observation, np.int64]):
         UnknownName: an unknown render mode.
     """
 
-    metadata: ClassVar[dict[str, Any]] = {"render_modes": ["ansi", "rgb_array", "human"], "render_fps": 4}
+    metadata: dict[str, Any] = {"render_modes": ["ansi", "rgb_array", "human"], "render_fps": 4}
 
     def __init__(self, lanes: Lanes, render_mode: str | None = None) -> None:
         if render_mode is not None and render_mode not in self.metadata["render_modes"]:
@@ -32,7 +32,7 @@ class LaneEnv(gym.Env[Observation, np.int64]):
         self.lanes = lanes
         self.render_mode = render_mode
         self.observation_space = lanes.observation_space
-        self.action_space = lanes.action_space  # type: ignore[assignment]
+        self.action_space = lanes.action_space
         self._active = np.ones(1, np.bool_)
         self._action = np.zeros(1, np.int64)
         self._began = False
@@ -93,7 +93,7 @@ class LaneEnv(gym.Env[Observation, np.int64]):
             ResetNeeded: there has been no reset.
         """
         self._check()
-        return self.lanes.mask[0].astype(np.bool_)
+        return np.asarray(self.lanes.mask[0], np.bool_)
 
     def render(self) -> Any:
         """A frame in the render mode: text, [540, 960, 3] pixels, or None after printing.
@@ -122,7 +122,7 @@ class LaneEnv(gym.Env[Observation, np.int64]):
         seen = self.lanes.seen
         if isinstance(seen, dict):
             return {key: values[0].copy() for key, values in seen.items()}
-        return seen[0].copy()
+        return np.array(seen[0])
 
     def _info(self) -> dict[str, Any]:
         lanes = self.lanes

@@ -52,11 +52,11 @@ def lanes_of(
     max_devices: int | None = None,
 ) -> Lanes:
     """Lanes of the environment; see :class:`HetScheduleEnv` for the arguments and what they raise."""
-    for what, value, known in (
+    for what, value, words in (
         ("mode", mode, MODES), ("reward", reward, REWARDS), ("observation", observation, LEVELS),
     ):  # fmt: skip
-        if value not in known:
-            raise unknown_name(what, value, known)
+        if value not in words:
+            raise unknown_name(what, value, words)
     rules = Rules(as_runtime(runtime), decode, completion, memory)
     source = problem_source(problem, graph, platform, suite, generator, batch, costs)
     conditions = Conditions(candidates, noise, jobs, gap, tuple(changes), slow_downs, losses)

@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from copy import deepcopy
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 from gymnasium.error import ResetNeeded
 from gymnasium.utils import seeding
 from gymnasium.vector import AutoresetMode, VectorEnv
@@ -35,7 +33,7 @@ class LaneVectorEnv(VectorEnv[Observation, Any, Any]):
         UnknownName: an unknown autoreset mode.
     """
 
-    metadata: ClassVar[dict[str, Any]] = {"render_modes": ["ansi", "rgb_array"], "render_fps": 4}
+    metadata: dict[str, Any] = {"render_modes": ["ansi", "rgb_array"], "render_fps": 4}
 
     def __init__(
         self, lanes: Lanes, autoreset_mode: str | AutoresetMode = AutoresetMode.NEXT_STEP, copy: bool = True,
@@ -170,7 +168,9 @@ class LaneVectorEnv(VectorEnv[Observation, Any, Any]):
 
     def _infos(self, present: BoolArray) -> dict[str, Any]:
         """What every info holds, of the lanes that report, as Gymnasium would gather it."""
-        values = {**self.lanes.shared(), "action_mask": self.action_masks(), "illegal_actions": self.lanes.illegal.copy()}
+        values = {
+            **self.lanes.shared(), "action_mask": self.action_masks(), "illegal_actions": self.lanes.illegal.copy(),
+        }  # fmt: skip
         infos: dict[str, Any] = {}
         for key, array in values.items():
             if not present.all():
@@ -186,4 +186,6 @@ class LaneVectorEnv(VectorEnv[Observation, Any, Any]):
 
     def _lane(self, lane: int) -> Observation:
         seen = self.lanes.seen
-        return {key: values[lane].copy() for key, values in seen.items()} if isinstance(seen, dict) else seen[lane].copy()
+        if isinstance(seen, dict):
+            return {key: values[lane].copy() for key, values in seen.items()}
+        return np.array(seen[lane])

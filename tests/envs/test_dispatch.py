@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import gymnasium as gym
 import numpy as np
 import pytest
@@ -46,20 +48,20 @@ def test_donf_played_as_an_agent_is_donf_online_event_for_event(runtime: str | h
             operator = max(situation.ready.tolist(), key=lambda i: weight[i])
             return operator, int(situation.estimate(operator).finish.argmin())
 
-        def choose(obs, info, weight=weight, devices=problem.num_devices):
+        def choose(obs, info, weight=weight, problem=problem, env=None):
             offered = obs["candidate_operators"]
             best = max(range(int((offered >= 0).sum())), key=lambda k: weight[offered[k]])
             ties = [k for k in range(int((offered >= 0).sum())) if weight[offered[k]] == weight[offered[best]]]
-            position = problem.arrays.position
+            position, devices = problem.arrays.position, problem.num_devices
             best = min(ties, key=lambda k: position[offered[k]])
-            lanes = env.lanes
-            return best * devices + int(lanes.desk.ends[0, best * devices : (best + 1) * devices].argmin())
+            return best * devices + int(env.lanes.desk.ends[0, best * devices : (best + 1) * devices].argmin())
 
         expected = online(problem, decide, runtime, changes=changes)
         env = HetScheduleEnv(
-            problem, mode="dispatch", runtime=runtime, candidates=problem.num_operators, changes=changes, completion="off"
+            problem, mode="dispatch", runtime=runtime, candidates=problem.num_operators, changes=changes,
+            completion="off",
         )  # fmt: skip
-        total, info = play(env, choose, seed=0)
+        total, info = play(env, partial(choose, env=env), seed=0)
         trace = info["trace"]
         for name in ("assignment", "start", "finish", "sent", "arrived"):
             assert np.array_equal(getattr(trace, name), getattr(expected, name)), name
