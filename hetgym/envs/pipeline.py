@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 from gymnasium.vector import AutoresetMode
 
 from hetgym.envs.cut import PipelineLanes
@@ -196,6 +197,40 @@ class HetPipelineEnv(LaneEnv):
 
     def __init__(self, problem: Any = None, *, render_mode: str | None = None, **arguments: Any) -> None:
         super().__init__(lanes_of(1, problem, **arguments), render_mode)
+
+    def actions(self, assignment: npt.ArrayLike) -> list[int]:
+        """What an agent does, from the first block on, to get a placement, such as a partitioner's.
+
+        Args:
+            assignment: [operators] device of each operator of the episode's pipeline.
+
+        Raises:
+            ResetNeeded: there has been no reset.
+            InvalidSchedule: the placement is not legal.
+            ConfigError: it does not cut the order in which blocks come into one stage a device.
+
+        >>> from hetgym.baselines.pipeline import contiguous_dp
+        >>> env = HetPipelineEnv()
+        >>> _ = env.reset(seed=0)
+        >>> for action in env.actions(contiguous_dp(env.problem)):
+        ...     _, _, _, _, info = env.step(action)
+        >>> info["value"] == info["optimal"]
+        True
+        """
+        problem = self.problem
+        devices = problem.check(assignment)
+        taken: list[int] = []
+        current, used = -1, set()
+        for inside in self.lanes.context(0).bound.members:
+            device = int(devices[inside[0]])
+            if any(devices[i] != device for i in inside) or (device != current and device in used):
+                raise ConfigError(
+                    f"the placement does not cut {problem.name!r} into one stage a device, block by block"
+                )
+            taken.append(0 if device == current else 1 + device)
+            current = device
+            used.add(device)
+        return taken
 
     def unrolled(self) -> tuple[Problem, Schedule] | None:
         """What the finished cut does: a problem of the passes of its stages, and the schedule in which they run.

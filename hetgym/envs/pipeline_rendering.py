@@ -93,7 +93,7 @@ def rgb_array(
     axes.axvline(context.reference / rules.turns / scale, color="0.3", linestyle="--", linewidth=1)
     axes.set_yticks(range(d), [device_name(context, k) for k in range(d)])
     axes.invert_yaxis()
-    axes.set_xlabel(f"time for one request [{unit}]; hatched: transfers; dashed: reference")
+    axes.set_xlabel(f"time for one request [{unit}]; hatched: transfers; dashed: reference over requests")
     done = f", value {value / scale:.4g} {unit}" if np.isfinite(value) else ""
     turn = pieces[-1][1] if pieces else 0
     axes.set_title(f"{context.problem.name}: {turn}/{len(context.names)} blocks placed{done}")

@@ -263,7 +263,8 @@ def test_the_best_cut_is_played_to_the_optimum() -> None:
     for seed in range(25):
         env.reset(seed=seed)
         best = contiguous_dp(env.problem)
-        _, info = play(env, actions_of(plan_of(best)), seed)
+        assert env.actions(best) == actions_of(plan_of(best))
+        _, info = play(env, env.actions(best), seed)
         assert info["value"] == info["optimal"] == env.problem.max_load(best)
         assert info["illegal_actions"] == 0
 
@@ -445,6 +446,15 @@ def test_bad_pipelines_are_refused() -> None:
         env.reset(options={"colour": 1})
     with pytest.raises(hetgym.ConfigError, match="returned int"):
         HetPipelineEnv(generator=lambda rng: 3, max_blocks=3, max_devices=2).reset(seed=0)
+    with pytest.raises(gym.error.ResetNeeded):
+        HetPipelineEnv(CHAIN).actions([0, 0, 1, 1])
+    assert env.reset(seed=0) and env.actions([1, 1, 0, 0]) == [2, 0, 1, 0]
+    with pytest.raises(hetgym.InvalidSchedule, match="circle"):
+        env.actions([0, 1, 0, 1])
+    loose = HetPipelineEnv(PipelineProblem(np.ones((3, 1)), [], TWO))
+    assert loose.reset(seed=0) and loose.actions([1, 0, 0]) == [2, 1, 0]
+    with pytest.raises(hetgym.ConfigError, match="one stage a device"):
+        loose.actions([0, 1, 0])
     with pytest.raises(hetgym.ConfigError, match="finished episode"):
         env.unrolled()
     many = [DeviceKind(f"d{k}", 1, float(k + 1)) for k in range(24)]
