@@ -42,7 +42,7 @@ def leave_one_out(table, device, kind: str) -> dict[str, float]:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--dataset", default="xeon-core")
-    parser.add_argument("--models", default="roofline,polynomial,wave,neural,boosted,blend")
+    parser.add_argument("--models", default="roofline,polynomial,wave,neural,boosted,gaussian,blend")
     parser.add_argument("--leave-one-out", action="store_true")
     parser.add_argument("--json", type=Path)
     options = parser.parse_args()

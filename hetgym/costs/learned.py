@@ -17,6 +17,7 @@ from hetgym.costs.blend import Blend
 from hetgym.costs.boosted import Boosted
 from hetgym.costs.calibrated import Calibrated
 from hetgym.costs.features import FEATURES, class_of, family_of, features, physics
+from hetgym.costs.gaussian import Gaussian
 from hetgym.costs.neural import Neural
 from hetgym.costs.polynomial import Polynomial
 from hetgym.costs.regressor import Regressor
@@ -27,8 +28,8 @@ from hetgym.errors import ArtefactError, unknown_name
 from hetgym.graph.ops import Operator
 
 REGRESSORS: dict[str, type[Regressor]] = {
-    "roofline": Calibrated, "polynomial": Polynomial, "neural": Neural, "boosted": Boosted, "blend": Blend,
-    "wave": WaveLaw,
+    "roofline": Calibrated, "polynomial": Polynomial, "neural": Neural, "boosted": Boosted,
+    "gaussian": Gaussian, "blend": Blend, "wave": WaveLaw,
 }  # fmt: skip
 """Name of a model -> what it fits to each class."""
 
