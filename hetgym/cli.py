@@ -210,7 +210,7 @@ def profile(
 def fit(
     dataset: Annotated[str, typer.Argument(help="A shipped dataset, or the path of a table.csv.gz.")],
     model: Annotated[
-        str, typer.Option(help="Kind of model: roofline, polynomial, neural, boosted, blend or wave.")
+        str, typer.Option(help="Kind of model: roofline, polynomial, neural, boosted, gaussian, blend or wave.")
     ] = "boosted",
     out: Annotated[Path | None, typer.Option(help="The fitted model. Default: <dataset>-<model>.npz.")] = None,
     seed: Annotated[int, typer.Option(min=0, help="Of everything that is random.")] = 0,

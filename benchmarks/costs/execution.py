@@ -86,24 +86,31 @@ def alone(results: list[ModelResult]) -> list[dict[str, Any]]:
     return found
 
 
-def draw(results: list[ModelResult], path: Path) -> None:
-    """Predicted against executed makespans, a panel for each kind of costs."""
+def draw(found: dict[str, Any], path: Path) -> None:
+    """Predicted over executed makespans, a panel for each kind of costs; ``found`` is what ``--json`` writes."""
     from matplotlib.figure import Figure
+    from matplotlib.ticker import NullFormatter, ScalarFormatter
 
-    kinds = [kind for kind in TARGETS if any(kind in result.scores for result in results)]
-    figure = Figure(figsize=(5.2 * len(kinds), 4.8), dpi=100, layout="constrained")
-    for axes, kind in zip(np.atleast_1d(figure.subplots(1, len(kinds))), kinds, strict=True):
-        for result in results:
-            if kind in result.scores:
-                executed = [1e3 * row["executed_s"] for row in result.rows]
-                axes.scatter(executed, [1e3 * row[f"{kind}_s"] for row in result.rows], s=14, label=result.model)
-        makespans = np.array([1e3 * row["executed_s"] for result in results for row in result.rows])
-        ends = np.array([makespans.min(), makespans.max()])
-        within = 1 + np.array([[-1], [1]]) * TARGETS[kind][0]
-        axes.fill_between(ends, *(ends * within), color="0.88", linewidth=0, label=f"within {TARGETS[kind][0]:.0%}")
-        axes.plot(ends, ends, color="0.4", linewidth=0.8, zorder=0)
-        axes.set(xscale="log", yscale="log", xlabel="executed [ms]", ylabel="predicted [ms]", title=f"{kind} costs")
-        axes.legend(fontsize=8, frameon=False)
+    models = [model for model in found["models"] if model["status"] == DONE]
+    kinds = [kind for kind in TARGETS if kind in found["overall"]]
+    figure = Figure(figsize=(5.2 * len(kinds), 4.0), dpi=100, layout="constrained")
+    for axes, kind in zip(np.atleast_1d(figure.subplots(1, len(kinds), sharey=True)), kinds, strict=True):
+        within, overall = TARGETS[kind][0], found["overall"][kind]
+        axes.axhspan(1 - within, 1 + within, color="0.92", zorder=0, label=f"within {within:.0%}")
+        axes.axhline(1.0, color="0.4", linewidth=0.8, zorder=1)
+        for model in models:
+            executed = np.array([row["executed_s"] for row in model["placements"]])
+            predicted = np.array([row[f"{kind}_s"] for row in model["placements"]])
+            axes.scatter(1e3 * executed, predicted / executed, s=14, label=model["model"], zorder=2)
+        axes.set(xscale="log", xlabel="executed [ms]", ylim=(0.55, 1.25),
+                 title=f"{kind} costs: {overall['mean']:.1%}, tau {overall['tau']:.2f}")  # fmt: skip
+        axes.set_xticks([10, 20, 50, 100, 200, 500])
+        axes.xaxis.set_major_formatter(ScalarFormatter())
+        axes.xaxis.set_minor_formatter(NullFormatter())
+        for side in ("top", "right"):
+            axes.spines[side].set_visible(False)
+    figure.axes[0].set_ylabel("predicted / executed")
+    figure.axes[0].legend(fontsize=8, frameon=False, ncols=3, loc="lower center")
     figure.savefig(path)
 
 
@@ -132,10 +139,11 @@ def main() -> None:
     show(f"predicted against executed, protocol {PROTOCOL}", cells, {name: itemgetter(name) for name in COLUMNS})
     show("whole models on one worker, learned costs", alone(results), ALONE)
     show("what placing gains on these workers", table, GAINS)
+    found = document(results, settings, sys.argv) | {"gains": table}
     if options.picture and table:
-        draw([result for result in results if result.status == DONE], options.picture)
+        draw(found, options.picture)
     if options.json:
-        write_json(options.json, document(results, settings, sys.argv) | {"gains": table})
+        write_json(options.json, found)
 
 
 if __name__ == "__main__":

@@ -18,6 +18,7 @@ from hetgym._types import BoolArray, FloatArray
 from hetgym.bench.terminal import print_json, stderr, stdout
 from hetgym.costs.features import class_of
 from hetgym.costs.fitting import Score, fit, held_out, predict_rows, priced
+from hetgym.costs.learned import LearnedCosts
 from hetgym.device import Device
 from hetgym.errors import ArtefactError, ConfigError
 from hetgym.measurements import Dataset, MachineCard, Measurements
@@ -111,9 +112,9 @@ def fit_dataset(name: str, model: str, seed: int, out: Path, with_models: bool, 
         def show(what: str) -> None:
             status.update(f"fitting {what}…")
 
-        scores = Scores.of(table, device, model, seed, show)
+        scores = Scores.of(table, device, model, seed, show, spread=not with_models)
         rows = table if with_models else table.where(~named_graphs(table))
-        costs = fit(rows, device, model, seed=seed, progress=show)
+        costs = fit(table, device, model, seed=seed, progress=show) if with_models else scores.costs
     digest = dataset.machine.label
     card = {"source": f"{name}: {dataset.notes}", "machine": digest, "licence": "MIT", "seed": seed,
             "rows": len(rows), "named models": "fitted" if with_models else "left out",
@@ -141,14 +142,20 @@ class Scores:
     Args:
         shapes: rows whose shape group was held out, and their predictions [s].
         graphs: of each graph: the sum over its operators, predicted and measured [s].
+        costs: the model that predicted the graphs.
     """
 
-    def __init__(self, shapes: tuple[Measurements, FloatArray], graphs: dict[str, tuple[float, float]]) -> None:
+    def __init__(
+        self, shapes: tuple[Measurements, FloatArray], graphs: dict[str, tuple[float, float]], costs: LearnedCosts
+    ) -> None:
         self.shapes = shapes
         self.graphs = graphs
+        self.costs = costs
 
     @classmethod
-    def of(cls, table: Measurements, device: Device, model: str, seed: int, progress: Any = None) -> Scores:
+    def of(
+        cls, table: Measurements, device: Device, model: str, seed: int, progress: Any = None, spread: bool = False
+    ) -> Scores:
         """Fit twice: without a fifth of the shape groups, and without any named model.
 
         Args:
@@ -157,23 +164,25 @@ class Scores:
             model: kind of cost model.
             seed: of the fits.
             progress: called with the name of each class.
+            spread: whether the model without the named ones is to be used: all of its classes, with percentiles.
         """
         named = named_graphs(table)
         rest = table.where(~named)
         held = held_out(rest.operators)
         test = rest.where(held)
-        fitted = fit(rest.where(~held), device, model, seed=seed, spread=False, progress=progress)
+        asked = priced(test)
+        fitted = fit(rest.where(~held), device, model, seed=seed, spread=False, only=asked, progress=progress)
         found = predict_rows(fitted, test, device)
+        rows = table.where(named)
+        only = None if spread else priced(rows)
+        whole = fit(rest, device, model, seed=seed, spread=spread, only=only, progress=progress)
+        predicted = predict_rows(whole, rows, device)
         graphs: dict[str, tuple[float, float]] = {}
-        if named.any():
-            whole = fit(rest, device, model, seed=seed, spread=False, progress=progress)
-            rows = table.where(named)
-            predicted = predict_rows(whole, rows, device)
-            for name in sorted({row.source for row in rows}):
-                at = [i for i, row in enumerate(rows) if row.source == name]
-                count = np.array([rows.rows[i].count for i in at])
-                graphs[name] = (float(predicted[at] @ count), float(rows.seconds[at] @ count))
-        return cls((test, found), graphs)
+        for name in sorted({row.source for row in rows}):
+            at = [i for i, row in enumerate(rows) if row.source == name]
+            count = np.array([rows.rows[i].count for i in at])
+            graphs[name] = (float(predicted[at] @ count), float(rows.seconds[at] @ count))
+        return cls((test, found), graphs, whole)
 
     def long(self, context: str | None = None) -> Score:
         """Held-out operators of at least :data:`SHORT`."""

@@ -99,6 +99,7 @@ def fit(
     *,
     seed: int = 0,
     spread: bool = True,
+    only: Sequence[Operator] | None = None,
     card: dict[str, object] | None = None,
     progress: Callable[[str], None] | None = None,
 ) -> LearnedCosts:
@@ -111,6 +112,7 @@ def fit(
         model: a key of :data:`~hetgym.costs.learned.REGRESSORS`.
         seed: of everything that is random.
         spread: whether percentiles are fitted too, which takes two more fits of each class.
+        only: what will be asked for; models that none of these takes are not fitted. All by default.
         card: kept with the model.
         progress: called with the name of each class before it is fitted.
 
@@ -135,10 +137,13 @@ def fit(
     for i, op in enumerate(operators):
         members.setdefault(class_of(op), []).append(i)
         members.setdefault(family_of(op), []).append(i)
+    enough = {name for name, at in members.items() if len(at) >= LEAST_ROWS or name.startswith("*")}
+    if only is not None:
+        enough &= {name if (name := class_of(op)) in enough else family_of(op) for op in only}
     classes = {}
     for name in sorted(members):
         at = np.array(members[name])
-        if len(at) >= LEAST_ROWS or name.startswith("*"):
+        if name in enough:
             if progress is not None:
                 progress(name)
             classes[name] = _fit_class(REGRESSORS[model], x[at], y[at], groups[at], seed, spread)

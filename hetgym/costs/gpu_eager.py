@@ -20,6 +20,7 @@ import numpy.typing as npt
 from hetgym._types import BoolArray, FloatArray
 from hetgym.costs import artefact
 from hetgym.costs.forest import ARRAYS, Forest
+from hetgym.costs.fused import anchor_of
 from hetgym.costs.gpu_work import (
     CLASSES,
     CONV_FEATURES,
@@ -109,8 +110,10 @@ class EagerGpuCosts:
 
     Views cost 0. A device that is no GPU takes the roofline, and so does arithmetic in a dtype that the
     GPU has no rate for. Operators without a class of their own take the nearest: what moves or reduces
-    memory is elementwise, normalisations are rows of layer norm, recurrent cells and fused products are
-    products. Results are kept by shape.
+    memory is elementwise, normalisations are rows of layer norm, recurrent cells are products, fused operators
+    what the others were fused to. A convolution takes the lesser of its own class, which was measured with
+    windows of three and mostly far more work than one image gives, and of the product that it amounts to, since
+    libraries choose the faster algorithm. Results are kept by shape.
 
     Args:
         classes: each of :data:`~hetgym.costs.gpu_work.CLASSES` -> its trees.
@@ -190,6 +193,9 @@ class EagerGpuCosts:
 
     def _computed(self, operators: list[Operator], device: Device) -> FloatArray:
         gpu = Gpu.of(device)
+        anchors = [anchor_of(op) for op in operators]
+        operators = [anchor for anchor, _ in anchors]
+        more = np.array([moved for _, moved in anchors]) / gpu.bandwidth
         result = np.zeros((len(operators), 3))
         members: dict[str, list[int]] = {}
         for i, op in enumerate(operators):
@@ -202,6 +208,12 @@ class EagerGpuCosts:
             able = (peak > 0) | (table[:, 4] == 0)
             rate = np.where(peak > 0, peak, gpu.peak)
             seconds = self.kernels(name, table, gpu, rate)
+            if name == "conv":
+                for product in ("linear", "batched"):
+                    alike = (table[:, 0] > 1) == (product == "batched")
+                    if alike.any():
+                        as_product = self.kernels(product, table[alike], gpu, rate[alike])
+                        seconds[alike] = np.minimum(seconds[alike], as_product)
             odd = _odd(name, [operators[i] for i in at])
             if odd.any():
                 stated = physics("elementwise", table[odd], gpu, rate[odd])
@@ -211,7 +223,7 @@ class EagerGpuCosts:
             scatter = np.exp([0.0, *self.classes[name].scatter])
             spread = device.launch_overhead + seconds[:, None] * scatter
             result[at] = np.where(able[:, None], spread, np.inf)
-        return result
+        return result + more[:, None]
 
     def save(self, path: str | Path) -> None:
         """Write the model; see :mod:`~hetgym.costs.artefact`.

@@ -26,7 +26,7 @@ ROUNDS, LEAVES = {"products": 300, "rows": 150}, {"products": 63, "rows": 31}
 
 RATE, FEATURE_SHARE = 0.06, 0.3
 """Learning rate, and share of the features that a tree sees: with few of them trees cannot all lean on the one
-figure of the data sheets that tells the fitted GPUs apart, which held-out GPUs gain from; see docs/costs.md."""
+figure of the data sheets that tells the fitted GPUs apart, which held-out GPUs gain from; see docs/costs-gpu.md."""
 
 FORESTS = {"linear": 2}
 """Class -> number of forests that differ by their seed and whose mean counts; 1 where none is given."""

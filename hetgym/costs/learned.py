@@ -17,6 +17,8 @@ from hetgym.costs.blend import Blend
 from hetgym.costs.boosted import Boosted
 from hetgym.costs.calibrated import Calibrated
 from hetgym.costs.features import FEATURES, class_of, family_of, features, physics
+from hetgym.costs.fused import anchor_of
+from hetgym.costs.gaussian import Gaussian
 from hetgym.costs.neural import Neural
 from hetgym.costs.polynomial import Polynomial
 from hetgym.costs.regressor import Regressor
@@ -27,8 +29,8 @@ from hetgym.errors import ArtefactError, unknown_name
 from hetgym.graph.ops import Operator
 
 REGRESSORS: dict[str, type[Regressor]] = {
-    "roofline": Calibrated, "polynomial": Polynomial, "neural": Neural, "boosted": Boosted, "blend": Blend,
-    "wave": WaveLaw,
+    "roofline": Calibrated, "polynomial": Polynomial, "neural": Neural, "boosted": Boosted,
+    "gaussian": Gaussian, "blend": Blend, "wave": WaveLaw,
 }  # fmt: skip
 """Name of a model -> what it fits to each class."""
 
@@ -63,7 +65,8 @@ class LearnedCosts:
     seconds = (max(FLOPs / peak, bytes / bandwidth) + floor) · ratio(features)
 
     A class that was not measured takes the model of its family; a family that was not takes the
-    roofline. Outside the shapes that were measured the ratio is that of the edge, never beyond the ratios
+    roofline; a fused operator costs what the one costs that the others were fused to, and the traffic
+    beyond it. Outside the shapes that were measured the ratio is that of the edge, never beyond the ratios
     that the fit saw, so that the physics carries the growth. Results are kept by shape.
 
     Args:
@@ -135,6 +138,9 @@ class LearnedCosts:
 
     def _compute(self, operators: list[Operator], device: Device) -> FloatArray:
         result = np.empty((len(operators), 3))
+        anchors = [anchor_of(op) for op in operators]
+        operators = [anchor for anchor, _ in anchors]
+        more = np.array([moved for _, moved in anchors]) / device.memory_bandwidth
         least = physics(operators, device)
         x = features(operators, device, self.in_graph)
         for name, at in self._by_class(operators).items():
@@ -145,7 +151,7 @@ class LearnedCosts:
             ratio, _ = model.regressor.predict(x[at])
             seconds = least[at] * np.exp(ratio)
             result[at] = seconds[:, None] * np.exp([0.0, model.p10, model.p90])
-        return np.round(result, _RESOLUTION)
+        return np.round(result + more[:, None], _RESOLUTION)
 
     def save(self, path: str | Path) -> None:
         """Write the model; see :mod:`~hetgym.costs.artefact`."""

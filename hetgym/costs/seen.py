@@ -98,7 +98,7 @@ class Seen:
         Two moves offer themselves: each feature to its own limit, which makes operators that cannot be
         (FLOPs that are not the product of the dimensions), or the whole row along the ray to the centre
         as far as the edge, which changes features that had no need to. Midway between the two, errors
-        outside the range were the smallest; docs/costs.md has the figures.
+        outside the range were the smallest; docs/cost-models.md has the figures.
 
         Returns:
             [n, f] features within the box; NaN and what never varied become the centre.

@@ -52,7 +52,8 @@ def costs():
 
 @pytest.mark.parametrize("kind", REGRESSORS)
 def test_every_kind_finds_a_simple_law(kind):
-    pytest.importorskip("torch" if kind == "neural" else "lightgbm" if kind in ("boosted", "blend") else "numpy")
+    pytest.importorskip("torch" if kind in ("neural", "gaussian", "blend") else "numpy")
+    pytest.importorskip("lightgbm" if kind in ("boosted", "blend") else "numpy")
     table = measured()
     held = held_out(table.operators, 0.25)
     found = fit(table.where(~held), CPU, kind)

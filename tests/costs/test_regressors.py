@@ -17,12 +17,18 @@ from hetgym.costs.regressor import Regressor, grouped_folds, settled
 from hetgym.costs.seen import Seen
 from hetgym.errors import ArtefactError
 
-CLASSES = {"calibrated": "Calibrated", "neural": "Neural", "polynomial": "Polynomial", "wave": "WaveLaw"}
+CLASSES = {
+    "calibrated": "Calibrated",
+    "gaussian": "Gaussian",
+    "neural": "Neural",
+    "polynomial": "Polynomial",
+    "wave": "WaveLaw",
+}
 COLUMNS = len(FEATURES)
 
 
 def regressor(name: str) -> type[Regressor]:
-    if name == "neural":
+    if name in ("gaussian", "neural"):
         pytest.importorskip("torch")
     found: type[Regressor] = getattr(importlib.import_module(f"hetgym.costs.{name}"), CLASSES[name])
     return found
@@ -34,6 +40,8 @@ def short_training() -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         if find_spec("torch"):
             patch.setattr("hetgym.costs.neural.STEPS", 300)
+            patch.setattr("hetgym.costs.gaussian.CHOOSING", 150)
+            patch.setattr("hetgym.costs.gaussian.STEPS", 60)
         yield
 
 
@@ -60,7 +68,7 @@ def fitted(request: pytest.FixtureRequest) -> Regressor:
     return regressor(request.param).fit(*rows(400, noise=0.02), seed=3)
 
 
-WITHIN = {"calibrated": 0.60, "neural": 0.04, "polynomial": 0.02, "wave": 0.60}
+WITHIN = {"calibrated": 0.60, "gaussian": 0.02, "neural": 0.04, "polynomial": 0.02, "wave": 0.60}
 
 
 @pytest.mark.parametrize("name", sorted(WITHIN))

@@ -194,6 +194,23 @@ def _leaving(graph: DataflowGraph, row: Sequence[int], hidden: set[Source]) -> l
     return [(row[-1], o) for o in range(len(graph.operators[row[-1]].outputs))] + others
 
 
+def _anchor_types(anchor: Operator, sources: Sequence[Source | None], inside: set[int]) -> dict[str, Attribute]:
+    """What it takes to know the anchor again: its result's shape, and the shape of its operand from inside.
+
+    Returns:
+        ``anchor_output``, and ``anchor_inner`` (place among its operands, then the shape) if there is one;
+        nothing where several come from inside, or one is read twice.
+    """
+    inner = [at for at, source in enumerate(sources) if source is not None and source[0] in inside]
+    outer = [source for source in sources if source is not None and source[0] not in inside]
+    if "anchor" in anchor.attributes or len(inner) > 1 or len(set(outer)) < len(outer) or len(anchor.outputs) != 1:
+        return {}
+    found: dict[str, Attribute] = {"anchor_output": anchor.outputs[0].shape}
+    if inner:
+        found["anchor_inner"] = (inner[0], *anchor.inputs[inner[0]].shape)
+    return found
+
+
 def _fused(
     graph: DataflowGraph, row: Sequence[int], leaving: Sequence[Source], inputs: Sequence[Sequence[Source | None]]
 ) -> Operator:
@@ -215,6 +232,7 @@ def _fused(
     attributes: dict[str, Attribute] = dict(anchor.attributes)
     attributes["anchor"] = str(anchor.attributes.get("anchor", anchor.kind))
     attributes["operands"] = len(anchor.inputs)
+    attributes |= _anchor_types(anchor, inputs[next(i for i in row if ops[i] is anchor)], inside)
     attributes["fused"] = "+".join(str(ops[i].attributes.get("fused", ops[i].kind)) for i in row)
     attributes["flops"] = float(sum(ops[i].flops for i in row))
     attributes["reads"] = float(sum(read.values()))
