@@ -20,7 +20,9 @@ LANES = 5
 KINDS: dict[str, list[dict[str, Any]]] = {
     "HetSchedule-v0": [
         {}, {"observation": "candidates", "runtime": "links"}, {"observation": "flat", "reward": "sparse"},
-        {"decode": "best", "completion": "eft", "memory": "mask"},
+        {"decode": "best", "completion": "eft", "memory": "mask"}, {"mode": "dispatch", "candidates": 3},
+        {"mode": "dispatch", "observation": "candidates", "noise": 0.2, "jobs": 2, "slow_downs": 1, "losses": 1},
+        {"mode": "dispatch", "observation": "flat", "runtime": "links", "reward": "sparse", "completion": "off"},
     ],
     "HetSplit-v0": [
         {"ways": [2]},
@@ -50,6 +52,9 @@ def same(a: Any, b: Any) -> bool:
         return a.tobytes() == b.tobytes()
     if isinstance(a, tuple):
         return isinstance(b, tuple) and len(a) == len(b) and all(map(same, a, b))
+    if isinstance(a, hetgym.sim.Trace):
+        parts = ("assignment", "start", "finish", "sent", "arrived")
+        return isinstance(b, hetgym.sim.Trace) and all(same(getattr(a, name), getattr(b, name)) for name in parts)
     if isinstance(a, hetgym.Schedule):
         return isinstance(b, hetgym.Schedule) and a.to_dict() == b.to_dict()
     if isinstance(a, hetgym.Problem):
@@ -60,7 +65,8 @@ def same(a: Any, b: Any) -> bool:
 def difference(a: Any, b: Any, path: str = "") -> str:
     """Where two results differ, for messages."""
     if isinstance(a, tuple) and isinstance(b, tuple):
-        return next((found for k, (x, y) in enumerate(zip(a, b, strict=True)) if (found := difference(x, y, f"{path}{k}"))), "")
+        pairs = enumerate(zip(a, b, strict=True))
+        return next((found for k, (x, y) in pairs if (found := difference(x, y, f"{path}{k}"))), "")
     if isinstance(a, dict) and isinstance(b, dict):
         if a.keys() != b.keys():
             return f"{path}: keys {sorted(a.keys() ^ b.keys())}"
@@ -79,7 +85,7 @@ def test_vector_equals_scalars(name: str, arguments: dict[str, Any], mode: Autor
     rng = np.random.default_rng(0)
     assert difference(scalars.reset(seed=3), native.reset(seed=3)) == ""
     highest = int(native.single_action_space.n)
-    for _ in range(260):
+    for _ in range(400):
         actions = rng.integers(-1, highest + 1, LANES)  # one in a few is not legal
         one, other = scalars.step(actions), native.step(actions)
         for part, x, y in zip(("observation", "reward", "terminated", "truncated", "info"), one, other, strict=True):
@@ -115,7 +121,7 @@ def test_observations_are_copies_unless_asked(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", sorted(ENVIRONMENTS))
-@pytest.mark.parametrize("clone", [copy.deepcopy, lambda envs: pickle.loads(pickle.dumps(envs))], ids=["copy", "pickle"])
+@pytest.mark.parametrize("clone", [copy.deepcopy, lambda one: pickle.loads(pickle.dumps(one))], ids=["copy", "pickle"])
 def test_a_copy_in_mid_episode_goes_on_alike(name: str, clone: Any) -> None:
     envs = gym.make_vec(name, num_envs=3)
     _, infos = envs.reset(seed=2)
