@@ -7,7 +7,14 @@ from typing import TYPE_CHECKING
 from hetgym._lazy import lazy
 
 if TYPE_CHECKING:
-    from hetgym.envs.observation import CANDIDATE_FEATURES, DEVICE_FEATURES, OPERATOR_FEATURES, feature_table
+    from hetgym.envs.observation import (
+        CANDIDATE_FEATURES,
+        DEVICE_FEATURES,
+        DISPATCH_CANDIDATE_FEATURES,
+        DISPATCH_DEVICE_FEATURES,
+        OPERATOR_FEATURES,
+        feature_table,
+    )
     from hetgym.envs.pipeline import HetPipelineEnv
     from hetgym.envs.pipeline_observation import BLOCK_FEATURES, CUT_FEATURES, STAGE_FEATURES
     from hetgym.envs.pipeline_replays import replay_pipeline
@@ -23,7 +30,14 @@ if TYPE_CHECKING:
     from hetgym.envs.split_replays import replay_split
 
 _HOME = {
-    "hetgym.envs.observation": ("CANDIDATE_FEATURES", "DEVICE_FEATURES", "OPERATOR_FEATURES", "feature_table"),
+    "hetgym.envs.observation": (
+        "CANDIDATE_FEATURES",
+        "DEVICE_FEATURES",
+        "DISPATCH_CANDIDATE_FEATURES",
+        "DISPATCH_DEVICE_FEATURES",
+        "OPERATOR_FEATURES",
+        "feature_table",
+    ),
     "hetgym.envs.pipeline": ("HetPipelineEnv",),
     "hetgym.envs.pipeline_observation": ("BLOCK_FEATURES", "CUT_FEATURES", "STAGE_FEATURES"),
     "hetgym.envs.pipeline_replays": ("replay_pipeline",),
@@ -40,7 +54,8 @@ _HOME = {
 }
 
 __all__ = [
-    "BLOCK_FEATURES", "CANDIDATE_FEATURES", "CUT_FEATURES", "DEVICE_FEATURES", "ENVIRONMENTS", "OPERATOR_FEATURES",
+    "BLOCK_FEATURES", "CANDIDATE_FEATURES", "CUT_FEATURES", "DEVICE_FEATURES", "DISPATCH_CANDIDATE_FEATURES",
+    "DISPATCH_DEVICE_FEATURES", "ENVIRONMENTS", "OPERATOR_FEATURES",
     "SPLIT_CANDIDATE_FEATURES", "SPLIT_DEVICE_FEATURES", "SPLIT_OPERATOR_FEATURES", "STAGE_FEATURES",
     "HetPipelineEnv", "HetScheduleEnv", "HetSplitEnv", "Replay", "feature_table", "register", "replay",
     "replay_pipeline", "replay_split",

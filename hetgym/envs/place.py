@@ -33,7 +33,7 @@ from hetgym.envs.sources import ProblemSource, as_problem
 from hetgym.errors import ConfigError
 from hetgym.problem import Problem
 from hetgym.schedule import Schedule
-from hetgym.sim import Runtime, batch, simulate, timeline
+from hetgym.sim import Runtime, Trace, batch, simulate, timeline
 
 _REMEMBERED = 256  # contexts kept, so that a small set of problems is prepared only once
 
@@ -185,6 +185,10 @@ class PlaceLanes(Lanes):
         """What the lane's episode is about."""
         return self.context(lane).problem
 
+    def trace(self, lane: int) -> Trace:
+        """What is placed so far, under the classic model; the rest has device -1."""
+        return rendering.partial_trace(self.problem(lane), self.placed(lane))
+
     def context(self, lane: int) -> Context:
         """Of a lane that has begun."""
         context = self.contexts[lane]
@@ -220,14 +224,18 @@ class PlaceLanes(Lanes):
             "speedup": metrics.speedup(makespan, context.alone),
             "schedule": self.schedule(lane),
             "reward_terms": {"reference": 1.0, "makespan": total - 1.0},
-            "replay": Replay(context.problem.id, self._seeds[lane], tuple(actions.tolist())),
+            "replay": Replay(context.problem.id, self._seeds[lane], tuple(actions.tolist()), order=self._order(lane)),
         }
+
+    def _order(self, lane: int) -> tuple[int, ...] | None:
+        plan: Plan = self._plans[lane]
+        return None if plan is self.context(lane).plan else tuple(plan.order.tolist())
 
     def frame(self, lane: int, mode: str) -> Any:
         """A text or a Gantt chart."""
         context, placed = self.context(lane), self.placed(lane)
         if mode == "rgb_array":
-            return rendering.rgb_array(rendering.partial_trace(context.problem, placed))
+            return rendering.rgb_array(self.trace(lane))
         finish = self.board.finish[lane, : context.problem.num_devices]
         return rendering.ansi(context, placed, finish, float(self.makespan[lane]))
 

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import hetgym
-from hetgym.envs import HetScheduleEnv
+from hetgym.envs import HetScheduleEnv, replay
 from hetgym.envs.jobs import side_by_side
 from hetgym.errors import ConfigError, UnknownName
 from hetgym.sim import Loss, SlowDown, online
@@ -103,6 +103,27 @@ def test_noise_and_changes_are_drawn_anew_and_can_be_repeated() -> None:
     assert np.array_equal(again["trace"].start, second["trace"].start)
 
 
+def test_an_episode_is_a_value() -> None:
+    env = HetScheduleEnv(problems(1)[0], mode="dispatch", runtime="links", noise=0.3, losses=1, candidates=4)
+    rng = np.random.default_rng(0)
+    _, info = play(env, lambda obs, info: int(rng.choice(np.flatnonzero(info["action_mask"]))), seed=5)
+    arguments = {"mode": "dispatch", "runtime": "links", "noise": 0.3, "losses": 1, "candidates": 4}
+    assert replay(env.problem, info["replay"], **arguments)["makespan"] == info["makespan"]
+
+
+def test_a_view_for_people() -> None:
+    env = HetScheduleEnv(textbook("topcuoglu"), mode="dispatch")
+    env.reset(seed=0)
+    env.step(0)
+    view = env.graph_view()
+    assert (len(view), view.number_of_edges()) == (10, 15)
+    assert sum(data["device"] is not None for _, data in view.nodes(data=True)) == 1
+    assert all(np.isfinite(data["bytes"]) for *_, data in view.edges(data=True))
+    place = HetScheduleEnv(textbook("topcuoglu"))
+    place.reset(seed=0)
+    assert all(data["device"] is None for _, data in place.graph_view().nodes(data=True))
+
+
 def test_a_lost_device_is_masked_from_then_on() -> None:
     env = HetScheduleEnv(textbook("topcuoglu"), mode="dispatch", changes=[Loss(1, 20.0)])
     obs, info = env.reset(seed=0)
@@ -157,6 +178,7 @@ def test_jobs_side_by_side() -> None:
     ("arguments", "error", "words"),
     [
         ({"mode": "dispach"}, UnknownName, "dispatch"),
+        ({"observations": "flat"}, ConfigError, "did you mean 'observation'"),
         ({"mode": "place", "noise": 0.1}, ConfigError, "mode='dispatch'"),
         ({"mode": "dispatch", "candidates": 0}, ConfigError, "candidates is 0"),
         ({"mode": "dispatch", "noise": float("nan")}, ConfigError, "noise is nan"),
