@@ -238,3 +238,4 @@ def test_documentation_names_every_feature_count() -> None:
         assert f"[{symbol}, {space[key].shape[1]}]" in rows[key]
     written = {name for line in rows for name in line.split("``")} | set(text.split("``"))
     assert set(place) | set(dispatch) <= written
+    assert len(feature_table(CANDIDATE_FEATURES).splitlines()) == len(CANDIDATE_FEATURES)
