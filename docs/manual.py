@@ -42,7 +42,7 @@ def features(columns: tuple[Any, ...]) -> str:
 
 def _section(found: re.Match[str]) -> str:
     """A list of arguments or errors: a bullet for each name."""
-    lines = ["", {"Args": "", "Raises": "Raises"}[found[1]], ""]
+    lines = ["", {"Args": "", "Raises": "**Raises**"}[found[1]], ""]
     for line in found[2].rstrip("\n").split("\n"):
         entry = ENTRY.fullmatch(line)
         if entry and not line.startswith("     "):
