@@ -74,6 +74,21 @@ def lanes(envs: gym.vector.VectorEnv, choose: Callable[[Any, Any], Any], budget:
     return steps / spent
 
 
+def old_style(env: Any, rng: np.random.Generator, budget: float) -> float:
+    """The same of an environment of the interface before Gymnasium, which JSSEnv has."""
+    seen = env.reset()
+    steps, spent, end = 0, 0.0, time.perf_counter() + budget
+    while time.perf_counter() < end:
+        action = int(rng.choice(np.flatnonzero(seen["action_mask"])))
+        begin = time.perf_counter()
+        seen, _, done, *_ = env.step(action)
+        if done:
+            seen = env.reset()
+        spent += time.perf_counter() - begin
+        steps += 1
+    return steps / spent
+
+
 def legal(rng: np.random.Generator) -> tuple[Callable[[Any, Any], int], Callable[[Any, Any], Any]]:
     """Random legal actions: of one mask, and of a mask a lane."""
 
@@ -139,14 +154,9 @@ def peers(budget: float, rng: np.random.Generator) -> list[dict[str, Any]]:
         ("CartPole-v1", "lanes"): lanes(vector, lambda *_: rng.integers(2, size=LANES), budget),
     }
     try:
-        import JSSEnv  # noqa: F401, PLC0415
+        from JSSEnv.envs.jss_env import JssEnv  # noqa: PLC0415
 
-        shop = gym.make("jss-v1", disable_env_checker=True)
-
-        def open_job(seen: Any, _: Any) -> int:
-            return int(rng.choice(np.flatnonzero(seen["action_mask"])))
-
-        found["JSSEnv, ta01", "scalar"] = scalar(shop, open_job, budget)
+        found["JSSEnv, ta01", "scalar"] = old_style(JssEnv(), rng, budget)
     except Exception as reason:  # it is old, and may not even import
         print(f"JSSEnv was not run: {reason}")
     return [
