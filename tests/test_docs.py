@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+import hetgym.envs
 from hetgym.baselines.registry import _TABLE
 from hetgym.sim import PRESETS
 
@@ -35,3 +36,12 @@ def test_page_runs(page: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
     names: dict[str, object] = {"__name__": page}
     for number, block in enumerate(blocks):
         exec(compile(block, f"docs/{page}.md, block {number}", "exec"), names)
+
+
+def test_manuals_are_complete() -> None:
+    pages = "".join(path.read_text("utf-8") for path in sorted(DOCS.glob("het*.md")))
+    for name in hetgym.envs.__all__:
+        if name.endswith("_FEATURES"):
+            assert f"<!-- features: {name} -->" in pages
+        if name.endswith("Env"):
+            assert f"<!-- manual: {name} -->" in pages
