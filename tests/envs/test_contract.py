@@ -223,3 +223,34 @@ def test_registering_again_changes_nothing() -> None:
     before = {name: gym.registry[name] for name in IDS}
     register()
     assert all(gym.registry[name] is before[name] for name in IDS)
+
+
+@pytest.mark.parametrize("name", IDS)
+def test_wrappers_that_people_use(name: str) -> None:
+    flat = gym.wrappers.FlattenObservation(gym.make(name))
+    obs, info = flat.reset(seed=0)
+    assert flat.observation_space.contains(obs) and obs.ndim == 1
+    obs, *_ = flat.step(int(info["action_mask"].argmax()))
+    assert flat.observation_space.contains(obs)
+    frames = gym.wrappers.RenderCollection(gym.make(name, render_mode="rgb_array"))
+    _, info = frames.reset(seed=0)
+    frames.step(int(info["action_mask"].argmax()))
+    pictures = frames.render()
+    assert len(pictures) == 2 and all(picture.dtype == np.uint8 and picture.ndim == 3 for picture in pictures)
+    counted = gym.wrappers.RecordEpisodeStatistics(gym.make(name))
+    _, info = counted.reset(seed=0)
+    steps = play(counted, np.random.default_rng(0))
+    returns = sum(reward for _, reward, *_ in steps)
+    assert steps[-1][3]["episode"]["r"] == pytest.approx(returns, abs=1e-6)
+
+
+@pytest.mark.parametrize("name", IDS)
+def test_videos_are_recorded(name: str, tmp_path) -> None:
+    pytest.importorskip("moviepy")
+    env = gym.wrappers.RecordVideo(
+        gym.make(name, render_mode="rgb_array"), str(tmp_path / "videos"), disable_logger=True
+    )
+    env.reset(seed=0)
+    play(env, np.random.default_rng(0))
+    env.close()
+    assert list(tmp_path.glob("videos/*.mp4"))

@@ -195,3 +195,21 @@ def test_a_loss_that_leaves_an_operator_without_a_device_is_refused() -> None:
     env = HetScheduleEnv(hetgym.Problem.from_arrays([[1.0, np.inf]], []), mode="dispatch", changes=[Loss(0, 1.0)])
     with pytest.raises(ConfigError, match="op0"):
         env.reset(seed=0)
+
+
+@pytest.mark.parametrize(
+    "problem",
+    [
+        hetgym.Problem.from_arrays([[2.0, 1.0]], []),
+        hetgym.Problem.from_arrays([[1.0, 2.0], [3.0, 1.0], [2.0, 2.0]], []),
+        hetgym.Problem.from_arrays([[1.0], [2.0]], [(0, 1, 4.0)]),
+        hetgym.Problem.from_arrays([[0.0, 0.0], [0.0, 0.0]], [(0, 1, 0.0)]),
+        hetgym.Problem.from_arrays([[np.inf, 1.0], [1.0, np.inf]], [(0, 1, 2.0)]),
+    ],
+    ids=["one operator", "no edges", "one device", "no time", "one place each"],
+)  # fmt: skip
+def test_degenerate_problems_play_to_the_end(problem: hetgym.Problem) -> None:
+    env = HetScheduleEnv(problem, mode="dispatch")
+    total, info = play(env, lambda obs, info: float("nan"), seed=0)
+    assert total == pytest.approx(0.0, abs=1e-12) and info["illegal_actions"] > 0
+    assert info["makespan"] == info["trace"].makespan
