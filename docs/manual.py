@@ -14,6 +14,7 @@ import hetgym.envs
 
 ROLE = re.compile(r":(?:\w+:)?\w+:`~?(?:[^`<]*<)?([^`>]+)>?`")
 ENTRY = re.compile(r"    (\S[^:]*): (.*)")
+NESTED = re.compile(r"\s+(In \S+ also )?``\w+``(, ``\w+``)*: .*")
 
 
 def on_page_markdown(markdown: str, **_: Any) -> str:
@@ -41,13 +42,18 @@ def features(columns: tuple[Any, ...]) -> str:
 
 
 def _section(found: re.Match[str]) -> str:
-    """A list of arguments or errors: a bullet for each name."""
+    """A list of arguments or errors: a bullet for each name, and within an entry for each line that begins with one."""
+    nested = False
     lines = ["", {"Args": "", "Raises": "**Raises**"}[found[1]], ""]
     for line in found[2].rstrip("\n").split("\n"):
         entry = ENTRY.fullmatch(line)
         if entry and not line.startswith("     "):
             names = ", ".join(f"`{name.strip()}`" for name in entry[1].split(","))
             lines.append(f"- {names}: {entry[2]}")
+            nested = False
+        elif NESTED.fullmatch(line):
+            lines.append(f"    - {line.strip()}")
+            nested = True
         else:
-            lines.append(f"    {line.strip()}")
+            lines.append(("        " if nested else "    ") + line.strip())
     return "\n".join([*lines, "", ""])
