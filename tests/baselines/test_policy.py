@@ -8,6 +8,7 @@ import pytest
 
 import hetgym
 from hetgym.baselines import as_policy, get, names
+from hetgym.envs import HetScheduleEnv
 from hetgym.errors import ConfigError, UnknownName
 from hetgym.workloads import RandomMix, textbook
 
@@ -20,7 +21,9 @@ def test_the_same_makespan_inside_and_outside(name: str) -> None:
     problems = [textbook("topcuoglu"), RandomMix()(rng)]
     for problem in problems:
         for runtime in ("classic", "links"):
-            env = gym.make("HetSchedule-v0", problem=problem, decode="append", runtime=runtime)
+            env = HetScheduleEnv(
+                problem, decode="append", runtime=runtime, observation="candidates", completion="off"
+            )  # fmt: skip
             policy = as_policy(name)
             observation, info = policy.reset(env, seed=1)
             total, done = 0.0, False
