@@ -6,8 +6,10 @@ import pytest
 
 from hetgym import load_graph, load_platform
 from hetgym.costs.fused import anchor_of
+from hetgym.errors import GraphError
 from hetgym.graph import Operator, Tensor
 from hetgym.graph.transforms import fuse
+from hetgym.graph.transforms.pieces import cut, pieces
 
 
 def types(op: Operator) -> tuple:
@@ -22,6 +24,27 @@ def test_anchors_are_operators_of_the_graph(model: str) -> None:
         anchor, more = anchor_of(op)
         assert types(anchor) == types(written[op.name]) if op.kind.startswith("Fused-") else anchor is op
         assert more >= 0
+
+
+@pytest.mark.parametrize(("model", "axis"), [("resnet50", "output"), ("resnet50", "spatial"), ("bert_base", "output")])
+def test_pieces_of_a_fused_operator_have_pieces_of_its_anchor(model: str, axis: str) -> None:
+    checked = 0
+    for op in fuse(load_graph(model)).graph.operators:
+        anchor, _ = anchor_of(op)
+        if op.kind not in ("Fused-conv", "Fused-matmul") or anchor.outputs != op.outputs:
+            continue
+        try:
+            size = cut(op, axis).size
+        except GraphError:
+            continue
+        lengths = [size // 2 - size // 2 % cut(op, axis).unit, size - (size // 2 - size // 2 % cut(op, axis).unit)]
+        if min(lengths) < 1:
+            continue
+        parts = [anchor_of(part)[0] for part in pieces(op, axis, lengths)]
+        assert all(part.kind == anchor.kind for part in parts)
+        assert sum(part.flops for part in parts) == pytest.approx(anchor.flops, rel=1e-9)
+        checked += 1
+    assert checked > 5
 
 
 @pytest.mark.parametrize("platform", ["core-pair", "cpu-gpu"])

@@ -237,6 +237,10 @@ def _attributes(
     if axis == "output" and group > 1 and str(op.attributes.get("anchor", op.kind)) == "Conv":
         attributes["group"] = (stop - start) * group // found.size
     if "fused" in attributes:
+        whole, inner = attributes.pop("anchor_output", None), attributes.pop("anchor_inner", None)
+        if whole == op.outputs[0].shape and inner is None and found.result is not None:
+            assert isinstance(whole, tuple)
+            attributes["anchor_output"] = (*whole[: found.result], stop - start, *whole[found.result + 1 :])
         attributes["flops"] = op.flops * (stop - start) / found.size
         saved = sum(t.bytes for t in op.inputs) - sum(t.bytes for t in inputs)
         attributes["reads"] = max(0.0, op.bytes_read - saved)
