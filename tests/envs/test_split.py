@@ -209,7 +209,7 @@ def test_the_greedy_baselines_choices_reach_its_makespan(name: str, platform: st
     assert info["makespan"] == plan.makespan
     whole = hetgym.baselines.get("heft")(Problem.build(graph, where))
     assert info["reference"] == whole.makespan and total == pytest.approx(1 - plan.makespan / whole.makespan, abs=1e-9)
-    named = HetSplitEnv(name, platform, batch=4, fused=True, key_operators=64, granularity=0.0, divisible=False)
+    named = HetSplitEnv(name, where, batch=4, fused=True, key_operators=64, granularity=0.0, divisible=False)
     turns = iter(actions)
     assert rollout(named, lambda obs, info: next(turns))[1]["makespan"] == plan.makespan
 
