@@ -239,3 +239,18 @@ def test_documentation_names_every_feature_count() -> None:
     written = {name for line in rows for name in line.split("``")} | set(text.split("``"))
     assert set(place) | set(dispatch) <= written
     assert len(feature_table(CANDIDATE_FEATURES).splitlines()) == len(CANDIDATE_FEATURES)
+
+
+def test_devices_without_room_are_masked() -> None:
+    problem = hetgym.Problem.from_arrays(
+        [[1.0, 5.0], [1.0, 5.0], [1.0, 5.0]], [(0, 1, 2.0), (1, 2, 2.0)], weight_bytes=[6.0, 5.0, 9.0],
+        output_bytes=[2.0, 2.0, 0.0], memory_capacity=[12.0, 12.0],
+    )  # fmt: skip
+    env = HetScheduleEnv(problem, memory="mask")
+    _, info = env.reset(seed=0)
+    assert info["action_mask"].tolist() == [True, True]
+    _, _, _, _, info = env.step(0)  # 6 of weights and 2 of output are on device 0
+    assert info["action_mask"].tolist() == [False, True]  # 6 + 5 of weights, 2 read and 2 written: 15
+    _, _, _, _, info = env.step(1)
+    assert info["action_mask"].tolist() == [True, False]  # neither fits, 6 + 9 + 2 there is less than 5 + 9 + 4
+    assert HetScheduleEnv(problem).reset(seed=0)[1]["action_mask"].all()
