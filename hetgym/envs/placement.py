@@ -195,8 +195,8 @@ class Seen(NamedTuple):
 def _examples() -> tuple[ProblemArrays, Plan, timeline.Timeline]:
     problem = Problem.from_arrays(np.ones((1, 1)), [])
     n, d = problem.cost.shape
-    whole, row = frozen(np.ones(n)), frozen(np.ones(d))
-    table, number = frozen(np.ones((n, d))), frozen(np.zeros(n, np.int32))
+    whole, row = np.ones(n), np.ones(d)  # of the types that other callers of the timeline pass
+    table, number = np.ones((n, d)), np.zeros(n, np.int32)
     plan = Plan(number, table, table, table, number, whole, whole, row)
     return problem.arrays, plan, timeline.new_timeline(n, d)
 
