@@ -37,6 +37,7 @@ from hetgym.baselines.online import mct, met, olb
 from hetgym.baselines.peft import peft
 from hetgym.baselines.pets import pets
 from hetgym.baselines.pilot import pilot
+from hetgym.baselines.policy import SchedulerPolicy, as_policy
 from hetgym.baselines.queueing import fcfs, sjf
 from hetgym.baselines.rand_heft import rand_heft
 from hetgym.baselines.registry import Baseline, Scheduler, get, names, register
@@ -44,7 +45,8 @@ from hetgym.baselines.tensor_partition import greedy_split
 from hetgym.baselines.trivial import random_placement, round_robin, single_device
 
 __all__ = [
-    "Baseline", "GraphPlan", "Scheduler", "annealing", "anytime", "area_bound", "combined_bound", "communication_bound",
+    "Baseline", "GraphPlan", "Scheduler", "SchedulerPolicy", "annealing", "anytime", "area_bound", "as_policy",
+    "combined_bound", "communication_bound",
     "cp_sat", "cpgc", "cpgc_partition", "cpop", "critical_path_bound", "dls", "donf", "donf_memory", "duet", "eop",
     "etf", "fcfs", "get", "graham", "greedy_split", "hcpt", "heft", "heft_donf", "key_operators", "lns", "load_bound",
     "lookahead_heft", "lower_bound", "m_etf", "m_sct", "m_topo", "max_min", "mct", "met", "min_min", "names", "olb",

@@ -17,7 +17,7 @@ BLOCKS = re.findall(r"```python\n(.*?)```", README.read_text("utf-8"), re.DOTALL
 
 
 def test_there_are_blocks() -> None:
-    assert len(BLOCKS) == 4
+    assert len(BLOCKS) == 5
 
 
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")  # raised inside torch.export

@@ -50,17 +50,29 @@ class Contraction:
 
 
 def contract(problem: PipelineProblem) -> Contraction:
-    """Merge what is bound together, then what can be merged without losing the optimum.
+    """Merge what is bound together (:func:`bind`), then what can be merged without losing the optimum.
+
+    A node without work, and without bytes or in a problem where memory cannot run out, joins the
+    only node that it reads or the only one that reads it, if each tensor that it touches also
+    touches that node; and it is left out until the end if it touches no tensor that costs anything.
+    Neither move makes any device's load larger.
+
+    Raises:
+        ProblemError: operators that must be together have no kind of device that can run them all.
+    """
+    small = bind(problem)
+    if small.size.sum() <= min(kind.memory for kind in problem.kinds if kind.count):
+        small.size = np.zeros(len(small.members))
+    return _reduce(small)
+
+
+def bind(problem: PipelineProblem) -> Contraction:
+    """Merge what must be together; nodes are in topological order.
 
     Operators of one colour are one node; so are nodes that would otherwise read each other in a
     circle. Backward operators follow the forward operators of their colour. Those that have none
     stand where they would be if the forward pass had a twin of them: what reads a backward operator
     is read by its twin.
-
-    A node without work, and without bytes or in a problem where memory cannot run out, then joins the
-    only node that it reads or the only one that reads it, if each tensor that it touches also
-    touches that node; and it is left out until the end if it touches no tensor that costs anything.
-    Neither move makes any device's load larger.
 
     Raises:
         ProblemError: operators that must be together have no kind of device that can run them all.
@@ -76,8 +88,6 @@ def contract(problem: PipelineProblem) -> Contraction:
             f"pipeline {problem.name!r}: no device can run operator {first!r} and all that is bound to it"
         )
     size = np.array([problem.size[list(inside)].sum() for inside in members])
-    if size.sum() <= min(kind.memory for kind in problem.kinds if kind.count):
-        size = np.zeros(count)
     before, after = [0] * count, [0] * count
     for u, v in _node_edges(problem, node):
         after[u] |= 1 << v
@@ -89,11 +99,15 @@ def contract(problem: PipelineProblem) -> Contraction:
     for nodes, seconds in zip(touched, problem.transfer.tolist(), strict=True):
         if seconds > 0 and nodes.bit_count() > 1:
             crossing[nodes] = crossing.get(nodes, 0.0) + seconds
-    return _reduce(Contraction(members, cost, size, before, after, crossing))
+    return Contraction(members, cost, size, before, after, crossing)
 
 
 def _bound_together(problem: PipelineProblem) -> IntArray:
     """[n] number of the node that each operator is part of; nodes are numbered in topological order."""
+    if not problem.backward.any() and (problem.colour < 0).all():
+        alone = np.empty(problem.num_operators, np.int32)
+        alone[problem.order] = np.arange(problem.num_operators)
+        return alone
     group = np.where(problem.colour >= 0, problem.colour, -2 - np.arange(problem.num_operators)).tolist()
     graph = nx.DiGraph()
     graph.add_nodes_from(group)

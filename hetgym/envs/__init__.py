@@ -7,21 +7,58 @@ from typing import TYPE_CHECKING
 from hetgym._lazy import lazy
 
 if TYPE_CHECKING:
-    from hetgym.envs.observation import CANDIDATE_FEATURES, DEVICE_FEATURES, OPERATOR_FEATURES, feature_table
+    from hetgym.envs.observation import (
+        CANDIDATE_FEATURES,
+        DEVICE_FEATURES,
+        DISPATCH_CANDIDATE_FEATURES,
+        DISPATCH_DEVICE_FEATURES,
+        OPERATOR_FEATURES,
+        feature_table,
+    )
+    from hetgym.envs.pipeline import HetPipelineEnv
+    from hetgym.envs.pipeline_observation import BLOCK_FEATURES, CUT_FEATURES, STAGE_FEATURES
+    from hetgym.envs.pipeline_replays import replay_pipeline
     from hetgym.envs.registration import ENVIRONMENTS, register
     from hetgym.envs.replays import Replay, replay
     from hetgym.envs.schedule import HetScheduleEnv
+    from hetgym.envs.split import HetSplitEnv
+    from hetgym.envs.split_observation import (
+        SPLIT_CANDIDATE_FEATURES,
+        SPLIT_DEVICE_FEATURES,
+        SPLIT_OPERATOR_FEATURES,
+    )
+    from hetgym.envs.split_replays import replay_split
 
 _HOME = {
-    "hetgym.envs.observation": ("CANDIDATE_FEATURES", "DEVICE_FEATURES", "OPERATOR_FEATURES", "feature_table"),
+    "hetgym.envs.observation": (
+        "CANDIDATE_FEATURES",
+        "DEVICE_FEATURES",
+        "DISPATCH_CANDIDATE_FEATURES",
+        "DISPATCH_DEVICE_FEATURES",
+        "OPERATOR_FEATURES",
+        "feature_table",
+    ),
+    "hetgym.envs.pipeline": ("HetPipelineEnv",),
+    "hetgym.envs.pipeline_observation": ("BLOCK_FEATURES", "CUT_FEATURES", "STAGE_FEATURES"),
+    "hetgym.envs.pipeline_replays": ("replay_pipeline",),
     "hetgym.envs.registration": ("ENVIRONMENTS", "register"),
     "hetgym.envs.replays": ("Replay", "replay"),
     "hetgym.envs.schedule": ("HetScheduleEnv",),
+    "hetgym.envs.split": ("HetSplitEnv",),
+    "hetgym.envs.split_observation": (
+        "SPLIT_CANDIDATE_FEATURES",
+        "SPLIT_DEVICE_FEATURES",
+        "SPLIT_OPERATOR_FEATURES",
+    ),
+    "hetgym.envs.split_replays": ("replay_split",),
 }
 
 __all__ = [
-    "CANDIDATE_FEATURES", "DEVICE_FEATURES", "ENVIRONMENTS", "OPERATOR_FEATURES", "HetScheduleEnv", "Replay",
-    "feature_table", "register", "replay",
+    "BLOCK_FEATURES", "CANDIDATE_FEATURES", "CUT_FEATURES", "DEVICE_FEATURES", "DISPATCH_CANDIDATE_FEATURES",
+    "DISPATCH_DEVICE_FEATURES", "ENVIRONMENTS", "OPERATOR_FEATURES",
+    "SPLIT_CANDIDATE_FEATURES", "SPLIT_DEVICE_FEATURES", "SPLIT_OPERATOR_FEATURES", "STAGE_FEATURES",
+    "HetPipelineEnv", "HetScheduleEnv", "HetSplitEnv", "Replay", "feature_table", "register", "replay",
+    "replay_pipeline", "replay_split",
 ]  # fmt: skip
 
 __getattr__ = lazy(__name__, _HOME)

@@ -14,13 +14,10 @@ import numpy.typing as npt
 from gymnasium import spaces
 
 from hetgym._types import FloatArray
-from hetgym.envs.placement import Context, Episode
-from hetgym.errors import ProblemError
+from hetgym.envs.placement import CLIP, Context
+from hetgym.errors import ConfigError, ProblemError
 from hetgym.graph.dataflow import Feature
 from hetgym.problem import Problem
-
-CLIP = 10.0
-"""Upper bound of every feature; costs of devices that cannot run an operator stand here."""
 
 OPERATOR_FEATURES: tuple[Feature, ...] = (
     Feature("mean_cost", "reference", "mean run time over the devices"),
@@ -59,7 +56,40 @@ CANDIDATE_FEATURES: tuple[Feature, ...] = (
 )
 """Columns of ``obs["candidates"]``."""
 
-Observation = dict[str, npt.NDArray[Any]]
+LEVELS = ("graph", "candidates", "flat")
+"""How much is seen: everything; what each device would lead to; the same as one vector."""
+
+
+DISPATCH_DEVICE_FEATURES: tuple[Feature, ...] = (
+    Feature("busy", "reference", "summed run time of what is committed to it"),
+    Feature("backlog", "reference", "time from now until it would be done with that"),
+    Feature("share", "-", "share of the committed operators that it runs"),
+    DEVICE_FEATURES[3],
+    Feature("queued", "1/8 operator", "operators committed to it that have not started"),
+    Feature("running", "1/8 operator", "operators that run on it"),
+    Feature("is_alive", "-", "1 unless it is lost"),
+    Feature("slowdown", "factor", "by which it takes longer than the costs say"),
+)
+"""Columns of ``obs["devices"]`` in ``mode="dispatch"``."""
+
+DISPATCH_CANDIDATE_FEATURES: tuple[Feature, ...] = (
+    Feature("cost", "reference", "run time of the operator there, slow-down included"),
+    Feature("ready", "reference", "arrival of its last input, from now"),
+    Feature("start", "reference", "start behind what is queued there, from now"),
+    Feature("finish", "reference", "finish, from now"),
+    *CANDIDATE_FEATURES[4:9],
+    Feature("upward_rank", "reference", "mean longest path to an exit, HEFT's rank_u"),
+    Feature("is_wait", "-", "1 for the last row, which is to wait"),
+    Feature("next_event", "reference", "time until something happens, in that row"),
+)
+"""Columns of ``obs["candidates"]`` in ``mode="dispatch"``: a row for each action."""
+
+NARROW = ("candidates", "devices", "action_mask")
+"""Keys that the levels below ``graph`` show; ``flat`` joins them in this order, row by row."""
+
+
+DISPATCH_NARROW = (*NARROW, "now")
+"""The same in ``mode="dispatch"``."""
 
 
 class Padding(NamedTuple):
@@ -72,6 +102,27 @@ class Padding(NamedTuple):
     operators: int
     edges: int
     devices: int
+
+    @classmethod
+    def chosen(cls, known: Padding | None, *given: int | None) -> Padding:
+        """The padding that the caller asked for, filled up with what the source knows of itself.
+
+        Args:
+            known: what the source needs, None if that cannot be known.
+            given: the arguments ``max_operators``, ``max_edges`` and ``max_devices``.
+
+        Raises:
+            ConfigError: a size that is none, or one that nobody knows.
+        """
+        sizes = []
+        for k, (name, size) in enumerate(zip(cls._fields, given, strict=True)):
+            if size is None and known is None:
+                raise ConfigError(f"a generator of problems has no known size: pass max_{name}=…")
+            taken = size if size is not None else (known[k] if known is not None else 0)
+            if isinstance(taken, bool) or not isinstance(taken, int | np.integer) or taken < (k != 1):
+                raise ConfigError(f"max_{name} is {taken!r}; it must be a positive whole number")
+            sizes.append(int(taken))
+        return cls(*sizes)
 
     def check(self, problem: Problem) -> None:
         """Refuse a problem that does not fit.
@@ -88,8 +139,18 @@ class Padding(NamedTuple):
                 )
 
 
-def observation_space(padding: Padding) -> spaces.Dict:
-    """The space of observations of a given padding."""
+def observation_space(padding: Padding, level: str) -> spaces.Space[Any]:
+    """The space of observations of a given padding, for one of :data:`LEVELS`."""
+    space = graph_space(padding)
+    if level == "graph":
+        return space
+    if level == "candidates":
+        return spaces.Dict({key: space[key] for key in NARROW})
+    return spaces.Box(0.0, CLIP, (sum(int(np.prod(space[key].shape or ())) for key in NARROW),), np.float32)
+
+
+def graph_space(padding: Padding) -> spaces.Dict:
+    """The space of observations of the whole graph."""
     n, e, d = padding.operators, max(1, padding.edges), padding.devices
 
     def box(*shape: int) -> spaces.Box:
@@ -114,102 +175,68 @@ def observation_space(padding: Padding) -> spaces.Dict:
     )
 
 
-class Encoder:
-    """Turns episodes over one problem into observations; what does not change is computed once.
+def dispatch_space(padding: Padding, candidates: int) -> spaces.Dict:
+    """The space of observations of the whole graph in ``mode="dispatch"``.
 
     Args:
-        context: of the problem.
-        padding: sizes of the observations; the problem must fit.
+        padding: sizes.
+        candidates: operators that are offered at a time.
     """
+    d, actions = padding.devices, candidates * padding.devices + 1
+    space = dict(graph_space(padding).spaces)
+    del space["current"]
+    space["devices"] = spaces.Box(0.0, CLIP, (d, len(DISPATCH_DEVICE_FEATURES)), np.float32)
+    space["candidates"] = spaces.Box(0.0, CLIP, (actions, len(DISPATCH_CANDIDATE_FEATURES)), np.float32)
+    space["candidate_operators"] = spaces.Box(-1, padding.operators - 1, (candidates,), np.int64)
+    space["now"] = spaces.Box(0.0, CLIP, (1,), np.float32)
+    space["action_mask"] = spaces.MultiBinary(actions)
+    return spaces.Dict(space)
 
-    def __init__(self, context: Context, padding: Padding) -> None:
-        self.context = context
-        self.padding = padding
-        self._scale = 1.0 / context.reference if context.reference > 0 else 0.0
-        self._blank = self._fixed()
 
-    def _time(self, seconds: FloatArray) -> npt.NDArray[np.float32]:
-        """Seconds in units of the reference makespan, clipped; infinite ones stand at the clip."""
-        scaled = np.where(np.isfinite(seconds), seconds, 0.0) * self._scale
-        return np.where(np.isfinite(seconds), np.clip(scaled, 0.0, CLIP), CLIP).astype(np.float32)
+def fixed(context: Context, padding: Padding) -> dict[str, npt.NDArray[Any]]:
+    """The part of a problem's observations that holds from step to step, padding included.
 
-    def _fixed(self) -> Observation:
-        """The part of the observation that holds from reset to reset, padding included."""
-        c, problem = self.context, self.context.problem
-        n, e, d = problem.num_operators, problem.num_edges, problem.num_devices
-        blank = {
-            name: np.zeros(space.shape or (), space.dtype)
-            for name, space in observation_space(self.padding).spaces.items()
-        }
-        transfer = self._time(problem.mean_communication)
-        largest = np.zeros(n, np.float32)
-        np.maximum.at(largest, problem.edge_source, transfer)
-        turn = np.empty(n)
-        turn[c.order] = np.arange(n) / max(1, n - 1)
-        table = blank["operators"]
-        table[:n, 0] = self._time(problem.mean_cost)
-        table[:n, 1] = self._time(problem.cost.min(axis=1))
-        table[:n, 2] = self._time(c.upward)
-        table[:n, 3] = self._time(c.downward)
-        table[:n, 4] = largest
-        table[:n, 5] = np.minimum(np.diff(problem.predecessors.pointer) / 8, CLIP)
-        table[:n, 6] = np.minimum(np.diff(problem.successors.pointer) / 8, CLIP)
-        table[:n, 7] = turn
-        blank["costs"][:n, :d] = self._time(problem.cost)
-        blank["assignment"][:] = -1
-        blank["edges"][0, :e] = problem.edge_source
-        blank["edges"][1, :e] = problem.edge_target
-        blank["edge_transfer"][:e] = transfer
-        finite = np.where(np.isfinite(problem.cost), problem.cost, 0.0).sum(axis=0)
-        blank["devices"][:d, 3] = self._time(finite / d)
-        mean_bytes = float(problem.edge_bytes.mean()) if e else 0.0
-        blank["links"][:d, :d] = self._time(problem.latency + mean_bytes / problem.bandwidth)
-        blank["operator_mask"][:n] = 1
-        blank["edge_mask"][:e] = 1
-        blank["device_mask"][:d] = 1
-        return blank
+    Args:
+        context: of the problem, which must fit.
+        padding: sizes of the observations.
+    """
+    problem, scale = context.problem, 1.0 / context.reference if context.reference > 0 else 0.0
+    n, e, d = problem.num_operators, problem.num_edges, problem.num_devices
 
-    def encode(self, episode: Episode) -> Observation:
-        """Observation of an episode's state; fresh arrays, the caller's to keep."""
-        problem, placed = self.context.problem, episode.placed
-        n, d = problem.num_operators, problem.num_devices
-        obs = {name: array.copy() for name, array in self._blank.items()}
-        decided = placed.assignment >= 0
-        table = obs["operators"]
-        table[:n, 8] = decided
-        table[:n, 10] = self._time(np.where(decided, placed.start, 0.0))
-        table[:n, 11] = self._time(np.where(decided, placed.finish, 0.0))
-        obs["assignment"][:n] = placed.assignment
-        self._encode_devices(obs["devices"], episode)
-        obs["current"][0] = episode.current
-        if not episode.over:
-            table[episode.current, 9] = 1.0
-            self._encode_candidates(obs["candidates"][:d], episode)
-        obs["action_mask"][:d] = episode.legal
-        return obs
+    def time(seconds: FloatArray) -> npt.NDArray[np.float32]:
+        finite = np.isfinite(seconds)
+        return np.where(finite, np.clip(np.where(finite, seconds, 0.0) * scale, 0.0, CLIP), CLIP).astype(np.float32)
 
-    def _encode_devices(self, table: npt.NDArray[Any], episode: Episode) -> None:
-        placed, d = episode.placed, self.context.problem.num_devices
-        members = np.flatnonzero(placed.assignment >= 0)
-        device = placed.assignment[members]
-        busy = np.bincount(device, placed.finish[members] - placed.start[members], minlength=d)
-        available = np.zeros(d)
-        np.maximum.at(available, device, placed.finish[members])
-        table[:d, 0] = self._time(busy.astype(np.float64))
-        table[:d, 1] = self._time(available)
-        table[:d, 2] = np.bincount(device, minlength=d) / max(1, len(members))
-
-    def _encode_candidates(self, table: npt.NDArray[Any], episode: Episode) -> None:
-        c, operator = episode.candidates, episode.current
-        with np.errstate(invalid="ignore"):  # inf - inf on devices that are not legal
-            wait, regret = c.start - c.ready, c.completion - c.completion.min()
-        columns = (
-            self.context.problem.cost[operator], c.ready, c.start, c.finish, wait, self.context.optimistic[operator],
-            c.bound, c.completion, regret,
-        )  # fmt: skip
-        for k, column in enumerate(columns):
-            table[:, k] = self._time(column)
-        table[~episode.legal] = CLIP
+    blank = {
+        name: np.zeros(space.shape or (), space.dtype) for name, space in graph_space(padding).spaces.items()
+    }  # fmt: skip
+    transfer = time(problem.mean_communication)
+    largest = np.zeros(n, np.float32)
+    np.maximum.at(largest, problem.edge_source, transfer)
+    turn = np.empty(n)
+    turn[context.plan.order] = np.arange(n) / max(1, n - 1)
+    table = blank["operators"]
+    table[:n, 0] = time(problem.mean_cost)
+    table[:n, 1] = time(problem.cost.min(axis=1))
+    table[:n, 2] = time(context.upward)
+    table[:n, 3] = time(context.downward)
+    table[:n, 4] = largest
+    table[:n, 5] = np.minimum(np.diff(problem.predecessors.pointer) / 8, CLIP)
+    table[:n, 6] = np.minimum(np.diff(problem.successors.pointer) / 8, CLIP)
+    table[:n, 7] = turn
+    blank["costs"][:n, :d] = time(problem.cost)
+    blank["assignment"][:] = -1
+    blank["edges"][0, :e] = problem.edge_source
+    blank["edges"][1, :e] = problem.edge_target
+    blank["edge_transfer"][:e] = transfer
+    finite = np.where(np.isfinite(problem.cost), problem.cost, 0.0).sum(axis=0)
+    blank["devices"][:d, 3] = time(finite / d)
+    mean_bytes = float(problem.edge_bytes.mean()) if e else 0.0
+    blank["links"][:d, :d] = time(problem.latency + mean_bytes / problem.bandwidth)
+    blank["operator_mask"][:n] = 1
+    blank["edge_mask"][:e] = 1
+    blank["device_mask"][:d] = 1
+    return blank
 
 
 def feature_table(features: tuple[Feature, ...]) -> str:

@@ -1,7 +1,8 @@
-"""Placement episodes: the dynamics of ``mode="place"``, apart from Gymnasium and from encoding.
+"""The dynamics of ``mode="place"``: operators come one by one, an action names a device.
 
 Operators come in the order of their upward rank. A decision books the current one on a device at the
 time that HEFT's rule gives; the decoded schedule is then simulated under the environment's runtime.
+One call of :func:`place` takes a decision in every lane and writes what the agents see next.
 """
 
 from __future__ import annotations
@@ -10,9 +11,11 @@ from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 
+from hetgym import _records as records
 from hetgym import metrics
-from hetgym._jit import jit
+from hetgym._jit import lean, step
 from hetgym._types import BoolArray, FloatArray, IntArray, frozen
 from hetgym.baselines import critical_path_bound, heft
 from hetgym.errors import unknown_name
@@ -27,6 +30,12 @@ COMPLETIONS = ("off", "eft", "eft+oct")
 """What finishes the job in the completion feature: nothing, earliest finish, or the same plus PEFT's
 optimistic cost."""
 
+MEMORY = ("ignore", "mask")
+"""Whether devices whose capacity a decision would surely exceed are masked."""
+
+CLIP = 10.0
+"""Upper bound of every feature; costs of devices that cannot run an operator stand here."""
+
 
 @dataclass(frozen=True)
 class Rules:
@@ -36,204 +45,361 @@ class Rules:
         runtime: the simulated runtime that prices the final schedule.
         decode: one of :data:`DECODES`.
         completion: one of :data:`COMPLETIONS`.
+        memory: one of :data:`MEMORY`.
     """
 
     runtime: Runtime
     decode: str = "insertion"
     completion: str = "eft+oct"
+    memory: str = "ignore"
 
     def __post_init__(self) -> None:
-        if self.decode not in DECODES:
-            raise unknown_name("decode", self.decode, DECODES)
-        if self.completion not in COMPLETIONS:
-            raise unknown_name("completion", self.completion, COMPLETIONS)
+        for what, known in (("decode", DECODES), ("completion", COMPLETIONS), ("memory", MEMORY)):
+            if getattr(self, what) not in known:
+                raise unknown_name(what, getattr(self, what), known)
 
 
-class Context(NamedTuple):
-    """What an episode needs to know of its problem; computed once a problem.
+class Plan(NamedTuple):
+    """What a kernel needs to know of a problem besides its arrays.
 
     Attributes:
-        problem: the problem.
         order: [n] operators as they are decided.
-        upward, downward: [n] ranks [s].
         optimistic: [n, d] PEFT's optimistic cost to an exit [s].
         tail: [n, d] proven least time from the operator's finish to the end [s].
         bonus: [n, d] what the completion adds to finish times when it compares devices [s].
-        legal: [n, d] whether the device can run the operator.
-        reference: makespan of HEFT's schedule under the environment's runtime [s].
+        free: [n] -1: no operator's device is fixed.
+        weights: [n] bytes that stay on the operator's device.
+        working: [n] bytes of its inputs and outputs.
+        capacity: [d] memory of each device [byte]; inf where it is not looked at.
     """
 
-    problem: Problem
     order: IntArray
-    upward: FloatArray
-    downward: FloatArray
     optimistic: FloatArray
     tail: FloatArray
     bonus: FloatArray
-    legal: BoolArray
+    free: IntArray
+    weights: FloatArray
+    working: FloatArray
+    capacity: FloatArray
+
+
+class Context(NamedTuple):
+    """What episodes need to know of their problem; computed once a problem.
+
+    Attributes:
+        problem: the problem.
+        plan: what the kernel sees of what follows.
+        upward, downward: [n] ranks [s].
+        reference: makespan of HEFT's schedule under the environment's runtime [s].
+        alone: makespan of everything on the one best device, likewise [s].
+        path: the critical path with every operator at its fastest [s].
+    """
+
+    problem: Problem
+    plan: Plan
+    upward: FloatArray
+    downward: FloatArray
     reference: float
+    alone: float
+    path: float
 
 
 def prepare(problem: Problem, rules: Rules) -> Context:
     """Compute a problem's context: ranks, cost tables and the reference makespan."""
+    n, d = problem.num_operators, problem.num_devices
     upward = ranks.upward_rank(problem)
     optimistic = ranks.optimistic_cost(problem)
-    return Context(
-        problem=problem,
+    working = problem.output_bytes.copy()
+    np.add.at(working, problem.edge_target, problem.edge_bytes)
+    plan = Plan(
         order=ranks.list_order(problem.arrays, upward),
-        upward=upward,
-        downward=ranks.downward_rank(problem),
         optimistic=optimistic,
         tail=ranks.least_cost_to_exit(problem),
-        bonus=optimistic if rules.completion == "eft+oct" else np.zeros_like(optimistic),
-        legal=frozen(np.isfinite(problem.cost)),
-        reference=simulate(problem, heft(problem), rules.runtime).makespan,
+        bonus=optimistic if rules.completion == "eft+oct" else np.zeros((n, d)),
+        free=np.full(n, -1, np.int32),
+        weights=problem.weight_bytes,
+        working=working,
+        capacity=problem.memory_capacity if rules.memory == "mask" else np.full(d, np.inf),
     )
+    return Context(
+        problem, Plan._make(frozen(np.ascontiguousarray(array)) for array in plan), upward,
+        ranks.downward_rank(problem),
+        reference=simulate(problem, heft(problem), rules.runtime).makespan,
+        alone=metrics.single_device_makespan(problem, rules.runtime),
+        path=critical_path_bound(problem),
+    )  # fmt: skip
 
 
-class Candidates(NamedTuple):
-    """What a decision would lead to, on each device, in seconds; inf where the device is not legal.
+class Board(NamedTuple):
+    """The state of the episodes, apart from their timelines.
 
     Attributes:
-        ready: [d] arrival of the operator's last input.
-        start: [d] when it would start.
-        finish: [d] when it would finish.
-        bound: [d] proven lower bound on the makespan after the decision.
-        completion: [d] makespan if the completion heuristic finished the job.
+        turn: [L] number of operators that are placed.
+        reference: [L] see :class:`Context` [s].
+        scale: [L] what a second is in the features: 1 / reference.
+        bound: [L] proven lower bound on the makespan of what is placed [s].
+        potential: [L] estimate of the makespan that rewards are differences of [s]: the reference at the
+            start, the bound on the way, the makespan at the end.
+        last: [L] finish of the last placed operator [s].
+        start, finish, ahead, completion: [L, D] of the current operator on each device: when it would
+            start and finish, and the bound and the completion after it [s]; inf where it cannot run.
+        busy: [L, D] summed run time of what is placed [s].
+        held, peak: [L, D] weights that are placed, and the largest working set [byte].
+        log: [L, N] actions as they came.
     """
 
-    ready: FloatArray
+    turn: npt.NDArray[np.int64]
+    reference: FloatArray
+    scale: FloatArray
+    bound: FloatArray
+    potential: FloatArray
+    last: FloatArray
     start: FloatArray
     finish: FloatArray
-    bound: FloatArray
+    ahead: FloatArray
     completion: FloatArray
+    busy: FloatArray
+    held: FloatArray
+    peak: FloatArray
+    log: npt.NDArray[np.int64]
 
 
-@jit
-def look_ahead(
-    p: ProblemArrays, t: timeline.Timeline, scratch: timeline.Timeline, order: IntArray, step: int, tail: FloatArray,
-    bonus: FloatArray, bound: float, insertion: bool, complete: bool, out: Candidates,
+def new_board(lanes: int, operators: int, devices: int) -> Board:
+    """An empty board."""
+    per_lane = [np.zeros(lanes) for _ in range(5)]
+    per_device = [np.zeros((lanes, devices)) for _ in range(7)]
+    log = np.zeros((lanes, operators), np.int64)
+    return Board._make([np.zeros(lanes, np.int64), *per_lane, *per_device, log])
+
+
+class Seen(NamedTuple):
+    """What changes in observations from step to step; see :mod:`hetgym.envs.observation`.
+
+    Attributes:
+        operators: [L, N, 12], or [L, 0, 12] where nobody sees the graph.
+        assignment: [L, N], or [L, 0].
+        devices: [L, D, 4].
+        candidates: [L, D, 9].
+        current: [L, 1].
+        mask: [L, D].
+    """
+
+    operators: npt.NDArray[np.float32]
+    assignment: npt.NDArray[np.int64]
+    devices: npt.NDArray[np.float32]
+    candidates: npt.NDArray[np.float32]
+    current: npt.NDArray[np.int64]
+    mask: npt.NDArray[np.int8]
+
+
+def _examples() -> tuple[ProblemArrays, Plan, timeline.Timeline]:
+    problem = Problem.from_arrays(np.ones((1, 1)), [])
+    n, d = problem.cost.shape
+    whole, row = np.ones(n), np.ones(d)  # of the types that other callers of the timeline pass
+    table, number = np.ones((n, d)), np.zeros(n, np.int32)
+    plan = Plan(number, table, table, table, number, whole, whole, row)
+    return problem.arrays, plan, timeline.new_timeline(n, d)
+
+
+PROBLEM, PLAN, TIMELINE = _examples()
+"""Records of the kinds that lanes hold."""
+
+_problem, _plan, _timeline = records.reader(PROBLEM), records.reader(PLAN), records.reader(TIMELINE)
+
+
+@step
+def feature(seconds: float, scale: float) -> float:
+    """A time as a share of the reference, clipped; infinite ones stand at the clip."""
+    return min(max(seconds * scale, 0.0), CLIP) if seconds < np.inf else CLIP
+
+
+@lean
+def place(
+    problems: npt.NDArray[np.int64], plans: npt.NDArray[np.int64], placed: npt.NDArray[np.int64],
+    spare: npt.NDArray[np.int64], board: Board, seen: Seen, actions: npt.NDArray[np.int64], active: BoolArray,
+    illegal: npt.NDArray[np.int64], reward: FloatArray, over: BoolArray, insertion: bool, complete: bool,
+    sparse: bool,
 ) -> None:  # fmt: skip
-    """Fill in the candidates of the operator ``order[step]``."""
-    d = p.cost.shape[1]
-    operator = order[step]
-    free = np.full(len(order), -1, np.int32)
-    so_far = 0.0
-    for k in range(step):
-        so_far = max(so_far, t.finish[order[k]])
-    for device in range(d):
+    """Take a decision in every active lane.
+
+    A lane whose last operator this places is over; its reward is what the classic model says, where
+    the plan is the run. What is no legal action is replaced by the legal device on which the operator
+    finishes first, the smaller number on ties.
+
+    Args:
+        problems: [L, …] rows of records: each lane's problem,
+        plans: its plan,
+        placed: its timeline,
+        spare: and another one as scratch.
+        board: of all lanes.
+        seen: of all lanes.
+        actions: [L] devices.
+        active: [L] lanes that go on.
+        illegal: [L] see :class:`hetgym.envs.lanes.Lanes`.
+        reward: likewise.
+        over: likewise.
+        insertion: whether idle gaps are filled.
+        complete: whether the completion feature is computed.
+        sparse: whether the whole return comes with the last reward.
+    """
+    for lane in range(len(actions)):
+        if not active[lane]:
+            continue
+        p, plan, t = _problem(problems[lane]), _plan(plans[lane]), _timeline(placed[lane])
+        turn = board.turn[lane]
+        operator, device = plan.order[turn], actions[lane]
+        board.log[lane, turn] = device
+        if device < 0 or device >= p.cost.shape[1] or seen.mask[lane, device] == 0:
+            illegal[lane] += 1
+            device = -1
+            for other in range(p.cost.shape[1]):
+                better = device < 0 or board.finish[lane, other] < board.finish[lane, device]
+                if seen.mask[lane, other] and better:
+                    device = other
+        start, finish = board.start[lane, device], board.finish[lane, device]
+        timeline.book(p, t, operator, device, start)
+        board.turn[lane] = turn + 1
+        board.last[lane] = max(board.last[lane], finish)
+        board.bound[lane] = board.ahead[lane, device]
+        board.busy[lane, device] += finish - start
+        board.held[lane, device] += plan.weights[operator]
+        board.peak[lane, device] = max(board.peak[lane, device], plan.working[operator])
+        over[lane] = turn + 1 == len(plan.order)
+        before = board.potential[lane]
+        board.potential[lane] = board.last[lane] if over[lane] else board.bound[lane]
+        total = before - board.potential[lane]
+        if sparse:
+            total = board.reference[lane] - board.last[lane] if over[lane] else 0.0
+        reward[lane] = total / board.reference[lane] if board.reference[lane] > 0 else 0.0
+        _show_placed(p, t, board, seen, lane, operator, device, start, finish)
+        if not over[lane]:
+            _look_ahead(p, plan, t, _timeline(spare[lane]), board, seen, lane, insertion, complete)
+        else:
+            _show_nothing(p, seen, lane)
+
+
+@lean
+def open_lane(
+    problems: npt.NDArray[np.int64], plans: npt.NDArray[np.int64], placed: npt.NDArray[np.int64],
+    spare: npt.NDArray[np.int64], board: Board, seen: Seen, lane: int, reference: float, insertion: bool,
+    complete: bool,
+) -> None:  # fmt: skip
+    """Begin an episode in a lane whose rows and fixed observations are in place."""
+    p, plan, t = _problem(problems[lane]), _plan(plans[lane]), _timeline(placed[lane])
+    timeline.clear(t)
+    board.turn[lane] = 0
+    board.reference[lane] = reference
+    board.scale[lane] = 1.0 / reference if reference > 0 else 0.0
+    board.bound[lane] = 0.0
+    board.potential[lane] = reference
+    board.last[lane] = 0.0
+    for device in range(board.busy.shape[1]):
+        board.busy[lane, device] = board.held[lane, device] = board.peak[lane, device] = 0.0
+        seen.mask[lane, device] = 0
+        for k in range(seen.candidates.shape[2]):
+            seen.candidates[lane, device, k] = 0.0
+        for k in range(3):
+            seen.devices[lane, device, k] = 0.0
+    _look_ahead(p, plan, t, _timeline(spare[lane]), board, seen, lane, insertion, complete)
+
+
+@step
+def _show_placed(
+    p: ProblemArrays, t: timeline.Timeline, board: Board,
+    seen: Seen, lane: int, operator: int, device: int, start: float,
+    finish: float,
+) -> None:  # fmt: skip
+    """Write what a decision changed into the observation."""
+    scale = board.scale[lane]
+    if seen.operators.shape[1] > 0:
+        seen.operators[lane, operator, 8] = 1.0
+        seen.operators[lane, operator, 9] = 0.0
+        seen.operators[lane, operator, 10] = feature(start, scale)
+        seen.operators[lane, operator, 11] = feature(finish, scale)
+        seen.assignment[lane, operator] = device
+    count = t.intervals[device]
+    seen.devices[lane, device, 0] = feature(board.busy[lane, device], scale)
+    seen.devices[lane, device, 1] = feature(t.busy_to[device, count - 1], scale)
+    for other in range(p.cost.shape[1]):
+        seen.devices[lane, other, 2] = t.intervals[other] / board.turn[lane]
+
+
+@step
+def _show_nothing(p: ProblemArrays, seen: Seen, lane: int) -> None:
+    """After the last decision there are no candidates; the mask stays, so that it never is empty."""
+    for device in range(p.cost.shape[1]):
+        for k in range(seen.candidates.shape[2]):
+            seen.candidates[lane, device, k] = 0.0
+
+
+@step
+def _look_ahead(
+    p: ProblemArrays, plan: Plan, t: timeline.Timeline, spare: timeline.Timeline, board: Board, seen: Seen, lane: int,
+    insertion: bool, complete: bool,
+) -> None:  # fmt: skip
+    """Find out what each device would lead to for the current operator, and write it down."""
+    turn, scale = board.turn[lane], board.scale[lane]
+    operator, devices = plan.order[turn], p.cost.shape[1]
+    seen.current[lane, 0] = operator
+    if seen.operators.shape[1] > 0:
+        seen.operators[lane, operator, 9] = 1.0
+    legal, room, roomiest = 0, -np.inf, -1
+    best = np.inf
+    for device in range(devices):
         duration = p.cost[operator, device]
+        seen.mask[lane, device] = 0
         if duration == np.inf:
-            out.ready[device] = out.start[device] = out.finish[device] = np.inf
-            out.bound[device] = out.completion[device] = np.inf
+            board.start[lane, device] = board.finish[lane, device] = np.inf
+            board.ahead[lane, device] = board.completion[lane, device] = np.inf
+            for k in range(seen.candidates.shape[2]):
+                seen.candidates[lane, device, k] = CLIP
             continue
         ready = timeline.data_ready(p, t, operator, device)
         start = timeline.earliest_start(t, device, ready, duration, insertion)
-        out.ready[device] = ready
-        out.start[device] = start
-        out.finish[device] = start + duration
-        out.bound[device] = max(bound, start + duration + tail[operator, device])
-        out.completion[device] = out.bound[device]
+        finish = start + duration
+        ahead = max(board.bound[lane], finish + plan.tail[operator, device])
+        completion = ahead
         if complete:
-            timeline.copy_into(t, scratch)
-            timeline.book(p, scratch, operator, device, start)
-            last = timeline.place_in_order(p, scratch, order[step + 1 :], free, bonus, insertion)
-            out.completion[device] = max(so_far, max(out.finish[device], last))
+            timeline.copy_into(t, spare)
+            timeline.book(p, spare, operator, device, start)
+            rest = timeline.place_in_order(p, spare, plan.order[turn + 1 :], plan.free, plan.bonus, insertion)
+            completion = max(board.last[lane], max(finish, rest))
+        board.start[lane, device], board.finish[lane, device] = start, finish
+        board.ahead[lane, device], board.completion[lane, device] = ahead, completion
+        row = seen.candidates[lane, device]
+        row[0] = feature(duration, scale)
+        row[1] = feature(ready, scale)
+        row[2] = feature(start, scale)
+        row[3] = feature(finish, scale)
+        row[4] = feature(start - ready, scale)
+        row[5] = feature(plan.optimistic[operator, device], scale)
+        row[6] = feature(ahead, scale)
+        row[7] = feature(completion, scale)
+        best = min(best, completion)
+        need = board.held[lane, device] + plan.weights[operator]
+        left = plan.capacity[device] - need - max(board.peak[lane, device], plan.working[operator])
+        if left >= 0:
+            seen.mask[lane, device] = 1
+            legal += 1
+        if left > room or roomiest < 0:
+            room, roomiest = left, device
+    if legal == 0:
+        seen.mask[lane, roomiest] = 1
+    for device in range(devices):
+        if p.cost[operator, device] < np.inf:
+            seen.candidates[lane, device, 8] = feature(board.completion[lane, device] - best, scale)
 
 
-class Episode:
-    """One placement episode.
+def decoded(context: Context, rules: Rules, placed: timeline.Timeline) -> tuple[Schedule, float]:
+    """The schedule of a finished episode, and its makespan under the rules' runtime [s].
 
-    Attributes:
-        context: of the problem.
-        step: number of operators that are placed.
-        placed: the partial schedule.
-        candidates: of the current operator; stale when the episode is over.
-        potential: estimate of the makespan that rewards are differences of [s]: the reference at the
-            start, a proven lower bound on the way, the makespan at the end.
-        schedule: the final schedule, None until then.
-        makespan: of the final schedule under the runtime [s].
+    Of equal decodes the first in :data:`DECODES` wins.
     """
-
-    def __init__(self, context: Context, rules: Rules) -> None:
-        self.context = context
-        self.rules = rules
-        n, d = context.problem.num_operators, context.problem.num_devices
-        self.placed = timeline.new_timeline(n, d)
-        self._scratch = timeline.new_timeline(n, d)
-        self.candidates = Candidates(*(np.zeros(d) for _ in Candidates._fields))
-        self.step = 0
-        self.potential = context.reference
-        self._bound = 0.0
-        self.schedule: Schedule | None = None
-        self.makespan = np.nan
-        self._look_ahead()
-
-    @property
-    def over(self) -> bool:
-        """Whether every operator is placed."""
-        return self.step == len(self.context.order)
-
-    @property
-    def current(self) -> int:
-        """The operator to be placed next; the last one when the episode is over."""
-        return int(self.context.order[min(self.step, len(self.context.order) - 1)])
-
-    @property
-    def legal(self) -> BoolArray:
-        """[d] devices that can run the current operator."""
-        legal: BoolArray = self.context.legal[self.current]
-        return legal
-
-    def fallback(self) -> int:
-        """The legal device on which the current operator finishes first, the smaller id on ties."""
-        return int(np.argmin(self.candidates.finish))
-
-    def place(self, device: int) -> float:
-        """Book the current operator on a legal device.
-
-        Returns:
-            By how much the potential fell [s].
-        """
-        before = self.potential
-        arrays = self.context.problem.arrays
-        timeline.book(arrays, self.placed, self.current, device, float(self.candidates.start[device]))
-        self._bound = float(self.candidates.bound[device])
-        self.step += 1
-        if self.over:
-            self.schedule, self.makespan = self._finish()
-            self.potential = self.makespan
-        else:
-            self.potential = self._bound
-            self._look_ahead()
-        return before - self.potential
-
-    def _look_ahead(self) -> None:
-        c = self.context
-        look_ahead(
-            c.problem.arrays, self.placed, self._scratch, c.order, self.step, c.tail, c.bonus, self._bound,
-            self.rules.decode != "append", self.rules.completion != "off", self.candidates,
-        )  # fmt: skip
-
-    def _finish(self) -> tuple[Schedule, float]:
-        """Decode the placement and price it; of equal decodes the first in :data:`DECODES` wins."""
-        problem, decode = self.context.problem, self.rules.decode
-        best: tuple[Schedule, float] | None = None
-        for how in batch.DECODES if decode == "best" else (decode,):
-            schedule = batch.decode_placement(problem, self.placed.assignment, how)
-            makespan = simulate(problem, schedule, self.rules.runtime).makespan
-            if best is None or makespan < best[1]:
-                best = schedule, makespan
-        assert best is not None
-        return replace(best[0], scheduler="agent"), best[1]
-
-    def summary(self) -> dict[str, float]:
-        """Figures of a finished episode: makespan, reference, SLR and speed-up over one device."""
-        problem = self.context.problem
-        alone = metrics.single_device_makespan(problem, self.rules.runtime)
-        return {
-            "makespan": self.makespan,
-            "reference": self.context.reference,
-            "slr": metrics.schedule_length_ratio(self.makespan, critical_path_bound(problem)),
-            "speedup": metrics.speedup(self.makespan, alone),
-        }
+    best: tuple[Schedule, float] | None = None
+    for how in batch.DECODES if rules.decode == "best" else (rules.decode,):
+        schedule = batch.decode_placement(context.problem, placed.assignment, how)
+        makespan = simulate(context.problem, schedule, rules.runtime).makespan
+        if best is None or makespan < best[1]:
+            best = schedule, makespan
+    assert best is not None
+    return replace(best[0], scheduler="agent"), best[1]

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import gymnasium as gym
 
-ENVIRONMENTS: dict[str, str] = {
-    "HetSchedule-v0": "hetgym.envs.schedule:HetScheduleEnv",
+ENVIRONMENTS: dict[str, tuple[str, str]] = {
+    "HetSchedule-v0": ("hetgym.envs.schedule:HetScheduleEnv", "hetgym.envs.schedule:HetScheduleVectorEnv"),
+    "HetSplit-v0": ("hetgym.envs.split:HetSplitEnv", "hetgym.envs.split:HetSplitVectorEnv"),
+    "HetPipeline-v0": ("hetgym.envs.pipeline:HetPipelineEnv", "hetgym.envs.pipeline:HetPipelineVectorEnv"),
 }
-"""Environment id -> entry point."""
+"""Environment id -> entry points of one episode at a time, and of many."""
 
 
 def register() -> None:
     """Enter all environments into Gymnasium's registry; doing so again changes nothing."""
-    for name, entry_point in ENVIRONMENTS.items():
+    for name, (entry_point, vector_entry_point) in ENVIRONMENTS.items():
         if name not in gym.registry:
-            gym.register(id=name, entry_point=entry_point)
+            gym.register(id=name, entry_point=entry_point, vector_entry_point=vector_entry_point)

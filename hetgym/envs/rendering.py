@@ -5,8 +5,11 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from hetgym.envs.placement import Episode
+from hetgym._types import FloatArray
+from hetgym.envs.placement import Context
+from hetgym.problem import Problem
 from hetgym.sim.gantt import draw, time_unit
+from hetgym.sim.timeline import Timeline
 from hetgym.sim.trace import Trace
 
 FRAME_INCHES = (9.6, 5.4)
@@ -14,9 +17,8 @@ FRAME_DPI = 100
 _COLUMNS = 64
 
 
-def partial_trace(episode: Episode) -> Trace:
+def partial_trace(problem: Problem, placed: Timeline) -> Trace:
     """What is placed so far, as a trace under the classic model; the rest has device -1."""
-    problem, placed = episode.context.problem, episode.placed
     decided = placed.assignment >= 0
     finish = np.where(decided, placed.finish, 0.0)
     a, b = placed.assignment[problem.edge_source], placed.assignment[problem.edge_target]
@@ -30,36 +32,70 @@ def partial_trace(episode: Episode) -> Trace:
         sent=sent,
         arrived=sent + transfer,
         runtime="classic",
-        scheduler=f"{episode.step}/{problem.num_operators} placed",
+        scheduler=f"{int(decided.sum())}/{problem.num_operators} placed",
     )
 
 
-def ansi(episode: Episode) -> str:
-    """A text frame: one line a device with its load over time, then the current decision."""
-    problem, placed = episode.context.problem, episode.placed
+def ansi(context: Context, placed: Timeline, finish: FloatArray, makespan: float) -> str:
+    """A text frame: one line a device with its load over time, then the current decision.
+
+    Args:
+        context: of the problem.
+        placed: the partial schedule.
+        finish: [d] when the current operator would finish on each device; inf where it cannot run [s].
+        makespan: of the finished episode [s].
+    """
+    problem = context.problem
     decided = placed.assignment >= 0
     end = float(placed.finish[decided].max()) if decided.any() else 0.0
-    scale, unit = time_unit(max(end, episode.context.reference))
+    scale, unit = time_unit(max(end, context.reference))
     width = max(len(name) for name in problem.device_names)
+    turn = int(decided.sum())
     lines = [
-        f"{problem.name}: {episode.step}/{problem.num_operators} placed, {end / scale:.4g} {unit} so far, "
-        f"reference {episode.context.reference / scale:.4g} {unit}"
+        f"{problem.name}: {turn}/{problem.num_operators} placed, {end / scale:.4g} {unit} so far, "
+        f"reference {context.reference / scale:.4g} {unit}"
     ]
     for device, name in enumerate(problem.device_names):
         members = np.flatnonzero(placed.assignment == device)
         line = _occupancy(placed.start[members], placed.finish[members], end)
         lines.append(f"{name:<{width}} |{line}| {len(members):>4} operators")
-    if episode.over:
-        lines.append(f"done: makespan {episode.makespan / scale:.6g} {unit}")
+    if turn == problem.num_operators:
+        lines.append(f"done: makespan {makespan / scale:.6g} {unit}")
     else:
-        current = episode.current
+        current = int(context.plan.order[turn])
         options = ", ".join(
-            f"{problem.device_names[d]} {episode.candidates.finish[d] / scale:.4g}"
-            for d in np.flatnonzero(episode.legal)
+            f"{problem.device_names[d]} {finish[d] / scale:.4g}" for d in np.flatnonzero(np.isfinite(finish))
         )
         lines.append(
             f"next: {problem.operator_names[current]} ({problem.operator_kinds[current]}), finish [{unit}]: {options}"
         )
+    return "\n".join(lines)
+
+
+def running(trace: Trace, now: float, reference: float, over: bool) -> str:
+    """A text frame of a run that goes on: one line a device with its load over time so far.
+
+    Args:
+        trace: what has started; the rest has device -1.
+        now: the time [s].
+        reference: makespan that the agent is compared with [s].
+        over: whether all has run.
+    """
+    problem = trace.problem
+    begun = trace.assignment >= 0
+    end = max(now, float(trace.finish[begun].max()) if begun.any() else 0.0)
+    scale, unit = time_unit(max(end, reference))
+    width = max(len(name) for name in problem.device_names)
+    lines = [
+        f"{problem.name}: {now / scale:.4g} {unit}, {int(begun.sum())}/{problem.num_operators} started, "
+        f"reference {reference / scale:.4g} {unit}"
+    ]
+    for device, name in enumerate(problem.device_names):
+        members = np.flatnonzero(trace.assignment == device)
+        line = _occupancy(trace.start[members], trace.finish[members], end)
+        lines.append(f"{name:<{width}} |{line}| {len(members):>4} operators")
+    if over:
+        lines.append(f"done: makespan {end / scale:.6g} {unit}")
     return "\n".join(lines)
 
 
@@ -74,7 +110,7 @@ def _occupancy(start: npt.NDArray[np.float64], finish: npt.NDArray[np.float64], 
     return "".join(" ▁▂▃▄▅▆▇█"[min(8, int(np.ceil(share * 8 - 1e-9)))] for share in busy)
 
 
-def rgb_array(episode: Episode) -> npt.NDArray[np.uint8]:
+def rgb_array(trace: Trace) -> npt.NDArray[np.uint8]:
     """A Gantt chart of fixed size as pixels.
 
     Returns:
@@ -83,6 +119,6 @@ def rgb_array(episode: Episode) -> npt.NDArray[np.uint8]:
     Raises:
         MissingExtra: matplotlib is not installed.
     """
-    figure = draw(partial_trace(episode), size=FRAME_INCHES, dpi=FRAME_DPI)
+    figure = draw(trace, size=FRAME_INCHES, dpi=FRAME_DPI)
     figure.canvas.draw()
     return np.asarray(figure.canvas.buffer_rgba())[..., :3].copy()  # type: ignore[attr-defined]

@@ -2,89 +2,188 @@
 
 from __future__ import annotations
 
-from collections import OrderedDict
+import inspect
+from collections.abc import Sequence
 from typing import Any
 
-import gymnasium as gym
-import numpy as np
-import numpy.typing as npt
-from gymnasium import spaces
-from gymnasium.error import ResetNeeded
+from gymnasium.vector import AutoresetMode
 
-from hetgym._types import BoolArray
-from hetgym.envs import rendering
-from hetgym.envs.observation import Encoder, Observation, Padding, observation_space
-from hetgym.envs.placement import Context, Episode, Rules, prepare
-from hetgym.envs.replays import Replay
-from hetgym.envs.sources import as_problem, problem_source
-from hetgym.errors import ConfigError, unknown_name
+from hetgym.envs.dispatch import Conditions, DispatchLanes
+from hetgym.envs.lanes import Lanes
+from hetgym.envs.observation import LEVELS, Padding
+from hetgym.envs.place import PlaceLanes
+from hetgym.envs.placement import Rules
+from hetgym.envs.scalar import LaneEnv
+from hetgym.envs.sources import problem_source
+from hetgym.envs.vector import LaneVectorEnv
+from hetgym.errors import ConfigError, suggestion, unknown_name
 from hetgym.problem import Problem
-from hetgym.sim import Runtime
+from hetgym.sim import Loss, Runtime, SlowDown, Trace
 from hetgym.sim.runtime import runtime as as_runtime
 
 REWARDS = ("dense", "sparse")
-MODES = ("place",)
-_REMEMBERED = 64  # contexts kept, so that a small set of problems is prepared only once
+MODES = ("place", "dispatch")
 
 
-class HetScheduleEnv(gym.Env[Observation, np.int64]):
+def lanes_of(
+    count: int,
+    problem: Any = None,
+    *,
+    graph: Any = None,
+    platform: Any = None,
+    suite: Any = None,
+    generator: Any = None,
+    batch: int = 1,
+    costs: Any = "auto",
+    mode: str = "place",
+    decode: str = "insertion",
+    runtime: str | Runtime = "classic",
+    reward: str = "dense",
+    completion: str = "eft+oct",
+    memory: str = "ignore",
+    observation: str = "graph",
+    candidates: int = 8,
+    noise: float = 0.0,
+    jobs: int = 1,
+    gap: float = 0.5,
+    changes: Sequence[SlowDown | Loss] = (),
+    slow_downs: int = 0,
+    losses: int = 0,
+    max_operators: int | None = None,
+    max_edges: int | None = None,
+    max_devices: int | None = None,
+) -> Lanes:
+    """Lanes of the environment; see :class:`HetScheduleEnv` for the arguments and what they raise."""
+    for what, value, words in (
+        ("mode", mode, MODES), ("reward", reward, REWARDS), ("observation", observation, LEVELS),
+    ):  # fmt: skip
+        if value not in words:
+            raise unknown_name(what, value, words)
+    rules = Rules(as_runtime(runtime), decode, completion, memory)
+    source = problem_source(problem, graph, platform, suite, generator, batch, costs)
+    conditions = Conditions(candidates, noise, jobs, gap, tuple(changes), slow_downs, losses)
+    if mode == "place" and conditions != Conditions(candidates):
+        raise ConfigError("noise, jobs, changes, slow_downs and losses need mode='dispatch'")
+    known = source.padding()
+    if known is not None:
+        known = Padding(known.operators * jobs, known.edges * jobs, known.devices)
+    padding = Padding.chosen(known, max_operators, max_edges, max_devices)
+    if mode == "dispatch":
+        return DispatchLanes(count, source, rules, conditions, padding, observation, reward == "sparse")
+    return PlaceLanes(count, source, rules, padding, observation, reward == "sparse")
+
+
+def _lanes(count: int, problem: Any, arguments: dict[str, Any]) -> Lanes:
+    """As :func:`lanes_of`, but an argument that does not exist is an error of ours."""
+    known = [name for name in inspect.signature(lanes_of).parameters if name not in ("count", "problem")]
+    for name in arguments:
+        if name not in known:
+            raise ConfigError(f"HetSchedule-v0 has no argument {name!r}; {suggestion(name, known)}")
+    return lanes_of(count, problem, **arguments)
+
+
+def graph_view(problem: Problem, trace: Trace) -> Any:
+    """A problem and what is decided of it as a networkx graph; see :meth:`HetScheduleEnv.graph_view`."""
+    import networkx as nx
+
+    view = nx.DiGraph(name=problem.name)
+    for i, name in enumerate(problem.operator_names):
+        device = int(trace.assignment[i])
+        cost = dict(zip(problem.device_names, problem.cost[i].tolist(), strict=True))
+        decided = {} if device < 0 else {"start": float(trace.start[i]), "finish": float(trace.finish[i])}
+        where = None if device < 0 else problem.device_names[device]
+        view.add_node(name, kind=problem.operator_kinds[i], cost=cost, device=where, **decided)
+    for k in range(problem.num_edges):
+        source, target = problem.operator_names[problem.edge_source[k]], problem.operator_names[problem.edge_target[k]]
+        view.add_edge(source, target, bytes=float(problem.edge_bytes[k]))
+    return view
+
+
+class HetScheduleEnv(LaneEnv):
     """Place the operators of a dataflow graph, one by one, on heterogeneous devices.
 
     ## Description
     A deep-learning model is a graph of operators; a machine is a set of devices that run them at
-    different speeds, with links of finite speed between them. Operators come in the order of their
-    upward rank (the order of HEFT); for each the agent names a device, and the operator starts there
-    as HEFT would start it: in the first idle gap that is long enough. When all are placed, the
-    schedule is simulated under the chosen runtime, and its makespan counts. Playing HEFT's devices
-    gives HEFT's schedule, and a return of exactly 0.
+    different speeds, with links of finite speed between them.
+
+    With ``mode="place"`` operators come in the order of their upward rank (the order of HEFT); for each
+    the agent names a device, and the operator starts there as HEFT would start it: in the first idle gap
+    that is long enough. When all are placed, the schedule is simulated under the chosen runtime, and its
+    makespan counts. Playing HEFT's devices gives HEFT's schedule, and a return of exactly 0.
+
+    With ``mode="dispatch"`` the agent is the scheduler of a run that goes on: whenever operators are
+    ready it commits one of them to a device, or waits. Data move when the decision is made. Run times
+    may be noisy, further jobs may arrive, devices may slow down or be lost.
 
     ## Action space
-    ``Discrete(max_devices)``: the device of the current operator. Devices that do not exist in this
-    problem or cannot run the operator are masked. A masked or senseless action does not raise: the
-    legal device on which the operator finishes first (the smaller number on ties) is taken, and
-    ``info["illegal_actions"]`` counts it. The mask comes as ``obs["action_mask"]`` (int8),
-    ``info["action_mask"]`` and :meth:`action_masks` (bool).
+    In ``"place"`` ``Discrete(max_devices)``: the device of the current operator. In ``"dispatch"``
+    ``Discrete(candidates * max_devices + 1)``: action ``k * max_devices + d`` commits candidate k to device
+    d, the last one waits until an operator finishes or arrives, or a device changes. Candidates are the
+    ready operators of highest upward rank.
+
+    What is impossible is masked: devices that do not exist, cannot run the operator, or are lost; with
+    ``memory="mask"`` those whose capacity the weights placed there and the largest working set would
+    surely exceed (if that leaves none, the one with the most room is legal); waiting for nothing. A
+    masked or senseless action does not raise: the legal device on which the current operator (the first
+    candidate) finishes first, the smaller number on ties, is taken, and ``info["illegal_actions"]`` counts
+    it. The mask comes as ``obs["action_mask"]`` (int8), ``info["action_mask"]`` and :meth:`action_masks`
+    (bool).
 
     ## Observation space
-    A ``Dict`` of fixed shapes, padded with zeros to ``N = max_operators``, ``E = max_edges`` and
-    ``D = max_devices``. Times are shares of the reference makespan, clipped to [0, 10].
+    With ``observation="graph"`` a ``Dict`` of fixed shapes, padded with zeros to ``N = max_operators``,
+    ``E = max_edges`` and ``D = max_devices``; K is ``candidates``. Times are shares of the reference
+    makespan, clipped to [0, 10].
 
     | key | shape | what |
     |---|---|---|
     | ``operators`` | [N, 12] | ``hetgym.envs.OPERATOR_FEATURES`` |
     | ``costs`` | [N, D] | run time of each operator on each device; 10 where it cannot run |
-    | ``assignment`` | [N] | device of each operator, -1 while not placed |
+    | ``assignment`` | [N] | device of each operator, -1 while not decided |
     | ``edges`` | [2, E] | source and target of each edge |
     | ``edge_transfer`` | [E] | mean transfer time of each edge |
-    | ``devices`` | [D, 4] | ``hetgym.envs.DEVICE_FEATURES`` |
+    | ``devices`` | [D, 4] or [D, 8] | ``hetgym.envs.DEVICE_FEATURES`` or ``DISPATCH_DEVICE_FEATURES`` |
     | ``links`` | [D, D] | time of an average transfer from device to device |
-    | ``candidates`` | [D, 9] | ``hetgym.envs.CANDIDATE_FEATURES``: what each action would lead to |
-    | ``current`` | [1] | the operator to be placed |
-    | ``operator_mask``, ``edge_mask``, ``device_mask`` | [N], [E], [D] | 1 where not padding |
-    | ``action_mask`` | [D] | 1 where legal |
+    | ``candidates`` | [D, 9] or [K D + 1, 12] | ``CANDIDATE_FEATURES`` or ``DISPATCH_CANDIDATE_FEATURES`` |
+    | ``current`` | [1] | the operator to be placed; not in ``"dispatch"`` |
+    | ``candidate_operators`` | [K] | the candidates, -1 where there are fewer; only in ``"dispatch"`` |
+    | ``now`` | [1] | the time; only in ``"dispatch"`` |
+    | ``operator_mask``, ``edge_mask``, ``device_mask`` | [N], [E], [D] | 1 where not padding, and known by now |
+    | ``action_mask`` | [A] | 1 where legal |
+
+    ``observation="candidates"`` shows ``candidates``, ``devices`` and ``action_mask`` alone (and ``now``), for
+    policies that look at nothing else, several times as fast; ``observation="flat"`` is the same as one
+    ``Box`` for plain MLP policies. :meth:`graph_view` gives the state as a networkx graph, for people.
 
     ## Rewards
-    The return of an episode is exactly ``1 - makespan / reference``, the reference being HEFT's
-    schedule under the same runtime: +0.05 is 5 % shorter than HEFT. ``reward="dense"`` pays the
-    fall of a potential at each step: the reference before the first, then a proven lower bound on
-    the makespan of what is placed, at last the makespan itself; all divided by the reference.
-    ``reward="sparse"`` pays the whole sum at the end.
+    The return of an episode is exactly ``1 - makespan / reference``: +0.05 is 5 % shorter. The reference is
+    in ``"place"`` HEFT's schedule under the same runtime; in ``"dispatch"`` a run under the same noise,
+    arrivals and changes in which the ready operator of highest upward rank always goes where it seems to
+    finish first. ``reward="dense"`` pays the fall of a potential at each step: the reference before the
+    first, then a bound on the makespan of what is decided (proven in ``"place"``, an estimate in
+    ``"dispatch"``), at last the makespan itself; all divided by the reference. ``reward="sparse"`` pays the
+    whole sum at the end.
 
     ## Starting state
     A problem is drawn from the source with the environment's generator, or forced with
-    ``reset(options={"problem": …})``. Nothing is placed.
+    ``reset(options={"problem": …})``. Nothing is placed. In ``"place"``, ``options["order"]`` gives another order of
+    decisions; in ``"dispatch"``, ``options["problem"]`` may be a list of jobs, and ``options["conditions"]`` is the
+    seed of what else is drawn.
 
     ## Episode end
-    Terminated when every operator is placed; never truncated. The last ``info`` holds ``makespan``
-    and ``reference`` [s], ``slr``, ``speedup`` (over the best single device), ``schedule``
-    (:class:`hetgym.Schedule`), ``reward_terms`` (they sum to the return) and ``replay``
-    (:class:`Replay`; :func:`hetgym.envs.replay` plays it again).
+    Terminated when every operator is placed, or has run; never truncated. The last ``info`` holds
+    ``makespan`` and ``reference`` [s], ``slr``, ``speedup`` (over the best single device), ``schedule``
+    (:class:`hetgym.Schedule`), in ``"dispatch"`` ``trace`` (:class:`hetgym.sim.Trace`, what happened: a fixed
+    schedule moves its data earlier, so simulating ``schedule`` again may be faster), ``reward_terms`` (they
+    sum to the return) and ``replay`` (:class:`Replay`; :func:`hetgym.envs.replay` plays it again).
 
     ## Arguments
     ```python
     import gymnasium as gym, hetgym
+
     env = gym.make("HetSchedule-v0", graph="resnet50", platform="cpu-gpu")
-    env = gym.make("hetgym:HetSchedule-v0")     # the same without importing hetgym first
+    env = gym.make("HetSchedule-v0", mode="dispatch", runtime="links", noise=0.1, jobs=3)
+    env = gym.make("hetgym:HetSchedule-v0")  # the same without importing hetgym first
+    envs = gym.make_vec("HetSchedule-v0", num_envs=64, observation="candidates")  # all lanes in one call
     ```
     Problems come from one of ``problem`` (a Problem, a path, or a list), ``graph`` and ``platform``
     (objects, names or paths, or lists), ``suite`` (a name or path) or ``generator`` (a family's name
@@ -92,23 +191,32 @@ class HetScheduleEnv(gym.Env[Observation, np.int64]):
     on 4 devices.
 
     Args:
-        problem, graph, platform, suite, generator: the source of problems, see above.
-        batch: batch size of graphs given by name.
-        costs: cost model of graphs on platforms.
-        mode: ``"place"``.
-        decode: start times of the final placement: ``"insertion"`` (HEFT's rule), ``"append"``,
-            ``"bottom-level"`` (insertion in the order of the placement's own bottom levels), or
-            ``"best"`` of the three.
-        runtime: the simulated runtime, a preset's name or a :class:`hetgym.Runtime`.
-        reward: ``"dense"`` or ``"sparse"``.
-        completion: what finishes the job in the ``completion`` feature: ``"eft+oct"``, ``"eft"`` or
-            ``"off"``. A roll-out for each device and step takes most of the time of a step.
-        max_operators, max_edges, max_devices: padding; by default what the source needs.
+        problem: the source of problems, see above; likewise ``graph``, ``platform``, ``suite`` and ``generator``.
         render_mode: ``"ansi"`` (text), ``"rgb_array"`` (a Gantt chart) or ``"human"`` (the text,
             printed after each step).
+        arguments: the following, all by name.
+            ``batch``: batch size of graphs given by name.
+            ``costs``: cost model of graphs on platforms.
+            ``mode``: ``"place"`` or ``"dispatch"``.
+            ``decode``: start times of the final placement: ``"insertion"`` (HEFT's rule), ``"append"``,
+            ``"bottom-level"`` (insertion in the order of the placement's own bottom levels), or
+            ``"best"`` of the three; nothing in ``"dispatch"``.
+            ``runtime``: the simulated runtime, a preset's name or a :class:`hetgym.Runtime`.
+            ``reward``: ``"dense"`` or ``"sparse"``.
+            ``completion``: what finishes the job in the ``completion`` feature: ``"eft+oct"``, ``"eft"`` or
+            ``"off"``. A roll-out for each action and step takes most of the time of a step.
+            ``memory``: ``"ignore"`` or ``"mask"``.
+            ``observation``: ``"graph"``, ``"candidates"`` or ``"flat"``.
+            ``max_operators``, ``max_edges``, ``max_devices``: padding; by default what the source needs.
+            In ``"dispatch"`` also ``candidates``: operators offered at a time (8); ``noise``: standard deviation of
+            the logarithm of run times, drawn anew for each episode; ``jobs``: problems drawn for an episode, on
+            the machine of the first; ``gap``: mean time from one job's arrival to the next, as a share of the
+            first one's HEFT makespan; ``changes``: :class:`hetgym.sim.SlowDown` and :class:`hetgym.sim.Loss` of every
+            episode; ``slow_downs``, ``losses``: how many more are drawn, within the time of an undisturbed run.
 
     Raises:
-        ConfigError, UnknownName: an argument that does not fit; the message says which do.
+        ConfigError: an argument that does not fit, or does not exist; the message says which do.
+        UnknownName: likewise, a word.
         ProblemError: a problem that exceeds the padding.
 
     ## Version history
@@ -127,182 +235,39 @@ class HetScheduleEnv(gym.Env[Observation, np.int64]):
     (80.0, True)
     """
 
-    metadata = {"render_modes": ["ansi", "rgb_array", "human"], "render_fps": 4}
+    def __init__(self, problem: Any = None, *, render_mode: str | None = None, **arguments: Any) -> None:
+        super().__init__(_lanes(1, problem, arguments), render_mode)
+
+    def graph_view(self) -> Any:
+        """The episode's state as a :class:`networkx.DiGraph`, for a look at it.
+
+        Returns:
+            Operators as nodes by name, with ``kind``, ``cost`` (by device [s]), ``device`` (a name, or None), and
+            ``start`` and ``finish`` [s] of what is decided; edges with ``bytes``.
+
+        Raises:
+            ResetNeeded: there has been no reset.
+        """
+        return graph_view(self.problem, self.lanes.trace(0))  # type: ignore[attr-defined]
+
+
+class HetScheduleVectorEnv(LaneVectorEnv):
+    """Many episodes of :class:`HetScheduleEnv` that step in one call; ``gym.make_vec`` makes it.
+
+    Args:
+        num_envs: number of lanes.
+        problem, arguments: as for :class:`HetScheduleEnv`.
+        autoreset_mode, copy, render_mode: see :class:`~hetgym.envs.vector.LaneVectorEnv`.
+
+    >>> import gymnasium as gym, hetgym
+    >>> envs = gym.make_vec("HetSchedule-v0", num_envs=8, observation="candidates")
+    >>> seen, infos = envs.reset(seed=0)
+    >>> seen["candidates"].shape, infos["action_mask"].shape
+    ((8, 4, 9), (8, 4))
+    """
 
     def __init__(
-        self,
-        problem: Any = None,
-        *,
-        graph: Any = None,
-        platform: Any = None,
-        suite: Any = None,
-        generator: Any = None,
-        batch: int = 1,
-        costs: Any = "auto",
-        mode: str = "place",
-        decode: str = "insertion",
-        runtime: str | Runtime = "classic",
-        reward: str = "dense",
-        completion: str = "eft+oct",
-        max_operators: int | None = None,
-        max_edges: int | None = None,
-        max_devices: int | None = None,
-        render_mode: str | None = None,
-    ) -> None:
-        for what, value, known in (("mode", mode, MODES), ("reward", reward, REWARDS)):
-            if value not in known:
-                raise unknown_name(what, value, known)
-        if render_mode is not None and render_mode not in self.metadata["render_modes"]:
-            raise unknown_name("render mode", render_mode, self.metadata["render_modes"])
-        self.rules = Rules(as_runtime(runtime), decode, completion)
-        self.source = problem_source(problem, graph, platform, suite, generator, batch, costs)
-        self.padding = _padding(self.source.padding(), max_operators, max_edges, max_devices)
-        self.reward = reward
-        self.render_mode = render_mode
-        self.observation_space: spaces.Dict = observation_space(self.padding)  # type: ignore[assignment]
-        self.action_space = spaces.Discrete(self.padding.devices)
-        self._encoders: OrderedDict[str, Encoder] = OrderedDict()
-        self._encoder: Encoder | None = None
-        self._episode: Episode | None = None
-        self._seed: int | None = None
-        self._actions: list[int] = []
-        self._illegal = 0
-
-    def reset(
-        self, *, seed: int | None = None, options: dict[str, Any] | None = None
-    ) -> tuple[Observation, dict[str, Any]]:
-        """Begin an episode.
-
-        Args:
-            seed: of the draw of this and later problems.
-            options: ``{"problem": …}`` forces a Problem or a file.
-
-        Raises:
-            ConfigError: an unknown option.
-            ProblemError: the problem exceeds the padding.
-        """
-        super().reset(seed=seed)
-        unknown = set(options or {}) - {"problem"}
-        if unknown:
-            raise ConfigError(f"reset has no option {min(unknown)!r}; known: 'problem'")
-        forced = (options or {}).get("problem")
-        problem = self.source.draw(self.np_random) if forced is None else as_problem(forced)
-        self._encoder = self._prepared(problem)
-        self._episode = Episode(self._encoder.context, self.rules)
-        self._seed, self._actions, self._illegal = seed, [], 0
-        if self.render_mode == "human":
-            self.render()
-        return self._encoder.encode(self._episode), self._info()
-
-    def step(self, action: Any) -> tuple[Observation, float, bool, bool, dict[str, Any]]:
-        """Place the current operator.
-
-        Raises:
-            ResetNeeded: no episode is running.
-        """
-        episode, encoder = self._episode, self._encoder
-        if episode is None or encoder is None or episode.over:
-            raise ResetNeeded("call reset() before step(): no episode is running")
-        device = _as_device(action)
-        self._actions.append(device)
-        if not (0 <= device < len(episode.legal) and episode.legal[device]):
-            self._illegal += 1
-            device = episode.fallback()
-        fall, reference = episode.place(device), episode.context.reference
-        gain = fall / reference if reference > 0 else 0.0
-        if self.reward == "sparse":
-            gain = self._return() if episode.over else 0.0
-        if self.render_mode == "human":
-            self.render()
-        return encoder.encode(episode), gain, episode.over, False, self._info()
-
-    def action_masks(self) -> BoolArray:
-        """[max_devices] legal actions, as sb3-contrib's MaskablePPO asks for them.
-
-        Raises:
-            ResetNeeded: there has been no reset.
-        """
-        episode = self._running()
-        mask = np.zeros(self.padding.devices, np.bool_)
-        mask[: len(episode.legal)] = episode.legal
-        return mask
-
-    def render(self) -> Any:
-        """A frame in the render mode: text, [540, 960, 3] pixels, or None after printing.
-
-        Raises:
-            ResetNeeded: there has been no reset.
-            MissingExtra: matplotlib is not installed.
-        """
-        if self.render_mode is None:
-            gym.logger.warn("render() does nothing: pass render_mode= to gym.make")
-            return None
-        episode = self._running()
-        if self.render_mode == "rgb_array":
-            return rendering.rgb_array(episode)
-        text = rendering.ansi(episode)
-        if self.render_mode == "human":
-            print(text, flush=True)
-            return None
-        return text
-
-    def _running(self) -> Episode:
-        if self._episode is None:
-            raise ResetNeeded("call reset() first: there is no episode")
-        return self._episode
-
-    def _prepared(self, problem: Problem) -> Encoder:
-        """The encoder of a problem, from memory if it was met before."""
-        key = problem.digest
-        if key in self._encoders:
-            self._encoders.move_to_end(key)
-        else:
-            self.padding.check(problem)
-            self._encoders[key] = Encoder(prepare(problem, self.rules), self.padding)
-            if len(self._encoders) > _REMEMBERED:
-                self._encoders.popitem(last=False)
-        return self._encoders[key]
-
-    def _return(self) -> float:
-        """1 - makespan / reference of the finished episode."""
-        episode = self._running()
-        reference = episode.context.reference
-        return (reference - episode.makespan) / reference if reference > 0 else 0.0
-
-    def _info(self) -> dict[str, Any]:
-        episode = self._running()
-        context: Context = episode.context
-        info: dict[str, Any] = {
-            "problem": context.problem.name,
-            "action_mask": self.action_masks(),
-            "illegal_actions": self._illegal,
-        }
-        if episode.over:
-            total = self._return()
-            info |= episode.summary()
-            info["schedule"] = episode.schedule
-            info["reward_terms"] = {"reference": 1.0, "makespan": total - 1.0}
-            info["replay"] = Replay(context.problem.id, self._seed, tuple(self._actions))
-        return info
-
-
-def _padding(known: Padding | None, *given: int | None) -> Padding:
-    """The padding that the caller asked for, filled up with what the source knows of itself."""
-    sizes = []
-    for k, (name, size) in enumerate(zip(Padding._fields, given, strict=True)):
-        if size is None and known is None:
-            raise ConfigError(f"a generator of problems has no known size: pass max_{name}=…")
-        chosen = size if size is not None else (known[k] if known is not None else 0)
-        if isinstance(chosen, bool) or not isinstance(chosen, int | np.integer) or chosen < (k != 1):
-            raise ConfigError(f"max_{name} is {chosen!r}; it must be a positive whole number")
-        sizes.append(int(chosen))
-    return Padding(*sizes)
-
-
-def _as_device(action: Any) -> int:
-    """An action as a device number; -1 for whatever is none."""
-    try:
-        array: npt.NDArray[Any] = np.asarray(action)
-        return int(array.item()) if array.size == 1 and float(array.item()).is_integer() else -1
-    except (TypeError, ValueError, OverflowError):
-        return -1
+        self, num_envs: int = 1, problem: Any = None, *, autoreset_mode: str | AutoresetMode = AutoresetMode.NEXT_STEP,
+        copy: bool = True, render_mode: str | None = None, **arguments: Any,
+    ) -> None:  # fmt: skip
+        super().__init__(_lanes(num_envs, problem, arguments), autoreset_mode, copy, render_mode)

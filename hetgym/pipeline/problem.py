@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -124,6 +126,18 @@ class PipelineProblem:
         n = len(np.atleast_1d(np.asarray(cost, np.float64)))
         return cls(cost, [(i, i + 1) for i in range(n - 1)], kinds, transfer, size, name=name)
 
+    def __deepcopy__(self, memo: object) -> PipelineProblem:
+        """Immutable, hence its own copy."""
+        return self
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Pickle what the constructor takes, so that the restored arrays are read-only again."""
+        edges = list(zip(self.edge_source.tolist(), self.edge_target.tolist(), strict=True))
+        return PipelineProblem, (
+            self.cost, edges, self.kinds, self.transfer, self.size, self.colour, self.backward, self.operator_names,
+            self.name,
+        )  # fmt: skip
+
     def __repr__(self) -> str:
         return (
             f"PipelineProblem({self.name!r}, {self.num_operators} operators, {len(self.edge_source)} edges, "
@@ -144,6 +158,22 @@ class PipelineProblem:
     def device_kind(self) -> IntArray:
         """[d] kind of each device."""
         return frozen(np.repeat(np.arange(len(self.kinds)), [kind.count for kind in self.kinds]).astype(np.int32))
+
+    @cached_property
+    def digest(self) -> str:
+        """SHA-256 of all that decides what a cut is worth: equal digests mean equal problems, whatever their names."""
+        state = hashlib.sha256()
+        state.update(repr([(k.count, float(k.memory), k.transfers) for k in self.kinds]).encode())
+        edges = (self.edge_source, self.edge_target)
+        for array in (self.cost, *edges, self.transfer, self.size, self.colour, self.backward):
+            state.update(f"{array.shape}".encode())
+            state.update(array.astype(array.dtype.newbyteorder("<"), copy=False).tobytes())
+        return state.hexdigest()
+
+    @property
+    def id(self) -> str:
+        """Name and content in one word."""
+        return f"{self.name}#{self.digest[:8]}"
 
     @cached_property
     def order(self) -> IntArray:

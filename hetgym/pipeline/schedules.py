@@ -184,7 +184,7 @@ def unroll(
 
     Args:
         passes: see :func:`orders`.
-        forward: seconds of a stage's forward pass over all its chunks, one number or [p].
+        forward: seconds of a stage's forward pass over all its chunks, one number or [p]; or of each chunk, [v, p].
         backward: the same of its backward pass, without what ``weight`` takes.
         weight: the same of its weight pass; only for schedules that have such passes, needed there.
         transfer: seconds between two stages.
@@ -200,9 +200,9 @@ def unroll(
     split = any(item.kind == "W" for order in passes for item in order)
     if split != (weight is not None):
         raise ConfigError(f"pipeline schedule: weight times {'are missing' if split else 'without weight passes'}")
-    seconds = {"F": _times("forward", forward, stages), "B": _times("backward", backward, stages)}
+    seconds = {"F": _times("forward", forward, stages, chunks), "B": _times("backward", backward, stages, chunks)}
     if weight is not None:
-        seconds["W"] = _times("weight", weight, stages)
+        seconds["W"] = _times("weight", weight, stages, chunks)
     number: dict[tuple[str, int, int], int] = {}
     for stage, order in enumerate(passes):
         for item in order:
@@ -210,7 +210,7 @@ def unroll(
     cost = np.full((len(number), stages), np.inf)
     edges = []
     for (kind, batch, piece), i in number.items():
-        cost[i, piece % stages] = seconds[kind][piece % stages] / chunks
+        cost[i, piece % stages] = seconds[kind][piece // stages, piece % stages]
         before = [("F", batch, piece - 1)] if kind == "F" else [("B", batch, piece)]
         if kind == "B":
             before = [("F", batch, piece), ("B", batch, piece + 1)]
@@ -252,11 +252,13 @@ def _check(stages: int, micro_batches: int) -> None:
             raise ConfigError(f"pipeline schedule: {what} is {value!r}; it must be 1 or more")
 
 
-def _times(what: str, values: npt.ArrayLike | Sequence[float], stages: int) -> FloatArray:
+def _times(what: str, values: npt.ArrayLike | Sequence[float], stages: int, chunks: int) -> FloatArray:
+    """[v, p] seconds of each chunk."""
     try:
         array = np.asarray(values, np.float64)
     except (TypeError, ValueError) as cause:
         raise ConfigError(f"pipeline schedule: {what} is not one number or one for each stage ({cause})") from cause
-    if array.shape not in ((), (stages,)) or not ((array >= 0) & np.isfinite(array)).all():
+    if array.shape not in ((), (stages,), (chunks, stages)) or not ((array >= 0) & np.isfinite(array)).all():
         raise ConfigError(f"pipeline schedule: {what} must be one time or {stages}, none negative")
-    return np.asarray(np.broadcast_to(array, (stages,)), np.float64)
+    each = array if array.ndim == 2 else array / chunks
+    return np.asarray(np.broadcast_to(each, (chunks, stages)), np.float64)

@@ -66,7 +66,7 @@ def decode_placement(problem: Problem, assignment: IntArray, how: str = "inserti
     return planned(problem, placed)
 
 
-def planned(problem: Problem, placed: timeline.Timeline) -> Schedule:
+def planned(problem: Problem, placed: timeline.Timeline, scheduler: str = "") -> Schedule:
     """The schedule that a complete timeline holds."""
     order, pointer = timeline.device_order(placed)
     return Schedule(
@@ -74,6 +74,7 @@ def planned(problem: Problem, placed: timeline.Timeline) -> Schedule:
         order=[order[pointer[d] : pointer[d + 1]] for d in range(problem.num_devices)],
         start=placed.start,
         finish=placed.finish,
+        scheduler=scheduler,
     )
 
 

@@ -154,7 +154,7 @@ class OnlineSimulation:
         fair = self._switches.communication == FAIR
         if fair and any(isinstance(change, Loss) for change in changes):
             raise ConfigError("online: the loss of a device is not simulated where transfers share links fairly")
-        devices, factors, moments = _changes(problem, changes)
+        devices, factors, moments = changes_of(problem, changes)
         self._state = new_state(p)
         self._flows = new_flows(p, fair)
         self._flows.next[:] = -1
@@ -340,8 +340,12 @@ def _release(problem: Problem, release: npt.ArrayLike | None) -> FloatArray:
     return times
 
 
-def _changes(problem: Problem, changes: Sequence[SlowDown | Loss]) -> tuple[IntArray, FloatArray, FloatArray]:
-    """Device, factor (inf for a loss) and moment of each change."""
+def changes_of(problem: Problem, changes: Sequence[SlowDown | Loss]) -> tuple[IntArray, FloatArray, FloatArray]:
+    """Device, factor (inf for a loss) and moment of each change.
+
+    Raises:
+        ConfigError: a change that makes no sense.
+    """
     for change in changes:
         if not isinstance(change, SlowDown | Loss):
             raise ConfigError(f"online: a change is a SlowDown or a Loss, not {change!r}")

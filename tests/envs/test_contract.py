@@ -47,6 +47,8 @@ def same(a: object, b: object) -> bool:
         return isinstance(b, np.ndarray) and a.dtype == b.dtype and np.array_equal(a, b)
     if isinstance(a, hetgym.Schedule):
         return isinstance(b, hetgym.Schedule) and a.to_dict() == b.to_dict()
+    if isinstance(a, hetgym.Problem):
+        return isinstance(b, hetgym.Problem) and a.id == b.id
     return a == b
 
 
@@ -80,7 +82,7 @@ def test_make_without_importing_hetgym(name: str) -> None:
 def test_spec_survives_json(name: str) -> None:
     env = gym.make(name, reward="sparse")
     again = gym.make(EnvSpec.from_json(env.spec.to_json()))
-    assert again.unwrapped.reward == "sparse"
+    assert again.spec.kwargs == {"reward": "sparse"}
     assert same(env.reset(seed=1)[0], again.reset(seed=1)[0])
 
 
@@ -130,7 +132,7 @@ def test_a_copy_in_mid_episode_goes_on_alike(name: str, clone) -> None:
     for _ in range(5):
         obs, _, _, _, info = env.step(int(np.flatnonzero(info["action_mask"])[-1]))
     twin = clone(env)
-    assert not twin.unwrapped._episode.context.problem.cost.flags.writeable
+    assert not twin.unwrapped.problem.cost.flags.writeable
     a, b = np.random.default_rng(3), np.random.default_rng(3)
     assert all(same(x, y) for x, y in zip(play(env, a), play(twin, b), strict=True))
 
@@ -154,11 +156,15 @@ def test_observations_stay_inside_and_are_not_shared(name: str) -> None:
     assert env.observation_space.contains(obs)
 
 
+PRICED_BY = {"HetPipeline-v0": [{"objective": "latency"}, {"objective": "training"}]}
+
+
 @pytest.mark.parametrize("name", IDS)
 @pytest.mark.parametrize("runtime", ["classic", "links"])
 @pytest.mark.parametrize("reward", ["dense", "sparse"])
 def test_return_is_one_minus_makespan_over_reference(name: str, runtime: str, reward: str) -> None:
-    env = gym.make(name, runtime=runtime, reward=reward)
+    arguments = PRICED_BY[name][runtime == "links"] if name in PRICED_BY else {"runtime": runtime}
+    env = gym.make(name, reward=reward, **arguments)
     for seed in range(5):
         env.reset(seed=seed)
         steps = play(env, np.random.default_rng(seed))
@@ -217,3 +223,34 @@ def test_registering_again_changes_nothing() -> None:
     before = {name: gym.registry[name] for name in IDS}
     register()
     assert all(gym.registry[name] is before[name] for name in IDS)
+
+
+@pytest.mark.parametrize("name", IDS)
+def test_wrappers_that_people_use(name: str) -> None:
+    flat = gym.wrappers.FlattenObservation(gym.make(name))
+    obs, info = flat.reset(seed=0)
+    assert flat.observation_space.contains(obs) and obs.ndim == 1
+    obs, *_ = flat.step(int(info["action_mask"].argmax()))
+    assert flat.observation_space.contains(obs)
+    frames = gym.wrappers.RenderCollection(gym.make(name, render_mode="rgb_array"))
+    _, info = frames.reset(seed=0)
+    frames.step(int(info["action_mask"].argmax()))
+    pictures = frames.render()
+    assert len(pictures) == 2 and all(picture.dtype == np.uint8 and picture.ndim == 3 for picture in pictures)
+    counted = gym.wrappers.RecordEpisodeStatistics(gym.make(name))
+    _, info = counted.reset(seed=0)
+    steps = play(counted, np.random.default_rng(0))
+    returns = sum(reward for _, reward, *_ in steps)
+    assert steps[-1][3]["episode"]["r"] == pytest.approx(returns, abs=1e-6)
+
+
+@pytest.mark.parametrize("name", IDS)
+def test_videos_are_recorded(name: str, tmp_path) -> None:
+    pytest.importorskip("moviepy")
+    env = gym.wrappers.RecordVideo(
+        gym.make(name, render_mode="rgb_array"), str(tmp_path / "videos"), disable_logger=True
+    )
+    env.reset(seed=0)
+    play(env, np.random.default_rng(0))
+    env.close()
+    assert list(tmp_path.glob("videos/*.mp4"))

@@ -11,7 +11,7 @@ import pytest
 import hetgym
 from hetgym.baselines import heft
 from hetgym.envs import CANDIDATE_FEATURES, HetScheduleEnv, Replay, feature_table, replay
-from hetgym.envs.observation import CLIP
+from hetgym.envs.placement import CLIP
 from hetgym.workloads import textbook
 
 COLUMN = {feature.name: k for k, feature in enumerate(CANDIDATE_FEATURES)}
@@ -54,7 +54,7 @@ def test_heft_played_on_random_problems_returns_zero() -> None:
     env = gym.make("HetSchedule-v0")
     for seed in range(10):
         env.reset(seed=seed)
-        problem = env.unwrapped._episode.context.problem
+        problem = env.unwrapped.problem
         plan = heft(problem)
         total, info = rollout(env, lambda obs, info, plan=plan: int(plan.assignment[obs["current"][0]]), seed)
         assert info["makespan"] == plan.makespan and total == pytest.approx(0.0, abs=1e-9)
@@ -75,7 +75,7 @@ def test_schedule_is_legal_and_simulates_to_the_makespan(decode: str, runtime: s
     for seed in range(3):
         rng = np.random.default_rng(seed)
         _, info = rollout(env, lambda obs, info, rng=rng: int(rng.choice(np.flatnonzero(info["action_mask"]))), seed)
-        problem = env.unwrapped._episode.context.problem
+        problem = env.unwrapped.problem
         hetgym.validate(problem, info["schedule"])
         assert hetgym.simulate(problem, info["schedule"], runtime).makespan == info["makespan"]
 
@@ -125,7 +125,7 @@ def test_replay_reaches_the_same_makespan() -> None:
     env = gym.make("HetSchedule-v0", runtime="links")
     rng = np.random.default_rng(8)
     _, info = rollout(env, lambda obs, info: int(rng.integers(-1, 4)), seed=8)
-    problem = env.unwrapped._episode.context.problem
+    problem = env.unwrapped.problem
     again = replay(problem, info["replay"], runtime="links")
     assert again["makespan"] == info["makespan"] and again["illegal_actions"] == info["illegal_actions"] > 0
     assert again["replay"] == info["replay"]
@@ -228,8 +228,29 @@ def test_a_generator_must_return_problems_that_fit() -> None:
 
 def test_documentation_names_every_feature_count() -> None:
     text = HetScheduleEnv.__doc__ or ""
-    space = HetScheduleEnv(textbook("topcuoglu")).observation_space
-    for key, symbol in (("operators", "N"), ("devices", "D"), ("candidates", "D")):
-        assert f"| ``{key}`` | [{symbol}, {space[key].shape[1]}] |" in text
-    assert all(f"``{key}``" in text for key in space.spaces)
+    rows = {line.split("``")[1]: line for line in text.splitlines() if line.strip().startswith("| ``")}
+    place = HetScheduleEnv(textbook("topcuoglu")).observation_space
+    dispatch = HetScheduleEnv(textbook("topcuoglu"), mode="dispatch").observation_space
+    for key, symbol, space in (
+        ("operators", "N", place), ("devices", "D", place), ("candidates", "D", place), ("devices", "D", dispatch),
+        ("candidates", "K D + 1", dispatch),
+    ):  # fmt: skip
+        assert f"[{symbol}, {space[key].shape[1]}]" in rows[key]
+    written = {name for line in rows for name in line.split("``")} | set(text.split("``"))
+    assert set(place) | set(dispatch) <= written
     assert len(feature_table(CANDIDATE_FEATURES).splitlines()) == len(CANDIDATE_FEATURES)
+
+
+def test_devices_without_room_are_masked() -> None:
+    problem = hetgym.Problem.from_arrays(
+        [[1.0, 5.0], [1.0, 5.0], [1.0, 5.0]], [(0, 1, 2.0), (1, 2, 2.0)], weight_bytes=[6.0, 5.0, 9.0],
+        output_bytes=[2.0, 2.0, 0.0], memory_capacity=[12.0, 12.0],
+    )  # fmt: skip
+    env = HetScheduleEnv(problem, memory="mask")
+    _, info = env.reset(seed=0)
+    assert info["action_mask"].tolist() == [True, True]
+    _, _, _, _, info = env.step(0)  # 6 of weights and 2 of output are on device 0
+    assert info["action_mask"].tolist() == [False, True]  # 6 + 5 of weights, 2 read and 2 written: 15
+    _, _, _, _, info = env.step(1)
+    assert info["action_mask"].tolist() == [True, False]  # neither fits, 6 + 9 + 2 there is less than 5 + 9 + 4
+    assert HetScheduleEnv(problem).reset(seed=0)[1]["action_mask"].all()

@@ -1,0 +1,56 @@
+"""Put a scheduler of one's own into the benchmark's table: ``python examples/own_scheduler.py --suite zoo``."""
+
+from __future__ import annotations
+
+import argparse
+
+import numpy as np
+from rich.console import Console
+
+import hetgym
+from hetgym.bench.runner import warm_up
+from hetgym.bench.summary import rich_table
+from hetgym.sim.batch import decode_placement
+from hetgym.suites import load_suite
+
+
+@hetgym.baselines.register("mutation", kind="search", citation="this file", complexity="O(rounds width e p)")
+def mutation(problem: hetgym.Problem, rounds: int = 40, width: int = 128, seed: int = 0) -> hetgym.Schedule:
+    """Send a few operators elsewhere at random, many ways at once, and keep the best.
+
+    Args:
+        problem: what is to be scheduled.
+        rounds: how often.
+        width: placements that are simulated in a round.
+        seed: of the draws.
+    """
+    rng = np.random.default_rng(seed)
+    n, d = problem.num_operators, problem.num_devices
+    fastest = problem.cost.argmin(axis=1)
+    starts = np.vstack([fastest, np.tile(np.arange(d)[:, None], n)])  # every operator at its fastest, or all on one
+    best, value = fastest, np.inf
+    for _ in range(rounds):
+        candidates = np.repeat(best[None], width, axis=0)
+        moved = rng.random((width, n)) < 2 / n
+        candidates[moved] = rng.integers(0, d, size=(width, n))[moved]
+        candidates = np.vstack([starts, candidates])
+        candidates = np.where(np.isfinite(problem.cost[np.arange(n), candidates]), candidates, fastest)
+        makespans = hetgym.evaluate(problem, candidates)
+        if makespans.min() < value:
+            best, value = candidates[makespans.argmin()], makespans.min()
+    return decode_placement(problem, best)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--suite", default="quick")
+    parser.add_argument("--schedulers", default="mutation,heft,peft,cpgc,single-device")
+    arguments = parser.parse_args()
+    schedulers = [hetgym.baselines.get(name) for name in arguments.schedulers.split(",")]
+    warm_up(schedulers, ["classic"])  # or times to schedule would include compiling
+    result = hetgym.bench.run(load_suite(arguments.suite).specs, schedulers, ["classic"])
+    Console(width=110).print(rich_table(hetgym.bench.summarise(result.rows), "classic"))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,69 @@
+"""Several jobs on one machine: problems side by side, that arrive one after the other."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from hetgym._types import FloatArray, IntArray
+from hetgym.errors import ConfigError
+from hetgym.problem import Problem, Routes
+
+
+def side_by_side(problems: Sequence[Problem]) -> Problem:
+    """One problem of the operators of several, on the devices and links of the first.
+
+    Args:
+        problems: of equally many devices; nothing connects one with another.
+
+    Returns:
+        The operators of the first problem, then those of the second, and so on; named ``job<k>/<name>``.
+
+    Raises:
+        ConfigError: the problems have different numbers of devices.
+
+    >>> one = Problem.from_arrays([[1.0], [2.0]], [(0, 1, 3.0)])
+    >>> side_by_side([one, one]).operator_names
+    ('job0/op0', 'job0/op1', 'job1/op0', 'job1/op1')
+    """
+    first = problems[0]
+    if len(problems) == 1:
+        return first
+    counts = {problem.num_devices for problem in problems}
+    if len(counts) > 1:
+        raise ConfigError(f"jobs on one machine must be made for equally many devices, not for {sorted(counts)}")
+    operators = np.cumsum([0, *(problem.num_operators for problem in problems)])
+    tensors = np.cumsum([0, *(int(p.edge_tensor.max(initial=-1)) + 1 for p in problems)])
+
+    def joined(name: str) -> Any:
+        return np.concatenate([getattr(problem, name) for problem in problems])
+
+    def moved(name: str, by: Any) -> IntArray:
+        return np.concatenate([getattr(p, name) + by[k] for k, p in enumerate(problems)]).astype(np.int32)
+
+    return Problem(
+        joined("cost"), moved("edge_source", operators), moved("edge_target", operators), joined("edge_bytes"),
+        moved("edge_tensor", tensors), first.latency, first.bandwidth, joined("weight_bytes"), joined("output_bytes"),
+        first.memory_capacity,
+        [f"job{k}/{name}" for k, problem in enumerate(problems) for name in problem.operator_names],
+        [kind for problem in problems for kind in problem.operator_kinds], first.device_names,
+        " + ".join(problem.name for problem in problems),
+        Routes(first.route_pointer, first.route_link, first.link_bandwidth), first.asynchronous,
+    )  # fmt: skip
+
+
+def arrivals(problems: Sequence[Problem], gap: float, rng: np.random.Generator) -> FloatArray:
+    """When each operator of several jobs becomes known: the first job at once, the others in a Poisson process.
+
+    Args:
+        problems: the jobs.
+        gap: mean time from one arrival to the next [s].
+        rng: draws the arrivals.
+
+    Returns:
+        [n] times of all operators [s].
+    """
+    moments = np.cumsum([0.0, *(rng.exponential(gap) for _ in problems[1:])])
+    return np.repeat(moments, [problem.num_operators for problem in problems])

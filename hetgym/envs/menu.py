@@ -1,0 +1,101 @@
+"""The menu of HetSplit-v0: the ways in which an operator may be split, and which of them it can be."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from hetgym.errors import ConfigError, GraphError, unknown_name
+from hetgym.graph.ops import Operator
+from hetgym.graph.transforms import AXES, sizes
+
+PARTS = ("equal", "proportional")
+"""All parts of one length, or as long as the devices are fast."""
+
+
+class Choice(NamedTuple):
+    """An entry of the menu.
+
+    Attributes:
+        axis: one of :data:`hetgym.graph.transforms.AXES`; empty = leave the operator whole.
+        ways: number of parts.
+        parts: one of :data:`PARTS`; empty = leave the operator whole.
+    """
+
+    axis: str
+    ways: int
+    parts: str
+
+    def __str__(self) -> str:
+        return f"{self.axis} x{self.ways} {self.parts}" if self.axis else "leave"
+
+
+LEAVE = Choice("", 1, "")
+
+
+def menu(axes: Sequence[str], ways: Sequence[int], parts: Sequence[str]) -> tuple[Choice, ...]:
+    """All combinations, the first of which leaves the operator whole.
+
+    Args:
+        axes: names out of :data:`hetgym.graph.transforms.AXES`.
+        ways: numbers of parts, from 2 on; none of them = there is nothing but to leave.
+        parts: names out of :data:`PARTS`.
+
+    Raises:
+        UnknownName: an unknown axis, or an unknown rule of parts.
+        ConfigError: an empty list or a repeated entry, or a number of parts that is none.
+
+    >>> [str(choice) for choice in menu(["batch"], [2, 3], ["equal"])]
+    ['leave', 'batch x2 equal', 'batch x3 equal']
+    """
+    for what, given, known in (("axis", axes, AXES), ("parts", parts, PARTS)):
+        if isinstance(given, str) or not isinstance(given, Sequence) or not given or len(set(given)) < len(given):
+            raise ConfigError(f"the menu's {what} is {given!r}; expected a list of different names out of {known}")
+        for name in given:
+            if name not in known:
+                raise unknown_name(what, name, known)
+    for count in ways:
+        if isinstance(count, bool) or not isinstance(count, int | np.integer) or count < 2:
+            raise ConfigError(f"the menu's ways are {list(ways)!r}; expected whole numbers from 2 on")
+    if len(set(ways)) < len(ways):
+        raise ConfigError(f"the menu's ways are {list(ways)!r}; one of them is repeated")
+    return LEAVE, *(Choice(axis, int(count), how) for axis in axes for count in ways for how in parts)
+
+
+def lengths(
+    op: Operator, choice: Choice, seconds: Sequence[float], multiple: int = 1, divisible: bool = True
+) -> tuple[int, ...] | None:
+    """How long the parts of an operator are.
+
+    Proportional parts go by the speeds of the fastest devices, rounded; where that makes them those of the
+    equal entry they are none of their own.
+
+    Args:
+        op: the operator.
+        choice: not :data:`LEAVE`.
+        seconds: [d] its run time on each device; inf where it cannot run.
+        multiple: parts are multiples of this, the last one aside.
+        divisible: whether equal parts must be equal to the last row; else they are rounded, too.
+
+    Returns:
+        Lengths along the axis; None if the operator cannot be split so.
+    """
+    able = sorted(value for value in seconds if np.isfinite(value))
+    if choice.ways > len(able):
+        return None
+    equal = _sizes(op, choice.axis, choice.ways, multiple)
+    if equal is not None and divisible and len(set(equal)) > 1:
+        equal = None
+    if choice.parts == "equal":
+        return equal
+    found = _sizes(op, choice.axis, [1.0 / max(value, 1e-30) for value in able[: choice.ways]], multiple)
+    return None if found == equal else found
+
+
+def _sizes(op: Operator, axis: str, parts: int | Sequence[float], multiple: int) -> tuple[int, ...] | None:
+    try:
+        return sizes(op, axis, parts, multiple)
+    except GraphError:
+        return None  # no such axis, or a part would be empty

@@ -1,0 +1,101 @@
+"""What a training step adds to a pipeline: backward times, stashed activations, the optimiser's state."""
+
+from __future__ import annotations
+
+import hashlib
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from hetgym._types import FloatArray, frozen
+from hetgym.errors import ProblemError
+from hetgym.pipeline.problem import PipelineProblem
+
+
+class TrainingPipeline:
+    """A pipeline of inference with what its training step takes in addition.
+
+    All arrays are read-only.
+
+    Args:
+        problem: the forward pass; its sizes are those of the weights.
+        backward: [n, k] seconds in which each operator's gradients of its inputs are computed on each kind
+            of device, or a number: so many times the forward pass.
+        weight: the same for the gradients of its weights.
+        stash: [n] bytes that an operator keeps of a micro-batch until its backward pass.
+        state: [n] bytes of gradients and of the optimiser's state, or a number: so many times the weights.
+
+    Raises:
+        ProblemError: a table of the wrong shape, or a number that is negative or not one.
+
+    >>> from hetgym.pipeline import DeviceKind, PipelineProblem
+    >>> chain = PipelineProblem.chain([[1.0], [2.0]], [DeviceKind("gpu", 2)], size=4.0)
+    >>> step = TrainingPipeline(chain, stash=3.0)
+    >>> step.backward.tolist(), step.state.tolist()
+    ([[1.0], [2.0]], [12.0, 12.0])
+    """
+
+    def __init__(
+        self,
+        problem: PipelineProblem,
+        backward: npt.ArrayLike = 1.0,
+        weight: npt.ArrayLike = 1.0,
+        stash: npt.ArrayLike = 0.0,
+        state: npt.ArrayLike = 3.0,
+    ) -> None:
+        self.problem = problem
+        self.backward = self._times("backward", backward)
+        self.weight = self._times("weight", weight)
+        self.stash = self._column("stash", stash, 1.0)
+        self.state = self._column("state", state, problem.size)
+
+    def __repr__(self) -> str:
+        return f"TrainingPipeline({self.problem!r})"
+
+    def __deepcopy__(self, memo: object) -> TrainingPipeline:
+        """Immutable, hence its own copy."""
+        return self
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Pickle what the constructor takes, so that the restored arrays are read-only again."""
+        return TrainingPipeline, (self.problem, self.backward, self.weight, self.stash, self.state)
+
+    @cached_property
+    def digest(self) -> str:
+        """SHA-256 of the problem and of all that training adds."""
+        state = hashlib.sha256(self.problem.digest.encode())
+        for array in (self.backward, self.weight, self.stash, self.state):
+            state.update(array.astype(array.dtype.newbyteorder("<"), copy=False).tobytes())
+        return state.hexdigest()
+
+    @property
+    def id(self) -> str:
+        """Name and content in one word."""
+        return f"{self.problem.name}#{self.digest[:8]}"
+
+    def _times(self, what: str, values: npt.ArrayLike) -> FloatArray:
+        cost = self.problem.cost
+        array = self._numbers(what, values, cost.shape)
+        if array.ndim == 0:
+            return frozen(np.where(np.isfinite(cost), cost, 0.0) * array)
+        return frozen(np.where(np.isfinite(cost), array, 0.0))
+
+    def _column(self, what: str, values: npt.ArrayLike, unit: FloatArray | float) -> FloatArray:
+        array = self._numbers(what, values, (self.problem.num_operators,))
+        scaled = array * unit if array.ndim == 0 else array
+        return frozen(np.array(np.broadcast_to(scaled, (self.problem.num_operators,)), np.float64))
+
+    def _numbers(self, what: str, values: npt.ArrayLike, shape: tuple[int, ...]) -> FloatArray:
+        name = self.problem.name
+        try:
+            array = np.array(values, np.float64)
+        except (TypeError, ValueError, OverflowError) as cause:
+            raise ProblemError(f"training of {name!r}: {what} is not a table of numbers ({cause})") from cause
+        if array.shape not in ((), shape):
+            raise ProblemError(f"training of {name!r}: {what} has shape {array.shape}, expected one number or {shape}")
+        used = np.isfinite(self.problem.cost) if array.ndim == 2 else np.ones(array.shape, np.bool_)
+        if not ((array[used] >= 0) & np.isfinite(array[used])).all():
+            raise ProblemError(f"training of {name!r}: {what} has a value that is negative or no number")
+        return array

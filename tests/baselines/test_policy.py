@@ -1,0 +1,48 @@
+"""Schedulers that play an environment get there what they get outside."""
+
+from __future__ import annotations
+
+import gymnasium as gym
+import numpy as np
+import pytest
+
+import hetgym
+from hetgym.baselines import as_policy, get, names
+from hetgym.envs import HetScheduleEnv
+from hetgym.errors import ConfigError, UnknownName
+from hetgym.workloads import RandomMix, textbook
+
+SLOW = {"cp-sat", "tvm-fusion"}  # minutes, or an extra
+
+
+@pytest.mark.parametrize("name", [name for name in names() if name not in SLOW])
+def test_the_same_makespan_inside_and_outside(name: str) -> None:
+    rng = np.random.default_rng(0)
+    problems = [textbook("topcuoglu"), RandomMix()(rng)]
+    for problem in problems:
+        for runtime in ("classic", "links"):
+            env = HetScheduleEnv(
+                problem, decode="append", runtime=runtime, observation="candidates", completion="off"
+            )  # fmt: skip
+            policy = as_policy(name)
+            observation, info = policy.reset(env, seed=1)
+            total, done = 0.0, False
+            while not done:
+                observation, reward, done, _, info = env.step(policy(observation, info))
+                total += float(reward)
+            schedule = get(name)(problem)
+            outside = hetgym.simulate(problem, hetgym.Schedule(
+                schedule.assignment, order=hetgym.simulate(problem, schedule).order), runtime).makespan  # fmt: skip
+            assert info["makespan"] == pytest.approx(outside, rel=1e-12)
+            assert total == pytest.approx(1 - outside / info["reference"], abs=1e-9)
+            assert info["illegal_actions"] == 0
+
+
+def test_orders_are_checked() -> None:
+    env = gym.make("HetSchedule-v0", problem=textbook("topcuoglu"))
+    with pytest.raises(ConfigError, match="each of the 10 operators"):
+        env.reset(options={"order": [0, 1]})
+    with pytest.raises(ConfigError, match="before one of its inputs"):
+        env.reset(options={"order": list(range(9, -1, -1))})
+    with pytest.raises(UnknownName, match="scheduler"):
+        as_policy("hefd")

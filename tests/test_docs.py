@@ -1,0 +1,47 @@
+"""Python on the pages that teach runs as printed, the blocks of a page one after the other."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+import hetgym.envs
+from hetgym.baselines.registry import _TABLE
+from hetgym.sim import PRESETS
+
+DOCS = Path(__file__).parents[1] / "docs"
+PAGES = ("index", "environments", "simulator", "recipes", "benchmarking")
+
+
+@pytest.fixture(autouse=True)
+def tables() -> Iterator[None]:
+    """What a page enters in tables is taken out again."""
+    kept = [(table, dict(table)) for table in (_TABLE, PRESETS)]
+    yield
+    for table, before in kept:
+        table.clear()
+        table.update(before)
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_page_runs(page: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    if page == "environments":
+        pytest.importorskip("stable_baselines3")
+    monkeypatch.chdir(tmp_path)
+    blocks = re.findall(r"```python\n(.*?)```", (DOCS / f"{page}.md").read_text("utf-8"), re.DOTALL)
+    assert blocks
+    names: dict[str, object] = {"__name__": page}
+    for number, block in enumerate(blocks):
+        exec(compile(block, f"docs/{page}.md, block {number}", "exec"), names)
+
+
+def test_manuals_are_complete() -> None:
+    pages = "".join(path.read_text("utf-8") for path in sorted(DOCS.glob("het*.md")))
+    for name in hetgym.envs.__all__:
+        if name.endswith("_FEATURES"):
+            assert f"<!-- features: {name} -->" in pages
+        if name.endswith("Env"):
+            assert f"<!-- manual: {name} -->" in pages

@@ -1,0 +1,36 @@
+"""The scripts in examples/ run, with short settings."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+EXAMPLES = {
+    "random_agent.py": (["--episodes", "1"], [], "HetPipeline-v0"),
+    "maskable_ppo.py": (["--steps", "4096"], ["torch", "sb3_contrib"], "return after"),
+    "own_scheduler.py": (["--schedulers", "mutation,heft"], [], "mutation"),
+}
+"""File -> arguments, modules that it needs, a word of its output."""
+
+
+def test_all_examples_are_here() -> None:
+    assert {path.name for path in (ROOT / "examples").glob("*.py")} == set(EXAMPLES)
+
+
+@pytest.mark.parametrize("name", EXAMPLES)
+def test_example_runs(name: str, tmp_path: Path) -> None:
+    arguments, needs, word = EXAMPLES[name]
+    for module in needs:
+        pytest.importorskip(module)
+    path = os.pathsep.join([str(ROOT), *filter(None, [os.environ.get("PYTHONPATH")])])
+    done = subprocess.run(
+        [sys.executable, str(ROOT / "examples" / name), *arguments],
+        cwd=tmp_path, env={**os.environ, "PYTHONPATH": path}, capture_output=True, text=True, timeout=300,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    assert word in done.stdout
