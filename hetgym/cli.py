@@ -65,17 +65,37 @@ def bench(
     traces: _Traces = "best",
     force: _Force = False,
     as_json: _Json = False,
-) -> int:
+    against: Annotated[str, typer.Option(help="Scheduler that all others are compared with, problem by problem.")] = "",
+    by: Annotated[
+        str, typer.Option(help="Also show mean gaps by family, size, devices, ccr or platform; comma-separated.")
+    ] = "",
+    pareto: Annotated[
+        bool, typer.Option("--pareto", help="Also measure quality against time, searches within one budget after the other.")  # noqa: E501
+    ] = False,
+    budgets: Annotated[
+        str, typer.Option(help="Budgets of --pareto, between commas. Default: 1ms,2ms,5ms,10ms,50ms,… to 10s.")
+    ] = "",
+    time_limit: Annotated[
+        str, typer.Option(help="Most time for the searches of --pareto; the longest budgets are left out.")
+    ] = "15min",
+) -> int:  # fmt: skip
     """Run schedulers on a suite of real models and platforms; compare them in tables and a report.
 
     Without options: all schedulers on the whole zoo on three platforms. Writes rows.csv,
     results.json, report.html and traces/ to <out>/<name>/.
     """
     from hetgym.bench import terminal
+    from hetgym.bench.budgets import BUDGETS, parse_budgets, parse_time
+    from hetgym.bench.evaluation import Evaluation
+    from hetgym.bench.groups import pick_columns
     from hetgym.bench.job import Job, pick_runtimes, pick_schedulers
     from hetgym.suites import ProblemSpec, load_suite
 
     chosen, under = pick_schedulers(schedulers), pick_runtimes(runtimes)
+    if (budgets or time_limit != "15min") and not pareto:
+        raise ConfigError("--budgets and --time-limit belong to --pareto: give that, too")
+    grid = parse_budgets(budgets) if budgets else BUDGETS
+    evaluation = Evaluation(against, pick_columns(by), pareto, grid, parse_time(time_limit))
     if problems:
         from hetgym.workloads import load_problem
 
@@ -84,7 +104,7 @@ def bench(
     else:
         loaded = load_suite(suite)
         title, specs = loaded.name, list(loaded.specs)
-    job = Job(title, tuple(specs), chosen, under, _command())
+    job = Job(title, tuple(specs), chosen, under, _command(), evaluation)
     return terminal.bench(job, out, name, traces, force, as_json)
 
 

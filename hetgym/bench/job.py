@@ -2,22 +2,25 @@
 
 from __future__ import annotations
 
-import math
 import os
 import platform as machine
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from importlib import metadata
 from pathlib import Path
 from typing import Any
 
 from hetgym.baselines import Baseline, get, names
+from hetgym.bench.comparison import pick_reference
+from hetgym.bench.evaluation import Evaluation, Findings, evaluate, quality_against_time
 from hetgym.bench.folder import RunFolder
+from hetgym.bench.groups import Traits
+from hetgym.bench.pareto_files import write_pareto
 from hetgym.bench.report import Gantts, write_report
 from hetgym.bench.runner import Progress, Result, run
 from hetgym.bench.sink import Sink, Tee
-from hetgym.bench.summary import Line, by_platform, records, summarise
+from hetgym.bench.summary import Line, by_platform, finite, records, summarise
 from hetgym.errors import ConfigError
 from hetgym.sim.runtime import Runtime, runtime
 from hetgym.suites import ProblemSpec
@@ -37,6 +40,7 @@ class Job:
         schedulers: in the order in which they run.
         runtimes: names of presets.
         command: the words that started it, for the record.
+        evaluation: what is asked for beyond the summary.
     """
 
     title: str
@@ -44,6 +48,7 @@ class Job:
     schedulers: tuple[Baseline, ...]
     runtimes: tuple[str, ...] = RUNTIMES
     command: tuple[str, ...] = ()
+    evaluation: Evaluation = Evaluation()
 
     def __post_init__(self) -> None:
         if not self.specs or not self.schedulers or not self.runtimes:
@@ -53,6 +58,9 @@ class Job:
             if spec.name in seen:
                 raise ConfigError(f"{self.title}: two problems are named {spec.name!r}; rows could not be told apart")
             seen.add(spec.name)
+        pick_reference(self.evaluation.reference, [scheduler.name for scheduler in self.schedulers])
+        if self.evaluation.pareto:
+            self.evaluation.plan(self.schedulers, len(self.specs))
 
 
 @dataclass
@@ -63,18 +71,23 @@ class Outcome:
         result: rows and whether it was interrupted.
         summary: a line for each scheduler and runtime.
         document: the content of ``results.json``.
+        findings: what the evaluation found.
         files: what was written.
     """
 
     result: Result
     summary: list[Line]
     document: dict[str, Any]
+    findings: Findings
     files: dict[str, Path] = field(default_factory=dict)
 
     @property
     def exit_code(self) -> int:
         """0 done, 1 a scheduler failed, 130 interrupted."""
-        return 130 if self.result.interrupted else 1 if self.result.failures else 0
+        pareto = self.findings.pareto
+        stopped = self.result.interrupted or (pareto is not None and pareto.measurement.interrupted)
+        failed = self.result.failures or (pareto is not None and pareto.failures)
+        return 130 if stopped else 1 if failed else 0
 
 
 def execute(job: Job, folder: RunFolder, progress: Callable[[Progress], None] | None = None, *sinks: Sink) -> Outcome:
@@ -87,17 +100,26 @@ def execute(job: Job, folder: RunFolder, progress: Callable[[Progress], None] | 
         sinks: who else is told what is found.
     """
     started = datetime.now().astimezone().isoformat(timespec="seconds")
-    gantts = Gantts()
-    result = run(job.specs, job.schedulers, job.runtimes, Tee(folder, gantts, *sinks), progress)
+    gantts, traits = Gantts(), Traits()
+    result = run(job.specs, job.schedulers, job.runtimes, Tee(folder, gantts, traits, *sinks), progress)
     folder.close()
     summary = summarise(result.rows)
-    document = _document(job, result, summary, started)
+    findings = evaluate(job.evaluation, result.rows, traits, result.schedulers)
+    files: dict[str, Path] = {}
+    if job.evaluation.pareto and not result.interrupted:
+        done = {row.problem for row in result.rows if row.n}  # what cannot be built has its failed rows already
+        specs = [spec for spec in job.specs if spec.name in done]
+        pareto = quality_against_time(job.evaluation, specs, job.schedulers, job.runtimes, result.rows, progress)
+        findings = replace(findings, pareto=pareto)
+        files = write_pareto(folder, job.title, pareto)
+    document = _document(job, result, summary, started) | finite(findings.to_dict())
     files = {
         "results": folder.write_json("results.json", document),
         "report": write_report(folder.path / "report.html", document, gantts),
         "rows": folder.path / "rows.csv",
+        **files,
     }
-    return Outcome(result, summary, document, files)
+    return Outcome(result, summary, document, findings, files)
 
 
 def pick_schedulers(text: str) -> tuple[Baseline, ...]:
@@ -175,15 +197,6 @@ def _document(job: Job, result: Result, summary: Sequence[Line], started: str) -
         "rows": [row.to_dict() for row in result.rows],
     }
     return {key: finite(value) for key, value in document.items()}
-
-
-def finite(value: Any) -> Any:
-    """The value with infinities and NaN, which JSON does not have, as None."""
-    if isinstance(value, float):
-        return value if math.isfinite(value) else None
-    if isinstance(value, Mapping):
-        return {key: finite(item) for key, item in value.items()}
-    return [finite(item) for item in value] if isinstance(value, list | tuple) else value
 
 
 def versions() -> dict[str, str]:

@@ -12,13 +12,16 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.table import Table
 
+from hetgym.bench.comparison import rich_against
 from hetgym.bench.folder import RunFolder
+from hetgym.bench.front import rich_choices
+from hetgym.bench.groups import rich_groups
 from hetgym.bench.job import Job, Outcome, execute, explain
 from hetgym.bench.plan import BestTrace, device_shares, plan_document
 from hetgym.bench.runner import Progress as Step
 from hetgym.bench.runner import compiled, warm_up
 from hetgym.bench.sink import Sink
-from hetgym.bench.summary import duration, number, percent, records, rich_table, size
+from hetgym.bench.summary import duration, minutes, number, percent, records, rich_table, size
 from hetgym.catalogue import entries
 from hetgym.sim import Trace
 from hetgym.sim.runtime import runtime
@@ -70,6 +73,11 @@ def print_problems(job: Job, outcome: Outcome) -> None:
     console = stderr()
     for line in dict.fromkeys(f"{row.scheduler} on {row.problem}: {row.status}" for row in outcome.result.failures):
         console.print(f"failed: {line}", markup=False, soft_wrap=True)
+    pareto = outcome.findings.pareto
+    for line in pareto.failures if pareto else ():
+        console.print(f"failed: {line}", markup=False, soft_wrap=True)
+    if pareto and pareto.measurement.interrupted:
+        console.print("interrupted: budgets that were not finished are left out; the rest was kept")
     if outcome.result.interrupted:
         done = outcome.document["finished_problems"]
         console.print(f"interrupted: {done} of {len(job.specs)} problems are complete; what is finished was kept")
@@ -93,6 +101,41 @@ def print_tables(job: Job, outcome: Outcome) -> None:
     console.print(f"{problems}, {schedules} schedules in {outcome.result.seconds:.1f} s")
 
 
+def announce(job: Job) -> None:
+    """How long quality against time takes at most, on stderr, before anything starts."""
+    if not job.evaluation.pareto:
+        return
+    plan = job.evaluation.plan(job.schedulers, len(job.specs))
+    if not plan.budgets:
+        stderr().print("quality against time: no scheduler of this run takes a budget; all are points")
+        return
+    first, last = duration(plan.budgets[0]), duration(plan.budgets[-1])
+    stderr().print(
+        f"quality against time: {len(plan.budgets)} budgets from {first} to {last}, after the run itself, "
+        f"at most {minutes(plan.most_s)}", soft_wrap=True,
+    )  # fmt: skip
+    if plan.left_out:
+        left = ", ".join(map(duration, plan.left_out))
+        stderr().print(f"left out: {left}; with them at most {minutes(plan.whole_s)} (--time-limit)", soft_wrap=True)
+
+
+def print_evaluation(job: Job, outcome: Outcome) -> None:
+    """What was asked for beyond the summary."""
+    console, findings = stdout(), outcome.findings
+    for name in job.runtimes:
+        if job.evaluation.reference:
+            console.print(f"runtime {name}: against {findings.reference}, problem by problem", style="italic")
+            console.print(rich_against(findings.against, name))
+        ranking = list(dict.fromkeys(line.scheduler for line in outcome.summary if line.runtime == name))
+        for by in job.evaluation.by:
+            console.print(f"runtime {name}: mean gap to best by {by} (number of problems)", style="italic")
+            for table in rich_groups(findings.groups, by, name, ranking):
+                console.print(table)
+        if findings.pareto is not None:
+            console.print(f"runtime {name}: what is best within a time", style="italic")
+            console.print(rich_choices(findings.pareto.choices[name]))
+
+
 def print_files(outcome: Outcome) -> None:
     """Where to find what was written."""
     for label, path in outcome.files.items():
@@ -102,12 +145,14 @@ def print_files(outcome: Outcome) -> None:
 def bench(job: Job, out: Path, name: str, traces: str, force: bool, as_json: bool) -> int:
     """The whole of ``hetgym bench``; returns the exit code."""
     folder = RunFolder(out, name, traces, force)
+    announce(job)
     prepare(job)
     outcome = run_job(job, folder)
     if as_json:
         print_json(outcome.document | {"files": {label: str(path) for label, path in outcome.files.items()}})
     else:
         print_tables(job, outcome)
+        print_evaluation(job, outcome)
         print_files(outcome)
     print_problems(job, outcome)
     return outcome.exit_code

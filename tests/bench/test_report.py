@@ -154,10 +154,11 @@ needs_browser = pytest.mark.skipif(CHROMIUM is None, reason="no chromium on the 
 def test_a_browser_shows_tables_and_charts(outcome: Outcome) -> None:
     page = browse(outcome.files["report"], "#problem=topcuoglu&runtime=classic&a=heft&b=single-device")
     assert "a &lt;b&gt;suite&lt;/b&gt; &amp; more</h1>" in page
-    summary = page[page.index('id="summary"') : page.index('id="heat"')]
+    summary = page[page.index('id="summary"') : page.index('id="pareto-section"')]
     assert summary.count("<tr>") == 4
     first = outcome.summary[0]
     assert f"{100 * (first.gap_to_best or 0):.2f} %" in summary and f"{first.slr:.3f}" in summary
+    assert "over heft" in summary and "reference" in summary
     problem = textbook("topcuoglu")
     transfers = len(simulate(problem, baselines.heft(problem)).transfers)
     assert labels(page) == [
