@@ -80,8 +80,8 @@ def fitting(budgets: Sequence[float], limit: float, searches: int, problems: int
     Raises:
         ConfigError: not even the shortest budget fits.
 
-    >>> fitting((0.01, 0.1, 1.0), limit=10.0, searches=2, problems=10)
-    Plan(budgets=(0.01, 0.1), left_out=(1.0,), most_s=2.2, whole_s=22.2)
+    >>> fitting((0.5, 1.0, 8.0), limit=60.0, searches=2, problems=10)
+    Plan(budgets=(0.5, 1.0), left_out=(8.0,), most_s=30.0, whole_s=190.0)
     """
     if not searches and not exact:
         return Plan((), (), 0.0, 0.0)

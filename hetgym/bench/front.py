@@ -189,7 +189,7 @@ def rich_choices(found: Sequence[Choice]) -> Table:
         table.add_column(heading, justify="right", no_wrap=True)
     table.add_column("next best", no_wrap=True)
     table.add_column("gap", justify="right", no_wrap=True)
-    table.add_column("better with", justify="right", no_wrap=True)
+    table.add_column("chance", justify="right", no_wrap=True)
     before = ""
     for choice in found:
         best, second = choice.best, choice.second

@@ -121,8 +121,8 @@ def measure(
         HetgymError: a problem cannot be built.
 
     >>> found = measure([ProblemSpec.textbook("topcuoglu")], ["heft", "annealing"], [0.002, 0.01])
-    >>> [(row.scheduler, row.budget_s, row.makespan_s) for row in found.rows]
-    [('heft', None, 80.0), ('annealing', 0.002, 73.0), ('annealing', 0.01, 73.0)]
+    >>> [(row.scheduler, row.budget_s) for row in found.rows]
+    [('heft', None), ('annealing', 0.002), ('annealing', 0.01)]
     """
     table = [get(item) if isinstance(item, str) else item for item in schedulers]
     problems = [(spec, spec.build()) for spec in specs]

@@ -34,7 +34,7 @@ function pareto() {
   const singles = found.filter(p => !lines.has(p.scheduler)).sort((a, b) => best.has(b.scheduler) - best.has(a.scheduler) || a.gap - b.gap);
 
   const svg = $("pareto"), width = svg.parentNode.clientWidth - 32, narrow = width < 600, high = narrow ? 430 : 560;
-  const left = narrow ? 42 : 52, right = narrow ? 84 : 132, top = 12, floor = high - 42, edge = width - right, size = narrow ? 9.5 : 11.5;
+  const left = narrow ? 42 : 52, right = narrow ? 98 : 132, top = 12, floor = high - 42, edge = width - right, size = narrow ? 9.5 : 11.5;
   const least = Math.min(...found.map(p => p.seconds)) / 1.7, most = Math.max(...found.map(p => p.seconds)) * 1.7;
   const worst = Math.max(...found.map(p => p.high ?? p.gap)), from = rise(0) - 0.07, to = rise(worst) + 0.08;
   const x = seconds => left + Math.log(seconds / least) / Math.log(most / least) * (edge - left);
