@@ -11,7 +11,7 @@ import numpy as np
 from hetgym.baselines import Baseline
 from hetgym.bench.budgets import BUDGETS, TIME_LIMIT, Plan, fitting
 from hetgym.bench.comparison import SEED, Against, against, pick_reference
-from hetgym.bench.front import Choice, Point, choices, front, ladder, points
+from hetgym.bench.fronts import Choice, Point, choices, front, ladder, points
 from hetgym.bench.groups import COLUMNS, GroupLine, Traits, grouped
 from hetgym.bench.pareto import Measurement, measure, takes, with_gaps
 from hetgym.bench.rows import Row
@@ -72,6 +72,7 @@ class Pareto:
             "budgets": self.measurement.budgets,
             "left_out": list(self.plan.left_out),
             "seconds": round(self.measurement.seconds, 3),
+            "busy": round(self.measurement.busy, 3),
             "interrupted": self.measurement.interrupted,
             "failures": self.failures,
             "points": [point.to_dict() for point in self.points],

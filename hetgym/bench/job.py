@@ -125,14 +125,15 @@ def execute(job: Job, folder: RunFolder, progress: Callable[[Progress], None] | 
 def pick_schedulers(text: str) -> tuple[Baseline, ...]:
     """Schedulers from a comma-separated list; ``all`` stands for all that are installed and quick enough.
 
-    Those that prove optima take minutes and have to be named.
+    Those that prove optima take minutes and have to be named, as in ``all,cp-sat``.
 
     Raises:
         UnknownName: no such scheduler.
         ConfigError: the list is empty.
     """
     quick = [name for name in names() if get(name).kind != "exact" and get(name).available]
-    chosen = quick if text == "all" else list(dict.fromkeys(part.strip() for part in text.split(",") if part.strip()))
+    words = [word.strip() for word in text.split(",") if word.strip()]
+    chosen = dict.fromkeys(name for word in words for name in (quick if word == "all" else [word]))
     if not chosen:
         raise ConfigError("no scheduler is named; try --schedulers all")
     return tuple(get(name) for name in chosen)

@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from statistics import median
-from time import perf_counter
+from time import perf_counter, process_time
 from typing import Any
 
 from hetgym import metrics
@@ -74,12 +74,15 @@ class Measurement:
         budgets: that were finished [s].
         interrupted: whether it was stopped; budgets that were not finished are left out then.
         seconds: wall time of the measurement [s].
+        busy: CPU time over wall time of this process meanwhile; well below 1 others had the core, too,
+            and searches got less done than in their time they could.
     """
 
     rows: list[Measured] = field(default_factory=list)
     budgets: list[float] = field(default_factory=list)
     interrupted: bool = False
     seconds: float = 0.0
+    busy: float = 1.0
 
 
 def takes(scheduler: Baseline, option: str) -> bool:
@@ -132,7 +135,7 @@ def measure(
     found, tell = Measurement(), progress or (lambda step: None)
     done, total = 0, len(problems) * sum(len(members) for _, members in passes)
     last: dict[tuple[str, str], list[Measured]] = {}
-    began = perf_counter()
+    began, used = perf_counter(), process_time()
     try:
         with one_core():
             for budget, members in passes:
@@ -152,6 +155,7 @@ def measure(
     except KeyboardInterrupt:
         found.interrupted = True
     found.seconds = perf_counter() - began
+    found.busy = (process_time() - used) / max(found.seconds, 1e-9)
     return found
 
 

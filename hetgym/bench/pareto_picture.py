@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from hetgym.bench.front import Point
+from hetgym.bench.fronts import Point
 from hetgym.bench.summary import duration
 from hetgym.errors import require
 
@@ -31,7 +31,7 @@ PALETTE = (
 )  # fmt: skip
 """Colours of curves, which are those of the report."""
 
-_INK, _SOFT, _FAINT, _LINE = "#1d1f24", "#5d636e", "#9a9da5", "#e5e3de"
+_INK, _SOFT, _FAINT, _LINE, _ACCENT = "#1d1f24", "#5d636e", "#9a9da5", "#e5e3de", "#2f5fb3"
 _APART = 0.028  # of the axis' height between two names in the margin
 
 
@@ -45,13 +45,13 @@ def height(gap: float) -> float:
 
 
 def curves(found: Sequence[Point], runtime: str) -> dict[str, list[Point]]:
-    """The points of each scheduler that was measured within budgets, the quickest first, best curve first."""
+    """The points of each scheduler that was measured within budgets, by rising budgets, best curve first."""
     lines: dict[str, list[Point]] = {}
     for point in found:
         if point.runtime == runtime and point.budget_s is not None and point.kind != "exact":
             lines.setdefault(point.scheduler, []).append(point)
     for line in lines.values():
-        line.sort(key=lambda point: point.seconds)
+        line.sort(key=lambda point: point.budget_s or 0.0)
     return dict(sorted(lines.items(), key=lambda item: item[1][-1].gap))
 
 
@@ -165,7 +165,7 @@ def _marks(axes: Any, singles: Sequence[Point], named: set[str]) -> None:
             axes.plot([point.seconds] * 2, [height(point.low), height(point.high)], color=_FAINT, linewidth=0.6)
         axes.plot(
             [point.seconds], [height(point.gap)], marker=MARKS.get(point.kind, "o"), markersize=7 if on else 5.5,
-            color=_INK if on else _FAINT, linestyle="none",
+            color=_ACCENT if point.kind == "policy" else _INK if on else _FAINT, linestyle="none",
         )  # fmt: skip
     figure = axes.figure
     renderer = figure.canvas.get_renderer()

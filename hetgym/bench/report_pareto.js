@@ -29,7 +29,7 @@ function pareto() {
   const front = D.pareto.fronts[state.runtime], best = new Set(front.map(point => point.scheduler));
   const lines = new Map();
   found.filter(p => known(p.budget_s) && p.kind !== "exact").forEach(p => lines.set(p.scheduler, [...(lines.get(p.scheduler) ?? []), p]));
-  for (const line of lines.values()) line.sort((a, b) => a.seconds - b.seconds);
+  for (const line of lines.values()) line.sort((a, b) => a.budget_s - b.budget_s);
   const curves = [...lines].sort((a, b) => a[1].at(-1).gap - b[1].at(-1).gap);
   const singles = found.filter(p => !lines.has(p.scheduler)).sort((a, b) => best.has(b.scheduler) - best.has(a.scheduler) || a.gap - b.gap);
 
@@ -84,7 +84,7 @@ function pareto() {
   }
   const taken = singles.map(p => [x(p.seconds) - 5, y(p.gap) - 5, x(p.seconds) + 5, y(p.gap) + 5]);
   for (const p of singles) {
-    const on = best.has(p.scheduler), group = shape("g", { class: on ? "one mark on" : "one mark", "data-name": p.scheduler });
+    const on = best.has(p.scheduler), group = shape("g", { class: `one mark${on ? " on" : ""}${p.kind === "policy" ? " policy" : ""}`, "data-name": p.scheduler });
     if (known(p.low)) group.append(shape("path", { class: "span", d: `M${x(p.seconds).toFixed(1)} ${y(p.low).toFixed(1)}V${y(p.high).toFixed(1)}` }));
     group.append(mark(p, on ? 4.4 : 3.4));
     ruler.font = `${on ? 650 : 400} ${size}px ${css("--sans")}`;

@@ -14,7 +14,7 @@ from rich.table import Table
 
 from hetgym.bench.comparison import rich_against
 from hetgym.bench.folder import RunFolder
-from hetgym.bench.front import rich_choices
+from hetgym.bench.fronts import rich_choices
 from hetgym.bench.groups import rich_groups
 from hetgym.bench.job import Job, Outcome, execute, explain
 from hetgym.bench.plan import BestTrace, device_shares, plan_document
@@ -25,6 +25,9 @@ from hetgym.bench.summary import duration, minutes, number, percent, records, ri
 from hetgym.catalogue import entries
 from hetgym.sim import Trace
 from hetgym.sim.runtime import runtime
+
+CROWDED = 0.95
+"""Share of a core below which times that were measured are not those of an idle machine."""
 
 WIDTH = 110
 """Columns of tables that do not go to a terminal."""
@@ -76,6 +79,11 @@ def print_problems(job: Job, outcome: Outcome) -> None:
     pareto = outcome.findings.pareto
     for line in pareto.failures if pareto else ():
         console.print(f"failed: {line}", markup=False, soft_wrap=True)
+    if pareto and pareto.measurement.busy < CROWDED:
+        console.print(
+            f"quality against time: others had {percent(1 - pareto.measurement.busy)} of the core; "
+            "measure again on an idle machine before you quote it", soft_wrap=True,
+        )  # fmt: skip
     if pareto and pareto.measurement.interrupted:
         console.print("interrupted: budgets that were not finished are left out; the rest was kept")
     if outcome.result.interrupted:

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from rich.console import Console
 
-from hetgym.bench.front import Point, choices, front, ladder, points, rich_choices
+from hetgym.bench.fronts import Point, choices, front, ladder, points, rich_choices
 from hetgym.bench.pareto import Measured
 
 
