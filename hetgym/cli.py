@@ -26,7 +26,9 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 
-_Schedulers = Annotated[str, typer.Option(help="Comma-separated names, or 'all'; see 'hetgym list schedulers'.")]
+_Schedulers = Annotated[
+    str, typer.Option(help="Comma-separated names and kinds, or 'all'; see 'hetgym list schedulers'.")
+]
 _Runtimes = Annotated[list[str] | None, typer.Option("--runtime", help="Simulated runtime; may be given repeatedly. Default: classic and links.")]  # fmt: skip # noqa: E501
 _Out = Annotated[Path, typer.Option(help="Folder of all runs; this run gets a folder of its own in it.")]
 _Name = Annotated[str, typer.Option(help="Name of this run's folder. Default: date and time.")]

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from hetgym.baselines import Baseline, get, names
+from hetgym.baselines.registry import KINDS
 from hetgym.bench.comparison import pick_reference
 from hetgym.bench.evaluation import Evaluation, Findings, evaluate, quality_against_time
 from hetgym.bench.folder import RunFolder
@@ -123,17 +124,20 @@ def execute(job: Job, folder: RunFolder, progress: Callable[[Progress], None] | 
 
 
 def pick_schedulers(text: str) -> tuple[Baseline, ...]:
-    """Schedulers from a comma-separated list; ``all`` stands for all that are installed and quick enough.
+    """Schedulers from a comma-separated list of names and kinds.
 
-    Those that prove optima take minutes and have to be named, as in ``all,cp-sat``.
+    ``all`` stands for all that are installed and quick enough; those that prove optima take minutes and
+    have to be named, as in ``all,cp-sat``. A kind stands for all of that kind that are installed.
 
     Raises:
         UnknownName: no such scheduler.
         ConfigError: the list is empty.
     """
-    quick = [name for name in names() if get(name).kind != "exact" and get(name).available]
+    able = [get(name) for name in names() if get(name).available]
+    groups = {kind: [row.name for row in able if row.kind == kind] for kind in KINDS}
+    groups["all"] = [row.name for row in able if row.kind != "exact"]
     words = [word.strip() for word in text.split(",") if word.strip()]
-    chosen = dict.fromkeys(name for word in words for name in (quick if word == "all" else [word]))
+    chosen = dict.fromkeys(name for word in words for name in groups.get(word, [word]))
     if not chosen:
         raise ConfigError("no scheduler is named; try --schedulers all")
     return tuple(get(name) for name in chosen)
