@@ -27,7 +27,7 @@ app = typer.Typer(
 )
 
 _Schedulers = Annotated[
-    str, typer.Option(help="Comma-separated names and kinds, or 'all'; see 'hetgym list schedulers'.")
+    str, typer.Option(help="Comma-separated names or kinds, or 'all'; see 'hetgym list schedulers'.")
 ]
 _Runtimes = Annotated[list[str] | None, typer.Option("--runtime", help="Simulated runtime; may be given repeatedly. Default: classic and links.")]  # fmt: skip # noqa: E501
 _Out = Annotated[Path, typer.Option(help="Folder of all runs; this run gets a folder of its own in it.")]
