@@ -214,5 +214,6 @@ def _intervals(table: FloatArray, samples: FloatArray, level: float) -> list[Int
 
 def _shares_below_zero(samples: FloatArray) -> list[float]:
     """For each row of samples the share below zero, what is zero up to rounding half."""
-    below, above = (samples < -_ROUNDING).mean(axis=1), (samples > _ROUNDING).mean(axis=1)
-    return [float(share) for share in (1 + below - above) / 2]
+    below, above = (samples < -_ROUNDING).sum(axis=1), (samples > _ROUNDING).sum(axis=1)
+    draws = samples.shape[1]
+    return [float(share) for share in (draws + below - above) / (2 * draws)]
