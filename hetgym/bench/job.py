@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from hetgym.baselines import Baseline, get, names
+from hetgym.bench.executor import Executor, Here
 from hetgym.bench.folder import RunFolder
 from hetgym.bench.report import Gantts, write_report
 from hetgym.bench.runner import Progress, Result, run
@@ -77,7 +78,13 @@ class Outcome:
         return 130 if self.result.interrupted else 1 if self.result.failures else 0
 
 
-def execute(job: Job, folder: RunFolder, progress: Callable[[Progress], None] | None = None, *sinks: Sink) -> Outcome:
+def execute(
+    job: Job,
+    folder: RunFolder,
+    progress: Callable[[Progress], None] | None = None,
+    *sinks: Sink,
+    executor: Executor | None = None,
+) -> Outcome:
     """Run a job and write ``results.json`` and ``report.html``, also after Ctrl-C.
 
     Args:
@@ -85,13 +92,15 @@ def execute(job: Job, folder: RunFolder, progress: Callable[[Progress], None] | 
         folder: where results go.
         progress: see :func:`hetgym.bench.run`.
         sinks: who else is told what is found.
+        executor: see :func:`hetgym.bench.run`.
     """
+    executor = executor or Here()
     started = datetime.now().astimezone().isoformat(timespec="seconds")
     gantts = Gantts()
-    result = run(job.specs, job.schedulers, job.runtimes, Tee(folder, gantts, *sinks), progress)
+    result = run(job.specs, job.schedulers, job.runtimes, Tee(folder, gantts, *sinks), progress, executor)
     folder.close()
     summary = summarise(result.rows)
-    document = _document(job, result, summary, started)
+    document = _document(job, result, summary, started, executor.description)
     files = {
         "results": folder.write_json("results.json", document),
         "report": write_report(folder.path / "report.html", document, gantts),
@@ -146,7 +155,7 @@ def explain(switches: Runtime) -> str:
     return "; ".join([_COMMUNICATION.get(switches.communication, switches.communication), *others])
 
 
-def _document(job: Job, result: Result, summary: Sequence[Line], started: str) -> dict[str, Any]:
+def _document(job: Job, result: Result, summary: Sequence[Line], started: str, executor: str) -> dict[str, Any]:
     document = {
         "format": "hetgym-results",
         "version": FORMAT_VERSION,
@@ -158,6 +167,7 @@ def _document(job: Job, result: Result, summary: Sequence[Line], started: str) -
         "finished_problems": len({row.problem for row in result.rows if row.gap_to_best is not None or not row.ok}),
         "problems": len(job.specs),
         "versions": versions(),
+        "executor": executor,
         "machine": {"system": machine.platform(), "processor": _processor(), "cores": os.cpu_count() or 0},
         "runtimes": {name: explain(runtime(name)) for name in job.runtimes},
         "schedulers": [
