@@ -52,7 +52,8 @@ def connect(address: str = LOCAL) -> Iterator[ModuleType]:
             own = {"include_dashboard": False, "_system_config": {"task_oom_retries": 3}} if address == LOCAL else {}
             ray.init(address, logging_level=logging.CRITICAL, log_to_driver=False, **own)
         except (OSError, RuntimeError, ValueError) as error:
-            raise ClusterError(f"no Ray cluster at {address!r} can be joined: {_first_line(error)}") from error
+            hint = "" if "RAY_AUTH_MODE" in os.environ else "; if it wants a token, set RAY_AUTH_MODE=token"
+            raise ClusterError(f"no Ray cluster at {address!r} can be joined: {_last_line(error)}{hint}") from error
         try:
             _check_nodes(ray)
             yield ray
@@ -66,8 +67,8 @@ def describe(ray: ModuleType) -> str:
     Args:
         ray: the module, connected.
     """
-    nodes = len(_nodes(ray))
-    return f"Ray, {cores(ray)} cores on {nodes} node{'s' if nodes > 1 else ''}"
+    counts = {"core": cores(ray), "node": len(_nodes(ray))}
+    return "Ray, " + " on ".join(f"{count} {noun}{'s' * (count != 1)}" for noun, count in counts.items())
 
 
 def cores(ray: ModuleType) -> int:
@@ -124,7 +125,7 @@ def _check_nodes(ray: ModuleType) -> None:
         try:
             there = ray.get(answer, timeout=_TIMEOUT)
         except Exception as error:  # whatever keeps the import from working
-            why = f"node {node} of the Ray cluster cannot import hetgym ({_first_line(error)})"
+            why = f"node {node} of the Ray cluster cannot import hetgym ({_last_line(error)})"
             raise ClusterError(f"{why}; install there what is installed here") from error
         for package, version in here.items():
             if there[package] != version:
@@ -142,6 +143,6 @@ def _versions() -> dict[str, str]:
     return {name: hetgym.__version__ if name == "hetgym" else metadata.version(name) for name in _PACKAGES}
 
 
-def _first_line(error: BaseException) -> str:
+def _last_line(error: BaseException) -> str:
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]
     return lines[-1] if lines else type(error).__name__
