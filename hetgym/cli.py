@@ -80,6 +80,9 @@ def bench(
     time_limit: Annotated[
         str, typer.Option(help="Most time for the searches of --pareto; the longest budgets are left out.")
     ] = "15min",
+    ray: Annotated[
+        str, typer.Option(metavar="[ADDRESS]", help="Run on a Ray cluster: auto, host:port, or one of this machine.")
+    ] = "",
 ) -> int:  # fmt: skip
     """Run schedulers on a suite of real models and platforms; compare them in tables and a report.
 
@@ -107,7 +110,7 @@ def bench(
         loaded = load_suite(suite)
         title, specs = loaded.name, list(loaded.specs)
     job = Job(title, tuple(specs), chosen, under, _command(), evaluation)
-    return terminal.bench(job, out, name, traces, force, as_json)
+    return terminal.bench(job, out, name, traces, force, as_json, ray)
 
 
 @app.command()
@@ -290,6 +293,13 @@ def _isa(text: str) -> str | dict[str, str]:
     return dict((pair.partition("=")[0], pair.partition("=")[2]) for pair in _words(text)) if "=" in text else text
 
 
+def _with_values(words: list[str]) -> list[str]:
+    """The command line with ``--ray local`` for a bare ``--ray``: an option's value is not optional in Typer."""
+    following = [*words, ""][1:]
+    bare = [word == "--ray" and after[:1] in ("", "-") for word, after in zip(words, following, strict=True)]
+    return [f"{word}=local" if alone else word for word, alone in zip(words, bare, strict=True)]
+
+
 def _command() -> tuple[str, ...]:
     return ("hetgym", *sys.argv[1:])
 
@@ -298,7 +308,7 @@ def main() -> None:
     """Run the command line and exit."""
     warnings.showwarning = _warn
     try:
-        code = app(sys.argv[1:] or ["--help"], prog_name="hetgym", standalone_mode=False)
+        code = app(_with_values(sys.argv[1:]) or ["--help"], prog_name="hetgym", standalone_mode=False)
     except KeyboardInterrupt:
         code = 130
     except HetgymError as error:

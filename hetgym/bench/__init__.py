@@ -5,7 +5,7 @@ from hetgym._lazy import lazy
 __all__ = [
     "Comparison", "Evaluation", "Job", "Line", "Measured", "Outcome", "Point", "Progress", "Result", "Row", "RunFolder",
     "Sink", "against", "choices", "compare", "execute", "front", "grouped", "load_best_schedule", "mean_intervals",
-    "measure", "points", "run", "summarise", "with_gaps",
+    "measure", "on_ray", "points", "run", "summarise", "with_gaps",
 ]  # fmt: skip
 
 __getattr__ = lazy(
@@ -19,6 +19,7 @@ __getattr__ = lazy(
         "hetgym.bench.groups": ("grouped",),
         "hetgym.bench.job": ("Job", "Outcome", "execute"),
         "hetgym.bench.pareto": ("Measured", "measure", "with_gaps"),
+        "hetgym.bench.ray_executor": ("on_ray",),
         "hetgym.bench.rows": ("Row",),
         "hetgym.bench.runner": ("Progress", "Result", "run"),
         "hetgym.bench.significance": ("Comparison", "compare", "mean_intervals"),

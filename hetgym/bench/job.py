@@ -15,6 +15,7 @@ from hetgym.baselines import Baseline, get, names
 from hetgym.baselines.registry import KINDS
 from hetgym.bench.comparison import pick_reference
 from hetgym.bench.evaluation import Evaluation, Findings, evaluate, quality_against_time
+from hetgym.bench.executor import Executor, Here
 from hetgym.bench.folder import RunFolder
 from hetgym.bench.groups import Traits
 from hetgym.bench.pareto_files import write_pareto
@@ -91,7 +92,13 @@ class Outcome:
         return 130 if stopped else 1 if failed else 0
 
 
-def execute(job: Job, folder: RunFolder, progress: Callable[[Progress], None] | None = None, *sinks: Sink) -> Outcome:
+def execute(
+    job: Job,
+    folder: RunFolder,
+    progress: Callable[[Progress], None] | None = None,
+    *sinks: Sink,
+    executor: Executor | None = None,
+) -> Outcome:
     """Run a job and write ``results.json`` and ``report.html``, also after Ctrl-C.
 
     Args:
@@ -99,10 +106,12 @@ def execute(job: Job, folder: RunFolder, progress: Callable[[Progress], None] | 
         folder: where results go.
         progress: see :func:`hetgym.bench.run`.
         sinks: who else is told what is found.
+        executor: see :func:`hetgym.bench.run`.
     """
+    executor = executor or Here()
     started = datetime.now().astimezone().isoformat(timespec="seconds")
     gantts, traits = Gantts(), Traits()
-    result = run(job.specs, job.schedulers, job.runtimes, Tee(folder, gantts, traits, *sinks), progress)
+    result = run(job.specs, job.schedulers, job.runtimes, Tee(folder, gantts, traits, *sinks), progress, executor)
     folder.close()
     summary = summarise(result.rows)
     findings = evaluate(job.evaluation, result.rows, traits, result.schedulers)
@@ -113,7 +122,7 @@ def execute(job: Job, folder: RunFolder, progress: Callable[[Progress], None] | 
         pareto = quality_against_time(job.evaluation, specs, job.schedulers, job.runtimes, result.rows, progress)
         findings = replace(findings, pareto=pareto)
         files = write_pareto(folder, job.title, pareto)
-    document = _document(job, result, summary, started) | finite(findings.to_dict())
+    document = _document(job, result, summary, started, executor.description) | finite(findings.to_dict())
     files = {
         "results": folder.write_json("results.json", document),
         "report": write_report(folder.path / "report.html", document, gantts),
@@ -173,7 +182,7 @@ def explain(switches: Runtime) -> str:
     return "; ".join([_COMMUNICATION.get(switches.communication, switches.communication), *others])
 
 
-def _document(job: Job, result: Result, summary: Sequence[Line], started: str) -> dict[str, Any]:
+def _document(job: Job, result: Result, summary: Sequence[Line], started: str, executor: str) -> dict[str, Any]:
     document = {
         "format": "hetgym-results",
         "version": FORMAT_VERSION,
@@ -185,6 +194,7 @@ def _document(job: Job, result: Result, summary: Sequence[Line], started: str) -
         "finished_problems": len({row.problem for row in result.rows if row.gap_to_best is not None or not row.ok}),
         "problems": len(job.specs),
         "versions": versions(),
+        "executor": executor,
         "machine": {"system": machine.platform(), "processor": _processor(), "cores": os.cpu_count() or 0},
         "runtimes": {name: explain(runtime(name)) for name in job.runtimes},
         "schedulers": [

@@ -19,7 +19,9 @@ from typing import Any
 
 from hetgym import metrics
 from hetgym.baselines import Baseline, get
-from hetgym.bench.runner import Progress, sentence
+from hetgym.bench.attempt import sentence
+from hetgym.bench.case import share_views
+from hetgym.bench.runner import Progress
 from hetgym.bench.summary import duration
 from hetgym.problem import Problem
 from hetgym.schedule import Schedule, validate
@@ -129,8 +131,8 @@ def measure(
     """
     table = [get(item) if isinstance(item, str) else item for item in schedulers]
     problems = [(spec, spec.build()) for spec in specs]
-    for _, problem in problems:  # shared views of the problem, so that no scheduler pays for them
-        _ = problem.arrays, problem.mean_cost, problem.mean_communication
+    for _, problem in problems:
+        share_views(problem)
     passes = _passes(table, budgets)
     found, tell = Measurement(), progress or (lambda step: None)
     done, total = 0, len(problems) * sum(len(members) for _, members in passes)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import sys
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +15,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from rich.table import Table
 
 from hetgym.bench.comparison import rich_against
+from hetgym.bench.executor import Executor, Here
 from hetgym.bench.folder import RunFolder
 from hetgym.bench.fronts import rich_choices
 from hetgym.bench.groups import rich_groups
@@ -50,7 +53,21 @@ def prepare(job: Job) -> None:
     warm_up(job.schedulers, job.runtimes)
 
 
-def run_job(job: Job, folder: RunFolder, *sinks: Sink) -> Outcome:
+@contextmanager
+def executing(cluster: str) -> Iterator[Executor]:
+    """Where to run: on the Ray cluster of an address, which takes some seconds to join, or in this process."""
+    if not cluster:
+        yield Here()
+        return
+    from hetgym.bench.ray_executor import on_ray
+
+    with ExitStack() as stack:
+        with stderr().status("connecting to a Ray cluster…"):
+            executor = stack.enter_context(on_ray(cluster))
+        yield executor
+
+
+def run_job(job: Job, folder: RunFolder, *sinks: Sink, executor: Executor | None = None) -> Outcome:
     """Execute a job under a progress bar."""
     columns = (
         TextColumn("{task.description}"), BarColumn(bar_width=24), MofNCompleteColumn(), TimeRemainingColumn(),
@@ -63,7 +80,7 @@ def run_job(job: Job, folder: RunFolder, *sinks: Sink) -> Outcome:
         def show(step: Step) -> None:
             bar.update(task, completed=step.done, total=step.total, what=f"{step.problem} {step.scheduler}")
 
-        return execute(job, folder, show, *sinks)
+        return execute(job, folder, show, *sinks, executor=executor)
 
 
 def print_json(document: dict[str, Any]) -> None:
@@ -150,12 +167,13 @@ def print_files(outcome: Outcome) -> None:
         stdout().print(f"{label:>8}  {path}", markup=False, soft_wrap=True)
 
 
-def bench(job: Job, out: Path, name: str, traces: str, force: bool, as_json: bool) -> int:
+def bench(job: Job, out: Path, name: str, traces: str, force: bool, as_json: bool, cluster: str = "") -> int:
     """The whole of ``hetgym bench``; returns the exit code."""
-    folder = RunFolder(out, name, traces, force)
-    announce(job)
-    prepare(job)
-    outcome = run_job(job, folder)
+    with executing(cluster) as executor:
+        folder = RunFolder(out, name, traces, force)
+        announce(job)
+        prepare(job)
+        outcome = run_job(job, folder, executor=executor)
     if as_json:
         print_json(outcome.document | {"files": {label: str(path) for label, path in outcome.files.items()}})
     else:
