@@ -11,7 +11,10 @@ from hetgym.errors import ConfigError
 from hetgym.schedule import Schedule
 
 SLICE = 20_000
-"""Operators placed between two looks at the clock."""
+"""Most operators placed between two looks at the clock."""
+
+LEAST = 1_000
+"""Fewest, however little time is left: a look costs as much as placing some hundred."""
 
 
 class Search(ABC):
@@ -41,8 +44,11 @@ class Search(ABC):
         """The best schedule so far."""
 
 
-def check_limits(name: str, budget: int, seconds: float | None) -> None:
+def check_limits(name: str, budget: int, seconds: float | None) -> float:
     """Refuse what cannot be a budget.
+
+    Returns:
+        The time on the clock, from which the seconds of :func:`run` count.
 
     Raises:
         ConfigError: a negative budget, or no time.
@@ -51,9 +57,12 @@ def check_limits(name: str, budget: int, seconds: float | None) -> None:
         raise ConfigError(f"{name}: budget is {budget}; it must not be negative")
     if seconds is not None and not seconds > 0:
         raise ConfigError(f"{name}: seconds is {seconds}; it must be positive")
+    return time.perf_counter()
 
 
-def run(search: Search, budget: int, seconds: float | None, points: int = 1) -> list[tuple[int, float, float]]:
+def run(
+    search: Search, budget: int, seconds: float | None, points: int = 1, began: float | None = None
+) -> list[tuple[int, float, float]]:
     """Search within limits.
 
     Args:
@@ -61,23 +70,23 @@ def run(search: Search, budget: int, seconds: float | None, points: int = 1) -> 
         budget: most operators placed in trial schedules.
         seconds: most wall-clock time [s]; with it, results depend on the machine.
         points: number of parts in which the budget is spent.
+        began: when the seconds started to count, on the clock of :func:`check_limits`; by default now.
 
     Returns:
         Operators placed, seconds and best makespan at the start and after each part.
     """
-    begin = time.perf_counter()
-    curve = [(search.placed, 0.0, search.makespan)]
+    begin = time.perf_counter() if began is None else began
+    curve = [(search.placed, 0.0 if began is None else time.perf_counter() - begin, search.makespan)]
+    part, total = -(-budget // points), budget
     while search.placed < budget and not search.finished:
-        elapsed = time.perf_counter() - begin
-        total = budget
+        placed, before = curve[-1][:2]
         if seconds is not None:
-            if elapsed >= seconds:
+            left = seconds - before
+            if left <= 0:
                 break
-            if elapsed > 0.0 and search.placed > 0:
-                total = max(1, min(budget, int(search.placed / elapsed * seconds)))
-        part = -(-budget // points)
-        if seconds is not None:
-            part = min(part, SLICE)
-        search.advance(min(budget, search.placed + part), total)
+            rate = (placed - curve[-2][0]) / max(before - curve[-2][1], 1e-9) if len(curve) > 1 else 0.0
+            total = max(1, min(budget, placed + int(rate * left))) if rate else budget
+            part = max(1, min(-(-budget // points), SLICE, max(LEAST, int(rate * left))))
+        search.advance(min(budget, placed + part), total)
         curve.append((search.placed, time.perf_counter() - begin, search.makespan))
     return curve

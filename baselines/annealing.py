@@ -58,9 +58,9 @@ def annealing(
         UnknownName: no such scheduler or decode.
         ConfigError: a negative budget, no time, or temperatures that do not fall.
     """
-    check_limits("annealing", budget, seconds)
+    began = check_limits("annealing", budget, seconds)
     search = Annealing(problem, start, decode, seed, heat, cooling)
-    run(search, budget, seconds)
+    run(search, budget, seconds, began=began)
     return search.schedule()
 
 
@@ -89,9 +89,9 @@ def pilot_annealing(
         UnknownName: no such decode.
         ConfigError: a negative budget, no time, or temperatures that do not fall.
     """
-    check_limits("pilot-annealing", budget, seconds)
+    began = check_limits("pilot-annealing", budget, seconds)
     search = PilotAnnealing(problem, decode, seed, heat, cooling)
-    run(search, budget, seconds)
+    run(search, budget, seconds, began=began)
     return search.schedule()
 
 

@@ -55,9 +55,9 @@ def lns(
         UnknownName: no scheduler to start from of that name.
         ConfigError: a negative budget, no time, or a size or temperature that is not positive.
     """
-    check_limits("lns", budget, seconds)
+    began = check_limits("lns", budget, seconds)
     search = Lns(problem, start, seed, size, heat)
-    run(search, budget, seconds)
+    run(search, budget, seconds, began=began)
     return search.schedule()
 
 

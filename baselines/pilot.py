@@ -59,9 +59,9 @@ def pilot(
     >>> pilot(textbook("topcuoglu")).makespan
     73.0
     """
-    check_limits("pilot", budget, seconds)
+    began = check_limits("pilot", budget, seconds)
     search = Pilot(problem, completion, optimistic)
-    run(search, budget, seconds)
+    run(search, budget, seconds, began=began)
     return search.schedule()
 
 

@@ -41,9 +41,9 @@ def rand_heft(
     Raises:
         ConfigError: a negative budget or spread, or no time.
     """
-    check_limits("rand-heft", budget, seconds)
+    began = check_limits("rand-heft", budget, seconds)
     search = RandHeft(problem, seed, sigma)
-    run(search, budget, seconds)
+    run(search, budget, seconds, began=began)
     return search.schedule()
 
 

@@ -40,28 +40,32 @@ def atomic_write(path: Path, write: Callable[[IO[bytes]], object]) -> None:
         raise
 
 
-def save_archive(path: Path, header: Mapping[str, Any], arrays: Mapping[str, npt.NDArray[Any]]) -> None:
-    """Write arrays and a JSON header to a compressed ``.npz`` file."""
+def save_archive(path: Path | IO[bytes], header: Mapping[str, Any], arrays: Mapping[str, npt.NDArray[Any]]) -> None:
+    """Write arrays and a JSON header to a compressed ``.npz`` file, or into an open one."""
     text = np.frombuffer(json.dumps(header, sort_keys=True).encode(), np.uint8)
     members: dict[str, Any] = {_HEADER: text, **arrays}
-    atomic_write(path, lambda file: np.savez_compressed(file, **members))
+    if isinstance(path, Path):
+        atomic_write(path, lambda file: np.savez_compressed(file, **members))
+    else:
+        np.savez_compressed(path, **members)
 
 
 def load_archive(
-    path: Path, dtypes: Mapping[str, str], error: type[ValueError]
+    source: Path | IO[bytes], dtypes: Mapping[str, str], error: type[ValueError]
 ) -> tuple[dict[str, Any], dict[str, npt.NDArray[Any]]]:
     """Read what :func:`save_archive` wrote.
 
     Args:
-        path: the file.
+        source: the file, or an open one that can seek.
         dtypes: expected dtype of each array, by name; exactly these must be there.
         error: exception type for a file that is not what it should be.
 
     Returns:
         The header and the arrays.
     """
+    path = file_name(source)
     try:
-        with zipfile.ZipFile(path) as archive:
+        with zipfile.ZipFile(source) as archive:
             names = {info.filename.removesuffix(".npy") for info in archive.infolist()}
             if names != {_HEADER, *dtypes}:
                 odd = [n if n.isprintable() else ascii(n) for n in sorted(names ^ {_HEADER, *dtypes})]
@@ -82,6 +86,11 @@ def load_archive(
     if not isinstance(header, dict):
         raise error(f"{path}: the header is not a JSON object")
     return header, arrays
+
+
+def file_name(source: Path | IO[bytes]) -> Path:
+    """What messages call a file: its path, or ``archive`` if it has none."""
+    return source if isinstance(source, Path) else Path(str(getattr(source, "name", "archive")))
 
 
 def _member(archive: zipfile.ZipFile, name: str, dtype: str, path: Path, error: type[ValueError]) -> npt.NDArray[Any]:

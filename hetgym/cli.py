@@ -26,7 +26,9 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 
-_Schedulers = Annotated[str, typer.Option(help="Comma-separated names, or 'all'; see 'hetgym list schedulers'.")]
+_Schedulers = Annotated[
+    str, typer.Option(help="Comma-separated names or kinds, or 'all'; see 'hetgym list schedulers'.")
+]
 _Runtimes = Annotated[list[str] | None, typer.Option("--runtime", help="Simulated runtime; may be given repeatedly. Default: classic and links.")]  # fmt: skip # noqa: E501
 _Out = Annotated[Path, typer.Option(help="Folder of all runs; this run gets a folder of its own in it.")]
 _Name = Annotated[str, typer.Option(help="Name of this run's folder. Default: date and time.")]
@@ -65,17 +67,40 @@ def bench(
     traces: _Traces = "best",
     force: _Force = False,
     as_json: _Json = False,
-) -> int:
+    against: Annotated[str, typer.Option(help="Scheduler that all others are compared with, problem by problem.")] = "",
+    by: Annotated[
+        str, typer.Option(help="Also show mean gaps by family, size, devices, ccr or platform; comma-separated.")
+    ] = "",
+    pareto: Annotated[
+        bool, typer.Option("--pareto", help="Also measure quality against time, searches within one budget after the other.")  # noqa: E501
+    ] = False,
+    budgets: Annotated[
+        str, typer.Option(help="Budgets of --pareto, between commas. Default: 1ms,2ms,5ms,10ms,50ms,… to 10s.")
+    ] = "",
+    time_limit: Annotated[
+        str, typer.Option(help="Most time for the searches of --pareto; the longest budgets are left out.")
+    ] = "15min",
+    ray: Annotated[
+        str, typer.Option(metavar="[ADDRESS]", help="Run on a Ray cluster: auto, host:port, or one of this machine.")
+    ] = "",
+) -> int:  # fmt: skip
     """Run schedulers on a suite of real models and platforms; compare them in tables and a report.
 
     Without options: all schedulers on the whole zoo on three platforms. Writes rows.csv,
     results.json, report.html and traces/ to <out>/<name>/.
     """
     from hetgym.bench import terminal
+    from hetgym.bench.budgets import BUDGETS, parse_budgets, parse_time
+    from hetgym.bench.evaluation import Evaluation
+    from hetgym.bench.groups import pick_columns
     from hetgym.bench.job import Job, pick_runtimes, pick_schedulers
     from hetgym.suites import ProblemSpec, load_suite
 
     chosen, under = pick_schedulers(schedulers), pick_runtimes(runtimes)
+    if (budgets or time_limit != "15min") and not pareto:
+        raise ConfigError("--budgets and --time-limit belong to --pareto: give that, too")
+    grid = parse_budgets(budgets) if budgets else BUDGETS
+    evaluation = Evaluation(against, pick_columns(by), pareto, grid, parse_time(time_limit))
     if problems:
         from hetgym.workloads import load_problem
 
@@ -84,8 +109,8 @@ def bench(
     else:
         loaded = load_suite(suite)
         title, specs = loaded.name, list(loaded.specs)
-    job = Job(title, tuple(specs), chosen, under, _command())
-    return terminal.bench(job, out, name, traces, force, as_json)
+    job = Job(title, tuple(specs), chosen, under, _command(), evaluation)
+    return terminal.bench(job, out, name, traces, force, as_json, ray)
 
 
 @app.command()
@@ -268,6 +293,13 @@ def _isa(text: str) -> str | dict[str, str]:
     return dict((pair.partition("=")[0], pair.partition("=")[2]) for pair in _words(text)) if "=" in text else text
 
 
+def _with_values(words: list[str]) -> list[str]:
+    """The command line with ``--ray local`` for a bare ``--ray``: an option's value is not optional in Typer."""
+    following = [*words, ""][1:]
+    bare = [word == "--ray" and after[:1] in ("", "-") for word, after in zip(words, following, strict=True)]
+    return [f"{word}=local" if alone else word for word, alone in zip(words, bare, strict=True)]
+
+
 def _command() -> tuple[str, ...]:
     return ("hetgym", *sys.argv[1:])
 
@@ -276,7 +308,7 @@ def main() -> None:
     """Run the command line and exit."""
     warnings.showwarning = _warn
     try:
-        code = app(sys.argv[1:] or ["--help"], prog_name="hetgym", standalone_mode=False)
+        code = app(_with_values(sys.argv[1:]) or ["--help"], prog_name="hetgym", standalone_mode=False)
     except KeyboardInterrupt:
         code = 130
     except HetgymError as error:

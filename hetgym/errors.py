@@ -70,6 +70,10 @@ class ExecutionError(HetgymError, RuntimeError):
         self.operator = operator
 
 
+class ClusterError(HetgymError, RuntimeError):
+    """A cluster cannot be worked on: none answers, or a node lacks what the work needs; the message says which."""
+
+
 class MissingExtra(HetgymError, RuntimeError):
     """A feature needs an optional dependency; the message is the command that installs it."""
 

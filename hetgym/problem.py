@@ -9,13 +9,13 @@ import hashlib
 from collections.abc import Iterable, Sequence
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import IO, TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from hetgym import _tables as tables
-from hetgym._archive import load_archive, save_archive
+from hetgym._archive import file_name, load_archive, save_archive
 from hetgym._types import BoolArray, FloatArray, IntArray, frozen
 from hetgym.errors import ProblemError
 from hetgym.graph import topology
@@ -438,8 +438,11 @@ class Problem:
         """Name and content in one word, for example ``resnet50@cpu-gpu#1f3a90c2``."""
         return f"{self.name}#{self.digest[:8]}"
 
-    def save(self, path: str | Path) -> None:
+    def save(self, path: str | Path | IO[bytes]) -> None:
         """Write the problem to an ``.npz`` file from which :meth:`load` restores it bit for bit.
+
+        Args:
+            path: where, or a file that is open for writing.
 
         Raises:
             ProblemError: the file cannot be written; nothing is left behind.
@@ -453,33 +456,39 @@ class Problem:
             "device_names": self.device_names,
         }
         try:
-            save_archive(Path(path), header, {name: getattr(self, name) for name in _ARRAYS})
+            target = Path(path) if isinstance(path, str | Path) else path
+            save_archive(target, header, {name: getattr(self, name) for name in _ARRAYS})
         except OSError as cause:
             raise ProblemError(f"{path}: cannot be written ({cause.strerror})") from cause
 
     @classmethod
-    def load(cls, path: str | Path) -> Problem:
+    def load(cls, path: str | Path | IO[bytes]) -> Problem:
         """Read a problem that :meth:`save` wrote.
+
+        Args:
+            path: of the file, or a file that is open for reading and can seek.
 
         Raises:
             ProblemError: the file is missing, damaged, of another version or holds no valid problem.
         """
-        header, arrays = load_archive(Path(path), _ARRAYS, ProblemError)
+        file = Path(path) if isinstance(path, str | Path) else path
+        where = file_name(file)
+        header, arrays = load_archive(file, _ARRAYS, ProblemError)
         if header.get("format") != "hetgym-problem" or header.get("version") != FORMAT_VERSION:
-            raise ProblemError(f"{path}: not a hetgym problem of format version {FORMAT_VERSION}")
-        names = {key: _strings(header, key, path) for key in ("operator_names", "operator_kinds", "device_names")}
+            raise ProblemError(f"{where}: not a hetgym problem of format version {FORMAT_VERSION}")
+        names = {key: _strings(header, key, where) for key in ("operator_names", "operator_kinds", "device_names")}
         shapes = {values.shape for key, values in arrays.items() if key.startswith("edge_")}
         if len(shapes) > 1 or any(len(shape) != 1 for shape in shapes):
-            raise ProblemError(f"{path}: the edge arrays are not of one length")
+            raise ProblemError(f"{where}: the edge arrays are not of one length")
         if arrays["cost"].ndim != 2:
-            raise ProblemError(f"{path}: cost has shape {arrays['cost'].shape}, expected [operators, devices]")
+            raise ProblemError(f"{where}: cost has shape {arrays['cost'].shape}, expected [operators, devices]")
         routes = Routes(*(arrays.pop(key) for key in ("route_pointer", "route_link", "link_bandwidth")))
         if any(values.ndim != 1 for values in (*routes, arrays["asynchronous"])) or len(routes.pointer) == 0:
-            raise ProblemError(f"{path}: the routes are not flat arrays")
+            raise ProblemError(f"{where}: the routes are not flat arrays")
         return cls(**arrays, name=str(header.get("name", "problem")), routes=routes, **names)  # type: ignore[arg-type]
 
 
-def _strings(header: dict[str, Any], key: str, path: str | Path) -> list[str]:
+def _strings(header: dict[str, Any], key: str, path: Path) -> list[str]:
     value = header.get(key)
     if not isinstance(value, list) or not all(isinstance(item, str) for item in value):
         raise ProblemError(f"{path}: header field {key!r} is not a list of strings")

@@ -66,6 +66,26 @@ def test_json_is_all_that_stdout_holds(tmp_path: Path) -> None:
     assert Path(tmp_path, document["files"]["report"]).is_file()
 
 
+def test_bench_compares_groups_and_measures_quality_against_time(tmp_path: Path) -> None:
+    words = (
+        "--schedulers",
+        "heft,peft,lns",
+        "--runtime",
+        "classic",
+        "--pareto",
+        "--budgets",
+        "1ms,2ms",
+        "--by",
+        "size",
+    )
+    done = run("bench", "--suite", "quick", *words, "--against", "peft", "--name", "p", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert "2 budgets from 1 ms to 2 ms, after the run itself, at most 9 ms" in done.stderr
+    shown = ("makespan over peft", "mean gap to best by size", "what is best within a time", "results/p/pareto.json")
+    assert all(words in done.stdout for words in shown)
+    assert len((tmp_path / "results" / "p" / "pareto.csv").read_text().splitlines()) == 1 + 3 * (2 + 2)
+
+
 def test_problem_files_take_the_place_of_a_suite(tmp_path: Path) -> None:
     textbook("topcuoglu").save(tmp_path / "mine.npz")
     done = run(
@@ -153,6 +173,9 @@ MISTAKES = [
     (["bench", "--suite", "quick", "--name", "../x"], "a run is named by one word"),
     (["bench", "--problems", "gone.npz"], "gone.npz: no such file"),
     (["bench", "--problems", "a-file.npz"], "a-file.npz"),
+    (["bench", "--by", "size,plattform"], "unknown column to group by 'plattform'; did you mean 'platform'"),
+    (["bench", "--budgets", "1ms"], "--budgets and --time-limit belong to --pareto"),
+    (["bench", "--pareto", "--time-limit", "1ms"], "more than the limit of 1 ms"),
     (["bench", "--sweet", "zoo"], "No such option"),
     (["bench", "surplus"], "surplus"),
     (["benhc"], "bench"),

@@ -13,6 +13,7 @@ ROOT = Path(__file__).parents[1]
 EXAMPLES = {
     "random_agent.py": (["--episodes", "1"], [], "HetPipeline-v0"),
     "maskable_ppo.py": (["--steps", "4096"], ["torch", "sb3_contrib"], "return after"),
+    "rllib_ppo.py": (["--iterations", "1", "--runners", "0"], ["tree", "ray.rllib"], "return after"),
     "own_scheduler.py": (["--schedulers", "mutation,heft"], [], "mutation"),
 }
 """File -> arguments, modules that it needs, a word of its output."""

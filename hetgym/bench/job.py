@@ -2,22 +2,27 @@
 
 from __future__ import annotations
 
-import math
 import os
 import platform as machine
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from importlib import metadata
 from pathlib import Path
 from typing import Any
 
 from hetgym.baselines import Baseline, get, names
+from hetgym.baselines.registry import KINDS
+from hetgym.bench.comparison import pick_reference
+from hetgym.bench.evaluation import Evaluation, Findings, evaluate, quality_against_time
+from hetgym.bench.executor import Executor, Here
 from hetgym.bench.folder import RunFolder
+from hetgym.bench.groups import Traits
+from hetgym.bench.pareto_files import write_pareto
 from hetgym.bench.report import Gantts, write_report
 from hetgym.bench.runner import Progress, Result, run
 from hetgym.bench.sink import Sink, Tee
-from hetgym.bench.summary import Line, by_platform, records, summarise
+from hetgym.bench.summary import Line, by_platform, finite, records, summarise
 from hetgym.errors import ConfigError
 from hetgym.sim.runtime import Runtime, runtime
 from hetgym.suites import ProblemSpec
@@ -37,6 +42,7 @@ class Job:
         schedulers: in the order in which they run.
         runtimes: names of presets.
         command: the words that started it, for the record.
+        evaluation: what is asked for beyond the summary.
     """
 
     title: str
@@ -44,6 +50,7 @@ class Job:
     schedulers: tuple[Baseline, ...]
     runtimes: tuple[str, ...] = RUNTIMES
     command: tuple[str, ...] = ()
+    evaluation: Evaluation = Evaluation()
 
     def __post_init__(self) -> None:
         if not self.specs or not self.schedulers or not self.runtimes:
@@ -53,6 +60,9 @@ class Job:
             if spec.name in seen:
                 raise ConfigError(f"{self.title}: two problems are named {spec.name!r}; rows could not be told apart")
             seen.add(spec.name)
+        pick_reference(self.evaluation.reference, [scheduler.name for scheduler in self.schedulers])
+        if self.evaluation.pareto:
+            self.evaluation.plan(self.schedulers, len(self.specs))
 
 
 @dataclass
@@ -63,21 +73,32 @@ class Outcome:
         result: rows and whether it was interrupted.
         summary: a line for each scheduler and runtime.
         document: the content of ``results.json``.
+        findings: what the evaluation found.
         files: what was written.
     """
 
     result: Result
     summary: list[Line]
     document: dict[str, Any]
+    findings: Findings
     files: dict[str, Path] = field(default_factory=dict)
 
     @property
     def exit_code(self) -> int:
         """0 done, 1 a scheduler failed, 130 interrupted."""
-        return 130 if self.result.interrupted else 1 if self.result.failures else 0
+        pareto = self.findings.pareto
+        stopped = self.result.interrupted or (pareto is not None and pareto.measurement.interrupted)
+        failed = self.result.failures or (pareto is not None and pareto.failures)
+        return 130 if stopped else 1 if failed else 0
 
 
-def execute(job: Job, folder: RunFolder, progress: Callable[[Progress], None] | None = None, *sinks: Sink) -> Outcome:
+def execute(
+    job: Job,
+    folder: RunFolder,
+    progress: Callable[[Progress], None] | None = None,
+    *sinks: Sink,
+    executor: Executor | None = None,
+) -> Outcome:
     """Run a job and write ``results.json`` and ``report.html``, also after Ctrl-C.
 
     Args:
@@ -85,32 +106,47 @@ def execute(job: Job, folder: RunFolder, progress: Callable[[Progress], None] | 
         folder: where results go.
         progress: see :func:`hetgym.bench.run`.
         sinks: who else is told what is found.
+        executor: see :func:`hetgym.bench.run`.
     """
+    executor = executor or Here()
     started = datetime.now().astimezone().isoformat(timespec="seconds")
-    gantts = Gantts()
-    result = run(job.specs, job.schedulers, job.runtimes, Tee(folder, gantts, *sinks), progress)
+    gantts, traits = Gantts(), Traits()
+    result = run(job.specs, job.schedulers, job.runtimes, Tee(folder, gantts, traits, *sinks), progress, executor)
     folder.close()
     summary = summarise(result.rows)
-    document = _document(job, result, summary, started)
+    findings = evaluate(job.evaluation, result.rows, traits, result.schedulers)
+    files: dict[str, Path] = {}
+    if job.evaluation.pareto and not result.interrupted:
+        done = {row.problem for row in result.rows if row.n}  # what cannot be built has its failed rows already
+        specs = [spec for spec in job.specs if spec.name in done]
+        pareto = quality_against_time(job.evaluation, specs, job.schedulers, job.runtimes, result.rows, progress)
+        findings = replace(findings, pareto=pareto)
+        files = write_pareto(folder, job.title, pareto)
+    document = _document(job, result, summary, started, executor.description) | finite(findings.to_dict())
     files = {
         "results": folder.write_json("results.json", document),
         "report": write_report(folder.path / "report.html", document, gantts),
         "rows": folder.path / "rows.csv",
+        **files,
     }
-    return Outcome(result, summary, document, files)
+    return Outcome(result, summary, document, findings, files)
 
 
 def pick_schedulers(text: str) -> tuple[Baseline, ...]:
-    """Schedulers from a comma-separated list; ``all`` stands for all that are installed and quick enough.
+    """Schedulers from a comma-separated list of names and kinds.
 
-    Those that prove optima take minutes and have to be named.
+    ``all`` stands for all that are installed and quick enough; those that prove optima take minutes and
+    have to be named, as in ``all,cp-sat``. A kind stands for all of that kind that are installed.
 
     Raises:
         UnknownName: no such scheduler.
         ConfigError: the list is empty.
     """
-    quick = [name for name in names() if get(name).kind != "exact" and get(name).available]
-    chosen = quick if text == "all" else list(dict.fromkeys(part.strip() for part in text.split(",") if part.strip()))
+    able = [get(name) for name in names() if get(name).available]
+    groups = {kind: [row.name for row in able if row.kind == kind] for kind in KINDS}
+    groups["all"] = [row.name for row in able if row.kind != "exact"]
+    words = [word.strip() for word in text.split(",") if word.strip()]
+    chosen = dict.fromkeys(name for word in words for name in groups.get(word, [word]))
     if not chosen:
         raise ConfigError("no scheduler is named; try --schedulers all")
     return tuple(get(name) for name in chosen)
@@ -146,7 +182,7 @@ def explain(switches: Runtime) -> str:
     return "; ".join([_COMMUNICATION.get(switches.communication, switches.communication), *others])
 
 
-def _document(job: Job, result: Result, summary: Sequence[Line], started: str) -> dict[str, Any]:
+def _document(job: Job, result: Result, summary: Sequence[Line], started: str, executor: str) -> dict[str, Any]:
     document = {
         "format": "hetgym-results",
         "version": FORMAT_VERSION,
@@ -158,6 +194,7 @@ def _document(job: Job, result: Result, summary: Sequence[Line], started: str) -
         "finished_problems": len({row.problem for row in result.rows if row.gap_to_best is not None or not row.ok}),
         "problems": len(job.specs),
         "versions": versions(),
+        "executor": executor,
         "machine": {"system": machine.platform(), "processor": _processor(), "cores": os.cpu_count() or 0},
         "runtimes": {name: explain(runtime(name)) for name in job.runtimes},
         "schedulers": [
@@ -175,15 +212,6 @@ def _document(job: Job, result: Result, summary: Sequence[Line], started: str) -
         "rows": [row.to_dict() for row in result.rows],
     }
     return {key: finite(value) for key, value in document.items()}
-
-
-def finite(value: Any) -> Any:
-    """The value with infinities and NaN, which JSON does not have, as None."""
-    if isinstance(value, float):
-        return value if math.isfinite(value) else None
-    if isinstance(value, Mapping):
-        return {key: finite(item) for key, item in value.items()}
-    return [finite(item) for item in value] if isinstance(value, list | tuple) else value
 
 
 def versions() -> dict[str, str]:

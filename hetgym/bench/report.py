@@ -17,10 +17,12 @@ CHART_BYTES = 5_000_000
 """Most that the charts of a report take; the schedulers with the largest gaps go without if need be."""
 
 _SLOT = "{{data}}"
+_SCRIPTS = ("report_pareto.js", "report_groups.js")
 _COLUMNS = (
     "problem", "platform", "scheduler", "runtime", "makespan_s", "gap_to_best", "gap_to_bound", "slr", "speedup",
     "schedule_seconds", "utilisation", "status",
 )  # fmt: skip
+_GROUP_COLUMNS = ("group", "runtime", "scheduler", "problems", "gap_to_best", "ratio", "low", "high")
 
 
 class Gantts(Sink):
@@ -74,8 +76,10 @@ def write_report(path: Path, document: dict[str, Any], gantts: Gantts) -> Path:
 
 def render(document: dict[str, Any], gantts: Gantts) -> str:
     """The report as text."""
-    template = files("hetgym.bench").joinpath("report.html").read_text(encoding="utf-8")
-    before, _, after = template.partition(_SLOT)
+    folder = files("hetgym.bench")
+    template = folder.joinpath("report.html").read_text(encoding="utf-8")
+    scripts = "\n".join(folder.joinpath(name).read_text(encoding="utf-8") for name in _SCRIPTS)
+    before, _, after = template.replace("{{scripts}}", scripts).partition(_SLOT)
     return before + embedded(_data(document, gantts)) + after
 
 
@@ -95,6 +99,11 @@ def _data(document: dict[str, Any], gantts: Gantts) -> str:
     fields = {key: compact(value) for key, value in document.items() if key not in ("rows", "format", "version")}
     fields["columns"] = compact(_COLUMNS)
     fields["rows"] = compact([[_cell(row[column]) for column in _COLUMNS] for row in document["rows"]])
+    fields["group_columns"] = compact(_GROUP_COLUMNS)
+    fields["groups"] = compact({
+        by: [[_cell(line[column]) for column in _GROUP_COLUMNS] for line in lines]
+        for by, lines in document["groups"].items()
+    })  # fmt: skip
     fields["charted"] = compact(charted)
     fields["graphs"] = f"[{','.join(gantts.graphs)}]"
     fields["charts"] = compact(gantts.problems)

@@ -6,21 +6,22 @@ import os
 import subprocess
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager, nullcontext, suppress
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
 from time import perf_counter
 from typing import NamedTuple
 
 from hetgym import metrics
-from hetgym.baselines import Baseline, critical_path_bound, get, lower_bound, single_device
+from hetgym.baselines import Baseline, get
+from hetgym.bench.attempt import Attempt, attempt
+from hetgym.bench.case import Case, Reference
+from hetgym.bench.executor import Attempts, Executor, Here
 from hetgym.bench.rows import Row, with_gaps
 from hetgym.bench.sink import Sink
-from hetgym.errors import HetgymError
 from hetgym.problem import Problem
-from hetgym.schedule import validate
-from hetgym.sim import Trace, simulate
-from hetgym.suites import BestKnown, ProblemSpec
+from hetgym.sim import Trace
+from hetgym.suites import ProblemSpec
 
 
 class Progress(NamedTuple):
@@ -62,6 +63,7 @@ def run(
     runtimes: Sequence[str] = ("classic", "links"),
     sink: Sink | None = None,
     progress: Callable[[Progress], None] | None = None,
+    executor: Executor | None = None,
 ) -> Result:
     """Run schedulers over problems.
 
@@ -74,6 +76,7 @@ def run(
         runtimes: names of runtime presets.
         sink: where rows and traces go as they come; by default nowhere.
         progress: called before every schedule and at the end.
+        executor: where schedulers run; by default in this process, one after the other.
 
     >>> from hetgym.suites import ProblemSpec
     >>> result = run([ProblemSpec.textbook("topcuoglu")], ["heft", "single-device"], ["classic"])
@@ -82,13 +85,12 @@ def run(
     """
     table = [get(item) if isinstance(item, str) else item for item in schedulers]
     result = Result(tuple(runtimes), tuple(row.name for row in table))
-    out = sink or Sink()
-    tell = progress or (lambda step: None)
-    total, began = len(specs) * len(table), perf_counter()
+    under_way = _Run(table, result, sink or Sink(), progress or (lambda step: None), len(specs))
+    began = perf_counter()
     try:
-        for number, spec in enumerate(specs):
-            _run_problem(spec, table, result, out, tell, Progress(number * len(table), total, spec.name, ""))
-        tell(Progress(total, total, "", ""))
+        for case, attempts in (executor or Here()).work(under_way.cases(specs), table, result.runtimes):
+            under_way.finish(case, attempts)
+        under_way.step("", "")
     except KeyboardInterrupt:
         result.interrupted = True
     result.seconds = perf_counter() - began
@@ -104,15 +106,13 @@ def warm_up(schedulers: Iterable[str | Baseline], runtimes: Sequence[str]) -> No
     from hetgym.workloads import textbook
 
     problem, new = textbook("topcuoglu"), not compiled()
-    _Reference(problem, runtimes)
+    Reference(problem, runtimes)
     table = [get(item) if isinstance(item, str) else item for item in schedulers]
     with _helpers(table, runtimes) if new else nullcontext(table) as mine:
         for baseline in mine:
-            with suppress(Exception):  # the run itself reports it
-                _attempt(baseline, problem, runtimes)
+            attempt(baseline, problem, runtimes)  # what it raises, the run itself reports
     for baseline in table if new else ():
-        with suppress(Exception):
-            _attempt(baseline, problem, runtimes)
+        attempt(baseline, problem, runtimes)
 
 
 @contextmanager
@@ -145,73 +145,61 @@ def compiled() -> bool:
     return stats is None or any(Path(stats.cache_path).glob("kernel.run_orders-*.nbi"))
 
 
-class _Reference:
-    """What the makespans of one problem are compared with, each worked out once.
+class _Run:
+    """A run under way: where its rows go, and how far it is."""
 
-    A bound that was proved before counts under the runtimes that it was proved for.
-    """
+    def __init__(
+        self, table: Sequence[Baseline], result: Result, sink: Sink, tell: Callable[[Progress], None], problems: int
+    ) -> None:
+        self.table = table
+        self.result = result
+        self.sink = sink
+        self.tell = tell
+        self.done = 0
+        self.total = problems * len(table)
 
-    def __init__(self, problem: Problem, runtimes: Sequence[str], known: BestKnown | None = None) -> None:
-        # Shared views of the problem are built here, so that no scheduler pays for them.
-        _ = problem.arrays, problem.mean_cost, problem.mean_communication
-        self.critical_path = critical_path_bound(problem)
-        best = known.best if known else {}
-        proved = {runtime: known.bound_s for runtime in runtimes if known and runtime in best}
-        quick = lower_bound(problem)
-        self.lower_bound = {runtime: max(quick, proved.get(runtime, 0.0)) for runtime in runtimes}
-        self.best_known = {runtime: best[runtime].makespan_s for runtime in runtimes if runtime in best}
-        plan = single_device(problem)
-        self.single_device = {runtime: simulate(problem, plan, runtime).makespan for runtime in runtimes}
+    def step(self, problem: str, scheduler: str) -> None:
+        """Tell how far the run is, and what comes next."""
+        self.tell(Progress(self.done, self.total, problem, scheduler))
 
+    def cases(self, specs: Sequence[ProblemSpec]) -> Iterator[Case]:
+        """Build the problems, each when it is asked for."""
+        for spec in specs:
+            self.step(spec.name, "")
+            yield Case.of(spec, self.result.runtimes)
 
-def _run_problem(
-    spec: ProblemSpec, table: Sequence[Baseline], result: Result, sink: Sink, tell: Callable[[Progress], None],
-    begin: Progress,
-) -> None:  # fmt: skip
-    """All rows of one problem; the rows stay in the result even if this is interrupted."""
-    first = len(result.rows)
-    tell(begin)
-    try:
-        problem = spec.build()
-        reference = _Reference(problem, result.runtimes, spec.known)
-    except HetgymError as error:
-        rows = [_blank(spec, b, runtime, sentence(error)) for b in table for runtime in result.runtimes]
-        result.rows.extend(rows)
-        sink.rows(rows)
-        sink.complete(rows)
-        return
-    sink.problem(spec, problem, min(reference.lower_bound.values()))
-    for number, baseline in enumerate(table):
-        tell(begin._replace(done=begin.done + number, scheduler=baseline.name))
-        rows, traces = _schedule(spec, problem, baseline, reference, result.runtimes)
-        result.rows.extend(rows)
-        sink.rows(rows)
-        for trace in traces:
-            sink.trace(spec, trace)
-    result.rows[first:] = with_gaps(result.rows[first:])
-    sink.complete(result.rows[first:])
+    def finish(self, case: Case, attempts: Attempts) -> None:
+        """All rows of one problem; they stay in the result even if this is interrupted."""
+        rows, first, complete = self.result.rows, len(self.result.rows), True
+        if case.built is not None:
+            self.sink.problem(case.spec, case.built[0], min(case.built[1].lower_bound.values()))
+        for baseline in self.table:
+            self.step(case.spec.name, baseline.name)
+            made = Attempt(status=case.status) if case.built is None else next(attempts)
+            if made is None:
+                complete = False
+                continue
+            new = _rows(case, baseline, self.result.runtimes, made)
+            rows.extend(new)
+            self.sink.rows(new)
+            for trace in made.traces:
+                self.sink.trace(case.spec, trace)
+            self.done += 1
+        if complete:
+            rows[first:] = with_gaps(rows[first:])
+        self.sink.complete(rows[first:])
 
 
-def _schedule(
-    spec: ProblemSpec, problem: Problem, baseline: Baseline, reference: _Reference, runtimes: Sequence[str]
-) -> tuple[list[Row], list[Trace]]:
-    try:
-        seconds, traces = _attempt(baseline, problem, runtimes)
-    except Exception as error:  # a plug-in may raise anything; the run must survive it
-        return [_blank(spec, baseline, runtime, sentence(error), problem) for runtime in runtimes], []
+def _rows(case: Case, baseline: Baseline, runtimes: Sequence[str], made: Attempt) -> list[Row]:
+    """A row for each runtime."""
+    if case.built is None or made.status != "ok":
+        problem = case.built[0] if case.built else None
+        return [_blank(case.spec, baseline, runtime, made.status, problem) for runtime in runtimes]
+    problem, reference = case.built
     return [
-        _row(spec, problem, baseline, runtime, trace, seconds, reference)
-        for runtime, trace in zip(runtimes, traces, strict=True)
-    ], traces
-
-
-def _attempt(baseline: Baseline, problem: Problem, runtimes: Sequence[str]) -> tuple[float, list[Trace]]:
-    """Schedule once, validate, simulate under every runtime."""
-    began = perf_counter()
-    schedule = baseline(problem)
-    seconds = perf_counter() - began
-    validate(problem, schedule)
-    return seconds, [simulate(problem, schedule, runtime) for runtime in runtimes]
+        _row(case.spec, problem, baseline, runtime, trace, made.seconds, reference)
+        for runtime, trace in zip(runtimes, made.traces, strict=True)
+    ]
 
 
 def _blank(spec: ProblemSpec, baseline: Baseline, runtime: str, status: str, problem: Problem | None = None) -> Row:
@@ -223,7 +211,7 @@ def _blank(spec: ProblemSpec, baseline: Baseline, runtime: str, status: str, pro
 
 def _row(
     spec: ProblemSpec, problem: Problem, baseline: Baseline, runtime: str, trace: Trace, seconds: float,
-    reference: _Reference,
+    reference: Reference,
 ) -> Row:  # fmt: skip
     makespan = trace.makespan
     faster = metrics.speedup(makespan, reference.single_device[runtime])
@@ -246,12 +234,4 @@ def _row(
         lower_bound_s=reference.lower_bound[runtime],
         schedule_seconds=seconds,
         utilisation=float(trace.utilisation.mean()),
-    )
-
-
-def sentence(error: BaseException) -> str:
-    """One line that says what went wrong; the type is named unless hetgym raised it on purpose."""
-    text = " ".join(str(error).split())
-    return (
-        text if isinstance(error, HetgymError) else f"{type(error).__name__}: {text}" if text else type(error).__name__
     )

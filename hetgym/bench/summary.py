@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from statistics import median
 from typing import TYPE_CHECKING, Any
@@ -62,15 +62,20 @@ def summarise(rows: Iterable[Row]) -> list[Line]:
     Args:
         rows: of a whole run, or of a part of it.
     """
-    everything = list(rows)
-    partial = {row.problem for row in everything if row.ok and row.gap_to_best is None}
-    whole = [row for row in everything if row.problem not in partial] or everything
+    whole = finished(rows)
     groups: dict[tuple[str, str], list[Row]] = {}
     for row in whole:
         groups.setdefault((row.runtime, row.scheduler), []).append(row)
     runtimes = list(dict.fromkeys(row.runtime for row in whole))
     lines = [_line(group) for group in groups.values()]
     return sorted(lines, key=lambda line: (runtimes.index(line.runtime), *_rank(line)))
+
+
+def finished(rows: Iterable[Row]) -> list[Row]:
+    """Rows of the problems that all schedulers have done; all rows if there is no such problem."""
+    everything = list(rows)
+    partial = {row.problem for row in everything if row.ok and row.gap_to_best is None}
+    return [row for row in everything if row.problem not in partial] or everything
 
 
 def records(rows: Iterable[Row]) -> list[Row]:
@@ -146,6 +151,15 @@ def rich_table(lines: Sequence[Line], runtime: str) -> Table:
     return table
 
 
+def finite(value: Any) -> Any:
+    """The value with infinities and NaN, which JSON does not have, as None."""
+    if isinstance(value, float):
+        return value if math.isfinite(value) else None
+    if isinstance(value, Mapping):
+        return {key: finite(item) for key, item in value.items()}
+    return [finite(item) for item in value] if isinstance(value, list | tuple) else value
+
+
 def percent(value: float | None) -> str:
     """A gap as a percentage.
 
@@ -175,6 +189,21 @@ def duration(seconds: float | None) -> str:
 
     scale, unit = time_unit(seconds)
     return f"{seconds / scale:.3g} {unit}"
+
+
+def minutes(seconds: float) -> str:
+    """A longer time, as people say it.
+
+    >>> minutes(801.0), minutes(7390.0), minutes(12.3)
+    ('13 min 21 s', '2 h 3 min', '12.3 s')
+    """
+    if seconds < 60:
+        return duration(seconds)
+    whole = round(seconds)
+    if whole < 3600:
+        return f"{whole // 60} min" + (f" {whole % 60} s" if whole % 60 else "")
+    whole = round(seconds / 60)
+    return f"{whole // 60} h" + (f" {whole % 60} min" if whole % 60 else "")
 
 
 def size(amount: float) -> str:

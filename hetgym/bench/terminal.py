@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import sys
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -12,16 +14,23 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.table import Table
 
+from hetgym.bench.comparison import rich_against
+from hetgym.bench.executor import Executor, Here
 from hetgym.bench.folder import RunFolder
+from hetgym.bench.fronts import rich_choices
+from hetgym.bench.groups import rich_groups
 from hetgym.bench.job import Job, Outcome, execute, explain
 from hetgym.bench.plan import BestTrace, device_shares, plan_document
 from hetgym.bench.runner import Progress as Step
 from hetgym.bench.runner import compiled, warm_up
 from hetgym.bench.sink import Sink
-from hetgym.bench.summary import duration, number, percent, records, rich_table, size
+from hetgym.bench.summary import duration, minutes, number, percent, records, rich_table, size
 from hetgym.catalogue import entries
 from hetgym.sim import Trace
 from hetgym.sim.runtime import runtime
+
+CROWDED = 0.95
+"""Share of a core below which times that were measured are not those of an idle machine."""
 
 WIDTH = 110
 """Columns of tables that do not go to a terminal."""
@@ -44,7 +53,21 @@ def prepare(job: Job) -> None:
     warm_up(job.schedulers, job.runtimes)
 
 
-def run_job(job: Job, folder: RunFolder, *sinks: Sink) -> Outcome:
+@contextmanager
+def executing(cluster: str) -> Iterator[Executor]:
+    """Where to run: on the Ray cluster of an address, which takes some seconds to join, or in this process."""
+    if not cluster:
+        yield Here()
+        return
+    from hetgym.bench.ray_executor import on_ray
+
+    with ExitStack() as stack:
+        with stderr().status("connecting to a Ray cluster…"):
+            executor = stack.enter_context(on_ray(cluster))
+        yield executor
+
+
+def run_job(job: Job, folder: RunFolder, *sinks: Sink, executor: Executor | None = None) -> Outcome:
     """Execute a job under a progress bar."""
     columns = (
         TextColumn("{task.description}"), BarColumn(bar_width=24), MofNCompleteColumn(), TimeRemainingColumn(),
@@ -57,7 +80,7 @@ def run_job(job: Job, folder: RunFolder, *sinks: Sink) -> Outcome:
         def show(step: Step) -> None:
             bar.update(task, completed=step.done, total=step.total, what=f"{step.problem} {step.scheduler}")
 
-        return execute(job, folder, show, *sinks)
+        return execute(job, folder, show, *sinks, executor=executor)
 
 
 def print_json(document: dict[str, Any]) -> None:
@@ -70,6 +93,16 @@ def print_problems(job: Job, outcome: Outcome) -> None:
     console = stderr()
     for line in dict.fromkeys(f"{row.scheduler} on {row.problem}: {row.status}" for row in outcome.result.failures):
         console.print(f"failed: {line}", markup=False, soft_wrap=True)
+    pareto = outcome.findings.pareto
+    for line in pareto.failures if pareto else ():
+        console.print(f"failed: {line}", markup=False, soft_wrap=True)
+    if pareto and pareto.measurement.busy < CROWDED:
+        console.print(
+            f"quality against time: others had {percent(1 - pareto.measurement.busy)} of the core; "
+            "measure again on an idle machine before you quote it", soft_wrap=True,
+        )  # fmt: skip
+    if pareto and pareto.measurement.interrupted:
+        console.print("interrupted: budgets that were not finished are left out; the rest was kept")
     if outcome.result.interrupted:
         done = outcome.document["finished_problems"]
         console.print(f"interrupted: {done} of {len(job.specs)} problems are complete; what is finished was kept")
@@ -93,21 +126,59 @@ def print_tables(job: Job, outcome: Outcome) -> None:
     console.print(f"{problems}, {schedules} schedules in {outcome.result.seconds:.1f} s")
 
 
+def announce(job: Job) -> None:
+    """How long quality against time takes at most, on stderr, before anything starts."""
+    if not job.evaluation.pareto:
+        return
+    plan = job.evaluation.plan(job.schedulers, len(job.specs))
+    if not plan.budgets:
+        stderr().print("quality against time: no scheduler of this run takes a budget; all are points")
+        return
+    first, last = duration(plan.budgets[0]), duration(plan.budgets[-1])
+    stderr().print(
+        f"quality against time: {len(plan.budgets)} budgets from {first} to {last}, after the run itself, "
+        f"at most {minutes(plan.most_s)}", soft_wrap=True,
+    )  # fmt: skip
+    if plan.left_out:
+        left = ", ".join(map(duration, plan.left_out))
+        stderr().print(f"left out: {left}; with them at most {minutes(plan.whole_s)} (--time-limit)", soft_wrap=True)
+
+
+def print_evaluation(job: Job, outcome: Outcome) -> None:
+    """What was asked for beyond the summary."""
+    console, findings = stdout(), outcome.findings
+    for name in job.runtimes:
+        if job.evaluation.reference:
+            console.print(f"runtime {name}: against {findings.reference}, problem by problem", style="italic")
+            console.print(rich_against(findings.against, name))
+        ranking = list(dict.fromkeys(line.scheduler for line in outcome.summary if line.runtime == name))
+        for by in job.evaluation.by:
+            console.print(f"runtime {name}: mean gap to best by {by} (number of problems)", style="italic")
+            for table in rich_groups(findings.groups, by, name, ranking):
+                console.print(table)
+        if findings.pareto is not None:
+            console.print(f"runtime {name}: what is best within a time", style="italic")
+            console.print(rich_choices(findings.pareto.choices[name]))
+
+
 def print_files(outcome: Outcome) -> None:
     """Where to find what was written."""
     for label, path in outcome.files.items():
         stdout().print(f"{label:>8}  {path}", markup=False, soft_wrap=True)
 
 
-def bench(job: Job, out: Path, name: str, traces: str, force: bool, as_json: bool) -> int:
+def bench(job: Job, out: Path, name: str, traces: str, force: bool, as_json: bool, cluster: str = "") -> int:
     """The whole of ``hetgym bench``; returns the exit code."""
-    folder = RunFolder(out, name, traces, force)
-    prepare(job)
-    outcome = run_job(job, folder)
+    with executing(cluster) as executor:
+        folder = RunFolder(out, name, traces, force)
+        announce(job)
+        prepare(job)
+        outcome = run_job(job, folder, executor=executor)
     if as_json:
         print_json(outcome.document | {"files": {label: str(path) for label, path in outcome.files.items()}})
     else:
         print_tables(job, outcome)
+        print_evaluation(job, outcome)
         print_files(outcome)
     print_problems(job, outcome)
     return outcome.exit_code

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+
 import numpy as np
 import oracle
 import pytest
@@ -10,8 +12,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from steps import callable_step
 
-from hetgym import ConfigError, Problem, UnknownName, validate
-from hetgym.baselines import _walk, anytime, get, heft, single_device
+from hetgym import ConfigError, Problem, Schedule, UnknownName, validate
+from hetgym.baselines import _search, _walk, anytime, get, heft, single_device
 from hetgym.sim import timeline
 from hetgym.sim.ranks import assigned_bottom_level, list_order, upward_rank
 from hetgym.workloads import RandomMix, textbook
@@ -182,6 +184,31 @@ def test_a_wall_clock_ends_a_search(name: str) -> None:
     curve = anytime(name, problem, budget=10**9, seconds=0.05)
     assert curve[-1, 1] < 1.0
     assert curve[-1, 2] <= curve[0, 2]
+
+
+class Clockwork(_search.Search):
+    """A search that takes a microsecond of its own clock for each operator, and long to start."""
+
+    def __init__(self) -> None:
+        self.placed, self.now, self.parts = 100, 0.004, [0]  # operators, seconds, sizes of the parts
+
+    def advance(self, target: int, total: int) -> None:
+        self.parts.append(target - self.placed)
+        self.now += 1e-6 * (target - self.placed)
+        self.placed = target
+
+    def schedule(self) -> Schedule:
+        raise NotImplementedError
+
+
+def test_seconds_count_from_the_call_and_are_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    search = Clockwork()
+    monkeypatch.setattr(_search, "time", SimpleNamespace(perf_counter=lambda: search.now))
+    curve = _search.run(search, 2**62, 0.1, began=0.0)
+    assert curve[0] == (100, 0.004, np.inf)
+    assert 0.1 <= search.now <= 0.1 + 1e-6 * _search.LEAST
+    assert max(search.parts) == _search.SLICE
+    assert _search.run(Clockwork(), 1_000, None)[-1][0] == 1_000
 
 
 @pytest.mark.parametrize(

@@ -15,6 +15,7 @@ import pytest
 
 from hetgym import Problem, baselines, simulate
 from hetgym.bench.encode import encode_graph, encode_problem, encode_trace, quantum
+from hetgym.bench.evaluation import Evaluation
 from hetgym.bench.folder import RunFolder
 from hetgym.bench.job import Job, Outcome, execute
 from hetgym.bench.report import Gantts, embedded, render
@@ -118,6 +119,14 @@ def outcome(tmp_path_factory: pytest.TempPathFactory) -> Outcome:
     return execute(Job("a <b>suite</b> & more", specs, table, RUNTIMES, ("hetgym", "bench")), folder)
 
 
+@pytest.fixture(scope="module")
+def measured(tmp_path_factory: pytest.TempPathFactory) -> Outcome:
+    specs = (ProblemSpec.textbook("topcuoglu"), ProblemSpec.held(random_problem(20)))
+    table = tuple(baselines.get(name) for name in ("heft", "cpop", "lns"))
+    folder = RunFolder(tmp_path_factory.mktemp("measured"), "run", traces="none")
+    return execute(Job("measured", specs, table, RUNTIMES, (), Evaluation(pareto=True, budgets=(1e-3, 2e-3))), folder)
+
+
 def test_the_file_needs_nothing_else(outcome: Outcome) -> None:
     text = outcome.files["report"].read_text()
     assert not re.search(r"""(src|href)\s*=|@import|url\(|https?://""", text)
@@ -154,10 +163,11 @@ needs_browser = pytest.mark.skipif(CHROMIUM is None, reason="no chromium on the 
 def test_a_browser_shows_tables_and_charts(outcome: Outcome) -> None:
     page = browse(outcome.files["report"], "#problem=topcuoglu&runtime=classic&a=heft&b=single-device")
     assert "a &lt;b&gt;suite&lt;/b&gt; &amp; more</h1>" in page
-    summary = page[page.index('id="summary"') : page.index('id="heat"')]
+    summary = page[page.index('id="summary"') : page.index('id="pareto-section"')]
     assert summary.count("<tr>") == 4
     first = outcome.summary[0]
     assert f"{100 * (first.gap_to_best or 0):.2f} %" in summary and f"{first.slr:.3f}" in summary
+    assert "over heft" in summary and "reference" in summary
     problem = textbook("topcuoglu")
     transfers = len(simulate(problem, baselines.heft(problem)).transfers)
     assert labels(page) == [
@@ -208,6 +218,36 @@ def test_sorting_choosing_zooming_and_hovering(outcome: Outcome) -> None:
     assert "problem=topcuoglu&runtime=links&a=cpop&b=" in body
     assert re.search(r'data-tip="T1Task, on P\dstarts 0 s, takes \d+ sP114 sP216 sP39 s"', body)
     assert 'data-zoomed="0.375 0.625"' in body and 'data-whole="0 1"' in body
+
+
+@needs_browser
+def test_a_browser_draws_quality_against_time_and_groups(measured: Outcome) -> None:
+    script = """
+      const note = (key, value) => { document.body.dataset[key] = value; };
+      const svg = $("pareto"), box = svg.getBoundingClientRect();
+      const here = marked.find(item => item.p.scheduler === "lns");
+      svg.dispatchEvent(new PointerEvent("pointermove", { clientX: box.left + here.x, clientY: box.top + here.y }));
+      note("tip", $("tip").textContent);
+      note("lit", [...svg.querySelectorAll(".lit")].map(group => group.dataset.name).join(","));
+      const buttons = id => [...document.querySelectorAll(`#${id} button`)];
+      const choose = (id, text) => buttons(id).find(button => button.textContent === text).click();
+      choose("groups-by", "platform"); choose("groups-what", "makespan over heft");
+    """
+    page = browse(measured.files["report"], "#runtime=links", script)
+    body = html.unescape(page[page.index("<body") : page.index(">", page.index("<body"))])
+    assert re.search(r'data-tip="lnssearch, given \d mstakes', body) and 'data-lit="lns"' in body
+    drawn = page[page.index('<svg id="pareto"') : page.index('id="choices"')]
+    assert drawn.count('class="curve"') == 1 and drawn.count("<text") > 8
+    assert all(f'data-name="{name}"' in drawn for name in ("heft", "cpop", "lns"))
+    assert "Mean gap to best against time to schedule under links" in drawn
+    groups = page[page.index('id="groups"') : page.index('id="heat-section"')]
+    assert groups.count("<tr>") == 4 and "textbook" in groups and "1.000" in groups
+
+
+@needs_browser
+def test_a_browser_hides_what_was_not_measured(outcome: Outcome) -> None:
+    page = browse(outcome.files["report"])
+    assert re.search(r'id="pareto-section" hidden', page) and not re.search(r'id="groups-section" hidden', page)
 
 
 def test_a_run_without_results_still_renders(outcome: Outcome) -> None:

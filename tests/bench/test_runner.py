@@ -236,6 +236,8 @@ def test_picking() -> None:
     quick = [name for name in baselines.names() if baselines.get(name).kind != "exact"]
     assert [b.name for b in pick_schedulers("all")] == quick != baselines.names()
     assert [b.name for b in pick_schedulers(" heft , cpop,heft ")] == ["heft", "cpop"]
+    assert [b.name for b in pick_schedulers("all,cp-sat")] == [*quick, "cp-sat"]
+    assert [b.name for b in pick_schedulers("heft,partition,duet")] == ["heft", *baselines.names("partition")]
     assert pick_runtimes(None) == ("classic", "links")
     assert pick_runtimes(["links", "links"]) == ("links",)
 

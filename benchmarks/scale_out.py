@@ -1,0 +1,124 @@
+"""What a Ray cluster costs and gains: moving problems, tasks that do next to nothing, and a whole run.
+
+    python benchmarks/scale_out.py --json scale-out.json
+
+Runs take place in this process, in a pool of processes of the standard library and on a Ray cluster of
+this machine's cores: the same executor interface, and the same bytes on the wire.
+"""
+
+from __future__ import annotations
+
+import argparse
+import multiprocessing
+import os
+import pickle
+from collections.abc import Iterable, Iterator, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from pathlib import Path
+from time import perf_counter
+from typing import Any
+
+import numpy as np
+from _common import median_seconds, random_problem, save, seconds, show
+
+from hetgym import _cluster
+from hetgym.baselines import Baseline, get
+from hetgym.bench import on_ray, run
+from hetgym.bench.case import Case
+from hetgym.bench.executor import Attempts, Executor, Here
+from hetgym.bench.ray_executor import _work
+from hetgym.bench.runner import warm_up
+from hetgym.bench.wire import pack_problem, unpack_attempt, unpack_problem
+from hetgym.suites import ProblemSpec, load_suite
+
+
+def moving(operators: int, ray: Any) -> dict[str, Any]:
+    """Bytes and times of one problem on its way."""
+    problem = random_problem(operators, 3)
+    packed, pickled = pack_problem(problem), pickle.dumps(problem, 5)
+    receive = ray.remote(lambda data: unpack_problem(data.tobytes()).num_operators)
+    there = median_seconds(lambda: ray.get(receive.remote(ray.put(np.frombuffer(packed, np.uint8)))))
+    return {
+        "operators": operators, "edges": problem.num_edges, "bytes": len(packed), "pickle_bytes": len(pickled),
+        "pack_seconds": median_seconds(lambda: pack_problem(problem)),
+        "unpack_seconds": median_seconds(lambda: unpack_problem(packed)),
+        "dumps_seconds": median_seconds(lambda: pickle.dumps(problem, 5)),
+        "loads_seconds": median_seconds(lambda: pickle.loads(pickled)),
+        "worker_seconds": there,
+    }  # fmt: skip
+
+
+class Pool:
+    """The peer: a pool of processes, one for each core."""
+
+    def __init__(self, pool: ProcessPoolExecutor) -> None:
+        self.description = "pool"
+        self._pool = pool
+
+    def work(
+        self, cases: Iterable[Case], schedulers: Sequence[Baseline], runtimes: Sequence[str]
+    ) -> Iterator[tuple[Case, Attempts]]:
+        """Everything is submitted at once."""
+        todo = []
+        for case in cases:
+            assert case.built is not None
+            data = np.frombuffer(pack_problem(case.built[0]), np.uint8)
+            fixed = (case.spec.name, data)
+            todo.append((case, [self._pool.submit(_work, *fixed, b, tuple(runtimes)) for b in schedulers]))
+        for case, futures in todo:
+            assert case.built is not None
+            yield case, iter([unpack_attempt(future.result(), case.built[0]) for future in futures])
+
+
+def timed(name: str, specs: Sequence[ProblemSpec], schedulers: Sequence[str], executor: Executor) -> dict[str, Any]:
+    """A run, after one that warms the processes up."""
+    run(specs[:2], schedulers, executor=executor)
+    began = perf_counter()
+    rows = run(specs, schedulers, executor=executor).rows
+    return {"executor": name, "schedules": len(rows) // 2, "seconds": perf_counter() - began}
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--sizes", type=int, nargs="+", default=[50, 1000, 100_000], help="numbers of operators")
+    parser.add_argument("--address", default="local", help="of a Ray cluster")
+    parser.add_argument("--json", type=Path, help="file for the numbers")
+    options = parser.parse_args()
+    small = [ProblemSpec.held(random_problem(50, 3), f"p{k}") for k in range(20)]
+    runs = {
+        "quick schedulers": (small, ["single-device", "heft", "peft", "cpop", "min-min"] * 4),
+        "searches": (load_suite("zoo").specs, ["annealing", "pilot-annealing", "lns", "cpgc"]),
+    }
+    warm_up({name for _, names in runs.values() for name in names}, ("classic", "links"))
+    cores = len(os.sched_getaffinity(0))
+    pool = ProcessPoolExecutor(cores, mp_context=multiprocessing.get_context("spawn"))
+    with on_ray(options.address) as cluster, _cluster.connect() as ray, pool:
+        places = {"this process": Here(), f"pool of {cores}": Pool(pool), cluster.description: cluster}
+        moved = [moving(size, ray) for size in options.sizes]
+        times = {
+            what: [timed(name, specs, [get(n).name for n in names], place) for name, place in places.items()]
+            for what, (specs, names) in runs.items()
+        }
+    show("moving a problem", moved, {
+        "operators": lambda row: f"{row['operators']:,}",
+        ".npz": lambda row: f"{row['bytes']:,}",
+        "pickled": lambda row: f"{row['pickle_bytes']:,}",
+        "pack": lambda row: seconds(row["pack_seconds"]),
+        "unpack": lambda row: seconds(row["unpack_seconds"]),
+        "dumps": lambda row: seconds(row["dumps_seconds"]),
+        "loads": lambda row: seconds(row["loads_seconds"]),
+        "to a worker and back": lambda row: seconds(row["worker_seconds"]),
+    })  # fmt: skip
+    for what, rows in times.items():
+        alone = rows[0]["seconds"]
+        show(f"{what}, {rows[0]['schedules']} schedules", rows, {
+            "executor": lambda row: row["executor"],
+            "seconds": lambda row: f"{row['seconds']:.2f}",
+            "a schedule": lambda row: seconds(row["seconds"] / row["schedules"]),
+            "speed-up": lambda row, alone=alone: f"{alone / row['seconds']:.2f} x",
+        })  # fmt: skip
+    save(options.json, "scale_out", moved + [row | {"run": what} for what, rows in times.items() for row in rows])
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,148 @@
+"""Ray clusters to work on: join one or start one, quietly, and leave it as it was."""
+
+from __future__ import annotations
+
+import logging
+import os
+import socket
+from collections.abc import Iterator
+from contextlib import contextmanager
+from importlib import metadata
+from types import ModuleType
+from typing import Any
+
+from hetgym.errors import ClusterError, require
+
+LOCAL = "local"
+"""Address of a cluster that does not exist yet: it is started on this machine and ends with the connection."""
+
+_PACKAGES = ("hetgym", "numpy", "numba")
+"""What a result depends on; Ray itself compares its own version and Python's."""
+
+_TIMEOUT = 120.0
+"""Seconds that the nodes of a cluster get to start a process and import hetgym."""
+
+
+@contextmanager
+def connect(address: str = LOCAL) -> Iterator[ModuleType]:
+    """Be connected to a Ray cluster for the time of a ``with`` statement.
+
+    A process that is connected to a cluster already stays so, and works there whatever the address.
+
+    Args:
+        address: ``"local"`` starts a cluster of this machine's cores; ``"auto"`` joins the one that runs on
+            this machine, ``"host:port"`` one elsewhere.
+
+    Yields:
+        The module ``ray``. Nothing that Ray has to say reaches the terminal; what it raises does reach the caller.
+
+    Raises:
+        MissingExtra: Ray is not installed.
+        ClusterError: no cluster answers there, or its nodes have other versions than this process.
+    """
+    os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
+    ray = require("ray", "ray", "working on a cluster")
+    if ray.is_initialized():
+        yield ray
+        return
+    if address not in (LOCAL, "auto"):
+        _knock(address)
+    with _quiet(ray):
+        try:
+            own = {"include_dashboard": False, "_system_config": {"task_oom_retries": 3}} if address == LOCAL else {}
+            ray.init(address, logging_level=logging.CRITICAL, log_to_driver=False, **own)
+        except (OSError, RuntimeError, ValueError) as error:
+            hint = "" if "RAY_AUTH_MODE" in os.environ else "; if it wants a token, set RAY_AUTH_MODE=token"
+            raise ClusterError(f"no Ray cluster at {address!r} can be joined: {_last_line(error)}{hint}") from error
+        try:
+            _check_nodes(ray)
+            yield ray
+        finally:
+            ray.shutdown()
+
+
+def describe(ray: ModuleType) -> str:
+    """One clause that says how large the cluster is.
+
+    Args:
+        ray: the module, connected.
+    """
+    counts = {"core": cores(ray), "node": len(_nodes(ray))}
+    return "Ray, " + " on ".join(f"{count} {noun}{'s' * (count != 1)}" for noun, count in counts.items())
+
+
+def cores(ray: ModuleType) -> int:
+    """Processor cores that the cluster gives to tasks."""
+    return int(ray.cluster_resources().get("CPU", 0))
+
+
+def _knock(address: str) -> None:
+    """Ask whether anything listens there, for which Ray itself would wait minutes.
+
+    Raises:
+        ClusterError: the address is none of a head node, or nothing answers.
+    """
+    host, _, port = address.rpartition(":")
+    if not host or "/" in address or not (port.isascii() and port.isdigit() and int(port) < 65536):
+        raise ClusterError(f"a Ray cluster's address is 'local', 'auto' or the host:port of its head, not {address!r}")
+    try:
+        socket.create_connection((host, int(port)), timeout=5.0).close()
+    except OSError as error:
+        raise ClusterError(f"no Ray cluster at {address!r} can be joined: {error.strerror or error}") from error
+
+
+@contextmanager
+def _quiet(ray: ModuleType) -> Iterator[None]:
+    """Keep Ray's own messages off stdout, where results go: its driver prints every lost process there."""
+    worker = getattr(getattr(ray, "_private", None), "worker", None)
+    name = "_worker_logs_enabled"
+    before = getattr(worker, name, None)
+    if before is not None:
+        setattr(worker, name, False)
+    try:
+        yield
+    finally:
+        if before is not None:
+            setattr(worker, name, before)
+
+
+def _check_nodes(ray: ModuleType) -> None:
+    """Import hetgym on every node, and compare versions.
+
+    Raises:
+        ClusterError: a node cannot, or has others.
+    """
+    here = _versions()
+    pin = ray.util.scheduling_strategies.NodeAffinitySchedulingStrategy
+    task = ray.remote(_versions)
+    asked = {
+        node["NodeManagerAddress"]: task.options(scheduling_strategy=pin(node["NodeID"], soft=False)).remote()
+        for node in _nodes(ray)
+    }
+    if not asked:
+        raise ClusterError("the Ray cluster has no node with a processor core to work on")
+    for node, answer in asked.items():
+        try:
+            there = ray.get(answer, timeout=_TIMEOUT)
+        except Exception as error:  # whatever keeps the import from working
+            why = f"node {node} of the Ray cluster cannot import hetgym ({_last_line(error)})"
+            raise ClusterError(f"{why}; install there what is installed here") from error
+        for package, version in here.items():
+            if there[package] != version:
+                words = f"node {node} of the Ray cluster has {package} {there[package]}, this process {version}"
+                raise ClusterError(f"{words}; results may differ, so install the same version")
+
+
+def _nodes(ray: ModuleType) -> list[dict[str, Any]]:
+    return [node for node in ray.nodes() if node["Alive"] and node["Resources"].get("CPU", 0) > 0]
+
+
+def _versions() -> dict[str, str]:
+    import hetgym
+
+    return {name: hetgym.__version__ if name == "hetgym" else metadata.version(name) for name in _PACKAGES}
+
+
+def _last_line(error: BaseException) -> str:
+    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+    return lines[-1] if lines else type(error).__name__

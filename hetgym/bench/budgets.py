@@ -1,0 +1,100 @@
+"""Budgets of time: how they are written, and as many of them as fit into the time that there is."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from hetgym.bench.summary import duration, minutes
+from hetgym.errors import ConfigError
+
+BUDGETS = (1e-3, 2e-3, 5e-3, 1e-2, 5e-2, 1e-1, 5e-1, 1.0, 5.0, 10.0)
+"""The usual grid [s]."""
+
+TIME_LIMIT = 900.0
+"""Most that a measurement takes unless more is allowed [s]."""
+
+_UNITS = {"us": 1e-6, "µs": 1e-6, "ms": 1e-3, "s": 1.0, "min": 60.0, "h": 3600.0}
+_TIME = re.compile(r"(\d+(?:\.\d+)?)\s*([a-zµ]+)")
+
+
+class Plan(NamedTuple):
+    """What a measurement will do.
+
+    Attributes:
+        budgets: that are measured [s].
+        left_out: longer ones, for which there is no time [s].
+        most_s: what the searches take at most, all together [s].
+        whole_s: what they would take with nothing left out [s].
+    """
+
+    budgets: tuple[float, ...]
+    left_out: tuple[float, ...]
+    most_s: float
+    whole_s: float
+
+
+def parse_time(text: str) -> float:
+    """Seconds from a number with its unit.
+
+    Raises:
+        ConfigError: no such time, or none at all.
+
+    >>> parse_time("1.5ms"), parse_time("2 h")
+    (0.0015, 7200.0)
+    """
+    found = _TIME.fullmatch(text.strip())
+    if not found or found[2] not in _UNITS or not 0 < (seconds := float(found[1]) * _UNITS[found[2]]) <= 1e6:
+        raise ConfigError(f"{text!r} is no time; write a number above 0 and one of {', '.join(_UNITS)}, as in 10ms")
+    return round(seconds, 12)
+
+
+def parse_budgets(text: str) -> tuple[float, ...]:
+    """Budgets from a comma-separated list, in rising order.
+
+    Raises:
+        ConfigError: one of them is no time, or there is none.
+
+    >>> parse_budgets("1s,10ms")
+    (0.01, 1.0)
+    """
+    found = sorted({parse_time(word) for word in text.split(",") if word.strip()})
+    if not found:
+        raise ConfigError("no budget is given; write times between commas, as in 1ms,10ms,1s")
+    return tuple(found)
+
+
+def fitting(budgets: Sequence[float], limit: float, searches: int, problems: int, exact: int = 0) -> Plan:
+    """Leave out the longest budgets until the rest is sure to fit.
+
+    Each search gets each budget on each problem, an exact solver the longest budget alone.
+
+    Args:
+        budgets: in rising order [s].
+        limit: most time of all together [s].
+        searches: how many schedulers take any budget.
+        problems: on how many problems.
+        exact: how many solvers take the longest.
+
+    Raises:
+        ConfigError: not even the shortest budget fits.
+
+    >>> fitting((0.5, 1.0, 8.0), limit=60.0, searches=2, problems=10)
+    Plan(budgets=(0.5, 1.0), left_out=(8.0,), most_s=30.0, whole_s=190.0)
+    """
+    if not searches and not exact:
+        return Plan((), (), 0.0, 0.0)
+
+    def most(chosen: Sequence[float]) -> float:
+        return problems * (searches * sum(chosen) + exact * chosen[-1])
+
+    kept = list(budgets)
+    while kept and most(kept) > limit:
+        kept.pop()
+    if not kept:
+        raise ConfigError(
+            f"{duration(budgets[0])} for each search on each of {problems} problems is {minutes(most(budgets[:1]))}, "
+            f"more than the limit of {minutes(limit)}; raise --time-limit or take fewer problems"
+        )
+    return Plan(tuple(kept), tuple(budgets[len(kept) :]), most(kept), most(budgets))

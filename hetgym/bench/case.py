@@ -1,0 +1,60 @@
+"""A case: a problem of a run when its turn has come, and what makespans on it are compared with."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from hetgym.baselines import critical_path_bound, lower_bound, single_device
+from hetgym.bench.attempt import sentence
+from hetgym.errors import HetgymError
+from hetgym.problem import Problem
+from hetgym.sim import simulate
+from hetgym.suites import BestKnown, ProblemSpec
+
+
+class Reference:
+    """What the makespans of one problem are compared with, each worked out once.
+
+    A bound that was proved before counts under the runtimes that it was proved for.
+    """
+
+    def __init__(self, problem: Problem, runtimes: Sequence[str], known: BestKnown | None = None) -> None:
+        share_views(problem)
+        self.critical_path = critical_path_bound(problem)
+        best = known.best if known else {}
+        proved = {runtime: known.bound_s for runtime in runtimes if known and runtime in best}
+        quick = lower_bound(problem)
+        self.lower_bound = {runtime: max(quick, proved.get(runtime, 0.0)) for runtime in runtimes}
+        self.best_known = {runtime: best[runtime].makespan_s for runtime in runtimes if runtime in best}
+        plan = single_device(problem)
+        self.single_device = {runtime: simulate(problem, plan, runtime).makespan for runtime in runtimes}
+
+
+@dataclass(frozen=True)
+class Case:
+    """A problem whose turn has come.
+
+    Attributes:
+        spec: what it was built from.
+        built: the problem and its references; None if it cannot be built.
+        status: ``"ok"``, or the sentence that says why it cannot.
+    """
+
+    spec: ProblemSpec
+    built: tuple[Problem, Reference] | None
+    status: str = "ok"
+
+    @classmethod
+    def of(cls, spec: ProblemSpec, runtimes: Sequence[str]) -> Case:
+        """Build a problem and work out its references."""
+        try:
+            problem = spec.build()
+            return cls(spec, (problem, Reference(problem, runtimes, spec.known)))
+        except HetgymError as error:
+            return cls(spec, None, sentence(error))
+
+
+def share_views(problem: Problem) -> None:
+    """Build the views of a problem that all schedulers use, so that none of them pays for them."""
+    _ = problem.arrays, problem.mean_cost, problem.mean_communication

@@ -1,0 +1,143 @@
+"""Every scheduler of a run against one of them, problem by problem."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from hetgym.bench.rows import Row
+from hetgym.bench.significance import Comparison, compare_all
+from hetgym.bench.summary import finished
+from hetgym.errors import unknown_name
+
+if TYPE_CHECKING:
+    from rich.table import Table
+
+REFERENCE = "heft"
+"""What schedulers are compared with unless something else is asked for, where it is in the run."""
+
+SEED = 0
+"""Of the bootstrap: the same rows give the same intervals."""
+
+
+@dataclass(frozen=True)
+class Against:
+    """One scheduler against the reference under one runtime.
+
+    Attributes:
+        runtime, scheduler, reference: names.
+        comparison: None where they have no problem in common.
+    """
+
+    runtime: str
+    scheduler: str
+    reference: str
+    comparison: Comparison | None
+
+    def to_dict(self) -> dict[str, Any]:
+        """A JSON-ready mapping."""
+        return {"runtime": self.runtime, "scheduler": self.scheduler, **(asdict(self.comparison or _NOTHING))}
+
+
+_NOTHING = Comparison(0, math.nan, None, None, 0, 0, 0, None)
+
+
+def pick_reference(asked: str, schedulers: Sequence[str]) -> str:
+    """The scheduler that all are compared with; empty if none is asked for and the usual one is not there.
+
+    Raises:
+        UnknownName: what is asked for is not in the run.
+    """
+    if asked and asked not in schedulers:
+        raise unknown_name("reference: not among the schedulers of this run:", asked, schedulers)
+    return asked or (REFERENCE if REFERENCE in schedulers else "")
+
+
+def against(rows: Iterable[Row], reference: str) -> list[Against]:
+    """Compare all schedulers of a run with one of them.
+
+    Args:
+        rows: of a whole run, or of a part of it; problems that were not finished are left out.
+        reference: name of a scheduler of the run.
+
+    Returns:
+        For each runtime the schedulers in the order of their rows, the reference left out.
+    """
+    tables: dict[str, dict[str, dict[str, float]]] = {}
+    for row in finished(rows):
+        tables.setdefault(row.runtime, {}).setdefault(row.scheduler, {})
+        if row.makespan_s is not None:
+            tables[row.runtime][row.scheduler][row.problem] = row.makespan_s
+    return [
+        Against(runtime, scheduler, reference, found)
+        for runtime, table in tables.items()
+        for scheduler, found in compare_table(table, reference).items()
+        if scheduler != reference
+    ]
+
+
+def compare_table(makespans: Mapping[str, Mapping[str, float]], reference: str) -> dict[str, Comparison | None]:
+    """Compare the schedulers of one runtime, each on the problems that it and the reference have done.
+
+    Args:
+        makespans: scheduler -> problem -> makespan [s].
+        reference: one of the schedulers.
+
+    Returns:
+        None for those that have no problem in common with the reference.
+    """
+    base = makespans.get(reference, {})
+    common: dict[tuple[str, ...], list[str]] = {}
+    for scheduler, column in makespans.items():
+        usable = tuple(name for name, value in column.items() if _comparable(value, base.get(name)))
+        common.setdefault(usable, []).append(scheduler)
+    found: dict[str, Comparison | None] = dict.fromkeys(makespans)
+    for problems, schedulers in common.items():
+        if problems:
+            ours = [[makespans[scheduler][name] for name in problems] for scheduler in schedulers]
+            theirs = [base[name] for name in problems]
+            results = compare_all(ours, theirs, np.random.default_rng(SEED))
+            found.update(zip(schedulers, results, strict=True))
+    return found
+
+
+def _comparable(ours: float, theirs: float | None) -> bool:
+    return theirs is not None and 0 < ours < math.inf and 0 < theirs < math.inf
+
+
+def rich_against(lines: Sequence[Against], runtime: str) -> Table:
+    """The comparisons under one runtime as a table for a terminal, the shortest schedules first."""
+    from rich.box import SIMPLE_HEAD
+    from rich.table import Table
+    from rich.text import Text
+
+    mine = [line for line in lines if line.runtime == runtime]
+    table = Table(box=SIMPLE_HEAD)
+    table.add_column("scheduler", no_wrap=True)
+    for heading in (f"makespan over {mine[0].reference if mine else ''}", "95 % interval", "better", "equal", "worse"):
+        table.add_column(heading, justify="right")
+    table.add_column("probability", justify="right")
+    for line in sorted(mine, key=lambda line: line.comparison.ratio if line.comparison else math.inf):
+        found = line.comparison
+        if found is None:
+            table.add_row(line.scheduler, *["–"] * 6)
+            continue
+        table.add_row(
+            line.scheduler, Text(f"{found.ratio:.3f}", style="bold" if found.significant else ""), interval(found),
+            str(found.better), str(found.equal), str(found.worse),
+            "–" if found.probability is None else f"{100 * found.probability:.1f} %",
+        )  # fmt: skip
+    return table
+
+
+def interval(found: Comparison) -> str:
+    """The ends of an interval.
+
+    >>> interval(Comparison(3, 0.9, 0.8125, 1.0, 2, 1, 0, 0.98))
+    '0.812 to 1.000'
+    """
+    return "–" if found.low is None or found.high is None else f"{found.low:.3f} to {found.high:.3f}"

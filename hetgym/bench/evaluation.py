@@ -1,0 +1,169 @@
+"""What a run tells beyond its summary: comparisons with a reference, groups of problems, quality against time."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from hetgym.baselines import Baseline
+from hetgym.bench.budgets import BUDGETS, TIME_LIMIT, Plan, fitting
+from hetgym.bench.comparison import SEED, Against, against, pick_reference
+from hetgym.bench.fronts import Choice, Point, choices, front, ladder, points
+from hetgym.bench.groups import COLUMNS, GroupLine, Traits, grouped
+from hetgym.bench.pareto import Measurement, measure, takes, with_gaps
+from hetgym.bench.rows import Row
+from hetgym.bench.runner import Progress
+from hetgym.suites import ProblemSpec
+
+
+@dataclass(frozen=True)
+class Evaluation:
+    """What is asked for beyond the summary.
+
+    Attributes:
+        reference: scheduler that all are compared with; by default HEFT, where it is in the run.
+        by: what results are grouped by in the terminal; files and report hold every column that tells
+            problems apart.
+        pareto: whether quality is measured against time.
+        budgets: of searches, in rising order [s].
+        time_limit: most that the searches may take there [s].
+    """
+
+    reference: str = ""
+    by: tuple[str, ...] = ()
+    pareto: bool = False
+    budgets: tuple[float, ...] = BUDGETS
+    time_limit: float = TIME_LIMIT
+
+    def plan(self, schedulers: Sequence[Baseline], problems: int) -> Plan:
+        """Which budgets are measured, and how long that takes at most.
+
+        Raises:
+            ConfigError: not even the shortest budget fits into the limit.
+        """
+        timed = [scheduler for scheduler in schedulers if takes(scheduler, "seconds")]
+        exact = sum(scheduler.kind == "exact" for scheduler in timed)
+        return fitting(self.budgets, self.time_limit, len(timed) - exact, problems, exact)
+
+
+@dataclass(frozen=True)
+class Pareto:
+    """Quality against time, measured and worked out.
+
+    Attributes:
+        plan: what was to be measured.
+        measurement: what was measured, its rows with gaps.
+        points: of all runtimes.
+        fronts, choices: by runtime.
+    """
+
+    plan: Plan
+    measurement: Measurement
+    points: list[Point]
+    fronts: dict[str, list[Point]]
+    choices: dict[str, list[Choice]]
+
+    def to_dict(self) -> dict[str, Any]:
+        """A JSON-ready mapping without the rows."""
+        return {
+            "budgets": self.measurement.budgets,
+            "left_out": list(self.plan.left_out),
+            "seconds": round(self.measurement.seconds, 3),
+            "busy": round(self.measurement.busy, 3),
+            "interrupted": self.measurement.interrupted,
+            "failures": self.failures,
+            "points": [point.to_dict() for point in self.points],
+            "fronts": {name: [point.to_dict() for point in found] for name, found in self.fronts.items()},
+            "choices": {name: [choice.to_dict() for choice in found] for name, found in self.choices.items()},
+        }
+
+    @property
+    def failures(self) -> list[str]:
+        """A line for each scheduler and problem that failed."""
+        failed = [row for row in self.measurement.rows if row.status != "ok"]
+        return list(dict.fromkeys(f"{row.scheduler} on {row.problem}: {row.status}" for row in failed))
+
+
+@dataclass(frozen=True)
+class Findings:
+    """What an evaluation found.
+
+    Attributes:
+        reference: what schedulers were compared with; empty if nothing.
+        against: comparisons with it.
+        groups: lines of all columns.
+        pareto: None if it was not asked for.
+    """
+
+    reference: str
+    against: list[Against]
+    groups: list[GroupLine]
+    pareto: Pareto | None = None
+
+    def to_dict(self) -> dict[str, Any]:
+        """JSON-ready entries of ``results.json``."""
+        columns = dict.fromkeys(line.by for line in self.groups)
+        entries: dict[str, Any] = {
+            "reference": self.reference,
+            "against": [line.to_dict() for line in self.against],
+            "groups": {by: [line.to_dict() for line in self.groups if line.by == by] for by in columns},
+        }
+        return entries | ({"pareto": self.pareto.to_dict()} if self.pareto else {})
+
+
+def evaluate(asked: Evaluation, rows: Sequence[Row], traits: Traits, schedulers: Sequence[str]) -> Findings:
+    """Work out comparisons and groups from the rows of a run.
+
+    Raises:
+        UnknownName: the reference is not in the run.
+    """
+    reference = pick_reference(asked.reference, schedulers)
+    telling = [by for by in COLUMNS if by in asked.by or len({COLUMNS[by](row, traits) for row in rows}) > 1]
+    return Findings(reference, against(rows, reference) if reference else [], grouped(rows, traits, telling, reference))
+
+
+def quality_against_time(
+    asked: Evaluation,
+    specs: Sequence[ProblemSpec],
+    schedulers: Sequence[Baseline],
+    runtimes: Sequence[str],
+    rows: Sequence[Row] = (),
+    progress: Callable[[Progress], None] | None = None,
+) -> Pareto:
+    """Measure schedulers on problems, and work out points, fronts and what to take for how much time.
+
+    Args:
+        asked: budgets and the limit.
+        specs: the problems.
+        schedulers: their kernels should be warm.
+        runtimes: under which schedules are simulated.
+        rows: of a run on the same problems; what it found counts when gaps are taken.
+        progress: see :func:`hetgym.bench.pareto.measure`.
+    """
+    plan = asked.plan(schedulers, len(specs))
+    measurement = measure(specs, schedulers, plan.budgets, runtimes, progress)
+    best: dict[tuple[str, str], float] = {}
+    for row in rows:
+        if row.makespan_s is not None:
+            key = row.problem, row.runtime
+            best[key] = min(best.get(key, row.makespan_s), row.makespan_s)
+    measurement.rows = with_gaps(measurement.rows, best)
+    rng = np.random.default_rng(SEED)
+    found = points(measurement.rows, rng)
+    chosen = {}
+    for runtime in runtimes:
+        mine = [point for point in found if point.runtime == runtime]
+        steps = ladder(mine, measurement.budgets)
+        chosen[runtime] = _telling(choices(found, measurement.rows, runtime, steps, rng), measurement.budgets)
+    return Pareto(plan, measurement, found, {name: front(found, name) for name in runtimes}, chosen)
+
+
+def _telling(found: Sequence[Choice], budgets: Sequence[float]) -> list[Choice]:
+    """The choices at the budgets, and of those below only where another point becomes the best."""
+    return [
+        choice for before, choice in zip([None, *found], found, strict=False)
+        if choice.within_s in budgets or before is None or before.best != choice.best
+    ]  # fmt: skip

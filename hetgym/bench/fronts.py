@@ -1,0 +1,204 @@
+"""The Pareto front of quality against time, and which scheduler to take for how much time."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from statistics import median
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from hetgym.bench.pareto import Measured
+from hetgym.bench.significance import mean_intervals, probability_below_zero
+from hetgym.bench.summary import duration, percent
+
+if TYPE_CHECKING:
+    from rich.table import Table
+
+LATE = 1.1
+"""A budget counts as kept up to this factor: searches look at the clock now and then."""
+
+
+@dataclass(frozen=True)
+class Point:
+    """One scheduler within one budget under one runtime, over all problems.
+
+    Attributes:
+        runtime, scheduler, kind: names.
+        budget_s: what it was given [s]; None for schedulers that take none.
+        problems, failed: how many were scheduled, and how many were not.
+        seconds: median over problems of the time that it took [s].
+        slowest: the longest of these times [s].
+        gap: mean excess over the shortest known makespans.
+        low, high: 95 % bootstrap interval of the mean over problems; None for a single problem.
+    """
+
+    runtime: str
+    scheduler: str
+    kind: str
+    budget_s: float | None
+    problems: int
+    failed: int
+    seconds: float
+    slowest: float
+    gap: float
+    low: float | None
+    high: float | None
+
+    def to_dict(self) -> dict[str, Any]:
+        """A JSON-ready mapping."""
+        return vars(self).copy()
+
+
+@dataclass(frozen=True)
+class Choice:
+    """What is best within a time.
+
+    Attributes:
+        within_s: the time [s].
+        best: the point with the smallest mean gap.
+        second: that of the next best scheduler; None if there is none.
+        probability: share of bootstrap samples of the problems in which the best has the smaller mean gap
+            of the two; None without a second or for a single problem.
+    """
+
+    within_s: float
+    best: Point
+    second: Point | None
+    probability: float | None
+
+    def to_dict(self) -> dict[str, Any]:
+        """A JSON-ready mapping."""
+        second = self.second.to_dict() if self.second else None
+        return {**vars(self), "best": self.best.to_dict(), "second": second}
+
+
+_Key = tuple[str, str, float | None]
+
+
+def points(rows: Sequence[Measured], rng: np.random.Generator) -> list[Point]:
+    """One point for each runtime, scheduler and budget, in the order of the rows.
+
+    A budget that changed nothing on any problem makes no point of its own; a scheduler that always
+    failed makes none.
+
+    Args:
+        rows: of a measurement, with gaps.
+        rng: of the bootstrap over problems.
+    """
+    groups: dict[_Key, list[Measured]] = {}
+    for row in rows:
+        groups.setdefault((row.runtime, row.scheduler, row.budget_s), []).append(row)
+    seen: set[tuple[str, str, tuple[Any, ...]]] = set()
+    kept: dict[_Key, list[Measured]] = {}
+    for key, group in groups.items():
+        good = [row for row in group if row.gap is not None and math.isfinite(row.gap)]
+        mark = *key[:2], tuple((row.problem, row.seconds, row.makespan_s) for row in good)
+        if good and mark not in seen:
+            seen.add(mark)
+            kept[key] = good
+    by_size: dict[int, list[_Key]] = {}
+    for key, good in kept.items():
+        by_size.setdefault(len(good), []).append(key)
+    made: dict[_Key, Point] = {}
+    for size, keys in by_size.items():
+        intervals = mean_intervals([[row.gap or 0.0 for row in kept[key]] for key in keys], rng)
+        for key, found in zip(keys, intervals, strict=True):
+            times = [row.seconds for row in kept[key] if row.seconds is not None]
+            made[key] = Point(
+                key[0], key[1], kept[key][0].kind, key[2], size, len(groups[key]) - size, median(times), max(times),
+                found.mean, found.low, found.high,
+            )  # fmt: skip
+    return [made[key] for key in kept]
+
+
+def front(found: Sequence[Point], runtime: str) -> list[Point]:
+    """The points under a runtime that no other point beats in both time and gap, the quickest first.
+
+    Points with failures are left out: a mean over fewer problems is another mean.
+    """
+    whole = [point for point in found if point.runtime == runtime and not point.failed]
+    best: list[Point] = []
+    for point in sorted(whole, key=lambda point: (point.seconds, point.gap)):
+        if not best or point.gap < best[-1].gap:
+            best.append(point)
+    return best
+
+
+def choices(
+    found: Sequence[Point], rows: Sequence[Measured], runtime: str, times: Sequence[float], rng: np.random.Generator
+) -> list[Choice]:
+    """What is best within each of some times; times within which there is nothing are left out.
+
+    Args:
+        found: the points of a measurement.
+        rows: that they were made of.
+        runtime: name.
+        times: upper limits of the median time, kept within :data:`LATE` [s].
+        rng: of the bootstrap over problems.
+    """
+    gaps: dict[_Key, dict[str, float]] = {}
+    for row in rows:
+        if row.gap is not None:
+            gaps.setdefault((row.runtime, row.scheduler, row.budget_s), {})[row.problem] = row.gap
+    made = []
+    for limit in times:
+        able = [p for p in found if p.runtime == runtime and not p.failed and p.seconds <= limit * LATE]
+        able.sort(key=lambda point: (point.gap, point.seconds))
+        if not able:
+            continue
+        second = next((point for point in able if point.scheduler != able[0].scheduler), None)
+        share = None
+        if second is not None and able[0].problems > 1:
+            ours, theirs = (gaps[runtime, point.scheduler, point.budget_s] for point in (able[0], second))
+            share = probability_below_zero([ours[name] - theirs[name] for name in ours], rng)
+        made.append(Choice(limit, able[0], second, share))
+    return made
+
+
+def ladder(found: Sequence[Point], budgets: Sequence[float]) -> list[float]:
+    """The budgets, and below them the times 1, 2 and 5 of each decade from the quickest point on [s].
+
+    >>> ladder([], [0.01])
+    [0.01]
+    """
+    if not found:
+        return sorted(budgets)
+    quickest = min(point.seconds for point in found)
+    top = min(budgets) if budgets else 10 * max(point.seconds for point in found)
+    steps = [
+        round(digit * 10.0**power, 12)
+        for power in range(math.floor(math.log10(max(quickest, 1e-9))), math.ceil(math.log10(top)) + 1)
+        for digit in (1, 2, 5)
+    ]
+    return [step for step in steps if quickest <= step * LATE and step < top * 0.999] + sorted(budgets)
+
+
+def rich_choices(found: Sequence[Choice]) -> Table:
+    """What is best within each time as a table for a terminal; what changed is bold."""
+    from rich.box import SIMPLE_HEAD
+    from rich.table import Table
+    from rich.text import Text
+
+    table = Table(box=SIMPLE_HEAD)
+    table.add_column("within", justify="right", no_wrap=True)
+    table.add_column("best", no_wrap=True)
+    for heading in ("takes", "gap to best", "95 %"):
+        table.add_column(heading, justify="right", no_wrap=True)
+    table.add_column("next best", no_wrap=True)
+    table.add_column("gap", justify="right", no_wrap=True)
+    table.add_column("chance", justify="right", no_wrap=True)
+    before = ""
+    for choice in found:
+        best, second = choice.best, choice.second
+        table.add_row(
+            duration(choice.within_s), Text(best.scheduler, style="" if best.scheduler == before else "bold"),
+            duration(best.seconds), percent(best.gap),
+            "–" if best.low is None or best.high is None else f"{100 * best.low:.1f} to {100 * best.high:.1f} %",
+            second.scheduler if second else "–", percent(second.gap if second else None),
+            "–" if choice.probability is None else f"{100 * choice.probability:.0f} %",
+        )  # fmt: skip
+        before = best.scheduler
+    return table

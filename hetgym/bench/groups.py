@@ -1,0 +1,198 @@
+"""Groups of problems: how well schedulers do on one family, size, number of devices, CCR or platform at a time."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from hetgym.bench.comparison import compare_table
+from hetgym.bench.rows import Row
+from hetgym.bench.sink import Sink
+from hetgym.bench.summary import finished, percent
+from hetgym.errors import unknown_name
+from hetgym.metrics import arithmetic_mean, ratio
+from hetgym.problem import Problem
+from hetgym.suites import ProblemSpec
+
+if TYPE_CHECKING:
+    from rich.table import Table
+
+SIZES = (50, 150, 500, 1500)
+"""Largest numbers of operators of the groups by size."""
+
+CCRS = (0.3, 3.0)
+"""Largest communication-to-computation ratios of the groups by CCR: half a decade around 1."""
+
+_ACROSS = 6  # groups side by side in a terminal
+
+
+class Traits(Sink):
+    """Notes what rows do not say of a problem.
+
+    Attributes:
+        ccr: problem's name -> mean transfer between devices over mean run time (Topcuoglu 2002, section 6.1).
+    """
+
+    def __init__(self) -> None:
+        self.ccr: dict[str, float] = {}
+
+    def problem(self, spec: ProblemSpec, problem: Problem, lower_bound: float) -> None:
+        """Note the traits of a problem."""
+        transfer = float(problem.mean_communication.mean()) if problem.num_edges else 0.0
+        self.ccr[spec.name] = ratio(transfer, float(problem.mean_cost.mean()))
+
+
+def _binned(value: float, edges: Sequence[float], step: float) -> tuple[int, str]:
+    """The number and the name of the group in which a value falls."""
+    k = sum(value > edge for edge in edges)
+    if k == len(edges):
+        return k, f"over {edges[-1]:g}"
+    return k, f"{edges[k - 1] + step:g} to {edges[k]:g}" if k else f"up to {edges[0]:g}"
+
+
+def _family(row: Row, traits: Traits) -> tuple[int, str]:
+    """The network or the generator: what comes before batch, transforms and parameters in the graph's name."""
+    return 0, "textbook" if row.platform == "textbook" else row.graph.partition("-")[0]
+
+
+def _size(row: Row, traits: Traits) -> tuple[int, str]:
+    return _binned(row.n, SIZES, 1)
+
+
+def _devices(row: Row, traits: Traits) -> tuple[int, str]:
+    return row.devices, str(row.devices)
+
+
+def _ccr(row: Row, traits: Traits) -> tuple[int, str]:
+    return _binned(traits.ccr[row.problem], CCRS, 0) if row.problem in traits.ccr else (-1, "unknown")
+
+
+def _platform(row: Row, traits: Traits) -> tuple[int, str]:
+    return 0, row.platform or "-"
+
+
+COLUMNS: dict[str, Callable[[Row, Traits], tuple[int, str]]] = {
+    "family": _family, "size": _size, "devices": _devices, "ccr": _ccr, "platform": _platform,
+}  # fmt: skip
+"""What problems can be grouped by."""
+
+
+@dataclass(frozen=True)
+class GroupLine:
+    """What one scheduler achieved on one group of problems under one runtime.
+
+    Attributes:
+        by: one of :data:`COLUMNS`.
+        group: its value.
+        runtime, scheduler, kind: names.
+        problems: of the group that were scheduled.
+        gap_to_best: arithmetic mean; None if nothing succeeded.
+        ratio: geometric mean of the makespans over the reference's; None without a reference.
+        low, high: 95 % interval of the ratio; None for a single problem.
+    """
+
+    by: str
+    group: str
+    runtime: str
+    scheduler: str
+    kind: str
+    problems: int
+    gap_to_best: float | None
+    ratio: float | None = None
+    low: float | None = None
+    high: float | None = None
+
+    def to_dict(self) -> dict[str, Any]:
+        """A JSON-ready mapping, without the column, which is the key of its list."""
+        return {key: value for key, value in vars(self).items() if key != "by"}
+
+
+def pick_columns(text: str) -> tuple[str, ...]:
+    """Columns from a comma-separated list; ``all`` stands for all.
+
+    Raises:
+        UnknownName: problems cannot be grouped by that.
+
+    >>> pick_columns("size, platform")
+    ('size', 'platform')
+    """
+    words = [word.strip() for word in text.split(",") if word.strip()]
+    chosen = list(COLUMNS) if words == ["all"] else list(dict.fromkeys(words))
+    for name in chosen:
+        if name not in COLUMNS:
+            raise unknown_name("column to group by", name, [*COLUMNS, "all"])
+    return tuple(chosen)
+
+
+def grouped(rows: Iterable[Row], traits: Traits, columns: Sequence[str], reference: str = "") -> list[GroupLine]:
+    """One line for each column, group, runtime and scheduler.
+
+    Args:
+        rows: of a whole run; problems that were not finished are left out.
+        traits: noted while it ran.
+        columns: of :data:`COLUMNS`.
+        reference: the scheduler whose makespans ratios are taken to; empty for none.
+    """
+    whole = finished(rows)
+    lines: list[GroupLine] = []
+    for column in columns:
+        labels = {row: COLUMNS[column](row, traits) for row in whole if row.n}
+        for _, group in _ordered(labels.values()):
+            for runtime in dict.fromkeys(row.runtime for row in whole):
+                mine = [row for row, label in labels.items() if label[1] == group and row.runtime == runtime]
+                lines += _lines(column, group, runtime, mine, reference)
+    return lines
+
+
+def _ordered(labels: Iterable[tuple[int, str]]) -> list[tuple[int, str]]:
+    """Each label once, by number; those of one number in order of appearance."""
+    return sorted(dict.fromkeys(labels), key=lambda label: label[0])
+
+
+def _lines(by: str, group: str, runtime: str, rows: Sequence[Row], reference: str) -> list[GroupLine]:
+    table: dict[str, dict[str, float]] = {}
+    for row in rows:
+        table.setdefault(row.scheduler, {})
+        if row.makespan_s is not None:
+            table[row.scheduler][row.problem] = row.makespan_s
+    compared = compare_table(table, reference) if reference in table else {}
+    lines = []
+    for scheduler in table:
+        good = [row for row in rows if row.scheduler == scheduler and row.ok]
+        gaps = [row.gap_to_best for row in good if row.gap_to_best is not None]
+        found = compared.get(scheduler)
+        lines.append(GroupLine(
+            by, group, runtime, scheduler, next(row.kind for row in rows if row.scheduler == scheduler), len(good),
+            arithmetic_mean(gaps) if gaps else None,
+            *((found.ratio, found.low, found.high) if found else (None, None, None)),
+        ))  # fmt: skip
+    return lines
+
+
+def rich_groups(lines: Sequence[GroupLine], by: str, runtime: str, ranking: Sequence[str]) -> list[Table]:
+    """Mean gaps of schedulers (rows) on groups (columns) for a terminal, a few groups side by side.
+
+    Args:
+        lines: of a run.
+        by: one of :data:`COLUMNS`.
+        runtime: name.
+        ranking: schedulers in the order in which they are shown.
+    """
+    from rich.box import SIMPLE_HEAD
+    from rich.table import Table
+
+    mine = {(line.scheduler, line.group): line for line in lines if line.by == by and line.runtime == runtime}
+    groups = list(dict.fromkeys(group for _, group in mine))
+    tables = []
+    for first in range(0, len(groups), _ACROSS):
+        table = Table(box=SIMPLE_HEAD)
+        table.add_column(by, no_wrap=True)
+        for group in groups[first : first + _ACROSS]:
+            count = max(line.problems for (_, name), line in mine.items() if name == group)
+            table.add_column(f"{group}\n({count})", justify="right")
+        for scheduler in ranking:
+            cells = [mine.get((scheduler, group)) for group in groups[first : first + _ACROSS]]
+            table.add_row(scheduler, *("–" if cell is None else percent(cell.gap_to_best) for cell in cells))
+        tables.append(table)
+    return tables

@@ -1,0 +1,49 @@
+"""The files of quality against time: rows as CSV, everything as JSON, and a picture where matplotlib is installed."""
+
+from __future__ import annotations
+
+import csv
+import io
+from dataclasses import fields
+from importlib.util import find_spec
+from pathlib import Path
+
+from hetgym.bench.evaluation import Pareto
+from hetgym.bench.folder import RunFolder
+from hetgym.bench.pareto import Measured
+from hetgym.bench.summary import finite
+
+COLUMNS = tuple(field.name for field in fields(Measured))
+"""Header of ``pareto.csv``."""
+
+
+def write_pareto(folder: RunFolder, title: str, pareto: Pareto) -> dict[str, Path]:
+    """Write ``pareto.csv``, ``pareto.json`` and, for the first runtime, ``pareto.png`` and ``pareto.svg``.
+
+    Args:
+        folder: of the run.
+        title: of the picture.
+        pareto: what was measured.
+
+    Returns:
+        Label -> path, as the terminal shows them.
+    """
+    buffer = io.StringIO()
+    writer = csv.writer(buffer, lineterminator="\n")
+    writer.writerow(COLUMNS)
+    for row in pareto.measurement.rows:
+        writer.writerow("" if value is None else value for value in row.to_dict().values())
+    folder.write_text("pareto.csv", buffer.getvalue())
+    cells = [list(row.to_dict().values()) for row in pareto.measurement.rows]
+    document = {"format": "hetgym-pareto", "version": 1, "title": title, **pareto.to_dict()}
+    files = {"pareto": folder.write_json("pareto.json", finite(document | {"columns": list(COLUMNS), "rows": cells}))}
+    runtime = next((name for name, found in pareto.fronts.items() if found), "")
+    if runtime and find_spec("matplotlib"):
+        from hetgym.bench.pareto_picture import draw
+
+        problems = max(point.problems for point in pareto.points)
+        named = f"{title} · {problems} problem{'s' if problems > 1 else ''} · runtime {runtime}"
+        for suffix in ("svg", "png"):
+            files["picture"] = folder.path / f"pareto.{suffix}"
+            draw(pareto.points, pareto.fronts[runtime], runtime, named, files["picture"])
+    return files

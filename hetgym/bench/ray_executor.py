@@ -1,0 +1,182 @@
+"""A run on a Ray cluster: every attempt is a task, and problems travel once."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from hetgym import _cluster
+from hetgym.baselines import Baseline
+from hetgym.bench.attempt import Attempt, attempt
+from hetgym.bench.case import Case, share_views
+from hetgym.bench.executor import Attempts, Executor
+from hetgym.bench.wire import Packed, pack_attempt, pack_problem, unpack_attempt, unpack_problem
+from hetgym.errors import ConfigError
+from hetgym.problem import Problem
+
+RETRIES = 3
+"""How often a task is run again whose process or node was lost."""
+
+Reference = Any
+"""A ``ray.ObjectRef``, whose type is known only where Ray is installed."""
+
+
+@contextmanager
+def on_ray(address: str = _cluster.LOCAL) -> Iterator[Executor]:
+    """An executor whose schedulers run on a Ray cluster, for :func:`hetgym.bench.run`.
+
+    Args:
+        address: see :func:`hetgym._cluster.connect`; by default a cluster of this machine's cores.
+
+    Raises:
+        MissingExtra: Ray is not installed.
+        ClusterError: the cluster cannot be joined or worked on.
+    """
+    with _cluster.connect(address) as ray:
+        yield _OnRay(ray)
+
+
+class _OnRay:
+    def __init__(self, ray: ModuleType) -> None:
+        self._ray = ray
+
+    @property
+    def description(self) -> str:
+        return _cluster.describe(self._ray)
+
+    def work(
+        self, cases: Iterable[Case], schedulers: Sequence[Baseline], runtimes: Sequence[str]
+    ) -> Iterator[tuple[Case, Attempts]]:
+        """Tasks of the next problems run while those of one are awaited.
+
+        Raises:
+            ConfigError: a scheduler that cannot be sent to another process.
+        """
+        return iter(_Flow(self._ray, cases, schedulers, runtimes))
+
+
+class _Flow:
+    """Problems on their way through the cluster, given out in the order of the run.
+
+    Tasks are submitted as long as fewer are unfinished than keep all cores busy; what is finished waits in the
+    object store until its turn comes, so that one slow scheduler holds nothing up.
+    """
+
+    def __init__(
+        self, ray: ModuleType, cases: Iterable[Case], schedulers: Sequence[Baseline], runtimes: Sequence[str]
+    ) -> None:
+        self._ray = ray
+        self._cases = iter(cases)
+        self._schedulers = [_sent(ray, baseline) for baseline in schedulers]
+        self._runtimes = tuple(runtimes)
+        self._task = ray.remote(num_cpus=1, max_retries=RETRIES)(_work)
+        self._queue: deque[tuple[Case, list[Reference]]] = deque()
+        self._unfinished: set[Reference] = set()
+        self._room = 0
+        self._interrupted = False
+
+    def __iter__(self) -> Iterator[tuple[Case, Attempts]]:
+        while self._more():
+            case, tasks = self._queue.popleft()
+            if not self._interrupted or any(task not in self._unfinished for task in tasks):
+                yield case, self._attempts(case, tasks)
+        if self._interrupted:
+            raise KeyboardInterrupt
+
+    def _attempts(self, case: Case, tasks: list[Reference]) -> Attempts:
+        for task in tasks:
+            while task in self._unfinished and not self._interrupted:
+                self._more(wait=True)
+            yield None if task in self._unfinished else self._result(case, task)
+
+    def _more(self, wait: bool = False) -> bool:
+        """Keep the cluster at work; whether any problem is left to give out."""
+        try:
+            if not self._interrupted:
+                self._submit()
+                if wait:
+                    self._wait()
+        except KeyboardInterrupt:
+            self._stop()
+        return bool(self._queue)
+
+    def _submit(self) -> None:
+        """Submit problems while the cluster has room for their tasks."""
+        while not self._queue or len(self._unfinished) < self._room:
+            case = next(self._cases, None)
+            if case is None:
+                return
+            tasks: list[Reference] = []
+            if case.built is not None:
+                data = self._ray.put(np.frombuffer(pack_problem(case.built[0]), np.uint8))
+                tasks = [self._task.remote(data.hex(), data, b, self._runtimes) for b in self._schedulers]
+            self._unfinished.update(tasks)
+            self._queue.append((case, tasks))
+            self._room = 2 * _cluster.cores(self._ray)
+
+    def _wait(self) -> None:
+        """Until a task is finished, or for a moment, after which Ctrl-C has been noticed."""
+        tasks = list(self._unfinished)
+        self._ray.wait(tasks, num_returns=1, timeout=0.5, fetch_local=False)
+        self._sort_out(tasks)
+
+    def _sort_out(self, tasks: list[Reference]) -> None:
+        finished, _ = self._ray.wait(tasks, num_returns=len(tasks), timeout=0, fetch_local=False)
+        self._unfinished.difference_update(finished)
+
+    def _stop(self) -> None:
+        """Begin nothing any more, and end what runs; what is finished by now is kept."""
+        self._interrupted = True
+        if self._unfinished:
+            self._sort_out(list(self._unfinished))
+        for task in self._unfinished:
+            self._ray.cancel(task, force=True)
+
+    def _result(self, case: Case, task: Reference) -> Attempt:
+        assert case.built is not None
+        errors = self._ray.exceptions
+        try:
+            return unpack_attempt(self._ray.get(task), case.built[0])
+        except (errors.WorkerCrashedError, errors.NodeDiedError, errors.OutOfMemoryError) as error:
+            how = "ran out of memory" if isinstance(error, errors.OutOfMemoryError) else "was killed or crashed"
+            return Attempt(status=f"the process that ran it {how}, {RETRIES + 1} times")
+        except errors.RayError as error:
+            lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+            return Attempt(status=f"the Ray task failed: {lines[-1] if lines else type(error).__name__}")
+
+
+def _sent(ray: ModuleType, baseline: Baseline) -> Reference:
+    """A scheduler in the object store: those of hetgym by name, others with their code."""
+    try:
+        return ray.put(baseline)
+    except TypeError as error:
+        why = str(error).strip().splitlines()[0]
+        raise ConfigError(f"scheduler {baseline.name!r} cannot be sent to another process ({why})") from error
+
+
+_last: tuple[str, Problem] | None = None
+"""The problem that this worker process had before: most often it is the next one, too."""
+
+_warm: set[tuple[str, tuple[str, ...]]] = set()
+"""Schedulers whose kernels this worker process has loaded, and the runtimes with them."""
+
+
+def _work(key: str, data: npt.NDArray[np.uint8], baseline: Baseline, runtimes: tuple[str, ...]) -> Packed:
+    """What a worker process does: one scheduler on one problem, with warm kernels."""
+    from hetgym.workloads import textbook
+
+    global _last
+    if _last is None or _last[0] != key:
+        problem = unpack_problem(data.tobytes())
+        share_views(problem)
+        _last = key, problem
+    if (baseline.name, runtimes) not in _warm:
+        attempt(baseline, textbook("topcuoglu"), runtimes)
+        _warm.add((baseline.name, runtimes))
+    return pack_attempt(attempt(baseline, _last[1], runtimes))

@@ -1,0 +1,219 @@
+"""Significance: how far a difference of two methods goes beyond the luck of the problems that were drawn.
+
+All methods of a benchmark see the same problems, so differences are taken problem by problem and the
+problems are drawn again, with replacement: the paired bootstrap of Efron and Tibshirani, *An
+Introduction to the Bootstrap*, 1993, chapters 8 and 13 (percentile intervals). It says what another
+draw of such problems would change; that other problems may be of another kind, it cannot know.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from hetgym._types import FloatArray
+
+LEVEL = 0.95
+"""Share of bootstrap samples that an interval holds."""
+
+DRAWS = 10_000
+"""Bootstrap samples."""
+
+TIE = 1e-9
+"""Relative difference below which two makespans count as equal."""
+
+
+_ROUNDING = 1e-12
+
+
+@dataclass(frozen=True)
+class Interval:
+    """A mean over problems, and where it lies in :data:`LEVEL` of the bootstrap samples.
+
+    Attributes:
+        mean: over the problems.
+        low, high: ends of the interval; None for a single problem, which says nothing about others.
+    """
+
+    mean: float
+    low: float | None
+    high: float | None
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """One method against another on the same problems.
+
+    Attributes:
+        problems: how many.
+        ratio: geometric mean of ours over theirs; below 1 is shorter.
+        low, high: its interval; None for a single problem.
+        better, equal, worse: on how many problems ours is shorter, the same, longer (as Topcuoglu,
+            Hariri, Wu, IEEE TPDS 13(3), 2002, table 2, counts them).
+        probability: share of bootstrap samples in which the mean ratio is below 1, ties half; None
+            for a single problem.
+    """
+
+    problems: int
+    ratio: float
+    low: float | None
+    high: float | None
+    better: int
+    equal: int
+    worse: int
+    probability: float | None
+
+    @property
+    def significant(self) -> bool:
+        """Whether the interval leaves out 1."""
+        return self.low is not None and self.high is not None and (self.high < 1.0 or self.low > 1.0)
+
+
+def resampled_means(values: npt.ArrayLike, rng: np.random.Generator, draws: int = DRAWS) -> FloatArray:
+    """Means over problems drawn again with replacement; all rows see the same draws.
+
+    Args:
+        values: [m, k] one row for each method, one column for each problem.
+        rng: of the draws.
+        draws: number of bootstrap samples.
+
+    Returns:
+        [m, draws] means.
+
+    Raises:
+        ValueError: no problems, or a value that is not finite.
+    """
+    table = np.asarray(values, np.float64)
+    if table.ndim != 2 or table.shape[1] == 0 or not np.isfinite(table).all():
+        raise ValueError("a bootstrap needs a table of finite values with one column for each problem, one at least")
+    k = table.shape[1]
+    times: FloatArray = rng.multinomial(k, np.full(k, 1.0 / k), draws).astype(np.float64)
+    means: FloatArray = table @ times.T / k
+    return means
+
+
+def mean_intervals(
+    values: npt.ArrayLike, rng: np.random.Generator, level: float = LEVEL, draws: int = DRAWS
+) -> list[Interval]:
+    """Means over problems with percentile bootstrap intervals.
+
+    Args:
+        values: [m, k] one row for each method, one column for each problem.
+        rng: of the draws.
+        level: share of the samples that an interval holds.
+        draws: number of bootstrap samples.
+
+    Raises:
+        ValueError: no problems, a value that is not finite, or a level outside (0, 1).
+
+    >>> rng = np.random.default_rng(0)
+    >>> mean_intervals([[3.0, 3.0, 3.0], [0.0, 1.0, 2.0]], rng)
+    [Interval(mean=3.0, low=3.0, high=3.0), Interval(mean=1.0, low=0.0, high=2.0)]
+    """
+    table = np.asarray(values, np.float64)
+    return _intervals(table, resampled_means(table, rng, draws), level)
+
+
+def probability_below_zero(differences: npt.ArrayLike, rng: np.random.Generator, draws: int = DRAWS) -> float:
+    """Share of bootstrap samples in which the mean difference is below zero, ties half.
+
+    Args:
+        differences: [k] of two methods, one for each problem.
+        rng: of the draws.
+        draws: number of bootstrap samples.
+
+    Raises:
+        ValueError: no problems, or a value that is not finite.
+
+    >>> probability_below_zero([-1.0, -2.0, -0.5], np.random.default_rng(0))
+    1.0
+    """
+    return _shares_below_zero(resampled_means(np.asarray(differences, np.float64)[None], rng, draws))[0]
+
+
+def compare(
+    ours: npt.ArrayLike,
+    theirs: npt.ArrayLike,
+    rng: np.random.Generator,
+    level: float = LEVEL,
+    draws: int = DRAWS,
+) -> Comparison:
+    """Compare the makespans of two methods on the same problems.
+
+    Args:
+        ours: [k] makespans, one for each problem [s].
+        theirs: [k] of the other method on the same problems [s].
+        rng: of the draws.
+        level: share of the samples that the interval holds.
+        draws: number of bootstrap samples.
+
+    Raises:
+        ValueError: no problems, as many of one as not of the other, or a makespan that is not positive.
+
+    >>> found = compare([8.0, 2.0], [4.0, 4.0], np.random.default_rng(0))
+    >>> found.ratio, found.low, found.high, found.better, found.worse
+    (1.0, 0.5, 2.0, 1, 1)
+    """
+    return compare_all(np.asarray(ours, np.float64)[None], theirs, rng, level, draws)[0]
+
+
+def compare_all(
+    ours: npt.ArrayLike,
+    theirs: npt.ArrayLike,
+    rng: np.random.Generator,
+    level: float = LEVEL,
+    draws: int = DRAWS,
+) -> list[Comparison]:
+    """Compare several methods with one; see :func:`compare`.
+
+    Args:
+        ours: [m, k] makespans, one row for each method [s].
+        theirs: [k] of the method that all are compared with [s].
+        rng: of the draws, which all rows share.
+        level: share of the samples that an interval holds.
+        draws: number of bootstrap samples.
+
+    Raises:
+        ValueError: see :func:`compare`.
+    """
+    table, reference = np.asarray(ours, np.float64), np.asarray(theirs, np.float64)
+    if table.ndim != 2 or reference.shape != table.shape[1:]:
+        raise ValueError(f"makespans of shapes {table.shape} and {reference.shape} are not of the same problems")
+    if not (np.isfinite(table).all() and np.isfinite(reference).all() and (table > 0).all() and (reference > 0).all()):
+        raise ValueError("a ratio of makespans needs positive, finite ones")
+    ratio = table / reference
+    ratio[np.abs(ratio - 1.0) <= TIE] = 1.0
+    logs: FloatArray = np.log(ratio)
+    samples = resampled_means(logs, rng, draws)
+    k = table.shape[1]
+    return [
+        Comparison(
+            k, float(np.exp(found.mean)),
+            None if found.low is None else float(np.exp(found.low)),
+            None if found.high is None else float(np.exp(found.high)),
+            int((row < 0).sum()), int((row == 0).sum()), int((row > 0).sum()), share if k > 1 else None,
+        )
+        for found, row, share in zip(
+            _intervals(logs, samples, level), logs, _shares_below_zero(samples), strict=True
+        )
+    ]  # fmt: skip
+
+
+def _intervals(table: FloatArray, samples: FloatArray, level: float) -> list[Interval]:
+    """Means of the rows of a table, and percentiles of those of its bootstrap samples."""
+    if not 0.0 < level < 1.0:
+        raise ValueError(f"the level of an interval lies between 0 and 1, not at {level}")
+    means = table.mean(axis=1)
+    if table.shape[1] == 1:
+        return [Interval(float(mean), None, None) for mean in means]
+    low, high = np.quantile(samples, [(1 - level) / 2, (1 + level) / 2], axis=1)
+    return [Interval(float(m), float(a), float(b)) for m, a, b in zip(means, low, high, strict=True)]
+
+
+def _shares_below_zero(samples: FloatArray) -> list[float]:
+    """For each row of samples the share below zero, what is zero up to rounding half."""
+    below, above = (samples < -_ROUNDING).sum(axis=1), (samples > _ROUNDING).sum(axis=1)
+    draws = samples.shape[1]
+    return [float(share) for share in (draws + below - above) / (2 * draws)]

@@ -1,0 +1,64 @@
+"""What travels between processes that share no memory: problems as ``.npz`` bytes, attempts as plain arrays."""
+
+from __future__ import annotations
+
+import io
+from typing import Any
+
+import numpy as np
+
+from hetgym._types import frozen
+from hetgym.bench.attempt import Attempt
+from hetgym.problem import Problem
+from hetgym.sim import Trace
+from hetgym.sim.runtime import runtime
+
+Packed = dict[str, Any]
+"""Words, numbers, lists and arrays; no class of ours."""
+
+_TIMES = ("start", "finish", "sent", "arrived")
+
+
+def pack_problem(problem: Problem) -> bytes:
+    """The content of the ``.npz`` file that :meth:`Problem.save` would write."""
+    file = io.BytesIO()
+    problem.save(file)
+    return file.getvalue()
+
+
+def unpack_problem(data: bytes) -> Problem:
+    """The same problem, to the last bit."""
+    return Problem.load(io.BytesIO(data))
+
+
+def pack_attempt(made: Attempt) -> Packed:
+    """An attempt without its problem, which the receiver has."""
+    return {"status": made.status, "seconds": made.seconds, "traces": [_pack_trace(trace) for trace in made.traces]}
+
+
+def unpack_attempt(packed: Packed, problem: Problem) -> Attempt:
+    """The same attempt, on the receiver's problem."""
+    traces = [_unpack_trace(fields, problem) for fields in packed["traces"]]
+    return Attempt(traces, packed["seconds"], packed["status"])
+
+
+def _pack_trace(trace: Trace) -> Packed:
+    order = np.concatenate(trace.order) if trace.order else np.empty(0, np.int32)
+    ends = np.cumsum([len(row) for row in trace.order], dtype=np.int64)
+    words = {"runtime": trace.runtime, "scheduler": trace.scheduler}
+    arrays = {"assignment": trace.assignment, "order": order, "ends": ends}
+    return words | arrays | {name: getattr(trace, name) for name in _TIMES}
+
+
+def _unpack_trace(fields: Packed, problem: Problem) -> Trace:
+    """A trace of its own arrays: what was received may lie in memory that goes away with a connection."""
+    rows = np.split(fields["order"], fields["ends"][:-1]) if len(fields["ends"]) else []
+    return Trace(
+        problem=problem,
+        assignment=np.array(fields["assignment"]),
+        **{name: np.array(fields[name]) for name in _TIMES},
+        runtime=fields["runtime"],
+        scheduler=fields["scheduler"],
+        switches=runtime(fields["runtime"]),
+        order=tuple(frozen(np.array(row)) for row in rows),
+    )
