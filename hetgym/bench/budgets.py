@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from typing import NamedTuple
 
+from hetgym._times import parse_time
 from hetgym.bench.summary import duration, minutes
 from hetgym.errors import ConfigError
 
@@ -14,9 +14,6 @@ BUDGETS = (1e-3, 2e-3, 5e-3, 1e-2, 5e-2, 1e-1, 5e-1, 1.0, 5.0, 10.0)
 
 TIME_LIMIT = 900.0
 """Most that a measurement takes unless more is allowed [s]."""
-
-_UNITS = {"us": 1e-6, "µs": 1e-6, "ms": 1e-3, "s": 1.0, "min": 60.0, "h": 3600.0}
-_TIME = re.compile(r"(\d+(?:\.\d+)?)\s*([a-zµ]+)")
 
 
 class Plan(NamedTuple):
@@ -33,21 +30,6 @@ class Plan(NamedTuple):
     left_out: tuple[float, ...]
     most_s: float
     whole_s: float
-
-
-def parse_time(text: str) -> float:
-    """Seconds from a number with its unit.
-
-    Raises:
-        ConfigError: no such time, or none at all.
-
-    >>> parse_time("1.5ms"), parse_time("2 h")
-    (0.0015, 7200.0)
-    """
-    found = _TIME.fullmatch(text.strip())
-    if not found or found[2] not in _UNITS or not 0 < (seconds := float(found[1]) * _UNITS[found[2]]) <= 1e6:
-        raise ConfigError(f"{text!r} is no time; write a number above 0 and one of {', '.join(_UNITS)}, as in 10ms")
-    return round(seconds, 12)
 
 
 def parse_budgets(text: str) -> tuple[float, ...]:

@@ -1,0 +1,47 @@
+"""PlaceNetwork: the network of the place policy."""
+
+from __future__ import annotations
+
+from hetgym.agents.networks._torch import Tensor, nn, torch
+from hetgym.agents.networks.encoder import OperatorDeviceEncoder
+from hetgym.agents.networks.heads import CandidateHead
+
+RULE = {"outlook": 20.0, "path": 1.0}
+"""What the untrained policy goes by: the outlook, and between equal ones PEFT's key."""
+
+
+class PlaceNetwork(nn.Module):
+    r"""Prefers devices for an operator by its embeddings and by what each device would lead to.
+
+    .. math:: \pi(d \mid i) = \operatorname{softmax}_d\ \mathrm{head}\big([x_{id}, h_{id}]\big)
+
+    with :math:`h` from an :class:`~hetgym.agents.networks.OperatorDeviceEncoder`, once a problem, and
+    :math:`x_{id}` the candidate features of the turn.
+
+    Args:
+        tokens: features of an (operator, device) pair.
+        edge_features: features of an edge.
+        candidates: names of the candidate features.
+        hidden: size H of embeddings.
+        layers: of the encoder.
+        width: of the head's hidden layers.
+
+    Shapes:
+        - **hidden** [B, D, H] embeddings of the operators whose turn it is, **seen** [B, D, F],
+          **legal** [B, D].
+        - **output** [B, D] logits.
+    """
+
+    def __init__(
+        self, tokens: int, edge_features: int, candidates: tuple[str, ...], hidden: int = 16, layers: int = 2,
+        width: int = 32,
+    ) -> None:  # fmt: skip
+        super().__init__()
+        self.encoder = OperatorDeviceEncoder(tokens, edge_features, hidden, layers)
+        rule = torch.tensor([RULE.get(name, 0.0) for name in candidates] + [0.0] * hidden)
+        self.head = CandidateHead(len(candidates) + hidden, width, rule)
+
+    def forward(self, hidden: Tensor, seen: Tensor, legal: Tensor) -> Tensor:
+        """Prefer; see the class for shapes."""
+        found: Tensor = self.head(torch.cat([seen, hidden], -1), legal)
+        return found

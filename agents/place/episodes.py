@@ -1,0 +1,283 @@
+"""Episodes of the place policy: operators in upward-rank order, each to the device that the head prefers.
+
+What happens is what ``HetSchedule-v0`` does in ``mode="place"``: the same order, the same insertion rule.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from hetgym._jit import lean, step
+from hetgym._types import FloatArray, IntArray
+from hetgym.agents.place.inference import HeadWeights, prepare_head
+from hetgym.agents.place.tokens import LIMIT, View
+from hetgym.graph.dataflow import Feature
+from hetgym.problem import Problem, ProblemArrays
+from hetgym.sim import outlook, timeline
+
+CANDIDATE_FEATURES: tuple[Feature, ...] = (
+    Feature("outlook", "operator", "how far off the end looks: mean of greatest and mean, best of four roll-outs"),
+    Feature("greatest", "operator", "the greatest of that roll-out"),
+    Feature("consensus", "operator", "mean of the four"),
+    Feature("finish", "operator", "earliest finish time, EFT"),
+    Feature("path", "operator", "finish and optimistic cost to an exit, PEFT's key"),
+    Feature("start", "operator", "start, idle gaps filled"),
+    Feature("wait", "operator", "start minus arrival of the last input"),
+    Feature("cost", "operator", "run time"),
+    Feature("ready", "operator", "arrival of the last input"),
+    Feature("exposure", "operator", "least outlook over what is bound to happen already; the same for all devices"),
+    Feature("turn", "episode", "position in the order, 0 first to 1 last; the same for all devices"),
+)
+"""What the head sees of a candidate device beside its embedding; all but the last two over the least of the devices."""
+
+COUNT = len(CANDIDATE_FEATURES)
+HORIZON = 10
+"""Operators that a roll-out places."""
+
+
+class Stage(NamedTuple):
+    """What episodes on a problem share.
+
+    Attributes:
+        order: [n] operators as they are decided.
+        free: [n] -1: no operator's device is fixed.
+        bonus: [4, n, d] of the roll-outs [s].
+        tail: [n, d] optimistic time to an exit [s].
+        scale: [1] mean run time of an operator [s].
+        own, whole, rule: what the head has computed of the embeddings; see
+            :func:`~hetgym.agents.place.inference.prepare_head`.
+    """
+
+    order: IntArray
+    free: IntArray
+    bonus: FloatArray
+    tail: FloatArray
+    scale: FloatArray
+    own: FloatArray
+    whole: FloatArray
+    rule: FloatArray
+
+
+class Desk(NamedTuple):
+    """Scratch of an episode: the timeline, and what is known of each candidate."""
+
+    placed: timeline.Timeline
+    seen: FloatArray
+    start: FloatArray
+    score: FloatArray
+    first: FloatArray
+    second: FloatArray
+    mean: FloatArray
+
+
+def set_up(problem: Problem, view: View, hidden: FloatArray, head: HeadWeights) -> Stage:
+    """Make ready for episodes on a problem whose embeddings [n, d, h] are known."""
+    free = np.full(problem.num_operators, -1, np.int32)
+    return Stage(
+        view.order, free, view.bonus, view.tail, np.array([view.scale]), *prepare_head(hidden, head)
+    )  # fmt: skip
+
+
+def new_desk(problem: Problem, head: HeadWeights) -> Desk:
+    """Room for one episode at a time on a problem."""
+    n, d = problem.num_operators, problem.num_devices
+    size = len(head.score)
+    return Desk(
+        timeline.new_timeline(n, d), np.zeros((d, COUNT)), np.zeros(d), np.zeros(d), np.zeros(size), np.zeros(size),
+        np.zeros(COUNT + size),
+    )  # fmt: skip
+
+
+def greedy(problem: Problem, stage: Stage, head: HeadWeights, desk: Desk) -> tuple[float, IntArray]:
+    """Play the episode in which every decision is the most preferred.
+
+    Returns:
+        Makespan [s] and devices [n]; the desk's timeline holds the schedule.
+    """
+    choice = np.zeros(problem.num_operators, np.int32)
+    none = np.zeros((0, problem.num_devices))
+    return episode(problem.arrays, stage, head, desk, choice, none, none[:, :, None], HORIZON), choice
+
+
+def sample(
+    problem: Problem, stage: Stage, head: HeadWeights, desk: Desk, temperatures: Sequence[float],
+    rng: np.random.Generator,
+) -> tuple[FloatArray, IntArray]:  # fmt: skip
+    """Play episodes in which every decision is drawn from the policy, one at each temperature.
+
+    Returns:
+        Makespans [count] [s] and devices [count, n].
+    """
+    n, d = problem.num_operators, problem.num_devices
+    count = len(temperatures)
+    makespans, choices = np.zeros(count), np.zeros((count, n), np.int32)
+    nothing = np.zeros((0, d, COUNT))
+    for k, temperature in enumerate(temperatures):
+        noise = temperature * rng.gumbel(size=(n, d))
+        makespans[k] = episode(problem.arrays, stage, head, desk, choices[k], noise, nothing, HORIZON)
+    return makespans, choices
+
+
+def replay(problem: Problem, stage: Stage, head: HeadWeights, desk: Desk, choice: IntArray) -> FloatArray:
+    """[n, d, F] what was seen of the candidates, turn by turn, in the episode of given devices [n]."""
+    n, d = problem.num_operators, problem.num_devices
+    seen = np.zeros((n, d, COUNT))
+    episode(problem.arrays, stage, head, desk, choice.copy(), np.zeros((0, d)), seen, HORIZON)
+    return seen
+
+
+@lean
+def episode(
+    p: ProblemArrays, s: Stage, head: HeadWeights, desk: Desk, choice: IntArray, noise: FloatArray, record: FloatArray,
+    horizon: int,
+) -> float:  # fmt: skip
+    """Play one episode; return its makespan [s].
+
+    Args:
+        p: the problem.
+        s: of the problem.
+        head: its weights.
+        desk: overwritten.
+        choice: [n] filled in; or read, where there is a record.
+        noise: [n, d] added to the scores, [0, d] for none.
+        record: [n, d, F] filled in with what is seen, turn by turn; [0, d, F] for nothing.
+        horizon: operators that a roll-out places.
+    """
+    t = desk.placed
+    timeline.clear(t)
+    bound, last = 0.0, 0.0
+    for turn in range(len(s.order)):
+        operator = s.order[turn]
+        consider(p, t, s.order, s.free, s.bonus, s.tail, s.tail, s.scale[0], desk, turn, bound, horizon)
+        if record.shape[0] > 0:
+            device = choice[operator]
+            for a in range(p.cost.shape[1]):
+                for k in range(COUNT):
+                    record[turn, a, k] = desk.seen[a, k]
+        else:
+            prefer(p, s, head, desk, operator)
+            device = -1
+            for a in range(p.cost.shape[1]):
+                if p.cost[operator, a] == np.inf:
+                    continue
+                if noise.shape[0] > 0:
+                    desk.score[a] += noise[turn, a]
+                if device < 0 or desk.score[a] > desk.score[device]:
+                    device = a
+            choice[operator] = device
+        timeline.book(p, t, operator, device, desk.start[device])
+        finish = desk.start[device] + p.cost[operator, device]
+        bound = max(bound, finish + s.tail[operator, device])
+        last = max(last, finish)
+    return last
+
+
+@step
+def consider(
+    p: ProblemArrays, t: timeline.Timeline, order: IntArray, fixed: IntArray, bonus: FloatArray, loose: FloatArray,
+    tight: FloatArray, scale: float, desk: Desk, turn: int, bound: float, horizon: int,
+) -> None:  # fmt: skip
+    """Write down what is known of each device for the operator whose turn it is.
+
+    Args:
+        p: the problem.
+        t: holds the operators before the turn.
+        order: [n] operators in a topological order.
+        fixed: [n] device that an operator after the turn must take, -1 where it is free.
+        bonus: [k, n, d] of the roll-outs [s].
+        loose: [n, d] see :func:`hetgym.sim.outlook.look_ahead`.
+        tight: [n, d] likewise.
+        scale: mean run time of an operator [s].
+        desk: filled in.
+        turn: of the operator.
+        bound: what is bound to happen already [s].
+        horizon: operators that a roll-out places.
+    """
+    n, d = p.cost.shape
+    operator, seen, insertion = order[turn], desk.seen, len(order) > 0
+    stop = min(n, turn + 1 + horizon)
+    for device in range(d):
+        duration = p.cost[operator, device]
+        if duration == np.inf:
+            continue
+        ready = timeline.data_ready(p, t, operator, device)
+        start = timeline.earliest_start(t, device, ready, duration, insertion)
+        desk.start[device] = start
+        best, far, total = np.inf, 0.0, 0.0
+        for k in range(bonus.shape[0]):
+            greatest, mean = outlook.look_ahead(
+                p, t, order, turn, device, start, stop, fixed, bonus[k], loose, tight, insertion
+            )  # fmt: skip
+            greatest = max(greatest, bound)
+            key = 0.5 * (greatest + mean) if stop < n else greatest
+            total += key
+            if key < best:
+                best, far = key, greatest
+        row = seen[device]
+        row[0], row[1], row[2] = best, far, total / bonus.shape[0]
+        row[3], row[4], row[5] = start + duration, start + duration + loose[operator, device], start
+        row[6], row[7], row[8] = start - ready, duration, ready
+    relate(p, operator, seen, scale, bound, turn / max(1, n - 1))
+
+
+@step
+def relate(p: ProblemArrays, operator: int, seen: FloatArray, scale: float, bound: float, progress: float) -> None:
+    """Set what is known of each device in relation to the best device."""
+    exposure = np.inf
+    for a in range(len(seen)):
+        if p.cost[operator, a] < np.inf:
+            exposure = min(exposure, seen[a, 0])
+    for k in range(COUNT - 2):
+        least = np.inf
+        for a in range(len(seen)):
+            if p.cost[operator, a] < np.inf:
+                least = min(least, seen[a, k])
+        for a in range(len(seen)):
+            if p.cost[operator, a] < np.inf:
+                seen[a, k] = min((seen[a, k] - least) / scale, LIMIT)
+    for a in range(len(seen)):
+        if p.cost[operator, a] == np.inf:
+            for k in range(COUNT):
+                seen[a, k] = 0.0
+        else:
+            seen[a, COUNT - 2] = min(max(exposure - bound, 0.0) / scale, LIMIT)
+            seen[a, COUNT - 1] = progress
+
+
+@step
+def prefer(p: ProblemArrays, s: Stage, head: HeadWeights, desk: Desk, operator: int) -> None:
+    """Score the devices for an operator from what is known of them: the candidate head."""
+    size, seen = len(head.score), desk.seen
+    legal = 0
+    for k in range(len(desk.mean)):
+        desk.mean[k] = 0.0
+    for a in range(len(seen)):
+        if p.cost[operator, a] < np.inf:
+            legal += 1
+            for k in range(COUNT):
+                desk.mean[k] += seen[a, k]
+            for k in range(size):
+                desk.mean[COUNT + k] += s.whole[operator, a, k]
+    for a in range(len(seen)):
+        if p.cost[operator, a] == np.inf:
+            continue
+        for k in range(size):
+            desk.first[k] = s.own[operator, a, k] + desk.mean[COUNT + k] / legal
+            desk.second[k] = head.mix_bias[k]
+        cost = s.rule[operator, a]
+        for f in range(COUNT):
+            x, mean = seen[a, f], desk.mean[f] / legal
+            cost += head.rule[f] * x
+            for k in range(size):
+                desk.first[k] += x * head.own[f, k] + mean * head.all[f, k]
+        for f in range(size):
+            x = max(0.0, desk.first[f])
+            for k in range(size):
+                desk.second[k] += x * head.mix[f, k]
+        value = 0.0
+        for k in range(size):
+            value += max(0.0, desk.second[k]) * head.score[k]
+        desk.score[a] = value - cost

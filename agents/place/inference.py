@@ -1,0 +1,256 @@
+"""Inference: the place policy's network in compiled code, the same on every machine.
+
+The networks of :mod:`hetgym.agents.networks` are trained in PyTorch, in float32. Here their weights are
+applied in float64 by plain loops without reordering of sums, so that a plan does not depend on the
+machine, on a BLAS library or on the number of threads, and loading a policy needs no PyTorch.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from hetgym._jit import jit, lean, step
+from hetgym._types import FloatArray, IntArray
+from hetgym.problem import Problem
+
+
+class EncoderWeights(NamedTuple):
+    """An :class:`~hetgym.agents.networks.OperatorDeviceEncoder`; matrices are [inputs, outputs].
+
+    Attributes:
+        embed0, embed0_bias, embed1, embed1_bias: the embedding's two layers.
+        norm, norm_bias: [l, h] layer normalisation.
+        node, node_bias: [l, 2, 2h, h] and [l, 2, h] of messages from inputs, and from outputs.
+        edge: [l, 2, e, h].
+        update0, update0_bias, update1, update1_bias: [l, 5h, h], [l, h], [l, h, h], [l, h].
+    """
+
+    embed0: FloatArray
+    embed0_bias: FloatArray
+    embed1: FloatArray
+    embed1_bias: FloatArray
+    norm: FloatArray
+    norm_bias: FloatArray
+    node: FloatArray
+    node_bias: FloatArray
+    edge: FloatArray
+    update0: FloatArray
+    update0_bias: FloatArray
+    update1: FloatArray
+    update1_bias: FloatArray
+
+
+class HeadWeights(NamedTuple):
+    """A :class:`~hetgym.agents.networks.CandidateHead` of F features, h of them embeddings; see there.
+
+    Attributes:
+        own, own_bias, all: [F, k], [k], [F, k].
+        mix, mix_bias: [k, k], [k].
+        score: [k].
+        rule: [F].
+    """
+
+    own: FloatArray
+    own_bias: FloatArray
+    all: FloatArray
+    mix: FloatArray
+    mix_bias: FloatArray
+    score: FloatArray
+    rule: FloatArray
+
+
+def encoder_weights(state: Mapping[str, npt.NDArray[np.float32]], prefix: str = "encoder.") -> EncoderWeights:
+    """Take an encoder's weights out of a state dictionary."""
+
+    def get(name: str) -> FloatArray:
+        return np.ascontiguousarray(state[prefix + name].astype(np.float64).T)
+
+    layers = sum(name.endswith(".norm.weight") for name in state if name.startswith(prefix))
+
+    def each(*names: str) -> FloatArray:
+        found = [[get(f"layers.{k}.{name}") for name in names] for k in range(layers)]
+        return np.ascontiguousarray(np.array(found if len(names) > 1 else [row[0] for row in found]))
+
+    return EncoderWeights(
+        get("embed.0.weight"), get("embed.0.bias"), get("embed.2.weight"), get("embed.2.bias"),
+        each("norm.weight"), each("norm.bias"),
+        each("inputs.node.weight", "outputs.node.weight"), each("inputs.node.bias", "outputs.node.bias"),
+        each("inputs.edge.weight", "outputs.edge.weight"),
+        each("update.0.weight"), each("update.0.bias"), each("update.2.weight"), each("update.2.bias"),
+    )  # fmt: skip
+
+
+def head_weights(state: Mapping[str, npt.NDArray[np.float32]], prefix: str = "head.") -> HeadWeights:
+    """Take a candidate head's weights out of a state dictionary."""
+
+    def get(name: str) -> FloatArray:
+        return np.ascontiguousarray(state[prefix + name].astype(np.float64).T)
+
+    return HeadWeights(
+        get("own.weight"), get("own.bias"), get("all.weight"), get("mix.weight"), get("mix.bias"),
+        np.ascontiguousarray(get("score.weight")[:, 0]), get("rule"),
+    )  # fmt: skip
+
+
+def encode(problem: Problem, tokens: FloatArray, edge_features: FloatArray, weights: EncoderWeights) -> FloatArray:
+    """[n, d, h] embeddings, as the encoder gives them.
+
+    Args:
+        problem: whose edges carry messages.
+        tokens: [n, d, F].
+        edge_features: [m, E].
+        weights: of the encoder.
+    """
+    return _encode(
+        problem.edge_source.copy(), problem.edge_target.copy(), tokens, np.ascontiguousarray(edge_features), weights
+    )  # fmt: skip
+
+
+@jit
+def _encode(
+    source: IntArray, target: IntArray, tokens: FloatArray, edge_features: FloatArray, w: EncoderWeights
+) -> FloatArray:
+    n, d, _ = tokens.shape
+    layers, size = w.norm.shape
+    hidden, wide = np.empty((n, d, size)), np.empty(size)
+    for i in range(n):
+        for a in range(d):
+            _linear(tokens[i, a], w.embed0, w.embed0_bias, wide)
+            _rectify(wide)
+            _linear(wide, w.embed1, w.embed1_bias, hidden[i, a])
+    seen, others, globe = np.empty((n, d, size)), np.empty((n, size)), np.empty((d, size))
+    messages, edge, heard = np.empty((n, d, size)), np.empty(size), np.empty((2, n, d, size))
+    degree, base, row = np.empty(n), np.empty(size), np.empty((d, size))
+    for k in range(layers):
+        for i in range(n):
+            for a in range(d):
+                _normalise(hidden[i, a], w.norm[k], w.norm_bias[k], seen[i, a])
+        _mean_over_devices(seen, others)
+        _mean_over_operators(seen, globe)
+        for way in range(2):
+            node, bias = w.node[k, way], w.node_bias[k, way]
+            for i in range(n):
+                _linear(others[i], node[size:], bias, base)
+                for a in range(d):
+                    _linear(seen[i, a], node[:size], base, messages[i, a])
+            sender, receiver = (source, target) if way == 0 else (target, source)
+            heard[way] = 0.0
+            degree[:] = 0.0
+            for m in range(len(sender)):
+                edge[:] = 0.0
+                _add_product(edge_features[m], w.edge[k, way], edge)
+                i, j = sender[m], receiver[m]
+                degree[j] += 1.0
+                for a in range(d):
+                    for h in range(size):
+                        heard[way, j, a, h] += max(0.0, messages[i, a, h] + edge[h])
+            for j in range(n):
+                for a in range(d):
+                    for h in range(size):
+                        heard[way, j, a, h] /= max(1.0, degree[j])
+        first = w.update0[k]
+        for a in range(d):
+            _linear(globe[a], first[4 * size :], w.update0_bias[k], row[a])
+        for i in range(n):
+            base[:] = 0.0
+            _add_product(others[i], first[size : 2 * size], base)
+            for a in range(d):
+                _linear(seen[i, a], first[:size], base, wide)
+                _add_product(heard[0, i, a], first[2 * size : 3 * size], wide)
+                _add_product(heard[1, i, a], first[3 * size : 4 * size], wide)
+                for h in range(size):
+                    wide[h] = max(0.0, wide[h] + row[a, h])
+                for h in range(size):
+                    hidden[i, a, h] += w.update1_bias[k, h]
+                _add_product(wide, w.update1[k], hidden[i, a])
+    return hidden
+
+
+@step
+def _add_product(x: FloatArray, matrix: FloatArray, out: FloatArray) -> None:
+    """Add ``x @ matrix`` to ``out``, row by row: the inner loop adds to different sums, so it vectorises as it is."""
+    for k in range(len(x)):
+        for h in range(len(out)):
+            out[h] += x[k] * matrix[k, h]
+
+
+@step
+def _linear(x: FloatArray, matrix: FloatArray, bias: FloatArray, out: FloatArray) -> None:
+    for h in range(len(out)):
+        out[h] = bias[h]
+    _add_product(x, matrix, out)
+
+
+@step
+def _rectify(x: FloatArray) -> None:
+    for h in range(len(x)):
+        x[h] = max(0.0, x[h])
+
+
+@step
+def _normalise(x: FloatArray, weight: FloatArray, bias: FloatArray, out: FloatArray) -> None:
+    """Layer normalisation, with PyTorch's epsilon."""
+    size = len(x)
+    mean, variance = 0.0, 0.0
+    for h in range(size):
+        mean += x[h]
+    mean /= size
+    for h in range(size):
+        variance += (x[h] - mean) * (x[h] - mean)
+    factor = 1.0 / np.sqrt(variance / size + 1e-5)
+    for h in range(size):
+        out[h] = (x[h] - mean) * factor * weight[h] + bias[h]
+
+
+@step
+def _mean_over_devices(x: FloatArray, out: FloatArray) -> None:
+    n, d, size = x.shape
+    for i in range(n):
+        for h in range(size):
+            total = 0.0
+            for a in range(d):
+                total += x[i, a, h]
+            out[i, h] = total / d
+
+
+@step
+def _mean_over_operators(x: FloatArray, out: FloatArray) -> None:
+    n, d, size = x.shape
+    for a in range(d):
+        for h in range(size):
+            total = 0.0
+            for i in range(n):
+                total += x[i, a, h]
+            out[a, h] = total / max(1, n)
+
+
+def prepare_head(hidden: FloatArray, weights: HeadWeights) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """Do the part of the head that holds all episode long.
+
+    Args:
+        hidden: [n, d, h] embeddings, the last h features of every action.
+        weights: of the head.
+
+    Returns:
+        [n, d, k] their share of the first layer from an action itself, [n, d, k] from all actions, and
+        [n, d] of the rule.
+    """
+    dynamic = len(weights.rule) - hidden.shape[2]
+    n, d, _ = hidden.shape
+    size = len(weights.score)
+    own, whole, rule = np.empty((n, d, size)), np.empty((n, d, size)), np.empty((n, d, 1))
+    _project(hidden, weights.own[dynamic:], weights.own_bias, own)
+    _project(hidden, weights.all[dynamic:], np.zeros(size), whole)
+    _project(hidden, weights.rule[dynamic:, None], np.zeros(1), rule)
+    return own, whole, rule[:, :, 0]
+
+
+@lean
+def _project(x: FloatArray, matrix: FloatArray, bias: FloatArray, out: FloatArray) -> None:
+    for i in range(x.shape[0]):
+        for a in range(x.shape[1]):
+            _linear(x[i, a], matrix, bias, out[i, a])

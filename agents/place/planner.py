@@ -1,0 +1,162 @@
+"""Planner: the place policy as a scheduler, alone or with the search that it guides."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from hetgym._times import parse_time
+from hetgym._types import IntArray
+from hetgym.agents.place import episodes, inference
+from hetgym.agents.place.refinement import Refinement, Refining, settled_order
+from hetgym.agents.place.tokens import EDGE_FEATURES, TOKEN_FEATURES, View, view
+from hetgym.baselines._search import Search, check_limits, run
+from hetgym.errors import ArtefactError, ConfigError
+from hetgym.problem import Problem
+from hetgym.schedule import Schedule
+from hetgym.sim import batch, ranks, timeline
+
+PASSES = 4
+"""Orders in which the policy decides when it has time for no search."""
+
+
+class PlacePlanner:
+    """Plans by a trained place policy.
+
+    Called with a problem it is a scheduler: the policy plays one episode in each of a few orders of
+    decisions and keeps the best. :meth:`plan` takes a time budget, within which the policy goes on to
+    improve the schedule.
+
+    Args:
+        weights: of a :class:`~hetgym.agents.networks.place.PlaceNetwork`, by name.
+        card: where they come from, as JSON values.
+        how: settings of the search.
+
+    Raises:
+        ArtefactError: the weights are not those of such a network.
+    """
+
+    def __init__(
+        self,
+        weights: Mapping[str, npt.NDArray[Any]],
+        card: Mapping[str, Any] | None = None,
+        how: Refining | None = None,
+    ) -> None:
+        self.card = dict(card or {})
+        self.how = how or Refining()
+        try:
+            self.encoder, self.head = inference.encoder_weights(weights), inference.head_weights(weights)
+            hidden = self.encoder.norm.shape[1]
+            fits = (
+                self.encoder.embed0.shape[0] == len(TOKEN_FEATURES)
+                and self.encoder.edge.shape[2] == len(EDGE_FEATURES)
+                and len(self.head.rule) == episodes.COUNT + hidden
+            )
+        except (IndexError, KeyError, ValueError) as error:
+            raise ArtefactError(f"not the weights of a place policy ({error})") from error
+        if not fits:
+            raise ArtefactError("the weights are of a place policy with other features")
+        if not all(np.isfinite(weight).all() for weight in (*self.encoder, *self.head)):
+            raise ArtefactError("the weights of the place policy are not finite")
+
+    def __call__(self, problem: Problem) -> Schedule:
+        """The best of a few greedy episodes."""
+        return self.plan(problem)
+
+    def plan(
+        self,
+        problem: Problem,
+        budget: str | float | None = None,
+        *,
+        passes: int = PASSES,
+        operators: int | None = None,
+        seed: int = 0,
+    ) -> Schedule:
+        """Plan within a budget.
+
+        Args:
+            problem: what is to be scheduled.
+            budget: wall-clock time, in seconds or as in ``"50ms"``; by default none, and only greedy episodes
+                are played. With it, results depend on the machine.
+            passes: greedy episodes, each in an order of its own; with little time there are fewer.
+            operators: most operators that the search places in trials, instead of a time: the result is the same
+                on every machine.
+            seed: of the search's draws.
+
+        Returns:
+            The best schedule found, never worse than the first greedy episode's.
+
+        Raises:
+            ConfigError: a budget that is none.
+        """
+        seconds = as_seconds(budget)
+        began = check_limits("plan", operators or 0, seconds)
+        if passes < 1:
+            raise ConfigError(f"passes is {passes}; there must be at least one")
+        seen = view(problem)
+        hidden = inference.encode(problem, seen.tokens, seen.edge_features, self.encoder)
+        stage = episodes.set_up(problem, seen, hidden, self.head)
+        begin = time.perf_counter()
+        deadline = np.inf if seconds is None else began + 0.2 * seconds - 0.5 * (begin - began)
+        makespan, choice, order = self._decide(problem, seen, stage, passes, deadline)
+        if seconds is None and not operators:
+            return _decoded(problem, choice, order)
+        search: Search = Refinement(problem, stage, self.head, choice, order, self.how, seed)
+        run(search, operators if operators is not None else 2**62, seconds, began=began)
+        return search.schedule()
+
+    def _decide(
+        self, problem: Problem, seen: View, stage: episodes.Stage, passes: int, deadline: float
+    ) -> tuple[float, IntArray, IntArray]:
+        """The best of greedy episodes in several orders: its makespan [s], devices [n] and order [n].
+
+        The first follows upward ranks, the next two the bottom levels of the placement before, the others
+        optimistic costs.
+        """
+        desk = episodes.new_desk(problem, self.head)
+        best = (*episodes.greedy(problem, stage, self.head, desk), stage.order)
+        latest = best[1]
+        for number in range(1, passes):
+            if time.perf_counter() > deadline:
+                break
+            order = settled_order(problem, latest) if number != 3 else _optimistic_order(problem, seen)
+            makespan, latest = episodes.greedy(problem, stage._replace(order=order), self.head, desk)
+            if makespan < best[0]:
+                best = makespan, latest, order
+        return best
+
+
+def _decoded(problem: Problem, choice: IntArray, order: IntArray) -> Schedule:
+    """The schedule that insertion makes of a placement [n] in an order [n]."""
+    n, d = problem.num_operators, problem.num_devices
+    placed = timeline.new_timeline(n, d)
+    timeline.place_in_order(problem.arrays, placed, order, choice, np.zeros((n, d)), True)
+    return batch.planned(problem, placed)
+
+
+def _optimistic_order(problem: Problem, seen: View) -> IntArray:
+    """[n] operators by the greatest optimistic cost to an exit that a device leaves, and the mean run time."""
+    return ranks.list_order(problem.arrays, seen.tail.max(axis=1) + problem.mean_cost)
+
+
+def as_seconds(budget: str | float | None) -> float | None:
+    """A budget of time in seconds.
+
+    Args:
+        budget: seconds, or a number with its unit.
+
+    Raises:
+        ConfigError: something else.
+
+    >>> as_seconds("50ms"), as_seconds(2), as_seconds(None)
+    (0.05, 2.0, None)
+    """
+    if budget is None or isinstance(budget, str):
+        return None if budget is None else parse_time(budget)
+    if isinstance(budget, bool) or not isinstance(budget, int | float | np.floating | np.integer):
+        raise ConfigError(f"budget is {budget!r}; it must be seconds, or a time such as '50ms'")
+    return float(budget)

@@ -1,0 +1,298 @@
+"""Refinement: large-neighbourhood search in which the place policy puts operators back."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from hetgym._jit import lean, step
+from hetgym._types import FloatArray, IntArray
+from hetgym.agents.place.episodes import Desk, Stage, consider, new_desk, prefer
+from hetgym.agents.place.inference import HeadWeights
+from hetgym.baselines import _walk
+from hetgym.baselines._moves import draw, on_chain
+from hetgym.baselines._search import Search
+from hetgym.errors import ConfigError
+from hetgym.problem import Problem, ProblemArrays
+from hetgym.schedule import Schedule
+from hetgym.sim import ranks, timeline
+
+
+@dataclass(frozen=True)
+class Refining:
+    """How the search goes about it.
+
+    Attributes:
+        size: most operators taken out at once.
+        reorder: share of tries that give one operator another place in the order instead.
+        chain: share of tries that begin on the critical chain.
+        window: share of tries that take out neighbours in the order; the others a connected piece.
+        policy: share of tries in which the policy puts operators back; in the others finish times do, plus
+            random shares of the least cost to an exit and of the run time.
+        reach: most turns that such a try may span.
+        horizon: operators that its roll-outs place.
+        temperature: of the policy's choices.
+        noise: of the run times in the other tries.
+        heat: first temperature of acceptance, times squared number of operators over the makespan.
+        cooling: last temperature over the first.
+
+    Raises:
+        ConfigError: a share that is none, or a number that is not positive.
+    """
+
+    size: int = 12
+    reorder: float = 0.25
+    chain: float = 0.5
+    window: float = 0.5
+    policy: float = 0.3
+    reach: int = 60
+    horizon: int = 8
+    temperature: float = 4.0
+    noise: float = 1.0
+    heat: float = 6.0
+    cooling: float = 0.05
+
+    def __post_init__(self) -> None:
+        for name in ("reorder", "chain", "window", "policy", "cooling"):
+            if not 0 <= getattr(self, name) <= 1:
+                raise ConfigError(f"{name} is {getattr(self, name)}; it must be a share from 0 to 1")
+        for name in ("size", "reach", "horizon", "temperature", "noise", "heat", "cooling"):
+            if not 0 < getattr(self, name) < np.inf:
+                raise ConfigError(f"{name} is {getattr(self, name)}; it must be positive")
+
+
+class Refinement(Search):
+    """The search, from a schedule on.
+
+    Operators are taken out of the schedule and put back, everything after the first of them is placed anew,
+    and what is better is kept, at first also some of what is worse. A try that puts all of them where they
+    were is given up at once.
+
+    Args:
+        problem: what is scheduled.
+        stage: what episodes on it share.
+        head: the policy's.
+        choice: [n] devices of the schedule.
+        order: [n] in which insertion places the operators.
+        how: see :class:`Refining`.
+        seed: of all draws.
+    """
+
+    def __init__(
+        self, problem: Problem, stage: Stage, head: HeadWeights, choice: IntArray, order: IntArray, how: Refining,
+        seed: int = 0,
+    ) -> None:  # fmt: skip
+        n, d = problem.num_operators, problem.num_devices
+        self.problem, self.stage, self.head, self.how = problem, stage, head, how
+        self.bonus = np.zeros((1, n, d))
+        self.walk = _walk.new_walk(problem, choice, order)._replace(bonus=self.bonus[0])
+        self.desk = new_desk(problem, head)._replace(placed=self.walk.trial)
+        self.rng = np.random.default_rng(seed)
+        self.makespan = float(self.walk.value[_walk.BEST])
+        self.hot = how.heat / max(n, 30) ** 2 * self.makespan
+        self.shares = np.array([how.reorder, how.chain, how.window, how.policy, how.temperature, how.noise])
+        self.sizes = np.array([min(how.size, n), how.reach, how.horizon])
+        self.placed = n
+        self.finished = d == 1 or self.hot == 0.0
+
+    def advance(self, target: int, total: int) -> None:
+        """Take out and put back until the target is reached; see :meth:`Search.advance`."""
+        _refine(
+            self.problem.arrays, self.walk, self.stage, self.head, self.desk, self.bonus, self.rng, target, total,
+            self.hot, self.how.cooling, self.shares, self.sizes,
+        )  # fmt: skip
+        self.placed = int(self.walk.counts[_walk.PLACED])
+        self.makespan = float(self.walk.value[_walk.BEST])
+
+    def schedule(self) -> Schedule:
+        """The best schedule so far."""
+        return _walk.best_schedule(self.problem, self.walk)
+
+
+def settled_order(problem: Problem, choice: IntArray) -> IntArray:
+    """[n] operators by the bottom levels that a placement [n] gives them."""
+    return ranks.list_order(problem.arrays, ranks.assigned_bottom_level(problem.arrays, choice))
+
+
+_REORDER, _CHAIN, _WINDOW, _POLICY, _TEMPERATURE, _NOISE = range(6)
+_SIZE, _REACH, _HORIZON = range(3)
+
+
+@lean
+def _refine(
+    p: ProblemArrays, w: _walk.Walk, s: Stage, head: HeadWeights, desk: Desk, bonus: FloatArray,
+    rng: np.random.Generator, target: int, total: int, hot: float, cooling: float, shares: FloatArray,
+    sizes: npt.NDArray[np.int64],
+) -> None:  # fmt: skip
+    """Take out and put back until the target is reached; a try counts as one more operator placed."""
+    n = len(w.order)
+    while w.counts[_walk.PLACED] < target:
+        temperature = hot * cooling ** min(1.0, w.counts[_walk.PLACED] / total)
+        w.counts[_walk.PLACED] += 1
+        limit = w.value[_walk.CURRENT] - temperature * np.log(1.0 - rng.random())
+        if rng.random() < shares[_REORDER]:
+            _reorder(p, w, rng, limit)
+            continue
+        count = _take_out(p, w, rng, 1 + draw(rng, sizes[_SIZE]), shares)
+        first, last = n, 0
+        for k in range(count):
+            first, last = min(first, w.turn[w.moved[k]]), max(last, w.turn[w.moved[k]])
+        _draw_bonus(p, w, rng, count, shares[_NOISE])
+        timeline.copy_prefix(w.now, w.trial, w.turn, first)
+        slack = limit * _walk.ROUNDING
+        if rng.random() < shares[_POLICY] and last - first < sizes[_REACH]:
+            going = _put_back(
+                p, w, s, head, desk, bonus, rng, first, last, slack, shares[_TEMPERATURE], sizes[_HORIZON]
+            )
+        else:
+            changed = w.order[first : last + 1]
+            makespan, placed = timeline.place_within(p, w.trial, changed, w.fixed, w.bonus, n > 0, w.bound, slack)
+            w.counts[_walk.PLACED] += placed
+            going = makespan < np.inf
+        same = True
+        for k in range(count):
+            same = same and w.trial.assignment[w.moved[k]] == w.before[k]
+        if not going or same:
+            _walk.take_back(w, count)
+            continue
+        makespan = _rest(p, w, last, slack)
+        if makespan <= limit:
+            for k in range(count):
+                w.fixed[w.moved[k]] = w.trial.assignment[w.moved[k]]
+            _walk.accept(p, w, last, makespan)
+        else:
+            _walk.take_back(w, count)
+
+
+@step
+def _rest(p: ProblemArrays, w: _walk.Walk, last: int, slack: float) -> float:
+    """Place what comes after turn ``last`` in a trial; the makespan [s], inf where it must exceed the slack."""
+    rest = w.order[last + 1 :]
+    makespan, placed = timeline.place_within(p, w.trial, rest, w.fixed, w.bonus, len(w.order) > 0, w.tail, slack)
+    w.counts[_walk.PLACED] += placed
+    return timeline.end(w.trial) if makespan < np.inf else np.inf
+
+
+@step
+def _reorder(p: ProblemArrays, w: _walk.Walk, rng: np.random.Generator, limit: float) -> None:
+    """Give an operator, half the time one of the critical chain, another turn between its neighbours' turns."""
+    n = len(w.order)
+    operator = draw(rng, n) if rng.random() < 0.5 else on_chain(p, w, rng)
+    source = int(w.turn[operator])
+    low, high = 0, n - 1
+    for k in range(p.predecessor_pointer[operator], p.predecessor_pointer[operator + 1]):
+        low = max(low, w.turn[p.predecessor[k]] + 1)
+    for k in range(p.successor_pointer[operator], p.successor_pointer[operator + 1]):
+        high = min(high, w.turn[p.successor[k]] - 1)
+    target = low + draw(rng, high - low + 1)
+    if target == source:
+        return
+    _walk.shift(w, source, target)
+    first, last = min(source, target), max(source, target)
+    timeline.copy_prefix(w.now, w.trial, w.turn, first)
+    slack = limit * _walk.ROUNDING
+    changed = w.order[first : last + 1]
+    makespan, placed = timeline.place_within(p, w.trial, changed, w.fixed, w.bonus, n > 0, w.tail, slack)
+    w.counts[_walk.PLACED] += placed
+    if makespan < np.inf:
+        same = True
+        for k in range(first, last + 1):
+            same = same and w.trial.start[w.order[k]] == w.now.start[w.order[k]]
+        if same:  # the schedule is what it was: stay in the new order
+            _walk.update_levels(p, w, last)
+            return
+        makespan = _rest(p, w, last, slack)
+    if makespan <= limit:
+        _walk.accept(p, w, -1, makespan)
+    else:
+        _walk.shift(w, target, source)
+
+
+@step
+def _draw_bonus(p: ProblemArrays, w: _walk.Walk, rng: np.random.Generator, count: int, noise: float) -> None:
+    """Draw what is added to the finish times of the operators that are out."""
+    for k in range(count):
+        i = w.moved[k]
+        share = rng.random()
+        for device in range(p.cost.shape[1]):
+            cost, bound = p.cost[i, device], w.bound[i, device]
+            if cost < np.inf and bound < np.inf:
+                w.bonus[i, device] = share * bound + noise * rng.random() * cost
+
+
+@step
+def _put_back(
+    p: ProblemArrays, w: _walk.Walk, s: Stage, head: HeadWeights, desk: Desk, bonus: FloatArray,
+    rng: np.random.Generator, first: int, last: int, slack: float, temperature: float, horizon: int,
+) -> bool:  # fmt: skip
+    """Let the policy place the operators that are out, in a trial that holds those before ``first``."""
+    d = p.cost.shape[1]
+    insertion = len(w.order) > 0
+    bound = 0.0
+    for k in range(first):
+        i = w.order[k]
+        bound = max(bound, w.trial.finish[i] + s.tail[i, w.fixed[i]])
+    for k in range(first, last + 1):
+        i = w.order[k]
+        device = w.fixed[i]
+        if device >= 0:
+            ready = timeline.data_ready(p, w.trial, i, device)
+            start = timeline.earliest_start(w.trial, device, ready, p.cost[i, device], insertion)
+        else:
+            consider(p, w.trial, w.order, w.fixed, bonus, s.tail, w.tail, s.scale[0], desk, k, bound, horizon)
+            w.counts[_walk.PLACED] += d * min(horizon, len(w.order) - 1 - k)
+            prefer(p, s, head, desk, i)
+            for a in range(d):
+                if p.cost[i, a] == np.inf:
+                    continue
+                desk.score[a] -= temperature * np.log(-np.log(1.0 - rng.random()))
+                if device < 0 or desk.score[a] > desk.score[device]:
+                    device = a
+            start = desk.start[device]
+        timeline.book(p, w.trial, i, device, start)
+        w.counts[_walk.PLACED] += 1
+        finish = start + p.cost[i, device]
+        bound = max(bound, finish + s.tail[i, device])
+        if finish + w.bound[i, device] > slack:
+            return False
+    return True
+
+
+@step
+def _take_out(p: ProblemArrays, w: _walk.Walk, rng: np.random.Generator, size: int, shares: FloatArray) -> int:
+    """Free operators of their devices; return how many."""
+    n = len(w.order)
+    seed = int(on_chain(p, w, rng)) if rng.random() < shares[_CHAIN] else draw(rng, n)
+    count = _free(w, 0, seed)
+    if rng.random() < shares[_WINDOW]:
+        begin = max(0, w.turn[seed] - draw(rng, size))
+        for k in range(begin, min(n, begin + size)):
+            count = _free(w, count, w.order[k])
+        return count
+    for _ in range(2 * size):  # some draws hit what is out already
+        if count == size:
+            break
+        i = w.moved[draw(rng, count)]
+        before = p.predecessor_pointer[i + 1] - p.predecessor_pointer[i]
+        after = p.successor_pointer[i + 1] - p.successor_pointer[i]
+        if before + after == 0:
+            break
+        k = draw(rng, before + after)
+        if k < before:
+            count = _free(w, count, p.predecessor[p.predecessor_pointer[i] + k])
+        else:
+            count = _free(w, count, p.successor[p.successor_pointer[i] + k - before])
+    return count
+
+
+@step
+def _free(w: _walk.Walk, count: int, operator: int) -> int:
+    """Take one more operator out, unless it is out already."""
+    if w.fixed[operator] < 0:
+        return count
+    w.moved[count] = operator
+    w.before[count] = w.fixed[operator]
+    w.fixed[operator] = -1
+    return count + 1

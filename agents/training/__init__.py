@@ -1,0 +1,1 @@
+"""Our own trainer: self-labelling of the place policy."""

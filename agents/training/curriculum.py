@@ -1,0 +1,59 @@
+"""Curriculum: the problems that a policy is trained on, a fixed number of them, the same for the same seed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from hetgym._config import check_number, read
+from hetgym.errors import ConfigError
+from hetgym.problem import Problem
+from hetgym.workloads import RandomMix, RealMix
+
+KINDS: dict[str, type[RandomMix] | type[RealMix]] = {"random": RandomMix, "real": RealMix}
+"""What a part of a curriculum can be drawn from."""
+
+
+@dataclass(frozen=True)
+class Part:
+    """Problems of one distribution.
+
+    Attributes:
+        kind: one of :data:`KINDS`.
+        count: number of problems.
+        arguments: of the distribution.
+
+    Raises:
+        ConfigError: no such kind, or arguments that it does not have.
+    """
+
+    kind: str
+    count: int
+    arguments: Mapping[str, Any] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        check_number(self.count, "count", ConfigError, minimum=1, maximum=1_000_000)
+        if self.kind not in KINDS:
+            raise ConfigError(f"a part of a curriculum is {' or '.join(KINDS)}, not {self.kind!r}")
+        self.distribution()
+
+    def distribution(self) -> RandomMix | RealMix:
+        """What is drawn from."""
+        found: RandomMix | RealMix = read(KINDS[self.kind], self.arguments, "curriculum", "arguments")
+        return found
+
+
+def draw(parts: tuple[Part, ...], seed: int) -> Iterator[Problem]:
+    """Draw the problems of a curriculum, part after part.
+
+    Args:
+        parts: of the curriculum.
+        seed: each problem has a generator of its own, of the seed, the part's number and its number in the part.
+    """
+    for number, part in enumerate(parts):
+        distribution = part.distribution()
+        for k in range(part.count):
+            yield distribution(np.random.default_rng([seed, number, k]))

@@ -1,0 +1,25 @@
+"""Times as people write them."""
+
+from __future__ import annotations
+
+import re
+
+from hetgym.errors import ConfigError
+
+_UNITS = {"us": 1e-6, "µs": 1e-6, "ms": 1e-3, "s": 1.0, "min": 60.0, "h": 3600.0}
+_TIME = re.compile(r"(\d+(?:\.\d+)?)\s*([a-zµ]+)")
+
+
+def parse_time(text: str) -> float:
+    """Seconds from a number with its unit.
+
+    Raises:
+        ConfigError: no such time, or none at all.
+
+    >>> parse_time("1.5ms"), parse_time("2 h")
+    (0.0015, 7200.0)
+    """
+    found = _TIME.fullmatch(text.strip())
+    if not found or found[2] not in _UNITS or not 0 < (seconds := float(found[1]) * _UNITS[found[2]]) <= 1e6:
+        raise ConfigError(f"{text!r} is no time; write a number above 0 and one of {', '.join(_UNITS)}, as in 10ms")
+    return round(seconds, 12)

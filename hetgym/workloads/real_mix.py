@@ -1,0 +1,107 @@
+"""Real networks on platforms that vary: a distribution to draw from."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import lru_cache
+
+import numpy as np
+
+from hetgym.errors import ProblemError
+from hetgym.problem import Problem
+
+NETWORKS = (
+    "alexnet", "bert_base", "inception_v1", "inception_v2", "lstm", "nasnet", "resnet50", "shufflenet", "squeezenet",
+    "vgg19", "vit_b16", "zfnet512",
+)  # fmt: skip
+"""Networks of the zoo of at most 450 operators."""
+
+PLATFORMS = ("8gpu-node", "cpu-2gpu-nvlink", "cpu-gpu", "cpu-gpu-balanced", "cpu-gpu-npu", "even-pair")
+
+
+@dataclass(frozen=True)
+class RealMix:
+    """Problems of real networks: one of them, a batch size, a transform and a platform are drawn for each.
+
+    Costs are those of the roofline model, each device's times a log-normal factor of its own and each
+    operator's on each device times a smaller one; links vary likewise. So no two draws are alike, but what
+    makes a network a network remains.
+
+    Args:
+        networks: names of the zoo.
+        platforms: names of presets.
+        batches: batch sizes.
+        transforms: names out of ``fuse`` and ``training``, the empty name for the network as it is.
+        spread: standard deviation of the logarithm of a device's and a link's factor; 0 for the platform as
+            it is.
+        most: operators; draws of more are repeated.
+
+    Raises:
+        ProblemError: nothing to draw from.
+
+    >>> RealMix(networks=("squeezenet",), platforms=("cpu-gpu",))(np.random.default_rng(0)).num_devices
+    2
+    """
+
+    networks: tuple[str, ...] = NETWORKS
+    platforms: tuple[str, ...] = PLATFORMS
+    batches: tuple[int, ...] = (1, 2, 4, 8, 16)
+    transforms: tuple[str, ...] = ("", "fuse", "training")
+    spread: float = 0.3
+    most: int = 450
+
+    def __post_init__(self) -> None:
+        if not (self.networks and self.platforms and self.batches and self.transforms and self.spread >= 0):
+            raise ProblemError(f"{self} holds no problem: nothing may be empty, spread not negative")
+
+    def __call__(self, rng: np.random.Generator) -> Problem:
+        """Draw a problem.
+
+        Raises:
+            ProblemError: no draw of a hundred is small enough.
+        """
+        for _ in range(100):
+            network, platform, batch, transform = (
+                some[int(rng.integers(len(some)))]
+                for some in (self.networks, self.platforms, self.batches, self.transforms)
+            )
+            problem = _base(str(network), str(platform), int(str(batch)), str(transform))
+            if problem.num_operators <= self.most:
+                return varied(problem, rng, self.spread)
+        raise ProblemError(f"{self}: no draw has at most {self.most} operators")
+
+
+@lru_cache(maxsize=1024)
+def _base(network: str, platform: str, batch: int, transform: str) -> Problem:
+    from hetgym.graph import load_graph
+    from hetgym.graph.transforms import fuse, training
+    from hetgym.platform import load_platform
+
+    graph = load_graph(network, batch=batch)
+    if transform:
+        graph = fuse(graph).graph if transform == "fuse" else training(graph)
+    problem = Problem.build(graph, load_platform(platform), "roofline")
+    problem.name = f"{network}{f'-b{batch}' if batch > 1 else ''}{f'-{transform}' if transform else ''}@{platform}"
+    return problem
+
+
+def varied(problem: Problem, rng: np.random.Generator, spread: float) -> Problem:
+    """The same problem on somewhat other devices and links.
+
+    Args:
+        problem: kept as it is.
+        rng: of the factors.
+        spread: standard deviation of the logarithm of the factors of devices and links; a third of it for
+            single operators on single devices.
+    """
+    if spread == 0.0:
+        return problem
+    n, d = problem.num_operators, problem.num_devices
+    device, operator = rng.normal(0.0, spread, d), rng.normal(0.0, spread / 3, (n, d))
+    links = rng.normal(0.0, spread, (2, d, d))
+    return Problem(
+        problem.cost * np.exp(device + operator), problem.edge_source, problem.edge_target, problem.edge_bytes,
+        problem.edge_tensor, problem.latency * np.exp(links[0]), problem.bandwidth * np.exp(links[1]),
+        problem.weight_bytes, problem.output_bytes, problem.memory_capacity, problem.operator_names,
+        problem.operator_kinds, problem.device_names, problem.name, asynchronous=problem.asynchronous,
+    )  # fmt: skip
