@@ -40,13 +40,18 @@ class Evaluator:
         recipe: says which, and which baselines.
 
     Raises:
-        ConfigError: a baseline that there is none of under these conditions.
+        ConfigError: a baseline that there is none of under these conditions, or arguments that the environment
+            does not have.
     """
 
     def __init__(self, recipe: Recipe) -> None:
         self.recipe = recipe
         wanted, arguments = recipe.evaluation, recipe.environment(evaluation=True)
-        self.lanes: Lanes = gym.make_vec(recipe.env, num_envs=wanted.episodes, **arguments).unwrapped.lanes  # type: ignore[attr-defined]
+        try:
+            envs = gym.make_vec(recipe.env, num_envs=wanted.episodes, **arguments)
+        except TypeError as error:
+            raise ConfigError(f"{recipe.env}: {error}") from error
+        self.lanes: Lanes = envs.unwrapped.lanes  # type: ignore[attr-defined]
         self.observation_space = self.lanes.observation_space
         self.reference: FloatArray = np.zeros(0)
         self._optimal: FloatArray = np.zeros(0)

@@ -13,10 +13,14 @@ from hetgym.agents import tensors
 from hetgym.agents.kinds import kind_of
 from hetgym.agents.networks import ActorCritic
 from hetgym.agents.networks._torch import torch
+from hetgym.agents.recipe import SOURCES
 from hetgym.envs.lanes import Observation
 from hetgym.errors import ArtefactError, ConfigError
 
 FORMAT = "hetgym-policy"
+
+ELSEWHERE = (*SOURCES, "batch", "costs", "reward", "max_operators", "max_edges", "max_devices", "max_blocks")
+"""Arguments of environments that are not the policy's business."""
 
 
 class Policy:
@@ -56,6 +60,15 @@ class Policy:
         found: npt.NDArray[np.int64] = logits.numpy().argmax(axis=1)
         return found
 
+    @property
+    def arguments(self) -> dict[str, Any]:
+        """Arguments of the environment that the policy expects, apart from where problems come from and their sizes.
+
+        ``hetgym.agents.as_scheduler(policy, **policy.arguments)`` is the policy as a scheduler.
+        """
+        given: dict[str, Any] = self.card.get("recipe", {}).get("arguments", {"observation": self.network.level})
+        return {name: value for name, value in given.items() if name not in ELSEWHERE}
+
     def save(self, path: str | Path) -> None:
         """Write weights and card to a safetensors file.
 
@@ -92,6 +105,19 @@ def load_weights(network: ActorCritic, weights: Mapping[str, Any]) -> None:
     network.load_state_dict(dict(weights), strict=True)
     if not all(bool(weight.isfinite().all()) for weight in weights.values()):
         raise RuntimeError("weights are not finite")
+
+
+def start_from(network: ActorCritic, path: str | Path) -> None:
+    """Give a network the weights of a policy.
+
+    Raises:
+        ArtefactError: no policy.
+        ConfigError: the policy's network is another one.
+    """
+    found = load_policy(path).network
+    if found.card() != network.card():
+        raise ConfigError(f"start: {path} is a network {found.card()}, the recipe asks for {network.card()}")
+    network.load_state_dict(found.state_dict())
 
 
 def check_fits(network: ActorCritic, space: Any) -> None:

@@ -68,6 +68,7 @@ class Recipe:
         seed: of everything that is random.
         threads: of PyTorch; weights are the same again under the same number.
         checkpoint_every: steps from one checkpoint to the next.
+        start: path of a policy whose weights are begun with, trained at whatever size; empty for fresh ones.
         network: sizes of the network.
         settings: of the algorithm; each has its own.
         evaluation: how the policy is judged.
@@ -86,6 +87,7 @@ class Recipe:
     seed: int = 0
     threads: int = 1
     checkpoint_every: int = 50_000
+    start: str = ""
     network: Sizes = field(default_factory=Sizes)
     settings: Mapping[str, Any] = field(default_factory=dict)
     evaluation: Evaluation = field(default_factory=Evaluation)

@@ -47,40 +47,42 @@ class TrainingRun:
         watch: Callable[[int, dict[str, float] | None], None] = lambda step, judged: None,
     ) -> None:  # fmt: skip
         self.recipe, self.path, self.watch = recipe, path, watch
+        kept = path / "checkpoint.safetensors"
+        if kept.exists() and not force:
+            self._compare()
+        self.evaluator = Evaluator(recipe)
         try:
             path.mkdir(parents=True, exist_ok=True)
             if force:
                 for old in [path / name for name in FILES] + list((path / "curves").glob("events.out.tfevents.*")):
                     old.unlink(missing_ok=True)
-            self._claim()
+            self._write("recipe.json", recipe.document())
         except OSError as error:
             raise ConfigError(f"{path}: cannot be written ({error.strerror or error})") from error
-        kept = path / "checkpoint.safetensors"
         self.checkpoint = Checkpoint.load(kept) if kept.exists() else None
         state: Mapping[str, Any] = {} if self.checkpoint is None else self.checkpoint.state
         self.history: History = list(state.get("history", []))
         self._step = 0 if self.checkpoint is None else self.checkpoint.step
         self._began, self._first = time.perf_counter(), self._step
-        self.evaluator = Evaluator(recipe)
         self.board = Board(path / "curves", self._step)
 
-    def _claim(self) -> None:
-        """Write down the recipe, or compare with the one that is there.
+    def _compare(self) -> None:
+        """Compare with the recipe of the run that is there.
 
         Raises:
             ConfigError: they differ.
         """
         file, document = self.path / "recipe.json", json.loads(json.dumps(self.recipe.document()))
-        if file.exists():
+        try:
             before = json.loads(file.read_text("utf-8"))
-            for key in document:
-                if document[key] != before.get(key):
-                    raise ConfigError(
-                        f"{self.path}: holds a run with another {key} ({before.get(key)!r}, now {document[key]!r}); "
-                        "choose another --name, or add --force to begin anew"
-                    )
-        else:
-            self._write("recipe.json", document)
+        except (OSError, ValueError) as error:
+            raise ConfigError(f"{file}: cannot be read ({error}); choose another --name, or add --force") from error
+        for key in document:
+            if document[key] != before.get(key):
+                raise ConfigError(
+                    f"{self.path}: holds a run with another {key} ({before.get(key)!r}, now {document[key]!r}); "
+                    "choose another --name, or add --force to begin anew"
+                )
 
     def train(self) -> ActorCritic:
         """Take the run to its end.

@@ -28,6 +28,9 @@ VIEWS: dict[str, View] = {
 NEGLIGIBLE = 1e-4
 """Differences between actions that count little, as a share of the reference."""
 
+FAR = 1e9
+"""Larger than any feature."""
+
 
 class ActionFeatures(nn.Module):
     r"""Describes every action of every lane by a vector.
@@ -64,6 +67,7 @@ class ActionFeatures(nn.Module):
 
             tokens, edges = self.view.token_features, self.view.edge_features
             self.encoder = OperatorDeviceEncoder(tokens, edges, sizes.embedding, sizes.layers)
+            self.norm = nn.LayerNorm(sizes.embedding)
             self.size += sizes.embedding
 
     def forward(self, seen: Seen) -> tuple[Tensor, Tensor]:
@@ -73,7 +77,7 @@ class ActionFeatures(nn.Module):
         parts = [known, relative(known, mask)]
         if self.encoder is not None:
             *graphs, row = self.view.graphs(seen)
-            parts.append(self.view.embeddings(seen, self.encoder(*graphs), row))
+            parts.append(self.norm(self.view.embeddings(seen, self.encoder(*graphs), row)))
         return torch.cat(parts, -1), mask
 
 
@@ -136,5 +140,7 @@ def relative(values: Tensor, mask: Tensor) -> Tensor:
     """
     weight = mask.to(values.dtype)[..., None]
     count = weight.sum(-2, keepdim=True).clamp(min=1.0)
-    apart = (values - (values * weight).sum(-2, keepdim=True) / count) * weight
+    least = values.masked_fill(~mask[..., None], FAR).amin(-2, keepdim=True)
+    above = (values - least) * weight  # so that what is the same for all actions comes out as 0 exactly
+    apart = (above - above.sum(-2, keepdim=True) / count) * weight
     return apart / ((apart.square().sum(-2, keepdim=True) / count).sqrt() + NEGLIGIBLE)

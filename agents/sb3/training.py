@@ -10,9 +10,10 @@ import numpy as np
 from hetgym.agents.checkpoint import Checkpoint, learner_tensors, numpy_state, restore_learner, restore_numpy
 from hetgym.agents.networks import ActorCritic
 from hetgym.agents.networks._torch import torch
-from hetgym.agents.policy import check_fits
+from hetgym.agents.policy import check_fits, start_from
 from hetgym.agents.recipe import Recipe
 from hetgym.agents.run import TrainingRun
+from hetgym.agents.sb3.loading import algorithm_class
 from hetgym.agents.sb3.policies import POLICIES
 from hetgym.agents.sb3.settings import PPOSettings
 from hetgym.envs.sb3 import LaneVecEnv, make_vec_env
@@ -48,6 +49,8 @@ def train(run: TrainingRun) -> ActorCritic:
     done = 0
     if run.checkpoint is not None:
         done = restore(model, run.checkpoint)
+    elif recipe.start:
+        start_from(model.policy.network, recipe.start)
     model.learn(max(0, recipe.steps - done), callback=_Between(run), reset_num_timesteps=done == 0)
     run.between(model.num_timesteps, model.policy.network, lambda: snapshot(model), last=True)
     network: ActorCritic = model.policy.network
@@ -69,11 +72,9 @@ def build(recipe: Recipe) -> Any:
             f"an update has {recipe.lanes} lanes * {settings.n_steps} n_steps = {recipe.lanes * settings.n_steps} "
             f"steps, which is no multiple of batch_size {settings.batch_size}"
         )
-    module, name = ("stable_baselines3", "PPO") if recipe.algorithm == "ppo" else ("sb3_contrib", "MaskablePPO")
-    algorithm = getattr(require(module, "agents", f"the algorithm {recipe.algorithm}"), name)
     envs = make_vec_env(recipe.env, recipe.lanes, recipe.seed, **recipe.environment())
     rate = settings.learning_rate
-    return algorithm(
+    return algorithm_class(recipe.algorithm)(
         POLICIES[recipe.algorithm],
         envs,
         learning_rate=(lambda remaining: remaining * rate) if settings.anneal_lr else rate,
