@@ -10,17 +10,17 @@ from typing import Any
 
 @dataclass(frozen=True)
 class Algorithm:
-    """Where a training algorithm lies.
+    """A training algorithm, or where it lies.
 
     Attributes:
-        settings: ``module:name`` of the dataclass of its settings, which loads without PyTorch.
-        trainer: ``module:name`` of a function that takes a :class:`~hetgym.agents.run.TrainingRun` to its end and
+        settings: the dataclass of its settings, or its ``module:name``; it loads without PyTorch.
+        trainer: a function, or its ``module:name``, that takes a :class:`~hetgym.agents.run.TrainingRun` to its end and
             returns the trained network.
         summary: what it is, in a line.
     """
 
-    settings: str
-    trainer: str
+    settings: str | type[Any]
+    trainer: str | Callable[[Any], Any]
     summary: str
 
     def schema(self) -> type[Any]:
@@ -34,7 +34,9 @@ class Algorithm:
         return found
 
 
-def _at(where: str) -> Any:
+def _at(where: Any) -> Any:
+    if not isinstance(where, str):
+        return where
     module, _, name = where.partition(":")
     return getattr(import_module(module), name)
 

@@ -91,7 +91,7 @@ def load_policy(path: str | Path) -> Policy:
     try:
         network = ActorCritic.of_card(card.get("network", {}), str(path))
         load_weights(network, weights)
-    except (ConfigError, RuntimeError, ValueError) as error:
+    except (AttributeError, KeyError, RuntimeError, TypeError, ValueError) as error:
         raise ArtefactError(f"{path}: the weights do not fit their card ({error})") from error
     return Policy(network, card)
 

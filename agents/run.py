@@ -53,7 +53,7 @@ class TrainingRun:
         self.evaluator = Evaluator(recipe)
         try:
             path.mkdir(parents=True, exist_ok=True)
-            if force:
+            if force or not kept.exists():  # what a run left that never came to a checkpoint is of no use
                 for old in [path / name for name in FILES] + list((path / "curves").glob("events.out.tfevents.*")):
                     old.unlink(missing_ok=True)
             self._write("recipe.json", recipe.document())

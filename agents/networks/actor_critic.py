@@ -92,16 +92,19 @@ class ActorCritic(nn.Module):
         view: name of one of :data:`VIEWS`.
         level: one of :data:`~hetgym.agents.kinds.LEVELS`.
         sizes: of its layers.
+        features: describes actions in the place of :class:`ActionFeatures`; has a ``size``.
 
     Shapes:
         - **seen** the environment's observation, [B, …] each.
         - **output** logits [B, A], ``-inf`` where not legal, and values [B].
     """
 
-    def __init__(self, view: str, level: str = "candidates", sizes: Sizes | None = None) -> None:
+    def __init__(
+        self, view: str, level: str = "candidates", sizes: Sizes | None = None, features: ActionFeatures | None = None
+    ) -> None:
         super().__init__()
         self.kind, self.level, self.sizes = view, level, sizes or Sizes()
-        self.features = ActionFeatures(view, level, self.sizes)
+        self.features = ActionFeatures(view, level, self.sizes) if features is None else features
         self.actor = CandidateHead(self.features.size, self.sizes.hidden)
         self.critic = ValueHead(self.features.size, self.sizes.hidden)
 

@@ -40,10 +40,13 @@ class ActionExtractor(BaseFeaturesExtractor):
         - **output** [B, A, F + 1], the last column being the mask.
     """
 
+    describer: type[ActionFeatures] = ActionFeatures
+    """What describes actions; a subclass may name another."""
+
     def __init__(self, observation_space: spaces.Space[Any], **sizes: int) -> None:
         self.sizes = Sizes(**sizes)
         view, level = kind_of(observation_space)
-        features = ActionFeatures(view, level, self.sizes)
+        features = self.describer(view, level, self.sizes)
         super().__init__(observation_space, features.size + 1)
         self.kind, self.level, self.features = view, level, features
 
@@ -87,8 +90,7 @@ class _ActionPolicy:
         """Put in our heads, where Stable-Baselines3 would make layers whose size is that of the action space."""
         self._build_mlp_extractor()
         extractor = self.features_extractor
-        network = ActorCritic(extractor.kind, extractor.level, extractor.sizes)
-        network.features = extractor.features
+        network = ActorCritic(extractor.kind, extractor.level, extractor.sizes, extractor.features)
         self.action_net = Split(network.actor)
         self.value_net = nn.Sequential(Split(network.critic), nn.Unflatten(0, (-1, 1)))
         self.optimizer = self.optimizer_class(self.parameters(), lr=lr_schedule(1), **self.optimizer_kwargs)
