@@ -34,7 +34,7 @@ def train(recipe: Recipe, name: str, out: Path, force: bool, as_json: bool) -> i
         raise ConfigError(f"a run is named by one word, not by a path such as {name!r}; --out takes the folder")
     console = Console(stderr=True, highlight=False)
     with _progress(console) as bar:
-        task = bar.add_task(name, total=recipe.steps, what="")
+        task = bar.add_task(name, total=recipe.steps, what="preparing; the first run compiles kernels")
 
         def watch(step: int, judged: dict[str, float] | None) -> None:
             bar.update(task, completed=min(step, recipe.steps), what="" if run is None else f"{run.speed(step):,.0f}/s")
