@@ -89,6 +89,23 @@ def datasets() -> list[Entry]:
     ]  # fmt: skip
 
 
+def recipes() -> list[Entry]:
+    """Shipped training recipes."""
+    from hetgym.agents.recipe import load_recipe, names
+
+    loaded = [(name, load_recipe(name)) for name in names()]
+    return [
+        {
+            "name": name,
+            "algorithm": found.algorithm,
+            "env": found.env,
+            "steps": found.steps,
+            "summary": found.description,
+        }
+        for name, found in loaded
+    ]
+
+
 CATALOGUES: dict[str, Callable[[], list[Entry]]] = {
     "graphs": graphs,
     "platforms": platforms,
@@ -97,6 +114,7 @@ CATALOGUES: dict[str, Callable[[], list[Entry]]] = {
     "runtimes": runtimes,
     "costs": costs,
     "datasets": datasets,
+    "recipes": recipes,
 }
 """What can be listed."""
 

@@ -1,4 +1,4 @@
-"""The command line: ``hetgym bench``, ``plan``, ``validate`` and ``list``.
+"""The command line: ``hetgym bench``, ``plan``, ``train``, ``validate`` and ``list``.
 
 Exit codes: 0 done, 1 a result failed a check, 2 bad input (one line on stderr), 130 interrupted.
 Results go to stdout, progress and messages to stderr. Commands import what they need when they run,
@@ -89,8 +89,9 @@ def bench(
     Without options: all schedulers on the whole zoo on three platforms. Writes rows.csv,
     results.json, report.html and traces/ to <out>/<name>/.
     """
+    from hetgym._times import parse_time
     from hetgym.bench import terminal
-    from hetgym.bench.budgets import BUDGETS, parse_budgets, parse_time
+    from hetgym.bench.budgets import BUDGETS, parse_budgets
     from hetgym.bench.evaluation import Evaluation
     from hetgym.bench.groups import pick_columns
     from hetgym.bench.job import Job, pick_runtimes, pick_schedulers
@@ -255,9 +256,37 @@ def fit(
     return measuring.fit_dataset(dataset, model, seed, out or Path(f"{stem}-{model}.npz"), with_models, as_json)
 
 
+@app.command()
+def train(
+    recipe: Annotated[str, typer.Argument(help="A recipe (see 'hetgym list recipes') or a YAML file.")],
+    steps: Annotated[int | None, typer.Option(min=1, help="Budget of steps. Default: the recipe's.")] = None,
+    seed: Annotated[
+        int | None, typer.Option(min=0, help="Of everything that is random. Default: the recipe's.")
+    ] = None,
+    out: _Out = Path("results"),
+    name: Annotated[str, typer.Option(help="Name of this run's folder. Default: the recipe and the seed.")] = "",
+    force: _Force = False,
+    as_json: _Json = False,
+) -> int:
+    """Train an agent by a recipe, and compare it with baselines on problems that it does not see.
+
+    Writes checkpoints, policies and TensorBoard curves to <out>/<name>/. A run that was stopped or killed
+    goes on from its last checkpoint when the same command is given again, and ends with the same weights.
+    Exit code 1 if a baseline that the recipe wants beaten is not.
+    """
+    from hetgym.agents.recipe import load_recipe
+    from hetgym.agents.terminal import train as run
+
+    changes = {key: value for key, value in (("steps", steps), ("seed", seed)) if value is not None}
+    chosen = load_recipe(recipe, **changes)
+    return run(chosen, name or f"{Path(recipe).stem}-s{chosen.seed}", out, force, as_json)
+
+
 @app.command("list")
 def list_(
-    what: Annotated[str, typer.Argument(help="graphs, platforms, schedulers, suites, runtimes, costs or datasets.")],
+    what: Annotated[
+        str, typer.Argument(help="graphs, platforms, schedulers, suites, runtimes, costs, datasets or recipes.")
+    ],
     as_json: _Json = False,
 ) -> int:
     """List what hetgym knows by name."""

@@ -96,6 +96,13 @@ def test_problem_files_take_the_place_of_a_suite(tmp_path: Path) -> None:
     assert not (tmp_path / "results" / "x" / "traces").exists()
 
 
+def test_train_refuses_in_one_line(tmp_path: Path) -> None:
+    done = run("train", "maskable-ppo-shedule", cwd=tmp_path)
+    assert (done.returncode, done.stdout, list(tmp_path.iterdir())) == (2, "", [])
+    assert done.stderr.startswith("hetgym: error: unknown recipe 'maskable-ppo-shedule'; did you mean 'maskable-ppo-")
+    assert done.stderr.count("\n") == 1
+
+
 def test_plan_gives_a_schedule_that_can_be_read_back(tmp_path: Path) -> None:
     words = ("plan", "squeezenet", "--platform", "cpu-gpu-npu", "--batch", "4", "--schedulers", "heft,random", "--json")
     done = run(*words, "--name", "p", cwd=tmp_path)

@@ -9,17 +9,18 @@ from pathlib import Path
 import pytest
 
 import hetgym.envs
+from hetgym.agents.algorithms import ALGORITHMS
 from hetgym.baselines.registry import _TABLE
 from hetgym.sim import PRESETS
 
 DOCS = Path(__file__).parents[1] / "docs"
-PAGES = ("index", "environments", "simulator", "recipes", "benchmarking")
+PAGES = ("index", "environments", "simulator", "recipes", "benchmarking", "training")
 
 
 @pytest.fixture(autouse=True)
 def tables() -> Iterator[None]:
     """What a page enters in tables is taken out again."""
-    kept = [(table, dict(table)) for table in (_TABLE, PRESETS)]
+    kept = [(table, dict(table)) for table in (_TABLE, PRESETS, ALGORITHMS)]
     yield
     for table, before in kept:
         table.clear()
@@ -28,14 +29,14 @@ def tables() -> Iterator[None]:
 
 @pytest.mark.parametrize("page", PAGES)
 def test_page_runs(page: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    if page == "environments":
+    if page in ("environments", "training"):
         pytest.importorskip("stable_baselines3")
     monkeypatch.chdir(tmp_path)
     blocks = re.findall(r"```python\n(.*?)```", (DOCS / f"{page}.md").read_text("utf-8"), re.DOTALL)
     assert blocks
     names: dict[str, object] = {"__name__": page}
     for number, block in enumerate(blocks):
-        exec(compile(block, f"docs/{page}.md, block {number}", "exec"), names)
+        exec(compile(block, f"docs/{page}.md, block {number}", "exec", dont_inherit=True), names)
 
 
 def test_manuals_are_complete() -> None:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from hetgym.agents.networks._torch import MessagePassing, Tensor, nn, torch
+from hetgym.agents.networks._geometric import MessagePassing
+from hetgym.agents.networks._torch import Tensor, nn, torch
 
 
 class OperatorDeviceEncoder(nn.Module):

@@ -488,7 +488,8 @@ def _show_decided(t: Tables, b: Board, seen: Seen, lane: int, block: int, device
         seen.blocks[lane, block, 8] = 1.0
         seen.blocks[lane, block, 9] = 0.0
         seen.blocks[lane, block, 10] = b.used[lane, device] / len(t.capacity)
-        seen.blocks[lane, block, 11] = b.pieces[lane] / b.device.shape[1]
+        rounds = b.device.shape[1] // b.used.shape[1]
+        seen.blocks[lane, block, 11] = b.pieces[lane] / (rounds * len(t.capacity))
         seen.assignment[lane, block] = device
     for other in range(len(t.capacity)):
         _show_device(t, b, seen, lane, other)

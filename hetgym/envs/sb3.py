@@ -69,6 +69,8 @@ class LaneVecEnv(VecEnv):
         self._active = np.ones(lanes.count, np.bool_)
         self._returns = np.zeros(lanes.count)
         self._lengths = np.zeros(lanes.count, np.int64)
+        self._origins: list[dict[str, Any] | None] = [None] * lanes.count
+        self._taken: list[list[int]] = [[] for _ in range(lanes.count)]
         self._start = time.monotonic()
 
     def reset(self) -> Observation:
@@ -98,6 +100,8 @@ class LaneVecEnv(VecEnv):
         lanes = self.lanes
         if lanes.over.any():
             raise ConfigError("call reset() before step(): a lane has no running episode")
+        for taken, action in zip(self._taken, self._actions.tolist(), strict=True):
+            taken.append(action)
         lanes.step(self._actions, self._active)
         rewards, dones = lanes.reward.astype(np.float32), lanes.over.copy()
         self._returns += lanes.reward
@@ -118,6 +122,51 @@ class LaneVecEnv(VecEnv):
     def action_masks(self) -> npt.NDArray[np.bool_]:
         """[L, A] legal actions."""
         return self.lanes.mask.astype(np.bool_)
+
+    def state(self) -> list[dict[str, Any]]:
+        """Where every lane stands, as JSON values: its generator before the running episode, and the actions since.
+
+        Raises:
+            ConfigError: there has been no reset, or a lane's episode was begun with options.
+        """
+        states = []
+        for origin, taken in zip(self._origins, self._taken, strict=True):
+            if origin is None:
+                raise ConfigError("there is no state to keep: a lane has not begun, or was begun with options")
+            states.append({**origin, "actions": list(taken)})
+        return states
+
+    def restore(self, states: Sequence[dict[str, Any]]) -> Observation:
+        """Go back to where :meth:`state` was asked, by playing the running episodes again.
+
+        Args:
+            states: one for each lane.
+
+        Returns:
+            What the agents see.
+
+        Raises:
+            ConfigError: states of another number of lanes, or an episode that does not play as it did.
+        """
+        if len(states) != self.num_envs:
+            raise ConfigError(f"{len(states)} states for {self.num_envs} lanes")
+        for lane, state in enumerate(states):
+            generator, _ = seeding.np_random(0)
+            generator.bit_generator.state = state["generator"]
+            self._generators[lane] = generator
+            self._begin(lane, None, {}, state["seed"])
+            self._taken[lane] = list(state["actions"])
+        self._lengths = np.array([len(taken) for taken in self._taken], np.int64)
+        for turn in range(int(self._lengths.max(initial=0))):
+            active = self._lengths > turn
+            actions = np.array([taken[turn] if turn < len(taken) else 0 for taken in self._taken], np.int64)
+            self.lanes.step(actions, active)
+            self._returns[active] += self.lanes.reward[active]
+            if self.lanes.over[active].any():
+                raise ConfigError("an episode ends before the state that was kept of it: it is of another environment")
+        self._reset_seeds()
+        found: Observation = self._seen()
+        return found
 
     def close(self) -> None:
         """There is nothing to release."""
@@ -167,12 +216,17 @@ class LaneVecEnv(VecEnv):
         """A Gantt chart of every lane."""
         return [self.lanes.frame(lane, "rgb_array") for lane in range(self.num_envs)]
 
-    def _begin(self, lane: int, seed: int | None, options: dict[str, Any]) -> None:
+    def _begin(self, lane: int, seed: int | None, options: dict[str, Any], known_as: int | None = None) -> None:
+        """Begin an episode; ``known_as`` is the seed that a generator was made from which stands at its beginning."""
         generator = self._generators[lane]
         if seed is not None or generator is None:
             generator, _ = seeding.np_random(seed)
             self._generators[lane] = generator
+        seed = known_as if seed is None else seed
+        before = generator.bit_generator.state
         self.lanes.begin(lane, generator, dict(options), seed)
+        self._origins[lane] = None if options else {"generator": before, "seed": seed}
+        self._taken[lane] = []
         self._returns[lane], self._lengths[lane] = 0.0, 0
 
     def _numbers(self, indices: Indices) -> list[int]:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import warnings
+from typing import Any
 
 import gymnasium as gym
 import numpy as np
@@ -83,3 +85,49 @@ def test_manners() -> None:
     envs.set_options({"problem": textbook("topcuoglu")})
     envs.reset()
     assert envs.get_attr("problem")[1].num_operators == 10
+
+
+@pytest.mark.parametrize(
+    ("name", "arguments"),
+    [
+        ("HetSchedule-v0", {"observation": "candidates"}),
+        ("HetSchedule-v0", {"mode": "dispatch", "noise": 0.2, "jobs": 2, "losses": 1, "completion": "off"}),
+        ("HetSplit-v0", {}),
+        ("HetPipeline-v0", {}),
+    ],
+)
+def test_lanes_go_on_where_their_state_was_kept(name: str, arguments: dict[str, Any]) -> None:
+    def play(envs: Any, steps: int) -> list[Any]:
+        rng, found = np.random.default_rng(1), []
+        for _ in range(steps):
+            masks = envs.action_masks()
+            seen, rewards, dones, infos = envs.step((rng.random(masks.shape) * masks).argmax(axis=1))
+            found.append((seen, rewards, dones, [info.get("episode", {}).get("r") for info in infos]))
+        return found
+
+    envs = make_vec_env(name, 3, seed=4, **arguments)
+    envs.reset()
+    play(envs, 47)
+    kept = json.loads(json.dumps(envs.state()))
+    seen, whole = envs._seen(), play(envs, 90)
+    again = make_vec_env(name, 3, **arguments)
+    np.testing.assert_equal(again.restore(kept), seen)
+    assert again.state() == kept
+    np.testing.assert_equal(play(again, 90), whole)
+    assert any(dones.any() for _, _, dones, _ in whole)
+
+
+def test_states_that_are_none() -> None:
+    envs = make_vec_env("HetSchedule-v0", 2, problem=textbook("topcuoglu"), observation="candidates")
+    with pytest.raises(ConfigError, match="no state"):
+        envs.state()
+    envs.reset()
+    kept = envs.state()
+    with pytest.raises(ConfigError, match="1 states for 2 lanes"):
+        envs.restore(kept[:1])
+    with pytest.raises(ConfigError, match="of another environment"):
+        envs.restore([state | {"actions": [0] * 10} for state in kept])
+    envs.set_options({"problem": textbook("topcuoglu")})
+    envs.reset()
+    with pytest.raises(ConfigError, match="begun with options"):
+        envs.state()

@@ -1,0 +1,50 @@
+"""The table of training algorithms; each loads when it is first used."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from importlib import import_module
+from typing import Any
+
+
+@dataclass(frozen=True)
+class Algorithm:
+    """A training algorithm, or where it lies.
+
+    Attributes:
+        settings: the dataclass of its settings, or its ``module:name``; it loads without PyTorch.
+        trainer: a function, or its ``module:name``, that takes a :class:`~hetgym.agents.run.TrainingRun` to its end and
+            returns the trained network.
+        summary: what it is, in a line.
+    """
+
+    settings: str | type[Any]
+    trainer: str | Callable[[Any], Any]
+    summary: str
+
+    def schema(self) -> type[Any]:
+        """The dataclass of its settings."""
+        found: type[Any] = _at(self.settings)
+        return found
+
+    def train(self) -> Callable[[Any], Any]:
+        """The function that trains."""
+        found: Callable[[Any], Any] = _at(self.trainer)
+        return found
+
+
+def _at(where: Any) -> Any:
+    if not isinstance(where, str):
+        return where
+    module, _, name = where.partition(":")
+    return getattr(import_module(module), name)
+
+
+_SB3 = ("hetgym.agents.sb3.settings:PPOSettings", "hetgym.agents.sb3.training:train")
+
+ALGORITHMS: dict[str, Algorithm] = {
+    "ppo": Algorithm(*_SB3, "PPO of Stable-Baselines3, which reads masks from observations"),
+    "maskable-ppo": Algorithm(*_SB3, "MaskablePPO of sb3-contrib"),
+}
+"""Name in recipes -> algorithm."""

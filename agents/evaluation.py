@@ -1,0 +1,138 @@
+"""Evaluation: how much shorter the schedules of a policy are than those of baselines, on problems held out of training.
+
+Every policy and every baseline meets the same problems under the same conditions.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import gymnasium as gym
+import numpy as np
+import numpy.typing as npt
+from gymnasium.utils import seeding
+
+from hetgym._types import FloatArray
+from hetgym.agents.kinds import KINDS, kind_of
+from hetgym.agents.recipe import Recipe
+from hetgym.envs.dispatch import Conditions, DispatchLanes
+from hetgym.envs.lanes import Lanes
+from hetgym.envs.place import PlaceLanes
+from hetgym.errors import ConfigError, suggestion
+
+Decide = Callable[[Any], npt.NDArray[np.int64]]
+"""``decide(observations [L, …]) -> actions [L]``."""
+
+IN_PLACE = {
+    "reference": "what the environment's return compares with",
+    "optimal": "the best of all actions, where HetPipeline-v0 works it out",
+    "uniform": "legal actions with equal probability",
+    "greedy:<column>": "the legal action of the smallest candidate feature, such as greedy:completion",
+}
+"""Baselines that play in the environment itself; others are names of schedulers, for HetSchedule-v0."""
+
+
+class Evaluator:
+    """Held-out problems, and what baselines make of them.
+
+    Args:
+        recipe: says which, and which baselines.
+
+    Raises:
+        ConfigError: a baseline that there is none of under these conditions, or arguments that the environment
+            does not have.
+    """
+
+    def __init__(self, recipe: Recipe) -> None:
+        self.recipe = recipe
+        wanted, arguments = recipe.evaluation, recipe.environment(evaluation=True)
+        try:
+            envs = gym.make_vec(recipe.env, num_envs=wanted.episodes, **arguments)
+        except TypeError as error:
+            raise ConfigError(f"{recipe.env}: {error}") from error
+        self.lanes: Lanes = envs.unwrapped.lanes  # type: ignore[attr-defined]
+        self.observation_space = self.lanes.observation_space
+        self.reference: FloatArray = np.zeros(0)
+        self._optimal: FloatArray = np.zeros(0)
+        self.baselines = {name: self._baseline(name) for name in wanted.baselines}
+
+    def play(self, decide: Decide) -> FloatArray:
+        """[E] makespans of one episode on each problem.
+
+        Args:
+            decide: takes the observations of all lanes; what it says of finished ones is not looked at.
+        """
+        lanes, seed = self.lanes, self.recipe.evaluation.seed
+        for lane in range(lanes.count):
+            lanes.begin(lane, seeding.np_random(seed + lane)[0], {}, seed + lane)
+        while not lanes.over.all():
+            lanes.step(np.asarray(decide(lanes.seen), np.int64), ~lanes.over)
+        results = [lanes.result(lane) for lane in range(lanes.count)]
+        self.reference = np.array([result["reference"] for result in results])
+        self._optimal = np.array([result.get("optimal", np.nan) for result in results])
+        return np.array([result["makespan"] for result in results])
+
+    def judge(self, decide: Decide) -> dict[str, float]:
+        """Play, and compare.
+
+        Returns:
+            ``return``, the mean, with its standard error ``return_error``, and ``ratio_<name>`` for each baseline:
+            the mean over problems of the makespan divided by the baseline's.
+        """
+        makespans = self.play(decide)
+        returns = 1.0 - makespans / self.reference
+        found = {
+            "return": float(returns.mean()),
+            "return_error": float(returns.std(ddof=1) / np.sqrt(len(returns))) if len(returns) > 1 else 0.0,
+        }
+        for name, other in self.baselines.items():
+            ratios = (makespans / other)[np.isfinite(other)]
+            if len(ratios):
+                found[f"ratio_{name}"] = float(ratios.mean())
+        return found
+
+    def _baseline(self, name: str) -> FloatArray:
+        """[E] makespans of a baseline; NaN where it has none."""
+        if name in ("reference", "optimal"):
+            if not len(self.reference):
+                self.play(lambda _: self.lanes.mask.argmax(axis=1))
+            return self.reference if name == "reference" else self._optimal
+        if name == "uniform":
+            rng = np.random.default_rng(self.recipe.evaluation.seed)
+            return self.play(lambda _: (rng.random(self.lanes.mask.shape) * self.lanes.mask).argmax(axis=1))
+        if name.startswith("greedy:"):
+            return self.play(self._greedy(name.removeprefix("greedy:")))
+        return self._scheduled(name)
+
+    def _greedy(self, feature: str) -> Decide:
+        kind, _ = kind_of(self.observation_space)
+        names = [column.name for column in KINDS[kind]]
+        if feature not in names:
+            raise ConfigError(f"baseline 'greedy:{feature}': no such candidate feature; {suggestion(feature, names)}")
+        column = names.index(feature)
+
+        def decide(seen: Mapping[str, npt.NDArray[Any]]) -> npt.NDArray[np.int64]:
+            found: npt.NDArray[np.int64] = np.where(
+                self.lanes.mask > 0, seen["candidates"][..., column], np.inf
+            ).argmin(axis=1)
+            return found
+
+        return decide
+
+    def _scheduled(self, name: str) -> FloatArray:
+        """[E] makespans of a registered scheduler, whose schedules are simulated under the environment's runtime."""
+        from hetgym import baselines
+        from hetgym.sim import simulate
+
+        lanes = self.lanes
+        calm = not isinstance(lanes, DispatchLanes) or lanes.conditions == Conditions(lanes.conditions.candidates)
+        if not isinstance(lanes, PlaceLanes | DispatchLanes) or not calm:
+            raise ConfigError(
+                f"baseline {name!r}: schedulers are compared in HetSchedule-v0 without noise, arrivals and changes; "
+                f"here there are {', '.join(IN_PLACE)}"
+            )
+        scheduler = baselines.get(name)
+        self.play(lambda _: lanes.mask.argmax(axis=1))
+        problems = [lanes.problem(lane) for lane in range(lanes.count)]
+        return np.array([simulate(p, scheduler(p), lanes.rules.runtime).makespan for p in problems])

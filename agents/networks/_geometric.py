@@ -1,0 +1,17 @@
+"""PyTorch Geometric, asked for by those who pass messages alone, as it takes seconds to load."""
+
+from __future__ import annotations
+
+import warnings
+from typing import TYPE_CHECKING, Any
+
+from hetgym.errors import require
+
+if TYPE_CHECKING:
+    MessagePassing: Any
+else:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # it compiles with torch.jit, which PyTorch deprecates
+        MessagePassing = require("torch_geometric.nn", "agents", "networks").MessagePassing
+
+__all__ = ["MessagePassing"]

@@ -1,0 +1,149 @@
+"""ActorCritic: what an observation of any environment is turned into, a logit for each action and a value."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict
+from typing import Any
+
+from hetgym._config import read
+from hetgym.agents.kinds import LEVELS
+from hetgym.agents.networks._torch import Tensor, nn, torch
+from hetgym.agents.networks.heads import CandidateHead, ValueHead
+from hetgym.agents.networks.pipeline_view import PipelineView
+from hetgym.agents.networks.schedule_views import DispatchView, PlaceView
+from hetgym.agents.networks.split_view import SplitView
+from hetgym.agents.networks.views import Seen, View
+from hetgym.agents.sizes import Sizes
+from hetgym.errors import ConfigError, unknown_name
+
+VIEWS: dict[str, View] = {
+    "place": PlaceView(),
+    "dispatch": DispatchView(),
+    "split": SplitView(),
+    "pipeline": PipelineView(),
+}
+"""Kind of decision -> what networks look at to take it."""
+
+NEGLIGIBLE = 1e-4
+"""Differences between actions that count little, as a share of the reference."""
+
+FAR = 1e9
+"""Larger than any feature."""
+
+
+class ActionFeatures(nn.Module):
+    r"""Describes every action of every lane by a vector.
+
+    .. math::
+        x_a = \big[f_a,\ (f_a - \mu) / (\sigma + \varepsilon),\ h_{a}\big]
+
+    with :math:`f_a` the environment's features of the action, :math:`\mu` and :math:`\sigma` their mean and
+    standard deviation over the legal actions, and, at the level ``graph``, :math:`h_a` the embedding of the
+    action's operator on its device by :class:`~hetgym.agents.networks.OperatorDeviceEncoder`. What
+    distinguishes two devices is often a hundredth of the makespan, so that the middle part, which sees
+    differences alone, is what is learnt from first.
+
+    Args:
+        view: name of one of :data:`VIEWS`.
+        level: one of :data:`~hetgym.agents.kinds.LEVELS`.
+        sizes: of the encoder.
+
+    Shapes:
+        - **seen** the environment's observation, [B, …] each.
+        - **output** [B, A, F] and the mask [B, A], True where legal.
+    """
+
+    def __init__(self, view: str, level: str, sizes: Sizes) -> None:
+        super().__init__()
+        for what, name, known in (("view", view, VIEWS), ("level", level, LEVELS)):
+            if name not in known:
+                raise unknown_name(what, name, known)
+        self.view = VIEWS[view]
+        self.size = 2 * len(self.view.columns)
+        self.encoder: nn.Module | None = None
+        if level == "graph":
+            from hetgym.agents.networks.encoder import OperatorDeviceEncoder
+
+            tokens, edges = self.view.token_features, self.view.edge_features
+            self.encoder = OperatorDeviceEncoder(tokens, edges, sizes.embedding, sizes.layers)
+            self.norm = nn.LayerNorm(sizes.embedding)
+            self.size += sizes.embedding
+
+    def forward(self, seen: Seen) -> tuple[Tensor, Tensor]:
+        """Describe; see the class for shapes."""
+        mask = seen["action_mask"] > 0
+        known = self.view.actions(seen)
+        parts = [known, relative(known, mask)]
+        if self.encoder is not None:
+            *graphs, row = self.view.graphs(seen)
+            parts.append(self.norm(self.view.embeddings(seen, self.encoder(*graphs), row)))
+        return torch.cat(parts, -1), mask
+
+
+class ActorCritic(nn.Module):
+    r"""Prefers actions and values states: :math:`\pi(a) \propto e^{s_a}`, :math:`v`.
+
+    :math:`s` is :class:`~hetgym.agents.networks.CandidateHead` and :math:`v`
+    :class:`~hetgym.agents.networks.ValueHead` over the :class:`ActionFeatures` of the legal actions. No
+    parameter belongs to a size: weights of one padding are weights of every other. Fresh weights prefer nothing.
+
+    Args:
+        view: name of one of :data:`VIEWS`.
+        level: one of :data:`~hetgym.agents.kinds.LEVELS`.
+        sizes: of its layers.
+        features: describes actions in the place of :class:`ActionFeatures`; has a ``size``.
+
+    Shapes:
+        - **seen** the environment's observation, [B, …] each.
+        - **output** logits [B, A], ``-inf`` where not legal, and values [B].
+    """
+
+    def __init__(
+        self, view: str, level: str = "candidates", sizes: Sizes | None = None, features: ActionFeatures | None = None
+    ) -> None:
+        super().__init__()
+        self.kind, self.level, self.sizes = view, level, sizes or Sizes()
+        self.features = ActionFeatures(view, level, self.sizes) if features is None else features
+        self.actor = CandidateHead(self.features.size, self.sizes.hidden)
+        self.critic = ValueHead(self.features.size, self.sizes.hidden)
+
+    @classmethod
+    def of_card(cls, card: Mapping[str, Any], where: str) -> ActorCritic:
+        """A fresh network as a card describes it.
+
+        Args:
+            card: what :meth:`card` gave.
+            where: it came from, for messages.
+
+        Raises:
+            ConfigError: the card describes none.
+        """
+        try:
+            return cls(str(card["view"]), str(card["level"]), read(Sizes, card["sizes"], where, "sizes"))
+        except KeyError as error:
+            raise ConfigError(f"{where}: the card has no {error.args[0]!r}") from error
+
+    def card(self) -> dict[str, Any]:
+        """What must be known to build it again, as JSON values."""
+        return {"view": self.kind, "level": self.level, "sizes": asdict(self.sizes)}
+
+    def forward(self, seen: Seen) -> tuple[Tensor, Tensor]:
+        """Logits and values; see the class for shapes."""
+        described, mask = self.features(seen)
+        return self.actor(described, mask), self.critic(described, mask)
+
+
+def relative(values: Tensor, mask: Tensor) -> Tensor:
+    """[B, A, F] how far each value lies from the mean of the legal actions, in standard deviations; 0 elsewhere.
+
+    Args:
+        values: [B, A, F] features of actions.
+        mask: [B, A] True where legal.
+    """
+    weight = mask.to(values.dtype)[..., None]
+    count = weight.sum(-2, keepdim=True).clamp(min=1.0)
+    least = values.masked_fill(~mask[..., None], FAR).amin(-2, keepdim=True)
+    above = (values - least) * weight  # so that what is the same for all actions comes out as 0 exactly
+    apart = (above - above.sum(-2, keepdim=True) / count) * weight
+    return apart / ((apart.square().sum(-2, keepdim=True) / count).sqrt() + NEGLIGIBLE)

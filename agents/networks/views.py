@@ -1,0 +1,105 @@
+"""Views: how the observations of each environment are put to networks, as actions and as graphs."""
+
+from __future__ import annotations
+
+import abc
+from collections.abc import Mapping
+from typing import NamedTuple
+
+from hetgym.agents.networks._torch import Tensor, torch
+
+Seen = Mapping[str, Tensor]
+"""An observation of B lanes: the environment's keys, [B, …] each, all of them as floats."""
+
+
+class Graphs(NamedTuple):
+    """What the encoder takes: the graphs of B lanes, their padding left out, as one.
+
+    Attributes:
+        tokens: [N, D, F] operators on devices.
+        edges: [2, M] producer and consumer, as rows of ``tokens``.
+        edge_features: [M, E].
+        graph: [N] lane of each operator.
+        present: [N, D] False where a device is padding.
+        row: [B, n] row of each lane's operators in ``tokens``; -1 for padding.
+    """
+
+    tokens: Tensor
+    edges: Tensor
+    edge_features: Tensor
+    graph: Tensor
+    present: Tensor
+    row: Tensor
+
+
+class View(abc.ABC):
+    """What networks look at in an environment, whatever its sizes.
+
+    Attributes:
+        columns: names of the F features of an action.
+        token_features, edge_features: numbers of features of a pair (operator, device) and of an edge.
+    """
+
+    columns: tuple[str, ...]
+    token_features: int
+    edge_features = 1
+
+    @abc.abstractmethod
+    def actions(self, seen: Seen) -> Tensor:
+        """[B, A, F] what is known of each action without a look at the graph."""
+
+    @abc.abstractmethod
+    def graphs(self, seen: Seen) -> Graphs:
+        """The graphs, of observations of the level ``graph``."""
+
+    @abc.abstractmethod
+    def embeddings(self, seen: Seen, pairs: Tensor, row: Tensor) -> Tensor:
+        """[B, A, H] what the encoder says of each action.
+
+        Args:
+            seen: the observation.
+            pairs: [N, D, H] embedded operators on devices.
+            row: see :class:`Graphs`.
+        """
+
+
+def pack(
+    operators: Tensor, mask: Tensor, pairs: list[Tensor], devices: list[Tensor], device_mask: Tensor
+) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+    """Join what is known of operators, of pairs and of devices, the padding of operators left out.
+
+    Args:
+        operators: [B, n, F] features of operators.
+        mask: [B, n], 1 where not padding.
+        pairs: [B, n, D] features of operators on devices.
+        devices: [B, D, G] features of devices.
+        device_mask: [B, D], 1 where not padding.
+
+    Returns:
+        ``tokens``, ``graph``, ``present`` and ``row`` of :class:`Graphs`.
+    """
+    there = mask > 0
+    lane, place = there.nonzero(as_tuple=True)
+    row = torch.where(there, there.flatten().cumsum(0).view_as(there) - 1, -1)
+    count = device_mask.shape[1]
+    tokens = [operators[lane, place][:, None, :].expand(-1, count, -1)]
+    tokens += [torch.stack(pairs, -1)[lane, place], torch.cat(devices, -1)[lane]]
+    return torch.cat(tokens, -1), lane, device_mask[lane] > 0, row
+
+
+def pick(pairs: Tensor, row: Tensor, operator: Tensor) -> Tensor:
+    """[B, K, D, H] the embeddings of K operators of each lane; zero where there is none.
+
+    Args:
+        pairs: [N, D, H] embedded operators on devices.
+        row: [B, n] see :class:`Graphs`.
+        operator: [B, K] numbers of operators, -1 for none.
+    """
+    found = row.gather(1, operator.long().clamp(min=0))
+    known = (operator >= 0) & (found >= 0)
+    return pairs[found.clamp(min=0)] * known[..., None, None].to(pairs.dtype)
+
+
+def one_hot(assignment: Tensor, devices: int) -> Tensor:
+    """[B, n, D] 1 on the device of each operator; zeros where it has none."""
+    return (assignment[..., None] == torch.arange(devices, device=assignment.device)).to(assignment.dtype)

@@ -1,0 +1,164 @@
+"""Recipes: all that a training run is, as one YAML file, read into frozen dataclasses."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from hetgym._config import check_number, load_yaml, read
+from hetgym.agents.algorithms import ALGORITHMS
+from hetgym.agents.sizes import Sizes
+from hetgym.envs.registration import ENVIRONMENTS
+from hetgym.errors import ConfigError, suggestion, unknown_name
+
+FOLDER = Path(__file__).parents[1] / "configs" / "train"
+"""Where the shipped recipes lie."""
+
+SOURCES = ("problem", "graph", "platform", "suite", "generator")
+"""Arguments of environments that say where problems come from."""
+
+
+@dataclass(frozen=True)
+class Evaluation:
+    """How a policy is judged while it learns: one episode on each of some problems that it is not trained on.
+
+    Attributes:
+        every: steps from one evaluation to the next; the first is before training, the last behind it.
+        episodes: number of problems.
+        seed: of the first problem, the others taking the numbers after it.
+        baselines: what makespans are compared with; see :data:`hetgym.agents.evaluation.IN_PLACE`.
+        must_beat: those whose mean ratio has to be below 1 in the end; else ``hetgym train`` exits with 1.
+        arguments: of the environment, which take the place of the recipe's.
+
+    Raises:
+        ConfigError: a number out of its range, or a name in ``must_beat`` that is no baseline.
+    """
+
+    every: int = 50_000  # [steps]
+    episodes: int = 64
+    seed: int = 1_000_000
+    baselines: tuple[str, ...] = ("reference",)
+    must_beat: tuple[str, ...] = ()
+    arguments: Mapping[str, Any] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        check_number(self.every, "every", ConfigError, minimum=1)
+        check_number(self.episodes, "episodes", ConfigError, minimum=1, maximum=100_000)
+        check_number(self.seed, "seed", ConfigError)
+        for name in self.must_beat:
+            if name not in self.baselines:
+                raise ConfigError(f"must_beat names {name!r}; {suggestion(name, self.baselines)}")
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """A training run.
+
+    Attributes:
+        algorithm: one of :data:`~hetgym.agents.algorithms.ALGORITHMS`.
+        env: id of the environment.
+        steps: budget; what the lanes do together counts.
+        description: a line for ``hetgym list recipes``.
+        arguments: of the environment; ``generator`` may also be the fields of a
+            :class:`~hetgym.workloads.RandomMix`.
+        lanes: episodes that are played side by side.
+        seed: of everything that is random.
+        threads: of PyTorch; weights are the same again under the same number.
+        checkpoint_every: steps from one checkpoint to the next.
+        start: path of a policy whose weights are begun with, trained at whatever size; empty for fresh ones.
+        network: sizes of the network.
+        settings: of the algorithm; each has its own.
+        evaluation: how the policy is judged.
+
+    Raises:
+        ConfigError: a number out of its range.
+        UnknownName: no such algorithm or environment.
+    """
+
+    algorithm: str
+    env: str
+    steps: int
+    description: str = ""
+    arguments: Mapping[str, Any] = field(default_factory=dict)
+    lanes: int = 64
+    seed: int = 0
+    threads: int = 1
+    checkpoint_every: int = 50_000
+    start: str = ""
+    network: Sizes = field(default_factory=Sizes)
+    settings: Mapping[str, Any] = field(default_factory=dict)
+    evaluation: Evaluation = field(default_factory=Evaluation)
+
+    def __post_init__(self) -> None:
+        if self.algorithm not in ALGORITHMS:
+            raise unknown_name("algorithm", self.algorithm, ALGORITHMS)
+        if self.env not in ENVIRONMENTS:
+            raise unknown_name("environment", self.env, ENVIRONMENTS)
+        for name in ("steps", "lanes", "threads", "checkpoint_every"):
+            check_number(getattr(self, name), name, ConfigError, minimum=1)
+        check_number(self.seed, "seed", ConfigError, maximum=2**31 - 1)
+        self.parsed_settings()
+
+    def parsed_settings(self) -> Any:
+        """The algorithm's settings in its own dataclass.
+
+        Raises:
+            ConfigError: a setting that does not exist, or of another type.
+        """
+        return read(ALGORITHMS[self.algorithm].schema(), self.settings, "settings")
+
+    def environment(self, evaluation: bool = False) -> dict[str, Any]:
+        """Arguments of the environment, as Python objects.
+
+        Args:
+            evaluation: those of the evaluation.
+        """
+        given = dict(self.arguments)
+        if evaluation:
+            if any(name in SOURCES for name in self.evaluation.arguments):
+                given = {name: value for name, value in given.items() if name not in SOURCES}
+            given |= self.evaluation.arguments
+        generator = given.get("generator")
+        if isinstance(generator, Mapping):
+            from hetgym.workloads import RandomMix
+
+            mix = read(RandomMix, generator, "arguments", "generator")
+            sizes = zip(("max_operators", "max_edges", "max_devices"), mix.limit, strict=True)
+            given = {**dict(sizes), **given, "generator": mix}
+        return given
+
+    def document(self) -> dict[str, Any]:
+        """The recipe as JSON values, all defaults written out."""
+        document = dataclasses.asdict(self)
+        document["settings"] = dataclasses.asdict(self.parsed_settings())
+        return document
+
+
+def names() -> list[str]:
+    """Names of the shipped recipes, in alphabetical order."""
+    return sorted(path.stem for path in FOLDER.glob("*.yaml"))
+
+
+def load_recipe(source: str | Path, **changes: Any) -> Recipe:
+    """Read a recipe.
+
+    Args:
+        source: the name of a shipped recipe, or the path of a YAML file.
+        changes: fields that take the place of the file's.
+
+    Raises:
+        ConfigError: the file is no recipe; the message names the key and the nearest one that exists.
+        UnknownName: neither a name nor a file.
+
+    >>> load_recipe("maskable-ppo-schedule", steps=1000).env
+    'HetSchedule-v0'
+    """
+    path = Path(source)
+    if path.suffix not in (".yaml", ".yml"):
+        if str(source) not in names():
+            raise unknown_name("recipe", str(source), names())
+        path = FOLDER / f"{source}.yaml"
+    return read(Recipe, load_yaml(path) | changes, str(path))

@@ -1,0 +1,155 @@
+"""TrainingRun: the folder of a run, and when its policy is judged and its state kept."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+from hetgym._archive import atomic_write
+from hetgym.agents.algorithms import ALGORITHMS
+from hetgym.agents.board import Board
+from hetgym.agents.checkpoint import Checkpoint
+from hetgym.agents.evaluation import Evaluator
+from hetgym.agents.networks import ActorCritic
+from hetgym.agents.policy import Policy
+from hetgym.agents.recipe import Recipe
+from hetgym.errors import ConfigError
+
+FILES = ("recipe.json", "checkpoint.safetensors", "policy.safetensors", "best.safetensors", "results.json")
+"""What a run leaves in its folder, beside TensorBoard's curves in ``curves/``."""
+
+History = list[dict[str, float]]
+"""Evaluations: ``step``, and what :meth:`~hetgym.agents.evaluation.Evaluator.judge` gives."""
+
+
+class TrainingRun:
+    """A run of a recipe in a folder, new or to be gone on with.
+
+    Args:
+        recipe: what to do.
+        path: the folder; made if it is missing.
+        force: whether the files of an earlier run there are removed first.
+        watch: called with the steps done and the latest evaluation, if that is new.
+
+    Attributes:
+        checkpoint: where to go on from; None at the beginning.
+        history: evaluations so far.
+
+    Raises:
+        ConfigError: the folder holds a run of another recipe, or cannot be written.
+    """
+
+    def __init__(
+        self, recipe: Recipe, path: Path, force: bool = False,
+        watch: Callable[[int, dict[str, float] | None], None] = lambda step, judged: None,
+    ) -> None:  # fmt: skip
+        self.recipe, self.path, self.watch = recipe, path, watch
+        kept = path / "checkpoint.safetensors"
+        if kept.exists() and not force:
+            self._compare()
+        self.evaluator = Evaluator(recipe)
+        try:
+            path.mkdir(parents=True, exist_ok=True)
+            if force or not kept.exists():  # what a run left that never came to a checkpoint is of no use
+                for old in [path / name for name in FILES] + list((path / "curves").glob("events.out.tfevents.*")):
+                    old.unlink(missing_ok=True)
+            self._write("recipe.json", recipe.document())
+        except OSError as error:
+            raise ConfigError(f"{path}: cannot be written ({error.strerror or error})") from error
+        self.checkpoint = Checkpoint.load(kept) if kept.exists() else None
+        state: Mapping[str, Any] = {} if self.checkpoint is None else self.checkpoint.state
+        self.history: History = list(state.get("history", []))
+        self._step = 0 if self.checkpoint is None else self.checkpoint.step
+        self._began, self._first = time.perf_counter(), self._step
+        self.board = Board(path / "curves", self._step)
+
+    def _compare(self) -> None:
+        """Compare with the recipe of the run that is there.
+
+        Raises:
+            ConfigError: they differ.
+        """
+        file, document = self.path / "recipe.json", json.loads(json.dumps(self.recipe.document()))
+        try:
+            before = json.loads(file.read_text("utf-8"))
+        except (OSError, ValueError) as error:
+            raise ConfigError(f"{file}: cannot be read ({error}); choose another --name, or add --force") from error
+        for key in document:
+            if document[key] != before.get(key):
+                raise ConfigError(
+                    f"{self.path}: holds a run with another {key} ({before.get(key)!r}, now {document[key]!r}); "
+                    "choose another --name, or add --force to begin anew"
+                )
+
+    def train(self) -> ActorCritic:
+        """Take the run to its end.
+
+        Returns:
+            The trained network, whose policy lies in ``policy.safetensors``.
+        """
+        network: ActorCritic = ALGORITHMS[self.recipe.algorithm].train()(self)
+        self.board.close()
+        return network
+
+    def between(self, step: int, network: ActorCritic, snapshot: Callable[[], Checkpoint], last: bool = False) -> None:
+        """Judge and keep, if that is due; trainers call it before the first update, and after each.
+
+        Args:
+            step: steps that are done.
+            network: as it is now.
+            snapshot: gives the state of the run, without its history.
+            last: whether the run is over.
+        """
+        if self.checkpoint is not None and step == self.checkpoint.step and not last:
+            return  # that was done before the run was stopped
+        wanted, judged = self.recipe.evaluation, None
+        if last or not self.history or step // wanted.every > self._step // wanted.every:
+            judged = self._judge(step, network)
+        if last or step // self.recipe.checkpoint_every > self._step // self.recipe.checkpoint_every:
+            found = snapshot()
+            Checkpoint(step, found.tensors, {**found.state, "history": self.history}).save(
+                self.path / "checkpoint.safetensors"
+            )
+        self._step = step
+        self.watch(step, judged)
+
+    def log(self, step: int, values: Mapping[str, float]) -> None:
+        """Add to the curves."""
+        self.board.write(step, values)
+
+    def speed(self, step: int) -> float:
+        """Steps a second since this process took the run up, evaluations included."""
+        return (step - self._first) / max(time.perf_counter() - self._began, 1e-9)
+
+    def _judge(self, step: int, network: ActorCritic) -> dict[str, float]:
+        """Play the held-out problems, and keep the policy if it is the best so far."""
+        policy = Policy(network, {"env": self.recipe.env, "step": step, "recipe": self.recipe.document()})
+        found = self.evaluator.judge(policy.decide)
+        policy.card["evaluation"] = found
+        best = max((entry["return"] for entry in self.history), default=float("-inf"))
+        policy.save(self.path / "policy.safetensors")
+        if found["return"] > best:
+            policy.save(self.path / "best.safetensors")
+        if not self.history or self.history[-1]["step"] < step:
+            self.history.append({"step": step, **found})
+        self.log(step, {f"evaluation/{name}": value for name, value in found.items()})
+        return found
+
+    def results(self) -> dict[str, Any]:
+        """What came out, as JSON values; also written to ``results.json``."""
+        final = self.history[-1]
+        beaten = {name: final.get(f"ratio_{name}", 1.0) < 1.0 for name in self.recipe.evaluation.must_beat}
+        document = {
+            "format": "hetgym-training", "version": 1, "recipe": self.recipe.document(), "final": final,
+            "best": max(self.history, key=lambda entry: entry["return"]), "beaten": beaten, "history": self.history,
+            "files": {name.partition(".")[0]: str(self.path / name) for name in FILES},
+        }  # fmt: skip
+        self._write("results.json", document)
+        return document
+
+    def _write(self, name: str, document: Mapping[str, Any]) -> None:
+        text = json.dumps(document, indent=1, allow_nan=False) + "\n"
+        atomic_write(self.path / name, lambda file: file.write(text.encode()))

@@ -1,0 +1,128 @@
+"""Policies of Stable-Baselines3 over our networks.
+
+``MaskablePPO(MaskedActionPolicy, make_vec_env("HetSchedule-v0", 16, observation="candidates"))``
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from gymnasium import spaces
+
+from hetgym.agents.kinds import kind_of
+from hetgym.agents.networks import ActionFeatures, ActorCritic, Sizes
+from hetgym.agents.networks._torch import Tensor, nn, torch
+from hetgym.errors import require
+
+if TYPE_CHECKING:
+    BaseFeaturesExtractor: Any
+    ActorCriticPolicy: Any
+    MaskableActorCriticPolicy: Any
+else:
+    BaseFeaturesExtractor = require(
+        "stable_baselines3.common.torch_layers", "agents", "these policies"
+    ).BaseFeaturesExtractor
+    ActorCriticPolicy = require("stable_baselines3.common.policies", "agents", "these policies").ActorCriticPolicy
+    MaskableActorCriticPolicy = require(
+        "sb3_contrib.common.maskable.policies", "agents", "these policies"
+    ).MaskableActorCriticPolicy
+
+
+class ActionExtractor(BaseFeaturesExtractor):
+    """:class:`~hetgym.agents.networks.ActionFeatures` as Stable-Baselines3 asks for features.
+
+    Args:
+        observation_space: of an environment, with ``observation="graph"`` or ``"candidates"``.
+        hidden, embedding, layers: see :class:`~hetgym.agents.networks.Sizes`.
+
+    Shapes:
+        - **observations** [B, …] by key.
+        - **output** [B, A, F + 1], the last column being the mask.
+    """
+
+    describer: type[ActionFeatures] = ActionFeatures
+    """What describes actions; a subclass may name another."""
+
+    def __init__(self, observation_space: spaces.Space[Any], **sizes: int) -> None:
+        self.sizes = Sizes(**sizes)
+        view, level = kind_of(observation_space)
+        features = self.describer(view, level, self.sizes)
+        super().__init__(observation_space, features.size + 1)
+        self.kind, self.level, self.features = view, level, features
+
+    def forward(self, observations: dict[str, Tensor]) -> Tensor:
+        """Describe actions; see the class for shapes."""
+        described, mask = self.features(observations)
+        return torch.cat([described, mask[..., None].to(described.dtype)], -1)
+
+
+class Split(nn.Module):
+    """A head that is given features and mask as one array.
+
+    Args:
+        head: takes [B, A, F] and [B, A].
+
+    Shapes:
+        - **features** [B, A, F + 1].
+        - **output** what the head gives.
+    """
+
+    def __init__(self, head: nn.Module) -> None:
+        super().__init__()
+        self.head = head
+
+    def forward(self, features: Tensor) -> Tensor:
+        """Ask the head; see the class for shapes."""
+        found: Tensor = self.head(features[..., :-1], features[..., -1] > 0)
+        return found
+
+
+class _ActionPolicy:
+    """What both policies share: an :class:`~hetgym.agents.networks.ActorCritic` in the places of their networks."""
+
+    def __init__(
+        self, observation_space: spaces.Space[Any], action_space: spaces.Discrete, lr_schedule: Any, **arguments: Any
+    ) -> None:
+        defaults = {"features_extractor_class": ActionExtractor, "net_arch": [], "ortho_init": False}
+        super().__init__(observation_space, action_space, lr_schedule, **(defaults | arguments))  # type: ignore[call-arg]
+
+    def _build(self: Any, lr_schedule: Any) -> None:
+        """Put in our heads, where Stable-Baselines3 would make layers whose size is that of the action space."""
+        self._build_mlp_extractor()
+        extractor = self.features_extractor
+        network = ActorCritic(extractor.kind, extractor.level, extractor.sizes, extractor.features)
+        self.action_net = Split(network.actor)
+        self.value_net = nn.Sequential(Split(network.critic), nn.Unflatten(0, (-1, 1)))
+        self.optimizer = self.optimizer_class(self.parameters(), lr=lr_schedule(1), **self.optimizer_kwargs)
+        self._network = [network]  # in a list, so that its parameters are not listed twice
+
+    @property
+    def network(self: Any) -> ActorCritic:
+        """The network, which shares its weights with the policy."""
+        found: ActorCritic = self._network[0]
+        return found
+
+
+class ActionPolicy(_ActionPolicy, ActorCriticPolicy):
+    r"""A policy for ``stable_baselines3.PPO``, which knows nothing of masks: it reads them from the observation.
+
+    .. math::
+        \pi(a) = \operatorname{softmax}_{a\ \mathrm{legal}} s_a
+
+    with the logits and the value of :class:`~hetgym.agents.networks.ActorCritic`.
+
+    Args:
+        observation_space: of an environment, with ``observation="graph"`` or ``"candidates"``.
+        action_space: the environment's.
+        lr_schedule: see Stable-Baselines3.
+        arguments: of Stable-Baselines3's policy; ``features_extractor_kwargs`` holds the
+            :class:`~hetgym.agents.networks.Sizes`.
+    """
+
+
+class MaskedActionPolicy(_ActionPolicy, MaskableActorCriticPolicy):
+    """The same for ``sb3_contrib.MaskablePPO``, which hands the masks in a second time; see :class:`ActionPolicy`."""
+
+
+POLICIES = {"ppo": ActionPolicy, "maskable-ppo": MaskedActionPolicy}
+"""Algorithm -> its policy."""

@@ -1,0 +1,170 @@
+"""Training by PPO of Stable-Baselines3 and MaskablePPO of sb3-contrib, from a recipe."""
+
+from __future__ import annotations
+
+from collections import deque
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from hetgym.agents.checkpoint import Checkpoint, learner_tensors, numpy_state, restore_learner, restore_numpy
+from hetgym.agents.networks import ActorCritic
+from hetgym.agents.networks._torch import torch
+from hetgym.agents.policy import check_fits, start_from
+from hetgym.agents.recipe import Recipe
+from hetgym.agents.run import TrainingRun
+from hetgym.agents.sb3.loading import algorithm_class
+from hetgym.agents.sb3.policies import POLICIES
+from hetgym.agents.sb3.settings import PPOSettings
+from hetgym.envs.sb3 import LaneVecEnv, make_vec_env
+from hetgym.errors import ArtefactError, ConfigError, require
+
+if TYPE_CHECKING:
+    BaseCallback: Any
+    KVWriter: Any
+    Logger: Any
+else:
+    BaseCallback = require("stable_baselines3.common.callbacks", "agents", "training").BaseCallback
+    _logger = require("stable_baselines3.common.logger", "agents", "training")
+    KVWriter, Logger = _logger.KVWriter, _logger.Logger
+
+
+def train(run: TrainingRun) -> ActorCritic:
+    """Train by PPO, from the beginning or from the run's checkpoint.
+
+    Args:
+        run: of a recipe for ``ppo`` or ``maskable-ppo``.
+
+    Returns:
+        The trained network.
+
+    Raises:
+        ArtefactError: the checkpoint is not one of this recipe.
+    """
+    recipe = run.recipe
+    torch.set_num_threads(recipe.threads)
+    model = build(recipe)
+    check_fits(model.policy.network, run.evaluator.observation_space)
+    model.set_logger(Logger(folder=None, output_formats=[_Curves(run)]))
+    done = 0
+    if run.checkpoint is not None:
+        done = restore(model, run.checkpoint)
+    elif recipe.start:
+        start_from(model.policy.network, recipe.start)
+    model.learn(max(0, recipe.steps - done), callback=_Between(run), reset_num_timesteps=done == 0)
+    run.between(model.num_timesteps, model.policy.network, lambda: snapshot(model), last=True)
+    network: ActorCritic = model.policy.network
+    return network
+
+
+def build(recipe: Recipe) -> Any:
+    """The model of Stable-Baselines3, its lanes included, that a recipe asks for.
+
+    Args:
+        recipe: for ``ppo`` or ``maskable-ppo``.
+
+    Raises:
+        ConfigError: minibatches that updates cannot be divided into.
+    """
+    settings: PPOSettings = recipe.parsed_settings()
+    if recipe.lanes * settings.n_steps % settings.batch_size:
+        raise ConfigError(
+            f"an update has {recipe.lanes} lanes * {settings.n_steps} n_steps = {recipe.lanes * settings.n_steps} "
+            f"steps, which is no multiple of batch_size {settings.batch_size}"
+        )
+    envs = make_vec_env(recipe.env, recipe.lanes, recipe.seed, **recipe.environment())
+    rate = settings.learning_rate
+    return algorithm_class(recipe.algorithm)(
+        POLICIES[recipe.algorithm],
+        envs,
+        learning_rate=(lambda remaining: remaining * rate) if settings.anneal_lr else rate,
+        n_steps=settings.n_steps,
+        batch_size=settings.batch_size,
+        n_epochs=settings.n_epochs,
+        gamma=settings.gamma,
+        gae_lambda=settings.gae_lambda,
+        clip_range=settings.clip_range,
+        normalize_advantage=settings.normalize_advantage,
+        ent_coef=settings.ent_coef,
+        vf_coef=settings.vf_coef,
+        max_grad_norm=settings.max_grad_norm,
+        target_kl=settings.target_kl,
+        policy_kwargs={"features_extractor_kwargs": vars(recipe.network)},
+        seed=recipe.seed,
+        device="cpu",
+    )
+
+
+def snapshot(model: Any) -> Checkpoint:
+    """All that the rest of the training depends on, between an update and the next roll-out."""
+    lanes: LaneVecEnv = model.get_env()
+    return Checkpoint(
+        model.num_timesteps,
+        learner_tensors(model.policy.network, model.policy.optimizer),
+        {
+            "updates": model._n_updates,
+            "lanes": lanes.state(),
+            "numpy": numpy_state(),
+            "episodes": list(model.ep_info_buffer),
+        },
+    )
+
+
+def restore(model: Any, found: Checkpoint) -> int:
+    """Put a fresh model where a checkpoint was taken.
+
+    Returns:
+        Steps that are done.
+
+    Raises:
+        ArtefactError: the checkpoint is not of such a model.
+    """
+    lanes: LaneVecEnv = model.get_env()
+    try:
+        model._last_obs = lanes.restore(found.state["lanes"])
+        model._last_episode_starts = np.array([not state["actions"] for state in found.state["lanes"]])
+        model._n_updates = found.state["updates"]
+        model.ep_info_buffer = deque(found.state["episodes"], maxlen=model._stats_window_size)
+        model.ep_success_buffer = deque(maxlen=model._stats_window_size)
+        restore_numpy(found.state["numpy"])
+    except (KeyError, TypeError, ValueError) as error:
+        raise ArtefactError(f"the checkpoint is not of this recipe ({error})") from error
+    restore_learner(model.policy.network, model.policy.optimizer, found.tensors)
+    model.num_timesteps = found.step
+    return found.step
+
+
+class _Between(BaseCallback):
+    """Lets the run judge and keep before each roll-out, when nothing is under way."""
+
+    def __init__(self, run: TrainingRun) -> None:
+        super().__init__()
+        self.run = run
+
+    def _on_rollout_start(self) -> None:
+        model = self.model
+        self.run.between(model.num_timesteps, model.policy.network, lambda: snapshot(model))
+
+    def _on_step(self) -> bool:
+        return True
+
+
+class _Curves(KVWriter):
+    """Passes what Stable-Baselines3 logs on to the run's curves."""
+
+    def __init__(self, run: TrainingRun) -> None:
+        self.run = run
+
+    def write(self, key_values: dict[str, Any], key_excluded: dict[str, Any], step: int = 0) -> None:
+        """Log numbers; see Stable-Baselines3."""
+        numbers = {
+            name: float(value)
+            for name, value in key_values.items()
+            if isinstance(value, int | float | np.number) and "tensorboard" not in (key_excluded.get(name) or ())
+        }
+        numbers["time/steps_per_second"] = self.run.speed(step)
+        numbers.pop("time/fps", None)
+        self.run.log(step, numbers)
+
+    def close(self) -> None:
+        """There is nothing to release."""

@@ -1,0 +1,73 @@
+"""Our policies in Stable-Baselines3: its own tools work, and plain PPO obeys masks."""
+
+from __future__ import annotations
+
+import copy
+import warnings
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+with warnings.catch_warnings():
+    warnings.simplefilter("ignore")
+    torch = pytest.importorskip("torch")
+    contrib = pytest.importorskip("sb3_contrib")
+    sb3 = pytest.importorskip("stable_baselines3")
+    from stable_baselines3.common.evaluation import evaluate_policy
+
+from hetgym.agents.sb3 import ActionPolicy, MaskedActionPolicy  # noqa: E402
+from hetgym.envs.sb3 import LaneVecEnv, make_vec_env  # noqa: E402
+from hetgym.errors import ConfigError  # noqa: E402
+
+SMALL: dict[str, Any] = {
+    "n_steps": 8, "batch_size": 8, "device": "cpu", "seed": 0,
+    "policy_kwargs": {"features_extractor_kwargs": {"hidden": 8, "embedding": 8, "layers": 1}},
+}  # fmt: skip
+
+
+def lanes(name: str = "HetPipeline-v0", **arguments: Any) -> LaneVecEnv:
+    return make_vec_env(name, 2, seed=0, **arguments)
+
+
+@pytest.mark.parametrize("level", ["graph", "candidates"])
+@pytest.mark.parametrize("masked", [False, True])
+def test_own_tools_of_stable_baselines3(level: str, masked: bool, tmp_path: Path) -> None:
+    algorithm, policy = (contrib.MaskablePPO, MaskedActionPolicy) if masked else (sb3.PPO, ActionPolicy)
+    envs = lanes(observation=level)
+    model = algorithm(policy, envs, **SMALL)
+    model.learn(32)
+    network = model.policy.network
+    assert network.actor is model.policy.action_net.head
+    assert {id(p) for p in network.parameters()} == {id(p) for p in model.policy.parameters()}
+    model.save(tmp_path / "model")
+    again = algorithm.load(tmp_path / "model", env=envs)
+    seen = envs.reset()
+    assert np.array_equal(model.predict(seen, deterministic=True)[0], again.predict(seen, deterministic=True)[0])
+    twin = copy.deepcopy(model.policy)
+    assert twin.network.actor is twin.action_net.head is not network.actor
+    mean, _ = evaluate_policy(model, envs, 4)
+    assert np.isfinite(mean)
+
+
+def test_plain_ppo_takes_legal_actions_alone() -> None:
+    envs = lanes("HetSchedule-v0", observation="candidates", completion="off", mode="dispatch", candidates=3)
+    model = sb3.PPO(ActionPolicy, envs, **SMALL)
+    seen, blocked = envs.reset(), 0
+    for _ in range(60):
+        actions, _ = model.predict(seen)
+        blocked += int((~envs.action_masks()).sum())
+        seen, _, _, infos = envs.step(actions)
+        assert all(info["illegal_actions"] == 0 for info in infos)
+    assert blocked > 100
+    observations = model.policy.obs_to_tensor(seen)[0]
+    values, log_prob, entropy = model.policy.evaluate_actions(observations, torch.as_tensor(model.predict(seen)[0]))
+    assert values.shape == (2, 1) and log_prob.isfinite().all() and entropy.isfinite().all()
+    (log_prob.sum() + values.sum() + entropy.sum()).backward()
+    assert all(p.grad is None or p.grad.isfinite().all() for p in model.policy.parameters())
+
+
+def test_flat_observations_are_refused() -> None:
+    with pytest.raises(ConfigError, match="observation='graph' or 'candidates'"):
+        sb3.PPO(ActionPolicy, lanes(observation="flat"), **SMALL)

@@ -1,0 +1,61 @@
+"""Evaluation: the same problems for all, and baselines that are what they are called."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from hetgym import baselines, simulate
+from hetgym._config import read
+from hetgym.agents.evaluation import Evaluator
+from hetgym.agents.recipe import Recipe
+from hetgym.errors import ConfigError, UnknownName
+
+
+def evaluator(env: str = "HetSchedule-v0", names: tuple[str, ...] = ("reference",), **arguments: Any) -> Evaluator:
+    evaluation = {"episodes": 6, "baselines": list(names)}
+    recipe = {"algorithm": "ppo", "env": env, "steps": 1, "arguments": arguments, "evaluation": evaluation}
+    return Evaluator(read(Recipe, recipe, "here"))
+
+
+def test_heft_as_an_agent_is_heft_as_a_scheduler() -> None:
+    found = evaluator(names=("reference", "greedy:finish", "heft", "uniform", "donf"), observation="candidates")
+    of = found.baselines
+    assert np.allclose(of["reference"], of["heft"]) and np.allclose(of["reference"], of["greedy:finish"], rtol=1e-3)
+    assert (of["uniform"] > of["heft"]).all() and not np.allclose(of["donf"], of["heft"])
+    problems = [found.lanes.problem(lane) for lane in range(6)]
+    donf = baselines.get("donf")
+    assert of["donf"].tolist() == [simulate(p, donf(p)).makespan for p in problems]
+    judged = found.judge(lambda seen: np.where(found.lanes.mask > 0, seen["candidates"][..., 3], 99).argmin(1))
+    assert judged["ratio_reference"] == pytest.approx(1.0, abs=1e-3) and judged["return"] == pytest.approx(0, abs=1e-3)
+    assert judged["ratio_uniform"] == pytest.approx(float((of["heft"] / of["uniform"]).mean()), rel=1e-3)
+    assert judged == found.judge(lambda seen: np.where(found.lanes.mask > 0, seen["candidates"][..., 3], 99).argmin(1))
+
+
+def test_runs_are_compared_under_the_runtime_of_the_environment() -> None:
+    found = evaluator(names=("heft",), runtime="links", mode="dispatch", observation="candidates", completion="off")
+    problems = [found.lanes.problem(lane) for lane in range(6)]
+    heft = baselines.get("heft")
+    assert found.baselines["heft"].tolist() == [simulate(p, heft(p), "links").makespan for p in problems]
+
+
+def test_the_optimum_of_pipelines() -> None:
+    found = evaluator("HetPipeline-v0", ("optimal", "greedy:bound", "reference"))
+    assert (found.baselines["optimal"] <= found.baselines["greedy:bound"] * (1 + 1e-12)).all()
+
+
+@pytest.mark.parametrize(
+    ("env", "name", "arguments", "message"),
+    [
+        ("HetSplit-v0", "heft", {}, "'heft': schedulers are compared in HetSchedule-v0"),
+        ("HetSchedule-v0", "heft", {"mode": "dispatch", "noise": 0.1}, "without noise, arrivals and changes"),
+        ("HetSchedule-v0", "hetf", {}, "unknown scheduler 'hetf'; did you mean .*'heft'"),
+        ("HetSplit-v0", "reference", {"tiles": 2}, "HetSplit-v0: .*'tiles'"),
+        ("HetSchedule-v0", "greedy:finsh", {}, "no such candidate feature; did you mean 'finish'"),
+    ],
+)
+def test_baselines_that_there_are_not(env: str, name: str, arguments: dict[str, Any], message: str) -> None:
+    with pytest.raises((ConfigError, UnknownName), match=message):
+        evaluator(env, (name,), **arguments)

@@ -1,0 +1,98 @@
+"""Recipes: read whole or refused in a sentence, without PyTorch."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import gymnasium as gym
+import pytest
+
+from hetgym._config import read
+from hetgym.agents.algorithms import ALGORITHMS
+from hetgym.agents.recipe import Recipe, load_recipe, names
+from hetgym.errors import ConfigError, UnknownName
+from hetgym.workloads import RandomMix
+
+LEAST: dict[str, Any] = {"algorithm": "ppo", "env": "HetSchedule-v0", "steps": 10}
+
+
+def made(**changes: Any) -> Recipe:
+    return read(Recipe, LEAST | changes, "mine.yaml")
+
+
+@pytest.mark.parametrize("name", names())
+def test_shipped_recipes_are_whole(name: str) -> None:
+    recipe = load_recipe(name)
+    assert recipe.description and recipe.evaluation.must_beat
+    assert read(Recipe, recipe.document(), "again") == load_recipe(name, settings=recipe.document()["settings"])
+    for evaluation in (False, True):
+        gym.make_vec(recipe.env, num_envs=1, **recipe.environment(evaluation)).close()
+
+
+def test_there_is_a_recipe_for_each_environment_and_algorithm() -> None:
+    recipes = [load_recipe(name) for name in names()]
+    assert {(r.env, r.arguments.get("mode", "")) for r in recipes} >= {
+        ("HetSchedule-v0", ""), ("HetSchedule-v0", "dispatch"), ("HetSplit-v0", ""), ("HetPipeline-v0", ""),
+    }  # fmt: skip
+    assert {r.algorithm for r in recipes} == set(ALGORITHMS)
+
+
+def test_changes_take_the_place_of_fields() -> None:
+    assert load_recipe("ppo-schedule", steps=7, seed=3).seed == 3
+    with pytest.raises(ConfigError, match="steps is 0"):
+        load_recipe("ppo-schedule", steps=0)
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"lane": 3}, "mine.yaml: unknown key 'lane'; did you mean 'lanes'"),
+        ({"lanes": 0}, "mine.yaml: lanes is 0; it must be at least 1"),
+        ({"algorithm": "pppo"}, "unknown algorithm 'pppo'; did you mean"),
+        ({"env": "HetSchedul-v0"}, "did you mean 'HetSchedule-v0'"),
+        ({"settings": {"learn_rate": 1}}, "unknown key 'learn_rate'; did you mean 'learning_rate'"),
+        ({"settings": {"gamma": 1.5}}, "gamma is 1.5"),
+        ({"settings": {"batch_size": "many"}}, "settings: batch_size is 'many', expected a number"),
+        ({"network": {"hiden": 3}}, "mine.yaml: network: unknown key 'hiden'; did you mean 'hidden'"),
+        ({"network": {"layers": 0}}, "layers is 0"),
+        ({"evaluation": {"must_beat": ["donf"]}}, "must_beat names 'donf'"),
+        ({"evaluation": {"every": -1}}, "every is -1"),
+        ({"seed": -1}, "seed is -1"),
+    ],
+)
+def test_mistakes_are_named(changes: dict[str, Any], message: str) -> None:
+    with pytest.raises((ConfigError, UnknownName), match=message):
+        made(**changes)
+
+
+def test_unknown_recipes_and_files(tmp_path: Path) -> None:
+    with pytest.raises(UnknownName, match="did you mean 'ppo-schedule'"):
+        load_recipe("ppo-shedule")
+    with pytest.raises(ConfigError, match="cannot be read"):
+        load_recipe(tmp_path / "none.yaml")
+
+
+def test_a_generator_may_be_the_fields_of_a_mix() -> None:
+    recipe = made(arguments={"generator": {"operators": [5, 9], "devices": 2}, "max_devices": 3})
+    found = recipe.environment()
+    assert found["generator"] == RandomMix(operators=(5, 9), devices=2)
+    assert (found["max_operators"], found["max_devices"]) == (9, 3)
+    with pytest.raises(ConfigError, match="generator: unknown key 'device'; did you mean 'devices'"):
+        made(arguments={"generator": {"device": 2}}).environment()
+
+
+def test_evaluation_may_have_other_problems() -> None:
+    recipe = made(arguments={"generator": "layered", "runtime": "links"}, evaluation={"arguments": {"suite": "quick"}})
+    assert recipe.environment() == {"generator": "layered", "runtime": "links"}
+    assert recipe.environment(evaluation=True) == {"suite": "quick", "runtime": "links"}
+
+
+def test_recipes_are_read_without_pytorch() -> None:
+    code = (
+        "import sys; from hetgym.catalogue import entries; entries('recipes'); import hetgym.agents.sb3;"
+        "assert not {'torch', 'stable_baselines3'} & set(sys.modules)"
+    )
+    subprocess.run([sys.executable, "-W", "error", "-c", code], check=True, timeout=120)
