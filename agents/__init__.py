@@ -2,10 +2,28 @@
 
 An agent is any function from an observation and an info to an action. :func:`play` runs one through
 an environment; :func:`as_scheduler` makes a scheduler of it, so that it stands in the same tables as
-the heuristics.
+the heuristics. :func:`load` gives a pretrained policy, which is a scheduler too.
 """
 
-from hetgym.agents.play import Agent, Result, as_scheduler, play
-from hetgym.agents.reference import greedy, uniform
+from __future__ import annotations
 
-__all__ = ["Agent", "Result", "as_scheduler", "greedy", "play", "uniform"]
+from typing import TYPE_CHECKING
+
+from hetgym._lazy import lazy
+
+if TYPE_CHECKING:
+    from hetgym.agents.place.planner import PlacePlanner
+    from hetgym.agents.play import Agent, Result, as_scheduler, play
+    from hetgym.agents.pretrained import load, names
+    from hetgym.agents.reference import greedy, uniform
+
+_HOME = {
+    "hetgym.agents.place.planner": ("PlacePlanner",),
+    "hetgym.agents.play": ("Agent", "Result", "as_scheduler", "play"),
+    "hetgym.agents.pretrained": ("load", "names"),
+    "hetgym.agents.reference": ("greedy", "uniform"),
+}
+
+__all__ = ["Agent", "PlacePlanner", "Result", "as_scheduler", "greedy", "load", "names", "play", "uniform"]
+
+__getattr__ = lazy(__name__, _HOME)

@@ -19,7 +19,7 @@ from hetgym.schedule import Schedule
 Scheduler = Callable[[Problem], Schedule]
 """Whatever turns a problem into a schedule: a heuristic, a search, a trained policy."""
 
-KINDS = ("trivial", "online", "list", "memory", "partition", "search", "exact")
+KINDS = ("trivial", "online", "list", "memory", "partition", "search", "policy", "exact")
 """Kinds of schedulers: controls; those that see only what is ready; those that rank the whole graph; those that keep
 within memory; those that cut the graph into parts first; searches; those that prove optima."""
 

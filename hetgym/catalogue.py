@@ -41,6 +41,7 @@ def platforms() -> list[Entry]:
 
 def schedulers() -> list[Entry]:
     """Registered schedulers."""
+    import hetgym.agents.schedulers  # noqa: F401, enters the policies into the table
     from hetgym import baselines
 
     table = [baselines.get(name) for name in baselines.names()]

@@ -11,6 +11,7 @@ from importlib import metadata
 from pathlib import Path
 from typing import Any
 
+import hetgym.agents.schedulers  # noqa: F401, enters the policies into the table
 from hetgym.baselines import Baseline, get, names
 from hetgym.baselines.registry import KINDS
 from hetgym.bench.comparison import pick_reference
