@@ -46,5 +46,10 @@ _SB3 = ("hetgym.agents.sb3.settings:PPOSettings", "hetgym.agents.sb3.training:tr
 ALGORITHMS: dict[str, Algorithm] = {
     "ppo": Algorithm(*_SB3, "PPO of Stable-Baselines3, which reads masks from observations"),
     "maskable-ppo": Algorithm(*_SB3, "MaskablePPO of sb3-contrib"),
+    "self-labelling": Algorithm(
+        "hetgym.agents.training.settings:SelfLabellingSettings",
+        "hetgym.agents.training.trainer:train",
+        "play a problem often and imitate the best: the place policy of hetgym.agents.load",
+    ),
 }
 """Name in recipes -> algorithm."""

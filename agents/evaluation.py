@@ -80,7 +80,15 @@ class Evaluator:
             ``return``, the mean, with its standard error ``return_error``, and ``ratio_<name>`` for each baseline:
             the mean over problems of the makespan divided by the baseline's.
         """
-        makespans = self.play(decide)
+        return self.compare(self.play(decide))
+
+    def problems(self) -> list[Any]:
+        """The held-out problems."""
+        self.play(lambda _: self.lanes.mask.argmax(axis=1))
+        return [self.lanes.problem(lane) for lane in range(self.lanes.count)]
+
+    def compare(self, makespans: FloatArray) -> dict[str, float]:
+        """Compare makespans [E] with those of the baselines; see :meth:`judge`."""
         returns = 1.0 - makespans / self.reference
         found = {
             "return": float(returns.mean()),
@@ -133,6 +141,4 @@ class Evaluator:
                 f"here there are {', '.join(IN_PLACE)}"
             )
         scheduler = baselines.get(name)
-        self.play(lambda _: lanes.mask.argmax(axis=1))
-        problems = [lanes.problem(lane) for lane in range(lanes.count)]
-        return np.array([simulate(p, scheduler(p), lanes.rules.runtime).makespan for p in problems])
+        return np.array([simulate(p, scheduler(p), lanes.rules.runtime).makespan for p in self.problems()])

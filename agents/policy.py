@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from hetgym.agents import tensors
+from hetgym.agents.evaluation import Evaluator
 from hetgym.agents.kinds import kind_of
 from hetgym.agents.networks import ActorCritic
 from hetgym.agents.networks._torch import torch
@@ -59,6 +60,10 @@ class Policy:
             logits, _ = self.network(seen)
         found: npt.NDArray[np.int64] = logits.numpy().argmax(axis=1)
         return found
+
+    def judge(self, evaluator: Evaluator) -> dict[str, float]:
+        """How good it is on held-out problems."""
+        return evaluator.judge(self.decide)
 
     @property
     def arguments(self) -> dict[str, Any]:

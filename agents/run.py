@@ -6,20 +6,32 @@ import json
 import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 from hetgym._archive import atomic_write
 from hetgym.agents.algorithms import ALGORITHMS
 from hetgym.agents.board import Board
 from hetgym.agents.checkpoint import Checkpoint
 from hetgym.agents.evaluation import Evaluator
-from hetgym.agents.networks import ActorCritic
 from hetgym.agents.policy import Policy
 from hetgym.agents.recipe import Recipe
 from hetgym.errors import ConfigError
 
 FILES = ("recipe.json", "checkpoint.safetensors", "policy.safetensors", "best.safetensors", "results.json")
 """What a run leaves in its folder, beside TensorBoard's curves in ``curves/``."""
+
+
+class Product(Protocol):
+    """What a training makes of a network: something that can be judged and kept."""
+
+    card: dict[str, Any]
+
+    def judge(self, evaluator: Evaluator) -> dict[str, float]:
+        """How good it is on held-out problems; see :meth:`~hetgym.agents.evaluation.Evaluator.compare`."""
+
+    def save(self, path: Path) -> None:
+        """Write it to a file."""
+
 
 History = list[dict[str, float]]
 """Evaluations: ``step``, and what :meth:`~hetgym.agents.evaluation.Evaluator.judge` gives."""
@@ -37,6 +49,7 @@ class TrainingRun:
     Attributes:
         checkpoint: where to go on from; None at the beginning.
         history: evaluations so far.
+        wrap: makes of a network and a card what is judged and kept; trainers of other networks replace it.
 
     Raises:
         ConfigError: the folder holds a run of another recipe, or cannot be written.
@@ -54,13 +67,16 @@ class TrainingRun:
         try:
             path.mkdir(parents=True, exist_ok=True)
             if force or not kept.exists():  # what a run left that never came to a checkpoint is of no use
-                for old in [path / name for name in FILES] + list((path / "curves").glob("events.out.tfevents.*")):
+                for old in [path / name for name in (*FILES, "policy.json", "best.json")] + list(
+                    (path / "curves").glob("events.out.tfevents.*")
+                ):
                     old.unlink(missing_ok=True)
             self._write("recipe.json", recipe.document())
         except OSError as error:
             raise ConfigError(f"{path}: cannot be written ({error.strerror or error})") from error
         self.checkpoint = Checkpoint.load(kept) if kept.exists() else None
         state: Mapping[str, Any] = {} if self.checkpoint is None else self.checkpoint.state
+        self.wrap: Callable[[Any, Mapping[str, Any]], Product] = Policy
         self.history: History = list(state.get("history", []))
         self._step = 0 if self.checkpoint is None else self.checkpoint.step
         self._began, self._first = time.perf_counter(), self._step
@@ -84,17 +100,17 @@ class TrainingRun:
                     "choose another --name, or add --force to begin anew"
                 )
 
-    def train(self) -> ActorCritic:
+    def train(self) -> Any:
         """Take the run to its end.
 
         Returns:
             The trained network, whose policy lies in ``policy.safetensors``.
         """
-        network: ActorCritic = ALGORITHMS[self.recipe.algorithm].train()(self)
+        network = ALGORITHMS[self.recipe.algorithm].train()(self)
         self.board.close()
         return network
 
-    def between(self, step: int, network: ActorCritic, snapshot: Callable[[], Checkpoint], last: bool = False) -> None:
+    def between(self, step: int, network: Any, snapshot: Callable[[], Checkpoint], last: bool = False) -> None:
         """Judge and keep, if that is due; trainers call it before the first update, and after each.
 
         Args:
@@ -124,10 +140,10 @@ class TrainingRun:
         """Steps a second since this process took the run up, evaluations included."""
         return (step - self._first) / max(time.perf_counter() - self._began, 1e-9)
 
-    def _judge(self, step: int, network: ActorCritic) -> dict[str, float]:
+    def _judge(self, step: int, network: Any) -> dict[str, float]:
         """Play the held-out problems, and keep the policy if it is the best so far."""
-        policy = Policy(network, {"env": self.recipe.env, "step": step, "recipe": self.recipe.document()})
-        found = self.evaluator.judge(policy.decide)
+        policy = self.wrap(network, {"env": self.recipe.env, "step": step, "recipe": self.recipe.document()})
+        found = policy.judge(self.evaluator)
         policy.card["evaluation"] = found
         best = max((entry["return"] for entry in self.history), default=float("-inf"))
         policy.save(self.path / "policy.safetensors")

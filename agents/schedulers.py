@@ -26,9 +26,7 @@ def place_v1(problem: Problem, passes: int = 4) -> Schedule:
 
 
 @register("place-v1-search", kind="policy", citation=_CITATION, complexity="O(trials (e + n))")
-def place_v1_search(
-    problem: Problem, seed: int = 0, budget: int = 1_000_000, seconds: float | None = None
-) -> Schedule:
+def place_v1_search(problem: Problem, seed: int = 0, budget: int = 1_000_000, seconds: float | None = None) -> Schedule:
     """The pretrained place policy, and the large-neighbourhood search in which it puts operators back.
 
     Args:

@@ -13,9 +13,9 @@ from safetensors import SafetensorError
 from safetensors.numpy import load, save
 
 from hetgym._archive import atomic_write
+from hetgym._config import read
 from hetgym.agents.place.planner import PlacePlanner
 from hetgym.agents.place.refinement import Refining
-from hetgym._config import read
 from hetgym.errors import ArtefactError, ConfigError
 
 FORMAT = "hetgym-place-policy"

@@ -12,71 +12,24 @@ kept and get better from visit to visit. Top to bottom:
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import asdict, dataclass, field
-from typing import Any
+from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
 
-from hetgym._config import check_number
 from hetgym._types import FloatArray, IntArray
+from hetgym.agents.checkpoint import Checkpoint, learner_tensors, restore_learner
 from hetgym.agents.networks._torch import Tensor, nn, torch
 from hetgym.agents.networks.place import PlaceNetwork
 from hetgym.agents.place import episodes, inference
 from hetgym.agents.place.refinement import Refinement, Refining
 from hetgym.agents.place.tokens import EDGE_FEATURES, TOKEN_FEATURES, View, view
-from hetgym.agents.training.curriculum import Part, draw
-from hetgym.errors import ConfigError
+from hetgym.agents.sizes import Sizes
+from hetgym.agents.training.curriculum import draw
+from hetgym.agents.training.settings import SelfLabellingSettings
+from hetgym.errors import ArtefactError
 from hetgym.problem import Problem
-
-
-@dataclass(frozen=True)
-class Settings:
-    """Settings of a training.
-
-    Attributes:
-        updates: number of gradient steps.
-        curriculum: problems.
-        problems: of an update.
-        samples: episodes of each.
-        temperatures: of the samples, in turn.
-        search: operators that a search in the policy's order of decisions places for each first label; 0 for none.
-        learning_rate: of Adam; falls linearly to a twentieth.
-        warm_up: updates over which it rises.
-        clip: largest norm of the gradient.
-        hidden, layers, width: sizes, see :class:`~hetgym.agents.networks.place.PlaceNetwork`.
-        seed: of everything that is random.
-        workers: threads that play; results do not depend on their number.
-
-    Raises:
-        ConfigError: a number out of its range.
-    """
-
-    updates: int = 2000
-    curriculum: tuple[Part, ...] = field(default=(Part("random", 400),))
-    problems: int = 8
-    samples: int = 16
-    temperatures: tuple[float, ...] = (1.0, 1.0, 2.0, 4.0)
-    search: int = 0
-    learning_rate: float = 2e-3
-    warm_up: int = 30
-    clip: float = 1.0
-    hidden: int = 16
-    layers: int = 2
-    width: int = 32
-    seed: int = 0
-    workers: int = 1
-
-    def __post_init__(self) -> None:
-        for name in ("updates", "problems", "samples", "warm_up", "hidden", "layers", "width", "workers"):
-            check_number(getattr(self, name), name, ConfigError, minimum=1)
-        for name in ("learning_rate", "clip"):
-            if not 0 < getattr(self, name) < np.inf:
-                raise ConfigError(f"{name} is {getattr(self, name)}; it must be positive")
-        if not self.curriculum or not self.temperatures or not all(0 < t < np.inf for t in self.temperatures):
-            raise ConfigError("curriculum and temperatures must not be empty, temperatures positive")
 
 
 @dataclass
@@ -96,12 +49,17 @@ class Lesson:
     choice: IntArray
 
 
-def new_network(settings: Settings) -> PlaceNetwork:
-    """The untrained network: the rule that it starts from, and small random weights beside it."""
-    torch.manual_seed(settings.seed)
+def new_network(sizes: Sizes, seed: int) -> PlaceNetwork:
+    """The untrained network: the rule that it starts from, and small random weights beside it.
+
+    Args:
+        sizes: ``embedding`` and ``layers`` of the encoder, ``hidden`` of the head.
+        seed: of the weights.
+    """
+    torch.manual_seed(seed)
     names = tuple(feature.name for feature in episodes.CANDIDATE_FEATURES)
     return PlaceNetwork(
-        len(TOKEN_FEATURES), len(EDGE_FEATURES), names, settings.hidden, settings.layers, settings.width
+        len(TOKEN_FEATURES), len(EDGE_FEATURES), names, sizes.embedding, sizes.layers, sizes.hidden
     )  # fmt: skip
 
 
@@ -110,6 +68,9 @@ class SelfLabelling:
 
     Args:
         settings: of the training.
+        updates: number of gradient steps that it will take, over which the learning rate falls.
+        sizes: of the network.
+        seed: of everything that is random.
 
     Attributes:
         network: what is trained.
@@ -117,26 +78,16 @@ class SelfLabelling:
         lessons: the curriculum with its labels.
     """
 
-    def __init__(self, settings: Settings) -> None:
-        self.settings = settings
-        torch.set_num_threads(1)
-        self.network = new_network(settings)
+    def __init__(self, settings: SelfLabellingSettings, updates: int, sizes: Sizes, seed: int = 0) -> None:
+        self.settings, self.updates, self.seed = settings, updates, seed
+        torch.set_num_threads(1)  # sums of floats depend on how they are split
+        self.network = new_network(sizes, seed)
         self.optimizer = torch.optim.Adam(self.network.parameters(), lr=settings.learning_rate)
         self.lessons = [
             Lesson(problem, view(problem), np.inf, np.zeros(problem.num_operators, np.int32))
-            for problem in draw(settings.curriculum, settings.seed)
+            for problem in draw(settings.curriculum, seed)
         ]
         self.update = 0
-
-    def run(self, watch: Callable[[SelfLabelling, dict[str, float]], None] = lambda training, values: None) -> None:
-        """Update until the budget is spent.
-
-        Args:
-            watch: called after each update with the training and what there is to log.
-        """
-        with ThreadPoolExecutor(self.settings.workers) as pool:
-            while self.update < self.settings.updates:
-                watch(self, self.advance(pool))
 
     def advance(self, pool: ThreadPoolExecutor) -> dict[str, float]:
         """Make one update.
@@ -146,7 +97,7 @@ class SelfLabelling:
             got better, ``improved``.
         """
         settings = self.settings
-        chosen = np.random.default_rng([settings.seed, 1, self.update]).choice(
+        chosen = np.random.default_rng([self.seed, 1, self.update]).choice(
             len(self.lessons), min(settings.problems, len(self.lessons)), replace=False
         )
         lessons = [self.lessons[k] for k in chosen]
@@ -155,7 +106,7 @@ class SelfLabelling:
         temperatures = [settings.temperatures[k % len(settings.temperatures)] for k in range(settings.samples)]
 
         def play(slot: int) -> tuple[float, bool, episodes.Stage, FloatArray]:
-            lesson, rng = lessons[slot], np.random.default_rng([settings.seed, 2, self.update, slot])
+            lesson, rng = lessons[slot], np.random.default_rng([self.seed, 2, self.update, slot])
             embedded = hidden[slot].detach().double().numpy()
             stage = episodes.set_up(lesson.problem, lesson.view, np.ascontiguousarray(embedded), head)
             desk = episodes.new_desk(lesson.problem, head)
@@ -194,7 +145,7 @@ class SelfLabelling:
         lesson.makespan, lesson.choice = search.makespan, search.walk.best_assignment.copy()
 
     def _pace(self) -> float:
-        done = self.update / self.settings.updates
+        done = self.update / self.updates
         return min(1.0, (self.update + 1) / self.settings.warm_up) * (1.0 - 0.95 * done)
 
     def _loss(self, lesson: Lesson, hidden: Tensor, seen: FloatArray) -> Tensor:
@@ -206,44 +157,29 @@ class SelfLabelling:
         loss: Tensor = nn.functional.cross_entropy(logits, label)
         return loss
 
-    def state(self) -> dict[str, npt.NDArray[Any]]:
-        """All that the rest of the training depends on, as arrays by name."""
-        found = {f"network.{name}": weight for name, weight in arrays(self.network).items()}
-        for number, values in self.optimizer.state_dict()["state"].items():
-            found |= {f"optimizer.{number}.{name}": np.array(value) for name, value in values.items()}
-        found["update"] = np.array(self.update)
-        found["labels.makespan"] = np.array([lesson.makespan for lesson in self.lessons])
-        found["labels.choice"] = np.concatenate([lesson.choice for lesson in self.lessons])
-        return found
+    def snapshot(self) -> Checkpoint:
+        """All that the rest of the training depends on."""
+        labels = {
+            "labels.makespan": torch.tensor([lesson.makespan for lesson in self.lessons], dtype=torch.float64),
+            "labels.choice": torch.from_numpy(np.concatenate([lesson.choice for lesson in self.lessons])),
+        }
+        return Checkpoint(self.update, learner_tensors(self.network, self.optimizer) | labels)
 
-    def restore(self, state: Mapping[str, npt.NDArray[Any]]) -> None:
-        """Go on where a state was taken.
+    def restore(self, found: Checkpoint) -> None:
+        """Go on where a checkpoint was taken.
 
         Raises:
-            ConfigError: it is not a state of such a training.
+            ArtefactError: it is not a checkpoint of such a training.
         """
         sizes = [len(lesson.choice) for lesson in self.lessons]
-        try:
-            choices = np.split(state["labels.choice"], np.cumsum(sizes)[:-1])
-            makespans, self.update = state["labels.makespan"], int(state["update"])
-            if [len(choice) for choice in choices] != sizes or len(makespans) != len(sizes):
-                raise ValueError("labels of other problems")
-            weights = {n.removeprefix("network."): w for n, w in state.items() if n.startswith("network.")}
-            self.network.load_state_dict({name: torch.from_numpy(w.copy()) for name, w in weights.items()})
-            moments: dict[int, dict[str, Tensor]] = {}
-            for name, value in state.items():
-                if name.startswith("optimizer."):
-                    _, number, key = name.split(".", 2)
-                    moments.setdefault(int(number), {})[key] = torch.from_numpy(np.array(value))
-            self.optimizer.load_state_dict({**self.optimizer.state_dict(), "state": moments})
-        except (KeyError, RuntimeError, ValueError) as error:
-            raise ConfigError(f"not a state of this training ({error})") from error
-        for lesson, makespan, choice in zip(self.lessons, makespans, choices, strict=True):
-            lesson.makespan, lesson.choice = float(makespan), choice.astype(np.int32)
-
-    def card(self) -> dict[str, Any]:
-        """Settings, as JSON values."""
-        return asdict(self.settings)
+        makespans, choices = found.tensors.get("labels.makespan"), found.tensors.get("labels.choice")
+        if makespans is None or choices is None or len(makespans) != len(sizes) or len(choices) != sum(sizes):
+            raise ArtefactError("the checkpoint is not of this curriculum")
+        others = {name: value for name, value in found.tensors.items() if not name.startswith("labels.")}
+        restore_learner(self.network, self.optimizer, others)
+        for lesson, makespan, choice in zip(self.lessons, makespans.tolist(), choices.split(sizes), strict=True):
+            lesson.makespan, lesson.choice = makespan, choice.numpy().astype(np.int32)
+        self.update = found.step
 
 
 def arrays(network: nn.Module) -> dict[str, npt.NDArray[np.float32]]:
