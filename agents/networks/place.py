@@ -6,8 +6,8 @@ from hetgym.agents.networks._torch import Tensor, nn, torch
 from hetgym.agents.networks.encoder import OperatorDeviceEncoder
 from hetgym.agents.networks.heads import CandidateHead
 
-RULE = {"outlook": 20.0, "path": 1.0}
-"""What the untrained policy goes by: the outlook, and between equal ones PEFT's key."""
+RULE = {"outlook": 20.0, "completion": 10.0, "path": 1.0}
+"""What the untrained policy goes by: how the end looks from near and from far, and between equals PEFT's key."""
 
 
 class PlaceNetwork(nn.Module):

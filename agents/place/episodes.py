@@ -28,6 +28,7 @@ CANDIDATE_FEATURES: tuple[Feature, ...] = (
     Feature("wait", "operator", "start minus arrival of the last input"),
     Feature("cost", "operator", "run time"),
     Feature("ready", "operator", "arrival of the last input"),
+    Feature("completion", "operator", "how far off the end is if EFT and optimistic cost place the next 300"),
     Feature("exposure", "operator", "least outlook over what is bound to happen already; the same for all devices"),
     Feature("turn", "episode", "position in the order, 0 first to 1 last; the same for all devices"),
 )
@@ -36,6 +37,9 @@ CANDIDATE_FEATURES: tuple[Feature, ...] = (
 COUNT = len(CANDIDATE_FEATURES)
 HORIZON = 10
 """Operators that a roll-out places."""
+
+FAR = 300
+"""Operators that the one roll-out places that looks far ahead."""
 
 
 class Stage(NamedTuple):
@@ -99,7 +103,7 @@ def greedy(problem: Problem, stage: Stage, head: HeadWeights, desk: Desk) -> tup
     """
     choice = np.zeros(problem.num_operators, np.int32)
     none = np.zeros((0, problem.num_devices))
-    return episode(problem.arrays, stage, head, desk, choice, none, none[:, :, None], HORIZON), choice
+    return episode(problem.arrays, stage, head, desk, choice, none, none[:, :, None], HORIZON, FAR), choice
 
 
 def sample(
@@ -117,7 +121,7 @@ def sample(
     nothing = np.zeros((0, d, COUNT))
     for k, temperature in enumerate(temperatures):
         noise = temperature * rng.gumbel(size=(n, d))
-        makespans[k] = episode(problem.arrays, stage, head, desk, choices[k], noise, nothing, HORIZON)
+        makespans[k] = episode(problem.arrays, stage, head, desk, choices[k], noise, nothing, HORIZON, FAR)
     return makespans, choices
 
 
@@ -125,14 +129,14 @@ def replay(problem: Problem, stage: Stage, head: HeadWeights, desk: Desk, choice
     """[n, d, F] what was seen of the candidates, turn by turn, in the episode of given devices [n]."""
     n, d = problem.num_operators, problem.num_devices
     seen = np.zeros((n, d, COUNT))
-    episode(problem.arrays, stage, head, desk, choice.copy(), np.zeros((0, d)), seen, HORIZON)
+    episode(problem.arrays, stage, head, desk, choice.copy(), np.zeros((0, d)), seen, HORIZON, FAR)
     return seen
 
 
 @lean
 def episode(
     p: ProblemArrays, s: Stage, head: HeadWeights, desk: Desk, choice: IntArray, noise: FloatArray, record: FloatArray,
-    horizon: int,
+    horizon: int, far: int,
 ) -> float:  # fmt: skip
     """Play one episode; return its makespan [s].
 
@@ -145,13 +149,14 @@ def episode(
         noise: [n, d] added to the scores, [0, d] for none.
         record: [n, d, F] filled in with what is seen, turn by turn; [0, d, F] for nothing.
         horizon: operators that a roll-out places.
+        far: operators that the one places that looks far ahead; 0 for none.
     """
     t = desk.placed
     timeline.clear(t)
     bound, last = 0.0, 0.0
     for turn in range(len(s.order)):
         operator = s.order[turn]
-        consider(p, t, s.order, s.free, s.bonus, s.tail, s.tail, s.scale[0], desk, turn, bound, horizon)
+        consider(p, t, s.order, s.free, s.bonus, s.tail, s.tail, s.scale[0], desk, turn, bound, horizon, far)
         if record.shape[0] > 0:
             device = choice[operator]
             for a in range(p.cost.shape[1]):
@@ -178,7 +183,7 @@ def episode(
 @step
 def consider(
     p: ProblemArrays, t: timeline.Timeline, order: IntArray, fixed: IntArray, bonus: FloatArray, loose: FloatArray,
-    tight: FloatArray, scale: float, desk: Desk, turn: int, bound: float, horizon: int,
+    tight: FloatArray, scale: float, desk: Desk, turn: int, bound: float, horizon: int, far: int,
 ) -> None:  # fmt: skip
     """Write down what is known of each device for the operator whose turn it is.
 
@@ -195,6 +200,7 @@ def consider(
         turn: of the operator.
         bound: what is bound to happen already [s].
         horizon: operators that a roll-out places.
+        far: operators that the one places that looks far ahead; 0 for none, where the others stand for it.
     """
     n, d = p.cost.shape
     operator, seen, insertion = order[turn], desk.seen, len(order) > 0
@@ -206,7 +212,7 @@ def consider(
         ready = timeline.data_ready(p, t, operator, device)
         start = timeline.earliest_start(t, device, ready, duration, insertion)
         desk.start[device] = start
-        best, far, total = np.inf, 0.0, 0.0
+        best, worst, total = np.inf, 0.0, 0.0
         for k in range(bonus.shape[0]):
             greatest, mean = outlook.look_ahead(
                 p, t, order, turn, device, start, stop, fixed, bonus[k], loose, tight, insertion
@@ -215,11 +221,17 @@ def consider(
             key = 0.5 * (greatest + mean) if stop < n else greatest
             total += key
             if key < best:
-                best, far = key, greatest
+                best, worst = key, greatest
         row = seen[device]
-        row[0], row[1], row[2] = best, far, total / bonus.shape[0]
+        row[0], row[1], row[2] = best, worst, total / bonus.shape[0]
         row[3], row[4], row[5] = start + duration, start + duration + loose[operator, device], start
-        row[6], row[7], row[8] = start - ready, duration, ready
+        row[6], row[7], row[8], row[9] = start - ready, duration, ready, best
+        if far > 0:
+            end = min(n, turn + 1 + far)
+            greatest, _ = outlook.look_ahead(
+                p, t, order, turn, device, start, end, fixed, bonus[0], loose, tight, insertion
+            )  # fmt: skip
+            row[9] = max(greatest, bound)
     relate(p, operator, seen, scale, bound, turn / max(1, n - 1))
 
 

@@ -241,7 +241,7 @@ def _put_back(
             ready = timeline.data_ready(p, w.trial, i, device)
             start = timeline.earliest_start(w.trial, device, ready, p.cost[i, device], insertion)
         else:
-            consider(p, w.trial, w.order, w.fixed, bonus, s.tail, w.tail, s.scale[0], desk, k, bound, horizon)
+            consider(p, w.trial, w.order, w.fixed, bonus, s.tail, w.tail, s.scale[0], desk, k, bound, horizon, 0)
             w.counts[_walk.PLACED] += d * min(horizon, len(w.order) - 1 - k)
             prefer(p, s, head, desk, i)
             for a in range(d):

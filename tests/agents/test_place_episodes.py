@@ -64,10 +64,11 @@ def test_what_is_seen_is_what_plain_python_sees(seed):
                 far, mean = look(problem, stage.order, turn, a, bonus, stage.tail, episodes.HORIZON, placed)
                 far = max(far, bound)
                 each.append(far if turn + 1 + episodes.HORIZON >= 14 else (far + mean) / 2)
-            keys[a] = min(each), np.mean(each)
-        least = [min(key[k] for key in keys.values()) for k in (0, 1)]
+            whole, _ = look(problem, stage.order, turn, a, stage.bonus[0], stage.tail, episodes.FAR, placed)
+            keys[a] = min(each), np.mean(each), max(whole, bound)
+        least = [min(key[k] for key in keys.values()) for k in (0, 1, 2)]
         for a, key in keys.items():
-            for k, name in enumerate(("outlook", "consensus")):
+            for k, name in enumerate(("outlook", "consensus", "completion")):
                 expected = min((key[k] - least[k]) / stage.scale[0], LIMIT)
                 assert seen[turn, a, names.index(name)] == pytest.approx(expected, abs=1e-9)
             exposure = min(max(least[0] - bound, 0.0) / stage.scale[0], LIMIT)

@@ -93,9 +93,7 @@ def test_refuses_settings(wrong):
         SelfLabellingSettings(**wrong)
 
 
-@pytest.mark.parametrize(
-    ("kind", "arguments"), [("ideal", {}), ("random", {"sizes": 3}), ("real", {"networks": []})]
-)
+@pytest.mark.parametrize(("kind", "arguments"), [("ideal", {}), ("random", {"sizes": 3}), ("real", {"networks": []})])
 def test_refuses_parts(kind, arguments):
     with pytest.raises(ValueError):
         Part(kind, 3, arguments)
