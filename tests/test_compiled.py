@@ -23,7 +23,8 @@ ENTRIES = (
     "baselines.queueing._serve", "baselines.lookahead._place", "baselines.pets._rank", "baselines.hcpt._latest_start",
     "baselines.hcpt._listing", "baselines.baechi._place", "baselines.pilot._decide", "baselines._donf_loop._run",
     "baselines.donf_memory._run", "baselines.wod._nested", "baselines.annealing._anneal", "baselines.lns._improve",
-    "baselines.rand_heft._sample",
+    "baselines.rand_heft._sample", "agents.place.tokens._survey", "agents.place.inference._encode",
+    "agents.place.inference._project", "agents.place.episodes.episode", "agents.place.refinement._refine",
 )  # fmt: skip
 
 

@@ -14,7 +14,7 @@ from hetgym.baselines.registry import _TABLE
 from hetgym.sim import PRESETS
 
 DOCS = Path(__file__).parents[1] / "docs"
-PAGES = ("index", "environments", "simulator", "recipes", "benchmarking", "training")
+PAGES = ("index", "environments", "simulator", "recipes", "benchmarking", "training", "policies")
 
 
 @pytest.fixture(autouse=True)

@@ -46,7 +46,7 @@ class Refining:
     reorder: float = 0.25
     chain: float = 0.5
     window: float = 0.5
-    policy: float = 0.3
+    policy: float = 0.2
     reach: int = 60
     horizon: int = 8
     temperature: float = 4.0

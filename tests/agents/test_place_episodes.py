@@ -5,7 +5,7 @@ from __future__ import annotations
 import gymnasium as gym
 import numpy as np
 import pytest
-from tests.agents.place_tools import drawn, permuted, prepared
+from place_tools import drawn, permuted, prepared
 
 import hetgym
 from hetgym.agents.place import episodes

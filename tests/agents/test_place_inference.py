@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from tests.agents.place_tools import NAMES, drawn, prepared, weights
+from place_tools import NAMES, drawn, prepared, weights
 
 from hetgym.agents.place import episodes, inference
 from hetgym.agents.place.tokens import EDGE_FEATURES, TOKEN_FEATURES, view

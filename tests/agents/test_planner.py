@@ -6,7 +6,7 @@ import json
 
 import numpy as np
 import pytest
-from tests.agents.place_tools import drawn, weights
+from place_tools import drawn, weights
 
 from hetgym import validate
 from hetgym.agents.place.artefact import load_planner, save_planner

@@ -6,7 +6,7 @@ import itertools
 
 import numpy as np
 import pytest
-from tests.agents.place_tools import drawn, prepared
+from place_tools import drawn, prepared
 
 from hetgym import evaluate, validate
 from hetgym.agents.place import episodes

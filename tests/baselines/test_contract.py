@@ -48,6 +48,8 @@ ID_DEPENDENT = {
     "annealing": "operators to move are drawn by number, or by their place in an order with ties in Kahn's",
     "pilot-annealing": "as annealing",
     "lns": "as annealing",
+    "place-v1": "sums over the operators of a graph are rounded in their order",
+    "place-v1-search": "as annealing",
     "rand-heft": "noise is drawn operator by operator in Kahn's order",
 }
 """Schedulers whose result may change when operators are numbered anew, and why."""

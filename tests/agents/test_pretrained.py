@@ -1,0 +1,60 @@
+"""The shipped policies."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+import hetgym
+from hetgym import UnknownName, baselines
+from hetgym.agents import pretrained
+from hetgym.workloads import RandomMix, textbook
+
+NAMES = pretrained.names()
+
+
+def test_there_are_some():
+    assert "place-v1" in NAMES
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_plans_what_its_card_says(name):
+    planner = hetgym.agents.load(name)
+    assert planner.card["known"]
+    for problem, makespan in planner.card["known"].items():
+        assert planner(textbook(problem)).makespan == makespan
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_says_where_it_comes_from_and_is_small(name):
+    card = hetgym.agents.load(name).card
+    assert {"recipe", "versions", "evaluation", "training_seconds", "command"} <= set(card)
+    files = [path for path in pretrained.FOLDER.iterdir() if path.stem == name]
+    assert {path.suffix for path in files} == {".safetensors", ".json"}
+    assert sum(path.stat().st_size for path in files) < 2_000_000
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_planning_needs_no_pytorch(name):
+    script = (
+        f"import sys, hetgym; planner = hetgym.agents.load({name!r});"
+        "planner.plan(hetgym.workloads.textbook('topcuoglu'), operators=1000);"
+        "assert not {'torch', 'torch_geometric', 'stable_baselines3'} & set(sys.modules)"
+    )
+    subprocess.run([sys.executable, "-W", "error", "-c", script], check=True)
+
+
+def test_beats_the_heuristics_on_problems_of_other_seeds():
+    rng = np.random.default_rng(987)
+    problems = [RandomMix()(rng) for _ in range(24)]
+    plans = np.array([hetgym.agents.load("place-v1")(problem).makespan for problem in problems])
+    for name in baselines.names("list"):
+        assert plans.sum() < 0.98 * sum(baselines.get(name)(problem).makespan for problem in problems), name
+
+
+def test_unknown():
+    with pytest.raises(UnknownName, match="place-v1"):
+        hetgym.agents.load("place-v2")
