@@ -12,7 +12,7 @@ from hetgym._lazy import lazy
 from hetgym.envs.registration import register
 
 if TYPE_CHECKING:
-    from hetgym import agents, baselines, bench, costs, envs, graph, pipeline, sim
+    from hetgym import agents, baselines, bench, costs, envs, graph, pipeline, sim, suites, workloads
     from hetgym.errors import (
         ConfigError,
         GraphError,
@@ -36,7 +36,7 @@ __version__ = "0.1.0"
 _HOME = {
     "hetgym.errors": (
         "ConfigError", "GraphError", "HetgymError", "InvalidSchedule", "MissingExtra", "OutOfMemory", "PlatformError",
-        "ProblemError",         "UnknownName",
+        "ProblemError", "UnknownName",
     ),
     "hetgym.graph": ("DataflowGraph", "load_graph"),
     "hetgym.platform": ("Device", "Link", "Platform", "load_platform"),
@@ -45,13 +45,13 @@ _HOME = {
     "hetgym.sim": ("Runtime", "Trace", "evaluate", "simulate"),
     "hetgym.workloads": ("load_problem",),
 }  # fmt: skip
-_MODULES = ("agents", "baselines", "bench", "costs", "envs", "graph", "pipeline", "sim")
+_MODULES = ("agents", "baselines", "bench", "costs", "envs", "graph", "pipeline", "sim", "suites", "workloads")
 
 __all__ = [
     "ConfigError", "DataflowGraph", "Device", "GraphError", "HetgymError", "InvalidSchedule", "Link", "MissingExtra",
     "OutOfMemory", "Platform", "PlatformError", "Problem", "ProblemError", "Runtime", "Schedule", "Trace",
     "UnknownName", "agents", "baselines", "bench", "costs", "envs", "evaluate", "graph", "load_graph",
-    "load_platform", "load_problem", "pipeline", "sim", "simulate", "validate",
+    "load_platform", "load_problem", "pipeline", "sim", "simulate", "suites", "validate", "workloads",
 ]  # fmt: skip
 
 
