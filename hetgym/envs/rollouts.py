@@ -28,7 +28,7 @@ class Course(NamedTuple):
         missing: [n] inputs that are not committed.
         assignment: [n] device, -1 while not committed.
         open: [n] operators whose inputs are all committed, and that are not.
-        count: [1] how many these are.
+        many: [1] how many these are.
         free: [d] when each device is done with what is committed to it [s].
         link_free: [l] when each link is free [s].
         channel_free: [2, d] likewise of each sending and receiving channel.
@@ -39,7 +39,7 @@ class Course(NamedTuple):
     missing: IntArray
     assignment: IntArray
     open: IntArray
-    count: IntArray
+    many: IntArray
     free: FloatArray
     link_free: FloatArray
     channel_free: FloatArray
@@ -95,7 +95,7 @@ def survey(p: ProblemArrays, s: State, g: live.Live, release: FloatArray, c: Cou
         c.channel_free[0, device], c.channel_free[1, device] = s.channel_free[0, device], s.channel_free[1, device]
     for k in range(len(s.link_free)):
         c.link_free[k] = s.link_free[k]
-    c.count[0] = 0
+    c.many[0] = 0
     for i in range(n):
         c.missing[i], c.opens[i] = 0, now
         if g.status[i] > live.OPEN or release[i] > now:
@@ -107,8 +107,8 @@ def survey(p: ProblemArrays, s: State, g: live.Live, release: FloatArray, c: Cou
             else:
                 c.opens[i] = max(c.opens[i], c.finish[j])
         if c.missing[i] == 0:
-            c.open[c.count[0]] = i
-            c.count[0] += 1
+            c.open[c.many[0]] = i
+            c.many[0] += 1
 
 
 @step
@@ -139,12 +139,12 @@ def play_on(
     last = g.clock[0]
     for other in range(d):
         last = max(last, c.free[other])
-    for k in range(c.count[0] if operator < 0 else 0):
+    for k in range(c.many[0] if operator < 0 else 0):
         c.opens[c.open[k]] = max(c.opens[c.open[k]], wait)
     total, count = 0.0, 0
-    while c.count[0] > 0:
+    while c.many[0] > 0:
         at = 0
-        for k in range(1, c.count[0]):
+        for k in range(1, c.many[0]):
             i, j = c.open[k], c.open[at]
             if operator >= 0 and count == 0:
                 if i == operator:
@@ -155,8 +155,8 @@ def play_on(
             elif c.opens[i] < c.opens[j]:
                 at = k
         i = c.open[at]
-        c.count[0] -= 1
-        c.open[at] = c.open[c.count[0]]
+        c.many[0] -= 1
+        c.open[at] = c.open[c.many[0]]
         chosen = device
         if operator < 0 or count > 0:
             chosen, least = -1, np.inf
@@ -179,8 +179,8 @@ def play_on(
             c.opens[j] = max(c.opens[j], c.finish[i])
             c.missing[j] -= 1
             if c.missing[j] == 0:
-                c.open[c.count[0]] = j
-                c.count[0] += 1
+                c.open[c.many[0]] = j
+                c.many[0] += 1
     return last, total / max(1, count)
 
 
@@ -218,8 +218,8 @@ def _arrival(p: ProblemArrays, c: Course, switches: Switches, operator: int, dev
 def _copy(a: Course, b: Course) -> None:
     for i in range(len(a.finish)):
         b.finish[i], b.opens[i], b.missing[i], b.assignment[i] = a.finish[i], a.opens[i], a.missing[i], a.assignment[i]
-    b.count[0] = a.count[0]
-    for k in range(a.count[0]):
+    b.many[0] = a.many[0]
+    for k in range(a.many[0]):
         b.open[k] = a.open[k]
     for device in range(len(a.free)):
         b.free[device] = a.free[device]
