@@ -157,7 +157,7 @@ class Context:
 
 
 Chosen = tuple[tuple[int, int], ...]
-"""What was split: (turn, entry of the menu) of each, by turn; operators that are left do not appear."""
+"""What was split: (turn, entry of the menu) of each, in that order; operators that are left do not appear."""
 
 
 class Splits:
@@ -267,9 +267,12 @@ class Splits:
 
     @staticmethod
     def _alike(context: Context, chosen: Chosen, turn: int, entry: int) -> Chosen:
-        """What is chosen, and from a turn on one entry for all."""
-        turns = range(turn, len(context.keys)) if entry else ()
-        return (*chosen, *((k, entry) for k in turns if context.options[k][entry] is not None))
+        """What is chosen, and from a turn on one entry for all, the last turn first.
+
+        So graphs are split anew only from what is chosen on: those that follow were split like that before.
+        """
+        turns = range(len(context.keys) - 1, turn - 1, -1) if entry else ()
+        return (*((k, entry) for k in turns if context.options[k][entry] is not None), *chosen)
 
     def trace(self, node: Node) -> Trace:
         """The run of a node's schedule."""
