@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import OrderedDict
+from dataclasses import replace
 from typing import Any, NamedTuple, cast
 
 import numpy as np
@@ -23,6 +24,7 @@ from hetgym.envs.pipeline_observation import (
 )
 from hetgym.envs.pipeline_rendering import ansi, rgb_array
 from hetgym.envs.pipeline_sources import PipelineSource, as_pipeline
+from hetgym.envs.remainders import with_remainders
 from hetgym.envs.replays import Replay
 from hetgym.envs.stages import (
     LATENCY,
@@ -159,6 +161,8 @@ class PipelineLanes(Lanes):
             self._known.move_to_end(key)
         else:
             context = prepare(step, self.rules)
+            tables = with_remainders(context.tables, context.problem, self.rules)
+            context = replace(context, tables=tables)
             self.padding.check(context.problem.name, len(context.names), context.problem.num_devices)
             blank = fixed(context, self.rules, self._space)
             self._known[key] = context, {name: blank[name] for name in self._arrays}

@@ -30,13 +30,14 @@ from hetgym.envs.dispatching import (
 from hetgym.envs.jobs import arrivals, side_by_side
 from hetgym.envs.lanes import Lanes, Observation
 from hetgym.envs.observation import DISPATCH_NARROW, Padding, dispatch_space, fixed
-from hetgym.envs.placement import PROBLEM, TIMELINE, Context, Rules, prepare
+from hetgym.envs.placement import PROBLEM, Context, Rules, prepare
 from hetgym.envs.replays import Replay
+from hetgym.envs.rollouts import ROLLOUTS, new_rollouts
 from hetgym.envs.sources import ProblemSource, as_problem
 from hetgym.errors import ConfigError
 from hetgym.problem import Problem
 from hetgym.schedule import Schedule
-from hetgym.sim import Loss, Runtime, SlowDown, Trace, timeline
+from hetgym.sim import Loss, Runtime, SlowDown, Trace
 from hetgym.sim.online import changes_of
 from hetgym.sim.run import setting
 from hetgym.sim.runtime import runtime_name
@@ -143,7 +144,7 @@ class DispatchLanes(Lanes):
         self._switches = setting(PROBLEM_FOR_SWITCHES, rules.runtime).switches
         self._problems, self._tasks = records.Rows(count, PROBLEM), records.Rows(count, TASK)
         self._states, self._lives = records.Rows(count, STATE), records.Rows(count, LIVE)
-        self._flows, self._spare = records.Rows(count, FLOWS), records.Rows(count, TIMELINE)
+        self._flows, self._spare = records.Rows(count, FLOWS), records.Rows(count, ROLLOUTS)
 
     @property
     def _tables(self) -> tuple[Any, Any, Any, Any, Any, Any]:
@@ -194,13 +195,15 @@ class DispatchLanes(Lanes):
         self._arrays["devices"][lane, :, 3] = blank["devices"][:, 3]
         n = problem.num_operators
         plan = context.plan
+        turn = np.empty(n, np.int32)
+        turn[plan.order] = np.arange(n, dtype=np.int32)
         task = Task(
-            plan.order, context.upward, plan.optimistic, plan.tail, plan.bonus, np.zeros(n, np.int32), drawn.release,
+            plan.order, context.upward, plan.optimistic, plan.tail, plan.bonus, turn, drawn.release,
             np.zeros(n, np.bool_), blank["operators"], blank["costs"], blank["edges"], blank["edge_transfer"],
         )  # fmt: skip
         self._problems[lane], self._tasks[lane] = problem.arrays, Task(*(_own(array) for array in task))
         self._states[lane], self._lives[lane], self._flows[lane] = self._run(problem, drawn)
-        self._spare[lane] = timeline.new_timeline(n, problem.num_devices)
+        self._spare[lane] = new_rollouts(n, problem.num_devices, len(problem.arrays.link_bandwidth))
         self.contexts[lane], self.drawn[lane] = context, drawn
         self._names[lane], self._seeds[lane], self._logs[lane] = problem.name, (seed, entropy), []
         self.illegal[lane] = 0

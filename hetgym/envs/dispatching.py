@@ -16,9 +16,10 @@ import numpy.typing as npt
 from hetgym import _records as records
 from hetgym._jit import lean, step
 from hetgym._types import BoolArray, FloatArray, IntArray
-from hetgym.envs.placement import CLIP, PROBLEM, TIMELINE, feature
+from hetgym.envs.placement import CLIP, PROBLEM, feature
+from hetgym.envs.rollouts import Rollouts, play_on, read_rollouts, survey
 from hetgym.problem import ProblemArrays
-from hetgym.sim import live, timeline
+from hetgym.sim import live
 from hetgym.sim.fair import Flows, new_flows
 from hetgym.sim.kernel import FAIR, State, Switches, new_state
 
@@ -32,7 +33,7 @@ class Task(NamedTuple):
         optimistic: [n, d] PEFT's optimistic cost to an exit [s].
         tail: [n, d] proven least time from the operator's finish to the end [s].
         bonus: [n, d] what the completion adds to finish times when it compares devices [s].
-        rest: [n] scratch: operators that nobody has committed yet, in ``order``.
+        turn: [n] position of each operator in ``order``.
         release: [n] when each operator becomes known [s].
         known: [n] whether its row is shown.
         operators, costs: [N, 12], [N, D] rows of the operators, as they are shown when they are known.
@@ -44,7 +45,7 @@ class Task(NamedTuple):
     optimistic: FloatArray
     tail: FloatArray
     bonus: FloatArray
-    rest: IntArray
+    turn: IntArray
     release: FloatArray
     known: BoolArray
     operators: npt.NDArray[np.float32]
@@ -63,7 +64,9 @@ class Desk(NamedTuple):
         potential: [L] estimate of the makespan that rewards are differences of [s]: the reference at the
             start, the bound on the way, the makespan at the end.
         ready, start, finish: [L, D] scratch: estimates for one candidate [s].
-        ends, ahead, completion: [L, K * D] finish, bound and completion of each decision [s].
+        ends, ahead: [L, K * D] finish and bound of each decision [s].
+        completion: [L, K * D + 1] makespan if list scheduling followed; of waiting at last [s].
+        flow: [L, K * D + 1] mean over what is left of finish and optimistic cost to the exit then [s].
     """
 
     turn: npt.NDArray[np.int64]
@@ -77,13 +80,14 @@ class Desk(NamedTuple):
     ends: FloatArray
     ahead: FloatArray
     completion: FloatArray
+    flow: FloatArray
 
 
 def new_desk(lanes: int, candidates: int, devices: int) -> Desk:
     """An empty desk."""
     per_lane = [np.zeros(lanes) for _ in range(4)]
     per_device = [np.zeros((lanes, devices)) for _ in range(3)]
-    per_action = [np.zeros((lanes, candidates * devices)) for _ in range(3)]
+    per_action = [np.zeros((lanes, candidates * devices + wait)) for wait in (0, 0, 1, 1)]
     return Desk(np.zeros(lanes, np.int64), *per_lane, *per_device, *per_action)
 
 
@@ -97,7 +101,7 @@ class View(NamedTuple):
         edges, edge_transfer: [L, 2, E], [L, E].
         operator_mask, edge_mask: [L, N], [L, E].
         devices: [L, D, 8].
-        candidates: [L, K * D + 1, 12].
+        candidates: [L, K * D + 1, 13].
         candidate_operators: [L, K].
         now: [L, 1].
         mask: [L, K * D + 1].
@@ -141,7 +145,7 @@ def _examples() -> tuple[State, live.Live, Flows, Task]:
 STATE, LIVE, FLOWS, TASK = _examples()
 """Records of the kinds that lanes hold."""
 
-_problem, _timeline, _task = records.reader(PROBLEM), records.reader(TIMELINE), records.reader(TASK)
+_problem, _task = records.reader(PROBLEM), records.reader(TASK)
 _state, _live, _flows = records.reader(STATE), records.reader(LIVE), records.reader(FLOWS)
 
 
@@ -179,7 +183,7 @@ def dispatch(
         if not active[lane]:
             continue
         p, task, s = _problem(problems[lane]), _task(tasks[lane]), _state(states[lane])
-        g, f, spare = _live(runs[lane]), _flows(flows[lane]), _timeline(spares[lane])
+        g, f, spare = _live(runs[lane]), _flows(flows[lane]), read_rollouts(spares[lane])
         width = view.devices.shape[1]
         wait = view.mask.shape[1] - 1
         action = actions[lane]
@@ -228,7 +232,7 @@ def open_run(
         Whether anybody has to decide; without operators nobody has.
     """
     p, task, s = _problem(problems[lane]), _task(tasks[lane]), _state(states[lane])
-    g, f, spare = _live(runs[lane]), _flows(flows[lane]), _timeline(spares[lane])
+    g, f, spare = _live(runs[lane]), _flows(flows[lane]), read_rollouts(spares[lane])
     live.begin(p, s, g, task.release, moments)
     outcome = live.advance(p, s, g, f, switches, False)
     desk.turn[lane] = 0
@@ -282,7 +286,7 @@ def follow(
 
 @step
 def _look(
-    p: ProblemArrays, task: Task, s: State, g: live.Live, spare: timeline.Timeline, desk: Desk, view: View, lane: int,
+    p: ProblemArrays, task: Task, s: State, g: live.Live, spare: Rollouts, desk: Desk, view: View, lane: int,
     switches: Switches, complete: bool, over: bool,
 ) -> None:  # fmt: skip
     """Write down what can be seen, and what each decision would lead to."""
@@ -303,14 +307,13 @@ def _look(
     if over:
         view.mask[lane, wait] = 1
         return
-    count, rest = 0, 0
+    count = 0
     for i in task.order:
         if g.status[i] == live.OPEN and count < view.candidate_operators.shape[1]:
             view.candidate_operators[lane, count] = i
             count += 1
-        if (g.status[i] == live.OPEN or g.status[i] == live.WAITING) and task.release[i] <= now:
-            task.rest[rest] = i
-            rest += 1
+    if complete:
+        survey(p, s, g, task.release, spare.now)
     best = np.inf
     for k in range(count):
         operator = view.candidate_operators[lane, k]
@@ -326,13 +329,14 @@ def _look(
                 desk.ends[lane, action] = desk.ahead[lane, action] = desk.completion[lane, action] = np.inf
                 for column in range(9):
                     row[column] = CLIP
+                row[12] = CLIP
                 continue
             ahead = max(desk.bound[lane], finish[device] + task.tail[operator, device])
-            completion = ahead
+            completion, flow = ahead, ahead
             if complete:
-                completion = _completion(p, task, s, g, spare, operator, device, finish[device], rest, now)
+                completion, flow = _complete(p, task, g, spare, switches, operator, device, now)
             desk.ends[lane, action], desk.ahead[lane, action] = finish[device], ahead
-            desk.completion[lane, action] = completion
+            desk.completion[lane, action], desk.flow[lane, action] = completion, flow
             best = min(best, completion)
             view.mask[lane, action] = 1
             row[0] = feature(p.cost[operator, device] * g.slowdown[device], scale)
@@ -343,19 +347,45 @@ def _look(
             row[5] = feature(task.optimistic[operator, device], scale)
             row[6] = feature(ahead, scale)
             row[7] = feature(completion, scale)
+            row[12] = feature(flow, scale)
+    following = g.events.key[0, 0] if g.events.size[0] > 0 else now
+    waiting = g.events.size[0] > 0
+    for device in range(d):
+        waiting = waiting or g.running[device] > 0 or g.head[device] < g.tail[device]
+    view.mask[lane, wait] = waiting
+    if waiting:
+        completion, flow = desk.bound[lane], desk.bound[lane]
+        if complete:
+            completion, flow = _complete(p, task, g, spare, switches, -1, 0, following)
+            best = min(best, completion)
+        desk.completion[lane, wait], desk.flow[lane, wait] = completion, flow
+        row = view.candidates[lane, wait]
+        row[6] = feature(desk.bound[lane], scale)
+        row[7] = feature(completion, scale)
+        row[8] = feature(completion - best, scale)
+        row[11] = feature(following - now, scale)
+        row[12] = feature(flow, scale)
+    view.candidates[lane, wait, 10] = 1.0
     for k in range(count):
         for device in range(d):
             action = k * width + device
             if view.mask[lane, action]:
                 view.candidates[lane, action, 8] = feature(desk.completion[lane, action] - best, scale)
-    waiting = g.events.size[0] > 0
-    for device in range(d):
-        waiting = waiting or g.running[device] > 0 or g.head[device] < g.tail[device]
-    view.mask[lane, wait] = waiting
-    view.candidates[lane, wait, 6] = feature(desk.bound[lane], scale)
-    view.candidates[lane, wait, 10] = 1.0
-    following = g.events.key[0, 0] if g.events.size[0] > 0 else now
-    view.candidates[lane, wait, 11] = feature(following - now, scale)
+
+
+@step
+def _complete(
+    p: ProblemArrays, task: Task, g: live.Live, spare: Rollouts, switches: Switches, operator: int, device: int,
+    wait: float,
+) -> tuple[float, float]:  # fmt: skip
+    """Completion and flow of a decision: of operators committed as they open or by rank, what ends earlier [s]."""
+    makespan, flow = play_on(
+        p, g, task.turn, task.bonus, task.optimistic, spare, switches, operator, device, wait, False
+    )  # fmt: skip
+    other, slower = play_on(
+        p, g, task.turn, task.bonus, task.optimistic, spare, switches, operator, device, wait, True
+    )  # fmt: skip
+    return (other, slower) if other < makespan else (makespan, flow)
 
 
 @step
@@ -418,49 +448,3 @@ def _show_operators(
                 view.edges[lane, 0, edge] = task.edges[0, edge]
                 view.edges[lane, 1, edge] = task.edges[1, edge]
                 view.edge_transfer[lane, edge] = task.transfer[edge]
-
-
-@step
-def _completion(
-    p: ProblemArrays, task: Task, s: State, g: live.Live, spare: timeline.Timeline, operator: int, device: int,
-    finish: float, rest: int, now: float,
-) -> float:  # fmt: skip
-    """Makespan if a decision were taken and list scheduling did the rest, under the classic model [s]."""
-    timeline.clear(spare)
-    last = finish
-    for other in range(len(g.running)):
-        free = _free(p, s, g, other, now)
-        if other == device:
-            free = max(free, finish)
-        if free > 0.0:
-            spare.busy_from[other, 0], spare.busy_to[other, 0] = 0.0, free
-            spare.operators[other, 0] = 0
-            spare.intervals[other] = 1
-    for i in range(len(g.status)):
-        spare.assignment[i] = g.assignment[i]
-        if g.status[i] >= live.RUNNING:
-            spare.finish[i] = s.finish[i]
-            last = max(last, s.finish[i])
-        elif g.status[i] == live.QUEUED:
-            spare.finish[i] = _free(p, s, g, g.assignment[i], now)
-            last = max(last, spare.finish[i])
-    spare.assignment[operator] = device
-    spare.finish[operator] = finish
-    for k in range(rest):
-        i = task.rest[k]
-        if i != operator:
-            chosen, first, key = -1, 0.0, np.inf
-            for other in range(len(g.running)):
-                duration = p.cost[i, other] * g.slowdown[other]
-                if g.alive[other] and duration < np.inf:
-                    ready = timeline.data_ready(p, spare, i, other)
-                    count = spare.intervals[other]
-                    start = max(ready, spare.busy_to[other, count - 1] if count > 0 else 0.0)
-                    if chosen < 0 or start + duration + task.bonus[i, other] < key:
-                        chosen, first, key = other, start, start + duration + task.bonus[i, other]
-            spare.assignment[i] = chosen
-            spare.finish[i] = first + p.cost[i, chosen] * g.slowdown[chosen]
-            spare.busy_to[chosen, 0] = spare.finish[i]
-            spare.intervals[chosen] = 1
-            last = max(last, spare.finish[i])
-    return last

@@ -77,10 +77,13 @@ DISPATCH_CANDIDATE_FEATURES: tuple[Feature, ...] = (
     Feature("ready", "reference", "arrival of its last input, from now"),
     Feature("start", "reference", "start behind what is queued there, from now"),
     Feature("finish", "reference", "finish, from now"),
-    *CANDIDATE_FEATURES[4:9],
+    *CANDIDATE_FEATURES[4:7],
+    Feature("completion", "reference", "makespan if list scheduling took over; the bound when switched off"),
+    Feature("regret", "reference", "completion minus the least completion of a legal action"),
     Feature("upward_rank", "reference", "mean longest path to an exit, HEFT's rank_u"),
     Feature("is_wait", "-", "1 for the last row, which is to wait"),
     Feature("next_event", "reference", "time until something happens, in that row"),
+    Feature("flow", "reference", "mean of finish and optimistic cost to the exit of all that is left, likewise"),
 )
 """Columns of ``obs["candidates"]`` in ``mode="dispatch"``: a row for each action."""
 

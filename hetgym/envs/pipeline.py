@@ -39,6 +39,7 @@ def lanes_of(
     chunks: int = 2,
     optimizer: str = "adam",
     optimal: bool = True,
+    completion: bool = True,
     reward: str = "dense",
     observation: str = "graph",
     max_blocks: int | None = None,
@@ -48,7 +49,7 @@ def lanes_of(
     for what, value, known in (("reward", reward, REWARDS), ("observation", observation, LEVELS)):
         if value not in known:
             raise unknown_name(what, value, known)
-    rules = Rules(objective, requests, schedule, micro_batches, chunks, optimal)
+    rules = Rules(objective, requests, schedule, micro_batches, chunks, optimal, completion)
     source = pipeline_source(problem, graph, platform, generator, batch, costs, blocks, optimizer)
     padding = _padding(source.padding(), max_blocks, max_devices)
     return PipelineLanes(count, source, rules, padding, observation, reward == "sparse")
@@ -105,7 +106,7 @@ class HetPipelineEnv(LaneEnv):
     | ``costs`` | [N, D] | pace of each block on each device, all passes; 10 where it cannot run |
     | ``assignment`` | [N] | device of each block, -1 while not decided |
     | ``devices`` | [D, 6] | ``hetgym.envs.STAGE_FEATURES`` |
-    | ``candidates`` | [1 + D, 7] | ``hetgym.envs.CUT_FEATURES``: what each action would lead to |
+    | ``candidates`` | [1 + D, 8] | ``hetgym.envs.CUT_FEATURES``: what each action would lead to |
     | ``current`` | [1] | the block to be decided |
     | ``block_mask``, ``device_mask`` | [N], [D] | 1 where not padding |
     | ``action_mask`` | [1 + D] | 1 where legal |
@@ -166,6 +167,10 @@ class HetPipelineEnv(LaneEnv):
         chunks: most pieces on a device under ``"interleaved"``.
         optimizer: of graphs: ``"sgd"``, ``"momentum"`` or ``"adam"``.
         optimal: whether the optimum is worked out.
+        completion: whether ``completion`` and ``regret`` tell how well the rest can be cut, by tables that take a
+            millisecond for each small pipeline: exactly for the throughput, nearly for the latency, and
+            for a training step by what its micro-batches' latency would be, in one round. A later
+            round is rated by keeping all that is left in its piece. If off, they go by the ``bound``.
         reward: ``"dense"`` or ``"sparse"``.
         observation: ``"graph"``, ``"candidates"`` or ``"flat"``.
         max_blocks, max_devices: padding; by default what the source needs.
@@ -260,7 +265,7 @@ class HetPipelineVectorEnv(LaneVectorEnv):
     >>> envs = gym.make_vec("HetPipeline-v0", num_envs=8, observation="candidates")
     >>> seen, infos = envs.reset(seed=0)
     >>> seen["candidates"].shape, infos["action_mask"].shape
-    ((8, 5, 7), (8, 5))
+    ((8, 5, 8), (8, 5))
     """
 
     def __init__(

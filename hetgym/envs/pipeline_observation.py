@@ -49,9 +49,10 @@ CUT_FEATURES: tuple[Feature, ...] = (
     Feature("ended", "pace", "load of the stage that the action ends, with transfers; 0 if it ends none"),
     Feature("load", "pace", "load of the block's stage if it ended behind the block, with transfers"),
     Feature("bound", "reference", "proven lower bound on the value after the decision"),
-    Feature("regret", "reference", "bound minus the least bound of a legal action"),
+    Feature("regret", "reference", "completion minus the least completion of a legal action"),
     Feature("memory_left", "capacity", "memory left there after the decision; 1 if unlimited"),
     Feature("is_used", "-", "1 if the device holds blocks already"),
+    Feature("completion", "reference", "value if the rest were cut well; the bound where that is not known"),
 )
 """Columns of ``obs["candidates"]``; zeros where an action is not legal."""
 

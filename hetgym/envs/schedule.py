@@ -143,7 +143,7 @@ class HetScheduleEnv(LaneEnv):
     | ``edge_transfer`` | [E] | mean transfer time of each edge |
     | ``devices`` | [D, 4] or [D, 8] | ``hetgym.envs.DEVICE_FEATURES`` or ``DISPATCH_DEVICE_FEATURES`` |
     | ``links`` | [D, D] | time of an average transfer from device to device |
-    | ``candidates`` | [D, 9] or [K D + 1, 12] | ``CANDIDATE_FEATURES`` or ``DISPATCH_CANDIDATE_FEATURES`` |
+    | ``candidates`` | [D, 9] or [K D + 1, 13] | ``CANDIDATE_FEATURES`` or ``DISPATCH_CANDIDATE_FEATURES`` |
     | ``current`` | [1] | the operator to be placed; not in ``"dispatch"`` |
     | ``candidate_operators`` | [K] | the candidates, -1 where there are fewer; only in ``"dispatch"`` |
     | ``now`` | [1] | the time; only in ``"dispatch"`` |
@@ -204,7 +204,8 @@ class HetScheduleEnv(LaneEnv):
             ``runtime``: the simulated runtime, a preset's name or a :class:`hetgym.Runtime`.
             ``reward``: ``"dense"`` or ``"sparse"``.
             ``completion``: what finishes the job in the ``completion`` feature: ``"eft+oct"``, ``"eft"`` or
-            ``"off"``. A roll-out for each action and step takes most of the time of a step.
+            ``"off"``. A roll-out for each action and step takes most of the time of a step; in ``"dispatch"``
+            two, in which operators are committed as they become ready, or by rank, the better of which counts.
             ``memory``: ``"ignore"`` or ``"mask"``.
             ``observation``: ``"graph"``, ``"candidates"`` or ``"flat"``.
             ``max_operators``, ``max_edges``, ``max_devices``: padding; by default what the source needs.

@@ -45,6 +45,7 @@ def lanes_of(
     divisible: bool = True,
     memory: str = "ignore",
     lookahead: bool = False,
+    completion: bool = False,
     reward: str = "dense",
     observation: str = "graph",
     max_operators: int | None = None,
@@ -62,7 +63,9 @@ def lanes_of(
         menu(axes, counts, parts), scheduler, as_runtime(runtime), costs, key_operators, granularity, multiple,
         bool(divisible), memory, bool(fused),
     )  # fmt: skip
-    return SplitLanes(count, source, rules, padding, observation, reward == "sparse", batch, bool(lookahead))
+    return SplitLanes(
+        count, source, rules, padding, observation, reward == "sparse", batch, bool(lookahead), bool(completion)
+    )
 
 
 def _ways(ways: Any, devices: int) -> Sequence[int]:
@@ -119,7 +122,7 @@ class HetSplitEnv(LaneEnv):
     | ``edge_transfer`` | [E] | mean transfer time of each edge |
     | ``devices`` | [D, 4] | ``hetgym.envs.SPLIT_DEVICE_FEATURES`` |
     | ``links`` | [D, D] | time of an average transfer from device to device |
-    | ``candidates`` | [A, 18] | ``hetgym.envs.SPLIT_CANDIDATE_FEATURES``: what each action means |
+    | ``candidates`` | [A, 19] | ``hetgym.envs.SPLIT_CANDIDATE_FEATURES``: what each action means |
     | ``operator`` | [20] | the row of the current operator; 0 at the end |
     | ``makespan`` | [1] | of the graph as split so far |
     | ``current`` | [1] | the operator to be decided on |
@@ -152,7 +155,7 @@ class HetSplitEnv(LaneEnv):
     A step rewrites, prices, schedules and simulates the graph, which takes one to two milliseconds on
     graphs of 60 operators and grows with the graph; leaving an operator, or going where an
     episode has gone before, takes a tenth of that. A graph that was not met before takes some two
-    milliseconds more for each key operator. ``lookahead``, ``memory="mask"`` and inner schedulers that
+    milliseconds more for each key operator. ``lookahead``, ``completion``, ``memory="mask"`` and inner schedulers that
     keep within memory try every choice: a step then costs as many evaluations as there are legal choices.
 
     ## Arguments
@@ -183,6 +186,10 @@ class HetSplitEnv(LaneEnv):
         memory: ``"ignore"``, or ``"mask"`` to mask choices whose schedule exceeds a device's memory by
             more than the graph as split so far, so that what fits at first fits to the end.
         lookahead: whether ``candidates`` tell the makespan after each choice.
+        completion: whether they tell it with all operators that follow split by the *pattern*: the one entry
+            of the menu that makes the graph shortest if every key operator that can be is split by it.
+            Neighbours in the same parts cancel what is dealt and gathered, so that splits often pay
+            together that do not pay alone.
         reward: ``"dense"`` or ``"sparse"``.
         observation: ``"graph"``, ``"candidates"`` or ``"flat"``.
         max_operators, max_edges, max_devices: padding; by default what the source needs.
@@ -226,7 +233,7 @@ class HetSplitVectorEnv(LaneVectorEnv):
     >>> envs = gym.make_vec("HetSplit-v0", num_envs=4, observation="candidates")
     >>> seen, infos = envs.reset(seed=0)
     >>> seen["candidates"].shape, infos["action_mask"].shape
-    ((4, 17, 18), (4, 17))
+    ((4, 17, 19), (4, 17))
     """
 
     def __init__(

@@ -18,6 +18,7 @@ from hetgym.envs.lanes import Lanes, Observation
 from hetgym.envs.observation import Padding
 from hetgym.envs.replays import Replay
 from hetgym.envs.split_observation import (
+    COMPLETION,
     CURRENT,
     DECIDED,
     LEGAL,
@@ -54,16 +55,17 @@ class SplitLanes(Lanes):
         sparse: whether the whole return comes with the last reward.
         batch: batch size of graphs that a reset names.
         lookahead: whether the makespan after each choice is worked out.
+        completion: whether that with the pattern for the rest is.
     """
 
     def __init__(
         self, count: int, source: GraphSource, rules: Rules, padding: Padding, level: str, sparse: bool, batch: int,
-        lookahead: bool,
+        lookahead: bool, completion: bool = False,
     ) -> None:  # fmt: skip
         actions = len(rules.menu)
         super().__init__(count, level_space(padding, actions, level), spaces.Discrete(actions))
         self.source, self.rules, self.padding, self.level = source, rules, padding, level
-        self.sparse, self.batch, self.lookahead = sparse, batch, lookahead
+        self.sparse, self.batch, self.lookahead, self.completion = sparse, batch, lookahead, completion
         space = split_space(padding, actions)
         self._arrays: dict[str, npt.NDArray[Any]] = {
             key: np.zeros((count, *(each.shape or ())), each.dtype) for key, each in space.spaces.items()
@@ -163,6 +165,9 @@ class SplitLanes(Lanes):
         table[...] = self._prepared(context)[1][turn]
         split_so_far = self._split_so_far(lane)
         makespans = np.full(len(table), node.makespan)
+        completions = makespans.copy()
+        if self.completion:
+            completions = np.full(len(table), self.splits.completion(context, self.chosen[lane], turn + 1))
         self.mask[lane] = 0
         self.mask[lane, 0] = 1
         for entry, option in enumerate(context.options[turn]):
@@ -175,8 +180,12 @@ class SplitLanes(Lanes):
                     continue
                 makespans[entry] = after.makespan if self.lookahead else node.makespan
             self.mask[lane, entry] = 1
+            if self.completion:
+                chosen = (*self.chosen[lane], (turn, entry))
+                completions[entry] = self.splits.completion(context, chosen, turn + 1)
         table[:, LEGAL] = self.mask[lane]
         table[:, MAKESPAN] = scaled(makespans, context.reference)
+        table[:, COMPLETION] = scaled(completions, context.reference)
 
     def _split_so_far(self, lane: int) -> dict[int, Option]:
         context = self.context(lane)

@@ -60,6 +60,7 @@ SPLIT_CANDIDATE_FEATURES: tuple[Feature, ...] = (
     Feature("working_set", "-", "weights, operands and result of the largest part, of the largest memory"),
     Feature("spared_scatter", "-", "share of dealt operands that already lie in the very parts that are needed"),
     Feature("spared_gather", "-", "1 if a reader already takes the result in the very parts that come out"),
+    Feature("completion", "reference", "with this choice and what follows split by the pattern; unless on, as it is"),
     Feature("makespan", "reference", "of the graph with this choice; the present one unless look-ahead is on"),
 )
 """Columns of ``obs["candidates"]``; what is scattered, gathered and spared is 0 for leaving."""
@@ -73,7 +74,7 @@ NARROW = ("candidates", "operator", "devices", "makespan", "action_mask")
 DECIDED, CURRENT = 12, 13
 """Columns of operators: from the first of them on they change."""
 
-LEGAL, SPARED, MAKESPAN = 6, 15, 17
+LEGAL, SPARED, COMPLETION, MAKESPAN = 6, 15, 17, 18
 """Columns of candidates; two tell what is spared."""
 
 

@@ -157,7 +157,7 @@ class Context:
 
 
 Chosen = tuple[tuple[int, int], ...]
-"""What was split: (turn, entry of the menu) of each, by turn; operators that are left do not appear."""
+"""What was split: (turn, entry of the menu) of each, in that order; operators that are left do not appear."""
 
 
 class Splits:
@@ -176,6 +176,8 @@ class Splits:
     def _forget(self) -> None:
         self._contexts: OrderedDict[tuple[int, int], tuple[Draw, Context]] = OrderedDict()
         self._nodes: OrderedDict[tuple[int, Chosen], tuple[Context, Node | None]] = OrderedDict()
+        self._split: OrderedDict[tuple[int, Chosen], tuple[Context, DataflowGraph]] = OrderedDict()
+        self._patterns: OrderedDict[int, tuple[Context, int]] = OrderedDict()
 
     def __getstate__(self) -> dict[str, Any]:
         return {"rules": self.rules}  # what is remembered goes by identities, which mean nothing elsewhere
@@ -208,16 +210,8 @@ class Splits:
         """The same; None if the inner scheduler finds no place for the last choice."""
         key = (id(context), chosen)
         if key not in self._nodes:
-            if chosen:
-                turn, entry = chosen[-1]
-                option = context.options[turn][entry]
-                assert option is not None
-                name = context.graph.operators[context.keys[turn]].name
-                before = self.at(context, chosen[:-1]).graph
-                graph = split(before, name, self.rules.menu[entry].axis, option.lengths)
-                problem = Problem.build(graph, context.platform, context.prices)
-            else:
-                graph, problem = context.graph, context.problem
+            graph = self._graph(context, chosen)
+            problem = Problem.build(graph, context.platform, context.prices) if chosen else context.problem
             try:
                 self._nodes[key] = context, self._evaluated(graph, problem)
             except (ProblemError, OutOfMemory):
@@ -226,6 +220,59 @@ class Splits:
                 self._nodes.popitem(last=False)
         self._nodes.move_to_end(key)
         return self._nodes[key][1]
+
+    def _graph(self, context: Context, chosen: Chosen) -> DataflowGraph:
+        """The graph with what is chosen split."""
+        if not chosen:
+            return context.graph
+        key = (id(context), chosen)
+        if key not in self._split:
+            turn, entry = chosen[-1]
+            option = context.options[turn][entry]
+            assert option is not None
+            name = context.graph.operators[context.keys[turn]].name
+            before = self._graph(context, chosen[:-1])
+            self._split[key] = context, split(before, name, self.rules.menu[entry].axis, option.lengths)
+            if len(self._split) > _NODES:
+                self._split.popitem(last=False)
+        self._split.move_to_end(key)
+        return self._split[key][1]
+
+    def pattern(self, context: Context) -> int:
+        """The entry of the menu with which the graph takes least if all key operators are split so that can be."""
+        key = id(context)
+        if key not in self._patterns:
+            entries = [e for e in range(len(self.rules.menu)) if any(row[e] is not None for row in context.options)]
+            makespans = [self.seconds(context, self._alike(context, (), 0, entry)) for entry in (0, *entries)]
+            self._patterns[key] = context, (0, *entries)[int(np.argmin(makespans))]
+            if len(self._patterns) > _GRAPHS:
+                self._patterns.popitem(last=False)
+        self._patterns.move_to_end(key)
+        return self._patterns[key][1]
+
+    def completion(self, context: Context, chosen: Chosen, turn: int) -> float:
+        """Makespan if from a turn on all operators that can be were split by the pattern; inf without a place [s].
+
+        Args:
+            context: of the graph.
+            chosen: what is split so far, before that turn.
+            turn: the first that is not decided.
+        """
+        return self.seconds(context, self._alike(context, chosen, turn, self.pattern(context)))
+
+    def seconds(self, context: Context, chosen: Chosen) -> float:
+        """Makespan with what is chosen split; inf if the inner scheduler finds no place [s]."""
+        node = self.attempt(context, chosen)
+        return np.inf if node is None else node.makespan
+
+    @staticmethod
+    def _alike(context: Context, chosen: Chosen, turn: int, entry: int) -> Chosen:
+        """What is chosen, and from a turn on one entry for all, the last turn first.
+
+        So graphs are split anew only from what is chosen on: those that follow were split like that before.
+        """
+        turns = range(len(context.keys) - 1, turn - 1, -1) if entry else ()
+        return (*((k, entry) for k in turns if context.options[k][entry] is not None), *chosen)
 
     def trace(self, node: Node) -> Trace:
         """The run of a node's schedule."""

@@ -44,6 +44,7 @@ class Rules:
         micro_batches: M of a training step.
         chunks: most pieces on a device, for ``"interleaved"``.
         optimal: whether the optimum is worked out.
+        completion: whether agents see how well the rest can be cut.
 
     Raises:
         UnknownName, ConfigError: a value that does not fit.
@@ -55,6 +56,7 @@ class Rules:
     micro_batches: int = 8
     chunks: int = 2
     optimal: bool = True
+    completion: bool = True
 
     def __post_init__(self) -> None:
         for what, value, known in (
@@ -106,6 +108,8 @@ class Tables(NamedTuple):
         levels: [l] numbers of stages that are told apart.
         room: [l, d + 1, sets] least i such that blocks i to the end fit on the last q of so many stages, on
             devices of a set.
+        rest_sum, rest_load: [limits, rows, sets, n + 1] of the best cuts of blocks i to the end, see
+            :mod:`hetgym.envs.remainders`; empty where these are not known [s].
     """
 
     forward: FloatArray
@@ -127,6 +131,8 @@ class Tables(NamedTuple):
     peak: FloatArray
     levels: Index
     room: Index
+    rest_sum: FloatArray
+    rest_load: FloatArray
 
 
 @dataclass(frozen=True)
@@ -425,7 +431,7 @@ def _tables(step: TrainingPipeline, small: Contraction, rules: Rules, chain: boo
         stride=np.cumprod([1, *(counts + 1)])[:-1].astype(np.int64), free=np.array([np.prod(counts + 1) - 1], np.int64),
         wall=wall, peak=peak,
         levels=np.arange(1, d + 1, dtype=np.int64) if rules.code == TRAINING else np.array([d], np.int64),
-        room=np.zeros((0, 0, 0), np.int64),
+        room=np.zeros((0, 0, 0), np.int64), rest_sum=np.zeros((0, 0, 0, 0)), rest_load=np.zeros((0, 0, 0, 0)),
     )  # fmt: skip
     tables = Tables._make(frozen(np.ascontiguousarray(array)) for array in tables)
     return tables._replace(room=_room_of(tables, problem))

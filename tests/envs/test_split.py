@@ -545,3 +545,36 @@ def test_documentation_names_every_feature_count() -> None:
     assert f"| ``operator`` | [{len(SPLIT_OPERATOR_FEATURES)}] |" in text
     assert all(f"``{key}``" in text for key in space.spaces)
     assert len(feature_table(SPLIT_DEVICE_FEATURES).splitlines()) == 4
+
+
+def test_completion_splits_what_follows_by_the_pattern() -> None:
+    """By hand: products in a row pay together, since their parts stay where they are; alone the links eat the gain."""
+    slow = machine(latency=0.75 * WHOLE)
+    env = HetSplitEnv(products(4), slow, axes=["batch"], completion=True, lookahead=True)
+    obs, _ = env.reset(seed=0)
+    pattern = action(env, "batch", 2, "equal")
+    assert env.lanes.splits.pattern(env.lanes.context(0)) == pattern
+    makespan, completion = (obs["candidates"][:, COLUMN[name]].copy() for name in ("makespan", "completion"))
+    assert makespan[pattern] >= makespan[0] == 1 and completion[pattern] < 0.7 < completion[0]
+    done = False
+    while not done:
+        assert obs["candidates"][pattern, COLUMN["completion"]] == completion[pattern]
+        obs, _, done, _, info = env.step(pattern)
+    assert info["makespan"] / info["reference"] == pytest.approx(completion[pattern], rel=1e-6)
+
+
+def test_who_follows_the_completion_ends_no_later_than_the_pattern() -> None:
+    env = HetSplitEnv(completion=True, observation="candidates", key_operators=6)
+    for seed in range(4):
+        least = []
+
+        def policy(obs: Any, info: dict, least: list[float] = least) -> int:
+            value = np.where(info["action_mask"], obs["candidates"][:, COLUMN["completion"]], np.inf)
+            least.append(float(value.min()))
+            return int(value.argmin())
+
+        rewards, info = rollout(env, policy, seed)
+        splits, context = env.lanes.splits, env.lanes.context(0)
+        whole = splits.completion(context, (), 0) / info["reference"]
+        assert all(a <= b * (1 + 1e-6) for a, b in zip(least, [whole, *least], strict=False))
+        assert 1 - sum(rewards) == pytest.approx(least[-1], rel=1e-6)

@@ -1,0 +1,186 @@
+"""Agents without parameters in HetSchedule-v0's dispatch mode, beside heuristics that decide online.
+
+    python benchmarks/agents_dispatch.py --json agents-dispatch.json
+
+Run times vary by 20 %, and one device slows down on the way. Opponents are the online heuristics of
+hetgym.baselines, deciding in the very run that the agents play: what is ready, in the order of the
+heuristic's priority, goes where the simulator's own estimate says that it finishes first. That estimate
+knows links and queues, so DONF's communication models need no telling apart. Figures are makespans over the
+reference (highest upward rank first): mean, its error, worst, share of runs that are slower.
+"""
+
+from __future__ import annotations
+
+import argparse
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from _agents import linear, play, summary, uniform
+from _common import save, seconds, show
+
+from hetgym import Problem
+from hetgym.baselines.wod import nested_out_degree, two_level_out_degree
+from hetgym.envs import DISPATCH_CANDIDATE_FEATURES, HetScheduleEnv
+from hetgym.sim import Loss, SlowDown, online
+from hetgym.sim.online import Situation
+from hetgym.sim.ranks import optimistic_cost, upward_rank, weighted_out_degree
+
+Decide = Callable[[Situation], tuple[int, int] | None]
+
+ZOO = ("inception_v1", "squeezenet", "nasnet", "shufflenet", "bert_base", "lstm")
+PLATFORMS = ("cpu-2gpu-nvlink", "cpu-gpu-npu", "8gpu-node")
+
+RULES: dict[str, dict[str, float]] = {
+    "finish": {"finish": 1.0, "is_wait": 10.0}, "bound": {"bound": 1.0, "is_wait": 10.0},
+    "completion": {"completion": 1.0}, "completion, no wait": {"completion": 1.0, "is_wait": 10.0},
+    "completion + 0.3 flow": {"completion": 1.0, "flow": 0.3},
+}  # fmt: skip
+
+
+def listed(priority: Callable[[Problem], Any], bonus: Callable[[Problem], Any] | None = None) -> Any:
+    """The ready operator of highest priority, where it finishes first, by finish plus bonus."""
+
+    def make(problem: Problem) -> Decide:
+        rank, position = np.asarray(priority(problem)), problem.arrays.position
+        extra = np.zeros(problem.cost.shape) if bonus is None else bonus(problem)
+
+        def decide(now: Situation) -> tuple[int, int]:
+            operator = int(now.ready[np.lexsort((position[now.ready], -rank[now.ready]))[0]])
+            return operator, int(np.argmin(now.estimate(operator).finish + extra[operator]))
+
+        return decide
+
+    return make
+
+
+def first_fit(score: Callable[[Problem, Situation, int], Any]) -> Any:
+    """The first ready operator in topological order, on the device of least score."""
+
+    def make(problem: Problem) -> Decide:
+        def decide(now: Situation) -> tuple[int, int]:
+            operator = int(now.ready[0])
+            able = np.isfinite(problem.cost[operator]) & now.alive
+            return operator, int(np.argmin(np.where(able, score(problem, now, operator), np.inf)))
+
+        return decide
+
+    return make
+
+
+def queue(key: Callable[[Problem], Any] | None) -> Any:
+    """FCFS (without a key) or SJF: only idle devices are given anything."""
+
+    def make(problem: Problem) -> Decide:
+        since: dict[int, float] = {}
+        rank = None if key is None else key(problem)
+
+        def decide(now: Situation) -> tuple[int, int] | None:
+            for operator in now.ready.tolist():
+                since.setdefault(operator, now.now)
+            idle = (now.queued + now.running) == 0
+            for operator in sorted(now.ready.tolist(), key=lambda i: since[i] if rank is None else rank[i]):
+                finish = np.where(idle, now.estimate(operator).finish, np.inf)
+                if np.isfinite(finish).any():
+                    return operator, int(np.argmin(finish))
+            return None
+
+        return decide
+
+    return make
+
+
+def batch_mode(pick: Callable[[Any], int]) -> Any:
+    """Min-min and its kin: of all ready operators on their best devices, the one that a rule picks."""
+
+    def make(_: Problem) -> Decide:
+        def decide(now: Situation) -> tuple[int, int]:
+            finish = np.stack([now.estimate(int(i)).finish for i in now.ready])
+            at = pick(np.sort(finish, axis=1))
+            return int(now.ready[at]), int(np.argmin(finish[at]))
+
+        return decide
+
+    return make
+
+
+def _sufferage(finish: Any) -> int:
+    return int(np.argmax(np.where(np.isfinite(finish[:, 1]), finish[:, 1] - finish[:, 0], np.inf)))
+
+
+OPPONENTS: dict[str, Any] = {
+    "mct": listed(lambda p: -p.arrays.position),
+    "met": first_fit(lambda p, now, i: p.cost[i] * now.slowdown),
+    "olb": first_fit(lambda p, now, i: now.queued + now.running),
+    "fcfs": queue(None), "sjf": queue(lambda p: p.mean_cost), "donf": listed(weighted_out_degree),
+    "donf2": listed(lambda p: two_level_out_degree(p, 0.5)), "adon": listed(lambda p: nested_out_degree(p, 0.5)),
+    "heft": listed(upward_rank), "peft": listed(lambda p: optimistic_cost(p).mean(axis=1), optimistic_cost),
+    "heft + oct": listed(upward_rank, optimistic_cost), "min-min": batch_mode(lambda f: int(np.argmin(f[:, 0]))),
+    "max-min": batch_mode(lambda f: int(np.argmax(f[:, 0]))), "sufferage": batch_mode(_sufferage),
+}  # fmt: skip
+
+
+def opponents(env: HetScheduleEnv) -> dict[str, float]:
+    """Makespan over the reference of every opponent in the conditions of the environment's episode."""
+    lanes: Any = env.lanes
+    drawn, problem, reference = lanes.drawn[0], lanes.problem(0), lanes.context(0).reference
+    changes = [
+        SlowDown(int(d), float(at), float(factor)) if np.isfinite(factor) else Loss(int(d), float(at))
+        for d, factor, at in zip(drawn.devices, drawn.factors, drawn.moments, strict=True)
+    ]
+    return {
+        name: online(problem, make(problem), drawn.runtime, drawn.release, changes).makespan / reference
+        for name, make in OPPONENTS.items()
+    }
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--episodes", type=int, default=150, help="of random problems, for each runtime")
+    parser.add_argument("--zoo", type=int, default=3, help="of each network on each platform")
+    parser.add_argument("--noise", type=float, default=0.2)
+    parser.add_argument("--slow-downs", type=int, default=1)
+    parser.add_argument("--json", type=Path, help="file for the numbers")
+    options = parser.parse_args()
+    conditions: dict[str, Any] = {
+        "mode": "dispatch", "observation": "candidates", "noise": options.noise, "slow_downs": options.slow_downs,
+    }  # fmt: skip
+    sets: list[tuple[str, dict[str, Any], int]] = [
+        (f"random, {runtime}", {"runtime": runtime}, options.episodes) for runtime in ("classic", "links")
+    ]
+    sets += [
+        (f"zoo, {platform}", {"graph": list(ZOO), "platform": platform, "runtime": "links"}, options.zoo * len(ZOO))
+        for platform in (PLATFORMS if options.zoo else ())
+    ]
+    rows = []
+    for title, arguments, episodes in sets:
+        env = HetScheduleEnv(**conditions, **arguments)
+        ratios: dict[str, list[float]] = {}
+        for seed in range(episodes):
+            env.reset(seed=seed)
+            for name, ratio in opponents(env).items():
+                ratios.setdefault(name, []).append(ratio)
+        spent = dict.fromkeys(ratios, 0.0)
+        rules = {"uniform": uniform()} | {n: linear(DISPATCH_CANDIDATE_FEATURES, **w) for n, w in RULES.items()}
+        for name, rule in rules.items():
+            begin, decisions = time.thread_time(), 0
+            for seed in range(episodes):
+                info = play(env, rule, seed)
+                ratios.setdefault(f"agent: {name}", []).append(info["makespan"] / info["reference"])
+                decisions += len(info["replay"].actions)
+            spent[f"agent: {name}"] = (time.thread_time() - begin) / decisions
+        for name, values in sorted(ratios.items(), key=lambda item: float(np.mean(item[1]))):
+            rows.append({"problems": title, "what": name, "decision": spent[name], **summary(values)})
+    show("Makespan over the reference", rows, {
+        "problems": lambda row: row["problems"], "what": lambda row: row["what"],
+        "mean": lambda row: f"{row['mean']:.3f}", "+-": lambda row: f"{row['error']:.3f}",
+        "worst": lambda row: f"{row['worst']:.2f}", "slower": lambda row: f"{row['lost']:.0%}",
+        "decision": lambda row: seconds(row["decision"] or None),
+    })  # fmt: skip
+    save(options.json, "agents-dispatch", rows)
+
+
+if __name__ == "__main__":
+    main()

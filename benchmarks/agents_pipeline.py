@@ -1,0 +1,87 @@
+"""Agents without parameters in HetPipeline-v0, on held-out pipelines.
+
+    python benchmarks/agents_pipeline.py --json agents-pipeline.json
+
+Random chains on two accelerators and two CPUs under every objective and schedule, and the networks of the zoo,
+cut at the trunk, on every platform of two devices or more. Figures are values over the reference, the better of
+one device and equal cuts: mean, worst, share of pipelines that are worse than it; and, where the optimum
+is known, the mean value over the optimum and the share of pipelines within 2 % of it.
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from _agents import Rule, linear, play, summary, uniform
+from _common import save, show
+
+from hetgym.envs import CUT_FEATURES, HetPipelineEnv
+from hetgym.errors import ProblemError
+from hetgym.graph import zoo
+from hetgym.pipeline import SCHEDULES, RandomChains, training_pipeline
+from hetgym.platform import load_platform, platform_names
+
+CASES: tuple[dict[str, Any], ...] = (
+    {}, {"objective": "latency"}, *({"objective": "training", "schedule": name} for name in sorted(SCHEDULES)),
+)  # fmt: skip
+
+
+def agents() -> dict[str, Rule]:
+    """The rules that are compared."""
+    rules = {name: linear(CUT_FEATURES, **{name: 1.0}) for name in ("load", "bound", "completion")}
+    return {"uniform": uniform(), **rules}
+
+
+def cases(chains: int) -> Iterator[tuple[str, dict[str, Any], list[dict[str, Any]]]]:
+    """Title, arguments of the environment and reset options of each set of pipelines."""
+    for arguments in CASES:
+        title = " ".join(str(value) for value in arguments.values()) or "throughput"
+        yield f"chains, {title}", arguments | {"generator": RandomChains()}, [{} for _ in range(chains)]
+    pipelines = []
+    for platform in platform_names():
+        for network in zoo.names():
+            try:
+                step = training_pipeline(zoo.load(network), load_platform(platform))
+                HetPipelineEnv(step, optimal=False).reset(seed=0)
+            except ProblemError:  # too many sets of devices
+                continue
+            if step.problem.num_devices > 1:
+                pipelines.append(step)
+    for arguments in CASES[:3] if chains else ():
+        title = " ".join(str(value) for value in arguments.values()) or "throughput"
+        yield f"zoo, {title}", arguments | {"problem": pipelines}, [{"problem": each} for each in pipelines]
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--chains", type=int, default=200, help="random chains of each kind")
+    parser.add_argument("--json", type=Path, help="file for the numbers")
+    options = parser.parse_args()
+    rows = []
+    for title, arguments, resets in cases(options.chains):
+        env = HetPipelineEnv(**arguments)
+        for name, rule in agents().items():
+            infos = [play(env, rule, seed, reset) for seed, reset in enumerate(resets)]
+            known = np.array([info["value"] / info["optimal"] for info in infos])
+            known = known[np.isfinite(known)]
+            row: dict[str, Any] = {"problems": title, "count": len(infos), "agent": name, "known": len(known)}
+            row |= summary(info["value"] / info["reference"] for info in infos)
+            if len(known):
+                row |= {"optimum": float(known.mean()), "within": float((known <= 1.02).mean())}
+            rows.append(row)
+    show("Values over the reference, and over the optimum", rows, {
+        "problems": lambda row: f"{row['problems']} ({row['count']})", "what": lambda row: row["agent"],
+        "mean": lambda row: f"{row['mean']:.3f}", "worst": lambda row: f"{row['worst']:.3f}",
+        "worse": lambda row: f"{row['lost']:.1%}", "known": lambda row: str(row["known"]),
+        "over optimum": lambda row: f"{row['optimum']:.4f}" if row["known"] else "-",
+        "within 2 %": lambda row: f"{row['within']:.0%}" if row["known"] else "-",
+    })  # fmt: skip
+    save(options.json, "agents-pipeline", rows)
+
+
+if __name__ == "__main__":
+    main()

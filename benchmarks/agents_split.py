@@ -1,0 +1,98 @@
+"""Agents without parameters in HetSplit-v0, beside greedy splitting and EOP, on networks of the zoo.
+
+    python benchmarks/agents_split.py --json agents-split.json
+
+Fused networks at batch 8. Figures are makespans over HEFT's of the graph as it is, and the time that each takes.
+``makespan`` takes the best choice for each operator in turn, ``completion`` the best if all that follow are split
+by the pattern; ``pattern`` is that alone. ``best`` is the share of problems on which an agent is at least as
+fast as both opponents, greedy_split under the same inner scheduler and EOP.
+"""
+
+from __future__ import annotations
+
+import argparse
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from _agents import linear, play
+from _common import save, show
+
+from hetgym.baselines import eop, greedy_split
+from hetgym.envs import SPLIT_CANDIDATE_FEATURES, HetSplitEnv
+from hetgym.graph import load_graph
+from hetgym.graph.transforms import fuse
+from hetgym.platform import load_platform
+
+NETWORKS = ("alexnet", "vgg19", "zfnet512", "squeezenet", "inception_v1", "resnet50")
+PLATFORMS = ("core-pair", "even-pair", "cpu-gpu-balanced", "cpu-2gpu-nvlink")
+OPPONENTS = ("greedy-split", "eop")
+
+
+def measure(network: str, platform: str, scheduler: str, keys: int) -> dict[str, Any]:
+    """One row: makespans [s] and times [s]."""
+    graph, machine = load_graph(network, batch=8), load_platform(platform)
+    fused = fuse(graph).graph
+    row: dict[str, Any] = {"network": network, "platform": platform, "scheduler": scheduler}
+    begin = time.thread_time()
+    row["greedy-split"] = greedy_split(fused, machine, inner=scheduler).makespan
+    row["greedy-split time"] = time.thread_time() - begin
+    begin = time.thread_time()
+    row["eop"] = eop(graph, machine).makespan
+    row["eop time"] = time.thread_time() - begin
+    arguments: dict[str, Any] = {
+        "graph": fused, "platform": machine, "scheduler": scheduler, "key_operators": keys, "divisible": False,
+        "observation": "candidates",
+    }  # fmt: skip
+    for name, switch in (("makespan", "lookahead"), ("completion", "completion")):
+        env = HetSplitEnv(**arguments, **{switch: True})
+        begin = time.thread_time()
+        info = play(env, linear(SPLIT_CANDIDATE_FEATURES, **{name: 1.0}), 0)
+        row[f"{name} time"] = time.thread_time() - begin
+        row[name] = info["makespan"]
+    context = env.lanes.context(0)  # type: ignore[attr-defined]
+    row["pattern"] = env.lanes.splits.completion(context, (), 0)  # type: ignore[attr-defined]
+    row["reference"], row["decisions"] = info["reference"], len(context.keys)
+    return row
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--networks", nargs="*", default=NETWORKS)
+    parser.add_argument("--platforms", nargs="*", default=PLATFORMS)
+    parser.add_argument("--schedulers", nargs="*", default=("heft", "peft"))
+    parser.add_argument("--keys", type=int, default=56, help="most decisions of an episode")
+    parser.add_argument("--json", type=Path, help="file for the numbers")
+    options = parser.parse_args()
+    rows = []
+    for network in options.networks:
+        for platform in options.platforms:
+            made = [measure(network, platform, scheduler, options.keys) for scheduler in options.schedulers]
+            base = made[0]["reference"]
+            for row in made:
+                rows.append({key: value / base if key in COLUMNS else value for key, value in row.items()})
+    agents = ("pattern", "makespan", "completion")
+    for scheduler in options.schedulers:
+        chosen = [row for row in rows if row["scheduler"] == scheduler]
+        total: dict[str, Any] = {"network": "mean", "platform": "", "scheduler": scheduler, "decisions": ""}
+        total |= {name: float(np.mean([row[name] for row in chosen])) for name in COLUMNS}
+        least = [min(row[name] for name in OPPONENTS) * (1 + 1e-9) for row in chosen]
+        total["best"] = {
+            name: float(np.mean([row[name] <= limit for row, limit in zip(chosen, least, strict=True)]))
+            for name in agents
+        }  # fmt: skip
+        rows.append(total)
+    show(f"Makespan over that of {options.schedulers[0]} of the unsplit graph", rows, {
+        "what": lambda row: f"{row['network']} {row['platform']}", "inner": lambda row: row["scheduler"],
+        "keys": lambda row: str(row["decisions"]),
+        **{name: lambda row, name=name: f"{row[name]:.3f}" for name in COLUMNS},  # type: ignore[misc]
+        "best": lambda row: " ".join(f"{share:.0%}" for share in row["best"].values()) if "best" in row else "",
+    })  # fmt: skip
+    save(options.json, "agents-split", rows)
+
+
+COLUMNS = ("reference", *OPPONENTS, "pattern", "makespan", "completion")
+
+if __name__ == "__main__":
+    main()
