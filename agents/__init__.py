@@ -10,19 +10,14 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from hetgym._lazy import lazy
+from hetgym.agents.play import Agent, Result, as_scheduler, play
+from hetgym.agents.reference import greedy, uniform
 
 if TYPE_CHECKING:
     from hetgym.agents.place.planner import PlacePlanner
-    from hetgym.agents.play import Agent, Result, as_scheduler, play
     from hetgym.agents.pretrained import load, names
-    from hetgym.agents.reference import greedy, uniform
 
-_HOME = {
-    "hetgym.agents.place.planner": ("PlacePlanner",),
-    "hetgym.agents.play": ("Agent", "Result", "as_scheduler", "play"),
-    "hetgym.agents.pretrained": ("load", "names"),
-    "hetgym.agents.reference": ("greedy", "uniform"),
-}
+_HOME = {"hetgym.agents.place.planner": ("PlacePlanner",), "hetgym.agents.pretrained": ("load", "names")}
 
 __all__ = ["Agent", "PlacePlanner", "Result", "as_scheduler", "greedy", "load", "names", "play", "uniform"]
 
