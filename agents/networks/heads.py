@@ -1,0 +1,65 @@
+"""Heads: what an embedding is turned into, a preference for each action or a value."""
+
+from __future__ import annotations
+
+from hetgym.agents.networks._torch import Tensor, nn, torch
+
+
+class CandidateHead(nn.Module):
+    r"""Scores actions by what is known of each, and of all of them together.
+
+    .. math::
+        s_a = w^\top \rho\big(C\,\rho(A\,x_a + B \operatorname*{mean}_{b\ \mathrm{legal}} x_b)\big) - u^\top x_a
+
+    The second term is the plain one: with :math:`w = 0`, as at the start, the head is a linear rule, which
+    a heuristic can be written into. Permuting the actions permutes the scores.
+
+    Args:
+        features: number of features F of an action.
+        hidden: size of the two hidden layers.
+        rule: [F] initial :math:`u`, the cost of each feature; zero by default.
+
+    Shapes:
+        - **actions** [B, A, F], **mask** [B, A], True where legal.
+        - **output** [B, A] scores, logits of a choice; ``-inf`` where not legal.
+    """
+
+    def __init__(self, features: int, hidden: int = 32, rule: Tensor | None = None) -> None:
+        super().__init__()
+        self.own = nn.Linear(features, hidden)
+        self.all = nn.Linear(features, hidden, bias=False)
+        self.mix = nn.Linear(hidden, hidden)
+        self.score = nn.Linear(hidden, 1, bias=False)
+        self.rule = nn.Parameter(torch.zeros(features) if rule is None else rule.clone())
+        nn.init.zeros_(self.score.weight)
+
+    def forward(self, actions: Tensor, mask: Tensor) -> Tensor:
+        """Score; see the class for shapes."""
+        weight = mask.to(actions.dtype)[..., None]
+        mean = (actions * weight).sum(-2, keepdim=True) / weight.sum(-2, keepdim=True).clamp(min=1.0)
+        hidden = torch.relu(self.mix(torch.relu(self.own(actions) + self.all(mean))))
+        score = self.score(hidden)[..., 0] - actions @ self.rule
+        return score.masked_fill(~mask, float("-inf"))
+
+
+class ValueHead(nn.Module):
+    r"""Values a state by the mean of what is known of its parts: :math:`v = \mathrm{MLP}(\operatorname{mean}_a x_a)`.
+
+    Args:
+        features: number of features F of a part.
+        hidden: size of the hidden layer.
+
+    Shapes:
+        - **parts** [B, A, F], **mask** [B, A], False for what does not count.
+        - **output** [B].
+    """
+
+    def __init__(self, features: int, hidden: int = 32) -> None:
+        super().__init__()
+        self.value = nn.Sequential(nn.Linear(features, hidden), nn.ReLU(), nn.Linear(hidden, 1))
+
+    def forward(self, parts: Tensor, mask: Tensor) -> Tensor:
+        """Value; see the class for shapes."""
+        weight = mask.to(parts.dtype)[..., None]
+        value: Tensor = self.value((parts * weight).sum(-2) / weight.sum(-2).clamp(min=1.0))[..., 0]
+        return value
