@@ -7,7 +7,7 @@ import os
 import socket
 from collections.abc import Iterator
 from contextlib import contextmanager
-from importlib import metadata
+from importlib import import_module
 from types import ModuleType
 from typing import Any
 
@@ -18,6 +18,9 @@ LOCAL = "local"
 
 _PACKAGES = ("hetgym", "numpy", "numba")
 """What a result depends on; Ray itself compares its own version and Python's."""
+
+_SETTINGS = {"RAY_USAGE_STATS_ENABLED": "0", "RAY_task_oom_retries": "3"}
+"""Of Ray, unless the environment has others; it would run a task again for ever whose memory does not suffice."""
 
 _TIMEOUT = 120.0
 """Seconds that the nodes of a cluster get to start a process and import hetgym."""
@@ -40,7 +43,8 @@ def connect(address: str = LOCAL) -> Iterator[ModuleType]:
         MissingExtra: Ray is not installed.
         ClusterError: no cluster answers there, or its nodes have other versions than this process.
     """
-    os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
+    for name, value in _SETTINGS.items():
+        os.environ.setdefault(name, value)
     ray = require("ray", "ray", "working on a cluster")
     if ray.is_initialized():
         yield ray
@@ -49,10 +53,11 @@ def connect(address: str = LOCAL) -> Iterator[ModuleType]:
         _knock(address)
     with _quiet(ray):
         try:
-            own = {"include_dashboard": False, "_system_config": {"task_oom_retries": 3}} if address == LOCAL else {}
+            own = {"include_dashboard": False} if address == LOCAL else {}
             ray.init(address, logging_level=logging.CRITICAL, log_to_driver=False, **own)
         except (OSError, RuntimeError, ValueError) as error:
-            hint = "" if "RAY_AUTH_MODE" in os.environ else "; if it wants a token, set RAY_AUTH_MODE=token"
+            tokens = address in (LOCAL, "auto") or "RAY_AUTH_MODE" in os.environ
+            hint = "" if tokens else "; if it wants a token, set RAY_AUTH_MODE=token"
             raise ClusterError(f"no Ray cluster at {address!r} can be joined: {_last_line(error)}{hint}") from error
         try:
             _check_nodes(ray)
@@ -138,9 +143,7 @@ def _nodes(ray: ModuleType) -> list[dict[str, Any]]:
 
 
 def _versions() -> dict[str, str]:
-    import hetgym
-
-    return {name: hetgym.__version__ if name == "hetgym" else metadata.version(name) for name in _PACKAGES}
+    return {name: str(import_module(name).__version__) for name in _PACKAGES}
 
 
 def _last_line(error: BaseException) -> str:

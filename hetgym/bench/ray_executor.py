@@ -143,9 +143,10 @@ class _Flow:
         errors = self._ray.exceptions
         try:
             return unpack_attempt(self._ray.get(task), case.built[0])
-        except (errors.WorkerCrashedError, errors.NodeDiedError, errors.OutOfMemoryError) as error:
-            how = "ran out of memory" if isinstance(error, errors.OutOfMemoryError) else "was killed or crashed"
-            return Attempt(status=f"the process that ran it {how}, {RETRIES + 1} times")
+        except errors.OutOfMemoryError:
+            return Attempt(status="the process that ran it was ended each time because its node ran out of memory")
+        except (errors.WorkerCrashedError, errors.NodeDiedError):
+            return Attempt(status=f"the process that ran it was killed or crashed, {RETRIES + 1} times")
         except errors.RayError as error:
             lines = [line.strip() for line in str(error).splitlines() if line.strip()]
             return Attempt(status=f"the Ray task failed: {lines[-1] if lines else type(error).__name__}")
