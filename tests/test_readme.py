@@ -53,5 +53,5 @@ def test_block_runs(number: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     exec(compile(BLOCKS[number], f"README block {number}", "exec"), names)
     if "Cluster" in BLOCKS[number]:
         torch.testing.assert_close(names["planned"](example), module(example))  # type: ignore[operator]
-    if "heft.png" in BLOCKS[number]:
-        assert Path("heft.png").stat().st_size > 1000 and Path("heft.json").stat().st_size > 1000
+    if "plan.png" in BLOCKS[number]:
+        assert Path("plan.png").stat().st_size > 1000 and Path("plan.json").stat().st_size > 1000
