@@ -37,6 +37,8 @@ THIRD = Problem.from_arrays([[1.0, 2.0], [2.0, 1.0], [1.0, 1.0]], [(0, 1, 1.0), 
 SPECS = (ProblemSpec.textbook("topcuoglu"), ProblemSpec.textbook("arabnejad-barbosa"), ProblemSpec.held(THIRD))
 RUNTIMES = ("classic", "links")
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture(scope="module")
 def executor() -> Iterator[Executor]:

@@ -31,7 +31,7 @@ def lanes(name: str = "HetPipeline-v0", **arguments: Any) -> LaneVecEnv:
     return make_vec_env(name, 2, seed=0, **arguments)
 
 
-@pytest.mark.parametrize("level", ["graph", "candidates"])
+@pytest.mark.parametrize("level", [pytest.param("graph", marks=pytest.mark.slow), "candidates"])
 @pytest.mark.parametrize("masked", [False, True])
 def test_own_tools_of_stable_baselines3(level: str, masked: bool, tmp_path: Path) -> None:
     algorithm, policy = (contrib.MaskablePPO, MaskedActionPolicy) if masked else (sb3.PPO, ActionPolicy)

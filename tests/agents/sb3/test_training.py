@@ -94,9 +94,15 @@ def test_a_killed_run_ends_with_the_weights_of_an_undisturbed_one(tmp_path: Path
     ("algorithm", "env", "level", "more"),
     [
         ("ppo", "HetSchedule-v0", "graph", ", generator: {operators: [5, 8], devices: 3}"),
-        ("maskable-ppo", "HetSchedule-v0", "candidates", ", mode: dispatch, noise: 0.1, jobs: 2, completion: eft"),
+        pytest.param(
+            "maskable-ppo",
+            "HetSchedule-v0",
+            "candidates",
+            ", mode: dispatch, noise: 0.1, jobs: 2, completion: eft",
+            marks=pytest.mark.slow,
+        ),
         ("maskable-ppo", "HetPipeline-v0", "graph", ""),
-        ("maskable-ppo", "HetSplit-v0", "candidates", ", key_operators: 4"),
+        pytest.param("maskable-ppo", "HetSplit-v0", "candidates", ", key_operators: 4", marks=pytest.mark.slow),
     ],
 )
 def test_same_seed_same_weights_in_one_go_or_two(
