@@ -69,8 +69,8 @@ def neighbour_device(p: ProblemArrays, w: _walk.Walk, rng: np.random.Generator, 
 
 
 @step
-def try_shift(p: ProblemArrays, w: _walk.Walk, rng: np.random.Generator, limit: float) -> None:
-    """Give an operator, half the time one of the critical chain, another turn between its neighbours' turns."""
+def draw_shift(p: ProblemArrays, w: _walk.Walk, rng: np.random.Generator) -> tuple[int, int]:
+    """The turn of an operator, half the time one of the critical chain, and another between its neighbours' turns."""
     n = len(w.order)
     operator = draw(rng, n) if rng.random() < 0.5 else on_chain(p, w, rng)
     source = int(w.turn[operator])
@@ -79,7 +79,13 @@ def try_shift(p: ProblemArrays, w: _walk.Walk, rng: np.random.Generator, limit: 
         low = max(low, w.turn[p.predecessor[k]] + 1)
     for k in range(p.successor_pointer[operator], p.successor_pointer[operator + 1]):
         high = min(high, w.turn[p.successor[k]] - 1)
-    target = low + draw(rng, high - low + 1)
+    return source, low + draw(rng, high - low + 1)
+
+
+@step
+def try_shift(p: ProblemArrays, w: _walk.Walk, rng: np.random.Generator, limit: float) -> None:
+    """Give an operator another turn; see :func:`draw_shift`."""
+    source, target = draw_shift(p, w, rng)
     if target == source:
         return
     _walk.shift(w, source, target)
@@ -89,3 +95,64 @@ def try_shift(p: ProblemArrays, w: _walk.Walk, rng: np.random.Generator, limit: 
         _walk.accept(p, w, -1, makespan)
     else:
         _walk.shift(w, target, source)
+
+
+@step
+def take_out(p: ProblemArrays, w: _walk.Walk, rng: np.random.Generator, seed: int, size: int, window: float) -> int:
+    """Free operators around a seed of their devices; return how many.
+
+    Args:
+        p: the problem.
+        w: whose ``moved`` and ``before`` hold the operators and where they were.
+        rng: of the draws.
+        seed: the first operator.
+        size: most operators.
+        window: share of calls that free neighbours in the order; the others free a connected piece.
+    """
+    n = len(w.order)
+    count = _free(w, 0, seed)
+    if rng.random() < window:
+        begin = max(0, w.turn[seed] - draw(rng, size))
+        for k in range(begin, min(n, begin + size)):
+            count = _free(w, count, w.order[k])
+        return count
+    for _ in range(2 * size):  # some draws hit what is out already
+        if count == size:
+            break
+        i = w.moved[draw(rng, count)]
+        before = p.predecessor_pointer[i + 1] - p.predecessor_pointer[i]
+        after = p.successor_pointer[i + 1] - p.successor_pointer[i]
+        if before + after == 0:
+            break
+        k = draw(rng, before + after)
+        if k < before:
+            count = _free(w, count, p.predecessor[p.predecessor_pointer[i] + k])
+        else:
+            count = _free(w, count, p.successor[p.successor_pointer[i] + k - before])
+    return count
+
+
+@step
+def _free(w: _walk.Walk, count: int, operator: int) -> int:
+    """Take one more operator out, unless it is out already."""
+    if w.fixed[operator] < 0:
+        return count
+    w.moved[count] = operator
+    w.before[count] = w.fixed[operator]
+    w.fixed[operator] = -1
+    return count + 1
+
+
+@step
+def draw_bonus(p: ProblemArrays, w: _walk.Walk, rng: np.random.Generator, count: int, noise: float) -> None:
+    """Draw what is added to the finish times of the first ``count`` operators that are out.
+
+    A random share of the least cost to an exit, and random shares of the run times.
+    """
+    for k in range(count):
+        i = w.moved[k]
+        share = rng.random()
+        for device in range(p.cost.shape[1]):
+            cost, bound = p.cost[i, device], w.bound[i, device]
+            if cost < np.inf and bound < np.inf:
+                w.bonus[i, device] = share * bound + noise * rng.random() * cost

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from hetgym._jit import lean, step
+from hetgym._jit import lean
 from hetgym.baselines import _walk
-from hetgym.baselines._moves import draw, try_shift
+from hetgym.baselines._moves import draw, draw_bonus, on_chain, take_out, try_shift
 from hetgym.baselines._search import Search, check_limits, run
 from hetgym.baselines.annealing import start_order
 from hetgym.baselines.registry import get, register
@@ -95,7 +95,7 @@ def _improve(
     p: ProblemArrays, w: _walk.Walk, rng: np.random.Generator, target: int, total: int, hot: float, size: int
 ) -> None:
     """Destroy and rebuild until the target is reached; a try counts as one more operator placed."""
-    n, d = p.cost.shape
+    n = len(w.order)
     while w.counts[_walk.PLACED] < target:
         temperature = hot * 0.05 ** min(1.0, w.counts[_walk.PLACED] / total)
         w.counts[_walk.PLACED] += 1
@@ -103,16 +103,13 @@ def _improve(
         if rng.random() < REORDER:
             try_shift(p, w, rng, limit)
             continue
-        count = _take_out(p, w, rng, 1 + draw(rng, size))
+        taken = 1 + draw(rng, size)
+        seed = draw(rng, n) if rng.random() < 0.5 else on_chain(p, w, rng)
+        count = take_out(p, w, rng, seed, taken, 0.5)
+        draw_bonus(p, w, rng, count, 1.0)
         first, last = n, 0
         for k in range(count):
-            i = w.moved[k]
-            first, last = min(first, w.turn[i]), max(last, w.turn[i])
-            share = rng.random()
-            for device in range(d):
-                bound = w.bound[i, device]
-                if bound < np.inf and p.cost[i, device] < np.inf:
-                    w.bonus[i, device] = share * bound + rng.random() * p.cost[i, device]
+            first, last = min(first, w.turn[w.moved[k]]), max(last, w.turn[w.moved[k]])
         makespan = _walk.try_from(p, w, first, last, limit)
         if makespan < np.inf:
             for k in range(count):
@@ -120,45 +117,3 @@ def _improve(
             _walk.accept(p, w, last, makespan)
         else:
             _walk.take_back(w, count)
-
-
-@step
-def _take_out(p: ProblemArrays, w: _walk.Walk, rng: np.random.Generator, size: int) -> int:
-    """Free operators of their devices; return how many."""
-    n = len(w.order)
-    if rng.random() < 0.5:
-        seed = draw(rng, n)
-    else:
-        _walk.find_chain(p, w)
-        seed = int(w.chain[draw(rng, w.counts[_walk.CHAIN])])
-    count = _free(w, 0, seed)
-    if rng.random() < 0.5:
-        begin = max(0, w.turn[seed] - draw(rng, size))
-        for k in range(begin, min(n, begin + size)):
-            count = _free(w, count, w.order[k])
-        return count
-    for _ in range(2 * size):  # some draws hit what is out already
-        if count == size:
-            break
-        i = w.moved[draw(rng, count)]
-        before = p.predecessor_pointer[i + 1] - p.predecessor_pointer[i]
-        after = p.successor_pointer[i + 1] - p.successor_pointer[i]
-        if before + after == 0:
-            break
-        k = draw(rng, before + after)
-        if k < before:
-            count = _free(w, count, p.predecessor[p.predecessor_pointer[i] + k])
-        else:
-            count = _free(w, count, p.successor[p.successor_pointer[i] + k - before])
-    return count
-
-
-@step
-def _free(w: _walk.Walk, count: int, operator: int) -> int:
-    """Take one more operator out, unless it is out already."""
-    if w.fixed[operator] < 0:
-        return count
-    w.moved[count] = operator
-    w.before[count] = w.fixed[operator]
-    w.fixed[operator] = -1
-    return count + 1

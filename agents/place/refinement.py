@@ -12,7 +12,7 @@ from hetgym._types import FloatArray, IntArray
 from hetgym.agents.place.episodes import Desk, Stage, consider, new_desk, prefer
 from hetgym.agents.place.inference import HeadWeights
 from hetgym.baselines import _walk
-from hetgym.baselines._moves import draw, on_chain
+from hetgym.baselines._moves import draw, draw_bonus, draw_shift, on_chain, take_out
 from hetgym.baselines._search import Search
 from hetgym.errors import ConfigError
 from hetgym.problem import Problem, ProblemArrays
@@ -135,11 +135,13 @@ def _refine(
         if rng.random() < shares[_REORDER]:
             _reorder(p, w, rng, limit)
             continue
-        count = _take_out(p, w, rng, 1 + draw(rng, sizes[_SIZE]), shares)
+        taken = 1 + draw(rng, sizes[_SIZE])
+        seed = on_chain(p, w, rng) if rng.random() < shares[_CHAIN] else draw(rng, n)
+        count = take_out(p, w, rng, seed, taken, shares[_WINDOW])
+        draw_bonus(p, w, rng, count, shares[_NOISE])
         first, last = n, 0
         for k in range(count):
             first, last = min(first, w.turn[w.moved[k]]), max(last, w.turn[w.moved[k]])
-        _draw_bonus(p, w, rng, count, shares[_NOISE])
         timeline.copy_prefix(w.now, w.trial, w.turn, first)
         slack = limit * _walk.ROUNDING
         if rng.random() < shares[_POLICY] and last - first < sizes[_REACH]:
@@ -177,16 +179,9 @@ def _rest(p: ProblemArrays, w: _walk.Walk, last: int, slack: float) -> float:
 
 @step
 def _reorder(p: ProblemArrays, w: _walk.Walk, rng: np.random.Generator, limit: float) -> None:
-    """Give an operator, half the time one of the critical chain, another turn between its neighbours' turns."""
+    """Give an operator another turn, and give up at once if that changes nothing."""
     n = len(w.order)
-    operator = draw(rng, n) if rng.random() < 0.5 else on_chain(p, w, rng)
-    source = int(w.turn[operator])
-    low, high = 0, n - 1
-    for k in range(p.predecessor_pointer[operator], p.predecessor_pointer[operator + 1]):
-        low = max(low, w.turn[p.predecessor[k]] + 1)
-    for k in range(p.successor_pointer[operator], p.successor_pointer[operator + 1]):
-        high = min(high, w.turn[p.successor[k]] - 1)
-    target = low + draw(rng, high - low + 1)
+    source, target = draw_shift(p, w, rng)
     if target == source:
         return
     _walk.shift(w, source, target)
@@ -208,18 +203,6 @@ def _reorder(p: ProblemArrays, w: _walk.Walk, rng: np.random.Generator, limit: f
         _walk.accept(p, w, -1, makespan)
     else:
         _walk.shift(w, target, source)
-
-
-@step
-def _draw_bonus(p: ProblemArrays, w: _walk.Walk, rng: np.random.Generator, count: int, noise: float) -> None:
-    """Draw what is added to the finish times of the operators that are out."""
-    for k in range(count):
-        i = w.moved[k]
-        share = rng.random()
-        for device in range(p.cost.shape[1]):
-            cost, bound = p.cost[i, device], w.bound[i, device]
-            if cost < np.inf and bound < np.inf:
-                w.bonus[i, device] = share * bound + noise * rng.random() * cost
 
 
 @step
@@ -258,41 +241,3 @@ def _put_back(
         if finish + w.bound[i, device] > slack:
             return False
     return True
-
-
-@step
-def _take_out(p: ProblemArrays, w: _walk.Walk, rng: np.random.Generator, size: int, shares: FloatArray) -> int:
-    """Free operators of their devices; return how many."""
-    n = len(w.order)
-    seed = int(on_chain(p, w, rng)) if rng.random() < shares[_CHAIN] else draw(rng, n)
-    count = _free(w, 0, seed)
-    if rng.random() < shares[_WINDOW]:
-        begin = max(0, w.turn[seed] - draw(rng, size))
-        for k in range(begin, min(n, begin + size)):
-            count = _free(w, count, w.order[k])
-        return count
-    for _ in range(2 * size):  # some draws hit what is out already
-        if count == size:
-            break
-        i = w.moved[draw(rng, count)]
-        before = p.predecessor_pointer[i + 1] - p.predecessor_pointer[i]
-        after = p.successor_pointer[i + 1] - p.successor_pointer[i]
-        if before + after == 0:
-            break
-        k = draw(rng, before + after)
-        if k < before:
-            count = _free(w, count, p.predecessor[p.predecessor_pointer[i] + k])
-        else:
-            count = _free(w, count, p.successor[p.successor_pointer[i] + k - before])
-    return count
-
-
-@step
-def _free(w: _walk.Walk, count: int, operator: int) -> int:
-    """Take one more operator out, unless it is out already."""
-    if w.fixed[operator] < 0:
-        return count
-    w.moved[count] = operator
-    w.before[count] = w.fixed[operator]
-    w.fixed[operator] = -1
-    return count + 1

@@ -21,6 +21,7 @@ from hetgym import metrics
 from hetgym.baselines import Baseline, get
 from hetgym.bench.attempt import sentence
 from hetgym.bench.case import share_views
+from hetgym.bench.rows import shortest
 from hetgym.bench.runner import Progress
 from hetgym.bench.summary import duration
 from hetgym.problem import Problem
@@ -168,12 +169,7 @@ def with_gaps(rows: Sequence[Measured], best: Mapping[tuple[str, str], float] | 
         rows: of a whole measurement.
         best: (problem, runtime) -> a makespan that something else has reached [s].
     """
-    least = dict(best or {})
-    for row in rows:
-        for makespan in (row.makespan_s, row.best_known_s):
-            if makespan is not None:
-                key = row.problem, row.runtime
-                least[key] = min(least.get(key, makespan), makespan)
+    least = shortest(rows, best)
     return [
         row if row.makespan_s is None
         else replace(row, gap=metrics.gap(row.makespan_s, least[row.problem, row.runtime]))

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import csv
 import io
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, fields, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 from hetgym import metrics
 
@@ -70,17 +70,50 @@ COLUMNS = tuple(field.name for field in fields(Row))
 """Header of ``rows.csv``."""
 
 
+class Measured(Protocol):
+    """What rows of all tables have in common."""
+
+    @property
+    def problem(self) -> str:
+        """Name of the problem."""
+
+    @property
+    def runtime(self) -> str:
+        """Name of the runtime."""
+
+    @property
+    def makespan_s(self) -> float | None:
+        """Simulated makespan [s]; None if it failed."""
+
+    @property
+    def best_known_s(self) -> float | None:
+        """The best known makespan, None if there is none [s]."""
+
+
+def shortest(
+    rows: Iterable[Measured], before: Mapping[tuple[str, str], float] | None = None
+) -> dict[tuple[str, str], float]:
+    """(problem, runtime) -> the shortest makespan that is in the rows or known to them [s].
+
+    Args:
+        rows: of a table.
+        before: what else is known.
+    """
+    least = dict(before or {})
+    for row in rows:
+        key = row.problem, row.runtime
+        for makespan in (row.makespan_s, row.best_known_s):
+            if makespan is not None:
+                least[key] = min(least.get(key, makespan), makespan)
+    return least
+
+
 def with_gaps(rows: Sequence[Row]) -> list[Row]:
     """Fill in the gap to the best makespan of each problem and runtime, once all rows are known.
 
     The best is the shortest of these rows, or what was known before if that is shorter.
     """
-    best: dict[tuple[str, str], float] = {}
-    for row in rows:
-        key = row.problem, row.runtime
-        for makespan in (row.makespan_s, row.best_known_s):
-            if makespan is not None:
-                best[key] = min(best.get(key, makespan), makespan)
+    best = shortest(rows)
     return [
         row if row.makespan_s is None
         else replace(row, gap_to_best=metrics.gap(row.makespan_s, best[row.problem, row.runtime]))

@@ -16,7 +16,7 @@ from hetgym._jit import step
 from hetgym._types import FloatArray, IntArray
 from hetgym.problem import ProblemArrays
 from hetgym.sim import live
-from hetgym.sim.kernel import ENDPOINT, FIFO, State, Switches
+from hetgym.sim.kernel import ENDPOINT, FIFO, State, Switches, way_free
 
 
 class Course(NamedTuple):
@@ -196,13 +196,7 @@ def _arrival(p: ProblemArrays, c: Course, switches: Switches, operator: int, dev
         a, edge = c.assignment[p.predecessor[k]], p.predecessor_edge[k]
         if a == device:
             continue
-        free = asked
-        if switches.communication == FIFO:
-            route = a * len(c.free) + device
-            for hop in range(p.route_pointer[route], p.route_pointer[route + 1]):
-                free = max(free, c.link_free[p.route_link[hop]])
-        elif switches.communication == ENDPOINT:
-            free = max(free, c.channel_free[0, a], c.channel_free[1, device])
+        free = way_free(p, switches.communication, c.link_free, c.channel_free, a, device, asked)
         arrived = free + (p.latency[a, device] + p.edge_bytes[edge] / p.bandwidth[a, device])
         ready = max(ready, arrived)
         if book and switches.communication == FIFO:

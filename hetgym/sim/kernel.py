@@ -131,6 +131,31 @@ def launch(
 
 
 @inlined
+def way_free(
+    p: ProblemArrays, communication: int, link_free: FloatArray, channel_free: FloatArray, a: int, b: int, now: float
+) -> float:
+    """When everything that a transfer holds is free [s]; not for fair sharing.
+
+    Args:
+        p: the problem.
+        communication: :data:`FREE`, :data:`FIFO` or :data:`ENDPOINT`.
+        link_free: [links] when each link is free [s].
+        channel_free: [2, d] when each device may send, and receive [s].
+        a: device that sends.
+        b: device that receives.
+        now: not before this [s].
+    """
+    free = now
+    if communication == FIFO:
+        route = a * p.cost.shape[1] + b
+        for k in range(p.route_pointer[route], p.route_pointer[route + 1]):
+            free = max(free, link_free[p.route_link[k]])
+    elif communication == ENDPOINT:
+        free = max(free, channel_free[0, a], channel_free[1, b])
+    return free
+
+
+@inlined
 def transfer(
     p: ProblemArrays, s: State, a: int, b: int, size: float, request: float, communication: int
 ) -> tuple[float, float]:
@@ -149,15 +174,12 @@ def transfer(
         Its start and its end [s].
     """
     duration = p.latency[a, b] + size / p.bandwidth[a, b]
-    sent = request
+    sent = way_free(p, communication, s.link_free, s.channel_free, a, b, request)
     if communication == FIFO:
         route = a * p.cost.shape[1] + b
         for k in range(p.route_pointer[route], p.route_pointer[route + 1]):
-            sent = max(sent, s.link_free[p.route_link[k]])
-        for k in range(p.route_pointer[route], p.route_pointer[route + 1]):
             s.link_free[p.route_link[k]] = sent + duration
     elif communication == ENDPOINT:
-        sent = max(sent, s.channel_free[0, a], s.channel_free[1, b])
         s.channel_free[0, a] = sent + duration
         s.channel_free[1, b] = sent + duration
     return sent, sent + duration

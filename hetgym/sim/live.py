@@ -17,7 +17,17 @@ from hetgym.problem import ProblemArrays
 from hetgym.sim import fair
 from hetgym.sim.events import ALARM, FINISH, FLOW, NUMBER, READY, open_flow, pull
 from hetgym.sim.heap import Heap, new_heap, pop, push
-from hetgym.sim.kernel import AGGREGATED, CACHED, ENDPOINT, FAIR, FIFO, State, Switches, launch, settle, transfer
+from hetgym.sim.kernel import (
+    AGGREGATED,
+    CACHED,
+    FAIR,
+    State,
+    Switches,
+    launch,
+    settle,
+    transfer,
+    way_free,
+)
 
 CHANGE = 4 << 40
 """Kind of event, beside those of :mod:`hetgym.sim.events`: a device changes; after all others of a moment."""
@@ -215,13 +225,7 @@ def estimate(
             if copy >= 0:
                 ready = max(ready, s.arrived[copy] if s.arrived[copy] < np.inf else now)
                 continue
-            free = now
-            if switches.communication == FIFO:
-                route = a * len(g.running) + device
-                for hop in range(p.route_pointer[route], p.route_pointer[route + 1]):
-                    free = max(free, s.link_free[p.route_link[hop]])
-            elif switches.communication == ENDPOINT:
-                free = max(free, s.channel_free[0, a], s.channel_free[1, device])
+            free = way_free(p, switches.communication, s.link_free, s.channel_free, a, device, now)
             ready = max(ready, free + (p.latency[a, device] + p.edge_bytes[edge] / p.bandwidth[a, device]))
         free = max(now, s.free[device]) if g.running[device] > 0 else now
         for k in range(g.head[device], g.tail[device]):

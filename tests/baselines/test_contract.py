@@ -17,6 +17,7 @@ import strategies
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
+import hetgym.agents.schedulers  # noqa: F401, other processes import this file without conftest.py
 from hetgym import ConfigError, Problem, Schedule, UnknownName, simulate, validate
 from hetgym.baselines import get, heft, lower_bound, names, register, single_device
 from hetgym.baselines.registry import KINDS, unregister
