@@ -2,7 +2,7 @@
 
 An agent is any function from an observation and an info to an action. :func:`play` runs one through
 an environment; :func:`as_scheduler` makes a scheduler of it, so that it stands in the same tables as
-the heuristics. :func:`load` gives a pretrained policy, which is a scheduler too.
+the heuristics. :func:`load` gives a pretrained policy.
 """
 
 from __future__ import annotations
@@ -14,11 +14,27 @@ from hetgym.agents.play import Agent, Result, as_scheduler, play
 from hetgym.agents.reference import greedy, uniform
 
 if TYPE_CHECKING:
+    from hetgym.agents.candidates import CandidatePolicy
     from hetgym.agents.place.planner import PlacePlanner
     from hetgym.agents.pretrained import load, names
 
-_HOME = {"hetgym.agents.place.planner": ("PlacePlanner",), "hetgym.agents.pretrained": ("load", "names")}
+_HOME = {
+    "hetgym.agents.candidates": ("CandidatePolicy",),
+    "hetgym.agents.place.planner": ("PlacePlanner",),
+    "hetgym.agents.pretrained": ("load", "names"),
+}
 
-__all__ = ["Agent", "PlacePlanner", "Result", "as_scheduler", "greedy", "load", "names", "play", "uniform"]
+__all__ = [
+    "Agent",
+    "CandidatePolicy",
+    "PlacePlanner",
+    "Result",
+    "as_scheduler",
+    "greedy",
+    "load",
+    "names",
+    "play",
+    "uniform",
+]
 
 __getattr__ = lazy(__name__, _HOME)

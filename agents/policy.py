@@ -14,14 +14,11 @@ from hetgym.agents.evaluation import Evaluator
 from hetgym.agents.kinds import kind_of
 from hetgym.agents.networks import ActorCritic
 from hetgym.agents.networks._torch import torch
-from hetgym.agents.recipe import SOURCES
+from hetgym.agents.recipe import manner
 from hetgym.envs.lanes import Observation
 from hetgym.errors import ArtefactError, ConfigError
 
 FORMAT = "hetgym-policy"
-
-ELSEWHERE = (*SOURCES, "batch", "costs", "reward", "max_operators", "max_edges", "max_devices", "max_blocks")
-"""Arguments of environments that are not the policy's business."""
 
 
 class Policy:
@@ -67,12 +64,12 @@ class Policy:
 
     @property
     def arguments(self) -> dict[str, Any]:
-        """Arguments of the environment that the policy expects, apart from where problems come from and their sizes.
+        """Arguments of the environment that the policy expects, apart from problems, sizes and conditions.
 
         ``hetgym.agents.as_scheduler(policy, **policy.arguments)`` is the policy as a scheduler.
         """
         given: dict[str, Any] = self.card.get("recipe", {}).get("arguments", {"observation": self.network.level})
-        return {name: value for name, value in given.items() if name not in ELSEWHERE}
+        return manner(given)
 
     def save(self, path: str | Path) -> None:
         """Write weights and card to a safetensors file.

@@ -17,8 +17,15 @@ from hetgym.errors import ConfigError, suggestion, unknown_name
 FOLDER = Path(__file__).parents[1] / "configs" / "train"
 """Where the shipped recipes lie."""
 
-SOURCES = ("problem", "graph", "platform", "suite", "generator")
-"""Arguments of environments that say where problems come from."""
+SOURCES = ("problem", "graph", "platform", "suite", "generator", "curriculum")
+"""Arguments of environments, and ours, that say where problems come from."""
+
+ELSEWHERE = (
+    *SOURCES, "batch", "costs", "reward", "max_operators", "max_edges", "max_devices", "max_blocks",
+    "noise", "jobs", "gap", "changes", "slow_downs", "losses",
+    "objective", "requests", "schedule", "micro_batches", "chunks", "optimizer", "optimal",
+)  # fmt: skip
+"""Arguments of environments that are not the policy's business: problems, sizes, conditions, aims."""
 
 
 @dataclass(frozen=True)
@@ -63,12 +70,15 @@ class Recipe:
         steps: budget; what the lanes do together counts.
         description: a line for ``hetgym list recipes``.
         arguments: of the environment; ``generator`` may also be the fields of a
-            :class:`~hetgym.workloads.RandomMix`.
+            :class:`~hetgym.workloads.RandomMix`, and ``curriculum`` a list of
+            :class:`~hetgym.agents.training.curriculum.Part`, whose problems are drawn once.
         lanes: episodes that are played side by side.
         seed: of everything that is random.
         threads: of PyTorch; weights are the same again under the same number.
         checkpoint_every: steps from one checkpoint to the next.
         start: path of a policy whose weights are begun with, trained at whatever size; empty for fresh ones.
+        rule: weights of candidate features, by name, of the rule that a fresh policy begins as: the action of the
+            least weighted sum is the likeliest; empty for one that prefers nothing.
         network: sizes of the network.
         settings: of the algorithm; each has its own.
         evaluation: how the policy is judged.
@@ -88,6 +98,7 @@ class Recipe:
     threads: int = 1
     checkpoint_every: int = 50_000
     start: str = ""
+    rule: Mapping[str, float] = field(default_factory=dict)
     network: Sizes = field(default_factory=Sizes)
     settings: Mapping[str, Any] = field(default_factory=dict)
     evaluation: Evaluation = field(default_factory=Evaluation)
@@ -100,6 +111,8 @@ class Recipe:
         for name in ("steps", "lanes", "threads", "checkpoint_every"):
             check_number(getattr(self, name), name, ConfigError, minimum=1)
         check_number(self.seed, "seed", ConfigError, maximum=2**31 - 1)
+        for name, weight in self.rule.items():
+            check_number(weight, f"rule.{name}", ConfigError, minimum=-1e6, maximum=1e6)
         self.parsed_settings()
 
     def parsed_settings(self) -> Any:
@@ -128,6 +141,14 @@ class Recipe:
             mix = read(RandomMix, generator, "arguments", "generator")
             sizes = zip(("max_operators", "max_edges", "max_devices"), mix.limit, strict=True)
             given = {**dict(sizes), **given, "generator": mix}
+        if "curriculum" in given:
+            from hetgym.agents.training.curriculum import Part, draw
+
+            entries = given.pop("curriculum")
+            if not isinstance(entries, list | tuple):
+                raise ConfigError(f"arguments: curriculum is {entries!r}, expected a list of parts")
+            parts = [read(Part, entry, "arguments", f"curriculum[{k}]") for k, entry in enumerate(entries)]
+            given["problem"] = list(draw(parts, self.evaluation.seed if evaluation else self.seed))
         return given
 
     def document(self) -> dict[str, Any]:
@@ -135,6 +156,15 @@ class Recipe:
         document = dataclasses.asdict(self)
         document["settings"] = dataclasses.asdict(self.parsed_settings())
         return document
+
+
+def manner(arguments: Mapping[str, Any]) -> dict[str, Any]:
+    """Those arguments of an environment that a policy which was trained with them expects of any.
+
+    >>> manner({"generator": {"operators": [30, 80]}, "mode": "dispatch", "noise": 0.2})
+    {'mode': 'dispatch'}
+    """
+    return {name: value for name, value in arguments.items() if name not in ELSEWHERE}
 
 
 def names() -> list[str]:

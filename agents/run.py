@@ -80,6 +80,7 @@ class TrainingRun:
         self.history: History = list(state.get("history", []))
         self._step = 0 if self.checkpoint is None else self.checkpoint.step
         self._began, self._first = time.perf_counter(), self._step
+        self._seconds: float = state.get("seconds", 0.0)
         self.board = Board(path / "curves", self._step)
 
     def _compare(self) -> None:
@@ -126,7 +127,7 @@ class TrainingRun:
             judged = self._judge(step, network)
         if last or step // self.recipe.checkpoint_every > self._step // self.recipe.checkpoint_every:
             found = snapshot()
-            Checkpoint(step, found.tensors, {**found.state, "history": self.history}).save(
+            Checkpoint(step, found.tensors, {**found.state, "history": self.history, "seconds": self.seconds}).save(
                 self.path / "checkpoint.safetensors"
             )
         self._step = step
@@ -139,6 +140,11 @@ class TrainingRun:
     def speed(self, step: int) -> float:
         """Steps a second since this process took the run up, evaluations included."""
         return (step - self._first) / max(time.perf_counter() - self._began, 1e-9)
+
+    @property
+    def seconds(self) -> float:
+        """Time that the run has taken, all processes that worked on it together, up to their last checkpoints [s]."""
+        return self._seconds + time.perf_counter() - self._began
 
     def _judge(self, step: int, network: Any) -> dict[str, float]:
         """Play the held-out problems, and keep the policy if it is the best so far."""
@@ -160,6 +166,7 @@ class TrainingRun:
         beaten = {name: final.get(f"ratio_{name}", 1.0) < 1.0 for name in self.recipe.evaluation.must_beat}
         document = {
             "format": "hetgym-training", "version": 1, "recipe": self.recipe.document(), "final": final,
+            "seconds": self.seconds,
             "best": max(self.history, key=lambda entry: entry["return"]), "beaten": beaten, "history": self.history,
             "files": {name.partition(".")[0]: str(self.path / name) for name in FILES},
         }  # fmt: skip

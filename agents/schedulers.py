@@ -40,3 +40,14 @@ def place_v1_search(problem: Problem, seed: int = 0, budget: int = 1_000_000, se
     """
     check_limits("place-v1-search", budget, seconds)
     return load("place-v1").plan(problem, seconds, operators=budget, seed=seed)
+
+
+@register("dispatch-v1", kind="policy", citation="hetgym; PPO: Schulman et al., 2017", complexity="O(n k d (e + n))")
+def dispatch_v1(problem: Problem) -> Schedule:
+    """The pretrained dispatch policy, which decides while the run goes on, here one without noise or changes.
+
+    Args:
+        problem: what is to be scheduled.
+    """
+    schedule: Schedule = load("dispatch-v1").plan(problem)
+    return schedule

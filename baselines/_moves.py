@@ -58,14 +58,8 @@ def on_chain(p: ProblemArrays, w: _walk.Walk, rng: np.random.Generator) -> int:
 @step
 def neighbour_device(p: ProblemArrays, w: _walk.Walk, rng: np.random.Generator, operator: int) -> int:
     """The device of one of the operator's predecessors and successors; its own where it has none."""
-    before = p.predecessor_pointer[operator + 1] - p.predecessor_pointer[operator]
-    after = p.successor_pointer[operator + 1] - p.successor_pointer[operator]
-    if before + after == 0:
-        return int(w.fixed[operator])
-    k = draw(rng, before + after)
-    if k < before:
-        return int(w.fixed[p.predecessor[p.predecessor_pointer[operator] + k]])
-    return int(w.fixed[p.successor[p.successor_pointer[operator] + k - before]])
+    neighbour = draw_neighbour(p, rng, operator)
+    return int(w.fixed[operator if neighbour < 0 else neighbour])
 
 
 @step
@@ -119,17 +113,24 @@ def take_out(p: ProblemArrays, w: _walk.Walk, rng: np.random.Generator, seed: in
     for _ in range(2 * size):  # some draws hit what is out already
         if count == size:
             break
-        i = w.moved[draw(rng, count)]
-        before = p.predecessor_pointer[i + 1] - p.predecessor_pointer[i]
-        after = p.successor_pointer[i + 1] - p.successor_pointer[i]
-        if before + after == 0:
+        neighbour = draw_neighbour(p, rng, w.moved[draw(rng, count)])
+        if neighbour < 0:
             break
-        k = draw(rng, before + after)
-        if k < before:
-            count = _free(w, count, p.predecessor[p.predecessor_pointer[i] + k])
-        else:
-            count = _free(w, count, p.successor[p.successor_pointer[i] + k - before])
+        count = _free(w, count, neighbour)
     return count
+
+
+@step
+def draw_neighbour(p: ProblemArrays, rng: np.random.Generator, operator: int) -> int:
+    """An operator that gives to this one or takes from it; -1 if there is none."""
+    before = p.predecessor_pointer[operator + 1] - p.predecessor_pointer[operator]
+    after = p.successor_pointer[operator + 1] - p.successor_pointer[operator]
+    if before + after == 0:
+        return -1
+    k = draw(rng, before + after)
+    if k < before:
+        return int(p.predecessor[p.predecessor_pointer[operator] + k])
+    return int(p.successor[p.successor_pointer[operator] + k - before])
 
 
 @step

@@ -1,4 +1,4 @@
-"""Agents without parameters in HetSchedule-v0's dispatch mode, beside heuristics that decide online.
+"""Agents without parameters in HetSchedule-v0's dispatch mode, and the policy that ships, beside online heuristics.
 
     python benchmarks/agents_dispatch.py --json agents-dispatch.json
 
@@ -21,6 +21,7 @@ import numpy as np
 from _agents import linear, play, summary, uniform
 from _common import save, seconds, show
 
+import hetgym
 from hetgym import Problem
 from hetgym.baselines.wod import nested_out_degree, two_level_out_degree
 from hetgym.envs import DISPATCH_CANDIDATE_FEATURES, HetScheduleEnv
@@ -164,6 +165,7 @@ def main() -> None:
                 ratios.setdefault(name, []).append(ratio)
         spent = dict.fromkeys(ratios, 0.0)
         rules = {"uniform": uniform()} | {n: linear(DISPATCH_CANDIDATE_FEATURES, **w) for n, w in RULES.items()}
+        rules["dispatch-v1"] = hetgym.agents.load("dispatch-v1")
         for name, rule in rules.items():
             begin, decisions = time.thread_time(), 0
             for seed in range(episodes):

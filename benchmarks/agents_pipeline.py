@@ -1,4 +1,4 @@
-"""Agents without parameters in HetPipeline-v0, on held-out pipelines.
+"""Agents without parameters in HetPipeline-v0, and the policy that ships, on held-out pipelines.
 
     python benchmarks/agents_pipeline.py --json agents-pipeline.json
 
@@ -11,18 +11,22 @@ is known, the mean value over the optimum and the share of pipelines within 2 % 
 from __future__ import annotations
 
 import argparse
+import time
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from _agents import Rule, linear, play, summary, uniform
-from _common import save, show
+from _common import save, seconds, show
 
+import hetgym
+from hetgym.agents import CandidatePolicy
 from hetgym.envs import CUT_FEATURES, HetPipelineEnv
 from hetgym.errors import ProblemError
 from hetgym.graph import zoo
-from hetgym.pipeline import SCHEDULES, RandomChains, training_pipeline
+from hetgym.pipeline import SCHEDULES, RandomChains, TrainingPipeline, training_pipeline
 from hetgym.platform import load_platform, platform_names
 
 CASES: tuple[dict[str, Any], ...] = (
@@ -36,11 +40,12 @@ def agents() -> dict[str, Rule]:
     return {"uniform": uniform(), **rules}
 
 
-def cases(chains: int) -> Iterator[tuple[str, dict[str, Any], list[dict[str, Any]]]]:
-    """Title, arguments of the environment and reset options of each set of pipelines."""
+def cases(chains: int) -> Iterator[tuple[str, dict[str, Any], list[TrainingPipeline]]]:
+    """Title, arguments of the environment and pipelines of each set."""
     for arguments in CASES:
         title = " ".join(str(value) for value in arguments.values()) or "throughput"
-        yield f"chains, {title}", arguments | {"generator": RandomChains()}, [{} for _ in range(chains)]
+        drawn = [RandomChains()(np.random.default_rng(seed)) for seed in range(chains)]
+        yield f"chains, {title}", arguments, drawn
     pipelines = []
     for platform in platform_names():
         for network in zoo.names():
@@ -53,7 +58,19 @@ def cases(chains: int) -> Iterator[tuple[str, dict[str, Any], list[dict[str, Any
                 pipelines.append(step)
     for arguments in CASES[:3] if chains else ():
         title = " ".join(str(value) for value in arguments.values()) or "throughput"
-        yield f"zoo, {title}", arguments | {"problem": pipelines}, [{"problem": each} for each in pipelines]
+        yield f"zoo, {title}", arguments, pipelines
+
+
+def one_episode(env: HetPipelineEnv, rule: Rule, pipeline: TrainingPipeline) -> dict[str, Any]:
+    """The last info of an agent's episode."""
+    return play(env, rule, 0, {"problem": pipeline})
+
+
+def one_plan(
+    policy: CandidatePolicy, samples: int | None, arguments: dict[str, Any], pipeline: TrainingPipeline
+) -> dict[str, Any]:
+    """The last info of a plan by the policy."""
+    return policy.play(samples, problem=pipeline, **arguments)
 
 
 def main() -> None:
@@ -62,13 +79,20 @@ def main() -> None:
     parser.add_argument("--json", type=Path, help="file for the numbers")
     options = parser.parse_args()
     rows = []
-    for title, arguments, resets in cases(options.chains):
-        env = HetPipelineEnv(**arguments)
-        for name, rule in agents().items():
-            infos = [play(env, rule, seed, reset) for seed, reset in enumerate(resets)]
+    policy = hetgym.agents.load("pipeline-v1")
+    for title, arguments, pipelines in cases(options.chains):
+        env = HetPipelineEnv(pipelines, **arguments)
+        plays = {name: partial(one_episode, env, rule) for name, rule in agents().items()}
+        plays["pipeline-v1, greedy"] = partial(one_plan, policy, 1, arguments)
+        plays["pipeline-v1"] = partial(one_plan, policy, None, arguments)
+        for name, episode in plays.items():
+            begin = time.thread_time()
+            infos = [episode(each) for each in pipelines]
+            spent = (time.thread_time() - begin) / len(pipelines)
             known = np.array([info["value"] / info["optimal"] for info in infos])
             known = known[np.isfinite(known)]
             row: dict[str, Any] = {"problems": title, "count": len(infos), "agent": name, "known": len(known)}
+            row["time"] = spent
             row |= summary(info["value"] / info["reference"] for info in infos)
             if len(known):
                 row |= {"optimum": float(known.mean()), "within": float((known <= 1.02).mean())}
@@ -79,6 +103,7 @@ def main() -> None:
         "worse": lambda row: f"{row['lost']:.1%}", "known": lambda row: str(row["known"]),
         "over optimum": lambda row: f"{row['optimum']:.4f}" if row["known"] else "-",
         "within 2 %": lambda row: f"{row['within']:.0%}" if row["known"] else "-",
+        "time": lambda row: seconds(row["time"]),
     })  # fmt: skip
     save(options.json, "agents-pipeline", rows)
 

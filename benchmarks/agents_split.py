@@ -1,4 +1,4 @@
-"""Agents without parameters in HetSplit-v0, beside greedy splitting and EOP, on networks of the zoo.
+"""Agents without parameters in HetSplit-v0, and the policy that ships, beside greedy splitting and EOP, on the zoo.
 
     python benchmarks/agents_split.py --json agents-split.json
 
@@ -16,9 +16,10 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from _agents import linear, play
+from _agents import Rule, linear, play
 from _common import save, show
 
+import hetgym
 from hetgym.baselines import eop, greedy_split
 from hetgym.envs import SPLIT_CANDIDATE_FEATURES, HetSplitEnv
 from hetgym.graph import load_graph
@@ -45,10 +46,15 @@ def measure(network: str, platform: str, scheduler: str, keys: int) -> dict[str,
         "graph": fused, "platform": machine, "scheduler": scheduler, "key_operators": keys, "divisible": False,
         "observation": "candidates",
     }  # fmt: skip
-    for name, switch in (("makespan", "lookahead"), ("completion", "completion")):
+    agents: tuple[tuple[str, str, Rule], ...] = (
+        ("makespan", "lookahead", linear(SPLIT_CANDIDATE_FEATURES, makespan=1.0)),
+        ("completion", "completion", linear(SPLIT_CANDIDATE_FEATURES, completion=1.0)),
+        ("split-v1", "completion", hetgym.agents.load("split-v1")),
+    )
+    for name, switch, agent in agents:
         env = HetSplitEnv(**arguments, **{switch: True})
         begin = time.thread_time()
-        info = play(env, linear(SPLIT_CANDIDATE_FEATURES, **{name: 1.0}), 0)
+        info = play(env, agent, 0)
         row[f"{name} time"] = time.thread_time() - begin
         row[name] = info["makespan"]
     context = env.lanes.context(0)  # type: ignore[attr-defined]
@@ -72,7 +78,7 @@ def main() -> None:
             base = made[0]["reference"]
             for row in made:
                 rows.append({key: value / base if key in COLUMNS else value for key, value in row.items()})
-    agents = ("pattern", "makespan", "completion")
+    agents = ("pattern", "makespan", "completion", "split-v1")
     for scheduler in options.schedulers:
         chosen = [row for row in rows if row["scheduler"] == scheduler]
         total: dict[str, Any] = {"network": "mean", "platform": "", "scheduler": scheduler, "decisions": ""}
@@ -92,7 +98,7 @@ def main() -> None:
     save(options.json, "agents-split", rows)
 
 
-COLUMNS = ("reference", *OPPONENTS, "pattern", "makespan", "completion")
+COLUMNS = ("reference", *OPPONENTS, "pattern", "makespan", "completion", "split-v1")
 
 if __name__ == "__main__":
     main()

@@ -1,43 +1,57 @@
-"""Take a trained place policy into the package.
+"""Take a trained policy into the package.
 
     hetgym train place --out runs --name place
-    python scripts/make_pretrained.py runs/place/best place-v1 --command "hetgym train place" --seconds 340
+    python scripts/make_pretrained.py runs/place place-v1
 
-Copies the weights, and adds to their card the versions of what trained them and the makespans that the policy
-gives on the textbook problems, which the tests and the wheel check ask for again.
+Copies the weights of the best evaluation, and adds to their card the versions of what trained them, how long that
+took, and what the policy makes of known problems, which the tests and the wheel check ask for again.
 """
 
 from __future__ import annotations
 
 import argparse
+import json
 from importlib import metadata
+from pathlib import Path
 
 from safetensors.numpy import load_file
 
+from hetgym.agents import candidates, pretrained
 from hetgym.agents.place.artefact import load_planner, save_planner
-from hetgym.agents.pretrained import FOLDER
-from hetgym.workloads import textbook
 
-PACKAGES = ("hetgym", "torch", "torch-geometric", "numpy", "numba")
-KNOWN = ("topcuoglu", "arabnejad-barbosa")
+PACKAGES = ("hetgym", "torch", "torch-geometric", "stable-baselines3", "sb3-contrib", "numpy", "numba")
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("path", help="policy of a run, without suffix")
+    parser.add_argument("run", type=Path, help="folder of a training run")
     parser.add_argument("name", help="under which hetgym.agents.load finds it")
-    parser.add_argument("--command", required=True, help="what trained it")
-    parser.add_argument("--seconds", required=True, type=float, help="how long that took")
+    parser.add_argument("--samples", type=int, default=1, help="episodes that it plans by, unless asked for others")
+    parser.add_argument("--temperature", type=float, default=1.0, help="of these episodes")
     options = parser.parse_args()
-    planner = load_planner(options.path)
-    card = {key: value for key, value in planner.card.items() if key not in ("format", "version")}
-    card |= {
-        "name": options.name, "command": options.command, "training_seconds": options.seconds,
+    results = json.loads((options.run / "results.json").read_text("utf-8"))
+    recipe = results["recipe"]
+    more = {
+        "name": options.name,
+        "training_seconds": results["seconds"],
         "versions": {package: metadata.version(package) for package in PACKAGES},
-        "known": {problem: planner(textbook(problem)).makespan for problem in KNOWN},
-    }  # fmt: skip
-    save_planner(FOLDER / options.name, load_file(f"{options.path}.safetensors"), card)
-    print(card)
+    }
+    best = options.run / "best"
+    if recipe["algorithm"] == "self-labelling":
+        card = {key: value for key, value in load_planner(best).card.items() if key not in ("format", "version")} | more
+        weights, save = load_file(f"{best}.safetensors"), save_planner
+    else:
+        from hetgym.agents.policy import load_policy
+
+        policy = load_policy(f"{best}.safetensors")
+        card = {key: value for key, value in policy.card.items() if key not in ("format", "version")} | more
+        weights = {name: tensor.numpy() for name, tensor in policy.network.state_dict().items()}
+        save, card = candidates.save_policy, card | {"samples": options.samples, "temperature": options.temperature}
+    save(pretrained.FOLDER / options.name, weights, card)
+    found = pretrained.read(options.name)
+    card["known"] = {case: pretrained.replay(found, case) for case in pretrained.CASES[found.kind]}
+    save(pretrained.FOLDER / options.name, weights, card)
+    print(json.dumps(card, indent=1))
 
 
 if __name__ == "__main__":

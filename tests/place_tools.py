@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from hetgym import Problem
+from hetgym.agents.inference import head_weights
 from hetgym.agents.place import episodes, inference
 from hetgym.agents.place.tokens import EDGE_FEATURES, TOKEN_FEATURES, view
 
@@ -39,7 +40,7 @@ def weights(seed: int = 0, hidden: int = 8, layers: int = 2, width: int = 12) ->
 def prepared(problem: Problem, seed: int = 0):
     """Stage, head and desk of a problem under random weights."""
     state = weights(seed)
-    encoder, head = inference.encoder_weights(state), inference.head_weights(state)
+    encoder, head = inference.encoder_weights(state), head_weights(state)
     seen = view(problem)
     hidden = inference.encode(problem, seen.tokens, seen.edge_features, encoder)
     return episodes.set_up(problem, seen, hidden, head), head, episodes.new_desk(problem, head)

@@ -25,6 +25,7 @@ ENTRIES = (
     "baselines.donf_memory._run", "baselines.wod._nested", "baselines.annealing._anneal", "baselines.lns._improve",
     "baselines.rand_heft._sample", "agents.place.tokens._survey", "agents.place.inference._encode",
     "agents.place.inference._project", "agents.place.episodes.episode", "agents.place.refinement._refine",
+    "agents.inference.decide",
 )  # fmt: skip
 
 

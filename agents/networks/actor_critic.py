@@ -7,6 +7,7 @@ from dataclasses import asdict
 from typing import Any
 
 from hetgym._config import read
+from hetgym.agents.actions import NEGLIGIBLE
 from hetgym.agents.kinds import LEVELS
 from hetgym.agents.networks._torch import Tensor, nn, torch
 from hetgym.agents.networks.heads import CandidateHead, ValueHead
@@ -24,9 +25,6 @@ VIEWS: dict[str, View] = {
     "pipeline": PipelineView(),
 }
 """Kind of decision -> what networks look at to take it."""
-
-NEGLIGIBLE = 1e-4
-"""Differences between actions that count little, as a share of the reference."""
 
 FAR = 1e9
 """Larger than any feature."""
@@ -127,6 +125,22 @@ class ActorCritic(nn.Module):
     def card(self) -> dict[str, Any]:
         """What must be known to build it again, as JSON values."""
         return {"view": self.kind, "level": self.level, "sizes": asdict(self.sizes)}
+
+    def begin_as(self, rule: Mapping[str, float]) -> None:
+        """Make fresh weights prefer the action of the least weighted sum of features.
+
+        Args:
+            rule: weights by name of the feature; with 100, a hundredth of the reference is worth a factor of e.
+
+        Raises:
+            UnknownName: no such feature.
+        """
+        columns = self.features.view.columns
+        with torch.no_grad():
+            for name, weight in rule.items():
+                if name not in columns:
+                    raise unknown_name("candidate feature", name, columns)
+                self.actor.rule[columns.index(name)] = weight
 
     def forward(self, seen: Seen) -> tuple[Tensor, Tensor]:
         """Logits and values; see the class for shapes."""

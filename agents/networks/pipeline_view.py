@@ -2,31 +2,23 @@
 
 from __future__ import annotations
 
+from hetgym.agents.actions import with_current
 from hetgym.agents.networks._torch import Tensor, torch
 from hetgym.agents.networks.views import Graphs, Seen, View, one_hot, pack, pick
-from hetgym.envs.pipeline_observation import BLOCK_FEATURES, CUT_FEATURES, STAGE_FEATURES
+from hetgym.envs.pipeline_observation import BLOCK_FEATURES, STAGE_FEATURES
 
-IS_CURRENT = [f.name for f in STAGE_FEATURES].index("is_current")
 NEXT_CUT = [f.name for f in BLOCK_FEATURES].index("next_cut")
 
 
 class PipelineView(View):
     """An action is to stay in the current stage, or to begin the next one on a device.
 
-    An action is described by ``CUT_FEATURES``, by its device's ``STAGE_FEATURES`` (to stay: the current stage's
-    device) and by whether it stays; a pair by the block's ``BLOCK_FEATURES``, its cost there, whether it lies
+    A pair is described by the block's ``BLOCK_FEATURES``, its cost there, whether it lies
     there, and the device's features. Blocks are a chain, whose edges tell the time to move what a cut crosses.
     """
 
-    columns = (*(f.name for f in CUT_FEATURES), *(f"device_{f.name}" for f in STAGE_FEATURES), "stays")
+    kind = "pipeline"
     token_features = len(BLOCK_FEATURES) + 2 + len(STAGE_FEATURES)
-
-    def actions(self, seen: Seen) -> Tensor:
-        """[B, 1 + D, F] see :class:`~hetgym.agents.networks.views.View`."""
-        candidates = seen["candidates"]
-        stays = torch.zeros_like(candidates[..., :1])
-        stays[:, 0] = 1.0
-        return torch.cat([candidates, with_current(seen, seen["devices"]), stays], -1)
 
     def graphs(self, seen: Seen) -> Graphs:
         """The graphs, of observations of the level ``graph``."""
@@ -39,10 +31,5 @@ class PipelineView(View):
 
     def embeddings(self, seen: Seen, pairs: Tensor, row: Tensor) -> Tensor:
         """[B, 1 + D, H] the current block on the current stage's device, and on each device."""
-        return with_current(seen, pick(pairs, row, seen["current"])[:, 0])
-
-
-def with_current(seen: Seen, devices: Tensor) -> Tensor:
-    """[B, 1 + D, F] the row of the current stage's device, zeros before the first stage, in front of all."""
-    current = (devices * seen["devices"][..., IS_CURRENT, None]).sum(1, keepdim=True)
-    return torch.cat([current, devices], 1)
+        found: Tensor = with_current(seen, pick(pairs, row, seen["current"])[:, 0], torch)
+        return found

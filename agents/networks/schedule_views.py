@@ -4,29 +4,18 @@ from __future__ import annotations
 
 from hetgym.agents.networks._torch import Tensor, torch
 from hetgym.agents.networks.views import Graphs, Seen, View, one_hot, pack, pick
-from hetgym.envs.observation import (
-    CANDIDATE_FEATURES,
-    DEVICE_FEATURES,
-    DISPATCH_CANDIDATE_FEATURES,
-    DISPATCH_DEVICE_FEATURES,
-    OPERATOR_FEATURES,
-)
+from hetgym.envs.observation import DEVICE_FEATURES, DISPATCH_DEVICE_FEATURES, OPERATOR_FEATURES
 
 
 class PlaceView(View):
     """``mode="place"``: an action is a device for the current operator.
 
-    An action is described by ``CANDIDATE_FEATURES`` and its device's ``DEVICE_FEATURES``; a pair by the
-    operator's ``OPERATOR_FEATURES``, its cost there, whether it lies there, and the device's features with
-    the mean time of a transfer from and to it.
+    A pair is described by the operator's ``OPERATOR_FEATURES``, its cost there, whether it lies there, and the
+    device's features with the mean time of a transfer from and to it.
     """
 
-    columns = tuple(f.name for f in CANDIDATE_FEATURES) + tuple(f"device_{f.name}" for f in DEVICE_FEATURES)
+    kind = "place"
     token_features = len(OPERATOR_FEATURES) + 2 + len(DEVICE_FEATURES) + 2
-
-    def actions(self, seen: Seen) -> Tensor:
-        """[B, D, F] see :class:`~hetgym.agents.networks.views.View`."""
-        return torch.cat([seen["candidates"], seen["devices"]], -1)
 
     def graphs(self, seen: Seen) -> Graphs:
         """The graphs, of observations of the level ``graph``."""
@@ -40,21 +29,11 @@ class PlaceView(View):
 class DispatchView(View):
     """``mode="dispatch"``: an action is a ready operator on a device, or to wait.
 
-    An action is described by ``DISPATCH_CANDIDATE_FEATURES``, its device's ``DISPATCH_DEVICE_FEATURES`` (zeros for
-    waiting) and the time; a pair as in :class:`PlaceView`.
+    A pair is described as in :class:`PlaceView`.
     """
 
-    columns = (
-        *(f.name for f in DISPATCH_CANDIDATE_FEATURES), *(f"device_{f.name}" for f in DISPATCH_DEVICE_FEATURES), "now",
-    )  # fmt: skip
+    kind = "dispatch"
     token_features = len(OPERATOR_FEATURES) + 2 + len(DISPATCH_DEVICE_FEATURES) + 2
-
-    def actions(self, seen: Seen) -> Tensor:
-        """[B, K D + 1, F] see :class:`~hetgym.agents.networks.views.View`."""
-        candidates, devices = seen["candidates"], seen["devices"]
-        offered = (candidates.shape[1] - 1) // devices.shape[1]
-        devices = torch.cat([devices.repeat(1, offered, 1), torch.zeros_like(devices[:, :1])], 1)
-        return torch.cat([candidates, devices, seen["now"][:, None, :].expand(-1, candidates.shape[1], -1)], -1)
 
     def graphs(self, seen: Seen) -> Graphs:
         """The graphs, of observations of the level ``graph``."""

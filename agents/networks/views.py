@@ -6,6 +6,7 @@ import abc
 from collections.abc import Mapping
 from typing import NamedTuple
 
+from hetgym.agents.actions import COLUMNS, describe
 from hetgym.agents.networks._torch import Tensor, torch
 
 Seen = Mapping[str, Tensor]
@@ -36,17 +37,23 @@ class View(abc.ABC):
     """What networks look at in an environment, whatever its sizes.
 
     Attributes:
-        columns: names of the F features of an action.
+        kind: of decision; :mod:`hetgym.agents.actions` says how its actions are described.
         token_features, edge_features: numbers of features of a pair (operator, device) and of an edge.
     """
 
-    columns: tuple[str, ...]
+    kind: str
     token_features: int
     edge_features = 1
 
-    @abc.abstractmethod
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """Names of the F features of an action."""
+        return COLUMNS[self.kind]
+
     def actions(self, seen: Seen) -> Tensor:
         """[B, A, F] what is known of each action without a look at the graph."""
+        found: Tensor = describe(self.kind, seen, torch)
+        return found
 
     @abc.abstractmethod
     def graphs(self, seen: Seen) -> Graphs:

@@ -12,7 +12,8 @@ import numpy as np
 
 from hetgym._jit import lean, step
 from hetgym._types import FloatArray, IntArray
-from hetgym.agents.place.inference import HeadWeights, prepare_head
+from hetgym.agents.inference import HeadWeights
+from hetgym.agents.place.inference import prepare_head
 from hetgym.agents.place.tokens import LIMIT, View
 from hetgym.graph.dataflow import Feature
 from hetgym.problem import Problem, ProblemArrays
@@ -83,6 +84,13 @@ def set_up(problem: Problem, view: View, hidden: FloatArray, head: HeadWeights) 
     return Stage(
         view.order, free, view.bonus, view.tail, np.array([view.scale]), *prepare_head(hidden, head)
     )  # fmt: skip
+
+
+def without_policy(problem: Problem, head: HeadWeights) -> Stage:
+    """A stage of the same shapes for searches that never ask the policy."""
+    n, d, size = problem.num_operators, problem.num_devices, len(head.score)
+    free, nothing = np.full(n, -1, np.int32), np.zeros((n, d, size))
+    return Stage(free, free, np.zeros((1, n, d)), np.zeros((n, d)), np.ones(1), nothing, nothing, np.zeros((n, d)))
 
 
 def new_desk(problem: Problem, head: HeadWeights) -> Desk:

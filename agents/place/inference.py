@@ -1,9 +1,4 @@
-"""Inference: the place policy's network in compiled code, the same on every machine.
-
-The networks of :mod:`hetgym.agents.networks` are trained in PyTorch, in float32. Here their weights are
-applied in float64 by plain loops without reordering of sums, so that a plan does not depend on the
-machine, on a BLAS library or on the number of threads, and loading a policy needs no PyTorch.
-"""
+"""Inference: the place policy's encoder in compiled code; :mod:`hetgym.agents.inference` says why."""
 
 from __future__ import annotations
 
@@ -15,6 +10,7 @@ import numpy.typing as npt
 
 from hetgym._jit import jit, lean, step
 from hetgym._types import FloatArray, IntArray
+from hetgym.agents.inference import HeadWeights, add_product, linear, rectify
 from hetgym.problem import Problem
 
 
@@ -44,25 +40,6 @@ class EncoderWeights(NamedTuple):
     update1_bias: FloatArray
 
 
-class HeadWeights(NamedTuple):
-    """A :class:`~hetgym.agents.networks.CandidateHead` of F features, h of them embeddings; see there.
-
-    Attributes:
-        own, own_bias, all: [F, k], [k], [F, k].
-        mix, mix_bias: [k, k], [k].
-        score: [k].
-        rule: [F].
-    """
-
-    own: FloatArray
-    own_bias: FloatArray
-    all: FloatArray
-    mix: FloatArray
-    mix_bias: FloatArray
-    score: FloatArray
-    rule: FloatArray
-
-
 def encoder_weights(state: Mapping[str, npt.NDArray[np.float32]], prefix: str = "encoder.") -> EncoderWeights:
     """Take an encoder's weights out of a state dictionary."""
 
@@ -81,18 +58,6 @@ def encoder_weights(state: Mapping[str, npt.NDArray[np.float32]], prefix: str = 
         each("inputs.node.weight", "outputs.node.weight"), each("inputs.node.bias", "outputs.node.bias"),
         each("inputs.edge.weight", "outputs.edge.weight"),
         each("update.0.weight"), each("update.0.bias"), each("update.2.weight"), each("update.2.bias"),
-    )  # fmt: skip
-
-
-def head_weights(state: Mapping[str, npt.NDArray[np.float32]], prefix: str = "head.") -> HeadWeights:
-    """Take a candidate head's weights out of a state dictionary."""
-
-    def get(name: str) -> FloatArray:
-        return np.ascontiguousarray(state[prefix + name].astype(np.float64).T)
-
-    return HeadWeights(
-        get("own.weight"), get("own.bias"), get("all.weight"), get("mix.weight"), get("mix.bias"),
-        np.ascontiguousarray(get("score.weight")[:, 0]), get("rule"),
     )  # fmt: skip
 
 
@@ -119,9 +84,9 @@ def _encode(
     hidden, wide = np.empty((n, d, size)), np.empty(size)
     for i in range(n):
         for a in range(d):
-            _linear(tokens[i, a], w.embed0, w.embed0_bias, wide)
-            _rectify(wide)
-            _linear(wide, w.embed1, w.embed1_bias, hidden[i, a])
+            linear(tokens[i, a], w.embed0, w.embed0_bias, wide)
+            rectify(wide)
+            linear(wide, w.embed1, w.embed1_bias, hidden[i, a])
     seen, others, globe = np.empty((n, d, size)), np.empty((n, size)), np.empty((d, size))
     messages, edge, heard = np.empty((n, d, size)), np.empty(size), np.empty((2, n, d, size))
     degree, base, row = np.empty(n), np.empty(size), np.empty((d, size))
@@ -134,15 +99,15 @@ def _encode(
         for way in range(2):
             node, bias = w.node[k, way], w.node_bias[k, way]
             for i in range(n):
-                _linear(others[i], node[size:], bias, base)
+                linear(others[i], node[size:], bias, base)
                 for a in range(d):
-                    _linear(seen[i, a], node[:size], base, messages[i, a])
+                    linear(seen[i, a], node[:size], base, messages[i, a])
             sender, receiver = (source, target) if way == 0 else (target, source)
             heard[way] = 0.0
             degree[:] = 0.0
             for m in range(len(sender)):
                 edge[:] = 0.0
-                _add_product(edge_features[m], w.edge[k, way], edge)
+                add_product(edge_features[m], w.edge[k, way], edge)
                 i, j = sender[m], receiver[m]
                 degree[j] += 1.0
                 for a in range(d):
@@ -154,41 +119,20 @@ def _encode(
                         heard[way, j, a, h] /= max(1.0, degree[j])
         first = w.update0[k]
         for a in range(d):
-            _linear(globe[a], first[4 * size :], w.update0_bias[k], row[a])
+            linear(globe[a], first[4 * size :], w.update0_bias[k], row[a])
         for i in range(n):
             base[:] = 0.0
-            _add_product(others[i], first[size : 2 * size], base)
+            add_product(others[i], first[size : 2 * size], base)
             for a in range(d):
-                _linear(seen[i, a], first[:size], base, wide)
-                _add_product(heard[0, i, a], first[2 * size : 3 * size], wide)
-                _add_product(heard[1, i, a], first[3 * size : 4 * size], wide)
+                linear(seen[i, a], first[:size], base, wide)
+                add_product(heard[0, i, a], first[2 * size : 3 * size], wide)
+                add_product(heard[1, i, a], first[3 * size : 4 * size], wide)
                 for h in range(size):
                     wide[h] = max(0.0, wide[h] + row[a, h])
                 for h in range(size):
                     hidden[i, a, h] += w.update1_bias[k, h]
-                _add_product(wide, w.update1[k], hidden[i, a])
+                add_product(wide, w.update1[k], hidden[i, a])
     return hidden
-
-
-@step
-def _add_product(x: FloatArray, matrix: FloatArray, out: FloatArray) -> None:
-    """Add ``x @ matrix`` to ``out``, row by row: the inner loop adds to different sums, so it vectorises as it is."""
-    for k in range(len(x)):
-        for h in range(len(out)):
-            out[h] += x[k] * matrix[k, h]
-
-
-@step
-def _linear(x: FloatArray, matrix: FloatArray, bias: FloatArray, out: FloatArray) -> None:
-    for h in range(len(out)):
-        out[h] = bias[h]
-    _add_product(x, matrix, out)
-
-
-@step
-def _rectify(x: FloatArray) -> None:
-    for h in range(len(x)):
-        x[h] = max(0.0, x[h])
 
 
 @step
@@ -253,4 +197,4 @@ def prepare_head(hidden: FloatArray, weights: HeadWeights) -> tuple[FloatArray, 
 def _project(x: FloatArray, matrix: FloatArray, bias: FloatArray, out: FloatArray) -> None:
     for i in range(x.shape[0]):
         for a in range(x.shape[1]):
-            _linear(x[i, a], matrix, bias, out[i, a])
+            linear(x[i, a], matrix, bias, out[i, a])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -11,10 +12,13 @@ import numpy.typing as npt
 
 from hetgym._times import parse_time
 from hetgym._types import IntArray
+from hetgym.agents.inference import head_weights
 from hetgym.agents.place import episodes, inference
 from hetgym.agents.place.refinement import Refinement, Refining, settled_order
 from hetgym.agents.place.tokens import EDGE_FEATURES, TOKEN_FEATURES, View, view
 from hetgym.baselines._search import Search, check_limits, run
+from hetgym.baselines.annealing import start_order
+from hetgym.baselines.registry import get
 from hetgym.errors import ArtefactError, ConfigError
 from hetgym.problem import Problem
 from hetgym.schedule import Schedule
@@ -22,6 +26,9 @@ from hetgym.sim import batch, ranks, timeline
 
 PASSES = 4
 """Orders in which the policy decides when it has time for no search."""
+
+SHARE = 0.2
+"""Of a time budget, which greedy passes may take; the search gets the rest."""
 
 
 class PlacePlanner:
@@ -40,6 +47,8 @@ class PlacePlanner:
         ArtefactError: the weights are not those of such a network.
     """
 
+    kind = "place"
+
     def __init__(
         self,
         weights: Mapping[str, npt.NDArray[Any]],
@@ -49,7 +58,7 @@ class PlacePlanner:
         self.card = dict(card or {})
         self.how = how or Refining()
         try:
-            self.encoder, self.head = inference.encoder_weights(weights), inference.head_weights(weights)
+            self.encoder, self.head = inference.encoder_weights(weights), head_weights(weights)
             hidden = self.encoder.norm.shape[1]
             fits = (
                 self.encoder.embed0.shape[0] == len(TOKEN_FEATURES)
@@ -82,13 +91,14 @@ class PlacePlanner:
             problem: what is to be scheduled.
             budget: wall-clock time, in seconds or as in ``"50ms"``; by default none, and only greedy episodes
                 are played. With it, results depend on the machine.
-            passes: greedy episodes, each in an order of its own; with little time there are fewer.
+            passes: greedy episodes, each in an order of its own; with little time there are fewer. If one alone would
+                take more than :data:`SHARE` of it, the search begins with the Pilot method's schedule instead.
             operators: most operators that the search places in trials, instead of a time: the result is the same
                 on every machine.
             seed: of the search's draws.
 
         Returns:
-            The best schedule found, never worse than the first greedy episode's.
+            The best schedule found, never worse than where the search begins.
 
         Raises:
             ConfigError: a budget that is none.
@@ -97,17 +107,27 @@ class PlacePlanner:
         began = check_limits("plan", operators or 0, seconds)
         if passes < 1:
             raise ConfigError(f"passes is {passes}; there must be at least one")
+        if seconds is not None and pass_seconds(problem) > SHARE * seconds:
+            return self._hurry(problem, seconds, operators, seed, began)
         seen = view(problem)
         hidden = inference.encode(problem, seen.tokens, seen.edge_features, self.encoder)
         stage = episodes.set_up(problem, seen, hidden, self.head)
         begin = time.perf_counter()
-        deadline = np.inf if seconds is None else began + 0.2 * seconds - 0.5 * (begin - began)
+        deadline = np.inf if seconds is None else began + SHARE * seconds - 0.5 * (begin - began)
         makespan, choice, order = self._decide(problem, seen, stage, passes, deadline)
         if seconds is None and not operators:
             return _decoded(problem, choice, order)
         search: Search = Refinement(problem, stage, self.head, choice, order, self.how, seed)
-        run(search, operators if operators is not None else 2**62, seconds, began=began)
-        return search.schedule()
+        return _searched(search, operators, seconds, began)
+
+    def _hurry(self, problem: Problem, seconds: float, operators: int | None, seed: int, began: float) -> Schedule:
+        """Plan when a pass of the policy would take too much of the time: search from where the Pilot method ends."""
+        first = get("pilot")(problem)
+        order = start_order(problem, first, "order")
+        how = replace(self.how, policy=0.0, relocate=0.0, heat=0.5 * self.how.heat)  # large moves need time to pay
+        stage = episodes.without_policy(problem, self.head)
+        search: Search = Refinement(problem, stage, self.head, first.assignment, order, how, seed)
+        return _searched(search, operators, seconds, began)
 
     def _decide(
         self, problem: Problem, seen: View, stage: episodes.Stage, passes: int, deadline: float
@@ -128,6 +148,21 @@ class PlacePlanner:
             if makespan < best[0]:
                 best = makespan, latest, order
         return best
+
+
+def _searched(search: Search, operators: int | None, seconds: float | None, began: float) -> Schedule:
+    """The best schedule that a search finds within its budget."""
+    run(search, operators if operators is not None else 2**62, seconds, began=began)
+    return search.schedule()
+
+
+def pass_seconds(problem: Problem) -> float:
+    """About how long a greedy pass takes, the encoder included [s]: roll-outs of each operator on each device."""
+    n, d = problem.num_operators, problem.num_devices
+    rolled = 4 * episodes.HORIZON + min(
+        episodes.FAR, n // 2
+    )  # operators placed for each device, by four short looks and a long one
+    return n * d * (rolled * d * 15e-9 + 2e-6)
 
 
 def _decoded(problem: Problem, choice: IntArray, order: IntArray) -> Schedule:

@@ -9,10 +9,10 @@ import numpy.typing as npt
 
 from hetgym._jit import lean, step
 from hetgym._types import FloatArray, IntArray
+from hetgym.agents.inference import HeadWeights
 from hetgym.agents.place.episodes import Desk, Stage, consider, new_desk, prefer
-from hetgym.agents.place.inference import HeadWeights
 from hetgym.baselines import _walk
-from hetgym.baselines._moves import draw, draw_bonus, draw_shift, on_chain, take_out
+from hetgym.baselines._moves import draw, draw_bonus, draw_neighbour, draw_shift, on_chain, take_out
 from hetgym.baselines._search import Search
 from hetgym.errors import ConfigError
 from hetgym.problem import Problem, ProblemArrays
@@ -27,6 +27,8 @@ class Refining:
     Attributes:
         size: most operators taken out at once.
         reorder: share of tries that give one operator another place in the order instead.
+        relocate: share of tries that move a connected piece of one device to another device instead.
+        piece: most operators of such a piece.
         chain: share of tries that begin on the critical chain.
         window: share of tries that take out neighbours in the order; the others a connected piece.
         policy: share of tries in which the policy puts operators back; in the others finish times do, plus
@@ -43,7 +45,9 @@ class Refining:
     """
 
     size: int = 12
-    reorder: float = 0.25
+    reorder: float = 0.4
+    relocate: float = 0.3
+    piece: int = 64
     chain: float = 0.5
     window: float = 0.5
     policy: float = 0.2
@@ -51,14 +55,14 @@ class Refining:
     horizon: int = 8
     temperature: float = 4.0
     noise: float = 1.0
-    heat: float = 6.0
+    heat: float = 20.0
     cooling: float = 0.05
 
     def __post_init__(self) -> None:
-        for name in ("reorder", "chain", "window", "policy", "cooling"):
+        for name in ("reorder", "relocate", "chain", "window", "policy", "cooling"):
             if not 0 <= getattr(self, name) <= 1:
                 raise ConfigError(f"{name} is {getattr(self, name)}; it must be a share from 0 to 1")
-        for name in ("size", "reach", "horizon", "temperature", "noise", "heat", "cooling"):
+        for name in ("size", "piece", "reach", "horizon", "temperature", "noise", "heat", "cooling"):
             if not 0 < getattr(self, name) < np.inf:
                 raise ConfigError(f"{name} is {getattr(self, name)}; it must be positive")
 
@@ -66,9 +70,9 @@ class Refining:
 class Refinement(Search):
     """The search, from a schedule on.
 
-    Operators are taken out of the schedule and put back, everything after the first of them is placed anew,
-    and what is better is kept, at first also some of what is worse. A try that puts all of them where they
-    were is given up at once.
+    Operators are taken out of the schedule and put back, or get another turn, or a connected piece moves to
+    another device; everything after the first of them is placed anew, and what is better is kept, at first also
+    some of what is worse. A try that puts all operators where they were is given up at once.
 
     Args:
         problem: what is scheduled.
@@ -92,8 +96,10 @@ class Refinement(Search):
         self.rng = np.random.default_rng(seed)
         self.makespan = float(self.walk.value[_walk.BEST])
         self.hot = how.heat / max(n, 30) ** 2 * self.makespan
-        self.shares = np.array([how.reorder, how.chain, how.window, how.policy, how.temperature, how.noise])
-        self.sizes = np.array([min(how.size, n), how.reach, how.horizon])
+        self.shares = np.array(
+            [how.reorder, how.relocate, how.chain, how.window, how.policy, how.temperature, how.noise]
+        )
+        self.sizes = np.array([min(how.size, n), how.reach, how.horizon, min(how.piece, n)])
         self.placed = n
         self.finished = d == 1 or self.hot == 0.0
 
@@ -116,8 +122,8 @@ def settled_order(problem: Problem, choice: IntArray) -> IntArray:
     return ranks.list_order(problem.arrays, ranks.assigned_bottom_level(problem.arrays, choice))
 
 
-_REORDER, _CHAIN, _WINDOW, _POLICY, _TEMPERATURE, _NOISE = range(6)
-_SIZE, _REACH, _HORIZON = range(3)
+_REORDER, _RELOCATE, _CHAIN, _WINDOW, _POLICY, _TEMPERATURE, _NOISE = range(7)
+_SIZE, _REACH, _HORIZON, _PIECE = range(4)
 
 
 @lean
@@ -126,46 +132,56 @@ def _refine(
     rng: np.random.Generator, target: int, total: int, hot: float, cooling: float, shares: FloatArray,
     sizes: npt.NDArray[np.int64],
 ) -> None:  # fmt: skip
-    """Take out and put back until the target is reached; a try counts as one more operator placed."""
-    n = len(w.order)
+    """Try changes until the target is reached; a try counts as one more operator placed."""
     while w.counts[_walk.PLACED] < target:
         temperature = hot * cooling ** min(1.0, w.counts[_walk.PLACED] / total)
         w.counts[_walk.PLACED] += 1
         limit = w.value[_walk.CURRENT] - temperature * np.log(1.0 - rng.random())
-        if rng.random() < shares[_REORDER]:
+        kind = rng.random()
+        if kind < shares[_REORDER]:
             _reorder(p, w, rng, limit)
-            continue
-        taken = 1 + draw(rng, sizes[_SIZE])
-        seed = on_chain(p, w, rng) if rng.random() < shares[_CHAIN] else draw(rng, n)
-        count = take_out(p, w, rng, seed, taken, shares[_WINDOW])
-        draw_bonus(p, w, rng, count, shares[_NOISE])
-        first, last = n, 0
-        for k in range(count):
-            first, last = min(first, w.turn[w.moved[k]]), max(last, w.turn[w.moved[k]])
-        timeline.copy_prefix(w.now, w.trial, w.turn, first)
-        slack = limit * _walk.ROUNDING
-        if rng.random() < shares[_POLICY] and last - first < sizes[_REACH]:
-            going = _put_back(
-                p, w, s, head, desk, bonus, rng, first, last, slack, shares[_TEMPERATURE], sizes[_HORIZON]
-            )
+        elif kind < shares[_REORDER] + shares[_RELOCATE]:
+            _relocate(p, w, rng, sizes[_PIECE], shares[_CHAIN], limit)
         else:
-            changed = w.order[first : last + 1]
-            makespan, placed = timeline.place_within(p, w.trial, changed, w.fixed, w.bonus, n > 0, w.bound, slack)
-            w.counts[_walk.PLACED] += placed
-            going = makespan < np.inf
-        same = True
+            _rebuild(p, w, s, head, desk, bonus, rng, shares, sizes, limit)
+
+
+@step
+def _rebuild(
+    p: ProblemArrays, w: _walk.Walk, s: Stage, head: HeadWeights, desk: Desk, bonus: FloatArray,
+    rng: np.random.Generator, shares: FloatArray, sizes: npt.NDArray[np.int64], limit: float,
+) -> None:  # fmt: skip
+    """Take operators out and put them back."""
+    n = len(w.order)
+    taken = 1 + draw(rng, sizes[_SIZE])
+    seed = on_chain(p, w, rng) if rng.random() < shares[_CHAIN] else draw(rng, n)
+    count = take_out(p, w, rng, seed, taken, shares[_WINDOW])
+    draw_bonus(p, w, rng, count, shares[_NOISE])
+    first, last = n, 0
+    for k in range(count):
+        first, last = min(first, w.turn[w.moved[k]]), max(last, w.turn[w.moved[k]])
+    timeline.copy_prefix(w.now, w.trial, w.turn, first)
+    slack = limit * _walk.ROUNDING
+    if rng.random() < shares[_POLICY] and last - first < sizes[_REACH]:
+        going = _put_back(p, w, s, head, desk, bonus, rng, first, last, slack, shares[_TEMPERATURE], sizes[_HORIZON])
+    else:
+        changed = w.order[first : last + 1]
+        makespan, placed = timeline.place_within(p, w.trial, changed, w.fixed, w.bonus, n > 0, w.bound, slack)
+        w.counts[_walk.PLACED] += placed
+        going = makespan < np.inf
+    same = True
+    for k in range(count):
+        same = same and w.trial.assignment[w.moved[k]] == w.before[k]
+    if not going or same:
+        _walk.take_back(w, count)
+        return
+    makespan = _rest(p, w, last, slack)
+    if makespan <= limit:
         for k in range(count):
-            same = same and w.trial.assignment[w.moved[k]] == w.before[k]
-        if not going or same:
-            _walk.take_back(w, count)
-            continue
-        makespan = _rest(p, w, last, slack)
-        if makespan <= limit:
-            for k in range(count):
-                w.fixed[w.moved[k]] = w.trial.assignment[w.moved[k]]
-            _walk.accept(p, w, last, makespan)
-        else:
-            _walk.take_back(w, count)
+            w.fixed[w.moved[k]] = w.trial.assignment[w.moved[k]]
+        _walk.accept(p, w, last, makespan)
+    else:
+        _walk.take_back(w, count)
 
 
 @step
@@ -203,6 +219,35 @@ def _reorder(p: ProblemArrays, w: _walk.Walk, rng: np.random.Generator, limit: f
         _walk.accept(p, w, -1, makespan)
     else:
         _walk.shift(w, target, source)
+
+
+@step
+def _relocate(
+    p: ProblemArrays, w: _walk.Walk, rng: np.random.Generator, most: int, chain: float, limit: float
+) -> None:  # fmt: skip
+    """Move a connected piece of one device, small ones more often than large ones, to another device."""
+    n = len(w.order)
+    seed = on_chain(p, w, rng) if rng.random() < chain else draw(rng, n)
+    home, size = w.fixed[seed], int(np.exp(rng.random() * np.log(float(most)))) + 1
+    device = draw(rng, p.cost.shape[1] - 1)
+    device += device >= home
+    count = _walk.put(p, w, 0, seed, device)
+    for _ in range(3 * size):  # some draws hit what has moved already, or what lies elsewhere
+        if count == 0 or count >= size:
+            break
+        neighbour = draw_neighbour(p, rng, w.moved[draw(rng, count)])
+        if neighbour >= 0 and w.fixed[neighbour] == home:
+            count = _walk.put(p, w, count, neighbour, device)
+    if count == 0:
+        return
+    first, last = n, 0
+    for k in range(count):
+        first, last = min(first, w.turn[w.moved[k]]), max(last, w.turn[w.moved[k]])
+    makespan = _walk.try_from(p, w, first, last, limit)
+    if makespan < np.inf:
+        _walk.accept(p, w, last, makespan)
+    else:
+        _walk.take_back(w, count)
 
 
 @step

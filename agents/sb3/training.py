@@ -51,6 +51,8 @@ def train(run: TrainingRun) -> ActorCritic:
         done = restore(model, run.checkpoint)
     elif recipe.start:
         start_from(model.policy.network, recipe.start)
+    else:
+        model.policy.network.begin_as(recipe.rule)
     model.learn(max(0, recipe.steps - done), callback=_Between(run), reset_num_timesteps=done == 0)
     run.between(model.num_timesteps, model.policy.network, lambda: snapshot(model), last=True)
     network: ActorCritic = model.policy.network

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -46,7 +46,7 @@ class Part:
         return found
 
 
-def draw(parts: tuple[Part, ...], seed: int) -> Iterator[Problem]:
+def draw(parts: Sequence[Part], seed: int) -> Iterator[Problem]:
     """Draw the problems of a curriculum, part after part.
 
     Args:

@@ -20,9 +20,10 @@ import numpy.typing as npt
 
 from hetgym._types import FloatArray, IntArray
 from hetgym.agents.checkpoint import Checkpoint, learner_tensors, restore_learner
+from hetgym.agents.inference import HeadWeights, head_weights
 from hetgym.agents.networks._torch import Tensor, nn, torch
 from hetgym.agents.networks.place import PlaceNetwork
-from hetgym.agents.place import episodes, inference
+from hetgym.agents.place import episodes
 from hetgym.agents.place.refinement import Refinement, Refining
 from hetgym.agents.place.tokens import EDGE_FEATURES, TOKEN_FEATURES, View, view
 from hetgym.agents.sizes import Sizes
@@ -102,7 +103,7 @@ class SelfLabelling:
         )
         lessons = [self.lessons[k] for k in chosen]
         hidden = embed(self.network, lessons)
-        head = inference.head_weights(arrays(self.network))
+        head = head_weights(arrays(self.network))
         temperatures = [settings.temperatures[k % len(settings.temperatures)] for k in range(settings.samples)]
 
         def play(slot: int) -> tuple[float, bool, episodes.Stage, FloatArray]:
@@ -137,7 +138,7 @@ class SelfLabelling:
             "improved": float(np.mean([improved for _, improved, *_ in played])),
         }  # fmt: skip
 
-    def _search(self, lesson: Lesson, stage: episodes.Stage, head: inference.HeadWeights, desk: episodes.Desk) -> None:
+    def _search(self, lesson: Lesson, stage: episodes.Stage, head: HeadWeights, desk: episodes.Desk) -> None:
         """Find a first label, in the order in which the policy decides."""
         _, choice = episodes.greedy(lesson.problem, stage, head, desk)
         search = Refinement(lesson.problem, stage, head, choice, lesson.view.order, Refining(reorder=0.0))

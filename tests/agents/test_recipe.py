@@ -61,6 +61,8 @@ def test_changes_take_the_place_of_fields() -> None:
         ({"evaluation": {"must_beat": ["donf"]}}, "must_beat names 'donf'"),
         ({"evaluation": {"every": -1}}, "every is -1"),
         ({"seed": -1}, "seed is -1"),
+        ({"rule": {"completion": "much"}}, "rule"),
+        ({"rule": {"completion": float("nan")}}, "rule.completion is nan"),
     ],
 )
 def test_mistakes_are_named(changes: dict[str, Any], message: str) -> None:
@@ -82,6 +84,19 @@ def test_a_generator_may_be_the_fields_of_a_mix() -> None:
     assert (found["max_operators"], found["max_devices"]) == (9, 3)
     with pytest.raises(ConfigError, match="generator: unknown key 'device'; did you mean 'devices'"):
         made(arguments={"generator": {"device": 2}}).environment()
+
+
+def test_problems_may_be_those_of_a_curriculum() -> None:
+    parts = [{"kind": "random", "count": 2}, {"kind": "real", "count": 1, "arguments": {"most": 60}}]
+    recipe = made(arguments={"curriculum": parts, "mode": "dispatch"}, evaluation={"arguments": {"curriculum": parts}})
+    problems = recipe.environment()["problem"]
+    assert [p.num_operators >= 30 for p in problems[:2]] == [True, True] and "@" in problems[2].name
+    assert [p.id for p in recipe.environment()["problem"]] == [p.id for p in problems]
+    held_out = recipe.environment(evaluation=True)
+    assert held_out["mode"] == "dispatch" and not {p.id for p in held_out["problem"]} & {p.id for p in problems}
+    for wrong, message in (({"kind": "real"}, "expected a list"), ([{"kind": "reel", "count": 1}], "random or real")):
+        with pytest.raises(ConfigError, match=message):
+            made(arguments={"curriculum": wrong}).environment()
 
 
 def test_evaluation_may_have_other_problems() -> None:

@@ -25,7 +25,7 @@ from hetgym.agents.recipe import Recipe, load_recipe  # noqa: E402
 from hetgym.agents.run import TrainingRun  # noqa: E402
 from hetgym.agents.sb3 import load_model  # noqa: E402
 from hetgym.envs.sb3 import make_vec_env  # noqa: E402
-from hetgym.errors import ArtefactError, ConfigError  # noqa: E402
+from hetgym.errors import ArtefactError, ConfigError, UnknownName  # noqa: E402
 
 SMALL = """
 algorithm: {algorithm}
@@ -143,6 +143,17 @@ def test_plain_ppo_learns_what_no_untrained_policy_does(tmp_path: Path) -> None:
             untrained.actor.rule.normal_()
             untrained.actor.score.weight.normal_()
         assert run.evaluator.judge(Policy(untrained).decide)["return"] < after["return"] - 0.1
+
+
+def test_a_run_begins_as_the_rule_that_its_recipe_gives(tmp_path: Path) -> None:
+    path = recipe(tmp_path, steps=64)
+    evaluation = {"episodes": 8, "baselines": ["reference", "greedy:finish"]}
+    ruled = load_recipe(path, rule={"finish": 100.0}, evaluation=evaluation)
+    run = TrainingRun(ruled, tmp_path / "ruled")
+    run.train()
+    assert run.history[0]["ratio_greedy:finish"] == pytest.approx(1.0, abs=1e-6)
+    with pytest.raises(UnknownName, match="did you mean 'finish'"):
+        TrainingRun(load_recipe(path, rule={"finsh": 1.0}), tmp_path / "other").train()
 
 
 def test_trained_small_run_large(tmp_path: Path) -> None:

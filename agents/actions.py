@@ -1,0 +1,94 @@
+"""Actions: how what may be chosen in an environment is described, one row for each action, whatever the sizes.
+
+The descriptions are of slices and sums that NumPy and PyTorch know by the same names, so that networks in training
+and policies in use see the same columns.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from hetgym.agents.kinds import KINDS
+from hetgym.envs.observation import DEVICE_FEATURES, DISPATCH_DEVICE_FEATURES
+from hetgym.envs.pipeline_observation import STAGE_FEATURES
+from hetgym.envs.split_observation import SPLIT_DEVICE_FEATURES, SPLIT_OPERATOR_FEATURES
+
+IS_CURRENT = [f.name for f in STAGE_FEATURES].index("is_current")
+
+NEGLIGIBLE = 1e-4
+"""Differences between actions that count little, as a share of the reference."""
+
+COLUMNS: dict[str, tuple[str, ...]] = {
+    kind: (*(f.name for f in KINDS[kind]), *more)
+    for kind, more in {
+        "place": [f"device_{f.name}" for f in DEVICE_FEATURES],
+        "dispatch": [*(f"device_{f.name}" for f in DISPATCH_DEVICE_FEATURES), "now"],
+        "split": [
+            *(f"operator_{f.name}" for f in SPLIT_OPERATOR_FEATURES),
+            "present_makespan",
+            *(f"mean_{f.name}" for f in SPLIT_DEVICE_FEATURES),
+            *(f"most_{f.name}" for f in SPLIT_DEVICE_FEATURES),
+        ],
+        "pipeline": [*(f"device_{f.name}" for f in STAGE_FEATURES), "stays"],
+    }.items()
+}
+"""Kind of decision -> names of the F columns that describe an action: the environment's candidate features first."""
+
+
+def describe(kind: str, seen: Mapping[str, Any], xp: Any) -> Any:
+    """[B, A, F] what is known of each action without a look at the graph; see :data:`COLUMNS`.
+
+    To place is described by the device's row; to dispatch by the device's row, zeros for waiting, and the time;
+    to split by what all entries of the menu share: the operator's row, the makespan so far, the mean and the largest
+    of each feature of devices; to cut by the device's row (to stay: the current stage's device) and by whether
+    the action stays.
+
+    Args:
+        kind: of decision, one of :data:`~hetgym.agents.kinds.KINDS`.
+        seen: an observation of B lanes, [B, …] by key, as floats.
+        xp: ``numpy`` or ``torch``, whose arrays these are.
+    """
+    return _DESCRIBE[kind](seen, xp)
+
+
+def with_current(seen: Mapping[str, Any], devices: Any, xp: Any) -> Any:
+    """[B, 1 + D, F] the row of the current stage's device, zeros before the first stage, in front of all."""
+    current = (devices * seen["devices"][..., IS_CURRENT, None]).sum(1)[:, None]
+    return xp.concatenate([current, devices], 1)
+
+
+def _place(seen: Mapping[str, Any], xp: Any) -> Any:
+    return xp.concatenate([seen["candidates"], seen["devices"]], -1)
+
+
+def _dispatch(seen: Mapping[str, Any], xp: Any) -> Any:
+    candidates, devices, now = seen["candidates"], seen["devices"], seen["now"][:, None, :]
+    offered = (candidates.shape[1] - 1) // devices.shape[1]
+    waiting = xp.zeros_like(devices[:, :1])
+    devices = xp.concatenate([xp.tile(devices, (1, offered, 1)), waiting], 1)
+    return xp.concatenate([candidates, devices, _for_all(now, candidates, xp)], -1)
+
+
+def _split(seen: Mapping[str, Any], xp: Any) -> Any:
+    devices = seen["devices"]
+    real = (devices[..., :1] > 0) * xp.ones_like(devices[..., :1])  # any device would take some time for the graph
+    mean = (devices * real).sum(1) / xp.clip(real.sum(1), 1, None)
+    shared = xp.concatenate([seen["operator"], seen["makespan"], mean, xp.amax(devices, 1)], -1)[:, None, :]
+    return xp.concatenate([seen["candidates"], _for_all(shared, seen["candidates"], xp)], -1)
+
+
+def _pipeline(seen: Mapping[str, Any], xp: Any) -> Any:
+    stays = xp.zeros_like(seen["candidates"][..., :1])
+    stays[:, 0] = 1.0
+    return xp.concatenate([seen["candidates"], with_current(seen, seen["devices"], xp), stays], -1)
+
+
+def _for_all(shared: Any, candidates: Any, xp: Any) -> Any:
+    """[B, A, F] the same row [B, 1, F] for each action."""
+    return xp.broadcast_to(shared, (*candidates.shape[:2], shared.shape[-1]))
+
+
+_DESCRIBE: dict[str, Callable[[Mapping[str, Any], Any], Any]] = {
+    "place": _place, "dispatch": _dispatch, "split": _split, "pipeline": _pipeline,
+}  # fmt: skip

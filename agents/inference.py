@@ -1,0 +1,141 @@
+"""Inference: candidate heads in compiled code, the same on every machine.
+
+The networks of :mod:`hetgym.agents.networks` are trained in PyTorch, in float32. Here their weights are
+applied in float64 by plain loops without reordering of sums, so that a decision does not depend on the
+machine, on a BLAS library or on the number of threads, and loading a policy needs no PyTorch.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from hetgym._jit import jit, step
+from hetgym._types import BoolArray, FloatArray
+from hetgym.agents.actions import NEGLIGIBLE
+
+
+class HeadWeights(NamedTuple):
+    """A :class:`~hetgym.agents.networks.CandidateHead` of F features, h of them embeddings; see there.
+
+    Attributes:
+        own, own_bias, all: [F, k], [k], [F, k].
+        mix, mix_bias: [k, k], [k].
+        score: [k].
+        rule: [F].
+    """
+
+    own: FloatArray
+    own_bias: FloatArray
+    all: FloatArray
+    mix: FloatArray
+    mix_bias: FloatArray
+    score: FloatArray
+    rule: FloatArray
+
+
+def head_weights(state: Mapping[str, npt.NDArray[np.float32]], prefix: str = "head.") -> HeadWeights:
+    """Take a candidate head's weights out of a state dictionary."""
+
+    def get(name: str) -> FloatArray:
+        return np.ascontiguousarray(state[prefix + name].astype(np.float64).T)
+
+    return HeadWeights(
+        get("own.weight"), get("own.bias"), get("all.weight"), get("mix.weight"), get("mix.bias"),
+        np.ascontiguousarray(get("score.weight")[:, 0]), get("rule"),
+    )  # fmt: skip
+
+
+@step
+def add_product(x: FloatArray, matrix: FloatArray, out: FloatArray) -> None:
+    """Add ``x @ matrix`` to ``out``, row by row: the inner loop adds to different sums, so it vectorises as it is."""
+    for k in range(len(x)):
+        for h in range(len(out)):
+            out[h] += x[k] * matrix[k, h]
+
+
+@step
+def linear(x: FloatArray, matrix: FloatArray, bias: FloatArray, out: FloatArray) -> None:
+    """Write ``x @ matrix + bias`` to ``out``."""
+    for h in range(len(out)):
+        out[h] = bias[h]
+    add_product(x, matrix, out)
+
+
+@step
+def rectify(x: FloatArray) -> None:
+    """Replace what is negative by 0."""
+    for h in range(len(x)):
+        x[h] = max(0.0, x[h])
+
+
+@jit
+def decide(actions: FloatArray, legal: BoolArray, noise: FloatArray, w: HeadWeights) -> npt.NDArray[np.int64]:
+    """[L] the legal action of the largest score and noise in each lane, the smaller number on ties; 0 where none is.
+
+    Args:
+        actions: [L, A, F] what is known of each.
+        legal: [L, A].
+        noise: [L, A] added to scores: zeros for the likeliest action, Gumbel's for one drawn by their softmax.
+        w: of the head of an :class:`~hetgym.agents.networks.ActorCritic` of the level ``candidates``, which takes
+            2 F features.
+    """
+    lanes, count, features = actions.shape
+    chosen = np.zeros(lanes, np.int64)
+    rows, mean = np.empty((count, 2 * features)), np.empty(2 * features)
+    common, first, second = np.empty(len(w.score)), np.empty(len(w.score)), np.empty(len(w.score))
+    for lane in range(lanes):
+        _widen(actions[lane], legal[lane], rows, mean)
+        common[:] = 0.0
+        add_product(mean, w.all, common)
+        best = -np.inf
+        for a in range(count):
+            if not legal[lane, a]:
+                continue
+            linear(rows[a], w.own, w.own_bias, first)
+            for h in range(len(first)):
+                first[h] = max(0.0, first[h] + common[h])
+            linear(first, w.mix, w.mix_bias, second)
+            rectify(second)
+            score = noise[lane, a]
+            for h in range(len(second)):
+                score += second[h] * w.score[h]
+            for f in range(2 * features):
+                score -= rows[a, f] * w.rule[f]
+            if score > best:
+                best, chosen[lane] = score, a
+    return chosen
+
+
+@step
+def _widen(actions: FloatArray, legal: BoolArray, rows: FloatArray, mean: FloatArray) -> None:
+    """Put beside each feature how far it lies from the mean of the legal actions, in standard deviations."""
+    count, features = actions.shape
+    many = 0
+    for a in range(count):
+        many += legal[a]
+    for f in range(features):
+        least, total, square = np.inf, 0.0, 0.0
+        for a in range(count):
+            if legal[a]:
+                least = min(least, actions[a, f])
+        for a in range(count):
+            if legal[a]:
+                total += actions[a, f] - least
+        middle = total / max(1, many)
+        for a in range(count):
+            if legal[a]:
+                apart = actions[a, f] - least - middle
+                square += apart * apart
+        scale = 1.0 / (np.sqrt(square / max(1, many)) + NEGLIGIBLE)
+        apart = 0.0
+        for a in range(count):
+            if legal[a]:
+                rows[a, f] = actions[a, f]
+                rows[a, features + f] = (actions[a, f] - least - middle) * scale
+                apart += rows[a, features + f]
+        mean[f] = least + middle if many else 0.0
+        mean[features + f] = apart / max(1, many)
