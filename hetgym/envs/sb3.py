@@ -5,18 +5,17 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 import gymnasium as gym
 import numpy as np
 import numpy.typing as npt
-from gymnasium.utils import seeding
 
+from hetgym._types import BoolArray
+from hetgym.envs.autoreset import AutoresetLanes, Episodes, LaneState, make_lanes
 from hetgym.envs.lanes import Lanes, Observation, as_actions
-from hetgym.envs.registration import ENVIRONMENTS
-from hetgym.errors import ConfigError, require, unknown_name
+from hetgym.errors import require
 
 if TYPE_CHECKING:
     from stable_baselines3.common.vec_env import VecEnv
@@ -46,41 +45,29 @@ def make_vec_env(env_id: str, n_envs: int = 1, seed: int | None = None, **argume
     >>> envs.reset()["candidates"].shape
     (4, 4, 9)
     """
-    name = env_id.removeprefix("hetgym:")
-    if name not in ENVIRONMENTS:
-        raise unknown_name("environment", env_id, ENVIRONMENTS)
-    return LaneVecEnv(gym.make_vec(name, num_envs=n_envs, **arguments).unwrapped.lanes, seed)  # type: ignore[attr-defined]
+    return LaneVecEnv(make_lanes(env_id, n_envs, **arguments), seed)
 
 
 class LaneVecEnv(VecEnv):
     """Lanes, asked as Stable-Baselines3 asks: a finished lane begins its next episode in the same step.
 
     Args:
-        lanes: all of them.
+        lanes: all of them; those of a cluster come as :class:`~hetgym.envs.autoreset.Episodes`.
         seed: of lane 0, the following lanes taking the numbers after it.
     """
 
-    def __init__(self, lanes: Lanes, seed: int | None = None) -> None:
-        self.lanes = lanes
+    def __init__(self, lanes: Lanes | Episodes, seed: int | None = None) -> None:
+        self.episodes: Episodes = AutoresetLanes(lanes) if isinstance(lanes, Lanes) else lanes
         super().__init__(lanes.count, lanes.observation_space, lanes.action_space)
         self.seed(seed)
-        self._generators: list[np.random.Generator | None] = [None] * lanes.count
         self._actions: npt.NDArray[np.int64] = np.zeros(lanes.count, np.int64)
-        self._active = np.ones(lanes.count, np.bool_)
-        self._returns = np.zeros(lanes.count)
-        self._lengths = np.zeros(lanes.count, np.int64)
-        self._origins: list[dict[str, Any] | None] = [None] * lanes.count
-        self._taken: list[list[int]] = [[] for _ in range(lanes.count)]
-        self._start = time.monotonic()
 
     def reset(self) -> Observation:
         """Begin an episode in every lane, with the seeds and options that were set."""
-        for lane in range(self.num_envs):
-            self._begin(lane, self._seeds[lane], self._options[lane])
-            self.reset_infos[lane] = self._info(lane)
+        found = self.episodes.begin(self._seeds, self._options)
+        self.reset_infos = self._infos(self.episodes.mask, self.episodes.illegal)
         self._reset_seeds()
         self._reset_options()
-        found: Observation = self._seen()
         return found
 
     def step_async(self, actions: Any) -> None:
@@ -97,46 +84,26 @@ class LaneVecEnv(VecEnv):
         Raises:
             ConfigError: there has been no reset.
         """
-        lanes = self.lanes
-        if lanes.over.any():
-            raise ConfigError("call reset() before step(): a lane has no running episode")
-        for taken, action in zip(self._taken, self._actions.tolist(), strict=True):
-            taken.append(action)
-        lanes.step(self._actions, self._active)
-        rewards, dones = lanes.reward.astype(np.float32), lanes.over.copy()
-        self._returns += lanes.reward
-        self._lengths += 1
-        infos = [self._info(lane) for lane in range(self.num_envs)]
-        for lane in np.flatnonzero(dones).tolist():
-            infos[lane] |= {
-                **lanes.result(lane), "terminal_observation": self._lane(lane), "TimeLimit.truncated": False,
-                "episode": {
-                    "r": round(float(self._returns[lane]), 6), "l": int(self._lengths[lane]),
-                    "t": round(time.monotonic() - self._start, 6),
-                },
-            }  # fmt: skip
-            self._begin(lane, None, {})
-            self.reset_infos[lane] = self._info(lane)
-        return self._seen(), rewards, dones, infos
+        taken = self.episodes.step(self._actions)
+        infos = self._infos(taken.mask, taken.illegal)
+        for lane, ended in taken.ended.items():
+            self.reset_infos[lane] = infos[lane]
+            infos[lane] = {**infos[lane], **ended, "TimeLimit.truncated": False}
+        return taken.seen, taken.reward, taken.over, infos
 
     def action_masks(self) -> npt.NDArray[np.bool_]:
         """[L, A] legal actions."""
-        return self.lanes.mask.astype(np.bool_)
+        return self.episodes.mask
 
-    def state(self) -> list[dict[str, Any]]:
+    def state(self) -> list[LaneState]:
         """Where every lane stands, as JSON values: its generator before the running episode, and the actions since.
 
         Raises:
             ConfigError: there has been no reset, or a lane's episode was begun with options.
         """
-        states = []
-        for origin, taken in zip(self._origins, self._taken, strict=True):
-            if origin is None:
-                raise ConfigError("there is no state to keep: a lane has not begun, or was begun with options")
-            states.append({**origin, "actions": list(taken)})
-        return states
+        return self.episodes.state()
 
-    def restore(self, states: Sequence[dict[str, Any]]) -> Observation:
+    def restore(self, states: Sequence[LaneState]) -> Observation:
         """Go back to where :meth:`state` was asked, by playing the running episodes again.
 
         Args:
@@ -148,28 +115,13 @@ class LaneVecEnv(VecEnv):
         Raises:
             ConfigError: states of another number of lanes, or an episode that does not play as it did.
         """
-        if len(states) != self.num_envs:
-            raise ConfigError(f"{len(states)} states for {self.num_envs} lanes")
-        for lane, state in enumerate(states):
-            generator, _ = seeding.np_random(0)
-            generator.bit_generator.state = state["generator"]
-            self._generators[lane] = generator
-            self._begin(lane, None, {}, state["seed"])
-            self._taken[lane] = list(state["actions"])
-        self._lengths = np.array([len(taken) for taken in self._taken], np.int64)
-        for turn in range(int(self._lengths.max(initial=0))):
-            active = self._lengths > turn
-            actions = np.array([taken[turn] if turn < len(taken) else 0 for taken in self._taken], np.int64)
-            self.lanes.step(actions, active)
-            self._returns[active] += self.lanes.reward[active]
-            if self.lanes.over[active].any():
-                raise ConfigError("an episode ends before the state that was kept of it: it is of another environment")
+        found = self.episodes.restore(states)
         self._reset_seeds()
-        found: Observation = self._seen()
         return found
 
     def close(self) -> None:
-        """There is nothing to release."""
+        """Release lanes that are elsewhere."""
+        self.episodes.close()
 
     def get_attr(self, attr_name: str, indices: Indices = None) -> list[Any]:
         """An attribute of some lanes.
@@ -179,11 +131,11 @@ class LaneVecEnv(VecEnv):
         """
         lanes = self._numbers(indices)
         if attr_name == "action_masks":
-            return [_mask_of(self.lanes, lane) for lane in lanes]
+            return [_mask_of(self.episodes, lane) for lane in lanes]
         if attr_name == "problem":
-            return [self.lanes.problem(lane) for lane in lanes]
-        shared = {"render_mode": None, "spec": None, "observation_space": self.lanes.observation_space,
-                  "action_space": self.lanes.action_space}  # fmt: skip
+            return [self.episodes.problem(lane) for lane in lanes]
+        shared = {"render_mode": None, "spec": None, "observation_space": self.observation_space,
+                  "action_space": self.action_space}  # fmt: skip
         if attr_name not in shared:
             raise AttributeError(f"lanes have no attribute {attr_name!r}")
         return [shared[attr_name] for _ in lanes]
@@ -214,39 +166,16 @@ class LaneVecEnv(VecEnv):
 
     def get_images(self) -> Sequence[npt.NDArray[np.uint8] | None]:
         """A Gantt chart of every lane."""
-        return [self.lanes.frame(lane, "rgb_array") for lane in range(self.num_envs)]
-
-    def _begin(self, lane: int, seed: int | None, options: dict[str, Any], known_as: int | None = None) -> None:
-        """Begin an episode; ``known_as`` is the seed that a generator was made from which stands at its beginning."""
-        generator = self._generators[lane]
-        if seed is not None or generator is None:
-            generator, _ = seeding.np_random(seed)
-            self._generators[lane] = generator
-        seed = known_as if seed is None else seed
-        before = generator.bit_generator.state
-        self.lanes.begin(lane, generator, dict(options), seed)
-        self._origins[lane] = None if options else {"generator": before, "seed": seed}
-        self._taken[lane] = []
-        self._returns[lane], self._lengths[lane] = 0.0, 0
+        return [self.episodes.frame(lane) for lane in range(self.num_envs)]
 
     def _numbers(self, indices: Indices) -> list[int]:
         if indices is None:
             return list(range(self.num_envs))
         return [indices] if isinstance(indices, int) else list(indices)
 
-    def _info(self, lane: int) -> dict[str, Any]:
-        return {"action_mask": self.lanes.mask[lane].astype(np.bool_), "illegal_actions": int(self.lanes.illegal[lane])}
-
-    def _seen(self) -> Any:
-        seen = self.lanes.seen
-        return {key: values.copy() for key, values in seen.items()} if isinstance(seen, dict) else seen.copy()
-
-    def _lane(self, lane: int) -> Any:
-        seen = self.lanes.seen
-        if isinstance(seen, dict):
-            return {key: values[lane].copy() for key, values in seen.items()}
-        return seen[lane].copy()
+    def _infos(self, mask: BoolArray, illegal: npt.NDArray[np.int64]) -> list[dict[str, Any]]:
+        return [{"action_mask": mask[lane], "illegal_actions": int(illegal[lane])} for lane in range(self.num_envs)]
 
 
-def _mask_of(lanes: Lanes, lane: int) -> Callable[[], npt.NDArray[np.bool_]]:
-    return lambda: lanes.mask[lane].astype(np.bool_)
+def _mask_of(episodes: Episodes, lane: int) -> Callable[[], npt.NDArray[np.bool_]]:
+    return lambda: episodes.mask[lane]

@@ -109,7 +109,7 @@ def test_lanes_go_on_where_their_state_was_kept(name: str, arguments: dict[str, 
     envs.reset()
     play(envs, 47)
     kept = json.loads(json.dumps(envs.state()))
-    seen, whole = envs._seen(), play(envs, 90)
+    seen, whole = envs.episodes.seen(), play(envs, 90)
     again = make_vec_env(name, 3, **arguments)
     np.testing.assert_equal(again.restore(kept), seen)
     assert again.state() == kept
