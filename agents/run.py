@@ -12,6 +12,7 @@ from hetgym._archive import atomic_write
 from hetgym.agents.algorithms import ALGORITHMS
 from hetgym.agents.board import Board
 from hetgym.agents.checkpoint import Checkpoint
+from hetgym.agents.cluster.crew import Cluster
 from hetgym.agents.evaluation import Evaluator
 from hetgym.agents.policy import Policy
 from hetgym.agents.recipe import Recipe
@@ -45,6 +46,7 @@ class TrainingRun:
         path: the folder; made if it is missing.
         force: whether the files of an earlier run there are removed first.
         watch: called with the steps done and the latest evaluation, if that is new.
+        cluster: whose workers play; None for this process. The weights are the same.
 
     Attributes:
         checkpoint: where to go on from; None at the beginning.
@@ -58,8 +60,9 @@ class TrainingRun:
     def __init__(
         self, recipe: Recipe, path: Path, force: bool = False,
         watch: Callable[[int, dict[str, float] | None], None] = lambda step, judged: None,
+        cluster: Cluster | None = None,
     ) -> None:  # fmt: skip
-        self.recipe, self.path, self.watch = recipe, path, watch
+        self.recipe, self.path, self.watch, self.cluster = recipe, path, watch, cluster
         kept = path / "checkpoint.safetensors"
         if kept.exists() and not force:
             self._compare()

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import sys
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -12,12 +14,15 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.table import Table
 
+from hetgym.agents.cluster.crew import Cluster, join
 from hetgym.agents.recipe import Recipe
 from hetgym.agents.run import TrainingRun
 from hetgym.errors import ConfigError
 
 
-def train(recipe: Recipe, name: str, out: Path, force: bool, as_json: bool) -> int:
+def train(
+    recipe: Recipe, name: str, out: Path, force: bool, as_json: bool, ray: str = "", workers: int | None = None
+) -> int:  # fmt: skip
     """The whole of ``hetgym train``; returns the exit code.
 
     Args:
@@ -26,14 +31,20 @@ def train(recipe: Recipe, name: str, out: Path, force: bool, as_json: bool) -> i
         out: folder of all runs.
         force: whether to begin anew.
         as_json: whether stdout gets the results as JSON.
+        ray: address of the Ray cluster whose workers play; empty for this process.
+        workers: how many of them; by default as many as the cluster has cores.
 
     Raises:
         ConfigError: an impossible name, or a folder that holds another run.
+        MissingExtra: Ray is not installed.
+        ClusterError: the cluster cannot be joined or worked on.
     """
+    if workers is not None and not ray:
+        raise ConfigError("--workers belongs to --ray: give that, too")
     if Path(name).name != name or name in (".", "..", ""):
         raise ConfigError(f"a run is named by one word, not by a path such as {name!r}; --out takes the folder")
     console = Console(stderr=True, highlight=False)
-    with _progress(console) as bar:
+    with _playing(console, ray, workers) as cluster, _progress(console) as bar:
         task = bar.add_task(name, total=recipe.steps, what="preparing; the first run compiles kernels")
 
         def watch(step: int, judged: dict[str, float] | None) -> None:
@@ -42,7 +53,7 @@ def train(recipe: Recipe, name: str, out: Path, force: bool, as_json: bool) -> i
                 console.print(f"{step:>10,} steps  {_line(judged)}  {run.speed(step):,.0f} steps/s", soft_wrap=True)
 
         run: TrainingRun | None = None
-        run = TrainingRun(recipe, out / name, force, watch)
+        run = TrainingRun(recipe, out / name, force, watch, cluster)
         if run.checkpoint is not None:
             console.print(f"goes on at step {run.checkpoint.step:,} of {recipe.steps:,}", soft_wrap=True)
         try:
@@ -62,6 +73,19 @@ def train(recipe: Recipe, name: str, out: Path, force: bool, as_json: bool) -> i
                 f"failed: {baseline} is not beaten, the mean ratio of makespans is {ratio:.4f}", soft_wrap=True
             )
     return 0 if all(results["beaten"].values()) else 1
+
+
+@contextmanager
+def _playing(console: Console, address: str, workers: int | None) -> Iterator[Cluster | None]:
+    """Who plays: workers of a cluster, which takes some seconds to join, or nobody but this process."""
+    if not address:
+        yield None
+        return
+    with ExitStack() as stack:
+        with console.status("connecting to a Ray cluster…"):
+            cluster = stack.enter_context(join(address, workers))
+        console.print(f"on {cluster.description}", soft_wrap=True)
+        yield cluster
 
 
 def _progress(console: Console) -> Progress:

@@ -58,7 +58,7 @@ def connect(address: str = LOCAL) -> Iterator[ModuleType]:
         except (OSError, RuntimeError, ValueError) as error:
             tokens = address in (LOCAL, "auto") or "RAY_AUTH_MODE" in os.environ
             hint = "" if tokens else "; if it wants a token, set RAY_AUTH_MODE=token"
-            raise ClusterError(f"no Ray cluster at {address!r} can be joined: {_last_line(error)}{hint}") from error
+            raise ClusterError(f"no Ray cluster at {address!r} can be joined: {last_line(error)}{hint}") from error
         try:
             _check_nodes(ray)
             yield ray
@@ -130,7 +130,7 @@ def _check_nodes(ray: ModuleType) -> None:
         try:
             there = ray.get(answer, timeout=_TIMEOUT)
         except Exception as error:  # whatever keeps the import from working
-            why = f"node {node} of the Ray cluster cannot import hetgym ({_last_line(error)})"
+            why = f"node {node} of the Ray cluster cannot import hetgym ({last_line(error)})"
             raise ClusterError(f"{why}; install there what is installed here") from error
         for package, version in here.items():
             if there[package] != version:
@@ -146,6 +146,7 @@ def _versions() -> dict[str, str]:
     return {name: str(import_module(name).__version__) for name in _PACKAGES}
 
 
-def _last_line(error: BaseException) -> str:
+def last_line(error: BaseException) -> str:
+    """The last line of what an error says: where Ray's say what happened; its type if it says nothing."""
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]
     return lines[-1] if lines else type(error).__name__

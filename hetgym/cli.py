@@ -267,19 +267,25 @@ def train(
     name: Annotated[str, typer.Option(help="Name of this run's folder. Default: the recipe and the seed.")] = "",
     force: _Force = False,
     as_json: _Json = False,
-) -> int:
+    ray: Annotated[
+        str, typer.Option(metavar="[ADDRESS]", help="Play on a Ray cluster: auto, host:port, or one of this machine.")
+    ] = "",
+    workers: Annotated[
+        int | None, typer.Option(min=1, help="Processes that play with --ray. Default: the cluster's cores.")
+    ] = None,
+) -> int:  # fmt: skip
     """Train an agent by a recipe, and compare it with baselines on problems that it does not see.
 
     Writes checkpoints, policies and TensorBoard curves to <out>/<name>/. A run that was stopped or killed
-    goes on from its last checkpoint when the same command is given again, and ends with the same weights.
-    Exit code 1 if a baseline that the recipe wants beaten is not.
+    goes on from its last checkpoint when the same command is given again, and ends with the same weights,
+    with --ray or without. Exit code 1 if a baseline that the recipe wants beaten is not.
     """
     from hetgym.agents.recipe import load_recipe
     from hetgym.agents.terminal import train as run
 
     changes = {key: value for key, value in (("steps", steps), ("seed", seed)) if value is not None}
     chosen = load_recipe(recipe, **changes)
-    return run(chosen, name or f"{Path(recipe).stem}-s{chosen.seed}", out, force, as_json)
+    return run(chosen, name or f"{Path(recipe).stem}-s{chosen.seed}", out, force, as_json, ray, workers)
 
 
 @app.command("list")

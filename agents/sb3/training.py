@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from hetgym.agents.checkpoint import Checkpoint, learner_tensors, numpy_state, restore_learner, restore_numpy
+from hetgym.agents.cluster.crew import Cluster
+from hetgym.agents.cluster.lanes import ClusterLanes
 from hetgym.agents.networks import ActorCritic
 from hetgym.agents.networks._torch import torch
 from hetgym.agents.policy import check_fits, start_from
@@ -40,10 +42,18 @@ def train(run: TrainingRun) -> ActorCritic:
 
     Raises:
         ArtefactError: the checkpoint is not one of this recipe.
+        ClusterError: workers do not start, or one is lost again and again.
     """
+    torch.set_num_threads(run.recipe.threads)
+    model = build(run.recipe, run.cluster)
+    try:
+        return _train(run, model)
+    finally:
+        model.get_env().close()
+
+
+def _train(run: TrainingRun, model: Any) -> ActorCritic:
     recipe = run.recipe
-    torch.set_num_threads(recipe.threads)
-    model = build(recipe)
     check_fits(model.policy.network, run.evaluator.observation_space)
     model.set_logger(Logger(folder=None, output_formats=[_Curves(run)]))
     done = 0
@@ -59,11 +69,12 @@ def train(run: TrainingRun) -> ActorCritic:
     return network
 
 
-def build(recipe: Recipe) -> Any:
+def build(recipe: Recipe, cluster: Cluster | None = None) -> Any:
     """The model of Stable-Baselines3, its lanes included, that a recipe asks for.
 
     Args:
         recipe: for ``ppo`` or ``maskable-ppo``.
+        cluster: whose workers play the lanes; None for this process.
 
     Raises:
         ConfigError: minibatches that updates cannot be divided into.
@@ -74,7 +85,10 @@ def build(recipe: Recipe) -> Any:
             f"an update has {recipe.lanes} lanes * {settings.n_steps} n_steps = {recipe.lanes * settings.n_steps} "
             f"steps, which is no multiple of batch_size {settings.batch_size}"
         )
-    envs = make_vec_env(recipe.env, recipe.lanes, recipe.seed, **recipe.environment())
+    if cluster is None:
+        envs = make_vec_env(recipe.env, recipe.lanes, recipe.seed, **recipe.environment())
+    else:
+        envs = LaneVecEnv(ClusterLanes(cluster, recipe), recipe.seed)
     rate = settings.learning_rate
     return algorithm_class(recipe.algorithm)(
         POLICIES[recipe.algorithm],

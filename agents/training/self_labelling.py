@@ -12,22 +12,21 @@ kept and get better from visit to visit. Top to bottom:
 
 from __future__ import annotations
 
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
 
-from hetgym._types import FloatArray, IntArray
+from hetgym._types import IntArray
 from hetgym.agents.checkpoint import Checkpoint, learner_tensors, restore_learner
-from hetgym.agents.inference import HeadWeights, head_weights
+from hetgym.agents.inference import head_weights
 from hetgym.agents.networks._torch import Tensor, nn, torch
 from hetgym.agents.networks.place import PlaceNetwork
 from hetgym.agents.place import episodes
-from hetgym.agents.place.refinement import Refinement, Refining
 from hetgym.agents.place.tokens import EDGE_FEATURES, TOKEN_FEATURES, View, view
 from hetgym.agents.sizes import Sizes
 from hetgym.agents.training.curriculum import draw
+from hetgym.agents.training.playing import Players, Turn
 from hetgym.agents.training.settings import SelfLabellingSettings
 from hetgym.errors import ArtefactError
 from hetgym.problem import Problem
@@ -90,8 +89,11 @@ class SelfLabelling:
         ]
         self.update = 0
 
-    def advance(self, pool: ThreadPoolExecutor) -> dict[str, float]:
+    def advance(self, players: Players) -> dict[str, float]:
         """Make one update.
+
+        Args:
+            players: who plays the episodes.
 
         Returns:
             ``loss``, ``gradient`` norm, mean ``sampled`` makespan over the labels', and share of labels that
@@ -103,27 +105,20 @@ class SelfLabelling:
         )
         lessons = [self.lessons[k] for k in chosen]
         hidden = embed(self.network, lessons)
-        head = head_weights(arrays(self.network))
-        temperatures = [settings.temperatures[k % len(settings.temperatures)] for k in range(settings.samples)]
-
-        def play(slot: int) -> tuple[float, bool, episodes.Stage, FloatArray]:
-            lesson, rng = lessons[slot], np.random.default_rng([self.seed, 2, self.update, slot])
-            embedded = hidden[slot].detach().double().numpy()
-            stage = episodes.set_up(lesson.problem, lesson.view, np.ascontiguousarray(embedded), head)
-            desk = episodes.new_desk(lesson.problem, head)
-            if np.isinf(lesson.makespan) and settings.search:
-                self._search(lesson, stage, head, desk)
-            makespans, choices = episodes.sample(lesson.problem, stage, head, desk, temperatures, rng)
-            best = int(makespans.argmin())
-            improved = bool(makespans[best] < lesson.makespan)
-            if improved:
-                lesson.makespan, lesson.choice = float(makespans[best]), choices[best].copy()
-            seen = episodes.replay(lesson.problem, stage, head, desk, lesson.choice)
-            return float(makespans.mean()) / lesson.makespan, improved, stage, seen
-
-        played = list(pool.map(play, range(len(lessons))))
+        temperatures = tuple(settings.temperatures[k % len(settings.temperatures)] for k in range(settings.samples))
+        turns = [
+            Turn(
+                of.detach().numpy(), temperatures, settings.search, lesson.makespan, lesson.choice,
+                (self.seed, 2, self.update, slot),
+            )
+            for slot, (lesson, of) in enumerate(zip(lessons, hidden, strict=True))
+        ]  # fmt: skip
+        on = [(lesson.problem, lesson.view) for lesson in lessons]
+        played = players.play(chosen.tolist(), on, turns, head_weights(arrays(self.network)))
+        for lesson, found in zip(lessons, played, strict=True):
+            lesson.makespan, lesson.choice = found.makespan, found.choice
         loss = torch.stack([
-            self._loss(lesson, of, seen) for lesson, of, (_, _, _, seen) in zip(lessons, hidden, played, strict=True)
+            self._loss(lesson, of, found.seen) for lesson, of, found in zip(lessons, hidden, played, strict=True)
         ]).mean()  # fmt: skip
         self.optimizer.zero_grad()
         loss.backward()
@@ -134,26 +129,19 @@ class SelfLabelling:
         self.update += 1
         return {
             "loss": float(loss.detach()), "gradient": float(norm),
-            "sampled": float(np.mean([ratio for ratio, *_ in played])),
-            "improved": float(np.mean([improved for _, improved, *_ in played])),
+            "sampled": float(np.mean([found.sampled / found.makespan for found in played])),
+            "improved": float(np.mean([found.improved for found in played])),
         }  # fmt: skip
-
-    def _search(self, lesson: Lesson, stage: episodes.Stage, head: HeadWeights, desk: episodes.Desk) -> None:
-        """Find a first label, in the order in which the policy decides."""
-        _, choice = episodes.greedy(lesson.problem, stage, head, desk)
-        search = Refinement(lesson.problem, stage, head, choice, lesson.view.order, Refining(reorder=0.0))
-        search.advance(self.settings.search, self.settings.search)
-        lesson.makespan, lesson.choice = search.makespan, search.walk.best_assignment.copy()
 
     def _pace(self) -> float:
         done = self.update / self.updates
         return min(1.0, (self.update + 1) / self.settings.warm_up) * (1.0 - 0.95 * done)
 
-    def _loss(self, lesson: Lesson, hidden: Tensor, seen: FloatArray) -> Tensor:
+    def _loss(self, lesson: Lesson, hidden: Tensor, seen: npt.NDArray[np.float32]) -> Tensor:
         """Cross-entropy of the label's decisions."""
         order = lesson.view.order.astype(np.int64)
         legal = torch.from_numpy(np.isfinite(lesson.problem.cost[order]))
-        logits = self.network(hidden[torch.from_numpy(order)], torch.from_numpy(seen).float(), legal)
+        logits = self.network(hidden[torch.from_numpy(order)], torch.from_numpy(seen), legal)
         label = torch.from_numpy(lesson.choice[order].astype(np.int64))
         loss: Tensor = nn.functional.cross_entropy(logits, label)
         return loss

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,7 @@ from hetgym.agents.networks.place import PlaceNetwork
 from hetgym.agents.place.artefact import save_planner
 from hetgym.agents.place.planner import PlacePlanner
 from hetgym.agents.run import TrainingRun
+from hetgym.agents.training.playing import Players, Threads
 from hetgym.agents.training.self_labelling import SelfLabelling, arrays
 
 
@@ -50,17 +52,32 @@ def train(run: TrainingRun) -> PlaceNetwork:
 
     Raises:
         ArtefactError: the checkpoint is not one of this recipe.
+        ClusterError: workers do not start, or one is lost again and again.
     """
     recipe = run.recipe
     run.wrap = Trained
     training = SelfLabelling(recipe.parsed_settings(), recipe.steps, recipe.network, recipe.seed)
     if run.checkpoint is not None:
         training.restore(run.checkpoint)
-    with ThreadPoolExecutor(training.settings.workers) as pool:
+    with _players(run, training) as players:
         run.between(training.update, training.network, training.snapshot)
         while training.update < recipe.steps:
-            values = training.advance(pool)
+            values = training.advance(players)
             run.log(training.update, {f"train/{name}": value for name, value in values.items()})
             last = training.update == recipe.steps
             run.between(training.update, training.network, training.snapshot, last=last)
     return training.network
+
+
+@contextmanager
+def _players(run: TrainingRun, training: SelfLabelling) -> Iterator[Players]:
+    """Who plays: threads of this process, or workers of the run's cluster."""
+    settings = training.settings
+    if run.cluster is None:
+        with ThreadPoolExecutor(settings.workers) as pool:
+            yield Threads(pool)
+        return
+    from hetgym.agents.cluster.players import ClusterPlayers
+
+    with closing(ClusterPlayers(run.cluster, min(settings.problems, len(training.lessons)))) as players:
+        yield players

@@ -15,6 +15,7 @@ from hetgym.agents.recipe import load_recipe  # noqa: E402
 from hetgym.agents.run import TrainingRun  # noqa: E402
 from hetgym.agents.sizes import Sizes  # noqa: E402
 from hetgym.agents.training.curriculum import Part, draw  # noqa: E402
+from hetgym.agents.training.playing import Threads  # noqa: E402
 from hetgym.agents.training.self_labelling import SelfLabelling, arrays  # noqa: E402
 from hetgym.agents.training.settings import SelfLabellingSettings  # noqa: E402
 from hetgym.errors import ArtefactError, ConfigError  # noqa: E402
@@ -31,7 +32,7 @@ def training(updates=12, seed=0, **changes):
 
 def advanced(found, updates, workers=1):
     with ThreadPoolExecutor(workers) as pool:
-        return [found.advance(pool) for _ in range(updates)]
+        return [found.advance(Threads(pool)) for _ in range(updates)]
 
 
 def same(a, b):
