@@ -60,10 +60,13 @@ def join(address: str = _cluster.LOCAL, workers: int | None = None) -> Iterator[
 
     Raises:
         MissingExtra: Ray is not installed.
-        ClusterError: the cluster cannot be joined or worked on.
+        ClusterError: the cluster cannot be joined or worked on, or has fewer cores than there are to be workers.
     """
     with _cluster.connect(address) as ray:
-        yield Cluster(ray, workers or _cluster.cores(ray))
+        cores = _cluster.cores(ray)
+        if workers is not None and workers > cores:
+            raise ClusterError(f"the Ray cluster has {cores} cores, too few for {workers} workers")
+        yield Cluster(ray, workers or cores)
 
 
 class Crew:

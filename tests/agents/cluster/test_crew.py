@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import pickle
+import subprocess
+import sys
 import threading
 from collections.abc import Callable, Collection
 from pathlib import Path
@@ -149,9 +152,18 @@ def test_the_same_weights_whoever_is_lost(name: str, tmp_path: Path) -> None:
             assert made[0] == made[1]
 
 
-def test_lanes_are_those_of_one_process() -> None:
+@pytest.mark.parametrize(
+    ("env", "arguments"),
+    [
+        ("HetSchedule-v0", {"observation": "graph"}),
+        ("HetSchedule-v0", {"mode": "dispatch", "noise": 0.2, "jobs": 2, "losses": 1, "completion": "off"}),
+        ("HetSplit-v0", {"observation": "flat", "key_operators": 4}),
+        ("HetPipeline-v0", {"observation": "candidates"}),
+    ],
+)
+def test_lanes_are_those_of_one_process(env: str, arguments: dict[str, Any]) -> None:
     """All that Stable-Baselines3 gets but for results that are no plain values, and times."""
-    recipe = read(Recipe, {**PPO, "lanes": 4, "arguments": {"observation": "graph"}}, "here")
+    recipe = read(Recipe, {**PPO, "env": env, "lanes": 4, "arguments": arguments}, "here")
     ray = OneProcess([4, 9, 10, 11, 40, 171])
     there = LaneVecEnv(ClusterLanes(Cluster(ray, 3), recipe), 7)
     here = make_vec_env(recipe.env, 4, 7, **recipe.environment())
@@ -169,7 +181,7 @@ def test_lanes_are_those_of_one_process() -> None:
                 info["episode"]["t"] = other["episode"]["t"] = 0.0
                 assert {"makespan", "reference", "terminal_observation"} <= info.keys() < other.keys()
             np.testing.assert_equal(info, {key: other[key] for key in info})
-    assert ended > 5 and there.state() == here.state()
+    assert ended > 0 and there.state() == here.state()
     np.testing.assert_equal(there.reset(), here.reset())  # without new seeds
     with pytest.raises(AttributeError, match="stay there"):
         there.get_attr("problem")
@@ -233,3 +245,15 @@ def test_workers_that_find_no_core_or_cannot_be_sent() -> None:
         Crew(ray, Failing, [()] * 2)
     with pytest.raises(ConfigError, match="cannot be sent to another process"):
         Crew(ray, Failing, [(threading.Lock(),)])
+
+
+def test_workers_load_no_extra() -> None:
+    """Nodes have to have what they play with, and no more."""
+    script = (
+        "import json, sys; from hetgym.agents.cluster import lanes, players; players.PlayWorker();"
+        "lanes.LaneWorker('HetSchedule-v0', 2, {'observation': 'candidates'}).begin([0, 1]);"
+        "print(json.dumps(list(sys.modules)))"
+    )
+    done = subprocess.run([sys.executable, "-W", "error", "-c", script], capture_output=True, text=True, check=True)
+    extras = {"torch", "stable_baselines3", "sb3_contrib", "safetensors", "tensorboard", "ray"}
+    assert extras.isdisjoint(json.loads(done.stdout))

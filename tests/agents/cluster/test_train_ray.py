@@ -26,7 +26,7 @@ from hetgym._config import read  # noqa: E402
 from hetgym.agents.cluster.crew import Cluster, Crew, join  # noqa: E402
 from hetgym.agents.recipe import Recipe  # noqa: E402
 from hetgym.agents.run import TrainingRun  # noqa: E402
-from hetgym.errors import ConfigError  # noqa: E402
+from hetgym.errors import ClusterError, ConfigError  # noqa: E402
 
 SMALL = {"operators": [8, 16]}
 RECIPES: dict[str, dict[str, Any]] = {
@@ -146,6 +146,8 @@ def test_what_the_environment_refuses_is_said_as_in_a_local_run(cluster: Cluster
 
     with pytest.raises(ConfigError, match="^HetSchedule-v0 has no argument 'observatoin'; did you mean"):
         ClusterLanes(cluster, recipe("maskable-ppo", arguments={"observatoin": "graph"}))
+    with pytest.raises(ClusterError, match=r"has \d+ cores, too few for 1000 workers"), join(workers=1000):
+        pass
 
 
 def workers_of(process: int) -> list[int]:
