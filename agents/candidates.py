@@ -120,7 +120,8 @@ class CandidatePolicy:
 
         Returns:
             A :class:`~hetgym.Schedule` for ``dispatch``, a :class:`~hetgym.baselines.GraphPlan` for ``split``, and for
-            ``pipeline`` the stages, (first block, block behind the last, device) each.
+            ``pipeline`` the stages, (first block, block behind the last, device) each: those of the reference, one
+            device or equal cuts, where no episode is better.
 
         Raises:
             ConfigError: not one episode, or a temperature that is none.
@@ -129,7 +130,9 @@ class CandidatePolicy:
         info = self.play(samples, temperature, seed, **where, **arguments)
         if self.kind == "split":
             return GraphPlan(info["split_graph"], info["split_problem"], info["schedule"])
-        return info["stages" if self.kind == "pipeline" else "schedule"]
+        if self.kind == "pipeline":
+            return info["stages" if info["value"] <= info["reference"] else "reference_stages"]
+        return info["schedule"]
 
     def play(
         self, samples: int | None = None, temperature: float | None = None, seed: int = 0, **arguments: Any

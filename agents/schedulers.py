@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import numpy as np
+
+from hetgym.agents.place.planner import decoded
 from hetgym.agents.pretrained import load
 from hetgym.baselines._search import check_limits
 from hetgym.baselines.registry import register
@@ -44,10 +47,11 @@ def place_v1_search(problem: Problem, seed: int = 0, budget: int = 1_000_000, se
 
 @register("dispatch-v1", kind="policy", citation="hetgym; PPO: Schulman et al., 2017", complexity="O(n k d (e + n))")
 def dispatch_v1(problem: Problem) -> Schedule:
-    """The pretrained dispatch policy, which decides while the run goes on, here one without noise or changes.
+    """The pretrained dispatch policy: its run without noise or changes, operators inserted in order of their starts.
 
     Args:
         problem: what is to be scheduled.
     """
-    schedule: Schedule = load("dispatch-v1").plan(problem)
-    return schedule
+    trace = load("dispatch-v1").play(problem=problem)["trace"]
+    order = np.lexsort((problem.arrays.position, trace.finish, trace.start)).astype(np.int32)
+    return decoded(problem, trace.assignment, order)

@@ -69,8 +69,9 @@ def one_episode(env: HetPipelineEnv, rule: Rule, pipeline: TrainingPipeline) -> 
 def one_plan(
     policy: CandidatePolicy, samples: int | None, arguments: dict[str, Any], pipeline: TrainingPipeline
 ) -> dict[str, Any]:
-    """The last info of a plan by the policy."""
-    return policy.play(samples, problem=pipeline, **arguments)
+    """The last info of the policy's episodes; with as many as it plans by, the reference's cut counts as well."""
+    info = policy.play(samples, problem=pipeline, **arguments)
+    return info if samples else info | {"value": min(info["value"], info["reference"])}
 
 
 def main() -> None:

@@ -27,6 +27,9 @@ from hetgym.sim import batch, ranks, timeline
 PASSES = 4
 """Orders in which the policy decides when it has time for no search."""
 
+PERTURBATION = 0.1
+"""Standard deviation of the logarithm of the noise in the priorities of further passes."""
+
 SHARE = 0.2
 """Of a time budget, which greedy passes may take; the search gets the rest."""
 
@@ -95,7 +98,7 @@ class PlacePlanner:
                 take more than :data:`SHARE` of it, the search begins with the Pilot method's schedule instead.
             operators: most operators that the search places in trials, instead of a time: the result is the same
                 on every machine.
-            seed: of the search's draws.
+            seed: of the search's draws, and of orders from the fifth on.
 
         Returns:
             The best schedule found, never worse than where the search begins.
@@ -114,9 +117,9 @@ class PlacePlanner:
         stage = episodes.set_up(problem, seen, hidden, self.head)
         begin = time.perf_counter()
         deadline = np.inf if seconds is None else began + SHARE * seconds - 0.5 * (begin - began)
-        makespan, choice, order = self._decide(problem, seen, stage, passes, deadline)
+        makespan, choice, order = self._decide(problem, seen, stage, passes, deadline, seed)
         if seconds is None and not operators:
-            return _decoded(problem, choice, order)
+            return decoded(problem, choice, order)
         search: Search = Refinement(problem, stage, self.head, choice, order, self.how, seed)
         return _searched(search, operators, seconds, began)
 
@@ -130,20 +133,24 @@ class PlacePlanner:
         return _searched(search, operators, seconds, began)
 
     def _decide(
-        self, problem: Problem, seen: View, stage: episodes.Stage, passes: int, deadline: float
+        self, problem: Problem, seen: View, stage: episodes.Stage, passes: int, deadline: float, seed: int
     ) -> tuple[float, IntArray, IntArray]:
         """The best of greedy episodes in several orders: its makespan [s], devices [n] and order [n].
 
-        The first follows upward ranks, the next two the bottom levels of the placement before, the others
-        optimistic costs.
+        The first follows upward ranks, the next two the bottom levels of the placement before, the fourth
+        optimistic costs, the others upward ranks and optimistic costs with noise.
         """
         desk = episodes.new_desk(problem, self.head)
         best = (*episodes.greedy(problem, stage, self.head, desk), stage.order)
         latest = best[1]
+        rng = np.random.default_rng(seed)
         for number in range(1, passes):
             if time.perf_counter() > deadline:
                 break
-            order = settled_order(problem, latest) if number != 3 else _optimistic_order(problem, seen)
+            if number < 3:
+                order = settled_order(problem, latest)
+            else:
+                order = _perturbed_order(problem, seen, rng, 0.0 if number == 3 else PERTURBATION, number % 2 == 1)
             makespan, latest = episodes.greedy(problem, stage._replace(order=order), self.head, desk)
             if makespan < best[0]:
                 best = makespan, latest, order
@@ -165,7 +172,7 @@ def pass_seconds(problem: Problem) -> float:
     return n * d * (rolled * d * 15e-9 + 2e-6)
 
 
-def _decoded(problem: Problem, choice: IntArray, order: IntArray) -> Schedule:
+def decoded(problem: Problem, choice: IntArray, order: IntArray) -> Schedule:
     """The schedule that insertion makes of a placement [n] in an order [n]."""
     n, d = problem.num_operators, problem.num_devices
     placed = timeline.new_timeline(n, d)
@@ -173,9 +180,21 @@ def _decoded(problem: Problem, choice: IntArray, order: IntArray) -> Schedule:
     return batch.planned(problem, placed)
 
 
-def _optimistic_order(problem: Problem, seen: View) -> IntArray:
-    """[n] operators by the greatest optimistic cost to an exit that a device leaves, and the mean run time."""
-    return ranks.list_order(problem.arrays, seen.tail.max(axis=1) + problem.mean_cost)
+def _perturbed_order(
+    problem: Problem, seen: View, rng: np.random.Generator, noise: float, optimistic: bool
+) -> IntArray:  # fmt: skip
+    """[n] operators by falling priority times log-normal noise.
+
+    Args:
+        problem: of the operators.
+        seen: what the policy sees of it.
+        rng: of the noise.
+        noise: its standard deviation.
+        optimistic: whether the priority is the greatest optimistic cost to an exit that a device leaves, and the
+            mean run time, or the upward rank.
+    """
+    priority = seen.tail.max(axis=1) + problem.mean_cost if optimistic else np.array(ranks.upward_rank(problem))
+    return ranks.list_order(problem.arrays, priority * np.exp(noise * rng.standard_normal(len(priority))))
 
 
 def as_seconds(budget: str | float | None) -> float | None:

@@ -77,7 +77,7 @@ def replay(policy: PlacePlanner | CandidatePolicy, case: str) -> float:
     if policy.kind in ("place", "dispatch"):
         makespan = policy.play(problem=textbook(case))["makespan"]
     elif policy.kind == "split":
-        makespan = policy.plan(load_graph(network, batch=8), load_platform(platform)).makespan
+        makespan = policy.plan(load_graph(network, batch=8), load_platform(platform), costs="roofline").makespan
     else:
-        makespan = policy.play(graph=network, platform=platform)["value"]
+        makespan = policy.play(graph=network, platform=platform, costs="roofline")["value"]
     return float(makespan)

@@ -228,6 +228,7 @@ class PipelineLanes(Lanes):
             "speedup": context.alone / cut.value if cut.value > 0 else 1.0,
             "schedule": schedule_of(self.rules, len({d for _, _, d in pieces}), len(pieces)),
             "stages": tuple(Stage(*piece) for piece in pieces),
+            "reference_stages": tuple(Stage(*piece) for piece in context.pieces),
             "loads": tuple(loads.tolist()),
             "memory": tuple(memory_of(context, self.rules, pieces).tolist()),
             "within_memory": context.within,

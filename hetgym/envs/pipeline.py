@@ -137,10 +137,10 @@ class HetPipelineEnv(LaneEnv):
     order, for the latency by a like one if the pipeline is small; NaN where it takes more than
     ``hetgym.envs.optima.MAX_STEPS`` steps, for training, and where no cut fits into memory; ``slr``
     (value over a lower bound), ``speedup`` (over the best single device), ``stages`` (first block, end, device),
-    ``loads`` (seconds of each device for one request, all passes), ``memory`` (bytes of each device),
-    ``within_memory``, ``reward_terms`` (they sum to the return), ``replay`` (:class:`Replay`), and
-    ``schedule``: the :class:`hetgym.Schedule` of the unrolled pipeline, None for throughput; :meth:`unrolled` gives
-    its problem too.
+    ``reference_stages`` (of the reference's cut), ``loads`` (seconds of each device for one request, all passes),
+    ``memory`` (bytes of each device), ``within_memory``, ``reward_terms`` (they sum to the return), ``replay``
+    (:class:`Replay`), and ``schedule``: the :class:`hetgym.Schedule` of the unrolled pipeline, None for throughput;
+    :meth:`unrolled` gives its problem too.
 
     ## Arguments
     ```python

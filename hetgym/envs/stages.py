@@ -148,6 +148,7 @@ class Context:
         within: whether a cut fits into memory; if none does, memory is not looked at.
         reference: see :class:`~hetgym.envs.pipeline.HetPipelineEnv` [s].
         alone: value of the best single device; inf if none can run everything [s].
+        pieces: the cut of the reference.
         known: what was worked out later: the optimum.
     """
 
@@ -159,6 +160,7 @@ class Context:
     within: bool
     reference: float
     alone: float
+    pieces: tuple[Piece, ...] = ()
     known: dict[str, float] = field(default_factory=dict, compare=False)
 
     @property
@@ -211,8 +213,8 @@ def prepare(step: TrainingPipeline, rules: Rules) -> Context:
             raise ProblemError(f"pipeline {problem.name!r}: no contiguous cut puts all operators where they can run")
     names = tuple(problem.operator_names[inside[0]] for inside in small.members)
     context = Context(step, small, tables, names, chain, within, np.nan, np.inf)
-    alone, reference = _reference(context, rules)
-    return Context(step, small, tables, names, chain, within, reference, alone)
+    alone, reference, pieces = _reference(context, rules)
+    return Context(step, small, tables, names, chain, within, reference, alone, tuple(pieces))
 
 
 def fits(tables: Tables) -> bool:
@@ -525,23 +527,25 @@ def _room(
     return room
 
 
-def _reference(context: Context, rules: Rules) -> tuple[float, float]:
-    """Value of the best single device, and the reference."""
+def _reference(context: Context, rules: Rules) -> tuple[float, float, Sequence[Piece]]:
+    """Value of the best single device, the reference, and its cut."""
     t, d, n = context.tables, context.problem.num_devices, len(context.names)
     kind = context.problem.device_kind
-    alone = min((_value(context, rules, [(0, n, a)]) for a in range(d)), default=np.inf)
-    groups = [list(range(d))] + [np.flatnonzero(kind == k).tolist() for k in np.unique(kind)]
-    best = alone
-    for group in groups:
+    cuts: list[list[Piece]] = [[(0, n, a)] for a in range(d)]
+    values = [_value(context, rules, pieces) for pieces in cuts]
+    alone = min(values, default=np.inf)
+    for group in [list(range(d))] + [np.flatnonzero(kind == k).tolist() for k in np.unique(kind)]:
         for rounds in range(1, rules.rounds + 1):
             p = min(len(group), n)
             if p * rounds <= n and t.peak[rounds, p, 0] >= 0:
                 ends = [k * n // (p * rounds) for k in range(p * rounds + 1)]
-                pieces = [(ends[k], ends[k + 1], int(group[k % p])) for k in range(p * rounds)]
-                best = min(best, _value(context, rules, pieces))
-    if not np.isfinite(best):
-        best = _value(context, rules, first_fit(context))
-    return alone, best
+                cuts.append([(ends[k], ends[k + 1], int(group[k % p])) for k in range(p * rounds)])
+                values.append(_value(context, rules, cuts[-1]))
+    best = int(np.argmin(values)) if values else -1
+    if best < 0 or not np.isfinite(values[best]):
+        pieces = first_fit(context)
+        return alone, _value(context, rules, pieces), pieces
+    return alone, values[best], cuts[best]
 
 
 def _value(context: Context, rules: Rules, pieces: Sequence[Piece]) -> float:

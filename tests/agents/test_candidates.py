@@ -112,6 +112,21 @@ def test_plans() -> None:
     assert stages[0].first == 0 and stages[-1].end == step.problem.num_operators
 
 
+def test_a_bad_cutter_plans_the_reference() -> None:
+    network = ActorCritic("pipeline", "candidates")
+    network.begin_as({"completion": -100.0})
+    policy, step = compiled(network), RandomChains()(np.random.default_rng(0))
+    info = policy.play(problem=step)
+    assert info["value"] > info["reference"]
+    assert policy.plan(step) == info["reference_stages"] != info["stages"]
+    played = gym.make("HetPipeline-v0", problem=step)
+    played.reset(seed=0)
+    begins = {stage.first: 1 + stage.device for stage in info["reference_stages"]}
+    for block in range(step.problem.num_operators):
+        *_, last = played.step(begins.get(block, 0))
+    assert last["value"] == info["reference"]
+
+
 def test_saved_and_read_again(tmp_path: Path) -> None:
     network = trained("pipeline")
     weights = {name: tensor.numpy() for name, tensor in network.state_dict().items()}
