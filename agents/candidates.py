@@ -36,7 +36,7 @@ class CandidatePolicy:
     """Decides by what each action would lead to: the likeliest action, the smaller number on ties.
 
     It is an :data:`~hetgym.agents.play.Agent` for ``observation="candidates"`` or ``"graph"``, of any sizes;
-    :meth:`plan` lets it play one episode on a problem. Decisions are worked out in float64 by compiled loops,
+    :meth:`plan` lets it play on a problem. Decisions are worked out in float64 by compiled loops,
     the same on every machine.
 
     Args:
@@ -124,7 +124,7 @@ class CandidatePolicy:
             device or equal cuts, where no episode is better.
 
         Raises:
-            ConfigError: not one episode, or a temperature that is none.
+            ConfigError: see :meth:`play`.
         """
         where = {"graph": problem, "platform": platform} if self.kind == "split" else {"problem": problem}
         info = self.play(samples, temperature, seed, **where, **arguments)
@@ -144,21 +144,29 @@ class CandidatePolicy:
             temperature: likewise.
             seed: likewise; also of the episodes, of which all are the same.
             arguments: of the environment; those of the training by default.
+
+        Raises:
+            ConfigError: not one episode, a temperature that is none, or an argument that there is not.
         """
         count = self.card.get("samples", 1) if samples is None else samples
         heat = self.card.get("temperature", 1.0) if temperature is None else temperature
         check_number(count, "samples", ConfigError, minimum=1, maximum=100_000)
         check_number(heat, "temperature", ConfigError, positive=True)
-        lanes: Lanes = LANES[self.kind](count, **(self.arguments | arguments))
-        for lane in range(count):
+        if count != int(count):
+            raise ConfigError(f"samples is {count}; it must be a whole number")
+        try:
+            lanes: Lanes = LANES[self.kind](int(count), **(self.arguments | arguments))
+        except TypeError as error:
+            raise ConfigError(f"the environment of the kind {self.kind!r}: {error}") from error
+        for lane in range(lanes.count):
             lanes.begin(lane, seeding.np_random(seed)[0], {}, seed)
         rng = np.random.default_rng(seed)
         while not lanes.over.all():
             noise = np.zeros(lanes.mask.shape)
-            if count > 1:
+            if lanes.count > 1:
                 noise[1:] = heat * rng.gumbel(size=noise[1:].shape)
             lanes.step(self.decide(dict(lanes.seen), noise), ~lanes.over)
-        results = [lanes.result(lane) for lane in range(count)]
+        results = [lanes.result(lane) for lane in range(lanes.count)]
         return min(results, key=lambda result: float(result["makespan"]))
 
 

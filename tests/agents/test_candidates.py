@@ -154,6 +154,15 @@ def test_what_is_no_policy_is_refused(tmp_path: Path) -> None:
     with pytest.raises(ArtefactError, match="no such file"):
         load_policy(tmp_path / "none")
     policy = compiled(network)
+    wrongs = (
+        ({"samples": 0}, "samples is 0"),
+        ({"samples": 2.5}, "whole"),
+        ({"lanes": 3}, "lanes"),
+        ({"temperature": 0}, "temp"),
+    )
+    for wrong, message in wrongs:
+        with pytest.raises(ConfigError, match=message):
+            policy.play(**wrong)
     with pytest.raises(ConfigError, match="flat"):
         policy(np.zeros(3), {})
     seen, info = gym.make("HetSchedule-v0", observation="candidates").reset(seed=0)
