@@ -104,8 +104,8 @@ def interval(ends: list[float] | None) -> str:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--small", type=int, default=192, help="problems of 30-80 operators")
-    parser.add_argument("--large", type=int, default=12, help="problems of 400 operators")
+    parser.add_argument("--small", type=int, default=96, help="problems of 30-80 operators")
+    parser.add_argument("--large", type=int, default=48, help="problems of 400 operators")
     parser.add_argument("--huge", type=int, default=4, help="problems of 2000 operators")
     parser.add_argument("--networks", type=int, default=30, help="networks of hetbench-v1")
     parser.add_argument("--long", type=float, default=10.0, help="longest budget at 2000 operators [s]")
