@@ -164,11 +164,12 @@ def _searched(search: Search, operators: int | None, seconds: float | None, bega
 
 
 def pass_seconds(problem: Problem) -> float:
-    """About how long a greedy pass takes, the encoder included [s]: roll-outs of each operator on each device."""
+    """About how long a greedy pass takes, the encoder included [s].
+
+    Roll-outs take most of it: four short looks and a long one, for each operator on each device.
+    """
     n, d = problem.num_operators, problem.num_devices
-    rolled = 4 * episodes.HORIZON + min(
-        episodes.FAR, n // 2
-    )  # operators placed for each device, by four short looks and a long one
+    rolled = 4 * episodes.HORIZON + min(episodes.FAR, n // 2)
     return n * d * (rolled * d * 15e-9 + 2e-6)
 
 
