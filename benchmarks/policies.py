@@ -66,16 +66,17 @@ def play(problems: list[Problem], methods: dict[str, Method]) -> tuple[dict[str,
 
 
 def rows(
-    size: str, problems: list[Problem], budgets: tuple[float, ...], count: int, best: list[float] | None
-) -> list[dict[str, Any]]:
-    """One row for each method and budget."""
+    size: str, problems: list[Problem], budgets: tuple[float, ...], count: int, best: list[float] | None,
+    passes: tuple[int, ...] = (1,),
+) -> list[dict[str, Any]]:  # fmt: skip
+    """One row for each method and budget; ``passes`` are numbers of greedy passes beside the four of the default."""
     planner = hetgym.agents.load("place-v1")
     heft = np.array([get("heft")(p).makespan for p in problems])
     pair = np.minimum(heft, [get("peft")(p).makespan for p in problems])
     every = np.min([[get(name)(p).makespan for p in problems] for name in LIST], axis=0)
     greedy: dict[str, Method] = {
         "heft": get("heft"), "peft": get("peft"), "lookahead-heft": get("lookahead-heft"),
-        "policy, one pass": lambda p: planner.plan(p, passes=1), "policy": planner,
+        **{f"policy, passes={k}": lambda p, k=k: planner.plan(p, passes=k) for k in passes}, "policy": planner,
     }  # fmt: skip
     found = []
     for budget in (0.0, *budgets):
@@ -132,7 +133,8 @@ def main() -> None:
         table += rows("2000", huge, (1.0, options.long), options.searches, None)
     if networks:
         table += rows(
-            "networks", [p for p, _ in networks], (0.1, 1.0), options.searches, [best for _, best in networks]
+            "networks", [p for p, _ in networks], (0.1, 1.0), options.searches, [best for _, best in networks],
+            (1, 16, 64),
         )  # fmt: skip
     show("Mean makespans, and the policy's over each method's", table, {
         "problems": lambda row: row["problems"],

@@ -28,8 +28,9 @@ from hetgym.bench.case import Case
 from hetgym.bench.executor import Attempts, Executor, Here
 from hetgym.bench.ray_executor import _work
 from hetgym.bench.runner import warm_up
-from hetgym.bench.wire import pack_problem, unpack_attempt, unpack_problem
+from hetgym.bench.wire import unpack_attempt
 from hetgym.suites import ProblemSpec, load_suite
+from hetgym.workloads.packing import pack_problem, unpack_problem
 
 
 def moving(operators: int, ray: Any) -> dict[str, Any]:

@@ -12,8 +12,8 @@ from hetgym.agents.cluster.crew import Cluster
 from hetgym.agents.inference import HeadWeights
 from hetgym.agents.place.tokens import View, view
 from hetgym.agents.training.playing import Played, Turn, play
-from hetgym.bench.wire import pack_problem, unpack_problem
 from hetgym.problem import Problem
+from hetgym.workloads.packing import pack_problem, unpack_problem
 
 
 class PlayWorker:

@@ -16,9 +16,10 @@ from hetgym.baselines import Baseline
 from hetgym.bench.attempt import Attempt, attempt
 from hetgym.bench.case import Case, share_views
 from hetgym.bench.executor import Attempts, Executor
-from hetgym.bench.wire import Packed, pack_attempt, pack_problem, unpack_attempt, unpack_problem
+from hetgym.bench.wire import Packed, pack_attempt, unpack_attempt
 from hetgym.errors import ConfigError
 from hetgym.problem import Problem
+from hetgym.workloads.packing import pack_problem, unpack_problem
 
 RETRIES = 3
 """How often a task is run again whose process or node was lost."""

@@ -1,8 +1,7 @@
-"""What travels between processes that share no memory: problems as ``.npz`` bytes, attempts as plain arrays."""
+"""Attempts as plain arrays, for processes that share no memory; :mod:`hetgym.workloads.packing` is for problems."""
 
 from __future__ import annotations
 
-import io
 from typing import Any
 
 import numpy as np
@@ -17,18 +16,6 @@ Packed = dict[str, Any]
 """Words, numbers, lists and arrays; no class of ours."""
 
 _TIMES = ("start", "finish", "sent", "arrived")
-
-
-def pack_problem(problem: Problem) -> bytes:
-    """The content of the ``.npz`` file that :meth:`Problem.save` would write."""
-    file = io.BytesIO()
-    problem.save(file)
-    return file.getvalue()
-
-
-def unpack_problem(data: bytes) -> Problem:
-    """The same problem, to the last bit."""
-    return Problem.load(io.BytesIO(data))
 
 
 def pack_attempt(made: Attempt) -> Packed:

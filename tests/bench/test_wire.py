@@ -11,8 +11,9 @@ from hypothesis import given, settings
 
 from hetgym import Problem, baselines
 from hetgym.bench.attempt import Attempt, attempt
-from hetgym.bench.wire import pack_attempt, pack_problem, unpack_attempt, unpack_problem
+from hetgym.bench.wire import pack_attempt, unpack_attempt
 from hetgym.problem import _ARRAYS
+from hetgym.workloads.packing import pack_problem, unpack_problem
 
 
 @settings(max_examples=40)
