@@ -104,17 +104,7 @@ class LaneVecEnv(VecEnv):
         return self.episodes.state()
 
     def restore(self, states: Sequence[LaneState]) -> Observation:
-        """Go back to where :meth:`state` was asked, by playing the running episodes again.
-
-        Args:
-            states: one for each lane.
-
-        Returns:
-            What the agents see.
-
-        Raises:
-            ConfigError: states of another number of lanes, or an episode that does not play as it did.
-        """
+        """Go back to where :meth:`state` was asked; see :meth:`hetgym.envs.autoreset.Episodes.restore`."""
         found = self.episodes.restore(states)
         self._reset_seeds()
         return found

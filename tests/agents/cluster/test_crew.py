@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from cluster_tools import self_labelling
 
 pytest.importorskip("torch")
 pytest.importorskip("sb3_contrib")
@@ -39,23 +40,7 @@ PPO: dict[str, Any] = {
     "settings": {"n_steps": 16, "batch_size": 40, "n_epochs": 2, "learning_rate": 3e-3, "anneal_lr": True},
     "evaluation": {"every": 160, "episodes": 4, "baselines": ["reference", "uniform"]},
 }
-SMALL = {"operators": [8, 16]}
-SELF: dict[str, Any] = {
-    "algorithm": "self-labelling",
-    "env": "HetSchedule-v0",
-    "steps": 4,
-    "checkpoint_every": 2,
-    "network": {"hidden": 8, "embedding": 4, "layers": 1},
-    "settings": {
-        "problems": 3,
-        "samples": 4,
-        "search": 500,
-        "learning_rate": 1e-2,
-        "curriculum": [{"kind": "random", "count": 5, "arguments": SMALL}],
-    },
-    "evaluation": {"every": 2, "episodes": 4, "baselines": ["reference"], "arguments": {"generator": SMALL}},
-}
-RECIPES = {"maskable-ppo": PPO, "self-labelling": SELF}
+RECIPES = {"maskable-ppo": PPO, "self-labelling": self_labelling(4)}
 
 
 class Lost(Exception):

@@ -14,6 +14,7 @@ from typing import Any
 
 import pytest
 import yaml
+from cluster_tools import self_labelling
 
 ray = pytest.importorskip("ray")
 pytest.importorskip("torch")
@@ -27,7 +28,6 @@ from hetgym.agents.recipe import Recipe  # noqa: E402
 from hetgym.agents.run import TrainingRun  # noqa: E402
 from hetgym.errors import ClusterError, ConfigError  # noqa: E402
 
-SMALL = {"operators": [8, 16]}
 RECIPES: dict[str, dict[str, Any]] = {
     "maskable-ppo": {
         "algorithm": "maskable-ppo",
@@ -40,21 +40,7 @@ RECIPES: dict[str, dict[str, Any]] = {
         "settings": {"n_steps": 16, "batch_size": 40, "n_epochs": 2, "learning_rate": 3e-3, "anneal_lr": True},
         "evaluation": {"every": 160, "episodes": 4, "baselines": ["reference"]},
     },
-    "self-labelling": {
-        "algorithm": "self-labelling",
-        "env": "HetSchedule-v0",
-        "steps": 6,
-        "checkpoint_every": 2,
-        "network": {"hidden": 8, "embedding": 4, "layers": 1},
-        "settings": {
-            "problems": 3,
-            "samples": 4,
-            "search": 500,
-            "learning_rate": 1e-2,
-            "curriculum": [{"kind": "random", "count": 5, "arguments": SMALL}],
-        },
-        "evaluation": {"every": 2, "episodes": 4, "baselines": ["reference"], "arguments": {"generator": SMALL}},
-    },
+    "self-labelling": self_labelling(6),
 }
 COMMAND = [sys.executable, "-W", "error", "-c", "from hetgym.cli import main; main()", "train"]
 
