@@ -13,8 +13,8 @@ from hetgym.sim import DECODES, PRESETS, online
 from hetgym.workloads import textbook
 
 ENTRIES = (
-    "graph.topology._kahn", "sim.kernel.run_orders", "sim.events.run_all_events", "sim.live.advance",
-    "sim.live.begin", "sim.live.commit", "sim.live.estimate", "schedule._stuck",
+    "graph.topology._kahn", "sim.sweep.run_orders", "sim.loop.run_schedules", "sim.decisions.decide",
+    "sim.decisions.begin", "sim.decisions.estimate", "schedule._stuck",
     "sim.batch._decode_all", "sim.batch.decode", "sim.batch._first_wrong",
     "sim.timeline.place_in_order", "sim.timeline.device_order", "sim.ranks.list_order",
     "sim.ranks._longest_path_to_exit", "sim.ranks._longest_path_from_entry", "sim.ranks._optimistic_cost",
