@@ -9,68 +9,88 @@ from __future__ import annotations
 
 import numpy as np
 
-from hetgym._jit import inlined, lean, step
+from hetgym._jit import inlined, lean
 from hetgym._transfer import transfer_time
-from hetgym._types import FloatArray
+from hetgym._types import FloatArray, IntArray
 from hetgym.problem import ProblemArrays
 from hetgym.sim import fair
 from hetgym.sim.changes import lose, slow_down
-from hetgym.sim.heap import push
-from hetgym.sim.kernel import AGGREGATED, CACHED, State, Switches, settle, way_free
+from hetgym.sim.kernel import AGGREGATED, CACHED, FAIR, State, Switches, new_state, settle, way_free
 from hetgym.sim.loop import CHANGED, DECIDE, go_on
-from hetgym.sim.progress import CHANGE, EVENTS, QUEUED, RELEASE, Progress, clear, open_up
+from hetgym.sim.progress import CHANGE, EVENTS, OPEN, QUEUED, RELEASE, Progress, online_progress
 from hetgym.sim.requests import fetch_edge, find_copy, pull
 
 WAIT, GO_ON = -1, -2
 """Decisions that commit nothing: to wait with all operators that are open, and to go on to the first decision."""
 
 
-@lean
-def begin(p: ProblemArrays, s: State, g: Progress, flows: fair.Flows, release: FloatArray, moment: FloatArray) -> None:
-    """Set a run whose operators are committed while it goes on to time 0.
+def new_run(
+    p: ProblemArrays,
+    switches: Switches,
+    factor: FloatArray,
+    release: FloatArray,
+    changed: IntArray,
+    change: FloatArray,
+    moment: FloatArray,
+) -> tuple[State, Progress, fair.Flows]:
+    """A run at time 0, before the first decision.
 
     Args:
         p: the problem.
-        s: the state.
-        g: the run.
-        flows: under fair sharing.
+        switches: of the runtime, not work-conserving.
+        factor: [n] noise, as a factor of each run time.
         release: [n] when each operator becomes known [s].
+        changed: [c] device of each change.
+        change: [c] its new slow-down, inf for a loss.
         moment: [c] when each change happens [s].
     """
-    clear(p, s, g, flows)
-    n = len(g.status)
-    for device in range(len(g.head)):
-        g.head[device] = g.tail[device] = g.pulled[device] = device * n
-    for i in range(n):
-        if release[i] > 0.0:
-            g.missing[i] += 1
-            push(g.heaps, EVENTS, release[i], RELEASE + p.position[i])
-        elif g.missing[i] == 0:
-            open_up(g, i)
-    for k in range(len(moment)):
-        push(g.heaps, EVENTS, moment[k], CHANGE + k)
+    s, g = new_state(p), online_progress(p, switches, factor, changed, change)
+    inputs = np.diff(p.predecessor_pointer)
+    s.sent[:] = s.arrived[:] = np.inf
+    s.waiting[:] = inputs
+    late = np.flatnonzero(release > 0)
+    g.missing[:] = inputs + (release > 0)
+    g.status[g.missing == 0] = OPEN
+    g.tally[0] = np.count_nonzero(g.missing == 0)
+    g.assignment[:] = -1
+    g.slowdown[:] = 1.0
+    g.head[:] = g.tail[:] = g.pulled[:] = np.arange(len(g.head)) * len(g.status)
+    code = np.concatenate([RELEASE + p.position[late].astype(np.int64), CHANGE + np.arange(len(moment))])
+    key = np.concatenate([release[late], moment])
+    order = np.lexsort((code, key))  # what is sorted is a heap
+    g.heaps.key[: len(key)], g.heaps.code[: len(key)] = key[order], code[order]
+    g.heaps.size[EVENTS] = len(key)
+    return s, g, fair.new_flows(p, switches.communication == FAIR)
 
 
-@step
-def advance(p: ProblemArrays, s: State, g: Progress, flows: fair.Flows, switches: Switches, waited: bool) -> int:
-    """Go on until somebody has to decide, or to the end.
+@lean
+def decide(
+    p: ProblemArrays, s: State, g: Progress, flows: fair.Flows, operator: int, device: int, switches: Switches
+) -> int:
+    """Take a decision and go on until somebody has to take the next one, or to the end.
 
     Args:
         p: the problem.
         s: the state.
         g: the run.
         flows: under fair sharing.
+        operator: an open operator to commit; or :data:`WAIT` until an operator finishes or is released, or
+            a device changes; or :data:`GO_ON`.
+        device: the device that the operator is committed to, if one is.
         switches: of the runtime.
-        waited: whether operators that are open now shall wait until an operator finishes or is released,
-            or a device changes.
 
     Returns:
         :data:`~hetgym.sim.loop.DECIDE`, :data:`~hetgym.sim.loop.STUCK` or :data:`~hetgym.sim.loop.OVER`.
     """
+    if operator >= 0:
+        _commit(p, s, g, flows, operator, device, switches)
+        if g.tally[0] > 0:
+            return DECIDE
+    waited = operator == WAIT
     while True:
         outcome = go_on(p, s, g, flows, switches, waited)
         if outcome != CHANGED:
-            return int(outcome)
+            return outcome
         number = g.tally[2]
         if g.change[number] == np.inf:
             lose(p, s, g, g.changed[number])
@@ -79,8 +99,8 @@ def advance(p: ProblemArrays, s: State, g: Progress, flows: fair.Flows, switches
         waited = False
 
 
-@step
-def commit(
+@inlined
+def _commit(
     p: ProblemArrays, s: State, g: Progress, flows: fair.Flows, operator: int, device: int, switches: Switches
 ) -> None:
     """Commit an open operator to a device, and ask for its inputs."""
@@ -103,31 +123,6 @@ def commit(
     if switches.transfers == AGGREGATED:
         g.pulled[device] = g.tail[device]
         pull(p, s, g, flows, operator, now, switches)
-
-
-@lean
-def decide(
-    p: ProblemArrays, s: State, g: Progress, flows: fair.Flows, operator: int, device: int, switches: Switches
-) -> int:
-    """Take a decision and go on to the next one, or to the end.
-
-    Args:
-        p: the problem.
-        s: the state.
-        g: the run.
-        flows: under fair sharing.
-        operator: an open operator to commit; or :data:`WAIT` or :data:`GO_ON`.
-        device: the device that it is committed to.
-        switches: of the runtime.
-
-    Returns:
-        As :func:`advance`.
-    """
-    if operator >= 0:
-        commit(p, s, g, flows, operator, device, switches)
-        if g.tally[0] > 0:
-            return DECIDE
-    return int(advance(p, s, g, flows, switches, operator == WAIT))
 
 
 @inlined

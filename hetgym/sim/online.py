@@ -27,11 +27,10 @@ from hetgym._types import BoolArray, FloatArray, IntArray
 from hetgym.errors import ConfigError, InvalidSchedule
 from hetgym.problem import Problem
 from hetgym.sim import decisions
-from hetgym.sim.fair import new_flows
-from hetgym.sim.kernel import FAIR, new_state
+from hetgym.sim.kernel import FAIR
 from hetgym.sim.loop import OVER, STUCK
 from hetgym.sim.memory import check_capacity
-from hetgym.sim.progress import OPEN, RUNNING, launch_order, online_progress
+from hetgym.sim.progress import OPEN, RUNNING, launch_order
 from hetgym.sim.run import online_setting
 from hetgym.sim.runtime import Runtime, runtime_name
 from hetgym.sim.runtime import runtime as as_runtime
@@ -157,11 +156,10 @@ class OnlineSimulation:
         if fair and any(isinstance(change, Loss) for change in changes):
             raise ConfigError("online: the loss of a device is not simulated where transfers share links fairly")
         devices, factors, moments = changes_of(problem, changes)
-        self._state = new_state(p)
-        self._flows = new_flows(p, fair)
-        self._progress = online_progress(p, how.switches, how.factor, devices, factors)
+        self._state, self._progress, self._flows = decisions.new_run(
+            p, how.switches, how.factor, _release(problem, release), devices, factors, moments
+        )
         self._guess = Estimate(*(np.empty(problem.num_devices) for _ in Estimate._fields))
-        decisions.begin(p, self._state, self._progress, self._flows, _release(problem, release), moments)
         self._outcome = self._decide(decisions.GO_ON)
 
     @property
@@ -273,9 +271,9 @@ class OnlineSimulation:
         outcome = decisions.decide(p.arrays, s, g, self._flows, operator, device, self._switches)
         if not g.alive.all():
             lost = ~np.isfinite(p.cost[:, g.alive]).any(axis=1) & (g.status < RUNNING)
-            for operator in np.flatnonzero(lost):
-                name = p.operator_names[operator]
-                raise InvalidSchedule(f"online: no device is left that can run operator {operator} ({name!r})")
+            for i in np.flatnonzero(lost):
+                name = p.operator_names[i]
+                raise InvalidSchedule(f"online: no device is left that can run operator {i} ({name!r})")
         if outcome == STUCK:
             raise InvalidSchedule(f"online: waits at {self.now:g} s for ever: nothing runs or is queued")
         return int(outcome)

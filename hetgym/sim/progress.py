@@ -125,30 +125,33 @@ def online_progress(
 
 
 def _progress(
-    n: int,
-    d: int,
-    queued: int,
-    factor: FloatArray,
-    changed: IntArray,
-    change: FloatArray,
-    heaps: Heaps,
+    n: int, d: int, queued: int, factor: FloatArray, changed: IntArray, change: FloatArray, heaps: Heaps
 ) -> Progress:
-    per_operator = {name: np.zeros(n, np.int32) for name in ("status", "missing", "assignment", "slot")}
-    per_device = {name: np.zeros(d, np.int32) for name in ("head", "tail", "pulled", "running")}
-    times = {name: np.zeros(d) for name in ("host", "alarm", "slowdown", "message")}
+    def integers(count: int) -> IntArray:
+        return np.zeros(count, np.int32)
+
     return Progress(
-        **per_operator,
-        **per_device,
-        **times,
+        status=integers(n),
+        missing=integers(n),
+        assignment=integers(n),
         issue=np.zeros(n),
+        slot=integers(n),
         factor=factor,
         priority=np.zeros(n),
-        queue=np.zeros(queued, np.int32),
+        queue=integers(queued),
+        head=integers(d),
+        tail=integers(d),
+        pulled=integers(d),
+        running=integers(d),
+        host=np.zeros(d),
+        alarm=np.zeros(d),
+        slowdown=np.ones(d),
         alive=np.ones(d, np.bool_),
         changed=changed,
         change=change,
         clock=np.zeros(1),
-        tally=np.zeros(3, np.int32),
+        tally=integers(3),
+        message=np.zeros(d),
         heaps=heaps,
     )
 

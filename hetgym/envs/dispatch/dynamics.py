@@ -19,11 +19,11 @@ from hetgym._types import BoolArray, FloatArray, IntArray
 from hetgym.envs.dispatch.rollouts import Rollouts, play_on, read_rollouts, survey
 from hetgym.envs.place.dynamics import CLIP, PROBLEM, feature
 from hetgym.problem import ProblemArrays
-from hetgym.sim.decisions import advance, backlog, begin, commit, estimate
-from hetgym.sim.fair import Flows, new_flows
-from hetgym.sim.kernel import FAIR, State, Switches, new_state
+from hetgym.sim.decisions import GO_ON, WAIT, backlog, decide, estimate, new_run
+from hetgym.sim.fair import Flows
+from hetgym.sim.kernel import State, Switches
 from hetgym.sim.loop import DECIDE, STUCK
-from hetgym.sim.progress import EVENTS, OPEN, RUNNING, Progress, online_progress
+from hetgym.sim.progress import EVENTS, OPEN, RUNNING, Progress
 
 
 class Task(NamedTuple):
@@ -123,17 +123,10 @@ class View(NamedTuple):
     mask: npt.NDArray[np.int8]
 
 
-def new_run(
-    p: ProblemArrays, switches: Switches, factor: FloatArray, changed: IntArray, change: FloatArray
-) -> tuple[State, Progress, Flows]:
-    """Allocate one run."""
-    flows = new_flows(p, switches.communication == FAIR)
-    return new_state(p), online_progress(p, switches, factor, changed, change), flows
-
-
 def _examples() -> tuple[State, Progress, Flows, Task]:
     p, switches = PROBLEM, Switches(0, 0, 0.0, 1, 0.0, False)
-    state, run, flows = new_run(p, switches, np.ones(1), np.zeros(0, np.int32), np.zeros(0))
+    none = np.zeros(0)
+    state, run, flows = new_run(p, switches, np.ones(1), np.ones(1), np.zeros(0, np.int32), none, none)
     whole, table, number = np.ones(1), np.ones((1, 1)), np.zeros(1, np.int32)
     shown = np.zeros((1, 1), np.float32)
     task = Task(
@@ -195,17 +188,13 @@ def dispatch(
                 if view.mask[lane, other] and (action < 0 or desk.ends[lane, other] < desk.ends[lane, action]):
                     action = other
         desk.turn[lane] += 1
-        outcome = DECIDE
-        if action == wait:
-            outcome = advance(p, s, g, f, switches, True)
-            if outcome == STUCK:
-                outcome = advance(p, s, g, f, switches, False)
-        else:
+        operator = WAIT
+        if action != wait:
             operator = view.candidate_operators[lane, action // width]
             desk.bound[lane] = desk.ahead[lane, action]
-            commit(p, s, g, f, operator, action % width, switches)
-            if g.tally[0] == 0:
-                outcome = advance(p, s, g, f, switches, False)
+        outcome = decide(p, s, g, f, operator, action % width, switches)
+        if outcome == STUCK:
+            outcome = decide(p, s, g, f, GO_ON, 0, switches)
         over[lane] = outcome != DECIDE
         desk.bound[lane] = max(desk.bound[lane], g.clock[0])
         before = desk.potential[lane]
@@ -225,7 +214,7 @@ def dispatch(
 def open_run(
     problems: npt.NDArray[np.int64], tasks: npt.NDArray[np.int64], states: npt.NDArray[np.int64],
     runs: npt.NDArray[np.int64], flows: npt.NDArray[np.int64], spares: npt.NDArray[np.int64], desk: Desk, view: View,
-    switches: Switches, moments: FloatArray, lane: int, reference: float, complete: bool,
+    switches: Switches, lane: int, reference: float, complete: bool,
 ) -> bool:  # fmt: skip
     """Begin an episode in a lane whose records are fresh and in place.
 
@@ -234,8 +223,7 @@ def open_run(
     """
     p, task, s = _problem(problems[lane]), _task(tasks[lane]), _state(states[lane])
     g, f, spare = _live(runs[lane]), _flows(flows[lane]), read_rollouts(spares[lane])
-    begin(p, s, g, f, task.release, moments)
-    outcome = advance(p, s, g, f, switches, False)
+    outcome = decide(p, s, g, f, GO_ON, 0, switches)
     desk.turn[lane] = 0
     desk.reference[lane] = reference
     desk.scale[lane] = 1.0 / reference if reference > 0 else 0.0
@@ -247,8 +235,8 @@ def open_run(
 
 @lean
 def follow(
-    p: ProblemArrays, s: State, g: Progress, f: Flows, switches: Switches, order: IntArray, release: FloatArray,
-    moments: FloatArray, scratch: FloatArray,
+    p: ProblemArrays, s: State, g: Progress, f: Flows, switches: Switches, order: IntArray,
+    scratch: FloatArray,
 ) -> float:  # fmt: skip
     """The makespan of a run in which the first open operator always goes where it seems to finish first [s].
 
@@ -259,12 +247,9 @@ def follow(
         f: likewise.
         switches: of the runtime.
         order: [n] operators by falling priority.
-        release: [n] when each becomes known [s].
-        moments: [c] when each change happens [s].
         scratch: [3, d].
     """
-    begin(p, s, g, f, release, moments)
-    outcome = advance(p, s, g, f, switches, False)
+    outcome = decide(p, s, g, f, GO_ON, 0, switches)
     while outcome == DECIDE:
         chosen = order[0]
         for i in order:
@@ -276,9 +261,7 @@ def follow(
         for device in range(p.cost.shape[1]):
             if scratch[2, device] < scratch[2, best]:
                 best = device
-        commit(p, s, g, f, chosen, best, switches)
-        if g.tally[0] == 0:
-            outcome = advance(p, s, g, f, switches, False)
+        outcome = decide(p, s, g, f, chosen, best, switches)
     makespan = 0.0
     for i in range(len(g.status)):
         makespan = max(makespan, s.finish[i])

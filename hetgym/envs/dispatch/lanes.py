@@ -26,7 +26,6 @@ from hetgym.envs.dispatch.dynamics import (
     dispatch,
     follow,
     new_desk,
-    new_run,
     open_run,
 )
 from hetgym.envs.dispatch.jobs import arrivals, side_by_side
@@ -38,6 +37,7 @@ from hetgym.errors import ConfigError
 from hetgym.problem import Problem
 from hetgym.schedule import Schedule
 from hetgym.sim import Loss, Runtime, SlowDown, Trace
+from hetgym.sim.decisions import new_run
 from hetgym.sim.online import changes_of
 from hetgym.sim.progress import RUNNING, launch_order
 from hetgym.sim.run import online_setting
@@ -209,7 +209,7 @@ class DispatchLanes(Lanes):
         self._names[lane], self._seeds[lane], self._logs[lane] = problem.name, (seed, entropy), []
         self.illegal[lane] = 0
         self.over[lane] = not open_run(
-            *self._tables, self.desk, self._view, self._switches, drawn.moments, lane, reference,
+            *self._tables, self.desk, self._view, self._switches, lane, reference,
             self.rules.completion != "off",
         )  # fmt: skip
 
@@ -243,13 +243,12 @@ class DispatchLanes(Lanes):
         state, run, flows = self._run(problem, drawn)
         order = prepare_order(problem)
         scratch = np.zeros((3, problem.num_devices))
-        return follow(
-            problem.arrays, state, run, flows, self._switches, order, drawn.release, drawn.moments, scratch
-        )  # fmt: skip
+        return follow(problem.arrays, state, run, flows, self._switches, order, scratch)
 
     def _run(self, problem: Problem, drawn: Drawn) -> Any:
         factor = online_setting(problem, drawn.runtime).factor
-        return new_run(problem.arrays, self._switches, factor, drawn.devices, drawn.factors)
+        changes = drawn.devices, drawn.factors, drawn.moments
+        return new_run(problem.arrays, self._switches, factor, drawn.release, *changes)
 
     def step(self, actions: npt.NDArray[np.int64], active: BoolArray) -> None:
         """Take a decision in each active lane."""
