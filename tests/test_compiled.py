@@ -14,8 +14,8 @@ from hetgym.sim import PRESETS, online
 from hetgym.workloads import textbook
 
 ENTRIES = (
-    "graph.topology._kahn", "sim.kernel.run_orders", "sim.events.run_all_events", "sim.live.advance",
-    "sim.live.begin", "sim.live.commit", "sim.live.estimate", "schedule._stuck",
+    "graph.topology._kahn", "sim.sweep.run_orders", "sim.loop.run_schedules", "sim.decisions.decide",
+    "sim.decisions.estimate", "schedule._stuck",
     "planning.evaluation._decode_all", "planning.evaluation.decode", "planning.evaluation._first_wrong",
     "planning.timeline.place_in_order", "planning.timeline.device_order", "planning.ranks.list_order",
     "planning.ranks._longest_path_to_exit", "planning.ranks._longest_path_from_entry",

@@ -1,7 +1,7 @@
 """The dynamics of ``mode="dispatch"``: the agent is the scheduler of a run that goes on.
 
 Whenever operators are ready the agent names one of them and a device, or waits. Time is that of
-:mod:`hetgym.sim.live`: transfers, contention, noise, late jobs, slow-downs and losses are the
+:mod:`hetgym.sim.loop`: transfers, contention, noise, late jobs, slow-downs and losses are the
 simulator's. One call of :func:`dispatch` takes a decision in every lane and writes what the agents
 see next.
 """
@@ -19,9 +19,11 @@ from hetgym._types import BoolArray, FloatArray, IntArray
 from hetgym.envs.dispatch.rollouts import Rollouts, play_on, read_rollouts, survey
 from hetgym.envs.place.dynamics import CLIP, PROBLEM, feature
 from hetgym.problem import ProblemArrays
-from hetgym.sim import live
-from hetgym.sim.fair import Flows, new_flows
-from hetgym.sim.kernel import FAIR, State, Switches, new_state
+from hetgym.sim.decisions import GO_ON, WAIT, backlog, decide, estimate, new_run
+from hetgym.sim.fair import Flows
+from hetgym.sim.kernel import State, Switches
+from hetgym.sim.loop import DECIDE, STUCK
+from hetgym.sim.progress import EVENTS, OPEN, RUNNING, Progress
 
 
 class Task(NamedTuple):
@@ -121,18 +123,10 @@ class View(NamedTuple):
     mask: npt.NDArray[np.int8]
 
 
-def new_run(
-    p: ProblemArrays, switches: Switches, factor: FloatArray, changed: IntArray, change: FloatArray
-) -> tuple[State, live.Live, Flows]:
-    """Allocate one run."""
-    flows = new_flows(p, switches.communication == FAIR)
-    flows.next[:] = -1
-    return new_state(p), live.new_live(p, switches.streams, factor, changed, change), flows
-
-
-def _examples() -> tuple[State, live.Live, Flows, Task]:
+def _examples() -> tuple[State, Progress, Flows, Task]:
     p, switches = PROBLEM, Switches(0, 0, 0.0, 1, 0.0, False)
-    state, run, flows = new_run(p, switches, np.ones(1), np.zeros(0, np.int32), np.zeros(0))
+    none = np.zeros(0)
+    state, run, flows = new_run(p, switches, np.ones(1), np.ones(1), np.zeros(0, np.int32), none, none)
     whole, table, number = np.ones(1), np.ones((1, 1)), np.zeros(1, np.int32)
     shown = np.zeros((1, 1), np.float32)
     task = Task(
@@ -194,18 +188,14 @@ def dispatch(
                 if view.mask[lane, other] and (action < 0 or desk.ends[lane, other] < desk.ends[lane, action]):
                     action = other
         desk.turn[lane] += 1
-        outcome = live.DECIDE
-        if action == wait:
-            outcome = live.advance(p, s, g, f, switches, True)
-            if outcome == live.STUCK:
-                outcome = live.advance(p, s, g, f, switches, False)
-        else:
+        operator = WAIT
+        if action != wait:
             operator = view.candidate_operators[lane, action // width]
             desk.bound[lane] = desk.ahead[lane, action]
-            live.commit(p, s, g, f, operator, action % width, switches)
-            if g.tally[0] == 0:
-                outcome = live.advance(p, s, g, f, switches, False)
-        over[lane] = outcome != live.DECIDE
+        outcome = decide(p, s, g, f, operator, action % width, switches)
+        if outcome == STUCK:
+            outcome = decide(p, s, g, f, GO_ON, 0, switches)
+        over[lane] = outcome != DECIDE
         desk.bound[lane] = max(desk.bound[lane], g.clock[0])
         before = desk.potential[lane]
         makespan = 0.0
@@ -224,7 +214,7 @@ def dispatch(
 def open_run(
     problems: npt.NDArray[np.int64], tasks: npt.NDArray[np.int64], states: npt.NDArray[np.int64],
     runs: npt.NDArray[np.int64], flows: npt.NDArray[np.int64], spares: npt.NDArray[np.int64], desk: Desk, view: View,
-    switches: Switches, moments: FloatArray, lane: int, reference: float, complete: bool,
+    switches: Switches, lane: int, reference: float, complete: bool,
 ) -> bool:  # fmt: skip
     """Begin an episode in a lane whose records are fresh and in place.
 
@@ -233,21 +223,20 @@ def open_run(
     """
     p, task, s = _problem(problems[lane]), _task(tasks[lane]), _state(states[lane])
     g, f, spare = _live(runs[lane]), _flows(flows[lane]), read_rollouts(spares[lane])
-    live.begin(p, s, g, task.release, moments)
-    outcome = live.advance(p, s, g, f, switches, False)
+    outcome = decide(p, s, g, f, GO_ON, 0, switches)
     desk.turn[lane] = 0
     desk.reference[lane] = reference
     desk.scale[lane] = 1.0 / reference if reference > 0 else 0.0
     desk.bound[lane] = g.clock[0]
     desk.potential[lane] = reference
-    _look(p, task, s, g, spare, desk, view, lane, switches, complete, outcome != live.DECIDE)
-    return outcome == live.DECIDE
+    _look(p, task, s, g, spare, desk, view, lane, switches, complete, outcome != DECIDE)
+    return outcome == DECIDE
 
 
 @lean
 def follow(
-    p: ProblemArrays, s: State, g: live.Live, f: Flows, switches: Switches, order: IntArray, release: FloatArray,
-    moments: FloatArray, scratch: FloatArray,
+    p: ProblemArrays, s: State, g: Progress, f: Flows, switches: Switches, order: IntArray,
+    scratch: FloatArray,
 ) -> float:  # fmt: skip
     """The makespan of a run in which the first open operator always goes where it seems to finish first [s].
 
@@ -258,26 +247,21 @@ def follow(
         f: likewise.
         switches: of the runtime.
         order: [n] operators by falling priority.
-        release: [n] when each becomes known [s].
-        moments: [c] when each change happens [s].
         scratch: [3, d].
     """
-    live.begin(p, s, g, release, moments)
-    outcome = live.advance(p, s, g, f, switches, False)
-    while outcome == live.DECIDE:
+    outcome = decide(p, s, g, f, GO_ON, 0, switches)
+    while outcome == DECIDE:
         chosen = order[0]
         for i in order:
-            if g.status[i] == live.OPEN:
+            if g.status[i] == OPEN:
                 chosen = i
                 break
-        live.estimate(p, s, g, chosen, switches, scratch[0], scratch[1], scratch[2])
+        estimate(p, s, g, chosen, switches, scratch[0], scratch[1], scratch[2])
         best = 0
         for device in range(p.cost.shape[1]):
             if scratch[2, device] < scratch[2, best]:
                 best = device
-        live.commit(p, s, g, f, chosen, best, switches)
-        if g.tally[0] == 0:
-            outcome = live.advance(p, s, g, f, switches, False)
+        outcome = decide(p, s, g, f, chosen, best, switches)
     makespan = 0.0
     for i in range(len(g.status)):
         makespan = max(makespan, s.finish[i])
@@ -286,7 +270,7 @@ def follow(
 
 @step
 def _look(
-    p: ProblemArrays, task: Task, s: State, g: live.Live, spare: Rollouts, desk: Desk, view: View, lane: int,
+    p: ProblemArrays, task: Task, s: State, g: Progress, spare: Rollouts, desk: Desk, view: View, lane: int,
     switches: Switches, complete: bool, over: bool,
 ) -> None:  # fmt: skip
     """Write down what can be seen, and what each decision would lead to."""
@@ -309,7 +293,7 @@ def _look(
         return
     count = 0
     for i in task.order:
-        if g.status[i] == live.OPEN and count < view.candidate_operators.shape[1]:
+        if g.status[i] == OPEN and count < view.candidate_operators.shape[1]:
             view.candidate_operators[lane, count] = i
             count += 1
     if complete:
@@ -320,7 +304,7 @@ def _look(
         if view.operators.shape[1] > 0:
             view.operators[lane, operator, 9] = 1.0
         ready, start, finish = desk.ready[lane], desk.start[lane], desk.finish[lane]
-        live.estimate(p, s, g, operator, switches, ready, start, finish)
+        estimate(p, s, g, operator, switches, ready, start, finish)
         for device in range(d):
             action = k * width + device
             row = view.candidates[lane, action]
@@ -348,8 +332,8 @@ def _look(
             row[6] = feature(ahead, scale)
             row[7] = feature(completion, scale)
             row[12] = feature(flow, scale)
-    following = g.events.key[0, 0] if g.events.size[0] > 0 else now
-    waiting = g.events.size[0] > 0
+    following = g.heaps.key[0] if g.heaps.size[EVENTS] > 0 else now
+    waiting = g.heaps.size[EVENTS] > 0
     for device in range(d):
         waiting = waiting or g.running[device] > 0 or g.head[device] < g.tail[device]
     view.mask[lane, wait] = waiting
@@ -375,7 +359,7 @@ def _look(
 
 @step
 def _complete(
-    p: ProblemArrays, task: Task, g: live.Live, spare: Rollouts, switches: Switches, operator: int, device: int,
+    p: ProblemArrays, task: Task, g: Progress, spare: Rollouts, switches: Switches, operator: int, device: int,
     wait: float,
 ) -> tuple[float, float]:  # fmt: skip
     """Completion and flow of a decision: of operators committed as they open or by rank, what ends earlier [s]."""
@@ -390,7 +374,7 @@ def _complete(
 
 @step
 def _show_device(
-    p: ProblemArrays, s: State, g: live.Live, view: View, lane: int, device: int, scale: float, now: float
+    p: ProblemArrays, s: State, g: Progress, view: View, lane: int, device: int, scale: float, now: float
 ) -> None:  # fmt: skip
     busy, committed = 0.0, 0
     for i in range(len(g.status)):
@@ -402,7 +386,7 @@ def _show_device(
         total += g.assignment[i] >= 0
     row = view.devices[lane, device]
     row[0] = feature(busy, scale)
-    row[1] = feature(_free(p, s, g, device, now) - now, scale)
+    row[1] = feature(backlog(p, s, g, device) - now, scale)
     row[2] = committed / max(1, total)
     row[4] = min(g.tail[device] - g.head[device], 80) / 8
     row[5] = min(g.running[device], 80) / 8
@@ -411,18 +395,8 @@ def _show_device(
 
 
 @step
-def _free(p: ProblemArrays, s: State, g: live.Live, device: int, now: float) -> float:
-    """When a device would be done with what was committed to it, one after the other [s]."""
-    free = max(now, s.free[device]) if g.running[device] > 0 else now
-    for k in range(g.head[device], g.tail[device]):
-        queued = g.queue[device, k]
-        free = max(free, s.ready[queued]) + p.cost[queued, device] * g.slowdown[device]
-    return free
-
-
-@step
 def _show_operators(
-    p: ProblemArrays, task: Task, s: State, g: live.Live, view: View, lane: int, scale: float, now: float
+    p: ProblemArrays, task: Task, s: State, g: Progress, view: View, lane: int, scale: float, now: float
 ) -> None:
     """Rows of the operators that are known by now, and the edges between them."""
     news = False
@@ -436,7 +410,7 @@ def _show_operators(
                 view.costs[lane, i, device] = task.costs[i, device]
         view.operators[lane, i, 9] = 0.0
         committed = g.assignment[i] >= 0
-        started = g.status[i] >= live.RUNNING
+        started = g.status[i] >= RUNNING
         view.assignment[lane, i] = g.assignment[i] if committed else -1
         view.operators[lane, i, 8] = committed
         view.operators[lane, i, 10] = feature(s.start[i], scale) if started else 0.0

@@ -26,7 +26,6 @@ from hetgym.envs.dispatch.dynamics import (
     dispatch,
     follow,
     new_desk,
-    new_run,
     open_run,
 )
 from hetgym.envs.dispatch.jobs import arrivals, side_by_side
@@ -38,8 +37,10 @@ from hetgym.errors import ConfigError
 from hetgym.problem import Problem
 from hetgym.schedule import Schedule
 from hetgym.sim import Loss, Runtime, SlowDown, Trace
+from hetgym.sim.decisions import new_run
 from hetgym.sim.online import changes_of
-from hetgym.sim.run import setting
+from hetgym.sim.progress import RUNNING, launch_order
+from hetgym.sim.run import online_setting
 from hetgym.sim.runtime import runtime_name
 
 SLOWEST = 4.0
@@ -141,7 +142,7 @@ class DispatchLanes(Lanes):
         self._names = np.full(count, "", object)
         self._seeds: list[tuple[int | None, int]] = [(None, 0)] * count
         self._logs: list[list[int]] = [[] for _ in range(count)]
-        self._switches = setting(PROBLEM_FOR_SWITCHES, rules.runtime).switches
+        self._switches = online_setting(PROBLEM_FOR_SWITCHES, rules.runtime).switches
         self._problems, self._tasks = records.Rows(count, PROBLEM), records.Rows(count, TASK)
         self._states, self._lives = records.Rows(count, STATE), records.Rows(count, LIVE)
         self._flows, self._spare = records.Rows(count, FLOWS), records.Rows(count, ROLLOUTS)
@@ -208,7 +209,7 @@ class DispatchLanes(Lanes):
         self._names[lane], self._seeds[lane], self._logs[lane] = problem.name, (seed, entropy), []
         self.illegal[lane] = 0
         self.over[lane] = not open_run(
-            *self._tables, self.desk, self._view, self._switches, drawn.moments, lane, reference,
+            *self._tables, self.desk, self._view, self._switches, lane, reference,
             self.rules.completion != "off",
         )  # fmt: skip
 
@@ -242,13 +243,12 @@ class DispatchLanes(Lanes):
         state, run, flows = self._run(problem, drawn)
         order = prepare_order(problem)
         scratch = np.zeros((3, problem.num_devices))
-        return follow(
-            problem.arrays, state, run, flows, self._switches, order, drawn.release, drawn.moments, scratch
-        )  # fmt: skip
+        return follow(problem.arrays, state, run, flows, self._switches, order, scratch)
 
     def _run(self, problem: Problem, drawn: Drawn) -> Any:
-        factor = setting(problem, drawn.runtime).factor
-        return new_run(problem.arrays, self._switches, factor, drawn.devices, drawn.factors)
+        factor = online_setting(problem, drawn.runtime).factor
+        changes = drawn.devices, drawn.factors, drawn.moments
+        return new_run(problem.arrays, self._switches, factor, drawn.release, *changes)
 
     def step(self, actions: npt.NDArray[np.int64], active: BoolArray) -> None:
         """Take a decision in each active lane."""
@@ -278,7 +278,7 @@ class DispatchLanes(Lanes):
         problem, drawn = self.problem(lane), self.drawn[lane]
         assert drawn is not None
         state, run = self._states[lane], self._lives[lane]
-        begun = run.status >= 3
+        begun = run.status >= RUNNING
         return Trace(
             problem=problem,
             assignment=np.where(begun, run.assignment, -1).astype(np.int32),
@@ -289,14 +289,7 @@ class DispatchLanes(Lanes):
             runtime=runtime_name(self.rules.runtime),
             scheduler="agent",
             switches=drawn.runtime,
-            order=self._order(lane),
-        )
-
-    def _order(self, lane: int) -> tuple[IntArray, ...]:
-        run = self._lives[lane]
-        return tuple(
-            row[:end][run.assignment[row[:end]] == device].copy()
-            for device, (row, end) in enumerate(zip(run.queue, run.head, strict=True))
+            order=launch_order(self._lives[lane]),
         )
 
     def result(self, lane: int) -> dict[str, Any]:
@@ -311,7 +304,7 @@ class DispatchLanes(Lanes):
             "reference": reference,
             "slr": metrics.schedule_length_ratio(makespan, context.path),
             "speedup": metrics.speedup(makespan, context.alone),
-            "schedule": Schedule(trace.assignment, order=self._order(lane), scheduler="agent"),
+            "schedule": Schedule(trace.assignment, order=launch_order(self._lives[lane]), scheduler="agent"),
             "trace": trace,
             "reward_terms": {"reference": 1.0, "makespan": total - 1.0},
             "replay": Replay(context.problem.id, seed, tuple(self._logs[lane]), entropy),
