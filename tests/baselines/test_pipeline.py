@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from hetgym import ConfigError, InvalidSchedule, ProblemError
 from hetgym.baselines.pipeline import PARTITIONERS, contiguous_dp, cp_sat_cut, downset_dp, equal_cut, pipedream
-from hetgym.baselines.pipeline.downset import _dp
+from hetgym.baselines.pipeline.downset_kernel import fill_values
 from hetgym.pipeline import DeviceKind, PipelineProblem, load
 
 
@@ -123,7 +123,7 @@ def test_methods_are_legal_and_ordered(problem: PipelineProblem) -> None:
         assert value[name] == math.inf or partition(problem).tolist() == partition(problem).tolist()
     assert value["downset-dp"] <= value["contiguous-dp"] * (1 + 1e-12)
     assert value["contiguous-dp"] <= value["equal-cut"] * (1 + 1e-12)
-    assert len(_dp.signatures) == 1
+    assert len(fill_values.signatures) == 1
 
 
 @settings(max_examples=40)
