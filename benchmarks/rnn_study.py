@@ -35,7 +35,8 @@ from _common import save, show
 
 from hetgym import Problem, simulate
 from hetgym.baselines import get
-from hetgym.baselines.pipeline import FlowShop, time_slices, wavefront
+from hetgym.baselines.pipeline import time_slices, wavefront
+from hetgym.pipeline import FlowShop
 from hetgym.workloads import load_suite
 
 Row = dict[str, Any]

@@ -1,8 +1,8 @@
 """Cutting pipelines: functions from a PipelineProblem to the device of each operator, and their relatives.
 
 ``PARTITIONERS`` holds those that answer with a device for each operator, by name; :func:`cp_sat_cut` also
-proves a bound, :func:`pipedream` replicates stages, :func:`time_slices` and :func:`wavefront` are for
-recurrent networks.
+proves a bound, :func:`pipedream` replicates stages, :func:`optimum` tells the least value of a cut along one order,
+:func:`time_slices` and :func:`wavefront` are for recurrent networks.
 """
 
 from collections.abc import Callable
@@ -10,9 +10,10 @@ from collections.abc import Callable
 from hetgym._types import IntArray
 from hetgym.baselines.pipeline.contiguous import contiguous_dp, equal_cut
 from hetgym.baselines.pipeline.downset import downset_dp
-from hetgym.baselines.pipeline.exact import Cut, cp_sat_cut
-from hetgym.baselines.pipeline.pipedream import ReplicatedPlan, Stage, pipedream
-from hetgym.baselines.pipeline.recurrent import FlowShop, time_slices, wavefront
+from hetgym.baselines.pipeline.exact import ProvenCut, cp_sat_cut
+from hetgym.baselines.pipeline.optima import optimum
+from hetgym.baselines.pipeline.pipedream import ReplicatedPlan, ReplicatedStage, pipedream
+from hetgym.baselines.pipeline.recurrent import time_slices, wavefront
 from hetgym.pipeline.problem import PipelineProblem
 
 PARTITIONERS: dict[str, Callable[[PipelineProblem], IntArray]] = {
@@ -22,6 +23,16 @@ PARTITIONERS: dict[str, Callable[[PipelineProblem], IntArray]] = {
 }
 
 __all__ = [
-    "PARTITIONERS", "Cut", "FlowShop", "ReplicatedPlan", "Stage", "contiguous_dp", "cp_sat_cut", "downset_dp",
-    "equal_cut", "pipedream", "time_slices", "wavefront",
-]  # fmt: skip
+    "PARTITIONERS",
+    "ProvenCut",
+    "ReplicatedPlan",
+    "ReplicatedStage",
+    "contiguous_dp",
+    "cp_sat_cut",
+    "downset_dp",
+    "equal_cut",
+    "optimum",
+    "pipedream",
+    "time_slices",
+    "wavefront",
+]

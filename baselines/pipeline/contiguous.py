@@ -55,5 +55,5 @@ def contiguous_dp(problem: PipelineProblem) -> IntArray:
         ProblemError: no cut of that order fits into memory.
     """
     small = contract(problem)
-    plan, _ = solve(problem, small, prefixes(small), math.inf)
-    return placement(problem, small, plan)
+    cut, _ = solve(problem, small, prefixes(small), math.inf)
+    return placement(problem, small, cut)

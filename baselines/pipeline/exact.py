@@ -10,8 +10,7 @@ import numpy as np
 
 from hetgym._types import IntArray
 from hetgym.baselines.exact import check_limits, search
-from hetgym.baselines.pipeline.downset import Plan, placement, prefixes
-from hetgym.baselines.pipeline.downset import solve as cut_among
+from hetgym.baselines.pipeline.downset import NodeStage, placement, prefixes, solve
 from hetgym.errors import ProblemError, require
 from hetgym.pipeline.contraction import Contraction, contract
 from hetgym.pipeline.problem import PipelineProblem
@@ -23,8 +22,8 @@ _SLACK = 1e-12  # relative error of a float64 sum of times, generously
 
 
 @dataclass(frozen=True)
-class Cut:
-    """What the solver found.
+class ProvenCut:
+    """A cut, and a bound that no contiguous cut beats.
 
     Attributes:
         assignment: [n] device of each operator.
@@ -44,7 +43,7 @@ class Cut:
         return self.max_load / self.lower_bound - 1.0 if self.lower_bound > 0 else 0.0
 
 
-def cp_sat_cut(problem: PipelineProblem, seconds: float = 10.0, workers: int = 4, seed: int = 0) -> Cut:
+def cp_sat_cut(problem: PipelineProblem, seconds: float = 10.0, workers: int = 4, seed: int = 0) -> ProvenCut:
     """Minimise the max-load over all contiguous cuts, and prove how good the result is.
 
     For graphs with too many downsets for :func:`downset_dp`. One Boolean says for each node and stage
@@ -75,32 +74,34 @@ def cp_sat_cut(problem: PipelineProblem, seconds: float = 10.0, workers: int = 4
     check_limits("cp_sat_cut", seconds, workers, seed)
     cp = require("ortools.sat.python.cp_model", "exact", "cutting pipelines exactly")
     small = contract(problem)
-    plan, value = cut_among(problem, small, prefixes(small), math.inf)
-    model = _Model(cp, problem, small, plan, value)
+    first, value = solve(problem, small, prefixes(small), math.inf)
+    model = _Model(cp, problem, small, first, value)
     solver, outcome = search(cp, model.model, seconds, workers, seed)
-    if outcome == cp.INFEASIBLE and plan is None:
+    if outcome == cp.INFEASIBLE and first is None:
         raise ProblemError(f"pipeline {problem.name!r}: no contiguous cut fits into the devices' memory")
     bound = 0.0 if outcome == cp.INFEASIBLE else solver.best_objective_bound / model.ticks
     if outcome in (cp.OPTIMAL, cp.FEASIBLE):
         found = placement(problem, small, model.read(solver))
-        if plan is None or problem.max_load(found) < value:
+        if first is None or problem.max_load(found) < value:
             return _judged(problem, found, bound, model)
-    if plan is None:
+    if first is None:
         raise ProblemError(f"pipeline {problem.name!r}: no contiguous cut was found in {seconds:g} seconds")
-    return _judged(problem, placement(problem, small, plan), bound, model)
+    return _judged(problem, placement(problem, small, first), bound, model)
 
 
-def _judged(problem: PipelineProblem, assignment: IntArray, bound: float, model: _Model) -> Cut:
+def _judged(problem: PipelineProblem, assignment: IntArray, bound: float, model: _Model) -> ProvenCut:
     reached = problem.max_load(assignment)
     bound = min(bound, reached)
     proved = reached <= bound * (1 + _SLACK) + model.terms / model.ticks
-    return Cut(assignment, reached, bound, "optimal" if proved else "feasible")
+    return ProvenCut(assignment, reached, bound, "optimal" if proved else "feasible")
 
 
 class _Model:
     """The constraint model of one problem."""
 
-    def __init__(self, cp: Any, problem: PipelineProblem, small: Contraction, hint: Plan | None, value: float) -> None:
+    def __init__(
+        self, cp: Any, problem: PipelineProblem, small: Contraction, hint: list[NodeStage] | None, value: float
+    ) -> None:
         self.model = model = cp.CpModel()
         usable = [t for t, kind in enumerate(problem.kinds) if kind.count]
         stages, m = problem.num_devices, len(small.members)
@@ -167,27 +168,28 @@ class _Model:
         self.model.add(total == sum(paid))
         return total
 
-    def hint(self, plan: Plan | None) -> None:
-        """Start from a plan."""
-        if plan is None:
+    def hint(self, cut: list[NodeStage] | None) -> None:
+        """Start the search from a cut."""
+        if cut is None:
             return
         seen = 0
         for s, stage in enumerate(self.kind):
-            seen |= plan[s][0] if s < len(plan) else 0
+            seen |= cut[s].nodes if s < len(cut) else 0
             for t, here in stage.items():
-                if s < len(plan):
-                    self.model.add_hint(here, plan[s][1] == t)
+                if s < len(cut):
+                    self.model.add_hint(here, cut[s].kind == t)
             for i, row in enumerate(self.by):
                 if s < len(row):
                     self.model.add_hint(row[s], bool(seen >> i & 1))
 
-    def read(self, solver: Any) -> Plan:
+    def read(self, solver: Any) -> list[NodeStage]:
         """The solver's stages that are not empty."""
-        plan: Plan = []
+        cut = []
         before = 0
         for s, stage in enumerate(self.kind):
             upto = sum(1 << i for i, row in enumerate(self.by) if s >= len(row) or solver.boolean_value(row[s]))
             if upto != before:
-                plan.append((upto & ~before, next(t for t, here in stage.items() if solver.boolean_value(here))))
+                kind = next(t for t, here in stage.items() if solver.boolean_value(here))
+                cut.append(NodeStage(upto & ~before, kind))
             before = upto
-        return plan
+        return cut

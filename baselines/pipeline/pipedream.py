@@ -15,7 +15,7 @@ from hetgym.pipeline.problem import PipelineProblem
 
 
 @dataclass(frozen=True)
-class Stage:
+class ReplicatedStage:
     """A stage and the devices that share its micro-batches.
 
     Attributes:
@@ -36,7 +36,7 @@ class ReplicatedPlan:
         seconds: time between two results in steady state, by PipeDream's estimate.
     """
 
-    stages: tuple[Stage, ...]
+    stages: tuple[ReplicatedStage, ...]
     seconds: float
 
     @property
@@ -101,7 +101,7 @@ def pipedream(
     stages = []
     for number, (_, _, replicas) in enumerate(reversed(rows)):
         operators = tuple(np.flatnonzero(of_operator == number).tolist())
-        stages.append(Stage(operators, tuple(range(first, first + replicas))))
+        stages.append(ReplicatedStage(operators, tuple(range(first, first + replicas))))
         first += replicas
     return ReplicatedPlan(tuple(stages), float(value[n, best]))
 

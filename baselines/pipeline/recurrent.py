@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
@@ -12,69 +11,9 @@ import numpy.typing as npt
 
 from hetgym._types import FloatArray
 from hetgym.errors import ConfigError
-from hetgym.problem import Problem
-from hetgym.schedule import Schedule
+from hetgym.pipeline.flow_shop import FlowShop
 
 MAX_DEVICES = 6
-
-
-@dataclass(frozen=True)
-class FlowShop:
-    """Equal jobs that pass through the same devices in the same order.
-
-    Attributes:
-        devices: numbers of the devices, in the order in which jobs visit them.
-        parts: time steps (:func:`time_slices`) or layers (:func:`wavefront`) that each holds.
-        seconds: [jobs, stages] run time of each job on each.
-        moves: [stages - 1] seconds that the state takes to the next device.
-        in_flight: most jobs that have started on the first device and not finished on the last; None = any number.
-    """
-
-    devices: tuple[int, ...]
-    parts: tuple[int, ...]
-    seconds: FloatArray
-    moves: tuple[float, ...]
-    in_flight: int | None = None
-
-    @property
-    def makespan(self) -> float:
-        """When the last job leaves the last device [s]."""
-        free = [0.0] * len(self.devices)
-        left: list[float] = []
-        for job in self.seconds.tolist():
-            arrival = left[-self.in_flight] if self.in_flight and len(left) >= self.in_flight else 0.0
-            for stage, duration in enumerate(job):
-                free[stage] = max(free[stage], arrival) + duration
-                arrival = free[stage] + (self.moves[stage] if stage < len(self.moves) else 0.0)
-            left.append(free[-1])
-        return free[-1]
-
-    def unroll(self) -> tuple[Problem, Schedule]:
-        """A problem with an operator for each job and stage, and its schedule, for :func:`hetgym.simulate`.
-
-        Devices serve jobs first come, first served. Where few may be in flight, a job's first operator waits
-        for the last one of an earlier job.
-        """
-        jobs, stages = self.seconds.shape
-        cost = np.full((jobs * stages, stages), np.inf)
-        for stage in range(stages):
-            cost[stage::stages, stage] = self.seconds[:, stage]
-        latency = np.zeros((stages, stages))
-        for stage, seconds in enumerate(self.moves):
-            latency[stage, stage + 1] = seconds
-        edges = [(k * stages + s, k * stages + s + 1, 0.0) for k in range(jobs) for s in range(stages - 1)]
-        if self.in_flight:
-            edges += [((k - self.in_flight + 1) * stages - 1, k * stages, 0.0) for k in range(self.in_flight, jobs)]
-        problem = Problem.from_arrays(
-            cost,
-            edges,
-            latency,
-            operator_names=[f"job{k}.{stage}" for k in range(jobs) for stage in range(stages)],
-            device_names=[f"device{device}" for device in self.devices],
-            name="flow-shop",
-        )
-        order = [list(range(stage, jobs * stages, stages)) for stage in range(stages)]
-        return problem, Schedule(np.tile(np.arange(stages), jobs), order=order)
 
 
 def time_slices(

@@ -1,13 +1,52 @@
-"""Pipelines: problems that are cut into stages, and the orders in which stages work on micro-batches."""
+"""Pipelines: problems that are cut into stages, the orders in which stages run micro-batches, and what cuts are worth.
+
+- A model becomes a problem: :func:`pipeline` and :func:`training_pipeline` price the :func:`blocks` of a graph on a
+  platform, :func:`load` reads a file, :class:`RandomChains` draws, :class:`PipelineProblem` and
+  :class:`TrainingPipeline` take arrays.
+- A cut is a list of :class:`Stage`; :func:`cut_problem` prices cuts for an :class:`Objective`. Methods that find good
+  ones are in :mod:`hetgym.baselines.pipeline`.
+- A schedule (:data:`SCHEDULES`, :func:`orders`) says in which order each stage runs its passes. :func:`makespan` is
+  what it takes, :func:`peak_activations` what it keeps; :func:`run` simulates it, and :func:`unroll` makes a
+  :class:`hetgym.Problem` of it for any other runtime. :class:`FlowShop` is a pipeline of forward passes alone.
+"""
 
 from hetgym.pipeline.building import BLOCKS, blocks, pipeline, training_pipeline
+from hetgym.pipeline.cuts import Cut, CutProblem, CutValue, Stage
+from hetgym.pipeline.evaluation import makespan
+from hetgym.pipeline.flow_shop import FlowShop
 from hetgym.pipeline.loading import load
+from hetgym.pipeline.objective import OBJECTIVES, Objective
 from hetgym.pipeline.problem import DeviceKind, PipelineProblem
 from hetgym.pipeline.random_chains import RandomChains
-from hetgym.pipeline.schedules import SCHEDULES, Orders, Pass, orders, peak_activations, run, unroll
+from hetgym.pipeline.reference import cut_problem
+from hetgym.pipeline.schedules import SCHEDULES, Orders, Pass, orders, peak_activations
 from hetgym.pipeline.training import TrainingPipeline
+from hetgym.pipeline.unrolling import run, unroll
 
 __all__ = [
-    "BLOCKS", "SCHEDULES", "DeviceKind", "Orders", "Pass", "PipelineProblem", "RandomChains", "TrainingPipeline",
-    "blocks", "load", "orders", "peak_activations", "pipeline", "run", "training_pipeline", "unroll",
-]  # fmt: skip
+    "BLOCKS",
+    "OBJECTIVES",
+    "SCHEDULES",
+    "Cut",
+    "CutProblem",
+    "CutValue",
+    "DeviceKind",
+    "FlowShop",
+    "Objective",
+    "Orders",
+    "Pass",
+    "PipelineProblem",
+    "RandomChains",
+    "Stage",
+    "TrainingPipeline",
+    "blocks",
+    "cut_problem",
+    "load",
+    "makespan",
+    "orders",
+    "peak_activations",
+    "pipeline",
+    "run",
+    "training_pipeline",
+    "unroll",
+]

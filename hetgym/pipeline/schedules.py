@@ -10,10 +10,6 @@ import numpy.typing as npt
 
 from hetgym._types import FloatArray
 from hetgym.errors import ConfigError, unknown_name
-from hetgym.problem import Problem
-from hetgym.schedule import Schedule
-from hetgym.sim.simulation import simulate
-from hetgym.sim.trace import Trace
 
 
 class Pass(NamedTuple):
@@ -170,89 +166,32 @@ def peak_activations(passes: Orders) -> list[float]:
     return peaks
 
 
-def unroll(
-    passes: Orders,
-    forward: npt.ArrayLike,
-    backward: npt.ArrayLike,
-    weight: npt.ArrayLike | None = None,
-    transfer: float = 0.0,
-) -> tuple[Problem, Schedule]:
-    """A schedule as a problem with an operator for each pass, and the order of each stage's device.
-
-    A forward pass waits for that of the piece of the model before; a backward pass for its own forward
-    pass and for the backward pass of the piece behind; a weight pass for its backward pass.
+def pass_seconds(
+    passes: Orders, forward: npt.ArrayLike, backward: npt.ArrayLike, weight: npt.ArrayLike | None = None
+) -> FloatArray:
+    """Seconds of the passes of each chunk, checked and in one table.
 
     Args:
-        passes: see :func:`orders`.
+        passes: the passes of each stage in order.
         forward: seconds of a stage's forward pass over all its chunks, one number or [p]; or of each chunk, [v, p].
-        backward: the same of its backward pass, without what ``weight`` takes.
-        weight: the same of its weight pass; only for schedules that have such passes, needed there.
-        transfer: seconds between two stages.
+        backward: seconds of the backward pass in the same form, without what ``weight`` takes.
+        weight: seconds of the weight pass in the same form; given if and only if the schedule has such passes.
 
     Returns:
-        The problem, of p devices, and the schedule, for :func:`hetgym.simulate` under any runtime.
+        [2 or 3, v, p] seconds of forward, backward and, where there are any, weight passes.
 
     Raises:
-        ConfigError: times of the wrong shape, or weight passes without times or times without passes.
+        ConfigError: times of the wrong shape; weight passes without times, or times without passes.
     """
-    stages = len(passes)
     chunks = 1 + max(item.chunk for order in passes for item in order)
     split = any(item.kind == "W" for order in passes for item in order)
     if split != (weight is not None):
         raise ConfigError(f"pipeline schedule: weight times {'are missing' if split else 'without weight passes'}")
-    seconds = {"F": _times("forward", forward, stages, chunks), "B": _times("backward", backward, stages, chunks)}
-    if weight is not None:
-        seconds["W"] = _times("weight", weight, stages, chunks)
-    number: dict[tuple[str, int, int], int] = {}
-    for stage, order in enumerate(passes):
-        for item in order:
-            number[item.kind, item.micro_batch, item.chunk * stages + stage] = len(number)
-    cost = np.full((len(number), stages), np.inf)
-    edges = []
-    for (kind, batch, piece), i in number.items():
-        cost[i, piece % stages] = seconds[kind][piece // stages, piece % stages]
-        before = [("F", batch, piece - 1)] if kind == "F" else [("B", batch, piece)]
-        if kind == "B":
-            before = [("F", batch, piece), ("B", batch, piece + 1)]
-        edges += [(number[key], i, 0.0) for key in before if key in number]
-    problem = Problem.from_arrays(
-        cost,
-        edges,
-        latency=transfer,
-        operator_names=[f"{kind}{batch}.{piece}" for kind, batch, piece in number],
-        operator_kinds=[kind for kind, _, _ in number],
-        device_names=[f"stage{stage}" for stage in range(stages)],
-        name=f"pipeline-{stages}x{chunks}",
-    )
-    rows = [
-        [number[item.kind, item.micro_batch, item.chunk * stages + stage] for item in order]
-        for stage, order in enumerate(passes)
-    ]
-    return problem, Schedule([piece % stages for _, _, piece in number], order=rows)
+    given = {"forward": forward, "backward": backward} | ({} if weight is None else {"weight": weight})
+    return np.stack([_chunk_seconds(what, values, len(passes), chunks) for what, values in given.items()])
 
 
-def run(
-    passes: Orders,
-    forward: npt.ArrayLike,
-    backward: npt.ArrayLike,
-    weight: npt.ArrayLike | None = None,
-    transfer: float = 0.0,
-) -> Trace:
-    """Simulate a schedule; see :func:`unroll` for the arguments.
-
-    >>> run(orders("1f1b", stages=4, micro_batches=8), forward=1.0, backward=2.0).makespan
-    33.0
-    """
-    return simulate(*unroll(passes, forward, backward, weight, transfer))
-
-
-def _check(stages: int, micro_batches: int) -> None:
-    for what, value in (("stages", stages), ("micro_batches", micro_batches)):
-        if not (isinstance(value, int) and value >= 1):
-            raise ConfigError(f"pipeline schedule: {what} is {value!r}; it must be 1 or more")
-
-
-def _times(what: str, values: npt.ArrayLike | Sequence[float], stages: int, chunks: int) -> FloatArray:
+def _chunk_seconds(what: str, values: npt.ArrayLike | Sequence[float], stages: int, chunks: int) -> FloatArray:
     """[v, p] seconds of each chunk."""
     try:
         array = np.asarray(values, np.float64)
@@ -262,3 +201,9 @@ def _times(what: str, values: npt.ArrayLike | Sequence[float], stages: int, chun
         raise ConfigError(f"pipeline schedule: {what} must be one time or {stages}, none negative")
     each = array if array.ndim == 2 else array / chunks
     return np.asarray(np.broadcast_to(each, (chunks, stages)), np.float64)
+
+
+def _check(stages: int, micro_batches: int) -> None:
+    for what, value in (("stages", stages), ("micro_batches", micro_batches)):
+        if not (isinstance(value, int) and value >= 1):
+            raise ConfigError(f"pipeline schedule: {what} is {value!r}; it must be 1 or more")

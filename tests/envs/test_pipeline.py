@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 import hetgym
-from hetgym.baselines.pipeline import FlowShop, contiguous_dp
+from hetgym.baselines.pipeline import contiguous_dp
 from hetgym.envs import (
     BLOCK_FEATURES,
     CUT_FEATURES,
@@ -26,6 +26,7 @@ from hetgym.graph.generators import lstm_grid
 from hetgym.pipeline import (
     SCHEDULES,
     DeviceKind,
+    FlowShop,
     PipelineProblem,
     RandomChains,
     TrainingPipeline,
@@ -399,7 +400,7 @@ def test_what_is_not_legal_is_replaced_and_counted() -> None:
 def test_episodes_replay() -> None:
     env = gym.make("HetPipeline-v0", objective="training", schedule="interleaved")
     env.reset(seed=5)
-    problem = env.unwrapped.lanes.context(0).step
+    problem = env.unwrapped.lanes.context(0).training
     rng, done = np.random.default_rng(0), False
     while not done:
         _, _, done, _, info = env.step(int(rng.integers(6)))

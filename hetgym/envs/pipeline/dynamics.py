@@ -14,20 +14,21 @@ import numpy.typing as npt
 
 from hetgym import _records as records
 from hetgym._jit import lean, step
-from hetgym._types import BoolArray, FloatArray, frozen
-from hetgym.envs.pipeline.stages import LATENCY, TRAINING, Index, Tables
+from hetgym._types import BoolArray, FloatArray, Int64Array, frozen
+from hetgym.pipeline.objective import LATENCY, TRAINING
+from hetgym.pipeline.tables import CutTables
 
 CLIP = 10.0
 """Upper bound of every feature."""
 
 
-def _example() -> Tables:
+def _example() -> CutTables:
     whole = ("kind", "stride", "free", "wall", "levels", "room")
     dimensions = dict.fromkeys(("forward", "backward", "weight", "comm", "certain", "wall"), 2)
     dimensions |= {"peak": 3, "room": 3, "rest_sum": 4, "rest_load": 4}
-    return Tables._make(
+    return CutTables._make(
         frozen(np.zeros((1,) * dimensions.get(name, 1), np.int64 if name in whole else np.float64))
-        for name in Tables._fields
+        for name in CutTables._fields
     )  # fmt: skip
 
 
@@ -68,14 +69,14 @@ class Board(NamedTuple):
         spare: [L, N + 2] scratch.
     """
 
-    turn: Index
-    pieces: Index
-    begun: Index
-    device: Index
-    members: Index
-    free: Index
-    unused: Index
-    most: Index
+    turn: Int64Array
+    pieces: Int64Array
+    begun: Int64Array
+    device: Int64Array
+    members: Int64Array
+    free: Int64Array
+    unused: Int64Array
+    most: Int64Array
     forward: FloatArray
     backward: FloatArray
     weight: FloatArray
@@ -84,7 +85,7 @@ class Board(NamedTuple):
     busy: FloatArray
     held: FloatArray
     stashed: FloatArray
-    used: Index
+    used: Int64Array
     closed: FloatArray
     work: FloatArray
     high: FloatArray
@@ -94,9 +95,9 @@ class Board(NamedTuple):
     potential: FloatArray
     ahead: FloatArray
     completion: FloatArray
-    assignment: Index
-    log: Index
-    spare: Index
+    assignment: Int64Array
+    log: Int64Array
+    spare: Int64Array
 
 
 def new_board(lanes: int, blocks: int, devices: int, rounds: int) -> Board:
@@ -160,7 +161,7 @@ def _share(value: float, scale: float) -> float:
 
 
 @step
-def _fits(t: Tables, device: int, i: int, j: int, keep: float, held: float, stashed: float) -> bool:
+def _fits(t: CutTables, device: int, i: int, j: int, keep: float, held: float, stashed: float) -> bool:
     """Whether blocks i to before j fit on a device that holds something already, keeping so many micro-batches."""
     if t.wall[i, device] < j:
         return False
@@ -169,7 +170,7 @@ def _fits(t: Tables, device: int, i: int, j: int, keep: float, held: float, stas
 
 
 @step
-def _reach(t: Tables, device: int, i: int, keep: float, held: float, stashed: float) -> int:
+def _reach(t: CutTables, device: int, i: int, keep: float, held: float, stashed: float) -> int:
     """The first block from i on that does not fit on a device any more."""
     low, high = i, t.wall[i, device]
     while low < high:
@@ -182,7 +183,7 @@ def _reach(t: Tables, device: int, i: int, keep: float, held: float, stashed: fl
 
 
 @step
-def _open_end(t: Tables, stage: int, device: int, i: int, j: int, free: int, most: int) -> bool:
+def _open_end(t: CutTables, stage: int, device: int, i: int, j: int, free: int, most: int) -> bool:
     """Whether the rest can be placed if a stage of the first round holds blocks i to before j at least."""
     for row in range(len(t.levels)):
         p = t.levels[row]
@@ -197,7 +198,7 @@ def _open_end(t: Tables, stage: int, device: int, i: int, j: int, free: int, mos
 
 
 @step
-def _most(t: Tables, stage: int, device: int, i: int, j: int, most: int) -> int:
+def _most(t: CutTables, stage: int, device: int, i: int, j: int, most: int) -> int:
     """Most stages with which blocks i to before j fit on a device as one of them; 0 if never."""
     for row in range(len(t.levels) - 1, -1, -1):
         p = t.levels[row]
@@ -207,7 +208,7 @@ def _most(t: Tables, stage: int, device: int, i: int, j: int, most: int) -> int:
 
 
 @step
-def _round_ends(t: Tables, b: Board, lane: int, rounds: int, p: int, stage: int, i: int, j: int, last: bool) -> bool:
+def _round_ends(t: CutTables, b: Board, lane: int, rounds: int, p: int, stage: int, i: int, j: int, last: bool) -> bool:
     """Whether the round can be finished if the piece of a stage holds blocks i to before j at least.
 
     Args:
@@ -270,7 +271,7 @@ def _proved(g: Game, before: float, ramp: float, forward: float, backward: float
 
 
 @step
-def _close(t: Tables, b: Board, g: Game, lane: int, end: int) -> None:
+def _close(t: CutTables, b: Board, g: Game, lane: int, end: int) -> None:
     """Close the current piece before a block."""
     piece = b.pieces[lane] - 1
     device, i = b.device[lane, piece], b.begun[lane, piece]
@@ -296,7 +297,7 @@ def _close(t: Tables, b: Board, g: Game, lane: int, end: int) -> None:
 
 
 @step
-def _begin(t: Tables, b: Board, lane: int, device: int, block: int) -> None:
+def _begin(t: CutTables, b: Board, lane: int, device: int, block: int) -> None:
     """Begin a piece at a block."""
     piece = b.pieces[lane]
     if b.used[lane, device] == 0:
@@ -312,7 +313,7 @@ def _begin(t: Tables, b: Board, lane: int, device: int, block: int) -> None:
 
 
 @step
-def _legal(t: Tables, b: Board, g: Game, lane: int, action: int) -> bool:
+def _legal(t: CutTables, b: Board, g: Game, lane: int, action: int) -> bool:
     """Whether an action leaves a way to place all blocks."""
     j, pieces, p = b.turn[lane], b.pieces[lane], b.members[lane]
     n, piece = len(t.wall) - 1, b.pieces[lane] - 1
@@ -340,7 +341,7 @@ def _legal(t: Tables, b: Board, g: Game, lane: int, action: int) -> bool:
 
 
 @step
-def _bound(t: Tables, b: Board, g: Game, lane: int, action: int) -> float:
+def _bound(t: CutTables, b: Board, g: Game, lane: int, action: int) -> float:
     """A proven lower bound on the value after an action [s]."""
     j, piece = b.turn[lane], b.pieces[lane] - 1
     n, unused = len(t.wall) - 1, b.unused[lane]
@@ -394,7 +395,7 @@ def _bound(t: Tables, b: Board, g: Game, lane: int, action: int) -> float:
 
 
 @step
-def _stay(t: Tables, b: Board, g: Game, lane: int, action: int, device: int) -> float:
+def _stay(t: CutTables, b: Board, g: Game, lane: int, action: int, device: int) -> float:
     """The value after an action of a later round if all that is left stayed in its piece, about [s]."""
     j, piece, n = b.turn[lane], b.pieces[lane] - 1, len(t.wall) - 1
     load, high, total = b.busy[lane, device], 0.0, b.work[lane]
@@ -419,7 +420,7 @@ def _stay(t: Tables, b: Board, g: Game, lane: int, action: int, device: int) -> 
 
 
 @step
-def _completion(t: Tables, b: Board, g: Game, lane: int, action: int) -> float:
+def _completion(t: CutTables, b: Board, g: Game, lane: int, action: int) -> float:
     """The value after an action if the rest of the first round were cut as well as is known [s].
 
     It is exact for the throughput, and for a training step what the requests' latency would be; inf where
@@ -474,9 +475,16 @@ def _completion(t: Tables, b: Board, g: Game, lane: int, action: int) -> float:
 
 @lean
 def decide(
-    rows: Index, b: Board, seen: Seen, g: Game, actions: Index, active: BoolArray, illegal: Index, reward: FloatArray,
+    rows: Int64Array,
+    b: Board,
+    seen: Seen,
+    g: Game,
+    actions: Int64Array,
+    active: BoolArray,
+    illegal: Int64Array,
+    reward: FloatArray,
     over: BoolArray,
-) -> None:  # fmt: skip
+) -> None:
     """Take a decision in every active lane.
 
     A lane whose last block this decides is over; its reward is left to whoever prices the cut. What is no
@@ -533,7 +541,7 @@ def decide(
 
 
 @lean
-def open_lane(rows: Index, b: Board, seen: Seen, g: Game, lane: int, reference: float) -> None:
+def open_lane(rows: Int64Array, b: Board, seen: Seen, g: Game, lane: int, reference: float) -> None:
     """Begin an episode in a lane whose row and fixed observations are in place.
 
     Args:
@@ -564,7 +572,7 @@ def open_lane(rows: Index, b: Board, seen: Seen, g: Game, lane: int, reference: 
 
 
 @step
-def _show_decided(t: Tables, b: Board, seen: Seen, lane: int, block: int, device: int) -> None:
+def _show_decided(t: CutTables, b: Board, seen: Seen, lane: int, block: int, device: int) -> None:
     """Write what a decision changed into the observation."""
     if seen.blocks.shape[1] > 0:
         seen.blocks[lane, block, 8] = 1.0
@@ -578,7 +586,7 @@ def _show_decided(t: Tables, b: Board, seen: Seen, lane: int, block: int, device
 
 
 @step
-def _show_device(t: Tables, b: Board, seen: Seen, lane: int, device: int) -> None:
+def _show_device(t: CutTables, b: Board, seen: Seen, lane: int, device: int) -> None:
     """Write a device's row."""
     piece = b.pieces[lane] - 1
     busy, held, stashed = b.busy[lane, device], b.held[lane, device], b.stashed[lane, device]
@@ -601,7 +609,7 @@ def _show_device(t: Tables, b: Board, seen: Seen, lane: int, device: int) -> Non
 
 
 @step
-def _left(t: Tables, device: int, need: float) -> float:
+def _left(t: CutTables, device: int, need: float) -> float:
     """Share of a device's memory that is left."""
     capacity = t.capacity[device]
     if capacity == np.inf:
@@ -610,7 +618,7 @@ def _left(t: Tables, device: int, need: float) -> float:
 
 
 @step
-def _look_ahead(t: Tables, b: Board, seen: Seen, g: Game, lane: int) -> None:
+def _look_ahead(t: CutTables, b: Board, seen: Seen, g: Game, lane: int) -> None:
     """Find out what each action would lead to for the current block, and write it down.
 
     After the last decision there are no candidates; the mask stays, so that it never is empty.

@@ -12,8 +12,8 @@ from hetgym.envs.core.scalar import LaneEnv
 from hetgym.envs.core.vector import LaneVectorEnv
 from hetgym.envs.pipeline.lanes import PipelineLanes
 from hetgym.envs.pipeline.observation import Padding
+from hetgym.envs.pipeline.rules import Rules
 from hetgym.envs.pipeline.sources import pipeline_source
-from hetgym.envs.pipeline.stages import Rules
 from hetgym.envs.place.observation import LEVELS
 from hetgym.errors import ConfigError, unknown_name
 from hetgym.problem import Problem
@@ -70,7 +70,7 @@ class HetPipelineEnv(LaneEnv):
       :meth:`~hetgym.pipeline.PipelineProblem.max_load`: the largest load of a device, being the times of its
       blocks and of fetching and sending, once, each tensor that crosses the ends of its stage;
     - ``"latency"``: when the last of ``requests`` requests leaves the last stage
-      (:class:`~hetgym.baselines.pipeline.FlowShop` of the loads);
+      (:class:`~hetgym.pipeline.FlowShop` of the loads);
     - ``"training"``: one step of ``micro_batches`` micro-batches under ``schedule``
       (:func:`hetgym.pipeline.run`). A forward pass of a stage is its load; a backward pass moves the same
       tensors' gradients. Weight passes are passes of their own under ``"zb-h1"`` and part of the backward pass
@@ -135,7 +135,7 @@ class HetPipelineEnv(LaneEnv):
     ``makespan``) and ``reference`` [s]; ``optimal``, the least value of any cut that can be played:
     for the throughput by the dynamic program of :func:`~hetgym.baselines.pipeline.contiguous_dp` along the same
     order, for the latency by a like one if the pipeline is small; NaN where it takes more than
-    ``hetgym.envs.pipeline.optima.MAX_STEPS`` steps, for training, and where no cut fits into memory; ``slr``
+    ``hetgym.baselines.pipeline.optima.MAX_STEPS`` steps, for training, and where no cut fits into memory; ``slr``
     (value over a lower bound), ``speedup`` (over the best single device), ``stages`` (first block, end, device),
     ``reference_stages`` (of the reference's cut), ``loads`` (seconds of each device for one request, all passes),
     ``memory`` (bytes of each device), ``within_memory``, ``reward_terms`` (they sum to the return), ``replay``
@@ -226,7 +226,7 @@ class HetPipelineEnv(LaneEnv):
         devices = problem.check(assignment)
         taken: list[int] = []
         current, used = -1, set()
-        for inside in self.lanes.context(0).bound.members:
+        for inside in self.lanes.context(0).blocks.members:
             device = int(devices[inside[0]])
             if any(devices[i] != device for i in inside) or (device != current and device in used):
                 raise ConfigError(

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections import OrderedDict
-from dataclasses import replace
-from typing import Any, NamedTuple, cast
+from typing import Any, cast
 
 import numpy as np
 import numpy.typing as npt
 
 from hetgym import _records as records
-from hetgym._types import BoolArray
+from hetgym._types import BoolArray, Int64Array
+from hetgym.baselines.pipeline.optima import optimum
 from hetgym.envs.core.lanes import Lanes, Observation
 from hetgym.envs.core.replay import Replay
 from hetgym.envs.pipeline import dynamics as cutting
@@ -22,44 +22,21 @@ from hetgym.envs.pipeline.observation import (
     graph_space,
     observation_space,
 )
-from hetgym.envs.pipeline.optima import optimum
-from hetgym.envs.pipeline.remainders import with_remainders
 from hetgym.envs.pipeline.rendering import ansi, rgb_array
-from hetgym.envs.pipeline.sources import PipelineSource, as_pipeline
-from hetgym.envs.pipeline.stages import (
-    LATENCY,
-    TRAINING,
-    Context,
-    Cut,
-    Index,
-    Piece,
-    Rules,
-    as_training,
-    memory_of,
-    prepare,
-    schedule_of,
-    settle,
-    unrolled,
-)
+from hetgym.envs.pipeline.rules import Rules
+from hetgym.envs.pipeline.sources import Pipeline, PipelineSource, as_pipeline
 from hetgym.errors import ConfigError
-from hetgym.pipeline import PipelineProblem, TrainingPipeline
+from hetgym.pipeline.cuts import CutProblem, CutValue, Stage
+from hetgym.pipeline.objective import LATENCY, TRAINING
+from hetgym.pipeline.problem import PipelineProblem
+from hetgym.pipeline.reference import cut_problem
+from hetgym.pipeline.remainders import with_remainders
+from hetgym.pipeline.training import TrainingPipeline
+from hetgym.pipeline.unrolling import schedule_of, unroll_cut
 from hetgym.problem import Problem
 from hetgym.schedule import Schedule
 
 _REMEMBERED = 256  # contexts kept, so that a small set of problems is prepared only once
-
-
-class Stage(NamedTuple):
-    """A piece of a model on a device.
-
-    Attributes:
-        first, end: its blocks: from the first to before the end.
-        device: number of the device.
-    """
-
-    first: int
-    end: int
-    device: int
 
 
 class PipelineLanes(Lanes):
@@ -92,19 +69,18 @@ class PipelineLanes(Lanes):
         self._seen = cutting.Seen(
             parts["blocks"], parts["assignment"], parts["devices"], parts["candidates"], parts["current"], self.mask
         )
-        split = rules.code == TRAINING and rules.schedule == "zb-h1"
-        self.game = cutting.Game(rules.code, rules.turns, int(split), rules.rounds, int(sparse))
+        self.game = cutting.Game(rules.code, rules.turns, int(rules.split_backward), rules.rounds, int(sparse))
         self.board = cutting.new_board(count, padding.blocks, padding.devices, rules.rounds)
-        self.contexts: list[Context | None] = [None] * count
+        self.contexts: list[CutProblem | None] = [None] * count
         self._names = np.full(count, "", object)
         self._seeds: list[int | None] = [None] * count
-        self._cuts: list[Cut | None] = [None] * count
+        self._cuts: list[CutValue | None] = [None] * count
         self._rows = records.Rows(count, cutting.TABLES)
-        self._known: OrderedDict[str, tuple[Context, dict[str, npt.NDArray[Any]]]] = OrderedDict()
+        self._known: OrderedDict[str, tuple[CutProblem, dict[str, npt.NDArray[Any]]]] = OrderedDict()
 
     @property
-    def _table(self) -> Index:
-        return cast(Index, self._rows.table)
+    def _table(self) -> Int64Array:
+        return cast(Int64Array, self._rows.table)
 
     @property
     def seen(self) -> Observation:
@@ -125,7 +101,7 @@ class PipelineLanes(Lanes):
         if options:
             raise ConfigError(f"reset has no option {min(options)!r}; known: 'problem'")
         problem = self.source.draw(rng) if forced is None else as_pipeline(forced)
-        context, blank = self._prepared(as_training(problem))
+        context, blank = self._prepared(problem)
         if context is not self.contexts[lane]:
             self.contexts[lane], self._names[lane] = context, context.problem.name
             self._rows[lane] = context.tables
@@ -149,20 +125,21 @@ class PipelineLanes(Lanes):
         b, context, pieces = self.board, self.context(lane), self.pieces(lane)
         count = len(pieces)
         passes = (b.forward[lane, :count].copy(), b.backward[lane, :count].copy(), b.weight[lane, :count].copy())
-        cut = settle(context, self.rules, pieces, *passes)
+        cut = context.price(pieces, *passes)
         self._cuts[lane] = cut
         before = context.reference if self.sparse else float(b.potential[lane])
         self.reward[lane] = (before - cut.value) / context.reference if context.reference > 0 else 0.0
 
-    def _prepared(self, step: TrainingPipeline) -> tuple[Context, dict[str, npt.NDArray[Any]]]:
-        """The context of a pipeline and its fixed observations, from memory if it was met before."""
+    def _prepared(self, pipeline: Pipeline) -> tuple[CutProblem, dict[str, npt.NDArray[Any]]]:
+        """The cut problem of a pipeline and its fixed observations, from memory if it was met before."""
+        step = pipeline if isinstance(pipeline, TrainingPipeline) else TrainingPipeline(pipeline)
         key = step.digest if self.rules.code == TRAINING else step.problem.digest
         if key in self._known:
             self._known.move_to_end(key)
         else:
-            context = prepare(step, self.rules)
-            tables = with_remainders(context.tables, context.problem, self.rules)
-            context = replace(context, tables=tables)
+            context = cut_problem(step, self.rules)
+            if self.rules.completion:
+                context = with_remainders(context)
             self.padding.check(context.problem.name, len(context.names), context.problem.num_devices)
             blank = fixed(context, self.rules, self._space)
             self._known[key] = context, {name: blank[name] for name in self._arrays}
@@ -171,32 +148,35 @@ class PipelineLanes(Lanes):
         return self._known[key]
 
     def optimum(self, lane: int) -> float:
-        """See :func:`hetgym.envs.pipeline.optima.optimum`; worked out when the first episode on a pipeline ends [s]."""
+        """See :func:`~hetgym.baselines.pipeline.optimum`; worked out when the first episode on a pipeline ends [s]."""
         context = self.context(lane)
+        if not self.rules.optimal:
+            return np.nan
         if "optimum" not in context.known:
-            context.known["optimum"] = optimum(context, self.rules)
+            context.known["optimum"] = optimum(context)
         return context.known["optimum"]
 
     def identity(self, lane: int) -> str:
         """Name and content of the lane's pipeline in one word."""
         context = self.context(lane)
-        return context.step.id if self.rules.code == TRAINING else context.problem.id
+        return context.training.id if self.rules.code == TRAINING else context.problem.id
 
     def problem(self, lane: int) -> PipelineProblem:
         """What the lane's episode is about."""
         return self.context(lane).problem
 
-    def context(self, lane: int) -> Context:
-        """Of a lane that has begun."""
+    def context(self, lane: int) -> CutProblem:
+        """The cut problem of a lane that has begun."""
         context = self.contexts[lane]
         assert context is not None
         return context
 
-    def pieces(self, lane: int) -> list[Piece]:
-        """The pieces of what a lane has decided."""
+    def pieces(self, lane: int) -> list[Stage]:
+        """The stages of what a lane has decided."""
         b, count = self.board, int(self.board.pieces[lane])
         begun = b.begun[lane, :count].tolist()
-        return list(zip(begun, [*begun[1:], int(b.turn[lane])], b.device[lane, :count].tolist(), strict=False))
+        device = b.device[lane, :count].tolist()
+        return [Stage(*stage) for stage in zip(begun, [*begun[1:], int(b.turn[lane])], device, strict=False)]
 
     def unrolled(self, lane: int) -> tuple[Problem, Schedule] | None:
         """What a finished episode's cut does, as a problem of the stages and their schedule; None for throughput."""
@@ -204,7 +184,7 @@ class PipelineLanes(Lanes):
         assert cut is not None
         stages = len({d for _, _, d in pieces})
         f, k, w = (passes.reshape(-1, stages) for passes in cut[1:])
-        return unrolled(self.rules, f, k, w)
+        return unroll_cut(self.rules, f, k, w)
 
     def shared(self) -> dict[str, npt.NDArray[Any]]:
         """The pipeline's name."""
@@ -218,7 +198,7 @@ class PipelineLanes(Lanes):
         least = self._least(context)
         loads = np.zeros(context.problem.num_devices)
         np.add.at(loads, [d for _, _, d in pieces], cut.forward + cut.backward + cut.weight)
-        actions = self.board.log[lane, : self.board.turn[lane]]
+        actions, depth = self.board.log[lane, : self.board.turn[lane]], len({d for _, _, d in pieces})
         return {
             "value": cut.value,
             "makespan": cut.value,
@@ -226,17 +206,17 @@ class PipelineLanes(Lanes):
             "optimal": self.optimum(lane),
             "slr": cut.value / least if least > 0 else 1.0,
             "speedup": context.alone / cut.value if cut.value > 0 else 1.0,
-            "schedule": schedule_of(self.rules, len({d for _, _, d in pieces}), len(pieces)),
-            "stages": tuple(Stage(*piece) for piece in pieces),
-            "reference_stages": tuple(Stage(*piece) for piece in context.pieces),
+            "schedule": schedule_of(self.rules, depth, len(pieces) // depth, "agent"),
+            "stages": tuple(pieces),
+            "reference_stages": context.reference_cut,
             "loads": tuple(loads.tolist()),
-            "memory": tuple(memory_of(context, self.rules, pieces).tolist()),
-            "within_memory": context.within,
+            "memory": tuple(context.memory(pieces).tolist()),
+            "within_memory": context.within_memory,
             "reward_terms": {"reference": 1.0, "value": total - 1.0},
             "replay": Replay(self.identity(lane), self._seeds[lane], tuple(actions.tolist())),
         }
 
-    def _least(self, context: Context) -> float:
+    def _least(self, context: CutProblem) -> float:
         """A lower bound on any cut's value: work shared evenly, and one request's way through all blocks [s]."""
         t = context.tables
         shared = max(float(t.rest[0]) / len(t.capacity), float(t.largest[0]))

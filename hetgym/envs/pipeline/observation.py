@@ -14,9 +14,10 @@ from gymnasium import spaces
 
 from hetgym._types import FloatArray
 from hetgym.envs.pipeline.dynamics import CLIP
-from hetgym.envs.pipeline.stages import Context, Rules
+from hetgym.envs.pipeline.rules import Rules
 from hetgym.errors import ProblemError
 from hetgym.graph.dataflow import Feature
+from hetgym.pipeline.cuts import CutProblem
 
 BLOCK_FEATURES: tuple[Feature, ...] = (
     Feature("mean_cost", "pace", "mean time over the devices that can run it, all passes"),
@@ -116,7 +117,7 @@ def graph_space(padding: Padding) -> spaces.Dict:
     )
 
 
-def fixed(context: Context, rules: Rules, space: spaces.Dict) -> dict[str, npt.NDArray[Any]]:
+def fixed(context: CutProblem, rules: Rules, space: spaces.Dict) -> dict[str, npt.NDArray[Any]]:
     """The part of a problem's observations that holds from step to step, padding included.
 
     Args:

@@ -2,21 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import numpy as np
 import numpy.typing as npt
 
 from hetgym._types import FloatArray
-from hetgym.envs.pipeline.stages import Context, Piece, Rules
+from hetgym.envs.pipeline.rules import Rules
 from hetgym.envs.place.rendering import FRAME_DPI, FRAME_INCHES
 from hetgym.errors import require
+from hetgym.pipeline.cuts import Cut, CutProblem
 from hetgym.sim.gantt import time_unit
 
 _COLUMNS = 48
 
 
-def ansi(context: Context, rules: Rules, pieces: Sequence[Piece], times: FloatArray, value: float) -> str:
+def ansi(context: CutProblem, rules: Rules, pieces: Cut, times: FloatArray, value: float) -> str:
     """A text frame: one line a stage with its load, then the current decision.
 
     Args:
@@ -46,15 +45,13 @@ def ansi(context: Context, rules: Rules, pieces: Sequence[Piece], times: FloatAr
     return "\n".join(lines)
 
 
-def device_name(context: Context, device: int) -> str:
+def device_name(context: CutProblem, device: int) -> str:
     """A device's kind and number."""
     problem = context.problem
     return f"{problem.kinds[problem.device_kind[device]].name}#{device}"
 
 
-def rgb_array(
-    context: Context, rules: Rules, pieces: Sequence[Piece], times: FloatArray, value: float
-) -> npt.NDArray[np.uint8]:
+def rgb_array(context: CutProblem, rules: Rules, pieces: Cut, times: FloatArray, value: float) -> npt.NDArray[np.uint8]:
     """A bar for each device, as long as what it does for one request; blocks in turn lighter and darker.
 
     Args:

@@ -12,7 +12,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hetgym import ConfigError, simulate, validate
-from hetgym.baselines.pipeline import FlowShop, time_slices, wavefront
+from hetgym.baselines.pipeline import time_slices, wavefront
+from hetgym.pipeline import FlowShop
 from hetgym.sim import Trace
 
 # 64 steps of 20 us on a GPU and of so many times as much on a CPU; 40 and 20 us to start a slice, 30 us to hand

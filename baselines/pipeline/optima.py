@@ -1,0 +1,126 @@
+"""The best cut of a problem's blocks along their order, where a dynamic program finds it in short time."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from hetgym._jit import jit
+from hetgym._types import FloatArray, Int64Array
+from hetgym.baselines.pipeline.downset import placement, prefixes, solve
+from hetgym.pipeline.cuts import CutProblem, Stage
+from hetgym.pipeline.objective import LATENCY, THROUGHPUT
+from hetgym.pipeline.tables import counts_and_first
+
+MAX_STEPS = 20_000_000
+"""Most steps of a dynamic program."""
+
+
+def optimum(cuts: CutProblem) -> float:
+    """Least value of any cut along the order of blocks; NaN where it is not known [s].
+
+    It is known for the throughput, and for the latency of small pipelines, if a cut fits into memory.
+    """
+    if not cuts.within_memory:
+        return np.nan
+    problem, n = cuts.problem, len(cuts.names)
+    sets, kinds = int(cuts.tables.free[0]) + 1, len(problem.kinds)
+    steps = n * n * sets * kinds
+    if cuts.objective.code == THROUGHPUT and steps <= MAX_STEPS:
+        cut, _ = solve(problem, cuts.blocks, prefixes(cuts.blocks), np.inf)
+        return problem.max_load(placement(problem, cuts.blocks, cut))
+    if cuts.objective.code == LATENCY and steps * n * n * kinds // 4 <= 10 * MAX_STEPS:
+        return cuts.evaluate(least_latency(cuts)).value
+    return np.nan
+
+
+def least_latency(cuts: CutProblem) -> list[Stage]:
+    """The cut with which N requests take least: L + (N - 1) X, L being the sum of the loads and X the largest.
+
+    For each load that X can be, a dynamic program over blocks and sets of devices finds the least L.
+
+    Args:
+        cuts: a problem of which some cut fits into memory.
+    """
+    tables, requests = cuts.tables, cuts.objective.turns
+    counts, first = counts_and_first(cuts.problem)
+    load = _stage_loads(cuts)
+    limits = np.unique(load[np.isfinite(load)])
+    n = load.shape[1] - 1
+    least = _least_sum(load, np.inf, counts)[0][n].min()
+    best, chosen = np.inf, np.inf
+    for limit in limits.tolist():
+        if least + (requests - 1) * limit >= best:
+            break
+        total = _least_sum(load, limit, counts)[0][n].min() + (requests - 1) * limit
+        if total < best:
+            best, chosen = total, limit
+    value, begin, kind = _least_sum(load, chosen, counts)
+    free = [list(range(first[t], first[t] + counts[t])) for t in range(len(counts))]
+    cut: list[Stage] = []
+    members, end = int(np.argmin(value[n])), n
+    while end > 0:
+        start, last = int(begin[end, members]), int(kind[end, members])
+        cut.append(Stage(start, end, int(free[last].pop(0))))
+        members, end = members - int(tables.stride[last]), start
+    return cut[::-1]
+
+
+def _stage_loads(cuts: CutProblem) -> FloatArray:
+    """[k, n + 1, n + 1] seconds of a stage of blocks i to before j on a device of a kind; inf if they do not fit."""
+    t = cuts.tables
+    counts, first = counts_and_first(cuts.problem)
+    n = len(t.wall) - 1
+    i, j = np.arange(n + 1)[:, None], np.arange(n + 1)[None, :]
+    load = np.full((len(counts), n + 1, n + 1), np.inf)
+    for kind in np.flatnonzero(counts).tolist():
+        d = first[kind]
+        seconds = t.forward[:, d]
+        whole = np.concatenate([[0.0], np.cumsum(np.where(np.isfinite(seconds), seconds, 0.0))])
+        paid = t.comm if t.pays[d] else 0.0
+        fits = (i < j) & (j <= t.wall[:, d][:, None])
+        fits &= t.size[None, :] - t.size[:, None] <= t.capacity[d]
+        load[kind] = np.where(fits, whole[None, :] - whole[:, None] + paid, np.inf)
+    return load
+
+
+def _least_sum(load: FloatArray, limit: float, counts: Int64Array) -> tuple[FloatArray, Int64Array, Int64Array]:
+    """Least sum of loads, none above a limit, of the first j blocks on exactly the devices of a set.
+
+    Args:
+        load: [k, n + 1, n + 1] seconds of blocks i to before j on a device of a kind; inf if they do not fit.
+        limit: largest load [s].
+        counts: [k] devices of each kind.
+
+    Returns:
+        [n + 1, sets] sums [s], first blocks of last stages, and their kinds.
+    """
+    shape = load.shape[1], int(np.prod(counts + 1))
+    value, begin, kind = np.full(shape, np.inf), np.zeros(shape, np.int64), np.zeros(shape, np.int64)
+    _fill_least_sum(load, limit, counts, value, begin, kind)
+    return value, begin, kind
+
+
+# Before the step of j and i, value[j, S] is the least sum of the first j blocks on exactly the devices of S whose
+# last stage begins before i, and value[i] is done as i < j; begin and kind tell that last stage. Of equal cuts the
+# first one found stays. Cost: O(n^2 * kinds * sets).
+@jit
+def _fill_least_sum(
+    load: FloatArray, limit: float, counts: Int64Array, value: FloatArray, begin: Int64Array, kind: Int64Array
+) -> None:
+    """Fill in what :func:`_least_sum` returns, [n + 1, sets] each; ``value`` is inf everywhere before."""
+    value[0, 0] = 0.0
+    for j in range(1, load.shape[1]):
+        for i in range(j):
+            stride = 1
+            for t in range(len(counts)):
+                here = load[t, i, j]
+                if here <= limit and here < np.inf:
+                    for members in range(value.shape[1]):
+                        if members // stride % (counts[t] + 1) == 0:
+                            continue
+                        total = value[i, members - stride] + here
+                        if total < value[j, members]:
+                            value[j, members] = total
+                            begin[j, members] = i
+                            kind[j, members] = t
+                stride *= counts[t] + 1

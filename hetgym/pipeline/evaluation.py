@@ -1,0 +1,172 @@
+"""The makespan of a pipeline: stages that run passes in fixed orders, each pass as soon as its inputs are there.
+
+One kernel serves training steps under any schedule, rows of requests, and recurrent networks: a permutation flow
+shop is a pipeline of forward passes alone.
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+
+import numpy as np
+import numpy.typing as npt
+
+from hetgym._jit import lean
+from hetgym._types import FloatArray, Int64Array, frozen
+from hetgym.errors import ConfigError
+from hetgym.pipeline.schedules import Orders, orders, pass_seconds
+
+FORWARD, BACKWARD, WEIGHT = range(3)
+"""Kinds of passes as kernels count them: the positions of their letters in ``"FBW"``."""
+
+
+def makespan(
+    passes: Orders,
+    forward: npt.ArrayLike,
+    backward: npt.ArrayLike,
+    weight: npt.ArrayLike | None = None,
+    transfer: float = 0.0,
+) -> float:
+    """When the last pass of a pipeline ends [s].
+
+    The same as ``run(...).makespan`` (:func:`~hetgym.pipeline.run`), to the last bit, many times faster.
+
+    Args:
+        passes: the passes of each stage in order, see :func:`~hetgym.pipeline.orders`.
+        forward: seconds of a stage's forward pass over all its chunks, one number or [p]; or of each chunk, [v, p].
+        backward: seconds of the backward pass in the same form, without what ``weight`` takes.
+        weight: seconds of the weight pass in the same form; given if and only if the schedule has such passes.
+        transfer: seconds from one stage to another.
+
+    Raises:
+        ConfigError: times of the wrong shape; weight passes without times, or times without passes; or orders in
+            which some passes wait for each other in a circle or for passes that are left out.
+
+    >>> makespan(orders("1f1b", stages=4, micro_batches=8), forward=1.0, backward=2.0)
+    33.0
+    """
+    seconds = pass_seconds(passes, forward, backward, weight)
+    kinds, chunks, stages = seconds.shape
+    if not 0 <= transfer < np.inf:
+        raise ConfigError(f"pipeline schedule: transfer is {transfer!r}; it must be a time, not negative")
+    moves = np.full(chunks * stages, float(transfer) if stages > 1 else 0.0)
+    finish = last_finish(pass_table(passes), seconds.reshape(kinds, 1, chunks * stages), moves, 0)
+    if finish == np.inf:
+        raise ConfigError("pipeline schedule: passes wait for each other in a circle, or for passes that are left out")
+    return finish
+
+
+def pass_table(passes: Orders) -> Int64Array:
+    """The passes of each stage as numbers.
+
+    Args:
+        passes: the passes of each stage in order.
+
+    Returns:
+        [p, q, 3], read-only: kind, micro-batch, and chunk of the whole model, which is ``c * p + s`` for chunk c of
+        stage s. Rows of stages that run fewer passes than others end with kind -1.
+    """
+    stages = len(passes)
+    table = np.full((stages, max(map(len, passes), default=0), 3), -1, np.int64)
+    for stage, order in enumerate(passes):
+        for k, item in enumerate(order):
+            table[stage, k] = "FBW".index(item.kind), item.micro_batch, item.chunk * stages + stage
+    return frozen(table)
+
+
+@lru_cache(maxsize=512)
+def schedule_table(schedule: str, stages: int, micro_batches: int, chunks: int) -> Int64Array:
+    """:func:`pass_table` of a named schedule; chunks count for ``"interleaved"`` only, one chunk makes it 1F1B."""
+    return pass_table(orders(schedule, stages, micro_batches, chunks if schedule == "interleaved" else None))
+
+
+def flow_table(stages: int, jobs: int) -> Int64Array:
+    """:func:`pass_table` of forward passes alone: every stage serves jobs first come, first served."""
+    table = np.empty((stages, jobs, 3), np.int64)
+    table[:, :, 0] = FORWARD
+    table[:, :, 1] = np.arange(jobs)
+    table[:, :, 2] = np.arange(stages)[:, None]
+    return frozen(table)
+
+
+def last_finish(passes: Int64Array, seconds: FloatArray, moves: FloatArray, in_flight: int) -> float:
+    """When the last pass ends [s]; inf if some passes can never run.
+
+    A forward pass waits for that of the chunk before it; a backward pass for its own forward pass and for the backward
+    pass of the chunk behind it; a weight pass for its backward pass.
+
+    Args:
+        passes: [p, q, 3], read-only, see :func:`pass_table`.
+        seconds: [kinds, 1 or m, v * p] seconds of the passes of each chunk, for all micro-batches or for each.
+        moves: [v * p] seconds from each chunk to the next one, either way; the last is not used.
+        in_flight: most micro-batches that have begun their first and not ended their last forward pass; 0 = any number.
+    """
+    batches = int(passes[:, :, 1].max(initial=0)) + 1
+    finish = np.full((3, seconds.shape[2], batches), np.inf)
+    return _run_passes(
+        passes, seconds, moves, in_flight, finish, np.zeros(len(passes)), np.zeros(len(passes), np.int64)
+    )
+
+
+# Before each visit of a stage s its first at[s] passes have run, clock[s] is when the last of them finished, and
+# finish[kind, chunk, micro-batch] holds the finish of every pass that has run, inf of all others. A visit runs passes
+# of s until one waits for a pass that has not run. The start of a pass depends on the finish of its inputs and of the
+# pass before it alone, so the times are the same, to the last bit, in whichever order stages are visited.
+#
+# A sweep visits every stage once. `left` counts the passes that have not run: a sweep either makes it smaller or, at
+# a fixed point, proves that the rest can never run. Cost: O(passes + sweeps * p); one sweep does for forward passes
+# alone, p for GPipe, and one or two a micro-batch for the other schedules.
+@lean
+def _run_passes(
+    passes: Int64Array,
+    seconds: FloatArray,
+    moves: FloatArray,
+    in_flight: int,
+    finish: FloatArray,
+    clock: FloatArray,
+    at: Int64Array,
+) -> float:
+    """See :func:`last_finish`.
+
+    Args:
+        passes: [p, q, 3], read-only, see :func:`pass_table`.
+        seconds: [kinds, 1 or m, v * p] seconds of the passes of each chunk.
+        moves: [v * p] seconds from each chunk to the next one.
+        in_flight: most micro-batches in flight; 0 = any number.
+        finish: [3, v * p, m] written; inf everywhere before [s].
+        clock: [p] written; 0 before [s].
+        at: [p] written; 0 before.
+    """
+    stages, chunks = passes.shape[0], seconds.shape[2]
+    left = 0
+    for s in range(stages):
+        for k in range(passes.shape[1]):
+            left += 1 if passes[s, k, 0] >= 0 else 0
+    before = left + 1
+    while 0 < left < before:
+        before = left
+        for s in range(stages):
+            while at[s] < passes.shape[1] and passes[s, at[s], 0] >= 0:
+                kind, batch, chunk = passes[s, at[s], 0], passes[s, at[s], 1], passes[s, at[s], 2]
+                ready = 0.0
+                if kind == FORWARD:
+                    if chunk > 0:
+                        ready = finish[FORWARD, chunk - 1, batch] + moves[chunk - 1]
+                    elif 0 < in_flight <= batch:
+                        ready = finish[FORWARD, chunks - 1, batch - in_flight]
+                elif kind == BACKWARD:
+                    ready = finish[FORWARD, chunk, batch]
+                    if chunk + 1 < chunks:
+                        ready = max(ready, finish[BACKWARD, chunk + 1, batch] + moves[chunk])
+                else:
+                    ready = finish[BACKWARD, chunk, batch]
+                if ready == np.inf:
+                    break
+                clock[s] = max(clock[s], ready) + seconds[kind, batch if seconds.shape[1] > 1 else 0, chunk]
+                finish[kind, chunk, batch] = clock[s]
+                at[s] += 1
+                left -= 1
+    latest = np.inf if left > 0 else 0.0
+    for s in range(stages):
+        latest = max(latest, clock[s])
+    return latest

@@ -1,0 +1,73 @@
+"""Permutation flow shops: jobs that pass through the same devices in the same order, overtaking nobody."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from hetgym._types import FloatArray
+from hetgym.pipeline.evaluation import flow_table, last_finish
+from hetgym.problem import Problem
+from hetgym.schedule import Schedule
+
+
+@dataclass(frozen=True)
+class FlowShop:
+    """Jobs that pass through the same devices in the same order.
+
+    Attributes:
+        devices: numbers of the devices, in the order in which jobs visit them.
+        parts: time steps (:func:`~hetgym.baselines.pipeline.time_slices`) or layers
+            (:func:`~hetgym.baselines.pipeline.wavefront`) that each device holds.
+        seconds: [jobs, stages] run time of each job on each device.
+        moves: [stages - 1] seconds from each device to the next one.
+        in_flight: most jobs that have started on the first device and not finished on the last; None = any number.
+
+    >>> FlowShop((0, 1), (1, 1), np.array([[2.0, 3.0], [2.0, 3.0]]), (0.5,)).makespan
+    8.5
+    """
+
+    devices: tuple[int, ...]
+    parts: tuple[int, ...]
+    seconds: FloatArray
+    moves: tuple[float, ...]
+    in_flight: int | None = None
+
+    @property
+    def makespan(self) -> float:
+        """When the last job leaves the last device [s]."""
+        jobs, stages = self.seconds.shape
+        moves = np.zeros(stages)
+        known = min(stages, len(self.moves))
+        moves[:known] = self.moves[:known]
+        return last_finish(
+            flow_table(stages, jobs), np.array(self.seconds, np.float64, order="C")[None], moves, self.in_flight or 0
+        )
+
+    def unroll(self) -> tuple[Problem, Schedule]:
+        """A problem with an operator for each job and stage, and its schedule, for :func:`hetgym.simulate`.
+
+        Devices serve jobs first come, first served. Where few may be in flight, a job's first operator waits
+        for the last one of an earlier job.
+        """
+        jobs, stages = self.seconds.shape
+        cost = np.full((jobs * stages, stages), np.inf)
+        for stage in range(stages):
+            cost[stage::stages, stage] = self.seconds[:, stage]
+        latency = np.zeros((stages, stages))
+        for stage, seconds in enumerate(self.moves):
+            latency[stage, stage + 1] = seconds
+        edges = [(k * stages + s, k * stages + s + 1, 0.0) for k in range(jobs) for s in range(stages - 1)]
+        if self.in_flight:
+            edges += [((k - self.in_flight + 1) * stages - 1, k * stages, 0.0) for k in range(self.in_flight, jobs)]
+        problem = Problem.from_arrays(
+            cost,
+            edges,
+            latency,
+            operator_names=[f"job{k}.{stage}" for k in range(jobs) for stage in range(stages)],
+            device_names=[f"device{device}" for device in self.devices],
+            name="flow-shop",
+        )
+        order = [list(range(stage, jobs * stages, stages)) for stage in range(stages)]
+        return problem, Schedule(np.tile(np.arange(stages), jobs), order=order)

@@ -1,0 +1,77 @@
+"""Objectives: the figure by which a cut is judged, and the pipeline schedule under which it comes about."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from hetgym.errors import ConfigError, unknown_name
+from hetgym.pipeline.schedules import SCHEDULES
+
+OBJECTIVES = ("throughput", "latency", "training")
+"""Objectives by name."""
+
+THROUGHPUT, LATENCY, TRAINING = range(3)
+
+MOST = 4096
+"""Most requests, micro-batches and chunks."""
+
+
+@dataclass(frozen=True)
+class Objective:
+    """The figure by which a cut is judged; the smaller the better.
+
+    ``"throughput"`` is the time between two results in steady state, ``"latency"`` the time in which a row of
+    requests is served, ``"training"`` the time of one training step of several micro-batches.
+
+    Args:
+        objective: one of :data:`OBJECTIVES`.
+        requests: number of requests N of the latency.
+        schedule: schedule of a training step, one of :data:`~hetgym.pipeline.SCHEDULES`.
+        micro_batches: number of micro-batches M of a training step.
+        chunks: most chunks of the model on a device under ``"interleaved"``.
+
+    Raises:
+        UnknownName: no such objective or schedule.
+        ConfigError: a number that is not a whole one from 1 to 4096.
+
+    >>> Objective("training", schedule="interleaved", micro_batches=12).rounds
+    2
+    """
+
+    objective: str = "throughput"
+    requests: int = 16
+    schedule: str = "1f1b"
+    micro_batches: int = 8
+    chunks: int = 2
+
+    def __post_init__(self) -> None:
+        if self.objective not in OBJECTIVES:
+            raise unknown_name("objective", self.objective, OBJECTIVES)
+        if self.schedule not in SCHEDULES:
+            raise unknown_name("pipeline schedule", self.schedule, SCHEDULES)
+        for what in ("requests", "micro_batches", "chunks"):
+            value = getattr(self, what)
+            if isinstance(value, bool) or not isinstance(value, int | np.integer) or not 1 <= value <= MOST:
+                raise ConfigError(f"{what} is {value!r}; it must be a whole number from 1 to {MOST}")
+
+    @property
+    def code(self) -> int:
+        """Position among :data:`OBJECTIVES`."""
+        return OBJECTIVES.index(self.objective)
+
+    @property
+    def rounds(self) -> int:
+        """Most chunks of the model on a device: how often a micro-batch may go round all devices."""
+        return int(self.chunks) if self.code == TRAINING and self.schedule == "interleaved" else 1
+
+    @property
+    def turns(self) -> int:
+        """Requests or micro-batches that a value is the time of; 1 for the throughput."""
+        return (1, int(self.requests), int(self.micro_batches))[self.code]
+
+    @property
+    def split_backward(self) -> bool:
+        """Whether the gradients of weights are passes of their own."""
+        return self.code == TRAINING and self.schedule == "zb-h1"

@@ -1,0 +1,132 @@
+"""The cut problem of a pipeline, with the reference that cuts are measured by."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+
+from hetgym._types import frozen
+from hetgym.errors import ProblemError
+from hetgym.pipeline.contraction import bind
+from hetgym.pipeline.cuts import CutProblem, Stage
+from hetgym.pipeline.objective import TRAINING, Objective
+from hetgym.pipeline.problem import PipelineProblem
+from hetgym.pipeline.room import something_fits, with_room
+from hetgym.pipeline.tables import tables_of
+from hetgym.pipeline.training import TrainingPipeline
+
+
+def cut_problem(pipeline: PipelineProblem | TrainingPipeline, objective: Objective | None = None) -> CutProblem:
+    """Price a pipeline's blocks for an objective, and work out the reference.
+
+    The reference is the least value of each single device that can run everything, and of the equal cuts over all
+    devices and over the devices of each kind, as far as they fit into memory. If none does, it is that of the cut
+    which fills the last stages first.
+
+    Args:
+        pipeline: what is cut; see :class:`~hetgym.pipeline.TrainingPipeline` for what is assumed of one without a
+            backward pass.
+        objective: the figure by which cuts are judged; the throughput by default.
+
+    Raises:
+        ProblemError: no contiguous cut can run, there are too many sets of devices, or the pipeline has
+            backward operators already and is to be trained.
+
+    >>> from hetgym.pipeline import DeviceKind
+    >>> chain = PipelineProblem.chain([[4.0], [1.0], [1.0], [2.0]], [DeviceKind("gpu", 2)], transfer=0.5)
+    >>> cuts = cut_problem(chain)
+    >>> cuts.reference, cuts.evaluate([Stage(0, 1, 0), Stage(1, 4, 1)]).value
+    (5.5, 4.5)
+    """
+    training = pipeline if isinstance(pipeline, TrainingPipeline) else TrainingPipeline(pipeline)
+    objective = Objective() if objective is None else objective
+    problem = training.problem
+    if objective.code == TRAINING and problem.backward.any():
+        raise ProblemError(
+            f"pipeline {problem.name!r} has backward operators of its own, objective='training' adds a backward "
+            "pass to one of inference; cut it for its throughput or latency"
+        )
+    blocks = bind(problem)
+    n = problem.num_operators
+    edges = list(zip(problem.edge_source.tolist(), problem.edge_target.tolist(), strict=True))
+    is_chain = blocks.members == [(i,) for i in range(n)] and edges == [(i, i + 1) for i in range(n - 1)]
+    tables = with_room(tables_of(training, blocks, objective, is_chain), problem)
+    within = something_fits(tables)
+    if not within:
+        tables = tables._replace(capacity=frozen(np.full(len(tables.capacity), np.inf)))
+        tables = with_room(tables, problem)
+        if not something_fits(tables):
+            raise ProblemError(f"pipeline {problem.name!r}: no contiguous cut puts all operators where they can run")
+    names = tuple(problem.operator_names[inside[0]] for inside in blocks.members)
+    return _with_reference(CutProblem(training, objective, blocks, tables, names, is_chain, within))
+
+
+def _with_reference(cuts: CutProblem) -> CutProblem:
+    """The same with ``alone``, ``reference`` and ``reference_cut``; ties go to the cut that is tried first."""
+    n, d = len(cuts.names), cuts.problem.num_devices
+    tried: list[list[Stage]] = [[Stage(0, n, device)] for device in range(d)]
+    values = [_value(cuts, cut) for cut in tried]
+    alone = min(values)
+    for cut in _equal_cuts(cuts):
+        tried.append(cut)
+        values.append(_value(cuts, cut))
+    best = int(np.argmin(values))
+    if np.isfinite(values[best]):
+        return replace(cuts, alone=alone, reference=values[best], reference_cut=tuple(tried[best]))
+    cut = last_stages_first(cuts)
+    return replace(cuts, alone=alone, reference=_value(cuts, cut), reference_cut=tuple(cut))
+
+
+def _equal_cuts(cuts: CutProblem) -> list[list[Stage]]:
+    """Equal cuts over all devices and over those of each kind, for every number of rounds that there can be."""
+    n, d, kind = len(cuts.names), cuts.problem.num_devices, cuts.problem.device_kind
+    found = []
+    for group in [list(range(d))] + [np.flatnonzero(kind == k).tolist() for k in np.unique(kind)]:
+        p = min(len(group), n)
+        for rounds in range(1, cuts.objective.rounds + 1):
+            stages = p * rounds
+            if stages <= n and cuts.tables.peak[rounds, p, 0] >= 0:
+                ends = [k * n // stages for k in range(stages + 1)]
+                found.append([Stage(ends[k], ends[k + 1], int(group[k % p])) for k in range(stages)])
+    return found
+
+
+def _value(cuts: CutProblem, cut: list[Stage]) -> float:
+    """Value of a cut, inf if it cannot run or exceeds the memory."""
+    return cuts.evaluate(cut).value if cuts.fits(cut) else np.inf
+
+
+def last_stages_first(cuts: CutProblem) -> list[Stage]:
+    """A cut that fits, found in the table of room: the last stages as long as can be, earlier ones the rest.
+
+    The walk goes from the first stage on. Before each step blocks from ``start`` on are left, for the last q of p
+    stages, on devices of the set ``members``, and fit there; the stage takes the first device that leaves this true.
+    """
+    t, n = cuts.tables, len(cuts.names)
+    for row, p in enumerate(t.levels.tolist()):
+        members, cut, start = int(t.free[0]), [], 0
+        q = next((q for q in range(p + 1) if t.room[row, q, members] == 0), None)
+        if q is None:
+            continue
+        used: set[int] = set()
+        while q > 0 and start < n:
+            if t.room[row, q - 1, members] <= start:
+                q -= 1
+                continue
+            for d in range(len(t.capacity)):
+                if d in used:
+                    continue
+                end = int(t.room[row, q - 1, members - t.stride[t.kind[d]]])
+                need = t.size[end] - t.size[start] + t.peak[1, p, p - q] * (t.stash[end] - t.stash[start])
+                if end <= start or (t.wall[start, d] >= end and need <= t.capacity[d]):
+                    if end > start:
+                        cut.append(Stage(start, end, d))
+                    used.add(d)
+                    members -= int(t.stride[t.kind[d]])
+                    start = max(start, end)
+                    break
+            q -= 1
+        if start == n:
+            return cut
+    raise AssertionError("a cut fits, but none was found")

@@ -1,0 +1,162 @@
+"""Remainders: how well the blocks that are left can be cut, for every block and every set of devices that is left.
+
+The value of a cut is the largest load X for the throughput, and L + (N - 1) X for the latency of N requests,
+L being the sum of the loads. A training step of N micro-batches takes about that. For each of a few limits on
+X a dynamic program from the last block backwards finds the cut of least L.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+
+from hetgym._jit import jit
+from hetgym._types import FloatArray, Int64Array, frozen
+from hetgym.pipeline.cuts import CutProblem
+from hetgym.pipeline.objective import THROUGHPUT, TRAINING
+from hetgym.pipeline.tables import CutTables, counts_and_first
+
+SLACK = (1.0, 1.01, 1.02, 1.035, 1.05, 1.075, 1.1, 1.15, 1.2, 1.3, 1.4, 1.6, 2.0, 3.0, np.inf)
+"""Limits on the largest load, in units of its least value."""
+
+MAX_STEPS = 100_000_000
+"""Most steps of the dynamic program; above, no limits but the first and the last are tried, or nothing is known."""
+
+
+def with_remainders(cuts: CutProblem) -> CutProblem:
+    """The problem with ``rest_sum`` and ``rest_load`` in its tables; unchanged if these would take too long."""
+    t, code = cuts.tables, cuts.objective.code
+    counts, first = counts_and_first(cuts.problem)
+    n, rows = len(t.wall) - 1, len(t.capacity) if code == TRAINING else 1
+    steps = n * n * int(np.prod(counts + 1)) * len(counts) * rows // 2
+    slack: tuple[float, ...] = (1.0,) if code == THROUGHPUT else SLACK
+    if steps * len(slack) > MAX_STEPS:
+        slack = (1.0,) if code == THROUGHPUT else (1.0, np.inf)
+    if steps * (len(slack) + 1) > MAX_STEPS:
+        return cuts
+    passes = 2.0 if code == TRAINING else 1.0
+    total, load = _remainders(t, counts, first, np.array([np.inf]), rows, passes, True)
+    if code != THROUGHPUT:
+        least = total[0, rows, int(t.free[0]), 0]
+        total, load = _remainders(t, counts, first, least * np.array(slack), rows, passes, False)
+    return replace(cuts, tables=t._replace(rest_sum=frozen(total), rest_load=frozen(load)))
+
+
+def _remainders(
+    t: CutTables,
+    counts: Int64Array,
+    first: Int64Array,
+    limits: FloatArray,
+    rows: int,
+    passes: float,
+    bottleneck: bool,
+) -> tuple[FloatArray, FloatArray]:
+    """The best cuts of blocks i to the end on the devices of a set.
+
+    Args:
+        t: tables of the problem.
+        counts: [k] devices of each kind.
+        first: [k] a device of each kind.
+        limits: [l] limits on the largest load [s].
+        rows: most stages that are told apart, 1 if they need not be.
+        passes: how often a stage's transfers are paid for.
+        bottleneck: whether the largest load is minimised, not the sum.
+
+    Returns:
+        [l, rows + 1, sets, n + 1] sum of the loads, or the largest with ``bottleneck``; and the largest load; of
+        at most so many stages if these are told apart. A load is without weight passes in the sum [s].
+    """
+    shape = len(limits), rows + 1, int(np.prod(counts + 1)), len(t.wall)
+    total, load = np.full(shape, np.inf), np.full(shape, np.inf)
+    _fill_remainders(
+        total, load, t.forward, t.backward, t.weight, t.comm, t.size, t.stash, t.capacity, t.pays, t.wall, t.peak,
+        counts, first, limits, passes, bottleneck,
+    )  # fmt: skip
+    return total, load
+
+
+# A dynamic program from the last block backwards. Before the step of a row, a set and a block i, the tables hold the
+# best cuts of one stage fewer on any set (or, where stages are not told apart, those of smaller sets), and those of
+# the same row and set for blocks behind i. The first stage of the remainder is on a device of some kind in the set
+# and takes blocks i to before e; e grows while the stage fits into memory, is within the limit and can still be
+# better, and `both` and `weight` are the sums of its passes so far. Of equal cuts the first one found stays. Sets
+# that hold a device fewer have smaller numbers, so they are done. Cost: O(limits * rows * sets * kinds * n^2).
+@jit
+def _fill_remainders(
+    total: FloatArray,
+    load: FloatArray,
+    forward: FloatArray,
+    backward: FloatArray,
+    weights: FloatArray,
+    comm: FloatArray,
+    size: FloatArray,
+    stash: FloatArray,
+    capacity: FloatArray,
+    pays: FloatArray,
+    wall: Int64Array,
+    peak: FloatArray,
+    counts: Int64Array,
+    first: Int64Array,
+    limits: FloatArray,
+    passes: float,
+    bottleneck: bool,
+) -> None:
+    """Fill in :func:`_remainders`; see there, and :class:`~hetgym.pipeline.tables.CutTables` for the other tables.
+
+    Args:
+        total: [l, rows + 1, sets, n + 1] written; inf everywhere before.
+        load: [l, rows + 1, sets, n + 1] written; inf everywhere before.
+        forward: [n, d] seconds of forward passes.
+        backward: [n, d] seconds of backward passes.
+        weights: [n, d] seconds of weight passes.
+        comm: [n + 1, n + 1] seconds of transfers of a stage in a pass.
+        size: [n + 1] bytes of weights and state of the blocks before i.
+        stash: [n + 1] bytes of activations of a micro-batch of the blocks before i.
+        capacity: [d] bytes.
+        pays: [d] 1 where transfers take the device's time.
+        wall: [n + 1, d] first block from i on that a device cannot run.
+        peak: [v + 1, d + 1, d] micro-batches whose activations stage s of p keeps.
+        counts: [k] devices of each kind.
+        first: [k] a device of each kind.
+        limits: [l] limits on the largest load [s].
+        passes: how often a stage's transfers are paid for.
+        bottleneck: whether the largest load is minimised, not the sum.
+    """
+    n, rows = len(wall) - 1, total.shape[1] - 1
+    for k in range(len(limits)):
+        limit = limits[k] * (1 + 1e-12)
+        for row in range(rows + 1):
+            for members in range(total.shape[2]):
+                total[k, row, members, n] = load[k, row, members, n] = 0.0
+        for row in range(1, rows + 1):
+            keep = 0.0
+            for p in range(row, rows + 1 if rows > 1 else 0):
+                keep = max(keep, peak[1, p, p - row])
+            before = row - 1 if rows > 1 else row
+            for members in range(total.shape[2]):
+                for i in range(n - 1, -1, -1):
+                    best, largest = np.inf, np.inf
+                    if rows > 1:
+                        best, largest = total[k, row - 1, members, i], load[k, row - 1, members, i]
+                    stride = 1
+                    for kind in range(len(counts)):
+                        if members // stride % (counts[kind] + 1) > 0:
+                            d, left = first[kind], members - stride
+                            both, weight = 0.0, 0.0
+                            for e in range(i + 1, wall[i, d] + 1):
+                                if size[e] - size[i] + keep * (stash[e] - stash[i]) > capacity[d]:
+                                    break
+                                both += forward[e - 1, d] + backward[e - 1, d]
+                                weight += weights[e - 1, d]
+                                if both + weight > limit or (bottleneck and both + weight >= best):
+                                    break
+                                alone = both + (passes * comm[i, e] if pays[d] > 0 else 0.0)
+                                if alone + weight > limit:
+                                    continue
+                                here = max(alone + weight, load[k, before, left, e])
+                                value = here if bottleneck else alone + total[k, before, left, e]
+                                if value < best:
+                                    best, largest = value, here
+                        stride *= counts[kind] + 1
+                    total[k, row, members, i], load[k, row, members, i] = best, largest

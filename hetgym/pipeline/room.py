@@ -1,0 +1,90 @@
+"""Room: which blocks fit on which devices, known exactly before anything is placed."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from hetgym._jit import jit
+from hetgym._types import FloatArray, Int64Array, frozen
+from hetgym.errors import ProblemError
+from hetgym.pipeline.problem import PipelineProblem
+from hetgym.pipeline.tables import CutTables, counts_and_first
+
+MAX_ROOM = 4_000_000
+"""Most entries of the table of room."""
+
+
+def with_room(tables: CutTables, problem: PipelineProblem) -> CutTables:
+    """Tables with ``room``.
+
+    Raises:
+        ProblemError: devices of so many kinds that there are too many sets of them.
+    """
+    counts, first = counts_and_first(problem)
+    sets, d = int(np.prod(counts + 1)), problem.num_devices
+    if len(tables.levels) * (d + 1) * sets > MAX_ROOM:
+        raise ProblemError(
+            f"pipeline {problem.name!r}: {d} devices of {len(counts)} kinds make {sets} sets, too many to know what "
+            "fits on them; let equal devices be one DeviceKind, or take fewer"
+        )
+    n = len(tables.wall) - 1
+    room = np.full((len(tables.levels), d + 1, sets), n, np.int64)
+    t = tables
+    _fill_room(room, t.size, t.stash, t.capacity, t.wall, t.peak, t.levels, counts, first)
+    return tables._replace(room=frozen(room))
+
+
+def something_fits(tables: CutTables) -> bool:
+    """Whether some cut fits on the devices."""
+    free = int(tables.free[0])
+    return any(bool((tables.room[row, : p + 1, free] == 0).any()) for row, p in enumerate(tables.levels.tolist()))
+
+
+# A dynamic program over the last q of p stages. Before each step of q, room[row, q - 1, S] is the least i such that
+# blocks i to the end fit on the last q - 1 stages, on devices of the set S. The stage in front of these takes the
+# blocks before `end` as long as the device can run and hold them: the earliest it can begin is the answer for that
+# device, as a later end never lets it begin earlier. Leaving the stage out is the other choice, which never
+# needs more memory. Cost: O(levels * d * sets * kinds * n).
+@jit
+def _fill_room(
+    room: Int64Array,
+    size: FloatArray,
+    stash: FloatArray,
+    capacity: FloatArray,
+    wall: Int64Array,
+    peak: FloatArray,
+    levels: Int64Array,
+    counts: Int64Array,
+    first: Int64Array,
+) -> None:
+    """Fill in the table of room.
+
+    Args:
+        room: [l, d + 1, sets] written; n everywhere before.
+        size: [n + 1] bytes of weights and state of the blocks before i.
+        stash: [n + 1] bytes of activations of a micro-batch of the blocks before i.
+        capacity: [d] bytes.
+        wall: [n + 1, d] first block from i on that a device cannot run.
+        peak: [v + 1, d + 1, d] micro-batches whose activations stage s of p keeps.
+        levels: [l] numbers of stages p that are told apart.
+        counts: [k] devices of each kind.
+        first: [k] a device of each kind.
+    """
+    for row in range(len(levels)):
+        p = levels[row]
+        for q in range(1, p + 1):
+            keep = peak[1, p, p - q]
+            for members in range(room.shape[2]):
+                best = room[row, q - 1, members]
+                stride = 1
+                for t in range(len(counts)):
+                    if members // stride % (counts[t] + 1) > 0:
+                        end = room[row, q - 1, members - stride]
+                        i = end
+                        while i > 0 and wall[i - 1, first[t]] >= end:
+                            if size[end] - size[i - 1] + keep * (stash[end] - stash[i - 1]) > capacity[first[t]]:
+                                break
+                            i -= 1
+                        best = min(best, i)
+                    stride *= counts[t] + 1
+                room[row, q, members] = best

@@ -1,0 +1,195 @@
+"""Tables of a problem's blocks, from which loads, transfers and memory of any stage are read off."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import NamedTuple
+
+import numpy as np
+
+from hetgym._types import BoolArray, FloatArray, Int64Array, frozen
+from hetgym.pipeline.contraction import Contraction
+from hetgym.pipeline.objective import TRAINING, Objective
+from hetgym.pipeline.problem import PipelineProblem
+from hetgym.pipeline.schedules import orders, peak_activations
+from hetgym.pipeline.training import TrainingPipeline
+
+
+class CutTables(NamedTuple):
+    """A problem as kernels see it: n blocks in order, d devices of k kinds, v rounds at most.
+
+    Rounds count the chunks of the model that a device holds. A set of devices is told by how many of each kind are
+    in it, as one number: the sum of ``stride`` over its members.
+
+    Attributes:
+        forward, backward, weight: [n, d] seconds of the passes; backward and weight are 0 unless the objective is
+            training. inf in ``forward`` where a device cannot run a block.
+        comm: [n + 1, n + 1] seconds of transfers that a stage of blocks i to before j pays in a pass.
+        certain: [n + 1, n + 1] the part of ``comm`` that is for tensors made before i.
+        rest: [n + 1] least seconds of all passes of blocks i to the end.
+        path: [n + 1] least seconds of forward and backward passes of blocks i to the end.
+        largest: [n + 1] most seconds of one of these blocks, all passes on its fastest device.
+        size, stash: [n + 1] bytes of the blocks before i: weights and state; activations of one micro-batch.
+        capacity: [d] bytes; inf where memory is not looked at.
+        pays: [d] 1 where transfers take the device's time.
+        kind: [d] kind of each device.
+        stride: [k] what a device of a kind counts in the number of a set of devices.
+        free: [1] the number of the set of all devices.
+        wall: [n + 1, d] first block from i on that a device cannot run.
+        peak: [v + 1, d + 1, d] most micro-batches whose activations stage s of p keeps, by rounds, p and s;
+            -1 where the schedule does not exist.
+        levels: [l] numbers of stages that are told apart.
+        room: [l, d + 1, sets] least i such that blocks i to the end fit on the last q of so many stages, on
+            devices of a set; see :mod:`hetgym.pipeline.room`.
+        rest_sum, rest_load: [limits, rows, sets, n + 1] seconds of the best cuts of blocks i to the end; empty where
+            they are not known; see :mod:`hetgym.pipeline.remainders`.
+    """
+
+    forward: FloatArray
+    backward: FloatArray
+    weight: FloatArray
+    comm: FloatArray
+    certain: FloatArray
+    rest: FloatArray
+    path: FloatArray
+    largest: FloatArray
+    size: FloatArray
+    stash: FloatArray
+    capacity: FloatArray
+    pays: FloatArray
+    kind: Int64Array
+    stride: Int64Array
+    free: Int64Array
+    wall: Int64Array
+    peak: FloatArray
+    levels: Int64Array
+    room: Int64Array
+    rest_sum: FloatArray
+    rest_load: FloatArray
+
+
+def tables_of(training: TrainingPipeline, blocks: Contraction, objective: Objective, is_chain: bool) -> CutTables:
+    """Tables of a problem's blocks; ``room``, ``rest_sum`` and ``rest_load`` are left empty.
+
+    Args:
+        training: the problem, with its backward pass.
+        blocks: the blocks that its operators make, in order.
+        objective: the figure by which cuts are judged.
+        is_chain: whether blocks are the operators, each read by the next alone.
+    """
+    problem, kind = training.problem, training.problem.device_kind
+    n, d = len(blocks.members), problem.num_devices
+    forward = np.array(problem.cost if is_chain else blocks.cost)[:, kind]
+    backward, weight = np.zeros((n, d)), np.zeros((n, d))
+    size, stash = _gathered(blocks, problem.size), np.zeros(n)
+    if objective.code == TRAINING:
+        backward, weight = _gathered(blocks, training.backward)[:, kind], _gathered(blocks, training.weight)[:, kind]
+        if not objective.split_backward:
+            backward, weight = backward + weight, np.zeros((n, d))
+        size, stash = size + _gathered(blocks, training.state), _gathered(blocks, training.stash)
+    able = np.isfinite(forward)
+    everything = np.where(able, forward + backward + weight, np.inf).min(axis=1)
+    comm, certain = _chain_transfers(problem.transfer) if is_chain else _transfers(n, blocks)
+    counts = np.array([k.count for k in problem.kinds], np.int64)
+    tables = CutTables(
+        forward=forward,
+        backward=backward,
+        weight=weight,
+        comm=comm,
+        certain=certain,
+        rest=_suffix_sums(everything),
+        path=_suffix_sums(np.where(able, forward + backward, np.inf).min(axis=1)),
+        largest=np.append(np.maximum.accumulate(everything[::-1])[::-1], 0.0),
+        size=np.concatenate([[0.0], np.cumsum(size)]),
+        stash=np.concatenate([[0.0], np.cumsum(stash)]),
+        capacity=np.array([k.memory for k in problem.kinds])[kind] * (1 + 1e-12),
+        pays=np.array([float(k.transfers) for k in problem.kinds])[kind],
+        kind=kind.astype(np.int64),
+        stride=np.cumprod([1, *(counts + 1)])[:-1].astype(np.int64),
+        free=np.array([np.prod(counts + 1) - 1], np.int64),
+        wall=_walls(able),
+        peak=_peaks(objective, n, d),
+        levels=np.arange(1, d + 1, dtype=np.int64) if objective.code == TRAINING else np.array([d], np.int64),
+        room=np.zeros((0, 0, 0), np.int64),
+        rest_sum=np.zeros((0, 0, 0, 0)),
+        rest_load=np.zeros((0, 0, 0, 0)),
+    )
+    return CutTables._make(frozen(np.ascontiguousarray(array)) for array in tables)
+
+
+def counts_and_first(problem: PipelineProblem) -> tuple[Int64Array, Int64Array]:
+    """[k] how many devices of each kind there are, and [k] the first device of each; 0 where there is none."""
+    counts = np.array([kind.count for kind in problem.kinds], np.int64)
+    return counts, np.where(counts > 0, np.cumsum(counts) - counts, 0)
+
+
+def _gathered(blocks: Contraction, values: FloatArray) -> FloatArray:
+    """Sums over the operators of each block."""
+    return np.stack([values[list(inside)].sum(axis=0) for inside in blocks.members])
+
+
+def _suffix_sums(values: FloatArray) -> FloatArray:
+    """[n + 1] sums of what is at i and behind it."""
+    return np.append(np.cumsum(values[::-1])[::-1], 0.0)
+
+
+def _walls(able: BoolArray) -> Int64Array:
+    """[n + 1, d] first block from i on that a device cannot run; see :class:`CutTables`."""
+    n, d = able.shape
+    wall = np.full((n + 1, d), n, np.int64)
+    for i in range(n - 1, -1, -1):
+        wall[i] = np.where(able[i], wall[i + 1], i)
+    return wall
+
+
+def _peaks(objective: Objective, n: int, d: int) -> FloatArray:
+    """[v + 1, d + 1, d] micro-batches whose activations each stage keeps; see :class:`CutTables`.
+
+    An interleaved schedule of p stages needs whole groups of p micro-batches, and a block for each chunk.
+    """
+    peak = np.full((objective.rounds + 1, d + 1, d), -1.0)
+    for v in range(1, objective.rounds + 1):
+        for p in range(1, d + 1):
+            if objective.code != TRAINING:
+                peak[v, p, :p] = 0.0
+            elif v == 1 or (objective.turns % p == 0 and 1 < p <= n // v):
+                peak[v, p, :p] = _peaks_of(objective.schedule, p, objective.turns, v)
+    return peak
+
+
+@lru_cache(maxsize=512)
+def _peaks_of(schedule: str, stages: int, micro_batches: int, chunks: int) -> tuple[float, ...]:
+    passes = orders(schedule, stages, micro_batches, chunks if schedule == "interleaved" else None)
+    return tuple(peak_activations(passes))
+
+
+def _chain_transfers(transfer: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """``comm`` and ``certain`` of a chain, added up as :meth:`PipelineProblem.loads` does."""
+    n = len(transfer)
+    into = np.concatenate([[0.0], transfer])[:, None]  # of a stage that begins at i
+    out = np.concatenate([[0.0], transfer[:-1], [0.0]])[None, :]  # of one that ends before j
+    stage = np.arange(n + 1)[:, None] < np.arange(n + 1)[None, :]
+    return np.where(stage, out + into, 0.0), np.where(stage, np.broadcast_to(into, (n + 1, n + 1)), 0.0)
+
+
+def _transfers(n: int, blocks: Contraction) -> tuple[FloatArray, FloatArray]:
+    """``comm`` and ``certain`` of blocks: a stage pays for a tensor if it holds some but not all that it connects.
+
+    For each tensor and first block i, the stages that pay are those of an interval of ends: from behind the first
+    block from i on that the tensor touches, to the end, or before the last block that it touches if i is not behind
+    the first one. Sums along the ends turn these steps into the tables.
+    """
+    comm, certain = np.zeros((n + 1, n + 2)), np.zeros((n + 1, n + 2))
+    for nodes, seconds in blocks.crossing.items():
+        touched = [k for k in range(n) if nodes >> k & 1]
+        first, last = touched[0], touched[-1]
+        following = np.searchsorted(touched, np.arange(last + 1))
+        for i in range(last + 1):
+            at = touched[following[i]] + 1
+            comm[i, at] += seconds
+            if i <= first:
+                comm[i, last + 1] -= seconds
+            else:
+                certain[i, at] += seconds
+    sums = [np.maximum(np.cumsum(steps, axis=1)[:, : n + 1], 0.0) for steps in (comm, certain)]
+    return sums[0], sums[1]
