@@ -17,12 +17,12 @@ from hetgym.agents.artefact import Weights, load_artefact, save_artefact
 from hetgym.agents.inference import HeadWeights, decide, head_weights
 from hetgym.agents.kinds import KINDS
 from hetgym.agents.recipe import manner
-from hetgym.baselines import GraphPlan
 from hetgym.envs import schedule
 from hetgym.envs.core.lanes import Lanes, Observation
 from hetgym.envs.pipeline import env as pipeline
 from hetgym.envs.split import env as split
 from hetgym.errors import ArtefactError, ConfigError
+from hetgym.planning.graph_plan import GraphPlan
 
 FORMAT = "hetgym-candidate-policy"
 LANES: dict[str, Callable[..., Lanes]] = {

@@ -8,14 +8,10 @@ from hetgym._jit import jit
 from hetgym._types import FloatArray, IntArray
 from hetgym.errors import ProblemError
 from hetgym.planning import timeline
-from hetgym.planning.evaluation import planned
 from hetgym.planning.list_scheduling import place_by_priority
 from hetgym.planning.ranks import upward_rank
-from hetgym.planning.registry import register
 from hetgym.problem import Problem, ProblemArrays
 from hetgym.schedule import Schedule
-
-CITATION = "Jeon, Cai, Srivastava, Jiang, Ke, Meng, Xie, Gupta, Baechi, SoCC 2020"
 
 
 def memory_need(problem: Problem) -> FloatArray:
@@ -37,7 +33,6 @@ def no_room(problem: Problem, operator: int, need: FloatArray, room: FloatArray)
     )
 
 
-@register("m-topo", kind="memory", citation=CITATION, complexity="O(n p + e)")
 def m_topo(problem: Problem) -> Schedule:
     """In topological order fill one device to its share of the memory, then the next.
 
@@ -73,7 +68,6 @@ def m_topo(problem: Problem) -> Schedule:
     return place_by_priority(problem, upward_rank(problem), fixed=assignment)
 
 
-@register("m-etf", kind="memory", citation=CITATION, complexity="O(n r p + e p) for r ready operators")
 def m_etf(problem: Problem) -> Schedule:
     """Of all ready operators and devices with room, the pair that can start first.
 
@@ -106,7 +100,7 @@ def earliest_start_first(problem: Problem, favourite: IntArray) -> Schedule:
     stuck = _place(problem.arrays, placed, upward_rank(problem), favourite, need, room)
     if stuck >= 0:
         raise no_room(problem, stuck, need, room)
-    return planned(problem, placed)
+    return timeline.planned(problem, placed)
 
 
 @jit

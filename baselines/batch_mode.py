@@ -6,15 +6,11 @@ differ in which operator goes next. After every placement the completion times a
 
 from __future__ import annotations
 
-from hetgym.planning import ready as _ready
-from hetgym.planning.registry import register
+from hetgym.planning import ready_list
 from hetgym.problem import Problem
 from hetgym.schedule import Schedule
 
-_COMPLEXITY = "O(n r + e p), r ready at a time"
 
-
-@register("min-min", kind="list", citation="Ibarra, Kim, J. ACM 24(2), 1977", complexity=_COMPLEXITY)
 def min_min(problem: Problem) -> Schedule:
     """Of all ready operators, the one that can be completed first goes next, where it is.
 
@@ -27,10 +23,9 @@ def min_min(problem: Problem) -> Schedule:
     >>> min_min(textbook("arabnejad-barbosa")).makespan
     122.0
     """
-    return _ready.place_ready(problem, _ready.MIN_MIN)
+    return ready_list.place_ready(problem, ready_list.MIN_MIN)
 
 
-@register("max-min", kind="list", citation="Ibarra, Kim, J. ACM 24(2), 1977", complexity=_COMPLEXITY)
 def max_min(problem: Problem) -> Schedule:
     """Of all ready operators, the one whose earliest completion is latest goes next, to that device.
 
@@ -44,15 +39,9 @@ def max_min(problem: Problem) -> Schedule:
     >>> max_min(textbook("arabnejad-barbosa")).makespan
     124.0
     """
-    return _ready.place_ready(problem, _ready.MAX_MIN)
+    return ready_list.place_ready(problem, ready_list.MAX_MIN)
 
 
-@register(
-    "sufferage",
-    kind="list",
-    citation="Maheswaran, Ali, Siegel, Hensgen, Freund, J. Parallel Distrib. Comput. 59(2), 1999",
-    complexity=_COMPLEXITY,
-)
 def sufferage(problem: Problem) -> Schedule:
     """Of all ready operators, the one goes next that would suffer most from not getting its best device.
 
@@ -68,4 +57,4 @@ def sufferage(problem: Problem) -> Schedule:
     >>> sufferage(textbook("arabnejad-barbosa")).makespan
     138.0
     """
-    return _ready.place_ready(problem, _ready.SUFFERAGE)
+    return ready_list.place_ready(problem, ready_list.SUFFERAGE)

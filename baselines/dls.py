@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-from hetgym.planning import ready as _ready
-from hetgym.planning.registry import register
+from hetgym.planning import ready_list
 from hetgym.problem import Problem
 from hetgym.schedule import Schedule
 
 
-@register(
-    "dls", kind="list", citation="Sih, Lee, IEEE TPDS 4(2), 1993", complexity="O(n r + e p), r ready at a time"
-)  # fmt: skip
 def dls(problem: Problem) -> Schedule:
     """Of all ready operators and devices, the pair of the highest dynamic level.
 
@@ -28,4 +24,4 @@ def dls(problem: Problem) -> Schedule:
     >>> dls(textbook("topcuoglu")).makespan
     91.0
     """
-    return _ready.place_ready(problem, _ready.DLS)
+    return ready_list.place_ready(problem, ready_list.DLS)

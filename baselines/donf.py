@@ -4,31 +4,18 @@ from __future__ import annotations
 
 import numpy as np
 
-from hetgym.baselines._donf_loop import COMMUNICATION, run_loop
-from hetgym.baselines.wod import nested_out_degree, two_level_out_degree
 from hetgym.errors import unknown_name
-from hetgym.planning.ranks import weighted_out_degree
-from hetgym.planning.registry import register
+from hetgym.planning.degrees import nested_out_degree, two_level_out_degree, weighted_out_degree
+from hetgym.planning.pull_loop import COMMUNICATION, run_loop
 from hetgym.problem import Problem
 from hetgym.schedule import Schedule
 
 PRIORITIES = ("degree", "two-level", "nested", "none")
 
-_CITATION = "Lin, Li, Jia, Liu, An, J. Comput. Sci. Technol. 34(5), 2019"
-_COMPLEXITY = "O(n log n + e p + n p^2)"
 
 __all__ = ["COMMUNICATION", "PRIORITIES", "donf"]
 
 
-@register(
-    "fifo-donf", kind="online", citation="control", complexity=_COMPLEXITY, communication="link-wait", priority="none"
-)
-@register("adon", kind="online", citation=_CITATION, complexity=_COMPLEXITY, priority="nested")
-@register("donf2", kind="online", citation=_CITATION, complexity=_COMPLEXITY, priority="two-level")
-@register("donf-l", kind="online", citation=_CITATION, complexity=_COMPLEXITY, communication="light")
-@register("donf-classic", kind="online", citation=_CITATION, complexity=_COMPLEXITY, communication="classic")
-@register("donf-w", kind="online", citation=_CITATION, complexity=_COMPLEXITY, communication="link-wait")
-@register("donf", kind="online", citation=_CITATION, complexity=_COMPLEXITY)
 def donf(problem: Problem, communication: str = "aggregated", priority: str = "degree", alpha: float = 0.5) -> Schedule:
     """Of the operators whose inputs exist, take the one that alone holds up most others.
 

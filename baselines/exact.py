@@ -14,12 +14,10 @@ from hetgym.baselines.peft import peft
 from hetgym.baselines.trivial import single_device
 from hetgym.errors import ConfigError, ProblemError, require
 from hetgym.planning.bounds import communication_bound, lower_bound
-from hetgym.planning.evaluation import decode_placement
+from hetgym.planning.decode import decode_placement, with_times
 from hetgym.planning.ranks import least_cost_from_entry, least_cost_to_exit
-from hetgym.planning.registry import register
 from hetgym.problem import Problem
 from hetgym.schedule import Schedule
-from hetgym.sim.simulation import simulate
 
 RESOLUTION = 2.0**30
 """Ticks that the longest schedule considered may have, where times are not whole numbers already."""
@@ -48,13 +46,6 @@ class Solution:
         return self.schedule.makespan / self.lower_bound - 1.0 if self.lower_bound > 0 else 0.0
 
 
-@register(
-    "cp-sat",
-    kind="exact",
-    citation="Perron, Didier, Gay, CP 2023 (the solver); model of unrelated devices with transfers: this package",
-    complexity="exponential; proves most problems of 40 operators in seconds",
-    needs=("ortools",),
-)
 def cp_sat(problem: Problem, seconds: float = 10.0, workers: int = 4, seed: int = 0, memory: bool = False) -> Schedule:
     """Search for a provably shortest schedule by constraint programming, from the best heuristic's on.
 
@@ -306,5 +297,4 @@ class _Model:
         position = self.problem.arrays.position
         ranked = sorted(range(n), key=lambda i: (start[i], finish[i], position[i]))
         order = [[i for i in ranked if assignment[i] == a] for a in range(d)]
-        trace = simulate(self.problem, Schedule(assignment, order=order), "classic")
-        return Schedule(assignment, order=order, start=trace.start, finish=trace.finish)
+        return with_times(self.problem, Schedule(assignment, order=order))

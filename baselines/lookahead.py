@@ -7,19 +7,11 @@ import numpy as np
 from hetgym._jit import jit, step
 from hetgym._types import FloatArray, IntArray
 from hetgym.planning import timeline
-from hetgym.planning.evaluation import planned
 from hetgym.planning.ranks import list_order, upward_rank
-from hetgym.planning.registry import register
 from hetgym.problem import Problem, ProblemArrays
 from hetgym.schedule import Schedule
 
 
-@register(
-    "lookahead-heft",
-    kind="list",
-    citation="Bittencourt, Sakellariou, Madeira, Euromicro PDP 2010",
-    complexity="O(e p^2 + n log n), gaps aside",
-)
 def lookahead_heft(problem: Problem) -> Schedule:
     """HEFT that looks one level ahead: the device on which the last child of the operator could finish first.
 
@@ -42,7 +34,7 @@ def lookahead_heft(problem: Problem) -> Schedule:
     edges = np.lexsort((p.position[p.successor], -rank[p.successor], source)).astype(np.int32)
     placed = timeline.new_timeline(problem.num_operators, problem.num_devices)
     _place(p, placed, list_order(p, np.array(rank)), edges)
-    return planned(problem, placed)
+    return timeline.planned(problem, placed)
 
 
 @jit

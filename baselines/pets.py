@@ -8,17 +8,10 @@ from hetgym._jit import jit
 from hetgym._types import FloatArray
 from hetgym.graph import topology
 from hetgym.planning.list_scheduling import place_by_priority
-from hetgym.planning.registry import register
 from hetgym.problem import Problem, ProblemArrays
 from hetgym.schedule import Schedule
 
 
-@register(
-    "pets",
-    kind="list",
-    citation="Ilavarasan, Thambidurai, Mahilmannan, ISPDC 2005",
-    complexity="O(e p + n log n), gaps aside",
-)
 def pets(problem: Problem) -> Schedule:
     """Level by level, in each level the operators first that compute and send most after the most urgent input.
 

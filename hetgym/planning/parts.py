@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from hetgym._types import BoolArray, FloatArray, IntArray
 from hetgym.graph import topology
-from hetgym.planning.evaluation import decode_placement
+from hetgym.planning.decode import decode_placement
 from hetgym.problem import Problem
 from hetgym.schedule import Schedule
 

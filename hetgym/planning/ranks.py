@@ -1,4 +1,4 @@
-"""Ranks: numbers that say how urgent an operator is, before anything is placed.
+"""Ranks: numbers that say how urgent an operator is before anything is placed.
 
 All take a Problem and return one float64 an operator (or an operator and device). Means are over
 the devices that can run an operator and over all ordered pairs of different devices.
@@ -12,6 +12,7 @@ import numpy as np
 
 from hetgym._jit import jit
 from hetgym._types import FloatArray, IntArray
+from hetgym.planning.ready_queue import open_queue, release
 from hetgym.problem import Problem, ProblemArrays
 
 
@@ -144,28 +145,6 @@ def least_cost_from_entry(problem: Problem) -> FloatArray:
 
 
 @jit
-def _weighted_out_degree(p: ProblemArrays) -> FloatArray:
-    n = len(p.position)
-    degree = np.zeros(n)
-    for i in range(n):
-        for edge in range(p.successor_pointer[i], p.successor_pointer[i + 1]):
-            j = p.successor[edge]
-            degree[i] += 1.0 / (p.predecessor_pointer[j + 1] - p.predecessor_pointer[j])
-    return degree
-
-
-def weighted_out_degree(problem: Problem) -> FloatArray:
-    """[n] DONF's priority: the sum over successors of one over their in-degree.
-
-    An operator scores high that alone holds up many others. It needs no more of the graph than the
-    direct successors, so graphs may still grow while they run.
-
-    Source: Lin, Li, Jia, Liu, An, J. Comput. Sci. Technol. 34(5), 2019.
-    """
-    return _weighted_out_degree(problem.arrays)
-
-
-@jit
 def list_order(p: ProblemArrays, priority: FloatArray) -> IntArray:
     """[n] operators by falling priority, ties by topological position, never before their inputs.
 
@@ -173,21 +152,10 @@ def list_order(p: ProblemArrays, priority: FloatArray) -> IntArray:
     priorities equal.
     """
     n = len(priority)
-    waiting = np.empty(n, np.int32)
     order = np.empty(n, np.int32)
-    ready = [(0.0, np.int32(0))]
-    ready.pop()
-    for i in range(n):
-        waiting[i] = p.predecessor_pointer[i + 1] - p.predecessor_pointer[i]
-        if waiting[i] == 0:
-            heapq.heappush(ready, (-priority[i], p.position[i]))
+    waiting, queue = open_queue(p, priority)
     for k in range(n):
-        _, position = heapq.heappop(ready)
-        i = p.topological_order[position]
-        order[k] = i
-        for edge in range(p.successor_pointer[i], p.successor_pointer[i + 1]):
-            j = p.successor[edge]
-            waiting[j] -= 1
-            if waiting[j] == 0:
-                heapq.heappush(ready, (-priority[j], p.position[j]))
+        _, position = heapq.heappop(queue)
+        order[k] = p.topological_order[position]
+        release(p, order[k], priority, waiting, queue)
     return order

@@ -17,6 +17,7 @@ from hetgym.baselines import anytime, get, heft, single_device
 from hetgym.planning import search as searching
 from hetgym.planning import timeline
 from hetgym.planning import walk as walks
+from hetgym.planning.list_scheduling import place_in_order
 from hetgym.planning.ranks import assigned_bottom_level, list_order, upward_rank
 from hetgym.workloads import RandomMix, textbook
 
@@ -95,7 +96,7 @@ def decoded(problem: Problem, walk: walks.Walk) -> timeline.Timeline:
     """What insertion makes of the walk's placement and order, from nothing."""
     n, d = problem.num_operators, problem.num_devices
     fresh = timeline.new_timeline(n, d)
-    timeline.place_in_order(problem.arrays, fresh, walk.order, walk.fixed, np.zeros((n, d)), True)
+    place_in_order(problem.arrays, fresh, walk.order, walk.fixed, np.zeros((n, d)), True)
     return fresh
 
 
@@ -131,7 +132,7 @@ def test_a_changed_schedule_is_that_of_a_fresh_decoding(by_level: bool, problem:
         order = list_order(arrays, assigned_bottom_level(arrays, placement)) if by_level else walk.order.copy()
         truth = timeline.new_timeline(n, problem.num_devices)
         zeros = np.zeros((n, problem.num_devices))
-        makespan = timeline.place_in_order(arrays, truth, order, placement, zeros, True)
+        makespan = place_in_order(arrays, truth, order, placement, zeros, True)
         limit = float(rng.choice([np.inf, walk.value[walks.CURRENT], makespan, makespan * 0.99]))
         turns = walk.turn[walk.moved[:count]]
         if by_level:
@@ -159,7 +160,7 @@ def test_a_prefix_is_what_was_placed_before(problem: Problem, seed: int, first: 
     part = timeline.new_timeline(n, d)
     copy_prefix(walk.now, part, walk.turn, first)
     fresh = timeline.new_timeline(n, d)
-    timeline.place_in_order(arrays, fresh, walk.order[:first], walk.fixed, np.zeros((n, d)), True)
+    place_in_order(arrays, fresh, walk.order[:first], walk.fixed, np.zeros((n, d)), True)
     assert part.intervals.tolist() == fresh.intervals.tolist()
     for device in range(d):
         held = fresh.intervals[device]

@@ -13,6 +13,7 @@ from steps import callable_step
 from hetgym import Problem, simulate, validate
 from hetgym.baselines import heft
 from hetgym.planning import timeline
+from hetgym.planning.list_scheduling import place_in_order
 from hetgym.planning.ranks import list_order
 
 INF = np.inf
@@ -67,7 +68,7 @@ def test_place_in_order_equals_oracle(insertion: bool, problem: Problem, seed: i
     fixed = np.where(rng.random(n) < 0.3, strategies.random_assignment(problem, rng), -1).astype(np.int32)
     order = list_order(problem.arrays, priority)
     line = timeline.new_timeline(n, d)
-    makespan = timeline.place_in_order(problem.arrays, line, order, fixed, bonus, insertion)
+    makespan = place_in_order(problem.arrays, line, order, fixed, bonus, insertion)
     plan = oracle.place(
         problem, oracle.list_order(problem, priority.tolist()), fixed.tolist(), bonus.tolist(), insertion
     )
@@ -94,7 +95,7 @@ def test_operators_of_one_moment_keep_the_turn_in_which_they_were_placed() -> No
     problem = Problem.from_arrays([[2.0, 1.0], [0.0, INF], [0.0, INF]], [])
     line = timeline.new_timeline(3, 2)
     free, bonus = np.full(3, -1, np.int32), np.array([[0.0, 9.0], [0.0, 0.0], [0.0, 0.0]])
-    timeline.place_in_order(problem.arrays, line, np.array([0, 2, 1], np.int32), free, bonus, False)
+    place_in_order(problem.arrays, line, np.array([0, 2, 1], np.int32), free, bonus, False)
     assert line.start.tolist() == [0.0, 2.0, 2.0]
     order, pointer = timeline.device_order(line)
     assert order.tolist() == [0, 2, 1]
