@@ -11,7 +11,7 @@ from pathlib import Path
 from hetgym.bench.evaluation import Pareto
 from hetgym.bench.folder import RunFolder
 from hetgym.bench.pareto import Measured
-from hetgym.bench.summary import finite
+from hetgym.bench.formats import finite
 
 COLUMNS = tuple(field.name for field in fields(Measured))
 """Header of ``pareto.csv``."""

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
 from hetgym._archive import atomic_write
-from hetgym.bench.encode import compact, encode_graph, encode_problem, encode_trace, significant
+from hetgym.bench.encode import compact, encode_bound, encode_graph, encode_problem, encode_trace, significant
+from hetgym.bench.rows import Row
 from hetgym.bench.sink import Sink
 from hetgym.problem import Problem
 from hetgym.sim import Trace
@@ -45,6 +47,16 @@ class Gantts(Sink):
     def trace(self, spec: ProblemSpec, trace: Trace) -> None:
         """Keep one run."""
         self.traces[spec.name, trace.scheduler, trace.runtime] = encode_trace(trace, self._bound)
+
+    def complete(self, rows: Sequence[Row]) -> None:
+        """Keep the bound, which a scheduler may have raised."""
+        bounds: dict[str, float] = {}
+        for row in rows:
+            if row.lower_bound_s is not None:
+                bounds[row.runtime] = max(bounds.get(row.runtime, 0.0), row.lower_bound_s)
+        if bounds:
+            chart = self.problems[rows[0].problem]
+            chart["bound"] = encode_bound(min(bounds.values()), chart["quantum"])
 
     def fitting(self, ranking: list[str], limit: int = CHART_BYTES) -> list[str]:
         """As many schedulers, best first, as have room for all their charts."""
