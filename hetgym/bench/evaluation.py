@@ -13,9 +13,9 @@ from hetgym.bench.budgets import BUDGETS, TIME_LIMIT, Plan, fitting
 from hetgym.bench.comparison import SEED, Against, against, pick_reference
 from hetgym.bench.fronts import Choice, Point, choices, front, ladder, points
 from hetgym.bench.groups import COLUMNS, GroupLine, Traits, grouped
+from hetgym.bench.loop import Tell
 from hetgym.bench.pareto import Measurement, measure, takes, with_gaps
 from hetgym.bench.rows import Row, shortest
-from hetgym.bench.loop import Tell
 from hetgym.workloads import ProblemSpec
 
 

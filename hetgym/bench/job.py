@@ -17,13 +17,13 @@ from hetgym.bench.comparison import pick_reference
 from hetgym.bench.evaluation import Evaluation, Findings, evaluate, quality_against_time
 from hetgym.bench.executor import Executor, Here
 from hetgym.bench.folder import RunFolder
+from hetgym.bench.formats import finite
 from hetgym.bench.groups import Traits
-from hetgym.bench.pareto_files import write_pareto
-from hetgym.bench.report import Gantts, write_report
 from hetgym.bench.loop import Tell
+from hetgym.bench.pareto_files import write_pareto
+from hetgym.bench.report import Gantts, render
 from hetgym.bench.runner import Result, run
 from hetgym.bench.sink import Sink, Tee
-from hetgym.bench.formats import finite
 from hetgym.bench.summary import Line, by_platform, records, summarise
 from hetgym.bench.warming import warm_up
 from hetgym.errors import ConfigError
@@ -130,7 +130,7 @@ def execute(
     document = _document(job, result, summary, started, executor.description) | finite(findings.to_dict())
     files = {
         "results": folder.write_json("results.json", document),
-        "report": write_report(folder.path / "report.html", document, gantts),
+        "report": folder.write_text("report.html", render(document, gantts)),
         "rows": folder.path / "rows.csv",
         **files,
     }

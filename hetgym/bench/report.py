@@ -4,10 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from importlib.resources import files
-from pathlib import Path
 from typing import Any
 
-from hetgym._archive import atomic_write
 from hetgym.bench.encode import compact, encode_bound, encode_graph, encode_problem, encode_trace, significant
 from hetgym.bench.rows import Row
 from hetgym.bench.sink import Sink
@@ -70,24 +68,13 @@ class Gantts(Sink):
         return chosen
 
 
-def write_report(path: Path, document: dict[str, Any], gantts: Gantts) -> Path:
-    """Write the report of a run.
+def render(document: dict[str, Any], gantts: Gantts) -> str:
+    """The report of a run as text.
 
     Args:
-        path: the HTML file.
         document: the content of ``results.json``.
         gantts: the charts.
-
-    Returns:
-        The path.
     """
-    text = render(document, gantts)
-    atomic_write(path, lambda file: file.write(text.encode()))
-    return path
-
-
-def render(document: dict[str, Any], gantts: Gantts) -> str:
-    """The report as text."""
     folder = files("hetgym.bench")
     template = folder.joinpath("report.html").read_text(encoding="utf-8")
     scripts = "\n".join(folder.joinpath(name).read_text(encoding="utf-8") for name in _SCRIPTS)

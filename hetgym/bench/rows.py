@@ -153,6 +153,7 @@ class RowsFile:
     """
 
     def __init__(self, path: Path) -> None:
+        self._path = path
         self._file = path.open("wb", buffering=0)
         self._start = 0  # of the current problem's rows
         self._rows = b""
@@ -172,9 +173,10 @@ class RowsFile:
         """Write the current problem's rows, of which the first ``keep`` bytes are in the file already."""
         try:
             self._write(text, keep)
-        except OSError:
+        except OSError as error:
             with contextlib.suppress(OSError):
-                self._write(self._rows, keep)  # into the space that they had
+                self._write(self._rows, 0)  # into the space that they had
+            error.filename = str(self._path)
             raise
         self._rows = text
 

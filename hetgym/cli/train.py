@@ -50,7 +50,7 @@ def train(
     chosen = load_recipe(recipe, **changes)
     if workers is not None and not ray:
         raise ConfigError("--workers belongs to --ray: give that, too")
-    folder = check_run_name(name or f"{Path(recipe).stem}-s{chosen.seed}")
+    folder = name or f"{Path(recipe).stem}-s{chosen.seed}"
     return run(chosen, Output(out, folder, force, as_json), ray, workers)
 
 
@@ -64,10 +64,11 @@ def run(recipe: Recipe, output: Output, ray: str = "", workers: int | None = Non
         workers: number of them; by default one for each core of the Ray cluster.
 
     Raises:
-        ConfigError: a folder that holds another run.
+        ConfigError: an impossible name, or a folder that holds another run.
         MissingExtra: Ray is not installed.
         ClusterError: the Ray cluster cannot be joined or worked on.
     """
+    check_run_name(output.name)
     with _playing(ray, workers) as cluster:
         results = _train(recipe, output, cluster)
     if results is None:
@@ -107,9 +108,10 @@ def _train(recipe: Recipe, output: Output, cluster: Cluster | None) -> dict[str,
         task = bar.add_task(output.name, total=recipe.steps, what="preparing")
 
         def watch(step: int, judged: dict[str, float] | None) -> None:
-            bar.update(task, completed=min(step, recipe.steps), what="" if training is None else f"{training.speed(step):,.0f}/s")
-            if judged is not None and training is not None:
-                console.print(f"{step:>10,} steps  {_line(judged)}  {training.speed(step):,.0f} steps/s", soft_wrap=True)
+            speed = "" if training is None else f"{training.speed(step):,.0f}"
+            bar.update(task, completed=min(step, recipe.steps), what=f"{speed}/s" if speed else "")
+            if judged is not None and speed:
+                console.print(f"{step:>10,} steps  {_line(judged)}  {speed} steps/s", soft_wrap=True)
 
         training: TrainingRun | None = None
         try:
