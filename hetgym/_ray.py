@@ -14,7 +14,7 @@ from typing import Any
 from hetgym.errors import ClusterError, require
 
 LOCAL = "local"
-"""Address of a cluster that does not exist yet: it is started on this machine and ends with the connection."""
+"""Address of a Ray cluster that does not exist yet: it is started on this machine and ends with the connection."""
 
 _PACKAGES = ("hetgym", "numpy", "numba")
 """What a result depends on; Ray itself compares its own version and Python's."""
@@ -23,7 +23,7 @@ _SETTINGS = {"RAY_USAGE_STATS_ENABLED": "0", "RAY_task_oom_retries": "3"}
 """Of Ray, unless the environment has others; it would run a task again for ever whose memory does not suffice."""
 
 _TIMEOUT = 120.0
-"""Seconds that the nodes of a cluster get to start a process and import hetgym."""
+"""Seconds that the nodes of a Ray cluster get to start a process and import hetgym."""
 
 
 @contextmanager
@@ -33,7 +33,7 @@ def connect(address: str = LOCAL) -> Iterator[ModuleType]:
     A process that is connected to a cluster already stays so, and works there whatever the address.
 
     Args:
-        address: ``"local"`` starts a cluster of this machine's cores; ``"auto"`` joins the one that runs on
+        address: ``"local"`` starts a Ray cluster of this machine's cores; ``"auto"`` joins the one that runs on
             this machine, ``"host:port"`` one elsewhere.
 
     Yields:

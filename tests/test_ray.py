@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from hetgym import _ray
-from hetgym.cli.main import _with_values
+from hetgym.cli.app import _with_values
 from hetgym.errors import ClusterError, MissingExtra
 
 

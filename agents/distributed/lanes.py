@@ -1,4 +1,4 @@
-"""Lanes of a cluster: each worker plays some, as one process would play all."""
+"""Lanes of a Ray cluster: each worker plays some, as one process would play all."""
 
 from __future__ import annotations
 
@@ -111,10 +111,10 @@ class ClusterLanes:
         """Begin an episode in every lane.
 
         Raises:
-            ConfigError: options, which lanes of a cluster do not take.
+            ConfigError: options, which lanes of a Ray cluster do not take.
         """
         if any(options):
-            raise ConfigError("lanes on a cluster take no options of a reset")
+            raise ConfigError("lanes on a Ray cluster take no options of a reset")
         return self._begin("begin", seeds)
 
     def step(self, actions: npt.NDArray[np.int64]) -> Taken:
@@ -168,7 +168,7 @@ class ClusterLanes:
         Raises:
             AttributeError: always.
         """
-        raise AttributeError("problems of lanes on a cluster stay there")
+        raise AttributeError("problems of lanes on a Ray cluster stay there")
 
     def frame(self, lane: int) -> Any:
         """Pictures are not fetched.
@@ -176,7 +176,7 @@ class ClusterLanes:
         Raises:
             AttributeError: always.
         """
-        raise AttributeError("lanes on a cluster are not drawn")
+        raise AttributeError("lanes on a Ray cluster are not drawn")
 
     def close(self) -> None:
         """End the workers."""

@@ -1,4 +1,4 @@
-"""Players of a cluster: self-labelling's episodes and searches on workers."""
+"""Players of a Ray cluster: self-labelling's episodes and searches on workers."""
 
 from __future__ import annotations
 

@@ -71,7 +71,7 @@ def train(run: TrainingRun) -> PlaceNetwork:
 
 @contextmanager
 def _players(run: TrainingRun, training: SelfLabelling) -> Iterator[Players]:
-    """Who plays: threads of this process, or workers of the run's cluster."""
+    """Who plays: threads of this process, or workers of the run's Ray cluster."""
     settings = training.settings
     if run.cluster is None:
         with ThreadPoolExecutor(settings.workers) as pool:

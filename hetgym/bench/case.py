@@ -47,12 +47,21 @@ class Case:
 
     @classmethod
     def of(cls, spec: ProblemSpec, runtimes: Sequence[str]) -> Case:
-        """Build a problem and work out its references."""
+        """Build a problem and work out its references; if it cannot be built, the case says why."""
         try:
-            problem = spec.build()
-            return cls(spec, (problem, Reference(problem, runtimes, spec.known)))
+            return cls.built_of(spec, runtimes)
         except HetgymError as error:
             return cls(spec, None, sentence(error))
+
+    @classmethod
+    def built_of(cls, spec: ProblemSpec, runtimes: Sequence[str]) -> Case:
+        """Build a problem and work out its references.
+
+        Raises:
+            HetgymError: it cannot be built.
+        """
+        problem = spec.build()
+        return cls(spec, (problem, Reference(problem, runtimes, spec.known)))
 
 
 def share_views(problem: Problem) -> None:

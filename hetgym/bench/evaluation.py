@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,9 +13,9 @@ from hetgym.bench.budgets import BUDGETS, TIME_LIMIT, Plan, fitting
 from hetgym.bench.comparison import SEED, Against, against, pick_reference
 from hetgym.bench.fronts import Choice, Point, choices, front, ladder, points
 from hetgym.bench.groups import COLUMNS, GroupLine, Traits, grouped
+from hetgym.bench.loop import Tell
 from hetgym.bench.pareto import Measurement, measure, takes, with_gaps
-from hetgym.bench.rows import Row
-from hetgym.bench.runner import Progress
+from hetgym.bench.rows import Row, shortest
 from hetgym.workloads import ProblemSpec
 
 
@@ -131,7 +131,7 @@ def quality_against_time(
     schedulers: Sequence[Baseline],
     runtimes: Sequence[str],
     rows: Sequence[Row] = (),
-    progress: Callable[[Progress], None] | None = None,
+    progress: Tell | None = None,
 ) -> Pareto:
     """Measure schedulers on problems, and work out points, fronts and what to take for how much time.
 
@@ -145,12 +145,7 @@ def quality_against_time(
     """
     plan = asked.plan(schedulers, len(specs))
     measurement = measure(specs, schedulers, plan.budgets, runtimes, progress)
-    best: dict[tuple[str, str], float] = {}
-    for row in rows:
-        if row.makespan_s is not None:
-            key = row.problem, row.runtime
-            best[key] = min(best.get(key, row.makespan_s), row.makespan_s)
-    measurement.rows = with_gaps(measurement.rows, best)
+    measurement.rows = with_gaps(measurement.rows, shortest(rows))
     rng = np.random.default_rng(SEED)
     found = points(measurement.rows, rng)
     chosen = {}

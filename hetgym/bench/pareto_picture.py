@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from hetgym.bench.formats import duration
 from hetgym.bench.fronts import Point
-from hetgym.bench.summary import duration
 from hetgym.errors import require
 
 if TYPE_CHECKING:

@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import json
-import os
-import subprocess
-import sys
 from pathlib import Path
 
+from cli.commands import run
 from execution.small import CORES, diamond
 
 from hetgym.graph import DataflowGraph, Operator, Tensor
@@ -17,15 +15,9 @@ DEVICES = f"cpu{CORES[0]}:full,cpu{CORES[-1]}:avx2"
 EASY = ("--devices", DEVICES, "--placements", "3", "--rounds", "2", "--calibration-rounds", "2", "--limit", "inf")
 
 
-def run(*words: str, cwd: Path) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-W", "error", "-c", "from hetgym.cli import main; main()", "validate", *words]
-    environment = os.environ | {"COLUMNS": "110", "NO_COLOR": "1"}
-    return subprocess.run(command, cwd=cwd, env=environment, capture_output=True, text=True, timeout=300)
-
-
 def test_it_prints_a_table_and_writes_a_folder(tmp_path: Path) -> None:
     to_json(diamond(48, 4), tmp_path / "small.json")
-    done = run("--models", "small.json", *EASY, "--name", "one", cwd=tmp_path)
+    done = run("validate", "--models", "small.json", *EASY, "--name", "one", cwd=tmp_path)
     folder = tmp_path / "results" / "one"
     found = json.loads((folder / "validation.json").read_text())
     assert done.returncode == (0 if found["passed"]["calibrated"] else 1), done.stderr
@@ -36,7 +28,7 @@ def test_it_prints_a_table_and_writes_a_folder(tmp_path: Path) -> None:
     assert found["overall"]["calibrated"]["n"] == 3
     trace = json.loads((folder / "diamond.trace.json").read_text())
     assert {event["pid"] for event in trace["traceEvents"]} == {0, 1, 2, 3}
-    again = run("--models", "small.json", *EASY, "--name", "one", cwd=tmp_path)
+    again = run("validate", "--models", "small.json", *EASY, "--name", "one", cwd=tmp_path)
     assert again.returncode == 2 and "earlier run" in again.stderr
 
 
@@ -47,7 +39,7 @@ def test_bad_words_are_one_line(tmp_path: Path) -> None:
         (("--devices", "cpu0:full,tpu1"), "tpu1"),
         (("--costs", "nowhere"), "nowhere"),
     ):
-        done = run("--models", "squeezenet", *words, cwd=tmp_path)
+        done = run("validate", "--models", "squeezenet", *words, cwd=tmp_path)
         assert done.returncode == 2 and reason in done.stderr, (words, done.stderr)
         assert done.stderr.count("\n") == 1
     assert not (tmp_path / "results").exists()
@@ -58,7 +50,7 @@ def test_a_model_that_cannot_run_does_not_stop_the_others(tmp_path: Path) -> Non
     odd = DataflowGraph([Operator("a", "Relu", (x,), (x,)), Operator("b", "Riddle", (x,), (x,))], [(0, 0, 1)], "odd")
     to_json(odd, tmp_path / "odd.json")
     to_json(diamond(48, 4), tmp_path / "small.json")
-    done = run("--models", "odd.json,small.json", *EASY, "--json", cwd=tmp_path)
+    done = run("validate", "--models", "odd.json,small.json", *EASY, "--json", cwd=tmp_path)
     found = json.loads(done.stdout)
     assert done.returncode == 1
     assert "Riddle" in done.stderr and "Riddle" in found["models"][0]["status"]
