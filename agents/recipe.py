@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from hetgym._config import check_number, load_yaml, read
+from hetgym._files import as_path
 from hetgym.agents.algorithms import ALGORITHMS
 from hetgym.agents.sizes import Sizes
 from hetgym.envs.registration import ENVIRONMENTS
@@ -186,7 +187,7 @@ def load_recipe(source: str | Path, **changes: Any) -> Recipe:
     >>> load_recipe("maskable-ppo-schedule", steps=1000).env
     'HetSchedule-v0'
     """
-    path = Path(source)
+    path = as_path(source, "a recipe", ConfigError)
     if path.suffix not in (".yaml", ".yml"):
         if str(source) not in names():
             raise unknown_name("recipe", str(source), names())

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import dataclasses
 import math
-import reprlib
 import types
 import typing
 from collections.abc import Hashable, Mapping
@@ -17,16 +16,56 @@ from typing import Any, Literal, TypeVar, Union, get_args, get_origin
 
 import yaml
 
-from hetgym.errors import ConfigError, HetgymError, suggestion
+from hetgym._files import as_path, read_bytes
+from hetgym.errors import ConfigError, HetgymError, shown, suggestion
 
 SIZE_LIMIT = 1 << 20
 """Largest configuration file that is read [byte]."""
 
+_LARGEST_WHOLE = 2.0**63  # what arrays of whole numbers hold
+
 T = TypeVar("T")
 
 
+NODE_LIMIT = 1 << 19
+"""Most values of a document, those that an alias repeats counted again: as many as fit in :data:`SIZE_LIMIT`."""
+
+DIGIT_LIMIT = 40
+"""Longest number that is read [characters]; one of a million, to the base 60, would take minutes."""
+
+_PLAIN = ("null", "bool", "int", "float", "timestamp", "seq", "map", "str", "merge")
+
+
 class _Loader(yaml.SafeLoader):
-    """SafeLoader that refuses a key written twice, of which YAML would silently keep the last."""
+    """SafeLoader for configurations: plain types only, each key once, and nothing that unfolds without end.
+
+    Anchors and aliases are legal. How much they unfold to is counted on the parsed nodes, of which there are no
+    more than bytes in the file, before values are made of them.
+    """
+
+    def get_single_node(self) -> yaml.Node | None:
+        node = super().get_single_node()
+        if node is not None:
+            self._count(node, {})
+        return node
+
+    def _count(self, node: yaml.Node, known: dict[int, int]) -> int:
+        """Number of values that a node unfolds to; 0 in ``known`` marks a node whose count is under way."""
+        if id(node) in known:
+            if not known[id(node)]:
+                raise yaml.MarkedYAMLError(problem="a value contains itself", problem_mark=node.start_mark)
+            return known[id(node)]
+        known[id(node)] = 0
+        total = 1
+        if isinstance(node, yaml.CollectionNode):
+            for entry in node.value:
+                for child in entry if isinstance(entry, tuple) else (entry,):
+                    total += self._count(child, known)
+        if total > NODE_LIMIT:
+            problem = f"aliases unfold to more than {NODE_LIMIT} values"
+            raise yaml.MarkedYAMLError(problem=problem, problem_mark=node.start_mark)
+        known[id(node)] = total
+        return total
 
     def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Hashable, Any]:
         seen: set[str] = set()
@@ -34,10 +73,27 @@ class _Loader(yaml.SafeLoader):
             if isinstance(key, yaml.ScalarNode) and key.tag != "tag:yaml.org,2002:merge":
                 if key.value in seen:
                     raise yaml.MarkedYAMLError(
-                        problem=f"key {key.value!r} is written twice", problem_mark=key.start_mark
+                        problem=f"key {shown(key.value)} is written twice", problem_mark=key.start_mark
                     )
                 seen.add(key.value)
         return super().construct_mapping(node, deep)
+
+    def construct_number(self, node: yaml.ScalarNode) -> int | float:
+        """A number of at most :data:`DIGIT_LIMIT` characters."""
+        if not isinstance(node, yaml.ScalarNode) or len(node.value) > DIGIT_LIMIT:
+            problem = f"a number of more than {DIGIT_LIMIT} characters"
+            raise yaml.MarkedYAMLError(problem=problem, problem_mark=node.start_mark)
+        whole = node.tag.endswith(":int")
+        return self.construct_yaml_int(node) if whole else self.construct_yaml_float(node)
+
+
+_Loader.yaml_constructors = {
+    tag: make
+    for tag, make in yaml.SafeLoader.yaml_constructors.items()
+    if tag is None or tag.rpartition(":")[2] in _PLAIN
+}
+for _tag in ("int", "float"):
+    _Loader.add_constructor(f"tag:yaml.org,2002:{_tag}", _Loader.construct_number)
 
 
 def load_yaml(path: str | Path) -> dict[str, Any]:
@@ -47,18 +103,12 @@ def load_yaml(path: str | Path) -> dict[str, Any]:
         ConfigError: the file is missing, unreadable, over :data:`SIZE_LIMIT`, no YAML (with the
             line), or not a mapping with text as keys.
     """
-    try:
-        with Path(path).open("rb") as stream:
-            content = stream.read(SIZE_LIMIT + 1)
-    except OSError as error:
-        raise ConfigError(f"{path}: cannot be read ({error.strerror})") from error
-    if len(content) > SIZE_LIMIT:
-        raise ConfigError(f"{path}: longer than {SIZE_LIMIT} bytes, which no configuration needs")
+    content = read_bytes(as_path(path, "a configuration", ConfigError), SIZE_LIMIT, ConfigError)
     try:
         data = yaml.load(content, _Loader)  # a SafeLoader
     except RecursionError as error:
         raise ConfigError(f"{path}: nested too deeply") from error
-    except (yaml.YAMLError, ValueError, AttributeError) as error:  # the last two: an impossible date or number
+    except (yaml.YAMLError, AttributeError, TypeError, ValueError) as error:  # dates, numbers and keys that are none
         mark = getattr(error, "problem_mark", None)
         line = f", line {mark.line + 1}" if mark else ""
         problem = getattr(error, "problem", None) or str(error).partition("\n")[0]
@@ -98,7 +148,7 @@ def read(schema: type[T], data: Any, where: str, path: str = "") -> T:
     fields = {field.name: field for field in dataclasses.fields(typing.cast(Any, schema)) if field.init}
     for key in mapping:
         if key not in fields:
-            raise ConfigError(f"{place}: unknown key {key!r}; {suggestion(key, fields)}")
+            raise ConfigError(f"{place}: unknown key {shown(key)}; {suggestion(key, fields)}")
     hints = typing.get_type_hints(schema)
     values: dict[str, Any] = {}
     for name, field in fields.items():
@@ -136,11 +186,11 @@ def check_number(
     Raises:
         HetgymError: ``error``, for NaN and whatever is out of range.
     """
-    legal = minimum <= value <= maximum and not (positive and value <= 0) and not (finite and math.isinf(value))
+    legal = minimum <= value <= maximum and not (positive and value <= 0) and not (finite and value == math.inf)
     if not legal:
         rule = "positive" if positive else f"at least {minimum:g}"
         rule += f" and at most {maximum:g}" if maximum < math.inf else " and finite" if finite else ""
-        raise error(f"{what} is {value}; it must be {rule}")
+        raise error(f"{what} is {shown(value)}; it must be {rule}")
 
 
 def _convert(value: Any, hint: Any, where: str, path: str) -> Any:
@@ -156,7 +206,7 @@ def _convert(value: Any, hint: Any, where: str, path: str) -> Any:
     if origin is Literal:
         if value in args:
             return value
-        raise ConfigError(f"{place} is {reprlib.repr(value)}; {suggestion(value, map(str, args))}")
+        raise ConfigError(f"{place} is {shown(value)}; {suggestion(value, map(str, args))}")
     if dataclasses.is_dataclass(hint):
         return read(typing.cast(type[Any], hint), value, where, path)
     if origin is tuple:
@@ -168,12 +218,12 @@ def _convert(value: Any, hint: Any, where: str, path: str) -> Any:
         return _real(value, place)
     if hint is int:
         number = _real(value, place)
-        if not number.is_integer():
-            raise ConfigError(f"{place} is {reprlib.repr(value)}, expected a whole number")
+        if not number.is_integer() or abs(number) >= _LARGEST_WHOLE:
+            raise ConfigError(f"{place} is {shown(value)}, expected a whole number")
         return value if isinstance(value, int) else int(number)
     if not isinstance(value, hint):
         expected = {str: "text", bool: "true or false"}[hint]
-        raise ConfigError(f"{place} is {reprlib.repr(value)}, expected {expected}")
+        raise ConfigError(f"{place} is {shown(value)}, expected {expected}")
     return value
 
 
@@ -183,16 +233,16 @@ def _place(where: str, path: str) -> str:
 
 def _mapping(data: Any, place: str) -> Mapping[str, Any]:
     if not isinstance(data, Mapping):
-        raise ConfigError(f"{place}: expected keys and values, found {reprlib.repr(data)}")
+        raise ConfigError(f"{place}: expected keys and values, found {shown(data)}")
     for key in data:
         if not isinstance(key, str):
-            raise ConfigError(f"{place}: key {reprlib.repr(key)} is not text; put it in quotes")
+            raise ConfigError(f"{place}: key {shown(key)} is not text; put it in quotes")
     return data
 
 
 def _tuple(value: Any, args: tuple[Any, ...], where: str, path: str) -> tuple[Any, ...]:
     if not isinstance(value, list | tuple):
-        raise ConfigError(f"{_place(where, path)} is {reprlib.repr(value)}, expected a list")
+        raise ConfigError(f"{_place(where, path)} is {shown(value)}, expected a list")
     hints = (args[0],) * len(value) if args[-1] is Ellipsis else args
     if len(hints) != len(value):
         raise ConfigError(f"{_place(where, path)} has {len(value)} entries, expected {len(hints)}")
@@ -206,4 +256,4 @@ def _real(value: Any, place: str) -> float:
             return float(value)
         except (ValueError, OverflowError):
             pass
-    raise ConfigError(f"{place} is {reprlib.repr(value)}, expected a number")
+    raise ConfigError(f"{place} is {shown(value)}, expected a number")

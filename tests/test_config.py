@@ -125,7 +125,7 @@ def test_numbers_in_range():
         ("a: !!python/object/apply:os.system ['true']", r", line 1: not valid YAML"),
         ("a: 2020-99-99", r": not valid YAML \(month must be"),
         ("a: " + "[" * 5000, r": (nested too deeply|not valid YAML)"),
-        ("a: b" + " " * SIZE_LIMIT, r": longer than 1048576 bytes"),
+        ("a: b" + " " * SIZE_LIMIT, r": longer than 1 MiB"),
     ],
     ids=["syntax", "list", "empty", "twice", "code", "date", "deep", "large"],
 )
@@ -139,9 +139,9 @@ def test_bad_files_are_refused_in_one_sentence(tmp_path: Path, content, message)
 
 
 def test_files_that_cannot_be_read(tmp_path: Path):
-    with pytest.raises(ConfigError, match=r"missing\.yaml: cannot be read \(No such file or directory\)"):
+    with pytest.raises(ConfigError, match=r"missing\.yaml: no such file"):
         load_yaml(tmp_path / "missing.yaml")
-    with pytest.raises(ConfigError, match=r"cannot be read \(Is a directory\)"):
+    with pytest.raises(ConfigError, match=r"not a regular file"):
         load_yaml(tmp_path)
     (tmp_path / "binary.yaml").write_bytes(b"\xff\xfe\x00\x01\x80")
     with pytest.raises(ConfigError, match="not valid YAML"):
