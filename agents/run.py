@@ -14,7 +14,7 @@ from hetgym._json import noun, parse
 from hetgym.agents.algorithms import ALGORITHMS
 from hetgym.agents.board import Board
 from hetgym.agents.checkpoint import Checkpoint
-from hetgym.agents.cluster.crew import Cluster
+from hetgym.agents.distributed.crew import Cluster
 from hetgym.agents.evaluation import Evaluator
 from hetgym.agents.policy import Policy
 from hetgym.agents.recipe import Recipe

@@ -15,7 +15,7 @@ from hetgym.agents.recipe import load_recipe
 from hetgym.costs import load_costs
 from hetgym.errors import LONGEST_MESSAGE, ConfigError, GraphError, HetgymError, ProblemError, shown, unknown_name
 from hetgym.measurements import Dataset, Measurements
-from hetgym.suites import load_best_known, load_suite
+from hetgym.workloads import load_best_known, load_suite
 
 LOADERS = (
     hetgym.load_graph, hetgym.load_platform, hetgym.load_problem, load_suite, load_recipe, load_best_known, load_costs,

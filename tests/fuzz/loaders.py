@@ -29,8 +29,7 @@ from hetgym.measurements.table import Journal
 from hetgym.pipeline import load as load_pipeline
 from hetgym.platform import load_platform
 from hetgym.profiling.plans import table_items
-from hetgym.suites import load_best_known, load_suite
-from hetgym.workloads import textbook
+from hetgym.workloads import load_best_known, load_suite, textbook
 
 SIZES = Sizes(8, 8, 1)
 """Of the network that checkpoints belong to."""
