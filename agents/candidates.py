@@ -22,7 +22,7 @@ from hetgym.envs import schedule
 from hetgym.envs.core.lanes import Lanes, Observation
 from hetgym.envs.pipeline import env as pipeline
 from hetgym.envs.split import env as split
-from hetgym.errors import ArtefactError, ConfigError
+from hetgym.errors import ArtefactError, ConfigError, shown
 
 FORMAT = "hetgym-candidate-policy"
 LANES: dict[str, Callable[..., Lanes]] = {
@@ -61,9 +61,10 @@ class CandidatePolicy:
     def __init__(self, weights: Weights, card: Mapping[str, Any]) -> None:
         self.card = dict(card)
         network = self.card.get("network", {})
-        if not isinstance(network, dict) or network.get("view") not in COLUMNS or network.get("level") != "candidates":
-            raise ArtefactError(f"not a policy that looks at candidates alone, but {network!r}")
-        self.kind: str = network["view"]
+        view = network.get("view") if isinstance(network, dict) else None
+        if not isinstance(view, str) or view not in COLUMNS or network.get("level") != "candidates":
+            raise ArtefactError(f"not a policy that looks at candidates alone, but {shown(network)}")
+        self.kind: str = view
         if not isinstance(self.card.get("recipe", {}), dict) or not isinstance(
             self.card.get("recipe", {}).get("arguments", {}), dict
         ):

@@ -162,5 +162,5 @@ def restore_numpy(state: list[Any]) -> None:
     try:
         name, keys, position, has_gauss, gauss = state
         np.random.set_state((name, np.array(keys, np.uint32), position, has_gauss, gauss))  # noqa: NPY002
-    except (TypeError, ValueError, OverflowError, KeyError) as error:
+    except (LookupError, OverflowError, TypeError, ValueError) as error:
         raise ArtefactError(f"the checkpoint holds no state of NumPy's generator ({error})") from error

@@ -108,7 +108,7 @@ def load_yaml(path: str | Path) -> dict[str, Any]:
         data = yaml.load(content, _Loader)  # a SafeLoader
     except RecursionError as error:
         raise ConfigError(f"{path}: nested too deeply") from error
-    except (yaml.YAMLError, AttributeError, TypeError, ValueError) as error:  # dates, numbers and keys that are none
+    except (yaml.YAMLError, AttributeError, LookupError, TypeError, ValueError) as error:  # values that are none
         mark = getattr(error, "problem_mark", None)
         line = f", line {mark.line + 1}" if mark else ""
         problem = getattr(error, "problem", None) or str(error).partition("\n")[0]

@@ -34,7 +34,7 @@ from pathlib import Path
 from typing import Any
 
 from hetgym._config import load_yaml, read
-from hetgym._files import as_path
+from hetgym._files import as_path, reason
 from hetgym.errors import ConfigError, ProblemError, shown, unknown_name
 from hetgym.workloads.best_known import load_best_known
 from hetgym.workloads.examples import textbook
@@ -205,7 +205,10 @@ def _matching(folder: Path, pattern: str, where: str) -> list[Path]:
     place, _, name = pattern.rpartition("/")
     if "*" in place or "**" in name or "\0" in pattern:
         raise ConfigError(f"{where}: the pattern {shown(pattern)} has a star before its last part, or two together")
-    return sorted((folder / place).glob(name))
+    try:
+        return sorted((folder / place).glob(name))
+    except (OSError, ValueError, NotImplementedError) as cause:
+        raise ConfigError(f"{where}: the pattern {shown(pattern)} cannot be looked for ({reason(cause)})") from cause
 
 
 def _columns(scale: Mapping[str, tuple[float, ...]], where: str) -> list[dict[str, float]]:

@@ -8,6 +8,7 @@ import re
 import resource
 import selectors
 import signal
+import sys
 import tempfile
 import time
 import traceback
@@ -32,6 +33,9 @@ SECONDS = 10.0
 
 WALL = 180.0
 """Time after which a worker that uses no processor is given up [s]."""
+
+PROGRESS = 10_000
+"""Inputs from one line of progress to the next."""
 
 RECYCLE = 5_000
 """Inputs after which a worker is replaced, so that what caches hold does not count as an input's memory."""
@@ -116,7 +120,14 @@ class Fuzzer:
                 pending = [list(range(first + k, last, workers)) for k in range(workers)]
             pending.reverse()
             running: dict[int, Worker] = {}
+            shown = 0
             while pending or running:
+                done = sum(self.outcomes.values())
+                if done >= shown + PROGRESS:
+                    shown = done
+                    print(
+                        f"{done} of {last - first} inputs, {len(self.findings)} findings", file=sys.stderr, flush=True
+                    )
                 while pending and len(running) < workers:
                     worker = self._start(pending.pop())
                     running[worker.pipe] = worker
