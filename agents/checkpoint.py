@@ -91,7 +91,7 @@ def _is_number(value: object) -> bool:
 
 
 def _is_evaluation(entry: object, step: int) -> bool:
-    """Whether an entry of a history tells a step of the run, its return and other numbers."""
+    """True if an entry of a history tells a step of the run, its return and other numbers."""
     return (
         isinstance(entry, dict)
         and _is_step(entry.get("step"))
@@ -125,7 +125,7 @@ def restore_learner(network: nn.Module, optimizer: torch.optim.Optimizer, found:
 
 
 def _optimizer_state(optimizer: torch.optim.Optimizer, found: Mapping[str, Tensor]) -> dict[int, dict[str, Tensor]]:
-    """What the optimiser keeps of each parameter, by the parameter's number: scalars, or of the parameter's shape.
+    """State of the optimiser by number of the parameter: scalars, or of the parameter's shape.
 
     Raises:
         ValueError: names of no parameter, or of another shape.

@@ -61,7 +61,7 @@ class Policy:
         return found
 
     def judge(self, evaluator: Evaluator) -> dict[str, float]:
-        """How good it is on held-out problems."""
+        """Compare it with baselines on held-out problems."""
         return evaluator.judge(self.decide)
 
     @property

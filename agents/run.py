@@ -8,9 +8,9 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, Protocol
 
-from hetgym._config import SIZE_LIMIT
 from hetgym._files import atomic_write, read_text
 from hetgym._json import noun, parse
+from hetgym._yaml import SIZE_LIMIT
 from hetgym.agents.algorithms import ALGORITHMS
 from hetgym.agents.board import Board
 from hetgym.agents.checkpoint import Checkpoint

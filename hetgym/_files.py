@@ -17,7 +17,7 @@ from hetgym.errors import HetgymError, shown
 _PIECE = 1 << 22  # bytes that are read at once
 
 Refusal = type[HetgymError]
-"""What is raised about a file."""
+"""Type of the exception about a file."""
 
 
 def as_path(source: object, what: str, error: Refusal) -> Path:

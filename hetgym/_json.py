@@ -86,12 +86,12 @@ def _repeated(keys: Iterable[str]) -> str:
 
 
 def noun(value: object) -> str:
-    """What JSON calls a value of this type."""
+    """The noun for a value of a document."""
     if isinstance(value, Mapping):
         return _NOUNS[dict]
     return _NOUNS.get(type(value), "a number")
 
 
 def spelled(value: object) -> str:
-    """A value of a document as a message quotes it: numbers and strings in short, what JSON calls all else."""
+    """A value of a document as a message quotes it: numbers and strings in short, a noun for all else."""
     return shown(value) if isinstance(value, str | int | float) else noun(value)

@@ -12,9 +12,10 @@ from typing import Any
 
 import numpy as np
 
-from hetgym._config import check_number, load_yaml, read
+from hetgym._config import check_number, read
 from hetgym._files import as_path
 from hetgym._types import FloatArray, IntArray, frozen
+from hetgym._yaml import load_yaml
 from hetgym.device import DEVICE_KINDS, Device, Link
 from hetgym.errors import PlatformError, suggestion, unknown_name
 

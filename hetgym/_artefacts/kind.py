@@ -1,4 +1,4 @@
-"""What a kind of file declares, and the checks that a file must pass before its arrays are read."""
+"""Kinds of files: the arrays that they declare, and the checks that a file must pass before its arrays are read."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ MOST_DIMENSIONS = 8
 
 @dataclass(frozen=True)
 class Array:
-    """What a kind of file declares about one of its arrays.
+    """The declaration of one array of a kind of file.
 
     Attributes:
         dtype: NumPy's name of it, or names.

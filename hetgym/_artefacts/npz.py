@@ -25,7 +25,7 @@ _TAIL = 22 + 65535  # bytes in which an archive's end record lies
 
 
 def file_name(source: Path | IO[bytes]) -> str:
-    """What messages call a file: its path, or ``archive`` if it has none."""
+    """The name of a file in messages: its path, or ``archive`` if it has none."""
     return str(source if isinstance(source, Path) else getattr(source, "name", "archive"))
 
 

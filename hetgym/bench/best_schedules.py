@@ -69,7 +69,7 @@ def load_best_schedules(path: str | Path) -> dict[tuple[str, str], Schedule]:
 
 
 def _is_row(row: object) -> bool:
-    """Whether an entry of the header names a problem, a runtime, a number of operators and one of devices."""
+    """True if an entry of the header names a problem, a runtime, a number of operators and one of devices."""
     if not isinstance(row, list) or [type(value) for value in row] != [str, str, int, int]:
         return False
     return bool(row[2] >= 0 and row[3] >= 1)

@@ -17,7 +17,7 @@ from hetgym.errors import ArtefactError, shown, suggestion
 FORMAT = "hetgym-costs"
 VERSION = 1
 FOLDER = Path(__file__).parent / "artefacts"
-"""Where the shipped models lie."""
+"""Folder of the shipped models."""
 
 _DTYPES = ("float32", "float64", "int32")
 _ARRAY_LIMIT = 20_000  # arrays of a model, of which the largest that is shipped has 1500

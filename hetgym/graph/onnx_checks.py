@@ -1,4 +1,4 @@
-"""What is checked of an ONNX model before anything is inferred from it, run or allocated.
+"""Checks of an ONNX model before anything is inferred from it, run or allocated.
 
 A file of some hundred bytes can ask for all memory: by functions that call each other, by operands that say how many
 dimensions a result has, by constants to be computed. ONNX's own inference runs in C++ and trusts its arguments, so they
@@ -140,7 +140,7 @@ def check_operands(node: onnx.NodeProto, values: Mapping[str, Tensor], where: st
 
 
 def foldable(node: onnx.NodeProto, operands: list[npt.NDArray[Any]]) -> bool:
-    """Whether evaluating a node on small operands makes at most :data:`MAX_FOLDED` elements.
+    """True if evaluating a node on small operands makes at most :data:`MAX_FOLDED` elements.
 
     Two operands make at most the product of their sizes. Beyond that, it is worked out for nodes that broadcast any
     number of operands, and for those that make a tensor of a size that an operand says.

@@ -1,4 +1,4 @@
-"""What one ONNX node says: its kind, the attributes that matter, the names that it reads, its small values."""
+"""Reading of one ONNX node: its kind, the attributes that matter, the names that it reads, its small values."""
 
 from __future__ import annotations
 

@@ -24,7 +24,7 @@ from hetgym.measurements.card import SIZE_LIMIT, MachineCard, asdict_plain
 from hetgym.measurements.table import LIMIT_BYTES, Measurements
 
 FOLDER = Path(__file__).parent / "data"
-"""Where the shipped datasets lie."""
+"""Folder of the shipped datasets."""
 
 _FORMAT, _VERSION = "hetgym-dataset", 1
 

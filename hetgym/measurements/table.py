@@ -34,7 +34,8 @@ import numpy as np
 from hetgym._files import as_path, read_text, write_bytes
 from hetgym._json import parse
 from hetgym._types import BoolArray, FloatArray
-from hetgym.errors import ArtefactError
+from hetgym.errors import ArtefactError, GraphError
+from hetgym.graph.assembly import check_tensor
 from hetgym.graph.ops import DTYPE_BYTES, Attribute, Operator, Tensor
 
 COLUMNS = ("kind", "inputs", "outputs", "attributes", "direction", "context", "source", "count", "seconds", "p10",
@@ -90,7 +91,10 @@ def parse_tensors(text: str, where: str) -> tuple[Tensor, ...]:
         if match is None or match[2] not in DTYPE_BYTES:
             raise ArtefactError(f"{where}: {part[:60]!r} is not a tensor such as float32(1,64,56,56)")
         shape = tuple(int(size) for size in match[3].split(",")) if match[3] else ()
-        found.append(Tensor(shape, match[2], bool(match[1])))
+        try:
+            found.append(check_tensor(Tensor(shape, match[2], bool(match[1])), where))
+        except GraphError as error:
+            raise ArtefactError(str(error)) from error
     return tuple(found)
 
 

@@ -40,7 +40,7 @@ class Best:
 
 @dataclass(frozen=True)
 class BestKnown:
-    """What is known about one problem.
+    """Bound and best makespans of one problem.
 
     Attributes:
         digest: of the problem that it holds for, see :attr:`hetgym.Problem.digest`.
@@ -55,7 +55,7 @@ class BestKnown:
     best: Mapping[str, Best]
 
     def optimal(self, runtime: str) -> bool:
-        """Whether the best known makespan is proved to be the shortest, up to :data:`PROVED`."""
+        """True if the best known makespan is proved to be the shortest, up to :data:`PROVED`."""
         return self.best[runtime].makespan_s <= self.bound_s * (1 + PROVED)
 
 

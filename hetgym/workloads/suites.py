@@ -33,15 +33,16 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from hetgym._config import load_yaml, read
+from hetgym._config import read
 from hetgym._files import as_path, reason
+from hetgym._yaml import load_yaml
 from hetgym.errors import ConfigError, ProblemError, shown, unknown_name
 from hetgym.workloads.best_known import load_best_known
 from hetgym.workloads.examples import textbook
 from hetgym.workloads.specs import MODELS, PLATFORMS, TRANSFORMS, ProblemSpec, generated_graph, platform_of
 
 FOLDER = Path(__file__).parents[1] / "configs" / "suites"
-"""Where the suites that hetgym ships are."""
+"""Folder of the shipped suites."""
 
 ALL = "all"
 

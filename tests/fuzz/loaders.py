@@ -151,7 +151,7 @@ def checkpoint(path: Path) -> None:
 
 
 def checkpoint_tensors() -> dict[str, Any]:
-    """What a checkpoint of :func:`learner` holds."""
+    """Tensors of a checkpoint of :func:`learner`."""
     return learner_tensors(*learner())
 
 

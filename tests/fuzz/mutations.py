@@ -11,15 +11,11 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
-import onnx
 import yaml
 
-Rng = np.random.Generator
+from tests.fuzz.draws import NUMBERS, Rng, pick
+from tests.fuzz.onnx_mutations import in_onnx
 
-NUMBERS: tuple[Any, ...] = (
-    0, 1, -1, 2, 3, 7, 64, 255, 2**16, 2**31 - 1, 2**31, 2**40, 2**53, 2**62, 2**63, 2**64, -(2**63), 10**30, 10**400,
-    0.5, -0.5, 1e-300, 1e300, 1e15, float("inf"), float("-inf"), float("nan"),
-)  # fmt: skip
 VALUES: tuple[Any, ...] = (
     *NUMBERS, None, True, False, "", "x", "a" * 5000, "\x00", "\ud800", "é\n\x1b[31m", "nan", "1e400", "../../etc",
     "/dev/zero", [], {}, [[]], [0], {"": 0}, [None], "batch", "float32", "cpu",
@@ -54,7 +50,7 @@ def _once(data: bytes, form: str, others: Sequence[bytes], rng: Rng) -> bytes:
             return inside(data, rng)
         except Exception:  # what was mutated before is not of that form any more
             pass
-    return _pick((flip, put, cut, double, splice, token), rng)(data, others, rng)
+    return pick((flip, put, cut, double, splice, token), rng)(data, others, rng)
 
 
 def flip(data: bytes, others: Sequence[bytes], rng: Rng) -> bytes:
@@ -68,7 +64,7 @@ def flip(data: bytes, others: Sequence[bytes], rng: Rng) -> bytes:
 def put(data: bytes, others: Sequence[bytes], rng: Rng) -> bytes:
     """Overwrite some bytes."""
     at, size = int(rng.integers(len(data) + 1)), int(rng.integers(1, 9))
-    new = _pick((b"\x00" * size, b"\xff" * size, rng.bytes(size), b"\x80" * size, b"\x7f" * size), rng)
+    new = pick((b"\x00" * size, b"\xff" * size, rng.bytes(size), b"\x80" * size, b"\x7f" * size), rng)
     return data[:at] + new + data[at + size :]
 
 
@@ -86,16 +82,16 @@ def double(data: bytes, others: Sequence[bytes], rng: Rng) -> bytes:
 
 def splice(data: bytes, others: Sequence[bytes], rng: Rng) -> bytes:
     """Go on as another input does."""
-    other = _pick(others, rng)
+    other = pick(others, rng)
     return data[: int(rng.integers(len(data) + 1))] + other[int(rng.integers(len(other) + 1)) :]
 
 
 def token(data: bytes, others: Sequence[bytes], rng: Rng) -> bytes:
     """Put a word that parsers trip over in the place of another, or between."""
     words = list(re.finditer(rb"[\w.+-]+", data[:100_000]))
-    new = _pick(TOKENS, rng)
+    new = pick(TOKENS, rng)
     if words and rng.random() < 0.7:
-        word = _pick(words, rng)
+        word = pick(words, rng)
         return data[: word.start()] + new + data[word.end() :]
     at = int(rng.integers(len(data) + 1))
     return data[:at] + new + data[at:]
@@ -107,24 +103,24 @@ def change(document: Any, rng: Rng) -> Any:
     places: list[tuple[Any, Any]] = []
     _collect(document, places)
     if not places:
-        return _pick(VALUES, rng)
-    holder, key = _pick(places, rng)
+        return pick(VALUES, rng)
+    holder, key = pick(places, rng)
     what = int(rng.integers(8))
     if what < 4:
-        holder[key] = copy.deepcopy(_pick(VALUES, rng))
+        holder[key] = copy.deepcopy(pick(VALUES, rng))
     elif what == 4:
         del holder[key]
     elif what == 5:
-        other, place = _pick(places, rng)
+        other, place = pick(places, rng)
         if _size(other[place]) < 2000:
             holder[key] = copy.deepcopy(other[place])
     elif what == 6:
-        for _ in range(int(_pick((1, 3, 70, 400), rng))):
+        for _ in range(int(pick((1, 3, 70, 400), rng))):
             holder[key] = [holder[key]] if rng.random() < 0.5 else {"a": holder[key]}
     elif isinstance(holder, list):
         holder[:] = holder + holder[: int(rng.integers(1, 50))]
     else:
-        holder[_pick(("", "x", "name", "a" * 500, "\x00"), rng)] = copy.deepcopy(_pick(VALUES, rng))
+        holder[pick(("", "x", "name", "a" * 500, "\x00"), rng)] = copy.deepcopy(pick(VALUES, rng))
     return document
 
 
@@ -170,7 +166,7 @@ def in_yaml(data: bytes, rng: Rng) -> bytes:
     elif what == 2:
         lines[at] = b"  " * int(rng.integers(3)) + lines[at].lstrip()
     else:
-        lines[at] = lines[at].partition(b":")[0] + b": " + _pick(TOKENS, rng)
+        lines[at] = lines[at].partition(b":")[0] + b": " + pick(TOKENS, rng)
     return b"\n".join(lines)
 
 
@@ -181,11 +177,11 @@ def in_csv(data: bytes, rng: Rng) -> bytes:
     at = int(rng.integers(len(row)))
     what = int(rng.integers(4))
     if what == 0:
-        row[at] = _pick(TOKENS, rng)
+        row[at] = pick(TOKENS, rng)
     elif what == 1:
-        row[at] = str(_pick(NUMBERS, rng)).encode()
+        row[at] = str(pick(NUMBERS, rng)).encode()
     elif what == 2:
-        row[at] = re.sub(rb"\d+", lambda _: str(_pick(NUMBERS, rng)).encode(), row[at], count=1)
+        row[at] = re.sub(rb"\d+", lambda _: str(pick(NUMBERS, rng)).encode(), row[at], count=1)
     else:
         row.insert(at, row[at])
     return b"\n".join(b",".join(fields) for fields in lines)
@@ -195,7 +191,7 @@ def in_npz(data: bytes, rng: Rng) -> bytes:
     """Change the header of an archive, what an array says of itself, its numbers, or its name."""
     with zipfile.ZipFile(io.BytesIO(data)) as archive:
         members = {name: archive.read(name) for name in archive.namelist()}
-    name, what = _pick(sorted(members), rng), int(rng.integers(6))
+    name, what = pick(sorted(members), rng), int(rng.integers(6))
     if what < 2:
         text = np.load(io.BytesIO(members["header.npy"])).tobytes()
         members["header.npy"] = _npy(np.frombuffer(_dumped(change(json.loads(text), rng)), np.uint8))
@@ -204,17 +200,17 @@ def in_npz(data: bytes, rng: Rng) -> bytes:
     elif what == 3:
         array = np.load(io.BytesIO(members[name])).copy()
         if array.size:
-            value = _pick([n for n in NUMBERS if abs(n) < 2**31 or array.dtype.kind == "f"], rng)
+            value = pick([n for n in NUMBERS if abs(n) < 2**31 or array.dtype.kind == "f"], rng)
             array.flat[int(rng.integers(array.size))] = np.float64(min(value, 1e308)).astype(array.dtype)
         members[name] = _npy(array)
     elif what == 4:
         array = np.load(io.BytesIO(members[name]))
         shape = tuple(int(k) for k in rng.integers(0, 6, size=int(rng.integers(0, 4))))
-        members[name] = _npy(np.resize(array, shape) if rng.random() < 0.7 else array.astype(_pick("fdilB?", rng)))
+        members[name] = _npy(np.resize(array, shape) if rng.random() < 0.7 else array.astype(pick("fdilB?", rng)))
     else:
-        members[_pick((name + "x", name.replace(".npy", ""), "../a.npy"), rng)] = members.pop(name)
+        members[pick((name + "x", name.replace(".npy", ""), "../a.npy"), rng)] = members.pop(name)
     file = io.BytesIO()
-    with zipfile.ZipFile(file, "w", int(_pick((zipfile.ZIP_DEFLATED, zipfile.ZIP_STORED), rng))) as archive:
+    with zipfile.ZipFile(file, "w", int(pick((zipfile.ZIP_DEFLATED, zipfile.ZIP_STORED), rng))) as archive:
         for key, content in members.items():
             archive.writestr(key, content)
     return file.getvalue()
@@ -229,11 +225,11 @@ def _npy(array: Any) -> bytes:
 def _claim(member: bytes, rng: Rng) -> bytes:
     """Another dtype or shape in front of the same numbers."""
     size = int.from_bytes(member[8:10], "little")
-    words = {"descr": _pick(("<f8", "<i4", ">f8", "|O", "<U9999", "|b1", "<f4", "[('a','<f8')]"), rng),
-             "shape": _pick(("(-1,)", "(2**60,)", "()", "(1099511627776, 1099511627776)", "(0, 0)", "(" * 90, "(3,)"),
+    words = {"descr": pick(("<f8", "<i4", ">f8", "|O", "<U9999", "|b1", "<f4", "[('a','<f8')]"), rng),
+             "shape": pick(("(-1,)", "(2**60,)", "()", "(1099511627776, 1099511627776)", "(0, 0)", "(" * 90, "(3,)"),
                             rng)}  # fmt: skip
     text = member[10 : 10 + size].decode("latin1")
-    key = _pick(sorted(words), rng)
+    key = pick(sorted(words), rng)
     text = re.sub(rf"'{key}': ('[^']*'|\([^)]*\))", f"'{key}': {words[key]!r}" if key == "descr"
                   else f"'{key}': {words[key]}", text)  # fmt: skip
     return b"\x93NUMPY\x01\x00" + len(text).to_bytes(2, "little") + text.encode("latin1") + member[10 + size :]
@@ -246,14 +242,14 @@ def in_tensors(data: bytes, rng: Rng) -> bytes:
     what = int(rng.integers(4))
     if what == 0 and content:
         at = 4 * int(rng.integers(len(content) // 4))
-        content[at : at + 4] = np.float32(_pick((np.nan, np.inf, 1e38, 0.0, -1.0), rng)).tobytes()
+        content[at : at + 4] = np.float32(pick((np.nan, np.inf, 1e38, 0.0, -1.0), rng)).tobytes()
     elif what == 1 and "card" in table.get("__metadata__", {}):
         card = change(json.loads(table["__metadata__"]["card"]), rng)
         table["__metadata__"]["card"] = json.dumps(card)
     elif what == 2:
-        name = _pick(sorted(set(table) - {"__metadata__"}), rng)
-        table[_pick(("optimizer.x.y", "optimizer.999.step", "network.", "generator", "é", name + "x"), rng)] = (
-            table.pop(name)
+        name = pick(sorted(set(table) - {"__metadata__"}), rng)
+        table[pick(("optimizer.x.y", "optimizer.999.step", "network.", "generator", "é", name + "x"), rng)] = table.pop(
+            name
         )
     else:
         table = change(table, rng)
@@ -261,91 +257,7 @@ def in_tensors(data: bytes, rng: Rng) -> bytes:
     return len(text).to_bytes(8, "little") + text + bytes(content)
 
 
-OPERATORS = sorted({schema.name for schema in onnx.defs.get_all_schemas()})
-"""Names of ONNX's operators."""
-
-
-def in_onnx(data: bytes, rng: Rng) -> bytes:
-    """Change a field of a message of a model, at any depth."""
-    model = onnx.ModelProto.FromString(data)
-    messages: list[Any] = []
-    _messages(model, messages)
-    message = _pick(messages, rng)
-    field = _pick(list(message.DESCRIPTOR.fields), rng)
-    if rng.random() < 0.6 and message.ListFields():
-        field = _pick([found for found, _ in message.ListFields()], rng)
-    value = getattr(message, field.name)
-    repeated = not isinstance(value, int | float | str | bytes) and not hasattr(value, "ListFields")
-    if field.type == field.TYPE_MESSAGE:
-        _change_message(message, field, value, repeated, messages, rng)
-    elif repeated:
-        items = list(value)
-        what = int(rng.integers(4))
-        if what == 0 and items:
-            items[int(rng.integers(len(items)))] = _scalar(field, messages, rng)
-        elif what == 1:
-            items.append(_scalar(field, messages, rng))
-        elif what == 2:
-            items = items[: int(rng.integers(len(items) + 1))]
-        else:
-            items = items * int(rng.integers(1, 4)) + [_scalar(field, messages, rng)] * int(
-                _pick((0, 1, 70, 2000), rng)
-            )
-        message.ClearField(field.name)
-        getattr(message, field.name).extend(items)
-    else:
-        setattr(message, field.name, _scalar(field, messages, rng))
-    return model.SerializeToString()
-
-
-def _change_message(message: Any, field: Any, value: Any, repeated: bool, messages: list[Any], rng: Rng) -> None:
-    """Clear, double, or take from elsewhere what is a message itself."""
-    alike = [m for m in messages if m.DESCRIPTOR is field.message_type and m.ByteSize() < 5000]
-    what = int(rng.integers(3))
-    if what == 0:
-        message.ClearField(field.name)
-    elif alike:
-        other = copy.deepcopy(_pick(alike, rng))
-        if repeated:
-            for _ in range(int(_pick((1, 1, 2, 20), rng))):
-                value.append(other)
-        else:
-            value.CopyFrom(other)
-
-
-def _messages(message: Any, found: list[Any]) -> None:
-    if len(found) > 4000:
-        return
-    found.append(message)
-    for field, value in message.ListFields():
-        if field.type == field.TYPE_MESSAGE:
-            for part in (value,) if hasattr(value, "ListFields") else value:
-                _messages(part, found)
-
-
-def _scalar(field: Any, messages: list[Any], rng: Rng) -> Any:
-    """A value that a field can hold."""
-    if field.type == field.TYPE_STRING:
-        nodes = [m for m in messages if m.DESCRIPTOR.name == "NodeProto"]
-        known = [name for node in nodes for name in (*node.input, *node.output)]
-        return _pick([*known, _pick(OPERATORS, rng), "", "x", "ai.onnx", "com.microsoft"], rng)
-    if field.type == field.TYPE_BYTES:
-        return _pick((b"", b"\x00" * 8, b"\xff" * 64, b"SAME_UPPER", b"bij,bjk->bik", b"a" * 3000, rng.bytes(8)), rng)
-    if field.type in (field.TYPE_FLOAT, field.TYPE_DOUBLE):
-        return _pick((0.0, 1.0, -1.0, 1e30, float("nan"), float("inf")), rng)
-    if field.type == field.TYPE_ENUM:
-        return int(_pick([value.number for value in field.enum_type.values], rng))
-    wide = field.type in (field.TYPE_INT64, field.TYPE_UINT64)
-    low = 0 if field.type in (field.TYPE_UINT64, field.TYPE_UINT32) else -(2**63)
-    high = 2**63 - 1 if wide else 2**31 - 1
-    return int(_pick([n for n in NUMBERS if isinstance(n, int) and max(low, -high) <= n <= high] + [5, 9, 13, 21], rng))
-
-
 FORMS: dict[str, Callable[[bytes, Rng], bytes]] = {
     "json": in_json, "yaml": in_yaml, "csv": in_csv, "npz": in_npz, "tensors": in_tensors, "onnx": in_onnx,
 }  # fmt: skip
 """Form -> mutation of what such a file holds."""
-
-
-def _pick(some: Sequence[Any], rng: Rng) -> Any:
-    return some[int(rng.integers(len(some)))]

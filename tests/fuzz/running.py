@@ -52,7 +52,7 @@ def input_of(name: str, entries: list[Entry], seed: int, index: int) -> tuple[En
 
 
 def load(name: str, entry: Entry, data: bytes, folder: Path) -> str:
-    """What a loader makes of a file: ``loaded``, ``refused``, or a finding, the first line of which names its place."""
+    """The outcome of loading a file: ``loaded``, ``refused``, or a finding, the first line of which names its place."""
     path = folder / entry.name
     path.write_bytes(data)
     for other, content in entry.beside.items():
@@ -197,7 +197,7 @@ class Fuzzer:
             os.kill(worker.process, signal.SIGKILL)
 
     def _ended(self, worker: Worker) -> list[int]:
-        """What a worker that has ended leaves undone; the input that it ended at is a finding."""
+        """Inputs that a worker that has ended leaves undone; the input that it ended at is a finding."""
         os.close(worker.pipe)
         _, status = os.waitpid(worker.process, 0)
         if worker.at < 0:
