@@ -13,7 +13,7 @@ from gymnasium.utils import seeding
 from hetgym._config import check_number
 from hetgym._types import FloatArray
 from hetgym.agents.actions import COLUMNS, describe
-from hetgym.agents.artefact import Weights, load_artefact, save_artefact
+from hetgym.agents.artefact import Weights, load_pair, save_pair
 from hetgym.agents.inference import HeadWeights, decide, head_weights
 from hetgym.agents.kinds import KINDS
 from hetgym.agents.recipe import manner
@@ -21,7 +21,7 @@ from hetgym.envs import schedule
 from hetgym.envs.core.lanes import Lanes, Observation
 from hetgym.envs.pipeline import env as pipeline
 from hetgym.envs.split import env as split
-from hetgym.errors import ArtefactError, ConfigError
+from hetgym.errors import ArtefactError, ConfigError, shown
 from hetgym.planning.graph_plan import GraphPlan
 
 FORMAT = "hetgym-candidate-policy"
@@ -61,9 +61,14 @@ class CandidatePolicy:
     def __init__(self, weights: Weights, card: Mapping[str, Any]) -> None:
         self.card = dict(card)
         network = self.card.get("network", {})
-        if not isinstance(network, dict) or network.get("view") not in COLUMNS or network.get("level") != "candidates":
-            raise ArtefactError(f"not a policy that looks at candidates alone, but {network!r}")
-        self.kind: str = network["view"]
+        view = network.get("view") if isinstance(network, dict) else None
+        if not isinstance(view, str) or view not in COLUMNS or network.get("level") != "candidates":
+            raise ArtefactError(f"not a policy that looks at candidates alone, but {shown(network)}")
+        self.kind: str = view
+        if not isinstance(self.card.get("recipe", {}), dict) or not isinstance(
+            self.card.get("recipe", {}).get("arguments", {}), dict
+        ):
+            raise ArtefactError("the card's recipe is none")
         try:
             self._head: HeadWeights = head_weights(weights, HEAD)
         except (IndexError, KeyError, ValueError) as error:
@@ -184,7 +189,7 @@ def save_policy(path: str | Path, weights: Weights, card: Mapping[str, Any]) -> 
         ArtefactError: they are not such weights, or a file cannot be written.
     """
     CandidatePolicy(weights, card)
-    save_artefact(path, FORMAT, {name: weight for name, weight in weights.items() if name.startswith(HEAD)}, card)
+    save_pair(path, FORMAT, {name: weight for name, weight in weights.items() if name.startswith(HEAD)}, card)
 
 
 def load_policy(path: str | Path) -> CandidatePolicy:
@@ -196,7 +201,7 @@ def load_policy(path: str | Path) -> CandidatePolicy:
     Raises:
         ArtefactError: missing, damaged, or not such a policy; the message says which.
     """
-    card, weights = load_artefact(path, FORMAT)
+    card, weights = load_pair(path, FORMAT)
     try:
         return CandidatePolicy(weights, card)
     except ArtefactError as error:
