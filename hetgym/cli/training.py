@@ -14,7 +14,7 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.table import Table
 
-from hetgym.agents.distributed.crew import Cluster, join
+from hetgym.agents.distributed.crew import RayCluster, join
 from hetgym.agents.recipe import Recipe
 from hetgym.agents.run import TrainingRun
 from hetgym.errors import ConfigError
@@ -76,7 +76,7 @@ def train(
 
 
 @contextmanager
-def _playing(console: Console, address: str, workers: int | None) -> Iterator[Cluster | None]:
+def _playing(console: Console, address: str, workers: int | None) -> Iterator[RayCluster | None]:
     """Who plays: workers of a cluster, which takes some seconds to join, or nobody but this process."""
     if not address:
         yield None

@@ -1,4 +1,4 @@
-"""Schedulers as agents: every scheduler can play HetSchedule-v0, and gets there what it gets outside."""
+"""Schedulers as agents in HetSchedule-v0, where their makespan is the same as when they are called directly."""
 
 from __future__ import annotations
 
@@ -9,20 +9,20 @@ import numpy as np
 import numpy.typing as npt
 
 from hetgym._types import IntArray
-from hetgym.planning.registry import Baseline, get
+from hetgym.planning.registry import Scheduler, get
 from hetgym.problem import Problem
 from hetgym.sim import simulate
 
 
 class SchedulerPolicy:
-    """A scheduler that answers with the device of the operator that is to be placed.
+    """Lets a scheduler act: each action is the device of the current operator in the scheduler's plan.
 
     Operators are decided in the order in which the scheduler's own plan starts them. In an environment
     with ``decode="append"`` the episode is then the scheduler's schedule, and ends with its makespan, whatever
     the runtime; with ``"insertion"`` operators may move into idle gaps.
 
     Args:
-        scheduler: what decides.
+        scheduler: makes the plan.
 
     >>> import gymnasium as gym, hetgym
     >>> env = gym.make("HetSchedule-v0", problem=hetgym.workloads.textbook("topcuoglu"), decode="append")
@@ -35,13 +35,13 @@ class SchedulerPolicy:
     True
     """
 
-    def __init__(self, scheduler: Baseline) -> None:
+    def __init__(self, scheduler: Scheduler) -> None:
         self.scheduler = scheduler
         self._devices: IntArray = np.zeros(0, np.int32)
         self._turn = 0
 
-    def plan(self, problem: Problem) -> IntArray:
-        """Schedule a problem, to be played next.
+    def prepare(self, problem: Problem) -> IntArray:
+        """Schedule the problem of the next episode.
 
         Returns:
             [n] operators in the order of their planned starts, for ``reset(options={"order": …})``.
@@ -52,23 +52,26 @@ class SchedulerPolicy:
         self._devices, self._turn = trace.assignment[order], 0
         return order
 
-    def reset(self, env: Any, seed: int | None = None) -> tuple[Any, dict[str, Any]]:
+    def reset(
+        self, env: Any, seed: int | None = None, options: Mapping[str, Any] | None = None
+    ) -> tuple[Any, dict[str, Any]]:
         """Reset an environment on a problem that it draws, with the scheduler's order of decisions.
 
         Args:
             env: a HetSchedule-v0 environment in ``mode="place"``.
             seed: of the draw.
+            options: of the environment's reset; its ``problem`` takes the place of the drawn one.
 
         Returns:
-            What the environment's own ``reset`` returns.
+            The environment's first observation and info.
         """
-        env.reset(seed=seed)
+        env.reset(seed=seed, options=options)
         problem = env.unwrapped.problem
-        observation, info = env.reset(options={"problem": problem, "order": self.plan(problem)})
+        observation, info = env.reset(options={"problem": problem, "order": self.prepare(problem)})
         return observation, info
 
     def __call__(self, observation: Any, info: Mapping[str, Any] | None = None) -> int:
-        """The device of the operator that comes next; nothing of the arguments is looked at."""
+        """The device of the current operator; the arguments are not read."""
         device = int(self._devices[self._turn])
         self._turn += 1
         return device
@@ -76,12 +79,12 @@ class SchedulerPolicy:
     def predict(
         self, observation: Any, state: Any = None, episode_start: Any = None, deterministic: bool = True
     ) -> tuple[npt.NDArray[np.int64], Any]:
-        """The same, asked as Stable-Baselines3 asks its models."""
+        """The same, with the signature of Stable-Baselines3's models."""
         return np.array(self(observation)), state
 
 
-def as_policy(scheduler: str | Baseline, **options: Any) -> SchedulerPolicy:
-    """Let a scheduler play.
+def as_policy(scheduler: str | Scheduler, **options: Any) -> SchedulerPolicy:
+    """A scheduler as an agent.
 
     Args:
         scheduler: its name, or itself.

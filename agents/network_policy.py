@@ -1,4 +1,4 @@
-"""Trained policies as files, and as agents: a network that plays environments of any size."""
+"""NetworkPolicy: a trained PyTorch network as an agent for environments of any size, and as a file."""
 
 from __future__ import annotations
 
@@ -14,24 +14,27 @@ from hetgym.agents.evaluation import Evaluator
 from hetgym.agents.kinds import kind_of
 from hetgym.agents.networks import ActorCritic
 from hetgym.agents.networks._torch import torch
+from hetgym.agents.play import Agent, as_scheduler
 from hetgym.agents.recipe import manner
 from hetgym.envs.core.lanes import Observation
 from hetgym.errors import ArtefactError, ConfigError
+from hetgym.problem import Problem
+from hetgym.schedule import Schedule
 
 FORMAT = "hetgym-policy"
 
 
-class Policy:
+class NetworkPolicy:
     """A network that decides: the likeliest action, the smaller number on ties.
 
-    It is an :data:`~hetgym.agents.play.Agent`. Sizes are those of whatever it is shown.
+    It is an :data:`~hetgym.agents.play.Agent` for observations of any size.
 
     Args:
-        network: what prefers actions.
-        card: where it comes from, as JSON values.
+        network: scores actions.
+        card: its origin, as JSON values.
 
     >>> import gymnasium as gym, hetgym
-    >>> policy = Policy(ActorCritic("place"))  # fresh, so that the first legal device is taken
+    >>> policy = NetworkPolicy(ActorCritic("place"))  # fresh, so that the first legal device is taken
     >>> hetgym.agents.play(gym.make("HetSchedule-v0"), policy, seed=0).info["speedup"]
     1.0
     """
@@ -58,6 +61,25 @@ class Policy:
         found: npt.NDArray[np.int64] = logits.numpy().argmax(axis=1)
         return found
 
+    @property
+    def kind(self) -> str:
+        """The decision that it takes, one of :data:`~hetgym.agents.kinds.KINDS`."""
+        return self.network.kind
+
+    def agent(self) -> Agent:
+        """The policy itself: it is an agent."""
+        return self
+
+    def plan(self, problem: Problem, /) -> Schedule:
+        """Schedule a problem by one episode of HetSchedule-v0.
+
+        Raises:
+            ConfigError: the policy decides about splits or pipelines; its compiled form plans those.
+        """
+        if self.kind not in ("place", "dispatch"):
+            raise ConfigError(f"a {self.kind} policy does not schedule problems; let it play in its environment")
+        return as_scheduler(self)(problem)
+
     def judge(self, evaluator: Evaluator) -> dict[str, float]:
         """How good it is on held-out problems."""
         return evaluator.judge(self.decide)
@@ -80,11 +102,11 @@ class Policy:
         tensors.save(path, FORMAT, {**self.card, "network": self.network.card()}, self.network.state_dict())
 
 
-def load_policy(path: str | Path) -> Policy:
+def load_policy(path: str | Path) -> NetworkPolicy:
     """Read a policy.
 
     Args:
-        path: what ``hetgym train`` or :meth:`Policy.save` wrote.
+        path: what ``hetgym train`` or :meth:`NetworkPolicy.save` wrote.
 
     Raises:
         ArtefactError: missing, damaged, or not a policy.
@@ -95,7 +117,7 @@ def load_policy(path: str | Path) -> Policy:
         load_weights(network, weights)
     except (AttributeError, KeyError, RuntimeError, TypeError, ValueError) as error:
         raise ArtefactError(f"{path}: the weights do not fit their card ({error})") from error
-    return Policy(network, card)
+    return NetworkPolicy(network, card)
 
 
 def load_weights(network: ActorCritic, weights: Mapping[str, Any]) -> None:
