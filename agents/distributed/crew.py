@@ -29,7 +29,7 @@ Reference = Any
 
 
 @dataclass(frozen=True)
-class Cluster:
+class RayCluster:
     """A Ray cluster to train on.
 
     Attributes:
@@ -51,7 +51,7 @@ class Cluster:
 
 
 @contextmanager
-def join(address: str = _ray.LOCAL, workers: int | None = None) -> Iterator[Cluster]:
+def join(address: str = _ray.LOCAL, workers: int | None = None) -> Iterator[RayCluster]:
     """Be connected to a Ray cluster to train on, for the time of a ``with`` statement.
 
     Args:
@@ -66,7 +66,7 @@ def join(address: str = _ray.LOCAL, workers: int | None = None) -> Iterator[Clus
         cores = _ray.cores(ray)
         if workers is not None and workers > cores:
             raise ClusterError(f"the Ray cluster has {cores} cores, too few for {workers} workers")
-        yield Cluster(ray, workers or cores)
+        yield RayCluster(ray, workers or cores)
 
 
 class Crew:

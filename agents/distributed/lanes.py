@@ -10,7 +10,7 @@ import numpy.typing as npt
 from gymnasium import spaces
 
 from hetgym._types import BoolArray
-from hetgym.agents.distributed.crew import Call, Cluster
+from hetgym.agents.distributed.crew import Call, RayCluster
 from hetgym.agents.recipe import Recipe
 from hetgym.envs.core.autoreset import AutoresetLanes, LaneState, Taken, make_lanes
 from hetgym.envs.core.lanes import Observation
@@ -65,7 +65,7 @@ _PLAIN = (bool, int, float, str, np.generic, np.ndarray, dict)
 """Types of what is said of an ended episode; schedules, traces and replays stay where they were played."""
 
 
-class ClusterLanes:
+class RayLanes:
     """Lanes that workers play, as :class:`~hetgym.envs.core.autoreset.Episodes`.
 
     Where each lane stands is known here at all times, so a worker that is lost costs what it takes to play the
@@ -80,7 +80,7 @@ class ClusterLanes:
         ConfigError: arguments that the environment does not have.
     """
 
-    def __init__(self, cluster: Cluster, recipe: Recipe) -> None:
+    def __init__(self, cluster: RayCluster, recipe: Recipe) -> None:
         self.count = recipe.lanes
         parts = np.array_split(np.arange(recipe.lanes), min(cluster.workers, recipe.lanes))
         self._ranges = [slice(int(part[0]), int(part[-1]) + 1) for part in parts]

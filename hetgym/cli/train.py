@@ -14,7 +14,7 @@ from hetgym.cli.options import ForceOption, ImportOption, JsonOption, OutOption,
 from hetgym.errors import ConfigError
 
 if TYPE_CHECKING:
-    from hetgym.agents.distributed.crew import Cluster
+    from hetgym.agents.distributed.crew import RayCluster
     from hetgym.agents.recipe import Recipe
     from hetgym.agents.run import TrainingRun
 
@@ -86,7 +86,7 @@ def run(recipe: Recipe, output: Output, ray: str = "", workers: int | None = Non
 
 
 @contextmanager
-def _playing(address: str, workers: int | None) -> Iterator[Cluster | None]:
+def _playing(address: str, workers: int | None) -> Iterator[RayCluster | None]:
     """The workers of a Ray cluster, which takes some seconds to join; None if this process plays."""
     if not address:
         yield None
@@ -100,7 +100,7 @@ def _playing(address: str, workers: int | None) -> Iterator[Cluster | None]:
         yield cluster
 
 
-def _train(recipe: Recipe, output: Output, cluster: Cluster | None) -> dict[str, Any] | None:
+def _train(recipe: Recipe, output: Output, cluster: RayCluster | None) -> dict[str, Any] | None:
     """Train under a progress bar; returns the results, None after an interrupt."""
     from hetgym.agents.run import TrainingRun
 

@@ -18,8 +18,8 @@ pytest.importorskip("tensorboard")
 
 from hetgym._config import read  # noqa: E402
 from hetgym.agents.checkpoint import Checkpoint  # noqa: E402
+from hetgym.agents.network_policy import NetworkPolicy, load_policy  # noqa: E402
 from hetgym.agents.networks import ActorCritic  # noqa: E402
-from hetgym.agents.policy import Policy, load_policy  # noqa: E402
 from hetgym.agents.recipe import Recipe, load_recipe  # noqa: E402
 from hetgym.agents.run import TrainingRun  # noqa: E402
 from hetgym.agents.sb3 import load_model  # noqa: E402
@@ -143,7 +143,7 @@ def test_plain_ppo_learns_what_no_untrained_policy_does(tmp_path: Path) -> None:
         with torch.no_grad():
             untrained.actor.rule.normal_()
             untrained.actor.score.weight.normal_()
-        assert run.evaluator.judge(Policy(untrained).decide)["return"] < after["return"] - 0.1
+        assert run.evaluator.judge(NetworkPolicy(untrained).decide)["return"] < after["return"] - 0.1
 
 
 def test_a_run_begins_as_the_rule_that_its_recipe_gives(tmp_path: Path) -> None:

@@ -16,9 +16,9 @@ pytest.importorskip("safetensors")
 import hetgym  # noqa: E402
 from hetgym.agents import artefact, as_scheduler, play  # noqa: E402
 from hetgym.agents.kinds import KINDS, LEVELS, kind_of  # noqa: E402
+from hetgym.agents.network_policy import FORMAT, NetworkPolicy, check_fits, load_policy, start_from  # noqa: E402
 from hetgym.agents.networks import ActorCritic, Sizes  # noqa: E402
 from hetgym.agents.networks.actor_critic import VIEWS, relative  # noqa: E402
-from hetgym.agents.policy import FORMAT, Policy, check_fits, load_policy, start_from  # noqa: E402
 from hetgym.errors import ArtefactError, ConfigError  # noqa: E402
 from hetgym.workloads import RandomMix, textbook  # noqa: E402
 
@@ -116,7 +116,7 @@ def test_relative_features() -> None:
 
 
 def test_saved_and_read_again(tmp_path: Path) -> None:
-    path, policy = tmp_path / "policy.safetensors", Policy(network("place", "candidates"), {"step": 3})
+    path, policy = tmp_path / "policy.safetensors", NetworkPolicy(network("place", "candidates"), {"step": 3})
     policy.save(path)
     first = path.read_bytes()
     again = load_policy(path)
@@ -132,7 +132,7 @@ def test_saved_and_read_again(tmp_path: Path) -> None:
 
 
 def test_what_does_not_fit_is_refused(tmp_path: Path) -> None:
-    path, policy = tmp_path / "policy.safetensors", Policy(network("place", "candidates"))
+    path, policy = tmp_path / "policy.safetensors", NetworkPolicy(network("place", "candidates"))
     policy.save(path)
     with pytest.raises(ConfigError, match="the recipe asks for"):
         start_from(network("pipeline", "candidates"), path)

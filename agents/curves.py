@@ -9,7 +9,7 @@ from typing import Any
 from hetgym.errors import require
 
 
-class Board:
+class Curves:
     """Writes scalars to ``<folder>/events.out.tfevents.*``.
 
     Args:

@@ -1,4 +1,4 @@
-"""Trained policies as files, and as agents: a network that plays environments of any size."""
+"""NetworkPolicy: a trained PyTorch network as an agent for environments of any size, and as a file."""
 
 from __future__ import annotations
 
@@ -14,26 +14,29 @@ from hetgym.agents.evaluation import Evaluator
 from hetgym.agents.kinds import kind_of
 from hetgym.agents.networks import ActorCritic
 from hetgym.agents.networks._torch import torch
+from hetgym.agents.play import Agent, as_scheduler
 from hetgym.agents.recipe import manner
 from hetgym.envs.core.lanes import Observation
 from hetgym.errors import ArtefactError, ConfigError, shown
+from hetgym.problem import Problem
+from hetgym.schedule import Schedule
 
 FORMAT = "hetgym-policy"
 
 _FILE = artefact.policy_file(FORMAT)
 
 
-class Policy:
+class NetworkPolicy:
     """A network that decides: the likeliest action, the smaller number on ties.
 
-    It is an :data:`~hetgym.agents.play.Agent`. Sizes are those of whatever it is shown.
+    It is an :data:`~hetgym.agents.play.Agent` for observations of any size.
 
     Args:
-        network: what prefers actions.
-        card: where it comes from, as JSON values.
+        network: scores actions.
+        card: its origin, as JSON values.
 
     >>> import gymnasium as gym, hetgym
-    >>> policy = Policy(ActorCritic("place"))  # fresh, so that the first legal device is taken
+    >>> policy = NetworkPolicy(ActorCritic("place"))  # fresh, so that the first legal device is taken
     >>> hetgym.agents.play(gym.make("HetSchedule-v0"), policy, seed=0).info["speedup"]
     1.0
     """
@@ -60,6 +63,25 @@ class Policy:
         found: npt.NDArray[np.int64] = logits.numpy().argmax(axis=1)
         return found
 
+    @property
+    def kind(self) -> str:
+        """The decision that it takes, one of :data:`~hetgym.agents.kinds.KINDS`."""
+        return self.network.kind
+
+    def agent(self) -> Agent:
+        """The policy itself: it is an agent."""
+        return self
+
+    def plan(self, problem: Problem, /) -> Schedule:
+        """Schedule a problem by one episode of HetSchedule-v0.
+
+        Raises:
+            ConfigError: the policy decides about splits or pipelines; its compiled form plans those.
+        """
+        if self.kind not in ("place", "dispatch"):
+            raise ConfigError(f"a {self.kind} policy does not schedule problems; let it play in its environment")
+        return as_scheduler(self)(problem)
+
     def judge(self, evaluator: Evaluator) -> dict[str, float]:
         """Compare it with baselines on held-out problems."""
         return evaluator.judge(self.decide)
@@ -83,11 +105,11 @@ class Policy:
         artefact.save(path, _FILE, FORMAT, {**self.card, "network": self.network.card()}, weights)
 
 
-def load_policy(path: str | Path) -> Policy:
+def load_policy(path: str | Path) -> NetworkPolicy:
     """Read a policy.
 
     Args:
-        path: what ``hetgym train`` or :meth:`Policy.save` wrote.
+        path: what ``hetgym train`` or :meth:`NetworkPolicy.save` wrote.
 
     Raises:
         ArtefactError: missing, damaged, or not a policy.
@@ -98,7 +120,7 @@ def load_policy(path: str | Path) -> Policy:
         network.load_state_dict({name: torch.from_numpy(weight) for name, weight in weights.items()})
     except (AttributeError, KeyError, RuntimeError, TypeError, ValueError) as error:
         raise ArtefactError(f"{path}: the weights do not fit their card ({error})") from error
-    return Policy(network, card)
+    return NetworkPolicy(network, card)
 
 
 def _network_of(card: Mapping[str, Any], weights: Mapping[str, npt.NDArray[Any]], where: str) -> ActorCritic:
