@@ -26,6 +26,7 @@ from hetgym.errors import ArtefactError, ConfigError, shown
 from hetgym.graph import DataflowGraph
 from hetgym.pipeline import PipelineProblem, TrainingPipeline
 from hetgym.planning.graph_plan import GraphPlan
+from hetgym.planning.walk import TIE
 from hetgym.platform import Platform
 from hetgym.problem import Problem
 from hetgym.schedule import Schedule
@@ -155,7 +156,8 @@ class CandidatePolicy:
                 noise[1:] = heat * rng.gumbel(size=noise[1:].shape)
             lanes.step(self.decide(dict(lanes.seen), noise), ~lanes.over)
         results = [lanes.result(lane) for lane in range(lanes.count)]
-        return min(results, key=lambda result: float(result["makespan"]))
+        longest = min(float(result["makespan"]) for result in results) / TIE
+        return next(result for result in results if float(result["makespan"]) <= longest)
 
 
 class SchedulePolicy(CandidatePolicy):

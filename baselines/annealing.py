@@ -20,7 +20,7 @@ from hetgym.schedule import Schedule
 
 DECODES = ("bottom-level", "order", "insertion")
 MIX = {"insertion": (1, 1, 1, 1, 1, 0), "bottom-level": (1, 1, 1, 1, 1, 0), "order": (1, 1, 1, 1, 1, 4)}
-"""How often each move of :mod:`hetgym.planning.moves` is proposed."""
+"""Relative frequencies of the moves of :mod:`hetgym.planning.moves`."""
 
 
 def annealing(
@@ -41,7 +41,7 @@ def annealing(
     the budget spent. The best schedule seen is returned, never worse than the start.
 
     Args:
-        problem: what is to be scheduled.
+        problem: the problem to schedule.
         start: name of the scheduler whose schedule is improved.
         decode: ``"bottom-level"`` takes operators in the order of the placement's own bottom levels;
             ``"order"`` searches the order together with the placement, from the start's own;
@@ -74,8 +74,8 @@ def pilot_annealing(
     """Pilot with insertion and the optimistic cost table, then annealing from its schedule.
 
     Args:
-        problem: what is to be scheduled.
-        decode: see :func:`annealing`, as are the other options.
+        problem: the problem to schedule.
+        decode: the order in which operators are placed, see :func:`annealing`.
         seed: of all draws.
         heat: first temperature, times squared number of operators over the makespan.
         cooling: last temperature over the first.

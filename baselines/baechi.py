@@ -41,7 +41,7 @@ def m_topo(problem: Problem) -> Schedule:
     device with room.
 
     Args:
-        problem: what is to be scheduled; ``memory_capacity`` may be infinite.
+        problem: the problem to schedule; ``memory_capacity`` may be infinite.
 
     Raises:
         ProblemError: an operator for which no device has room.
@@ -74,7 +74,7 @@ def m_etf(problem: Problem) -> Schedule:
     Ties go to the larger upward rank, then to the smaller topological position and device.
 
     Args:
-        problem: what is to be scheduled; ``memory_capacity`` may be infinite.
+        problem: the problem to schedule; ``memory_capacity`` may be infinite.
 
     Raises:
         ProblemError: an operator for which no device has room.
@@ -87,7 +87,7 @@ def earliest_start_first(problem: Problem, favourite: IntArray) -> Schedule:
     """Earliest start first within memory, with devices that wait for favourite children.
 
     Args:
-        problem: what is to be scheduled.
+        problem: the problem to schedule.
         favourite: [n] the successor for which a device is kept after the operator ran on it, -1 for none;
             an operator is the favourite of one other at most.
 
@@ -103,6 +103,10 @@ def earliest_start_first(problem: Problem, favourite: IntArray) -> Schedule:
     return timeline.planned(problem, placed)
 
 
+# Before each round `ready[:count]` holds the operators whose predecessors are placed, in no order; `data` and `urgent`
+# are final for them. `kept[device]` is the favourite that a device waits for, and which nobody may delay. A round
+# places the best pair of operator and device, so there are n rounds at most; it stops early where an operator has no
+# room, which can only get worse. O(r p) a round for r ready operators.
 @jit
 def _place(
     p: ProblemArrays, t: timeline.Timeline, rank: FloatArray, favourite: IntArray, need: FloatArray, room: FloatArray
@@ -110,9 +114,9 @@ def _place(
     """Fill a timeline; return the operator for which there was no room, or -1."""
     n, d = p.cost.shape
     waiting = np.empty(n, np.int32)
-    data = np.zeros((n, d))  # when an operator's inputs can be on a device
-    urgent = np.zeros(n)  # when they can be on all
-    kept = np.full(d, -1, np.int32)  # for whom a device waits
+    data = np.zeros((n, d))  # time from which an operator's inputs can be on a device
+    urgent = np.zeros(n)  # and on all of them
+    kept = np.full(d, -1, np.int32)
     parent = np.full(n, -1, np.int32)
     ready = np.empty(n, np.int32)
     count = 0

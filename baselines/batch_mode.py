@@ -17,7 +17,7 @@ def min_min(problem: Problem) -> Schedule:
     Ties go to the smaller topological position, then to the smaller device.
 
     Args:
-        problem: what is to be scheduled.
+        problem: the problem to schedule.
 
     >>> from hetgym.workloads import textbook
     >>> min_min(textbook("arabnejad-barbosa")).makespan
@@ -33,7 +33,7 @@ def max_min(problem: Problem) -> Schedule:
     position, then to the smaller device.
 
     Args:
-        problem: what is to be scheduled.
+        problem: the problem to schedule.
 
     >>> from hetgym.workloads import textbook
     >>> max_min(textbook("arabnejad-barbosa")).makespan
@@ -51,7 +51,7 @@ def sufferage(problem: Problem) -> Schedule:
     paper lets one for each device go in a round.
 
     Args:
-        problem: what is to be scheduled.
+        problem: the problem to schedule.
 
     >>> from hetgym.workloads import textbook
     >>> sufferage(textbook("arabnejad-barbosa")).makespan

@@ -33,7 +33,7 @@ def cpgc(problem: Problem, budget: int = 2_000_000) -> Schedule:
     returned; it is never worse than any start, so never worse than the best single device.
 
     Args:
-        problem: what is to be scheduled.
+        problem: the problem to schedule.
         budget: most operators placed in trial schedules, over all starts: it bounds the time, the
             same on every machine.
 
@@ -52,7 +52,7 @@ def cpgc(problem: Problem, budget: int = 2_000_000) -> Schedule:
         walk = walks.new_walk(problem, assignment, list_order(problem.arrays, level))
         _correct(problem.arrays, walk, runs, left // remaining)
         left -= int(walk.counts[walks.PLACED])
-        if walk.value[walks.BEST] < best.makespan:
+        if walk.value[walks.BEST] < best.makespan * walks.TIE:
             best = walks.best_schedule(problem, walk)
     return best
 
@@ -85,7 +85,7 @@ def _correct(p: ProblemArrays, w: walks.Walk, runs: IntArray, target: int) -> No
                     makespan = walks.try_level_order(p, w, count, best)
                     if makespan < np.inf:
                         walks.undo_level_order(w, count)
-                    if makespan < best:
+                    if makespan < best * walks.TIE:
                         best, best_first, best_run, best_device = makespan, first, run, device
         if best_run == 0:
             break

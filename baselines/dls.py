@@ -18,7 +18,7 @@ def dls(problem: Problem) -> Schedule:
     Ties go to the smaller topological position, then to the smaller device.
 
     Args:
-        problem: what is to be scheduled.
+        problem: the problem to schedule.
 
     >>> from hetgym.workloads import textbook
     >>> dls(textbook("topcuoglu")).makespan

@@ -24,12 +24,12 @@ def donf(problem: Problem, communication: str = "aggregated", priority: str = "d
     Except with ``priority="nested"`` nothing but an operator's nearest successors is looked at.
 
     Args:
-        problem: what is to be scheduled.
-        communication: what the choice of a device believes. ``"aggregated"``: inputs are pulled when
+        problem: the problem to schedule.
+        communication: model of transfers by which a device is chosen. ``"aggregated"``: inputs are pulled when
             the operator is chosen, one message from each source device, sources in parallel.
             ``"link-wait"`` (DONF-w): the same, and a message waits until its link is free.
             ``"light"`` (DONF-L): an edge at a time, the longest counts, each waiting for its link.
-            ``"per-edge"``: likewise without the wait. ``"classic"``: pushed when the producer finished,
+            ``"per-edge"``: the same without the wait. ``"classic"``: pushed when the producer finished,
             an edge at a time, never contending. Under all but the last the messages that really go
             are aggregated and queue on their links, and the planned times say so.
         priority: ``"degree"``: the sum over successors of one over their in-degree (WOD).

@@ -29,7 +29,7 @@ def donf_memory(problem: Problem) -> Schedule:
     What fits nowhere goes back to the queue. With unlimited memories the schedule is DONF's.
 
     Args:
-        problem: what is to be scheduled, with ``weight_bytes``, ``output_bytes`` and ``memory_capacity``.
+        problem: the problem to schedule, with ``weight_bytes``, ``output_bytes`` and ``memory_capacity``.
 
     Raises:
         ProblemError: an operator has no room anywhere and nothing is left that could free any.
@@ -138,7 +138,7 @@ def _fewest_readers(p: ProblemArrays, t: timeline.Timeline, readers: IntArray, f
 
 @step
 def _fits(p: ProblemArrays, operator: int, need: float, free: FloatArray) -> bool:
-    """Whether some device that can run the operator has room for it."""
+    """True if some device that can run the operator has room for it."""
     fits = False
     for device in range(len(free)):
         fits |= p.cost[operator, device] < np.inf and need <= free[device]

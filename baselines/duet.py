@@ -21,7 +21,7 @@ def duet(problem: Problem, budget: int = 1_000_000) -> Schedule:
     as that shortens the whole schedule; the best change of a round is made.
 
     Args:
-        problem: what is to be scheduled.
+        problem: the problem to schedule.
         budget: most subgraphs placed in trial schedules.
 
     Raises:

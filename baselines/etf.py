@@ -16,7 +16,7 @@ def etf(problem: Problem) -> Schedule:
     position, then to the smaller device. Operators are appended.
 
     Args:
-        problem: what is to be scheduled.
+        problem: the problem to schedule.
 
     >>> from hetgym.workloads import textbook
     >>> etf(textbook("topcuoglu")).makespan

@@ -27,7 +27,7 @@ _ROUNDING = 1e-12  # relative error of a float64 sum along a path, generously
 
 @dataclass(frozen=True)
 class Solution:
-    """What the solver found.
+    """The best schedule that the solver found, and its proof.
 
     Attributes:
         schedule: the best schedule, timed in float64.
@@ -54,7 +54,7 @@ def cp_sat(problem: Problem, seconds: float = 10.0, workers: int = 4, seed: int 
     proved optimal within the time depends on the machine's speed; give a proof the time that it needs.
 
     Args:
-        problem: what is to be scheduled.
+        problem: the problem to schedule.
         seconds: wall-clock limit of the solver [s].
         workers: the solver's threads; their strategies differ, so more is not always faster.
         seed: of the solver.
@@ -84,11 +84,11 @@ def solve(problem: Problem, seconds: float = 10.0, workers: int = 4, seed: int =
     transfer on the way can make the result longer than the solver believes by a tick at most.
 
     Args:
-        problem: what is to be scheduled.
+        problem: the problem to schedule.
         seconds: wall-clock limit of the solver [s].
         workers: the solver's threads.
         seed: of the solver.
-        memory: see :func:`cp_sat`.
+        memory: whether all weights and outputs of a device's operators must fit into its capacity together.
 
     Raises:
         ConfigError: a limit, a number of workers or a seed that is out of range.
@@ -126,7 +126,7 @@ def _need(problem: Problem) -> FloatArray:
 
 
 def _fits(problem: Problem, assignment: IntArray) -> bool:
-    """Whether all weights and outputs fit at the same time."""
+    """True if all weights and outputs fit at the same time."""
     held = np.bincount(assignment, _need(problem), minlength=problem.num_devices)
     return bool((held <= problem.memory_capacity * (1 + _ROUNDING)).all())
 

@@ -20,7 +20,7 @@ def graham(problem: Problem, order: Sequence[int] | None = None) -> Schedule:
     transfers. On identical devices the makespan is at most (2 - 1/p) times the optimum.
 
     Args:
-        problem: what is to be scheduled.
+        problem: the problem to schedule.
         order: the list, a permutation of the operators; topological order by default.
 
     Raises:

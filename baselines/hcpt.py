@@ -28,7 +28,7 @@ def hcpt(problem: Problem) -> Schedule:
     Ties, times that differ by rounding only among them, go to the smaller topological position.
 
     Args:
-        problem: what is to be scheduled.
+        problem: the problem to schedule.
 
     >>> from hetgym.workloads import textbook
     >>> hcpt(textbook("arabnejad-barbosa")).makespan

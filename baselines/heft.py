@@ -12,7 +12,7 @@ def heft(problem: Problem, insertion: bool = True) -> Schedule:
     """Upward rank first, each operator where it finishes first, idle gaps filled.
 
     Args:
-        problem: what is to be scheduled.
+        problem: the problem to schedule.
         insertion: False appends to each device's end instead.
 
     >>> from hetgym.workloads import textbook

@@ -22,7 +22,7 @@ def heft_donf(problem: Problem, communication: str = "link-wait", rank: str = "u
     links without expecting it; with ``rank="optimistic"`` too it is PEFT.
 
     Args:
-        problem: what is to be scheduled.
+        problem: the problem to schedule.
         communication: as for :func:`hetgym.baselines.donf`.
         rank: ``"upward"``: HEFT's. ``"optimistic"``: PEFT's, whose table is also added to the finish
             times when devices are compared.

@@ -24,9 +24,9 @@ def cpgc_partition(problem: Problem, inner: str = "cpgc", theta: float = 0.25) -
     its part, and the order is found operator by operator. Never worse than the best single device.
 
     Args:
-        problem: what is to be scheduled.
+        problem: the problem to schedule.
         inner: scheduler of the parts, any registered name.
-        theta: see :func:`key_operators`.
+        theta: least weight of a key operator, as a share of the mean run time; see :func:`key_operators`.
 
     Raises:
         UnknownName: no scheduler of that name.

@@ -37,7 +37,7 @@ def lns(
     returned, never worse than the start.
 
     Args:
-        problem: what is to be scheduled.
+        problem: the problem to schedule.
         start: name of the scheduler whose schedule is improved.
         seed: of all draws.
         size: most operators taken out at once.

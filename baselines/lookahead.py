@@ -22,7 +22,7 @@ def lookahead_heft(problem: Problem) -> Schedule:
     operator's own finish if it has none. Ties go to the smaller device.
 
     Args:
-        problem: what is to be scheduled.
+        problem: the problem to schedule.
 
     >>> from hetgym.workloads import textbook
     >>> lookahead_heft(textbook("topcuoglu")).makespan
@@ -37,6 +37,9 @@ def lookahead_heft(problem: Problem) -> Schedule:
     return timeline.planned(problem, placed)
 
 
+# Before each iteration `t` holds the operators before this one, and `arrival` the times at which what those send can be
+# on each device. An iteration books the operator and its children on trial for every device and takes them back, then
+# books it for good. O(e p^2) in all, gaps aside.
 @jit
 def _place(p: ProblemArrays, t: timeline.Timeline, order: IntArray, edges: IntArray) -> None:
     """Place operators in an order.
@@ -73,9 +76,14 @@ def _place(p: ProblemArrays, t: timeline.Timeline, order: IntArray, edges: IntAr
 
 @step
 def _try_children(
-    p: ProblemArrays, t: timeline.Timeline, operator: int, arrival: FloatArray, edges: IntArray, trial: IntArray,
+    p: ProblemArrays,
+    t: timeline.Timeline,
+    operator: int,
+    arrival: FloatArray,
+    edges: IntArray,
+    trial: IntArray,
     limit: float,
-) -> float:  # fmt: skip
+) -> float:
     """Latest finish of the operator's children, placed on trial; beyond ``limit`` any larger time will do."""
     d = p.cost.shape[1]
     last = 0.0
@@ -110,6 +118,7 @@ def _try_children(
 
 @step
 def _arrive(p: ProblemArrays, t: timeline.Timeline, operator: int, edge: int, device: int) -> float:
+    """Arrival of a placed operator's output on a device over one edge [s]."""
     a = t.assignment[operator]
     delay = 0.0 if a == device else p.latency[a, device] + p.edge_bytes[edge] / p.bandwidth[a, device]
     return float(t.finish[operator] + delay)

@@ -22,8 +22,8 @@ def m_sct(problem: Problem, threshold: float = 0.5) -> Schedule:
     The waiting decides places and orders; the operators then start as soon as they can.
 
     Args:
-        problem: what is to be scheduled; ``memory_capacity`` may be infinite.
-        threshold: how cheap the linear program must have made an edge, between 0 and 1, for its target
+        problem: the problem to schedule; ``memory_capacity`` may be infinite.
+        threshold: share of its price, between 0 and 1, below which the linear program must put an edge for its target
             to be the favourite of its source.
 
     Raises:

@@ -25,7 +25,7 @@ def mct(problem: Problem) -> Schedule:
     """Minimum completion time: each operator in its turn where it completes first, appended.
 
     Args:
-        problem: what is to be scheduled.
+        problem: the problem to schedule.
 
     >>> from hetgym.workloads import textbook
     >>> mct(textbook("topcuoglu")).makespan
@@ -38,7 +38,7 @@ def met(problem: Problem) -> Schedule:
     """Minimum execution time: each operator where it runs fastest, however busy that device is.
 
     Args:
-        problem: what is to be scheduled.
+        problem: the problem to schedule.
 
     >>> from hetgym.workloads import textbook
     >>> met(textbook("topcuoglu")).makespan
@@ -54,7 +54,7 @@ def olb(problem: Problem) -> Schedule:
     Neither the operator's cost there nor its transfers are looked at. Ties go to the smaller device.
 
     Args:
-        problem: what is to be scheduled.
+        problem: the problem to schedule.
 
     >>> from hetgym.workloads import textbook
     >>> olb(textbook("topcuoglu")).makespan

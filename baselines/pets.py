@@ -24,7 +24,7 @@ def pets(problem: Problem) -> Schedule:
     ranks are used as they are; on both textbook examples the order is the same.
 
     Args:
-        problem: what is to be scheduled.
+        problem: the problem to schedule.
 
     >>> from hetgym.workloads import textbook
     >>> pets(textbook("arabnejad-barbosa")).makespan

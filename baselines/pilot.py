@@ -37,7 +37,7 @@ def pilot(
     lower bound shows that it cannot be shorter.
 
     Args:
-        problem: what is to be scheduled.
+        problem: the problem to schedule.
         completion: ``"insertion"`` fills idle gaps, ``"append"`` does not.
         optimistic: whether the heuristic adds PEFT's optimistic cost when it compares devices.
         budget: most operators placed in completions; when it is spent, the heuristic's choices stand.

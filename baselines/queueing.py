@@ -25,7 +25,7 @@ def fcfs(problem: Problem) -> Schedule:
     device is taken while the operator waits for them.
 
     Args:
-        problem: what is to be scheduled.
+        problem: the problem to schedule.
     """
     return _queue(problem, np.zeros(problem.num_operators), by_arrival=True)
 
@@ -37,7 +37,7 @@ def sjf(problem: Problem) -> Schedule:
     ties in topological order.
 
     Args:
-        problem: what is to be scheduled.
+        problem: the problem to schedule.
     """
     return _queue(problem, np.array(problem.mean_cost), by_arrival=False)
 

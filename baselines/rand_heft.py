@@ -28,7 +28,7 @@ def rand_heft(
     bound shows that it cannot be shorter than the best.
 
     Args:
-        problem: what is to be scheduled.
+        problem: the problem to schedule.
         seed: of the noise.
         sigma: standard deviation of the logarithm of the noise.
         budget: most operators placed in trials.

@@ -22,7 +22,7 @@ def random_placement(problem: Problem, seed: int = 0) -> Schedule:
     """Every operator on a device drawn evenly from those that can run it.
 
     Args:
-        problem: what is to be scheduled.
+        problem: the problem to schedule.
         seed: of the draw.
     """
     rng = np.random.default_rng(seed)

@@ -44,7 +44,7 @@ def schedule_length_ratio(makespan: float, critical_path: float) -> float:
 
 
 def speedup(makespan: float, single_device: float) -> float:
-    """How many times faster than everything on the one best device.
+    """Speed-up: the makespan of everything on the one best device, over that of the schedule.
 
     The numerator of the source (Topcuoglu 2002, equation 11) is the least column sum of the cost
     table; where some operator cannot run on some device that sum is infinite, so hetgym takes the

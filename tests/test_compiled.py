@@ -18,7 +18,7 @@ ENTRIES = (
     "sim.decisions.estimate", "schedule._stuck",
     "planning.decode.decode_all", "planning.decode.decode", "planning.evaluation._first_wrong",
     "planning.list_scheduling.place_in_order", "planning.timeline.device_order", "planning.ranks.list_order",
-    "planning.ranks._longest_path_to_exit", "planning.ranks._longest_path_from_entry",
+    "planning.ranks.longest_path_to_exit", "planning.ranks.longest_path_from_entry",
     "planning.ranks._optimistic_cost",
     "planning.ranks._least_cost_to_exit", "planning.ranks._least_cost_from_entry",
     "planning.degrees._weighted_out_degree", "planning.ready_queue.open_queue", "planning.ready_queue.release",

@@ -78,7 +78,7 @@ class Baseline:
 
     @property
     def available(self) -> bool:
-        """Whether all that it needs is installed, and a plugin can be imported; if not, a warning says why."""
+        """True if all that it needs is installed; for a plugin also if it can be imported, else a warning says why."""
         if not all(find_spec(module) is not None for module in self.needs):
             return False
         if self.package:
@@ -102,7 +102,7 @@ class Baseline:
 
 
 def resolve(target: Target) -> Any:
-    """What a target names.
+    """The function or class that a target names.
 
     Raises:
         ImportError: there is no such module.
@@ -143,7 +143,7 @@ def _first_lines(module: str) -> dict[str, str]:
 
 
 def _spec(module: str) -> ModuleSpec | None:
-    """Where a module is; unlike :func:`importlib.util.find_spec` this imports no package on the way."""
+    """A module's place; unlike :func:`importlib.util.find_spec` this imports no package on the way."""
     spec, path = None, None
     parts = module.split(".")
     for k in range(len(parts)):

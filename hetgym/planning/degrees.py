@@ -41,7 +41,7 @@ def two_level_out_degree(problem: Problem, alpha: float = 0.5) -> FloatArray:
     """[n] DONF2's priority: WOD(i) plus alpha times the sum of its successors' WOD.
 
     Args:
-        problem: whose operators are ranked.
+        problem: the problem.
         alpha: weight of the second level.
 
     Raises:
@@ -61,7 +61,7 @@ def nested_out_degree(problem: Problem, alpha: float = 0.5) -> FloatArray:
     that the order is that of the true values at any depth; equal values share a number.
 
     Args:
-        problem: whose operators are ranked.
+        problem: the problem.
         alpha: weight of the successors.
 
     Raises:

@@ -52,7 +52,7 @@ def evaluate(
     """Makespans of many placements, or of many schedules.
 
     Args:
-        problem: what is to be run.
+        problem: the problem.
         candidates: placements [B, n] (device of each operator), or schedules.
         runtime: a preset's name, or the switches.
         decode: how a placement gets its order, one of :data:`DECODES`; schedules bring their own order.

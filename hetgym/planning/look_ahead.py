@@ -12,7 +12,7 @@ from hetgym.problem import ProblemArrays
 
 
 class Remainder(NamedTuple):
-    """What is known of the operators that are still to be placed.
+    """The operators that are still to be placed, and estimates of the time that they take.
 
     Attributes:
         order: [n] operators in a topological order.

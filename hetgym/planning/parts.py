@@ -1,4 +1,4 @@
-"""Parts: what the partition schedulers share. A part is a set of operators that stay together on one device."""
+"""Parts: sets of operators that stay together on one device, the ground of the partition schedulers."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from hetgym.schedule import Schedule
 
 
 def structure(problem: Problem) -> tuple[BoolArray, BoolArray, BoolArray]:
-    """Which operators are forks, joins and on the trunk, [n] each."""
+    """[n] each: the operators that are forks, those that are joins, and those on the trunk."""
     n = problem.num_operators
     pairs = np.unique(np.stack([problem.edge_source, problem.edge_target], axis=1), axis=0)
     fork = np.bincount(pairs[:, 0], minlength=n) > 1

@@ -45,7 +45,7 @@ def run_loop(problem: Problem, priority: FloatArray, communication: str, bonus: 
     """Commit operators as they become ready.
 
     Args:
-        problem: what is to be scheduled.
+        problem: the problem to schedule.
         priority: [n] larger first among those that are ready at one moment, ties by topological position.
         communication: one of :data:`COMMUNICATION`, see :func:`hetgym.baselines.donf`.
         bonus: [n, d] added to finish times when devices are compared [s]; none by default.
@@ -107,7 +107,7 @@ def choose(
 
     Args:
         p: the problem.
-        t: what is committed so far.
+        t: the operators that are committed so far.
         operator: the operator that is ready.
         now: time of the decision [s].
         model: position in :data:`COMMUNICATION`.

@@ -17,7 +17,14 @@ from hetgym.problem import Problem, ProblemArrays
 
 
 @jit
-def _longest_path_to_exit(p: ProblemArrays, weight: FloatArray, communication: FloatArray) -> FloatArray:
+def longest_path_to_exit(p: ProblemArrays, weight: FloatArray, communication: FloatArray) -> FloatArray:
+    """[n] longest path from an operator to an exit, its own weight included [s].
+
+    Args:
+        p: the problem.
+        weight: [n] time of each operator [s].
+        communication: [e] time of each edge [s].
+    """
     n = len(weight)
     rank = np.zeros(n)
     for k in range(n - 1, -1, -1):
@@ -30,7 +37,8 @@ def _longest_path_to_exit(p: ProblemArrays, weight: FloatArray, communication: F
 
 
 @jit
-def _longest_path_from_entry(p: ProblemArrays, weight: FloatArray, communication: FloatArray) -> FloatArray:
+def longest_path_from_entry(p: ProblemArrays, weight: FloatArray, communication: FloatArray) -> FloatArray:
+    """[n] longest path from an entry to an operator's start, with times as in :func:`longest_path_to_exit` [s]."""
     rank = np.zeros(len(weight))
     for i in p.topological_order:
         for edge in range(p.successor_pointer[i], p.successor_pointer[i + 1]):
@@ -44,7 +52,7 @@ def upward_rank(problem: Problem) -> FloatArray:
 
     Source: Topcuoglu, Hariri, Wu, IEEE TPDS 13(3), 2002, equation 7.
     """
-    return _longest_path_to_exit(problem.arrays, problem.mean_cost, problem.mean_communication)
+    return longest_path_to_exit(problem.arrays, problem.mean_cost, problem.mean_communication)
 
 
 def downward_rank(problem: Problem) -> FloatArray:
@@ -52,7 +60,7 @@ def downward_rank(problem: Problem) -> FloatArray:
 
     Source: Topcuoglu, Hariri, Wu, IEEE TPDS 13(3), 2002, equation 9.
     """
-    return _longest_path_from_entry(problem.arrays, problem.mean_cost, problem.mean_communication)
+    return longest_path_from_entry(problem.arrays, problem.mean_cost, problem.mean_communication)
 
 
 @jit

@@ -14,7 +14,7 @@ import numpy as np
 from hetgym._jit import jit, step
 from hetgym._types import FloatArray, IntArray, frozen
 from hetgym.planning import timeline
-from hetgym.planning.ranks import _longest_path_to_exit
+from hetgym.planning.ranks import longest_path_to_exit
 from hetgym.problem import Problem, ProblemArrays
 from hetgym.schedule import Schedule
 
@@ -25,7 +25,7 @@ def place_ready(problem: Problem, rule: int) -> Schedule:
     """Place the operators one after the other, at each step the one that a rule prefers of all that are ready.
 
     Args:
-        problem: what is to be scheduled.
+        problem: the problem to schedule.
         rule: one of :data:`DLS`, :data:`ETF`, :data:`MIN_MIN`, :data:`MAX_MIN`, :data:`SUFFERAGE`.
     """
     placed = timeline.new_timeline(problem.num_operators, problem.num_devices)
@@ -45,11 +45,11 @@ def static_level(problem: Problem) -> FloatArray:
 
     Source: Sih, Lee, IEEE TPDS 4(2), 1993, section III.
     """
-    return frozen(_longest_path_to_exit(problem.arrays, median_cost(problem), frozen(np.zeros(problem.num_edges))))
+    return frozen(longest_path_to_exit(problem.arrays, median_cost(problem), frozen(np.zeros(problem.num_edges))))
 
 
 class Ready(NamedTuple):
-    """What is known of the ready operators, in rows by operator.
+    """The ready operators, in rows by operator.
 
     Attributes:
         arrival: [n, d] time at which an operator's inputs can be on a device [s].

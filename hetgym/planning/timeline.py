@@ -23,7 +23,7 @@ BLOCK = 64
 """Intervals of a device that share an entry of :attr:`Timeline.widest`."""
 
 ROUNDING = 1e-15
-"""What rounding may add to an end, as a share of it: a few units in the last place."""
+"""Share of an end that rounding may add to it: a few units in the last place."""
 
 
 class Timeline(NamedTuple):
@@ -69,7 +69,7 @@ def planned(problem: Problem, placed: Timeline, scheduler: str = "") -> Schedule
     """The schedule that a complete timeline holds: placement, device orders and times.
 
     Args:
-        problem: what was placed.
+        problem: the problem.
         placed: holds all of its operators.
         scheduler: name that the schedule carries.
     """
@@ -121,7 +121,7 @@ def copy_prefix(t: Timeline, other: Timeline, turn: IntArray, first: int) -> Non
     """Make another timeline hold what this complete one held before the turn of its ``first`` operator.
 
     Args:
-        t: where every operator has been placed.
+        t: a complete timeline.
         other: overwritten; times of operators that it does not hold are left as they were.
         turn: [n] the operators' places in the order in which they were placed, from 0.
         first: turn of the first operator that is left out.
