@@ -9,12 +9,13 @@ from pathlib import Path
 from typing import Any
 
 from hetgym._config import check_number, load_yaml, read
+from hetgym._parts import part
 from hetgym.agents.algorithms import ALGORITHMS
 from hetgym.agents.sizes import Sizes
 from hetgym.envs.registration import ENVIRONMENTS
 from hetgym.errors import ConfigError, suggestion, unknown_name
 
-FOLDER = Path(__file__).parents[1] / "configs" / "train"
+FOLDER = part("configs") / "train"
 """Where the shipped recipes lie."""
 
 SOURCES = ("problem", "graph", "platform", "suite", "generator", "curriculum")

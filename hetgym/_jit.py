@@ -6,11 +6,14 @@ import hashlib
 import os
 from collections.abc import Callable
 from functools import cache
+from itertools import chain
 from pathlib import Path
 from typing import Any, TypeVar, cast
 
 import numba
 from numba import types
+
+from hetgym._parts import PACKAGE, part
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -83,7 +86,9 @@ def _within(dispatcher: Any) -> Any:
 def sources_stamp() -> str:
     """Digest of every file of the package that holds a kernel."""
     digest = hashlib.sha256()
-    for folder, folders, names in os.walk(Path(__file__).parent, followlinks=True):
+    inside = [PACKAGE, part("agents"), part("baselines")]
+    roots = [root for root in inside if root == PACKAGE or not root.is_relative_to(PACKAGE)]
+    for folder, folders, names in chain.from_iterable(os.walk(root, followlinks=True) for root in roots):
         folders.sort()
         for name in sorted(names):
             text = (Path(folder) / name).read_bytes() if name.endswith(".py") else b""

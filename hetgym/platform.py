@@ -13,11 +13,12 @@ from typing import Any
 import numpy as np
 
 from hetgym._config import check_number, load_yaml, read
+from hetgym._parts import part
 from hetgym._types import FloatArray, IntArray, frozen
 from hetgym.device import DEVICE_KINDS, Device, Link
 from hetgym.errors import PlatformError, suggestion, unknown_name
 
-_PRESETS = Path(__file__).parent / "configs" / "platforms"
+_PRESETS = part("configs") / "platforms"
 _FIGURES = ("peak_flops", "memory_bandwidth", "memory_capacity", "launch_overhead")
 
 

@@ -33,12 +33,13 @@ from pathlib import Path
 from typing import Any
 
 from hetgym._config import load_yaml, read
+from hetgym._parts import part
 from hetgym.errors import ConfigError, ProblemError, unknown_name
 from hetgym.suites.best_known import load_best_known
 from hetgym.suites.spec import MODELS, PLATFORMS, TRANSFORMS, ProblemSpec, generated_graph, platform_of
 from hetgym.workloads import textbook
 
-FOLDER = Path(__file__).parents[1] / "configs" / "suites"
+FOLDER = part("configs") / "suites"
 """Where the suites that hetgym ships are."""
 
 ALL = "all"
