@@ -10,9 +10,9 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from hetgym.agents.kinds import KINDS
-from hetgym.envs.observation import DEVICE_FEATURES, DISPATCH_DEVICE_FEATURES
-from hetgym.envs.pipeline_observation import STAGE_FEATURES
-from hetgym.envs.split_observation import SPLIT_DEVICE_FEATURES, SPLIT_OPERATOR_FEATURES
+from hetgym.envs.pipeline.observation import STAGE_FEATURES
+from hetgym.envs.place.observation import DEVICE_FEATURES, DISPATCH_DEVICE_FEATURES
+from hetgym.envs.split.observation import SPLIT_DEVICE_FEATURES, SPLIT_OPERATOR_FEATURES
 
 IS_CURRENT = [f.name for f in STAGE_FEATURES].index("is_current")
 

@@ -18,8 +18,10 @@ from hetgym.agents.inference import HeadWeights, decide, head_weights
 from hetgym.agents.kinds import KINDS
 from hetgym.agents.recipe import manner
 from hetgym.baselines import GraphPlan
-from hetgym.envs import pipeline, schedule, split
-from hetgym.envs.lanes import Lanes, Observation
+from hetgym.envs import schedule
+from hetgym.envs.core.lanes import Lanes, Observation
+from hetgym.envs.pipeline import env as pipeline
+from hetgym.envs.split import env as split
 from hetgym.errors import ArtefactError, ConfigError
 
 FORMAT = "hetgym-candidate-policy"

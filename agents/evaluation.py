@@ -16,9 +16,9 @@ from gymnasium.utils import seeding
 from hetgym._types import FloatArray
 from hetgym.agents.kinds import KINDS, kind_of
 from hetgym.agents.recipe import Recipe
-from hetgym.envs.dispatch import Conditions, DispatchLanes
-from hetgym.envs.lanes import Lanes
-from hetgym.envs.place import PlaceLanes
+from hetgym.envs.core.lanes import Lanes
+from hetgym.envs.dispatch.lanes import Conditions, DispatchLanes
+from hetgym.envs.place.lanes import PlaceLanes
 from hetgym.errors import ConfigError, suggestion
 
 Decide = Callable[[Any], npt.NDArray[np.int64]]

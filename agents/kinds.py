@@ -6,9 +6,9 @@ from typing import Any
 
 from gymnasium import spaces
 
-from hetgym.envs.observation import CANDIDATE_FEATURES, DISPATCH_CANDIDATE_FEATURES
-from hetgym.envs.pipeline_observation import CUT_FEATURES
-from hetgym.envs.split_observation import SPLIT_CANDIDATE_FEATURES
+from hetgym.envs.pipeline.observation import CUT_FEATURES
+from hetgym.envs.place.observation import CANDIDATE_FEATURES, DISPATCH_CANDIDATE_FEATURES
+from hetgym.envs.split.observation import SPLIT_CANDIDATE_FEATURES
 from hetgym.errors import ConfigError
 from hetgym.graph.dataflow import Feature
 

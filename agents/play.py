@@ -8,7 +8,7 @@ from typing import Any
 
 import gymnasium as gym
 
-from hetgym.envs.lanes import Observation
+from hetgym.envs.core.lanes import Observation
 from hetgym.envs.schedule import HetScheduleEnv
 from hetgym.problem import Problem
 from hetgym.schedule import Schedule

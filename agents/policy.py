@@ -15,7 +15,7 @@ from hetgym.agents.kinds import kind_of
 from hetgym.agents.networks import ActorCritic
 from hetgym.agents.networks._torch import torch
 from hetgym.agents.recipe import manner
-from hetgym.envs.lanes import Observation
+from hetgym.envs.core.lanes import Observation
 from hetgym.errors import ArtefactError, ConfigError
 
 FORMAT = "hetgym-policy"

@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 
 from hetgym.agents.play import Agent
-from hetgym.envs.lanes import Observation
-from hetgym.envs.observation import CANDIDATE_FEATURES
+from hetgym.envs.core.lanes import Observation
+from hetgym.envs.place.observation import CANDIDATE_FEATURES
 from hetgym.errors import unknown_name
 
 

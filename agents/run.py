@@ -12,7 +12,7 @@ from hetgym._archive import atomic_write
 from hetgym.agents.algorithms import ALGORITHMS
 from hetgym.agents.board import Board
 from hetgym.agents.checkpoint import Checkpoint
-from hetgym.agents.cluster.crew import Cluster
+from hetgym.agents.distributed.crew import Cluster
 from hetgym.agents.evaluation import Evaluator
 from hetgym.agents.policy import Policy
 from hetgym.agents.recipe import Recipe

@@ -6,8 +6,8 @@ import numpy as np
 
 from hetgym.agents.place.planner import decoded
 from hetgym.agents.pretrained import load
-from hetgym.baselines._search import check_limits
-from hetgym.baselines.registry import register
+from hetgym.planning.registry import register
+from hetgym.planning.search import check_limits
 from hetgym.problem import Problem
 from hetgym.schedule import Schedule
 

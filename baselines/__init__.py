@@ -7,14 +7,6 @@ from hetgym.baselines.annealing import annealing, pilot_annealing
 from hetgym.baselines.anytime import anytime
 from hetgym.baselines.baechi import m_etf, m_topo
 from hetgym.baselines.batch_mode import max_min, min_min, sufferage
-from hetgym.baselines.bounds import (
-    area_bound,
-    combined_bound,
-    communication_bound,
-    critical_path_bound,
-    load_bound,
-    lower_bound,
-)
 from hetgym.baselines.cpgc import cpgc
 from hetgym.baselines.cpop import cpop
 from hetgym.baselines.dls import dls
@@ -37,12 +29,20 @@ from hetgym.baselines.online import mct, met, olb
 from hetgym.baselines.peft import peft
 from hetgym.baselines.pets import pets
 from hetgym.baselines.pilot import pilot
-from hetgym.baselines.policy import SchedulerPolicy, as_policy
 from hetgym.baselines.queueing import fcfs, sjf
 from hetgym.baselines.rand_heft import rand_heft
-from hetgym.baselines.registry import Baseline, Scheduler, get, names, register
 from hetgym.baselines.tensor_partition import greedy_split
 from hetgym.baselines.trivial import random_placement, round_robin, single_device
+from hetgym.planning.bounds import (
+    area_bound,
+    combined_bound,
+    communication_bound,
+    critical_path_bound,
+    load_bound,
+    lower_bound,
+)
+from hetgym.planning.policy import SchedulerPolicy, as_policy
+from hetgym.planning.registry import Baseline, Scheduler, get, names, register
 
 __all__ = [
     "Baseline", "GraphPlan", "Scheduler", "SchedulerPolicy", "annealing", "anytime", "area_bound", "as_policy",

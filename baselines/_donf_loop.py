@@ -17,10 +17,10 @@ import numpy as np
 from hetgym._jit import jit, step
 from hetgym._types import BoolArray, FloatArray
 from hetgym.errors import unknown_name
+from hetgym.planning import timeline
+from hetgym.planning.evaluation import planned
 from hetgym.problem import Problem, ProblemArrays
 from hetgym.schedule import Schedule
-from hetgym.sim import timeline
-from hetgym.sim.batch import planned
 
 COMMUNICATION = ("classic", "aggregated", "link-wait", "per-edge", "light")
 """What the choice of a device may believe about transfers; the positions are the kernels' codes."""

@@ -6,19 +6,18 @@ import numpy as np
 
 from hetgym._jit import lean
 from hetgym._types import FloatArray, IntArray
-from hetgym.baselines import _walk
-from hetgym.baselines._moves import propose, try_shift
-from hetgym.baselines._search import Search, check_limits, run
 from hetgym.baselines.pilot import Pilot
-from hetgym.baselines.registry import get, register
 from hetgym.errors import ConfigError, unknown_name
+from hetgym.planning import ranks, walk
+from hetgym.planning.moves import propose, try_shift
+from hetgym.planning.registry import get, register
+from hetgym.planning.search import Search, check_limits, run
 from hetgym.problem import Problem, ProblemArrays
 from hetgym.schedule import Schedule
-from hetgym.sim import ranks
 
 DECODES = ("bottom-level", "order", "insertion")
 MIX = {"insertion": (1, 1, 1, 1, 1, 0), "bottom-level": (1, 1, 1, 1, 1, 0), "order": (1, 1, 1, 1, 1, 4)}
-"""How often each move of :mod:`hetgym.baselines._moves` is proposed."""
+"""How often each move of :mod:`hetgym.planning.moves` is proposed."""
 
 _CITATION = "Kirkpatrick, Gelatt, Vecchi, Science 220, 1983; decoding after HEFT"
 _COMPLEXITY = "O(trials (e + n)), less where trials end early"
@@ -111,29 +110,29 @@ class Annealing(Search):
         first = get(start)(problem) if isinstance(start, str) else start
         self.problem = problem
         self.by_level = decode == "bottom-level"
-        self.walk = _walk.new_walk(problem, first.assignment, start_order(problem, first, decode))
+        self.walk = walk.new_walk(problem, first.assignment, start_order(problem, first, decode))
         self.mix = np.cumsum(MIX[decode]) / sum(MIX[decode])
         self.rng = np.random.default_rng(seed)
-        self.hot = heat / max(problem.num_operators, 30) ** 2 * float(self.walk.value[_walk.BEST])
+        self.hot = heat / max(problem.num_operators, 30) ** 2 * float(self.walk.value[walk.BEST])
         self.cold = cooling * self.hot
         self.first = first
-        self.makespan = min(first.makespan, float(self.walk.value[_walk.BEST]))
+        self.makespan = min(first.makespan, float(self.walk.value[walk.BEST]))
         self.placed = problem.num_operators
         self.finished = problem.num_devices == 1 or self.hot == 0.0
 
     def advance(self, target: int, total: int) -> None:
         """Walk until the target is reached; see :meth:`Search.advance`."""
         counts = self.walk.counts
-        counts[_walk.PLACED] = self.placed
+        counts[walk.PLACED] = self.placed
         _anneal(self.problem.arrays, self.walk, self.rng, target, total, self.hot, self.cold, self.mix, self.by_level)
-        self.placed = int(counts[_walk.PLACED])
-        self.makespan = min(self.makespan, float(self.walk.value[_walk.BEST]))
+        self.placed = int(counts[walk.PLACED])
+        self.makespan = min(self.makespan, float(self.walk.value[walk.BEST]))
 
     def schedule(self) -> Schedule:
         """The best schedule so far."""
-        if self.first.makespan <= self.walk.value[_walk.BEST]:
+        if self.first.makespan <= self.walk.value[walk.BEST]:
             return self.first
-        return _walk.best_schedule(self.problem, self.walk)
+        return walk.best_schedule(self.problem, self.walk)
 
 
 class PilotAnnealing(Search):
@@ -181,15 +180,15 @@ def start_order(problem: Problem, schedule: Schedule, decode: str) -> IntArray:
 
 @lean
 def _anneal(
-    p: ProblemArrays, w: _walk.Walk, rng: np.random.Generator, target: int, total: int, hot: float, cold: float,
+    p: ProblemArrays, w: walk.Walk, rng: np.random.Generator, target: int, total: int, hot: float, cold: float,
     mix: FloatArray, by_level: bool,
 ) -> None:  # fmt: skip
     """Walk until the target is reached; every proposal counts as one operator placed, beside those that are."""
     n = len(w.order)
-    while w.counts[_walk.PLACED] < target:
-        temperature = hot * (cold / hot) ** min(1.0, w.counts[_walk.PLACED] / total)
-        w.counts[_walk.PLACED] += 1
-        limit = w.value[_walk.CURRENT] - temperature * np.log(1.0 - rng.random())
+    while w.counts[walk.PLACED] < target:
+        temperature = hot * (cold / hot) ** min(1.0, w.counts[walk.PLACED] / total)
+        w.counts[walk.PLACED] += 1
+        limit = w.value[walk.CURRENT] - temperature * np.log(1.0 - rng.random())
         draw = rng.random()
         kind = 0
         while draw >= mix[kind]:
@@ -205,12 +204,12 @@ def _anneal(
             first = min(first, w.turn[w.moved[k]])
             last = max(last, w.turn[w.moved[k]])
         if by_level:
-            makespan = _walk.try_level_order(p, w, count, limit)
+            makespan = walk.try_level_order(p, w, count, limit)
             if makespan < np.inf:
-                _walk.accept(p, w, -1, makespan)
+                walk.accept(p, w, -1, makespan)
             continue
-        makespan = _walk.try_from(p, w, first, last, limit)
+        makespan = walk.try_from(p, w, first, last, limit)
         if makespan < np.inf:
-            _walk.accept(p, w, last, makespan)
+            walk.accept(p, w, last, makespan)
         else:
-            _walk.take_back(w, count)
+            walk.take_back(w, count)

@@ -9,13 +9,13 @@ from typing import Any
 import numpy as np
 
 from hetgym._types import FloatArray
-from hetgym.baselines._search import Search, check_limits, run
 from hetgym.baselines.annealing import Annealing, PilotAnnealing, annealing, pilot_annealing
 from hetgym.baselines.lns import Lns, lns
 from hetgym.baselines.pilot import Pilot, pilot
 from hetgym.baselines.rand_heft import RandHeft, rand_heft
-from hetgym.baselines.registry import get, names
 from hetgym.errors import ConfigError, unknown_name
+from hetgym.planning.registry import get, names
+from hetgym.planning.search import Search, check_limits, run
 from hetgym.problem import Problem
 from hetgym.schedule import Schedule
 

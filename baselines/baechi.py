@@ -6,14 +6,14 @@ import numpy as np
 
 from hetgym._jit import jit
 from hetgym._types import FloatArray, IntArray
-from hetgym.baselines._placing import place_by_priority
-from hetgym.baselines.registry import register
 from hetgym.errors import ProblemError
+from hetgym.planning import timeline
+from hetgym.planning.evaluation import planned
+from hetgym.planning.list_scheduling import place_by_priority
+from hetgym.planning.ranks import upward_rank
+from hetgym.planning.registry import register
 from hetgym.problem import Problem, ProblemArrays
 from hetgym.schedule import Schedule
-from hetgym.sim import timeline
-from hetgym.sim.batch import planned
-from hetgym.sim.ranks import upward_rank
 
 CITATION = "Jeon, Cai, Srivastava, Jiang, Ke, Meng, Xie, Gupta, Baechi, SoCC 2020"
 

@@ -6,8 +6,8 @@ differ in which operator goes next. After every placement the completion times a
 
 from __future__ import annotations
 
-from hetgym.baselines import _ready
-from hetgym.baselines.registry import register
+from hetgym.planning import ready as _ready
+from hetgym.planning.registry import register
 from hetgym.problem import Problem
 from hetgym.schedule import Schedule
 

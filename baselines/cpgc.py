@@ -6,17 +6,17 @@ import numpy as np
 
 from hetgym._jit import lean, step
 from hetgym._types import IntArray
-from hetgym.baselines import _walk
 from hetgym.baselines.cpop import critical_path, path_device
 from hetgym.baselines.heft import heft
-from hetgym.baselines.registry import register
 from hetgym.baselines.trivial import single_device
 from hetgym.errors import ConfigError
+from hetgym.planning import timeline
+from hetgym.planning import walk as walks
+from hetgym.planning.evaluation import planned
+from hetgym.planning.ranks import assigned_bottom_level, downward_rank, list_order, upward_rank
+from hetgym.planning.registry import register
 from hetgym.problem import Problem, ProblemArrays
 from hetgym.schedule import Schedule
-from hetgym.sim import timeline
-from hetgym.sim.batch import planned
-from hetgym.sim.ranks import assigned_bottom_level, downward_rank, list_order, upward_rank
 
 RUNS = (1, 2, 3, 5, 8)
 """Lengths of the runs of chain operators that are moved together."""
@@ -57,11 +57,11 @@ def cpgc(problem: Problem, budget: int = 2_000_000) -> Schedule:
     for remaining, start in zip((3, 2, 1), starts, strict=True):
         assignment = start.assignment.copy()
         level = assigned_bottom_level(problem.arrays, assignment)
-        walk = _walk.new_walk(problem, assignment, list_order(problem.arrays, level))
+        walk = walks.new_walk(problem, assignment, list_order(problem.arrays, level))
         _correct(problem.arrays, walk, runs, left // remaining)
-        left -= int(walk.counts[_walk.PLACED])
-        if walk.value[_walk.BEST] < best.makespan:
-            best = _walk.best_schedule(problem, walk)
+        left -= int(walk.counts[walks.PLACED])
+        if walk.value[walks.BEST] < best.makespan:
+            best = walks.best_schedule(problem, walk)
     return best
 
 
@@ -79,43 +79,43 @@ def _critical_path_start(problem: Problem) -> Schedule:
 
 
 @lean
-def _correct(p: ProblemArrays, w: _walk.Walk, runs: IntArray, target: int) -> None:
+def _correct(p: ProblemArrays, w: walks.Walk, runs: IntArray, target: int) -> None:
     """Correct the walk's schedule until nothing helps or the target is reached."""
     n, d = p.cost.shape
-    while w.counts[_walk.PLACED] < target:
-        _walk.find_chain(p, w)
-        length = w.counts[_walk.CHAIN]
-        best, best_first, best_run, best_device = w.value[_walk.CURRENT], 0, 0, 0
+    while w.counts[walks.PLACED] < target:
+        walks.find_chain(p, w)
+        length = w.counts[walks.CHAIN]
+        best, best_first, best_run, best_device = w.value[walks.CURRENT], 0, 0, 0
         for run in runs:
             for first in range(length - run + 1):
                 for device in range(d):
-                    if w.counts[_walk.PLACED] >= target:
+                    if w.counts[walks.PLACED] >= target:
                         continue
                     count = _put_run(p, w, first, run, device)
                     if count == 0:
                         continue
-                    w.counts[_walk.PLACED] += 1 + n // OVERHEAD
-                    makespan = _walk.try_level_order(p, w, count, best)
+                    w.counts[walks.PLACED] += 1 + n // OVERHEAD
+                    makespan = walks.try_level_order(p, w, count, best)
                     if makespan < np.inf:
-                        _walk.undo_level_order(w, count)
+                        walks.undo_level_order(w, count)
                     if makespan < best:
                         best, best_first, best_run, best_device = makespan, first, run, device
         if best_run == 0:
             break
         count = _put_run(p, w, best_first, best_run, best_device)
-        makespan = _walk.try_level_order(p, w, count, np.inf)
-        _walk.accept(p, w, -1, makespan)
+        makespan = walks.try_level_order(p, w, count, np.inf)
+        walks.accept(p, w, -1, makespan)
 
 
 @step
-def _put_run(p: ProblemArrays, w: _walk.Walk, first: int, run: int, device: int) -> int:
+def _put_run(p: ProblemArrays, w: walks.Walk, first: int, run: int, device: int) -> int:
     """Put a run of the chain on a device; return how many operators move, 0 where one of them cannot."""
     for k in range(first, first + run):
         if p.cost[w.chain[k], device] == np.inf:
             return 0
     count = 0
     for k in range(first, first + run):
-        count = _walk.put(p, w, count, w.chain[k], device)
+        count = walks.put(p, w, count, w.chain[k], device)
     return count
 
 

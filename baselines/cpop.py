@@ -5,11 +5,11 @@ from __future__ import annotations
 import numpy as np
 
 from hetgym._types import FloatArray
-from hetgym.baselines._placing import place_by_priority
-from hetgym.baselines.registry import register
+from hetgym.planning.list_scheduling import place_by_priority
+from hetgym.planning.ranks import downward_rank, upward_rank
+from hetgym.planning.registry import register
 from hetgym.problem import Problem
 from hetgym.schedule import Schedule
-from hetgym.sim.ranks import downward_rank, upward_rank
 
 
 @register(

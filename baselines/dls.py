@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from hetgym.baselines import _ready
-from hetgym.baselines.registry import register
+from hetgym.planning import ready as _ready
+from hetgym.planning.registry import register
 from hetgym.problem import Problem
 from hetgym.schedule import Schedule
 

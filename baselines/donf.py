@@ -5,12 +5,12 @@ from __future__ import annotations
 import numpy as np
 
 from hetgym.baselines._donf_loop import COMMUNICATION, run_loop
-from hetgym.baselines.registry import register
 from hetgym.baselines.wod import nested_out_degree, two_level_out_degree
 from hetgym.errors import unknown_name
+from hetgym.planning.ranks import weighted_out_degree
+from hetgym.planning.registry import register
 from hetgym.problem import Problem
 from hetgym.schedule import Schedule
-from hetgym.sim.ranks import weighted_out_degree
 
 PRIORITIES = ("degree", "two-level", "nested", "none")
 

@@ -10,13 +10,13 @@ import numpy as np
 from hetgym._jit import jit, step
 from hetgym._types import BoolArray, FloatArray, IntArray
 from hetgym.baselines._donf_loop import AGGREGATED, choose, commit
-from hetgym.baselines.registry import register
 from hetgym.errors import ProblemError
+from hetgym.planning import timeline
+from hetgym.planning.evaluation import planned
+from hetgym.planning.ranks import weighted_out_degree
+from hetgym.planning.registry import register
 from hetgym.problem import Problem, ProblemArrays
 from hetgym.schedule import Schedule
-from hetgym.sim import timeline
-from hetgym.sim.batch import planned
-from hetgym.sim.ranks import weighted_out_degree
 
 
 @register(

@@ -5,14 +5,14 @@ from __future__ import annotations
 import numpy as np
 
 from hetgym._types import FloatArray, IntArray
-from hetgym.baselines._parts import dissolve, expand, numbered, quotient, structure
-from hetgym.baselines.registry import register
 from hetgym.errors import ConfigError
+from hetgym.planning import timeline
+from hetgym.planning.evaluation import evaluate
+from hetgym.planning.parts import dissolve, expand, numbered, quotient, structure
+from hetgym.planning.ranks import list_order
+from hetgym.planning.registry import register
 from hetgym.problem import Problem
 from hetgym.schedule import Schedule
-from hetgym.sim import timeline
-from hetgym.sim.batch import evaluate
-from hetgym.sim.ranks import list_order
 
 
 @register(

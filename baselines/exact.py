@@ -8,17 +8,17 @@ from typing import Any
 import numpy as np
 
 from hetgym._types import FloatArray, IntArray
-from hetgym.baselines.bounds import communication_bound, lower_bound
 from hetgym.baselines.cpgc import cpgc
 from hetgym.baselines.heft import heft
 from hetgym.baselines.peft import peft
-from hetgym.baselines.registry import register
 from hetgym.baselines.trivial import single_device
 from hetgym.errors import ConfigError, ProblemError, require
+from hetgym.planning.bounds import communication_bound, lower_bound
+from hetgym.planning.evaluation import decode_placement
+from hetgym.planning.ranks import least_cost_from_entry, least_cost_to_exit
+from hetgym.planning.registry import register
 from hetgym.problem import Problem
 from hetgym.schedule import Schedule
-from hetgym.sim.batch import decode_placement
-from hetgym.sim.ranks import least_cost_from_entry, least_cost_to_exit
 from hetgym.sim.simulation import simulate
 
 RESOLUTION = 2.0**30

@@ -7,12 +7,12 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from hetgym.baselines.registry import register
 from hetgym.errors import ConfigError
+from hetgym.planning import timeline
+from hetgym.planning.evaluation import planned
+from hetgym.planning.registry import register
 from hetgym.problem import Problem
 from hetgym.schedule import Schedule
-from hetgym.sim import timeline
-from hetgym.sim.batch import planned
 
 
 @register(

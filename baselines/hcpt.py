@@ -6,11 +6,11 @@ import numpy as np
 
 from hetgym._jit import jit
 from hetgym._types import FloatArray, IntArray
-from hetgym.baselines._placing import place_by_priority
-from hetgym.baselines.registry import register
+from hetgym.planning.list_scheduling import place_by_priority
+from hetgym.planning.ranks import downward_rank
+from hetgym.planning.registry import register
 from hetgym.problem import Problem, ProblemArrays
 from hetgym.schedule import Schedule
-from hetgym.sim.ranks import downward_rank
 
 ROUNDING = 1e-9
 """Share of the critical path within which earliest and latest start count as equal."""

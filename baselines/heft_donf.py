@@ -5,11 +5,11 @@ from __future__ import annotations
 import numpy as np
 
 from hetgym.baselines._donf_loop import run_loop
-from hetgym.baselines.registry import register
 from hetgym.errors import unknown_name
+from hetgym.planning.ranks import optimistic_cost, upward_rank
+from hetgym.planning.registry import register
 from hetgym.problem import Problem
 from hetgym.schedule import Schedule
-from hetgym.sim.ranks import optimistic_cost, upward_rank
 
 RANKS = ("upward", "optimistic")
 

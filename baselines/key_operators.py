@@ -5,11 +5,11 @@ from __future__ import annotations
 import numpy as np
 
 from hetgym._types import BoolArray, FloatArray, IntArray
-from hetgym.baselines._parts import expand, numbered, part_costs, quotient, structure
-from hetgym.baselines.registry import get, register
 from hetgym.baselines.trivial import single_device
 from hetgym.errors import ConfigError
 from hetgym.graph.ops import GENERIC, KINDS
+from hetgym.planning.parts import expand, numbered, part_costs, quotient, structure
+from hetgym.planning.registry import get, register
 from hetgym.problem import Problem
 from hetgym.schedule import Schedule
 

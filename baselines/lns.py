@@ -5,12 +5,12 @@ from __future__ import annotations
 import numpy as np
 
 from hetgym._jit import lean
-from hetgym.baselines import _walk
-from hetgym.baselines._moves import draw, draw_bonus, on_chain, take_out, try_shift
-from hetgym.baselines._search import Search, check_limits, run
 from hetgym.baselines.annealing import start_order
-from hetgym.baselines.registry import get, register
 from hetgym.errors import ConfigError
+from hetgym.planning import walk
+from hetgym.planning.moves import draw, draw_bonus, on_chain, take_out, try_shift
+from hetgym.planning.registry import get, register
+from hetgym.planning.search import Search, check_limits, run
 from hetgym.problem import Problem, ProblemArrays
 from hetgym.schedule import Schedule
 
@@ -69,9 +69,9 @@ class Lns(Search):
             raise ConfigError(f"lns: size is {size} and heat {heat}; both must be positive")
         self.first = get(start)(problem)
         self.problem, self.size = problem, min(size, problem.num_operators)
-        self.walk = _walk.new_walk(problem, self.first.assignment, start_order(problem, self.first, "order"))
+        self.walk = walk.new_walk(problem, self.first.assignment, start_order(problem, self.first, "order"))
         self.rng = np.random.default_rng(seed)
-        best = float(self.walk.value[_walk.BEST])
+        best = float(self.walk.value[walk.BEST])
         self.hot = heat / max(problem.num_operators, 30) ** 2 * best
         self.makespan = min(self.first.makespan, best)
         self.placed = problem.num_operators
@@ -80,26 +80,26 @@ class Lns(Search):
     def advance(self, target: int, total: int) -> None:
         """Destroy and rebuild until the target is reached; see :meth:`Search.advance`."""
         _improve(self.problem.arrays, self.walk, self.rng, target, total, self.hot, self.size)
-        self.placed = int(self.walk.counts[_walk.PLACED])
-        self.makespan = min(self.makespan, float(self.walk.value[_walk.BEST]))
+        self.placed = int(self.walk.counts[walk.PLACED])
+        self.makespan = min(self.makespan, float(self.walk.value[walk.BEST]))
 
     def schedule(self) -> Schedule:
         """The best schedule so far."""
-        if self.first.makespan <= self.walk.value[_walk.BEST]:
+        if self.first.makespan <= self.walk.value[walk.BEST]:
             return self.first
-        return _walk.best_schedule(self.problem, self.walk)
+        return walk.best_schedule(self.problem, self.walk)
 
 
 @lean
 def _improve(
-    p: ProblemArrays, w: _walk.Walk, rng: np.random.Generator, target: int, total: int, hot: float, size: int
+    p: ProblemArrays, w: walk.Walk, rng: np.random.Generator, target: int, total: int, hot: float, size: int
 ) -> None:
     """Destroy and rebuild until the target is reached; a try counts as one more operator placed."""
     n = len(w.order)
-    while w.counts[_walk.PLACED] < target:
-        temperature = hot * 0.05 ** min(1.0, w.counts[_walk.PLACED] / total)
-        w.counts[_walk.PLACED] += 1
-        limit = w.value[_walk.CURRENT] - temperature * np.log(1.0 - rng.random())
+    while w.counts[walk.PLACED] < target:
+        temperature = hot * 0.05 ** min(1.0, w.counts[walk.PLACED] / total)
+        w.counts[walk.PLACED] += 1
+        limit = w.value[walk.CURRENT] - temperature * np.log(1.0 - rng.random())
         if rng.random() < REORDER:
             try_shift(p, w, rng, limit)
             continue
@@ -110,10 +110,10 @@ def _improve(
         first, last = n, 0
         for k in range(count):
             first, last = min(first, w.turn[w.moved[k]]), max(last, w.turn[w.moved[k]])
-        makespan = _walk.try_from(p, w, first, last, limit)
+        makespan = walk.try_from(p, w, first, last, limit)
         if makespan < np.inf:
             for k in range(count):
                 w.fixed[w.moved[k]] = w.trial.assignment[w.moved[k]]
-            _walk.accept(p, w, last, makespan)
+            walk.accept(p, w, last, makespan)
         else:
-            _walk.take_back(w, count)
+            walk.take_back(w, count)

@@ -6,12 +6,12 @@ import numpy as np
 
 from hetgym._jit import jit, step
 from hetgym._types import FloatArray, IntArray
-from hetgym.baselines.registry import register
+from hetgym.planning import timeline
+from hetgym.planning.evaluation import planned
+from hetgym.planning.ranks import list_order, upward_rank
+from hetgym.planning.registry import register
 from hetgym.problem import Problem, ProblemArrays
 from hetgym.schedule import Schedule
-from hetgym.sim import timeline
-from hetgym.sim.batch import planned
-from hetgym.sim.ranks import list_order, upward_rank
 
 
 @register(

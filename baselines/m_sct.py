@@ -8,8 +8,8 @@ import numpy as np
 
 from hetgym._types import FloatArray, IntArray
 from hetgym.baselines.baechi import CITATION, earliest_start_first
-from hetgym.baselines.registry import register
 from hetgym.errors import ConfigError, ProblemError, require
+from hetgym.planning.registry import register
 from hetgym.problem import Problem
 from hetgym.schedule import Schedule
 from hetgym.sim.simulation import simulate

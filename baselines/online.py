@@ -11,12 +11,12 @@ import numpy as np
 
 from hetgym._jit import jit
 from hetgym._types import FloatArray
-from hetgym.baselines._placing import place_by_priority
-from hetgym.baselines.registry import register
+from hetgym.planning import timeline
+from hetgym.planning.evaluation import planned
+from hetgym.planning.list_scheduling import place_by_priority
+from hetgym.planning.registry import register
 from hetgym.problem import Problem, ProblemArrays
 from hetgym.schedule import Schedule
-from hetgym.sim import timeline
-from hetgym.sim.batch import planned
 
 _CITATION = "Maheswaran, Ali, Siegel, Hensgen, Freund, J. Parallel Distrib. Comput. 59(2), 1999"
 _COMPLEXITY = "O(e p + n log n)"

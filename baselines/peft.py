@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 
-from hetgym.baselines._placing import place_by_priority
-from hetgym.baselines.registry import register
+from hetgym.planning.list_scheduling import place_by_priority
+from hetgym.planning.ranks import optimistic_cost
+from hetgym.planning.registry import register
 from hetgym.problem import Problem
 from hetgym.schedule import Schedule
-from hetgym.sim.ranks import optimistic_cost
 
 
 @register(

@@ -6,9 +6,9 @@ import numpy as np
 
 from hetgym._jit import jit
 from hetgym._types import FloatArray
-from hetgym.baselines._placing import place_by_priority
-from hetgym.baselines.registry import register
 from hetgym.graph import topology
+from hetgym.planning.list_scheduling import place_by_priority
+from hetgym.planning.registry import register
 from hetgym.problem import Problem, ProblemArrays
 from hetgym.schedule import Schedule
 

@@ -7,13 +7,13 @@ import numpy.typing as npt
 
 from hetgym._jit import lean, step
 from hetgym._types import FloatArray, IntArray
-from hetgym.baselines._search import Search, check_limits, run
-from hetgym.baselines.registry import register
 from hetgym.errors import unknown_name
+from hetgym.planning import ranks, timeline
+from hetgym.planning.evaluation import planned
+from hetgym.planning.registry import register
+from hetgym.planning.search import Search, check_limits, run
 from hetgym.problem import Problem, ProblemArrays
 from hetgym.schedule import Schedule
-from hetgym.sim import ranks, timeline
-from hetgym.sim.batch import planned
 
 COMPLETIONS = ("insertion", "append")
 TIE = 1.0 - 1e-12

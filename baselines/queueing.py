@@ -8,11 +8,11 @@ import numpy as np
 
 from hetgym._jit import jit, step
 from hetgym._types import BoolArray, FloatArray
-from hetgym.baselines.registry import register
+from hetgym.planning import timeline
+from hetgym.planning.evaluation import planned
+from hetgym.planning.registry import register
 from hetgym.problem import Problem, ProblemArrays
 from hetgym.schedule import Schedule
-from hetgym.sim import timeline
-from hetgym.sim.batch import planned
 
 _CITATION = "Silberschatz, Galvin, Gagne, Operating System Concepts, chapter on CPU scheduling"
 _COMPLEXITY = "O(n r log n + e p), r ready at a time"

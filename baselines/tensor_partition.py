@@ -9,15 +9,15 @@ import numpy as np
 
 from hetgym.baselines.cpgc import critical_chain
 from hetgym.baselines.fused import GraphPlan
-from hetgym.baselines.registry import get
 from hetgym.costs import CostModel, cost_model
 from hetgym.errors import ConfigError, GraphError
 from hetgym.graph.dataflow import DataflowGraph
 from hetgym.graph.transforms import AXES, split
+from hetgym.planning import timeline
+from hetgym.planning.registry import get
 from hetgym.platform import Platform
 from hetgym.problem import Problem
 from hetgym.schedule import Schedule
-from hetgym.sim import timeline
 
 
 def greedy_split(

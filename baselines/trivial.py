@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 
-from hetgym.baselines._placing import place_by_priority
-from hetgym.baselines.registry import register
+from hetgym.planning.list_scheduling import place_by_priority
+from hetgym.planning.ranks import upward_rank
+from hetgym.planning.registry import register
 from hetgym.problem import Problem
 from hetgym.schedule import Schedule
-from hetgym.sim.ranks import upward_rank
 
 
 @register("single-device", kind="trivial", citation="the default of every framework", complexity="O(n p)")

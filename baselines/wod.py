@@ -9,8 +9,8 @@ import numpy as np
 from hetgym._jit import jit
 from hetgym._types import FloatArray, IntArray
 from hetgym.errors import ConfigError
+from hetgym.planning.ranks import weighted_out_degree
 from hetgym.problem import Problem, ProblemArrays
-from hetgym.sim.ranks import weighted_out_degree
 
 _NOTHING = -(1 << 30)
 """Exponent of 0, below that of any number."""

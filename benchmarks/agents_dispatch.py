@@ -25,9 +25,9 @@ import hetgym
 from hetgym import Problem
 from hetgym.baselines.wod import nested_out_degree, two_level_out_degree
 from hetgym.envs import DISPATCH_CANDIDATE_FEATURES, HetScheduleEnv
+from hetgym.planning.ranks import optimistic_cost, upward_rank, weighted_out_degree
 from hetgym.sim import Loss, SlowDown, online
 from hetgym.sim.online import Situation
-from hetgym.sim.ranks import optimistic_cost, upward_rank, weighted_out_degree
 
 Decide = Callable[[Situation], tuple[int, int] | None]
 

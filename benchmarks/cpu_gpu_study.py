@@ -25,8 +25,8 @@ from _common import save, show
 
 from hetgym import Problem, Runtime, simulate
 from hetgym.baselines import eop, get, tvm_fusion
-from hetgym.sim.batch import decode_placement
-from hetgym.suites import ProblemSpec, load_suite
+from hetgym.planning.evaluation import decode_placement
+from hetgym.workloads import ProblemSpec, load_suite
 
 Row = dict[str, Any]
 

@@ -16,7 +16,7 @@ from pathlib import Path
 from hetgym import simulate
 from hetgym.baselines import get
 from hetgym.metrics import geometric_mean
-from hetgym.suites import load_suite
+from hetgym.workloads import load_suite
 
 LOOP = {
     "PEFT in the loop": get("heft-donf", communication="per-edge", rank="optimistic"),

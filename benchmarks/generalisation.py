@@ -29,13 +29,13 @@ from hetgym.agents.place.artefact import load_planner
 from hetgym.agents.place.planner import PlacePlanner
 from hetgym.agents.pretrained import FOLDER
 from hetgym.baselines import get, names
-from hetgym.costs.synthetic import edge_weights, scale_communication, unrelated_costs
 from hetgym.graph.generators import generate_graph
 from hetgym.schedule import Schedule
 from hetgym.sim import simulate
 from hetgym.sim.runtime import PRESETS
 from hetgym.workloads import RandomMix
 from hetgym.workloads.real_mix import NETWORKS, PLATFORMS, RealMix
+from hetgym.workloads.synthetic import edge_weights, scale_communication, unrelated_costs
 
 KERNELS: dict[str, tuple[dict[str, Any], ...]] = {
     "cholesky": ({"tiles": 5}, {"tiles": 7}, {"tiles": 9}),

@@ -16,7 +16,7 @@ from typing import Any
 from _common import SIZES, median_seconds, random_problem, save, seconds, show
 
 import hetgym
-from hetgym.sim.ranks import list_order, upward_rank
+from hetgym.planning.ranks import list_order, upward_rank
 
 ORACLE_LIMIT = 1_000  # operators; beyond it the oracle takes minutes
 

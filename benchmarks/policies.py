@@ -27,8 +27,7 @@ from hetgym import Problem
 from hetgym.baselines import get, names
 from hetgym.bench.significance import compare
 from hetgym.schedule import Schedule
-from hetgym.suites import load_suite
-from hetgym.workloads import RandomMix
+from hetgym.workloads import RandomMix, load_suite
 
 UNLIMITED = 10**15
 SEARCHES: tuple[tuple[str, dict[str, Any]], ...] = (

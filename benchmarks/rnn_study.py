@@ -36,7 +36,7 @@ from _common import save, show
 from hetgym import Problem, simulate
 from hetgym.baselines import get
 from hetgym.baselines.pipeline import FlowShop, time_slices, wavefront
-from hetgym.suites import load_suite
+from hetgym.workloads import load_suite
 
 Row = dict[str, Any]
 

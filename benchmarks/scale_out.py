@@ -21,7 +21,7 @@ from typing import Any
 import numpy as np
 from _common import median_seconds, random_problem, save, seconds, show
 
-from hetgym import _cluster
+from hetgym import _ray
 from hetgym.baselines import Baseline, get
 from hetgym.bench import on_ray, run
 from hetgym.bench.case import Case
@@ -29,7 +29,7 @@ from hetgym.bench.executor import Attempts, Executor, Here
 from hetgym.bench.ray_executor import _work
 from hetgym.bench.runner import warm_up
 from hetgym.bench.wire import unpack_attempt
-from hetgym.suites import ProblemSpec, load_suite
+from hetgym.workloads import ProblemSpec, load_suite
 from hetgym.workloads.packing import pack_problem, unpack_problem
 
 
@@ -94,7 +94,7 @@ def main() -> None:
     warm_up({name for _, names in runs.values() for name in names}, ("classic", "links"))
     cores = len(os.sched_getaffinity(0))
     pool = ProcessPoolExecutor(cores, mp_context=multiprocessing.get_context("spawn"))
-    with on_ray(options.address) as cluster, _cluster.connect() as ray, pool:
+    with on_ray(options.address) as cluster, _ray.connect() as ray, pool:
         places = {"this process": Here(), f"pool of {cores}": Pool(pool), cluster.description: cluster}
         moved = [moving(size, ray) for size in options.sizes]
         times = {

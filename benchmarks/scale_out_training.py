@@ -20,8 +20,8 @@ import numpy as np
 import torch
 from _common import save, seconds, show
 
-from hetgym.agents.cluster.crew import Cluster, join
-from hetgym.agents.cluster.players import ClusterPlayers
+from hetgym.agents.distributed.crew import Cluster, join
+from hetgym.agents.distributed.players import ClusterPlayers
 from hetgym.agents.recipe import Recipe, load_recipe
 from hetgym.agents.sb3.training import build
 from hetgym.agents.training.playing import Threads

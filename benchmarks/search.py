@@ -21,8 +21,8 @@ from _common import save, seconds, show
 
 from hetgym import Problem
 from hetgym.baselines import get
-from hetgym.baselines._placing import place_by_priority
-from hetgym.sim.ranks import optimistic_cost
+from hetgym.planning.list_scheduling import place_by_priority
+from hetgym.planning.ranks import optimistic_cost
 from hetgym.workloads import RandomMix
 
 MILLION = 1_000_000

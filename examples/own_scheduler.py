@@ -10,8 +10,8 @@ from rich.console import Console
 import hetgym
 from hetgym.bench.runner import warm_up
 from hetgym.bench.summary import rich_table
-from hetgym.sim.batch import decode_placement
-from hetgym.suites import load_suite
+from hetgym.planning.evaluation import decode_placement
+from hetgym.workloads import load_suite
 
 
 @hetgym.baselines.register("mutation", kind="search", citation="this file", complexity="O(rounds width e p)")

@@ -12,7 +12,7 @@ from hetgym._lazy import lazy
 from hetgym.envs.registration import register
 
 if TYPE_CHECKING:
-    from hetgym import agents, baselines, bench, costs, envs, graph, pipeline, sim, suites, workloads
+    from hetgym import agents, baselines, bench, costs, envs, graph, pipeline, planning, sim, workloads
     from hetgym.errors import (
         ConfigError,
         GraphError,
@@ -25,10 +25,11 @@ if TYPE_CHECKING:
         UnknownName,
     )
     from hetgym.graph import DataflowGraph, load_graph
+    from hetgym.planning import evaluate
     from hetgym.platform import Device, Link, Platform, load_platform
     from hetgym.problem import Problem
     from hetgym.schedule import Schedule, validate
-    from hetgym.sim import Runtime, Trace, evaluate, simulate
+    from hetgym.sim import Runtime, Trace, simulate
     from hetgym.workloads import load_problem
 
 __version__ = "0.1.0"
@@ -42,16 +43,17 @@ _HOME = {
     "hetgym.platform": ("Device", "Link", "Platform", "load_platform"),
     "hetgym.problem": ("Problem",),
     "hetgym.schedule": ("Schedule", "validate"),
-    "hetgym.sim": ("Runtime", "Trace", "evaluate", "simulate"),
+    "hetgym.planning": ("evaluate",),
+    "hetgym.sim": ("Runtime", "Trace", "simulate"),
     "hetgym.workloads": ("load_problem",),
 }  # fmt: skip
-_MODULES = ("agents", "baselines", "bench", "costs", "envs", "graph", "pipeline", "sim", "suites", "workloads")
+_MODULES = ("agents", "baselines", "bench", "costs", "envs", "graph", "pipeline", "planning", "sim", "workloads")
 
 __all__ = [
     "ConfigError", "DataflowGraph", "Device", "GraphError", "HetgymError", "InvalidSchedule", "Link", "MissingExtra",
     "OutOfMemory", "Platform", "PlatformError", "Problem", "ProblemError", "Runtime", "Schedule", "Trace",
     "UnknownName", "agents", "baselines", "bench", "costs", "envs", "evaluate", "graph", "load_graph",
-    "load_platform", "load_problem", "pipeline", "sim", "simulate", "suites", "validate", "workloads",
+    "load_platform", "load_problem", "pipeline", "planning", "sim", "simulate", "validate", "workloads",
 ]  # fmt: skip
 
 

@@ -13,11 +13,10 @@ from functools import partial
 import numpy as np
 
 from hetgym import Problem, load_graph, load_platform
-from hetgym.costs import scale_communication, unrelated_costs
 from hetgym.graph import DataflowGraph
 from hetgym.graph.generators import generate_graph
 from hetgym.graph.transforms import fuse, training
-from hetgym.workloads import on_uniform_machines
+from hetgym.workloads import on_uniform_machines, scale_communication, unrelated_costs
 
 NETWORKS = {
     "cpu-gpu-balanced": [

@@ -24,12 +24,12 @@ from hetbench_problems import definitions
 
 from hetgym import Problem, Schedule, baselines, simulate, validate
 from hetgym._archive import atomic_write
-from hetgym.baselines.bounds import area_bound, combined_bound, communication_bound, critical_path_bound
 from hetgym.baselines.exact import solve
 from hetgym.bench.best_schedules import load_best_schedules, save_best_schedules
 from hetgym.bench.plan import schedule_of
-from hetgym.suites import Best, BestKnown, load_best_known
-from hetgym.suites.loading import FOLDER
+from hetgym.planning.bounds import area_bound, combined_bound, communication_bound, critical_path_bound
+from hetgym.workloads import Best, BestKnown, load_best_known
+from hetgym.workloads.suites import FOLDER
 
 ROOT = Path(__file__).parents[1]
 SUITE = FOLDER / "hetbench-v1"

@@ -9,17 +9,20 @@ import pytest
 
 from hetgym import Problem, Schedule, evaluate, simulate
 from hetgym.baselines import get, lower_bound, names
-from hetgym.sim import DECODES, PRESETS, online
+from hetgym.planning import DECODES
+from hetgym.sim import PRESETS, online
 from hetgym.workloads import textbook
 
 ENTRIES = (
     "graph.topology._kahn", "sim.kernel.run_orders", "sim.events.run_all_events", "sim.live.advance",
     "sim.live.begin", "sim.live.commit", "sim.live.estimate", "schedule._stuck",
-    "sim.batch._decode_all", "sim.batch.decode", "sim.batch._first_wrong",
-    "sim.timeline.place_in_order", "sim.timeline.device_order", "sim.ranks.list_order",
-    "sim.ranks._longest_path_to_exit", "sim.ranks._longest_path_from_entry", "sim.ranks._optimistic_cost",
-    "sim.ranks._least_cost_to_exit", "sim.ranks._least_cost_from_entry", "sim.ranks._weighted_out_degree",
-    "baselines.cpgc._correct", "baselines._ready._place_ready", "baselines.online._balance",
+    "planning.evaluation._decode_all", "planning.evaluation.decode", "planning.evaluation._first_wrong",
+    "planning.timeline.place_in_order", "planning.timeline.device_order", "planning.ranks.list_order",
+    "planning.ranks._longest_path_to_exit", "planning.ranks._longest_path_from_entry",
+    "planning.ranks._optimistic_cost",
+    "planning.ranks._least_cost_to_exit", "planning.ranks._least_cost_from_entry",
+    "planning.ranks._weighted_out_degree",
+    "baselines.cpgc._correct", "planning.ready._place_ready", "baselines.online._balance",
     "baselines.queueing._serve", "baselines.lookahead._place", "baselines.pets._rank", "baselines.hcpt._latest_start",
     "baselines.hcpt._listing", "baselines.baechi._place", "baselines.pilot._decide", "baselines._donf_loop._run",
     "baselines.donf_memory._run", "baselines.wod._nested", "baselines.annealing._anneal", "baselines.lns._improve",

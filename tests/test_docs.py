@@ -10,7 +10,7 @@ import pytest
 
 import hetgym.envs
 from hetgym.agents.algorithms import ALGORITHMS
-from hetgym.baselines.registry import _TABLE
+from hetgym.planning.registry import _TABLE
 from hetgym.sim import PRESETS
 
 DOCS = Path(__file__).parents[1] / "docs"

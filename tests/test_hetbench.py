@@ -15,9 +15,8 @@ from hetgym import ConfigError, Problem, ProblemError, UnknownName, baselines, s
 from hetgym.baselines import lower_bound
 from hetgym.bench import load_best_schedule
 from hetgym.bench.best_schedules import load_best_schedules, save_best_schedules
-from hetgym.suites import load_best_known, load_suite
-from hetgym.suites.loading import FOLDER
-from hetgym.workloads import textbook
+from hetgym.workloads import load_best_known, load_suite, textbook
+from hetgym.workloads.suites import FOLDER
 
 SUITE = FOLDER / "hetbench-v1"
 KNOWN = load_best_known(SUITE / "best_known.json")

@@ -11,7 +11,7 @@ import hetgym
 
 SCRIPT = """
 import numpy as np
-from hetgym.sim.batch import decode_placement
+from hetgym.planning.evaluation import decode_placement
 from hetgym.workloads import textbook
 print(decode_placement(textbook("topcuoglu"), np.zeros(10, np.int32)).makespan)
 """
@@ -27,7 +27,7 @@ def test_a_change_in_a_called_kernel_is_seen_by_its_callers(tmp_path: Path) -> N
         return float(done.stdout)
 
     assert makespan() == 127.0
-    timeline = package / "sim" / "timeline.py"
+    timeline = package / "planning" / "timeline.py"
     text = timeline.read_text("utf-8")
     assert text.count("    ready = 0.0\n") == 1
     timeline.write_text(text.replace("    ready = 0.0\n", "    ready = 1.0\n"), "utf-8")

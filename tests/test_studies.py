@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from hetgym.suites import load_suite
+from hetgym.workloads import load_suite
 
 BENCHMARKS = Path(__file__).parents[1] / "benchmarks"
 

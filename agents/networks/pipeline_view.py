@@ -5,7 +5,7 @@ from __future__ import annotations
 from hetgym.agents.actions import with_current
 from hetgym.agents.networks._torch import Tensor, torch
 from hetgym.agents.networks.views import Graphs, Seen, View, one_hot, pack, pick
-from hetgym.envs.pipeline_observation import BLOCK_FEATURES, STAGE_FEATURES
+from hetgym.envs.pipeline.observation import BLOCK_FEATURES, STAGE_FEATURES
 
 NEXT_CUT = [f.name for f in BLOCK_FEATURES].index("next_cut")
 

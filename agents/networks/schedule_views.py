@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from hetgym.agents.networks._torch import Tensor, torch
 from hetgym.agents.networks.views import Graphs, Seen, View, one_hot, pack, pick
-from hetgym.envs.observation import DEVICE_FEATURES, DISPATCH_DEVICE_FEATURES, OPERATOR_FEATURES
+from hetgym.envs.place.observation import DEVICE_FEATURES, DISPATCH_DEVICE_FEATURES, OPERATOR_FEATURES
 
 
 class PlaceView(View):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from hetgym.agents.networks._torch import Tensor
 from hetgym.agents.networks.schedule_views import linked_graphs
 from hetgym.agents.networks.views import Graphs, Seen, View, pick
-from hetgym.envs.split_observation import SPLIT_DEVICE_FEATURES, SPLIT_OPERATOR_FEATURES
+from hetgym.envs.split.observation import SPLIT_DEVICE_FEATURES, SPLIT_OPERATOR_FEATURES
 
 
 class SplitView(View):

@@ -16,8 +16,9 @@ from hetgym.agents.inference import HeadWeights
 from hetgym.agents.place.inference import prepare_head
 from hetgym.agents.place.tokens import LIMIT, View
 from hetgym.graph.dataflow import Feature
+from hetgym.planning import look_ahead as outlook
+from hetgym.planning import timeline
 from hetgym.problem import Problem, ProblemArrays
-from hetgym.sim import outlook, timeline
 
 CANDIDATE_FEATURES: tuple[Feature, ...] = (
     Feature("outlook", "operator", "how far off the end looks: mean of greatest and mean, best of four roll-outs"),
@@ -201,7 +202,7 @@ def consider(
         order: [n] operators in a topological order.
         fixed: [n] device that an operator after the turn must take, -1 where it is free.
         bonus: [k, n, d] of the roll-outs [s].
-        loose: [n, d] see :func:`hetgym.sim.outlook.look_ahead`.
+        loose: [n, d] see :func:`hetgym.planning.look_ahead.look_ahead`.
         tight: [n, d] likewise.
         scale: mean run time of an operator [s].
         desk: filled in.

@@ -16,13 +16,14 @@ from hetgym.agents.inference import head_weights
 from hetgym.agents.place import episodes, inference
 from hetgym.agents.place.refinement import Refinement, Refining, settled_order
 from hetgym.agents.place.tokens import EDGE_FEATURES, TOKEN_FEATURES, View, view
-from hetgym.baselines._search import Search, check_limits, run
 from hetgym.baselines.annealing import start_order
-from hetgym.baselines.registry import get
 from hetgym.errors import ArtefactError, ConfigError
+from hetgym.planning import evaluation as batch
+from hetgym.planning import ranks, timeline
+from hetgym.planning.registry import get
+from hetgym.planning.search import Search, check_limits, run
 from hetgym.problem import Problem
 from hetgym.schedule import Schedule
-from hetgym.sim import batch, ranks, timeline
 
 PASSES = 4
 """Orders in which the policy decides when it has time for no search."""

@@ -11,13 +11,12 @@ from hetgym._jit import lean, step
 from hetgym._types import FloatArray, IntArray
 from hetgym.agents.inference import HeadWeights
 from hetgym.agents.place.episodes import Desk, Stage, consider, new_desk, prefer
-from hetgym.baselines import _walk
-from hetgym.baselines._moves import draw, draw_bonus, draw_neighbour, draw_shift, on_chain, take_out
-from hetgym.baselines._search import Search
 from hetgym.errors import ConfigError
+from hetgym.planning import ranks, timeline, walk
+from hetgym.planning.moves import draw, draw_bonus, draw_neighbour, draw_shift, on_chain, take_out
+from hetgym.planning.search import Search
 from hetgym.problem import Problem, ProblemArrays
 from hetgym.schedule import Schedule
-from hetgym.sim import ranks, timeline
 
 
 @dataclass(frozen=True)
@@ -91,10 +90,10 @@ class Refinement(Search):
         n, d = problem.num_operators, problem.num_devices
         self.problem, self.stage, self.head, self.how = problem, stage, head, how
         self.bonus = np.zeros((1, n, d))
-        self.walk = _walk.new_walk(problem, choice, order)._replace(bonus=self.bonus[0])
+        self.walk = walk.new_walk(problem, choice, order)._replace(bonus=self.bonus[0])
         self.desk = new_desk(problem, head)._replace(placed=self.walk.trial)
         self.rng = np.random.default_rng(seed)
-        self.makespan = float(self.walk.value[_walk.BEST])
+        self.makespan = float(self.walk.value[walk.BEST])
         self.hot = how.heat / max(n, 30) ** 2 * self.makespan
         self.shares = np.array(
             [how.reorder, how.relocate, how.chain, how.window, how.policy, how.temperature, how.noise]
@@ -109,12 +108,12 @@ class Refinement(Search):
             self.problem.arrays, self.walk, self.stage, self.head, self.desk, self.bonus, self.rng, target, total,
             self.hot, self.how.cooling, self.shares, self.sizes,
         )  # fmt: skip
-        self.placed = int(self.walk.counts[_walk.PLACED])
-        self.makespan = float(self.walk.value[_walk.BEST])
+        self.placed = int(self.walk.counts[walk.PLACED])
+        self.makespan = float(self.walk.value[walk.BEST])
 
     def schedule(self) -> Schedule:
         """The best schedule so far."""
-        return _walk.best_schedule(self.problem, self.walk)
+        return walk.best_schedule(self.problem, self.walk)
 
 
 def settled_order(problem: Problem, choice: IntArray) -> IntArray:
@@ -128,15 +127,15 @@ _SIZE, _REACH, _HORIZON, _PIECE = range(4)
 
 @lean
 def _refine(
-    p: ProblemArrays, w: _walk.Walk, s: Stage, head: HeadWeights, desk: Desk, bonus: FloatArray,
+    p: ProblemArrays, w: walk.Walk, s: Stage, head: HeadWeights, desk: Desk, bonus: FloatArray,
     rng: np.random.Generator, target: int, total: int, hot: float, cooling: float, shares: FloatArray,
     sizes: npt.NDArray[np.int64],
 ) -> None:  # fmt: skip
     """Try changes until the target is reached; a try counts as one more operator placed."""
-    while w.counts[_walk.PLACED] < target:
-        temperature = hot * cooling ** min(1.0, w.counts[_walk.PLACED] / total)
-        w.counts[_walk.PLACED] += 1
-        limit = w.value[_walk.CURRENT] - temperature * np.log(1.0 - rng.random())
+    while w.counts[walk.PLACED] < target:
+        temperature = hot * cooling ** min(1.0, w.counts[walk.PLACED] / total)
+        w.counts[walk.PLACED] += 1
+        limit = w.value[walk.CURRENT] - temperature * np.log(1.0 - rng.random())
         kind = rng.random()
         if kind < shares[_REORDER]:
             _reorder(p, w, rng, limit)
@@ -148,7 +147,7 @@ def _refine(
 
 @step
 def _rebuild(
-    p: ProblemArrays, w: _walk.Walk, s: Stage, head: HeadWeights, desk: Desk, bonus: FloatArray,
+    p: ProblemArrays, w: walk.Walk, s: Stage, head: HeadWeights, desk: Desk, bonus: FloatArray,
     rng: np.random.Generator, shares: FloatArray, sizes: npt.NDArray[np.int64], limit: float,
 ) -> None:  # fmt: skip
     """Take operators out and put them back."""
@@ -161,69 +160,69 @@ def _rebuild(
     for k in range(count):
         first, last = min(first, w.turn[w.moved[k]]), max(last, w.turn[w.moved[k]])
     timeline.copy_prefix(w.now, w.trial, w.turn, first)
-    slack = limit * _walk.ROUNDING
+    slack = limit * walk.ROUNDING
     if rng.random() < shares[_POLICY] and last - first < sizes[_REACH]:
         going = _put_back(p, w, s, head, desk, bonus, rng, first, last, slack, shares[_TEMPERATURE], sizes[_HORIZON])
     else:
         changed = w.order[first : last + 1]
         makespan, placed = timeline.place_within(p, w.trial, changed, w.fixed, w.bonus, n > 0, w.bound, slack)
-        w.counts[_walk.PLACED] += placed
+        w.counts[walk.PLACED] += placed
         going = makespan < np.inf
     same = True
     for k in range(count):
         same = same and w.trial.assignment[w.moved[k]] == w.before[k]
     if not going or same:
-        _walk.take_back(w, count)
+        walk.take_back(w, count)
         return
     makespan = _rest(p, w, last, slack)
     if makespan <= limit:
         for k in range(count):
             w.fixed[w.moved[k]] = w.trial.assignment[w.moved[k]]
-        _walk.accept(p, w, last, makespan)
+        walk.accept(p, w, last, makespan)
     else:
-        _walk.take_back(w, count)
+        walk.take_back(w, count)
 
 
 @step
-def _rest(p: ProblemArrays, w: _walk.Walk, last: int, slack: float) -> float:
+def _rest(p: ProblemArrays, w: walk.Walk, last: int, slack: float) -> float:
     """Place what comes after turn ``last`` in a trial; the makespan [s], inf where it must exceed the slack."""
     rest = w.order[last + 1 :]
     makespan, placed = timeline.place_within(p, w.trial, rest, w.fixed, w.bonus, len(w.order) > 0, w.tail, slack)
-    w.counts[_walk.PLACED] += placed
+    w.counts[walk.PLACED] += placed
     return timeline.end(w.trial) if makespan < np.inf else np.inf
 
 
 @step
-def _reorder(p: ProblemArrays, w: _walk.Walk, rng: np.random.Generator, limit: float) -> None:
+def _reorder(p: ProblemArrays, w: walk.Walk, rng: np.random.Generator, limit: float) -> None:
     """Give an operator another turn, and give up at once if that changes nothing."""
     n = len(w.order)
     source, target = draw_shift(p, w, rng)
     if target == source:
         return
-    _walk.shift(w, source, target)
+    walk.shift(w, source, target)
     first, last = min(source, target), max(source, target)
     timeline.copy_prefix(w.now, w.trial, w.turn, first)
-    slack = limit * _walk.ROUNDING
+    slack = limit * walk.ROUNDING
     changed = w.order[first : last + 1]
     makespan, placed = timeline.place_within(p, w.trial, changed, w.fixed, w.bonus, n > 0, w.tail, slack)
-    w.counts[_walk.PLACED] += placed
+    w.counts[walk.PLACED] += placed
     if makespan < np.inf:
         same = True
         for k in range(first, last + 1):
             same = same and w.trial.start[w.order[k]] == w.now.start[w.order[k]]
         if same:  # the schedule is what it was: stay in the new order
-            _walk.update_levels(p, w, last)
+            walk.update_levels(p, w, last)
             return
         makespan = _rest(p, w, last, slack)
     if makespan <= limit:
-        _walk.accept(p, w, -1, makespan)
+        walk.accept(p, w, -1, makespan)
     else:
-        _walk.shift(w, target, source)
+        walk.shift(w, target, source)
 
 
 @step
 def _relocate(
-    p: ProblemArrays, w: _walk.Walk, rng: np.random.Generator, most: int, chain: float, limit: float
+    p: ProblemArrays, w: walk.Walk, rng: np.random.Generator, most: int, chain: float, limit: float
 ) -> None:  # fmt: skip
     """Move a connected piece of one device, small ones more often than large ones, to another device."""
     n = len(w.order)
@@ -231,28 +230,28 @@ def _relocate(
     home, size = w.fixed[seed], int(np.exp(rng.random() * np.log(float(most)))) + 1
     device = draw(rng, p.cost.shape[1] - 1)
     device += device >= home
-    count = _walk.put(p, w, 0, seed, device)
+    count = walk.put(p, w, 0, seed, device)
     for _ in range(3 * size):  # some draws hit what has moved already, or what lies elsewhere
         if count == 0 or count >= size:
             break
         neighbour = draw_neighbour(p, rng, w.moved[draw(rng, count)])
         if neighbour >= 0 and w.fixed[neighbour] == home:
-            count = _walk.put(p, w, count, neighbour, device)
+            count = walk.put(p, w, count, neighbour, device)
     if count == 0:
         return
     first, last = n, 0
     for k in range(count):
         first, last = min(first, w.turn[w.moved[k]]), max(last, w.turn[w.moved[k]])
-    makespan = _walk.try_from(p, w, first, last, limit)
+    makespan = walk.try_from(p, w, first, last, limit)
     if makespan < np.inf:
-        _walk.accept(p, w, last, makespan)
+        walk.accept(p, w, last, makespan)
     else:
-        _walk.take_back(w, count)
+        walk.take_back(w, count)
 
 
 @step
 def _put_back(
-    p: ProblemArrays, w: _walk.Walk, s: Stage, head: HeadWeights, desk: Desk, bonus: FloatArray,
+    p: ProblemArrays, w: walk.Walk, s: Stage, head: HeadWeights, desk: Desk, bonus: FloatArray,
     rng: np.random.Generator, first: int, last: int, slack: float, temperature: float, horizon: int,
 ) -> bool:  # fmt: skip
     """Let the policy place the operators that are out, in a trial that holds those before ``first``."""
@@ -270,7 +269,7 @@ def _put_back(
             start = timeline.earliest_start(w.trial, device, ready, p.cost[i, device], insertion)
         else:
             consider(p, w.trial, w.order, w.fixed, bonus, s.tail, w.tail, s.scale[0], desk, k, bound, horizon, 0)
-            w.counts[_walk.PLACED] += d * min(horizon, len(w.order) - 1 - k)
+            w.counts[walk.PLACED] += d * min(horizon, len(w.order) - 1 - k)
             prefer(p, s, head, desk, i)
             for a in range(d):
                 if p.cost[i, a] == np.inf:
@@ -280,7 +279,7 @@ def _put_back(
                     device = a
             start = desk.start[device]
         timeline.book(p, w.trial, i, device, start)
-        w.counts[_walk.PLACED] += 1
+        w.counts[walk.PLACED] += 1
         finish = start + p.cost[i, device]
         bound = max(bound, finish + s.tail[i, device])
         if finish + w.bound[i, device] > slack:

@@ -13,8 +13,8 @@ import numpy as np
 from hetgym._jit import lean
 from hetgym._types import FloatArray, IntArray
 from hetgym.graph.dataflow import Feature
+from hetgym.planning import ranks, timeline
 from hetgym.problem import Problem, ProblemArrays
-from hetgym.sim import ranks, timeline
 
 TOKEN_FEATURES: tuple[Feature, ...] = (
     Feature("cost", "log operator", "run time on the device"),

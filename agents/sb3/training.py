@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from hetgym.agents.checkpoint import Checkpoint, learner_tensors, numpy_state, restore_learner, restore_numpy
-from hetgym.agents.cluster.crew import Cluster
-from hetgym.agents.cluster.lanes import ClusterLanes
+from hetgym.agents.distributed.crew import Cluster
+from hetgym.agents.distributed.lanes import ClusterLanes
 from hetgym.agents.networks import ActorCritic
 from hetgym.agents.networks._torch import torch
 from hetgym.agents.policy import check_fits, start_from

@@ -77,7 +77,7 @@ def _players(run: TrainingRun, training: SelfLabelling) -> Iterator[Players]:
         with ThreadPoolExecutor(settings.workers) as pool:
             yield Threads(pool)
         return
-    from hetgym.agents.cluster.players import ClusterPlayers
+    from hetgym.agents.distributed.players import ClusterPlayers
 
     with closing(ClusterPlayers(run.cluster, min(settings.problems, len(training.lessons)))) as players:
         yield players

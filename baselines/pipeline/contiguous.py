@@ -7,8 +7,8 @@ import math
 import numpy as np
 
 from hetgym._types import IntArray
-from hetgym.baselines.pipeline.contraction import contract
 from hetgym.baselines.pipeline.downset import placement, prefixes, solve
+from hetgym.pipeline.contraction import contract
 from hetgym.pipeline.problem import PipelineProblem
 
 

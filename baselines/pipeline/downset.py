@@ -9,8 +9,8 @@ import numpy.typing as npt
 
 from hetgym._jit import jit
 from hetgym._types import FloatArray, IntArray
-from hetgym.baselines.pipeline.contraction import Contraction, contract
 from hetgym.errors import ConfigError, ProblemError
+from hetgym.pipeline.contraction import Contraction, contract
 from hetgym.pipeline.problem import PipelineProblem
 
 Bits = npt.NDArray[np.uint64]

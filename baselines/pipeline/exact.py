@@ -10,10 +10,10 @@ import numpy as np
 
 from hetgym._types import IntArray
 from hetgym.baselines.exact import check_limits, search
-from hetgym.baselines.pipeline.contraction import Contraction, contract
 from hetgym.baselines.pipeline.downset import Plan, placement, prefixes
 from hetgym.baselines.pipeline.downset import solve as cut_among
 from hetgym.errors import ProblemError, require
+from hetgym.pipeline.contraction import Contraction, contract
 from hetgym.pipeline.problem import PipelineProblem
 
 RESOLUTION = 2.0**26

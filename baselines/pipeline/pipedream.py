@@ -9,8 +9,8 @@ import numpy as np
 import numpy.typing as npt
 
 from hetgym._types import FloatArray
-from hetgym.baselines.pipeline.contraction import contract
 from hetgym.errors import ConfigError, ProblemError
+from hetgym.pipeline.contraction import contract
 from hetgym.pipeline.problem import PipelineProblem
 
 

@@ -18,7 +18,7 @@ from pathlib import Path
 
 import numpy as np
 
-from hetgym.bench.measuring import Scores
+from hetgym.cli.profiling import Scores
 from hetgym.costs.fitting import Score, fit, predict_rows, priced
 from hetgym.measurements import Dataset
 

@@ -10,7 +10,7 @@ from hetgym.bench.attempt import sentence
 from hetgym.errors import HetgymError
 from hetgym.problem import Problem
 from hetgym.sim import simulate
-from hetgym.suites import BestKnown, ProblemSpec
+from hetgym.workloads import BestKnown, ProblemSpec
 
 
 class Reference:

@@ -16,7 +16,7 @@ from hetgym.bench.groups import COLUMNS, GroupLine, Traits, grouped
 from hetgym.bench.pareto import Measurement, measure, takes, with_gaps
 from hetgym.bench.rows import Row
 from hetgym.bench.runner import Progress
-from hetgym.suites import ProblemSpec
+from hetgym.workloads import ProblemSpec
 
 
 @dataclass(frozen=True)

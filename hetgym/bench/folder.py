@@ -15,7 +15,7 @@ from hetgym.bench.sink import Sink
 from hetgym.errors import ConfigError, unknown_name
 from hetgym.problem import Problem
 from hetgym.sim import Trace
-from hetgym.suites import ProblemSpec
+from hetgym.workloads import ProblemSpec
 
 TRACES = ("all", "best", "none")
 """Which Chrome traces a run keeps: of every schedule, of the best of each problem and runtime, or none."""

@@ -13,7 +13,7 @@ from hetgym.bench.summary import finished, percent
 from hetgym.errors import unknown_name
 from hetgym.metrics import arithmetic_mean, ratio
 from hetgym.problem import Problem
-from hetgym.suites import ProblemSpec
+from hetgym.workloads import ProblemSpec
 
 if TYPE_CHECKING:
     from rich.table import Table

@@ -13,7 +13,6 @@ from typing import Any
 
 import hetgym.agents.schedulers  # noqa: F401, enters the policies into the table
 from hetgym.baselines import Baseline, get, names
-from hetgym.baselines.registry import KINDS
 from hetgym.bench.comparison import pick_reference
 from hetgym.bench.evaluation import Evaluation, Findings, evaluate, quality_against_time
 from hetgym.bench.executor import Executor, Here
@@ -25,8 +24,9 @@ from hetgym.bench.runner import Progress, Result, run
 from hetgym.bench.sink import Sink, Tee
 from hetgym.bench.summary import Line, by_platform, finite, records, summarise
 from hetgym.errors import ConfigError
+from hetgym.planning.registry import KINDS
 from hetgym.sim.runtime import Runtime, runtime
-from hetgym.suites import ProblemSpec
+from hetgym.workloads import ProblemSpec
 
 FORMAT_VERSION = 1
 RUNTIMES = ("classic", "links")

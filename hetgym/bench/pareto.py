@@ -27,7 +27,7 @@ from hetgym.bench.summary import duration
 from hetgym.problem import Problem
 from hetgym.schedule import Schedule, validate
 from hetgym.sim import simulate
-from hetgym.suites import ProblemSpec
+from hetgym.workloads import ProblemSpec
 
 UNLIMITED = 2**62
 """Budget of work of a search that is to end by the clock."""

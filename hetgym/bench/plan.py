@@ -10,7 +10,7 @@ import numpy as np
 from hetgym.bench.sink import Sink
 from hetgym.schedule import Schedule
 from hetgym.sim import Trace
-from hetgym.suites import ProblemSpec
+from hetgym.workloads import ProblemSpec
 
 FORMAT_VERSION = 1
 

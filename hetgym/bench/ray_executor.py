@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from hetgym import _cluster
+from hetgym import _ray
 from hetgym.baselines import Baseline
 from hetgym.bench.attempt import Attempt, attempt
 from hetgym.bench.case import Case, share_views
@@ -29,17 +29,17 @@ Reference = Any
 
 
 @contextmanager
-def on_ray(address: str = _cluster.LOCAL) -> Iterator[Executor]:
+def on_ray(address: str = _ray.LOCAL) -> Iterator[Executor]:
     """An executor whose schedulers run on a Ray cluster, for :func:`hetgym.bench.run`.
 
     Args:
-        address: see :func:`hetgym._cluster.connect`; by default a cluster of this machine's cores.
+        address: see :func:`hetgym._ray.connect`; by default a cluster of this machine's cores.
 
     Raises:
         MissingExtra: Ray is not installed.
         ClusterError: the cluster cannot be joined or worked on.
     """
-    with _cluster.connect(address) as ray:
+    with _ray.connect(address) as ray:
         yield _OnRay(ray)
 
 
@@ -49,7 +49,7 @@ class _OnRay:
 
     @property
     def description(self) -> str:
-        return _cluster.describe(self._ray)
+        return _ray.describe(self._ray)
 
     def work(
         self, cases: Iterable[Case], schedulers: Sequence[Baseline], runtimes: Sequence[str]
@@ -119,7 +119,7 @@ class _Flow:
                 tasks = [self._task.remote(data.hex(), data, b, self._runtimes) for b in self._schedulers]
             self._unfinished.update(tasks)
             self._queue.append((case, tasks))
-            self._room = 2 * _cluster.cores(self._ray)
+            self._room = 2 * _ray.cores(self._ray)
 
     def _wait(self) -> None:
         """Until a task is finished, or for a moment, after which Ctrl-C has been noticed."""

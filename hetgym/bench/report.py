@@ -11,7 +11,7 @@ from hetgym.bench.encode import compact, encode_graph, encode_problem, encode_tr
 from hetgym.bench.sink import Sink
 from hetgym.problem import Problem
 from hetgym.sim import Trace
-from hetgym.suites import ProblemSpec
+from hetgym.workloads import ProblemSpec
 
 CHART_BYTES = 5_000_000
 """Most that the charts of a report take; the schedulers with the largest gaps go without if need be."""

@@ -21,7 +21,7 @@ from hetgym.bench.rows import Row, with_gaps
 from hetgym.bench.sink import Sink
 from hetgym.problem import Problem
 from hetgym.sim import Trace
-from hetgym.suites import ProblemSpec
+from hetgym.workloads import ProblemSpec
 
 
 class Progress(NamedTuple):
@@ -78,7 +78,7 @@ def run(
         progress: called before every schedule and at the end.
         executor: where schedulers run; by default in this process, one after the other.
 
-    >>> from hetgym.suites import ProblemSpec
+    >>> from hetgym.workloads import ProblemSpec
     >>> result = run([ProblemSpec.textbook("topcuoglu")], ["heft", "single-device"], ["classic"])
     >>> [(row.scheduler, row.makespan_s) for row in result.rows]
     [('heft', 80.0), ('single-device', 127.0)]

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from hetgym.bench.rows import Row
 from hetgym.problem import Problem
 from hetgym.sim import Trace
-from hetgym.suites import ProblemSpec
+from hetgym.workloads import ProblemSpec
 
 
 class Sink:

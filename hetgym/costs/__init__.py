@@ -1,4 +1,4 @@
-"""Cost models: how long each operator takes on each device, and synthetic costs for random problems."""
+"""Cost models: how long each operator takes on each device."""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ from hetgym.costs.automatic import AutoCosts, load_costs
 from hetgym.costs.learned import LearnedCosts
 from hetgym.costs.protocol import CostModel
 from hetgym.costs.roofline import Roofline
-from hetgym.costs.synthetic import cvb_costs, edge_weights, range_based_costs, scale_communication, unrelated_costs
 from hetgym.errors import unknown_name
 
 COST_MODELS: dict[str, Callable[[], CostModel]] = {"auto": AutoCosts, "roofline": Roofline}
@@ -36,10 +35,5 @@ __all__ = [
     "LearnedCosts",
     "Roofline",
     "cost_model",
-    "cvb_costs",
-    "edge_weights",
     "load_costs",
-    "range_based_costs",
-    "scale_communication",
-    "unrelated_costs",
 ]

@@ -7,7 +7,11 @@ from typing import TYPE_CHECKING
 from hetgym._lazy import lazy
 
 if TYPE_CHECKING:
-    from hetgym.envs.observation import (
+    from hetgym.envs.core.replay import Replay, replay
+    from hetgym.envs.pipeline.env import HetPipelineEnv
+    from hetgym.envs.pipeline.observation import BLOCK_FEATURES, CUT_FEATURES, STAGE_FEATURES
+    from hetgym.envs.pipeline.replay import replay_pipeline
+    from hetgym.envs.place.observation import (
         CANDIDATE_FEATURES,
         DEVICE_FEATURES,
         DISPATCH_CANDIDATE_FEATURES,
@@ -15,22 +19,18 @@ if TYPE_CHECKING:
         OPERATOR_FEATURES,
         feature_table,
     )
-    from hetgym.envs.pipeline import HetPipelineEnv
-    from hetgym.envs.pipeline_observation import BLOCK_FEATURES, CUT_FEATURES, STAGE_FEATURES
-    from hetgym.envs.pipeline_replays import replay_pipeline
     from hetgym.envs.registration import ENVIRONMENTS, register
-    from hetgym.envs.replays import Replay, replay
     from hetgym.envs.schedule import HetScheduleEnv
-    from hetgym.envs.split import HetSplitEnv
-    from hetgym.envs.split_observation import (
+    from hetgym.envs.split.env import HetSplitEnv
+    from hetgym.envs.split.observation import (
         SPLIT_CANDIDATE_FEATURES,
         SPLIT_DEVICE_FEATURES,
         SPLIT_OPERATOR_FEATURES,
     )
-    from hetgym.envs.split_replays import replay_split
+    from hetgym.envs.split.replay import replay_split
 
 _HOME = {
-    "hetgym.envs.observation": (
+    "hetgym.envs.place.observation": (
         "CANDIDATE_FEATURES",
         "DEVICE_FEATURES",
         "DISPATCH_CANDIDATE_FEATURES",
@@ -38,19 +38,19 @@ _HOME = {
         "OPERATOR_FEATURES",
         "feature_table",
     ),
-    "hetgym.envs.pipeline": ("HetPipelineEnv",),
-    "hetgym.envs.pipeline_observation": ("BLOCK_FEATURES", "CUT_FEATURES", "STAGE_FEATURES"),
-    "hetgym.envs.pipeline_replays": ("replay_pipeline",),
+    "hetgym.envs.pipeline.env": ("HetPipelineEnv",),
+    "hetgym.envs.pipeline.observation": ("BLOCK_FEATURES", "CUT_FEATURES", "STAGE_FEATURES"),
+    "hetgym.envs.pipeline.replay": ("replay_pipeline",),
     "hetgym.envs.registration": ("ENVIRONMENTS", "register"),
-    "hetgym.envs.replays": ("Replay", "replay"),
+    "hetgym.envs.core.replay": ("Replay", "replay"),
     "hetgym.envs.schedule": ("HetScheduleEnv",),
-    "hetgym.envs.split": ("HetSplitEnv",),
-    "hetgym.envs.split_observation": (
+    "hetgym.envs.split.env": ("HetSplitEnv",),
+    "hetgym.envs.split.observation": (
         "SPLIT_CANDIDATE_FEATURES",
         "SPLIT_DEVICE_FEATURES",
         "SPLIT_OPERATOR_FEATURES",
     ),
-    "hetgym.envs.split_replays": ("replay_split",),
+    "hetgym.envs.split.replay": ("replay_split",),
 }
 
 __all__ = [

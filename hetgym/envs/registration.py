@@ -6,8 +6,8 @@ import gymnasium as gym
 
 ENVIRONMENTS: dict[str, tuple[str, str]] = {
     "HetSchedule-v0": ("hetgym.envs.schedule:HetScheduleEnv", "hetgym.envs.schedule:HetScheduleVectorEnv"),
-    "HetSplit-v0": ("hetgym.envs.split:HetSplitEnv", "hetgym.envs.split:HetSplitVectorEnv"),
-    "HetPipeline-v0": ("hetgym.envs.pipeline:HetPipelineEnv", "hetgym.envs.pipeline:HetPipelineVectorEnv"),
+    "HetSplit-v0": ("hetgym.envs.split.env:HetSplitEnv", "hetgym.envs.split.env:HetSplitVectorEnv"),
+    "HetPipeline-v0": ("hetgym.envs.pipeline.env:HetPipelineEnv", "hetgym.envs.pipeline.env:HetPipelineVectorEnv"),
 }
 """Environment id -> entry points of one episode at a time, and of many."""
 

@@ -13,8 +13,8 @@ import numpy as np
 import numpy.typing as npt
 
 from hetgym._types import BoolArray
-from hetgym.envs.autoreset import AutoresetLanes, Episodes, LaneState, make_lanes
-from hetgym.envs.lanes import Lanes, Observation, as_actions
+from hetgym.envs.core.autoreset import AutoresetLanes, Episodes, LaneState, make_lanes
+from hetgym.envs.core.lanes import Lanes, Observation, as_actions
 from hetgym.errors import require
 
 if TYPE_CHECKING:
@@ -52,7 +52,7 @@ class LaneVecEnv(VecEnv):
     """Lanes, asked as Stable-Baselines3 asks: a finished lane begins its next episode in the same step.
 
     Args:
-        lanes: all of them; those of a cluster come as :class:`~hetgym.envs.autoreset.Episodes`.
+        lanes: all of them; those of a cluster come as :class:`~hetgym.envs.core.autoreset.Episodes`.
         seed: of lane 0, the following lanes taking the numbers after it.
     """
 
@@ -104,7 +104,7 @@ class LaneVecEnv(VecEnv):
         return self.episodes.state()
 
     def restore(self, states: Sequence[LaneState]) -> Observation:
-        """Go back to where :meth:`state` was asked; see :meth:`hetgym.envs.autoreset.Episodes.restore`."""
+        """Go back to where :meth:`state` was asked; see :meth:`hetgym.envs.core.autoreset.Episodes.restore`."""
         found = self.episodes.restore(states)
         self._reset_seeds()
         return found

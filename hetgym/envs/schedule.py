@@ -8,14 +8,14 @@ from typing import Any
 
 from gymnasium.vector import AutoresetMode
 
-from hetgym.envs.dispatch import Conditions, DispatchLanes
-from hetgym.envs.lanes import Lanes
-from hetgym.envs.observation import LEVELS, Padding
-from hetgym.envs.place import PlaceLanes
-from hetgym.envs.placement import Rules
-from hetgym.envs.scalar import LaneEnv
-from hetgym.envs.sources import problem_source
-from hetgym.envs.vector import LaneVectorEnv
+from hetgym.envs.core.lanes import Lanes
+from hetgym.envs.core.scalar import LaneEnv
+from hetgym.envs.core.sources import problem_source
+from hetgym.envs.core.vector import LaneVectorEnv
+from hetgym.envs.dispatch.lanes import Conditions, DispatchLanes
+from hetgym.envs.place.dynamics import Rules
+from hetgym.envs.place.lanes import PlaceLanes
+from hetgym.envs.place.observation import LEVELS, Padding
 from hetgym.errors import ConfigError, suggestion, unknown_name
 from hetgym.problem import Problem
 from hetgym.sim import Loss, Runtime, SlowDown, Trace
@@ -258,7 +258,7 @@ class HetScheduleVectorEnv(LaneVectorEnv):
     Args:
         num_envs: number of lanes.
         problem, arguments: as for :class:`HetScheduleEnv`.
-        autoreset_mode, copy, render_mode: see :class:`~hetgym.envs.vector.LaneVectorEnv`.
+        autoreset_mode, copy, render_mode: see :class:`~hetgym.envs.core.vector.LaneVectorEnv`.
 
     >>> import gymnasium as gym, hetgym
     >>> envs = gym.make_vec("HetSchedule-v0", num_envs=8, observation="candidates")

@@ -1,13 +1,11 @@
 """The simulator: runtimes, the kernel that runs schedules, and traces of what happened."""
 
-from hetgym.sim.batch import DECODES, evaluate
 from hetgym.sim.online import Decision, Estimate, Loss, OnlineSimulation, Situation, SlowDown, online
 from hetgym.sim.runtime import PRESETS, Runtime, runtime
 from hetgym.sim.simulation import simulate
 from hetgym.sim.trace import Trace, Transfer
 
 __all__ = [
-    "DECODES",
     "PRESETS",
     "Decision",
     "Estimate",
@@ -18,7 +16,6 @@ __all__ = [
     "SlowDown",
     "Trace",
     "Transfer",
-    "evaluate",
     "online",
     "runtime",
     "simulate",

@@ -1,9 +1,41 @@
-"""Whole problems: textbook examples, files that carry their own costs, and random draws."""
+"""Workloads: where whole problems come from.
 
+Suites and their best-known makespans, textbook examples, files that carry their own costs, random draws, and
+synthetic costs.
+"""
+
+from hetgym.workloads.best_known import Best, BestKnown, load_best_known
 from hetgym.workloads.examples import textbook
 from hetgym.workloads.loading import load_problem
 from hetgym.workloads.random_mix import RandomMix
 from hetgym.workloads.real_mix import RealMix
+from hetgym.workloads.specs import ProblemSpec
+from hetgym.workloads.suites import Suite, load_suite, suite_names
+from hetgym.workloads.synthetic import (
+    cvb_costs,
+    edge_weights,
+    range_based_costs,
+    scale_communication,
+    unrelated_costs,
+)
 from hetgym.workloads.uniform_machines import on_uniform_machines
 
-__all__ = ["RandomMix", "RealMix", "load_problem", "on_uniform_machines", "textbook"]
+__all__ = [
+    "Best",
+    "BestKnown",
+    "ProblemSpec",
+    "RandomMix",
+    "RealMix",
+    "Suite",
+    "cvb_costs",
+    "edge_weights",
+    "load_best_known",
+    "load_problem",
+    "load_suite",
+    "on_uniform_machines",
+    "range_based_costs",
+    "scale_communication",
+    "suite_names",
+    "textbook",
+    "unrelated_costs",
+]

@@ -6,17 +6,17 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from hetgym.costs.synthetic import edge_weights, scale_communication, unrelated_costs
 from hetgym.errors import ProblemError, unknown_name
 from hetgym.graph.generators import generate_graph
 from hetgym.problem import Problem
+from hetgym.workloads.synthetic import edge_weights, scale_communication, unrelated_costs
 
 
 @dataclass(frozen=True)
 class RandomMix:
     """Random problems with unrelated costs: a family, a size and a CCR are drawn for each.
 
-    Costs are those of :func:`hetgym.costs.synthetic.unrelated_costs`; edge times are log-normal, the
+    Costs are those of :func:`hetgym.workloads.synthetic.unrelated_costs`; edge times are log-normal, the
     same between all devices, scaled so that their mean is CCR times the mean cost.
 
     Args:
@@ -24,7 +24,7 @@ class RandomMix:
         operators: fewest and most operators.
         devices: number of devices.
         ccr: communication-to-computation ratios to draw from.
-        heterogeneity: see :func:`~hetgym.costs.synthetic.unrelated_costs`.
+        heterogeneity: see :func:`~hetgym.workloads.synthetic.unrelated_costs`.
 
     Raises:
         UnknownName: no such family.

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from hetgym.costs.synthetic import scale_communication
 from hetgym.errors import ProblemError
 from hetgym.graph import DataflowGraph
 from hetgym.problem import Problem
+from hetgym.workloads.synthetic import scale_communication
 
 SPEEDS = (1.0, 4.0)
 """Slowest and fastest device that is drawn."""

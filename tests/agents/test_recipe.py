@@ -107,7 +107,7 @@ def test_evaluation_may_have_other_problems() -> None:
 
 def test_recipes_are_read_without_pytorch() -> None:
     code = (
-        "import sys; from hetgym.catalogue import entries; entries('recipes'); import hetgym.agents.sb3;"
+        "import sys; from hetgym.cli.catalogue import entries; entries('recipes'); import hetgym.agents.sb3;"
         "assert not {'torch', 'stable_baselines3'} & set(sys.modules)"
     )
     subprocess.run([sys.executable, "-W", "error", "-c", code], check=True, timeout=120)

@@ -20,7 +20,7 @@ from hypothesis import strategies as st
 import hetgym.agents.schedulers  # noqa: F401, other processes import this file without conftest.py
 from hetgym import ConfigError, Problem, Schedule, UnknownName, simulate, validate
 from hetgym.baselines import get, heft, lower_bound, names, register, single_device
-from hetgym.baselines.registry import KINDS, unregister
+from hetgym.planning.registry import KINDS, unregister
 from hetgym.workloads import textbook
 
 NAMES = [name for name in names() if get(name).kind != "exact"]  # test_exact.py holds those to it on small problems

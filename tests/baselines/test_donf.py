@@ -14,7 +14,7 @@ from hetgym import ConfigError, Problem, ProblemError, Schedule, UnknownName, va
 from hetgym.baselines import donf, donf_memory, get, heft_donf
 from hetgym.baselines.donf import COMMUNICATION
 from hetgym.baselines.wod import nested_out_degree, two_level_out_degree
-from hetgym.sim.ranks import upward_rank, weighted_out_degree
+from hetgym.planning.ranks import upward_rank, weighted_out_degree
 
 
 def assert_equal(schedule: Schedule, plan: oracle.Plan) -> None:

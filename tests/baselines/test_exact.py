@@ -17,8 +17,8 @@ from hypothesis import strategies as st
 from hetgym import ConfigError, MissingExtra, Problem, ProblemError, simulate, validate
 from hetgym._types import FloatArray
 from hetgym.baselines import get, names
-from hetgym.baselines.bounds import combined_bound, load_bound, lower_bound
 from hetgym.baselines.exact import RESOLUTION, solve
+from hetgym.planning.bounds import combined_bound, load_bound, lower_bound
 from hetgym.workloads import RandomMix, textbook
 
 pytestmark = pytest.mark.skipif(importlib.util.find_spec("ortools") is None, reason="needs the extra exact")

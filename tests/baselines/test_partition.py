@@ -9,9 +9,9 @@ from hypothesis import given
 
 from hetgym import ConfigError, Problem, UnknownName, load_graph, load_platform
 from hetgym.baselines import duet, get, key_operators, single_device, sub_models
-from hetgym.baselines._parts import dissolve, part_costs, quotient
 from hetgym.baselines.duet import subgraphs
 from hetgym.graph.transforms import fuse
+from hetgym.planning.parts import dissolve, part_costs, quotient
 from hetgym.workloads import textbook
 
 BRANCHES = [(0, 1, 8.0), (1, 2, 8.0), (2, 5, 8.0), (0, 3, 8.0), (3, 4, 8.0), (4, 5, 8.0), (5, 6, 8.0)]

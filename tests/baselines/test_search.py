@@ -13,13 +13,15 @@ from hypothesis import strategies as st
 from steps import callable_step
 
 from hetgym import ConfigError, Problem, Schedule, UnknownName, validate
-from hetgym.baselines import _search, _walk, anytime, get, heft, single_device
-from hetgym.sim import timeline
-from hetgym.sim.ranks import assigned_bottom_level, list_order, upward_rank
+from hetgym.baselines import anytime, get, heft, single_device
+from hetgym.planning import search as searching
+from hetgym.planning import timeline
+from hetgym.planning import walk as walks
+from hetgym.planning.ranks import assigned_bottom_level, list_order, upward_rank
 from hetgym.workloads import RandomMix, textbook
 
-accept, put, take_back = (callable_step(step) for step in (_walk.accept, _walk.put, _walk.take_back))
-try_from, try_level_order = callable_step(_walk.try_from), callable_step(_walk.try_level_order)
+accept, put, take_back = (callable_step(step) for step in (walks.accept, walks.put, walks.take_back))
+try_from, try_level_order = callable_step(walks.try_from), callable_step(walks.try_level_order)
 copy_prefix = callable_step(timeline.copy_prefix)
 
 PILOTS = ("pilot", "pilot-append", "pilot-append-eft", "pilot-eft")
@@ -89,7 +91,7 @@ def test_searches_are_never_worse_than_what_they_start_from(problem: Problem) ->
     assert get("pilot-annealing", budget=100_000)(problem).makespan <= pilot
 
 
-def decoded(problem: Problem, walk: _walk.Walk) -> timeline.Timeline:
+def decoded(problem: Problem, walk: walks.Walk) -> timeline.Timeline:
     """What insertion makes of the walk's placement and order, from nothing."""
     n, d = problem.num_operators, problem.num_devices
     fresh = timeline.new_timeline(n, d)
@@ -97,13 +99,13 @@ def decoded(problem: Problem, walk: _walk.Walk) -> timeline.Timeline:
     return fresh
 
 
-def assert_exact(problem: Problem, walk: _walk.Walk) -> None:
+def assert_exact(problem: Problem, walk: walks.Walk) -> None:
     """The walk stands on exactly the schedule that its placement and order decode to."""
     fresh = decoded(problem, walk)
     assert walk.now.assignment.tolist() == fresh.assignment.tolist()
     assert walk.now.start.tolist() == fresh.start.tolist()
     assert walk.now.finish.tolist() == fresh.finish.tolist()
-    assert walk.value[_walk.CURRENT] == fresh.finish.max()
+    assert walk.value[walks.CURRENT] == fresh.finish.max()
     level = assigned_bottom_level(problem.arrays, walk.fixed)
     assert walk.level.tolist() == level.tolist()
     assert walk.turn[walk.order].tolist() == list(range(len(walk.order)))
@@ -117,7 +119,7 @@ def test_a_changed_schedule_is_that_of_a_fresh_decoding(by_level: bool, problem:
     arrays, n = problem.arrays, problem.num_operators
     placement = strategies.random_assignment(problem, rng)
     rank = assigned_bottom_level(arrays, placement) if by_level else np.array(upward_rank(problem))
-    walk = _walk.new_walk(problem, placement, list_order(arrays, rank))
+    walk = walks.new_walk(problem, placement, list_order(arrays, rank))
     assert_exact(problem, walk)
     for _ in range(12):
         count = 0
@@ -130,7 +132,7 @@ def test_a_changed_schedule_is_that_of_a_fresh_decoding(by_level: bool, problem:
         truth = timeline.new_timeline(n, problem.num_devices)
         zeros = np.zeros((n, problem.num_devices))
         makespan = timeline.place_in_order(arrays, truth, order, placement, zeros, True)
-        limit = float(rng.choice([np.inf, walk.value[_walk.CURRENT], makespan, makespan * 0.99]))
+        limit = float(rng.choice([np.inf, walk.value[walks.CURRENT], makespan, makespan * 0.99]))
         turns = walk.turn[walk.moved[:count]]
         if by_level:
             found = try_level_order(arrays, walk, count, limit)
@@ -149,7 +151,7 @@ def test_a_changed_schedule_is_that_of_a_fresh_decoding(by_level: bool, problem:
 @given(problem=strategies.problems(), seed=st.integers(0, 2**32 - 1), first=st.integers(0, 40))
 def test_a_prefix_is_what_was_placed_before(problem: Problem, seed: int, first: int) -> None:
     arrays, n, d = problem.arrays, problem.num_operators, problem.num_devices
-    walk = _walk.new_walk(
+    walk = walks.new_walk(
         problem,
         strategies.random_assignment(problem, np.random.default_rng(seed)),
         list_order(arrays, np.array(upward_rank(problem))),
@@ -186,7 +188,7 @@ def test_a_wall_clock_ends_a_search(name: str) -> None:
     assert curve[-1, 2] <= curve[0, 2]
 
 
-class Clockwork(_search.Search):
+class Clockwork(searching.Search):
     """A search that takes a microsecond of its own clock for each operator, and long to start."""
 
     def __init__(self) -> None:
@@ -203,12 +205,12 @@ class Clockwork(_search.Search):
 
 def test_seconds_count_from_the_call_and_are_kept(monkeypatch: pytest.MonkeyPatch) -> None:
     search = Clockwork()
-    monkeypatch.setattr(_search, "time", SimpleNamespace(perf_counter=lambda: search.now))
-    curve = _search.run(search, 2**62, 0.1, began=0.0)
+    monkeypatch.setattr(searching, "time", SimpleNamespace(perf_counter=lambda: search.now))
+    curve = searching.run(search, 2**62, 0.1, began=0.0)
     assert curve[0] == (100, 0.004, np.inf)
-    assert 0.1 <= search.now <= 0.1 + 1e-6 * _search.LEAST
-    assert max(search.parts) == _search.SLICE
-    assert _search.run(Clockwork(), 1_000, None)[-1][0] == 1_000
+    assert 0.1 <= search.now <= 0.1 + 1e-6 * search.LEAST
+    assert max(search.parts) == search.SLICE
+    assert searching.run(Clockwork(), 1_000, None)[-1][0] == 1_000
 
 
 @pytest.mark.parametrize(

@@ -14,9 +14,8 @@ from hetgym.bench.job import Job, execute
 from hetgym.bench.rows import Row
 from hetgym.bench.runner import run
 from hetgym.bench.summary import records, summarise
-from hetgym.bench.terminal import print_tables
-from hetgym.suites import Best, BestKnown, ProblemSpec
-from hetgym.workloads import textbook
+from hetgym.cli.terminal import print_tables
+from hetgym.workloads import Best, BestKnown, ProblemSpec, textbook
 
 PROBLEM = textbook("topcuoglu")  # HEFT 80, CPOP 86, optimum 73
 

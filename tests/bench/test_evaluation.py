@@ -14,9 +14,9 @@ from hetgym.bench.folder import RunFolder
 from hetgym.bench.job import Job, Outcome, execute
 from hetgym.bench.pareto_files import COLUMNS
 from hetgym.bench.pareto_picture import draw, spread
-from hetgym.bench.terminal import announce, print_evaluation
+from hetgym.cli.terminal import announce, print_evaluation
 from hetgym.errors import ConfigError, UnknownName
-from hetgym.suites import ProblemSpec
+from hetgym.workloads import ProblemSpec
 
 SPECS = (ProblemSpec.textbook("topcuoglu"), ProblemSpec.textbook("arabnejad-barbosa"))
 

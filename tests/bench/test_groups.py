@@ -9,7 +9,7 @@ from hetgym import Problem
 from hetgym.bench.groups import COLUMNS, Traits, grouped, pick_columns, rich_groups
 from hetgym.bench.rows import Row, with_gaps
 from hetgym.errors import UnknownName
-from hetgym.suites import ProblemSpec
+from hetgym.workloads import ProblemSpec
 
 
 def row(

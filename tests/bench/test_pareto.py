@@ -12,8 +12,7 @@ from hetgym import Problem, Schedule, baselines
 from hetgym.baselines import Baseline
 from hetgym.bench.pareto import UNLIMITED, Measured, measure, one_core, takes, with_gaps, within
 from hetgym.bench.runner import Progress
-from hetgym.suites import Best, BestKnown, ProblemSpec
-from hetgym.workloads import textbook
+from hetgym.workloads import Best, BestKnown, ProblemSpec, textbook
 
 SPECS = (ProblemSpec.textbook("topcuoglu"), ProblemSpec.textbook("arabnejad-barbosa"))
 GIVEN: list[tuple[str, float | None]] = []

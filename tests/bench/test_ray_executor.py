@@ -18,7 +18,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from hetgym import ConfigError, Problem, Schedule, _cluster, baselines
+from hetgym import ConfigError, Problem, Schedule, _ray, baselines
 from hetgym.baselines import Baseline
 from hetgym.bench import on_ray
 from hetgym.bench.executor import Executor
@@ -29,7 +29,7 @@ from hetgym.bench.runner import Progress, run
 from hetgym.bench.sink import Sink
 from hetgym.errors import ClusterError, ProblemError
 from hetgym.sim import Trace
-from hetgym.suites import ProblemSpec
+from hetgym.workloads import ProblemSpec
 
 ray = pytest.importorskip("ray")
 
@@ -229,4 +229,4 @@ def test_a_scheduler_that_cannot_travel_is_refused(executor: Executor) -> None:
 def test_nodes_with_other_versions_are_refused(executor: Executor, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(np, "__version__", "1.0")
     with pytest.raises(ClusterError, match=r"node \S+ of the Ray cluster has numpy \S+, this process 1.0"):
-        _cluster._check_nodes(ray)
+        _ray._check_nodes(ray)

@@ -19,8 +19,7 @@ from hetgym.bench.evaluation import Evaluation
 from hetgym.bench.folder import RunFolder
 from hetgym.bench.job import Job, Outcome, execute
 from hetgym.bench.report import Gantts, embedded, render
-from hetgym.suites import ProblemSpec
-from hetgym.workloads import textbook
+from hetgym.workloads import ProblemSpec, textbook
 
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
 RUNTIMES = ("classic", "links")

@@ -14,8 +14,7 @@ from hetgym.bench.job import Job, execute, pick_runtimes, pick_schedulers
 from hetgym.bench.rows import COLUMNS
 from hetgym.bench.runner import Progress, run, warm_up
 from hetgym.errors import ConfigError, ProblemError, UnknownName
-from hetgym.suites import ProblemSpec
-from hetgym.workloads import textbook
+from hetgym.workloads import ProblemSpec, textbook
 
 SPECS = (ProblemSpec.textbook("topcuoglu"), ProblemSpec.textbook("arabnejad-barbosa"))
 RUNTIMES = ("classic", "links")

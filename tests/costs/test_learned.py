@@ -78,7 +78,7 @@ def test_the_split_keeps_whole_shape_groups_together():
 
 
 def test_no_held_out_shape_or_label_reaches_the_fit(monkeypatch):
-    from hetgym.bench import measuring
+    from hetgym.cli import profiling
 
     table = measured()
     rows = [
@@ -87,14 +87,14 @@ def test_no_held_out_shape_or_label_reaches_the_fit(monkeypatch):
     ]
     table = Measurements(tuple(rows))
     seen = []
-    real = measuring.fit
+    real = profiling.fit
 
     def spy(part, *arguments, **options):
         seen.append(part)
         return real(part, *arguments, **options)
 
-    monkeypatch.setattr(measuring, "fit", spy)
-    scores = measuring.Scores.of(table, CPU, "roofline", 0)
+    monkeypatch.setattr(profiling, "fit", spy)
+    scores = profiling.Scores.of(table, CPU, "roofline", 0)
     shapes, whole = seen
     tested = {shape_group(row.operator) for row in scores.shapes[0]}
     assert tested

@@ -10,10 +10,10 @@ import pytest
 
 import hetgym
 from hetgym.envs import DISPATCH_CANDIDATE_FEATURES, HetScheduleEnv, replay
-from hetgym.envs.jobs import side_by_side
+from hetgym.envs.dispatch.jobs import side_by_side
 from hetgym.errors import ConfigError, UnknownName
+from hetgym.planning.ranks import optimistic_cost, upward_rank
 from hetgym.sim import Loss, SlowDown, online
-from hetgym.sim.ranks import optimistic_cost, upward_rank
 from hetgym.workloads import RandomMix, textbook
 
 COSTS = np.array([{"completion": 1.0, "flow": 0.3}.get(f.name, 0.0) for f in DISPATCH_CANDIDATE_FEATURES])

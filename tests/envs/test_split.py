@@ -26,8 +26,8 @@ from hetgym.envs import (
     feature_table,
     replay_split,
 )
-from hetgym.envs.graph_sources import RandomNetworks
-from hetgym.envs.menu import LEAVE, Choice, lengths, menu
+from hetgym.envs.split.menu import LEAVE, Choice, lengths, menu
+from hetgym.envs.split.sources import RandomNetworks
 from hetgym.graph import Operator, Tensor
 from hetgym.graph.transforms import fuse, pieces, split
 

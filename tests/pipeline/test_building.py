@@ -9,7 +9,6 @@ import numpy as np
 import pytest
 
 import hetgym
-from hetgym.baselines.pipeline.contraction import bind
 from hetgym.graph import DataflowGraph, Operator, Tensor, load_graph
 from hetgym.graph.generators import lstm_grid
 from hetgym.pipeline import (
@@ -24,6 +23,7 @@ from hetgym.pipeline import (
     training_pipeline,
     unroll,
 )
+from hetgym.pipeline.contraction import bind
 from hetgym.platform import load_platform
 from hetgym.problem import Problem
 

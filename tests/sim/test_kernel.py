@@ -10,8 +10,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hetgym import Problem, Schedule, evaluate, simulate
-from hetgym.sim import DECODES, PRESETS, Runtime
-from hetgym.sim.ranks import assigned_bottom_level, upward_rank
+from hetgym.planning import DECODES
+from hetgym.planning.ranks import assigned_bottom_level, upward_rank
+from hetgym.sim import PRESETS, Runtime
 from hetgym.sim.run import new_workspace, run, setting
 from hetgym.sim.simulation import dispatch_order, flat_order
 

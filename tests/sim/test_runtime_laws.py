@@ -16,9 +16,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hetgym import Problem, Runtime, Schedule, Trace, evaluate, simulate
+from hetgym.planning import DECODES
+from hetgym.planning.evaluation import decode_placement
 from hetgym.problem import Routes
-from hetgym.sim import DECODES, PRESETS
-from hetgym.sim.batch import decode_placement
+from hetgym.sim import PRESETS
 
 
 class Message(NamedTuple):

@@ -17,13 +17,13 @@ pytest.importorskip("sb3_contrib")
 pytest.importorskip("tensorboard")
 
 from hetgym._config import read  # noqa: E402
-from hetgym.agents import terminal  # noqa: E402
 from hetgym.agents.checkpoint import Checkpoint  # noqa: E402
 from hetgym.agents.networks import ActorCritic  # noqa: E402
 from hetgym.agents.policy import Policy, load_policy  # noqa: E402
 from hetgym.agents.recipe import Recipe, load_recipe  # noqa: E402
 from hetgym.agents.run import TrainingRun  # noqa: E402
 from hetgym.agents.sb3 import load_model  # noqa: E402
+from hetgym.cli import training as terminal  # noqa: E402
 from hetgym.envs.sb3 import make_vec_env  # noqa: E402
 from hetgym.errors import ArtefactError, ConfigError, UnknownName  # noqa: E402
 

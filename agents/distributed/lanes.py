@@ -1,0 +1,201 @@
+"""Lanes of a cluster: each worker plays some, as one process would play all."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from gymnasium import spaces
+
+from hetgym._types import BoolArray
+from hetgym.agents.distributed.crew import Call, Cluster
+from hetgym.agents.recipe import Recipe
+from hetgym.envs.core.autoreset import AutoresetLanes, LaneState, Taken, make_lanes
+from hetgym.envs.core.lanes import Observation
+from hetgym.errors import ConfigError
+
+Begun = tuple[Observation, BoolArray, npt.NDArray[np.int64], list[LaneState]]
+"""What the agents see, legal actions, illegal actions so far, and where the lanes stand."""
+
+
+class LaneWorker:
+    """Plays a worker's lanes.
+
+    Args:
+        env: id of the environment.
+        count: number of lanes.
+        arguments: of the environment.
+    """
+
+    def __init__(self, env: str, count: int, arguments: dict[str, Any]) -> None:
+        self.episodes = AutoresetLanes(make_lanes(env, count, **arguments))
+
+    def spaces(self) -> tuple[spaces.Space[Any], spaces.Discrete]:
+        """Of the observations and of the actions."""
+        return self.episodes.observation_space, self.episodes.action_space
+
+    def begin(self, seeds: Sequence[int | None]) -> Begun:
+        """Begin an episode in every lane."""
+        return self._begun(self.episodes.begin(seeds, [{}] * self.episodes.count))
+
+    def restore(self, states: Sequence[LaneState]) -> Begun:
+        """Go back to where lanes stood."""
+        return self._begun(self.episodes.restore(states))
+
+    def step(self, actions: npt.NDArray[np.int64]) -> tuple[Taken, dict[int, LaneState]]:
+        """Take a decision in every lane.
+
+        Returns:
+            What it led to, results that are no plain values left out, and where those lanes stand that have begun
+            another episode.
+        """
+        taken = self.episodes.step(np.array(actions))
+        for lane, ended in taken.ended.items():
+            taken.ended[lane] = {key: value for key, value in ended.items() if isinstance(value, _PLAIN)}
+        states = self.episodes.state() if taken.ended else []
+        return taken, {lane: states[lane] for lane in taken.ended}
+
+    def _begun(self, seen: Observation) -> Begun:
+        return seen, self.episodes.mask, self.episodes.illegal, self.episodes.state()
+
+
+_PLAIN = (bool, int, float, str, np.generic, np.ndarray, dict)
+"""Types of what is said of an ended episode; schedules, traces and replays stay where they were played."""
+
+
+class ClusterLanes:
+    """Lanes that workers play, as :class:`~hetgym.envs.core.autoreset.Episodes`.
+
+    Where each lane stands is known here at all times, so a worker that is lost costs what it takes to play the
+    running episodes of its lanes again.
+
+    Args:
+        cluster: to play on.
+        recipe: says what is played.
+
+    Raises:
+        ClusterError: the workers do not start.
+        ConfigError: arguments that the environment does not have.
+    """
+
+    def __init__(self, cluster: Cluster, recipe: Recipe) -> None:
+        self.count = recipe.lanes
+        parts = np.array_split(np.arange(recipe.lanes), min(cluster.workers, recipe.lanes))
+        self._ranges = [slice(int(part[0]), int(part[-1]) + 1) for part in parts]
+        self._states: list[LaneState] = []
+        self._mask: BoolArray = np.zeros((0, 0), np.bool_)
+        self._illegal = np.zeros(0, np.int64)
+        arguments = [(recipe.env, len(part), recipe.environment()) for part in parts]
+        self.crew = cluster.crew(LaneWorker, arguments, self._recall)
+        try:
+            found = self.crew.all("spaces", [()] * len(parts))
+        except BaseException:
+            self.crew.close()
+            raise
+        self.observation_space: spaces.Space[Any] = found[0][0]
+        self.action_space: spaces.Discrete = found[0][1]
+
+    @property
+    def mask(self) -> BoolArray:
+        """[L, A] legal actions."""
+        return self._mask
+
+    @property
+    def illegal(self) -> npt.NDArray[np.int64]:
+        """[L] actions of the running episodes that were not legal."""
+        return self._illegal
+
+    def begin(self, seeds: Sequence[int | None], options: Sequence[dict[str, Any]]) -> Observation:
+        """Begin an episode in every lane.
+
+        Raises:
+            ConfigError: options, which lanes of a cluster do not take.
+        """
+        if any(options):
+            raise ConfigError("lanes on a cluster take no options of a reset")
+        return self._begin("begin", seeds)
+
+    def step(self, actions: npt.NDArray[np.int64]) -> Taken:
+        """Take a decision in every lane.
+
+        Raises:
+            ConfigError: no episode has begun.
+            ClusterError: a worker is lost again and again.
+        """
+        if not self._states:
+            raise ConfigError("call reset() before step(): a lane has no running episode")
+        found = self.crew.all("step", [(actions[part],) for part in self._ranges])
+        for state, action in zip(self._states, actions.tolist(), strict=True):
+            state["actions"].append(action)
+        ended: dict[int, dict[str, Any]] = {}
+        for part, (taken, begun) in zip(self._ranges, found, strict=True):
+            for lane, state in begun.items():
+                self._states[part.start + lane] = state
+            ended |= {part.start + lane: results for lane, results in taken.ended.items()}
+        parts = [taken for taken, _ in found]
+        self._mask = np.concatenate([taken.mask for taken in parts])
+        self._illegal = np.concatenate([taken.illegal for taken in parts])
+        return Taken(
+            _joined([taken.seen for taken in parts]), self._mask, self._illegal,
+            np.concatenate([taken.reward for taken in parts]), np.concatenate([taken.over for taken in parts]), ended,
+        )  # fmt: skip
+
+    def state(self) -> list[LaneState]:
+        """Where every lane stands.
+
+        Raises:
+            ConfigError: the lanes have not begun.
+        """
+        if not self._states:
+            raise ConfigError("there is no state to keep: a lane has not begun")
+        return [{**state, "actions": list(state["actions"])} for state in self._states]
+
+    def restore(self, states: Sequence[LaneState]) -> Observation:
+        """Go back to where :meth:`state` was asked, here or in a local run.
+
+        Raises:
+            ConfigError: states of another number of lanes, or an episode that does not play as it did.
+        """
+        if len(states) != self.count:
+            raise ConfigError(f"{len(states)} states for {self.count} lanes")
+        return self._begin("restore", states)
+
+    def problem(self, lane: int) -> Any:
+        """Problems are not fetched.
+
+        Raises:
+            AttributeError: always.
+        """
+        raise AttributeError("problems of lanes on a cluster stay there")
+
+    def frame(self, lane: int) -> Any:
+        """Pictures are not fetched.
+
+        Raises:
+            AttributeError: always.
+        """
+        raise AttributeError("lanes on a cluster are not drawn")
+
+    def close(self) -> None:
+        """End the workers."""
+        self.crew.close()
+
+    def _begin(self, method: str, of: Sequence[Any]) -> Observation:
+        found = self.crew.all(method, [(list(of[part]),) for part in self._ranges])
+        self._states = [state for *_, states in found for state in states]
+        self._mask = np.concatenate([mask for _, mask, _, _ in found])
+        self._illegal = np.concatenate([illegal for _, _, illegal, _ in found])
+        seen: Observation = _joined([seen for seen, *_ in found])
+        return seen
+
+    def _recall(self, post: int) -> Call | None:
+        return ("restore", (self._states[self._ranges[post]],)) if self._states else None
+
+
+def _joined(parts: Sequence[Any]) -> Any:
+    """[L, …] observations of all lanes."""
+    if isinstance(parts[0], dict):
+        return {key: np.concatenate([part[key] for part in parts]) for key in parts[0]}
+    return np.concatenate(parts)

@@ -1,0 +1,87 @@
+"""Players of a cluster: self-labelling's episodes and searches on workers."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from hetgym.agents.distributed.crew import Cluster
+from hetgym.agents.inference import HeadWeights
+from hetgym.agents.place.tokens import View, view
+from hetgym.agents.training.playing import Played, Turn, play
+from hetgym.problem import Problem
+from hetgym.workloads.packing import pack_problem, unpack_problem
+
+
+class PlayWorker:
+    """Plays on problems, and keeps those that it has had."""
+
+    def __init__(self) -> None:
+        self._known: dict[int, tuple[Problem, View]] = {}
+
+    def play(
+        self, number: int, data: npt.NDArray[np.uint8], turn: dict[str, Any], head: dict[str, npt.NDArray[np.float64]]
+    ) -> dict[str, Any]:
+        """Play on a problem; see :func:`hetgym.agents.training.playing.play`.
+
+        Args:
+            number: by which the problem is known.
+            data: its bytes.
+            turn: fields of a :class:`~hetgym.agents.training.playing.Turn`.
+            head: fields of the head's weights.
+
+        Returns:
+            Fields of what came of it.
+        """
+        if number not in self._known:
+            problem = unpack_problem(data.tobytes())
+            self._known[number] = problem, view(problem)
+        # Kernels are compiled for arrays that may be written to, as what was received may not.
+        weights = HeadWeights(**{name: np.array(values) for name, values in head.items()})
+        given = Turn(**{**turn, "choice": np.array(turn["choice"])})
+        return play(*self._known[number], given, weights)._asdict()
+
+
+class ClusterPlayers:
+    """Workers as :class:`~hetgym.agents.training.playing.Players`; a problem and an update's weights are sent once.
+
+    Args:
+        cluster: to play on.
+        problems: of an update, which keep as many workers busy at most.
+
+    Raises:
+        ClusterError: the workers do not start.
+    """
+
+    def __init__(self, cluster: Cluster, problems: int) -> None:
+        self._ray = cluster.ray
+        self.crew = cluster.crew(PlayWorker, [()] * min(cluster.workers, problems))
+        self._sent: dict[int, Any] = {}
+
+    def play(
+        self, numbers: Sequence[int], on: Sequence[tuple[Problem, View]], turns: Sequence[Turn], head: HeadWeights
+    ) -> list[Played]:  # fmt: skip
+        """Play; see :class:`~hetgym.agents.training.playing.Players`.
+
+        Raises:
+            ClusterError: a worker is lost again and again.
+        """
+        for number, (problem, _) in zip(numbers, on, strict=True):
+            if number not in self._sent:
+                self._sent[number] = self._ray.put(np.frombuffer(pack_problem(problem), np.uint8))
+        weights = self._ray.put(head._asdict())
+        tasks = [
+            (number, self._sent[number], turn._asdict(), weights) for number, turn in zip(numbers, turns, strict=True)
+        ]
+        # Arrays of an answer lie in Ray's memory, which goes away with the connection: labels are kept for long.
+        return [
+            Played(**{**found, "choice": np.array(found["choice"]), "seen": np.array(found["seen"])})
+            for found in self.crew.each("play", tasks)
+        ]
+
+    def close(self) -> None:
+        """End the workers."""
+        self.crew.close()

@@ -1,0 +1,134 @@
+"""The catalogue: everything that hetgym knows by name, as rows for ``hetgym list``."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from hetgym.errors import unknown_name
+
+Entry = dict[str, Any]
+
+
+def graphs() -> list[Entry]:
+    """Zoo graphs at batch size 1, with their sizes."""
+    from hetgym.graph import load_graph, zoo
+
+    entries = []
+    for name in zoo.names():
+        graph = load_graph(name)
+        entries.append({
+            "name": name,
+            "operators": len(graph),
+            "edges": len(graph.edges),
+            "gflop": float(graph.flops.sum()) / 1e9,
+            "weights_mb": float(graph.resident_bytes.sum()) / 1e6,
+        })  # fmt: skip
+    return entries
+
+
+def platforms() -> list[Entry]:
+    """Platform presets."""
+    from hetgym.platform import load_platform, platform_names
+
+    entries = []
+    for name in platform_names():
+        platform = load_platform(name)
+        devices = [f"{d.name} ({d.model})" if d.model else d.name for d in platform.devices]
+        entries.append({"name": name, "devices": devices, "description": platform.description})
+    return entries
+
+
+def schedulers() -> list[Entry]:
+    """Registered schedulers."""
+    import hetgym.agents.schedulers  # noqa: F401, enters the policies into the table
+    from hetgym import baselines
+
+    table = [baselines.get(name) for name in baselines.names()]
+    return [
+        {"name": b.name, "kind": b.kind, "complexity": b.complexity, "summary": b.summary, "citation": b.citation}
+        for b in table
+    ]
+
+
+def suites() -> list[Entry]:
+    """Suites of problems."""
+    from hetgym.workloads import load_suite, suite_names
+
+    loaded = [load_suite(name) for name in suite_names()]
+    return [{"name": suite.name, "problems": len(suite), "summary": suite.summary} for suite in loaded]
+
+
+def runtimes() -> list[Entry]:
+    """Runtime presets."""
+    from hetgym.bench.job import explain
+    from hetgym.sim import PRESETS
+
+    return [{"name": name, "summary": explain(switches)} for name, switches in PRESETS.items()]
+
+
+def costs() -> list[Entry]:
+    """Shipped cost models."""
+    from hetgym.costs import artefact
+
+    found = []
+    for name in artefact.names():
+        header, _ = artefact.load(artefact.locate(name))
+        card = header.get("card", {})
+        found.append({"name": name, "model": header.get("model", ""), "source": str(card.get("source", ""))})
+    return found
+
+
+def datasets() -> list[Entry]:
+    """Shipped measurements."""
+    from hetgym.measurements import Dataset, dataset
+
+    loaded = [(name, Dataset.load(name)) for name in dataset.names()]
+    return [
+        {"name": name, "rows": len(found.table), "machine": found.machine.label, "notes": found.notes}
+        for name, found in loaded
+    ]  # fmt: skip
+
+
+def recipes() -> list[Entry]:
+    """Shipped training recipes."""
+    from hetgym.agents.recipe import load_recipe, names
+
+    loaded = [(name, load_recipe(name)) for name in names()]
+    return [
+        {
+            "name": name,
+            "algorithm": found.algorithm,
+            "env": found.env,
+            "steps": found.steps,
+            "summary": found.description,
+        }
+        for name, found in loaded
+    ]
+
+
+CATALOGUES: dict[str, Callable[[], list[Entry]]] = {
+    "graphs": graphs,
+    "platforms": platforms,
+    "schedulers": schedulers,
+    "suites": suites,
+    "runtimes": runtimes,
+    "costs": costs,
+    "datasets": datasets,
+    "recipes": recipes,
+}
+"""What can be listed."""
+
+
+def entries(what: str) -> list[Entry]:
+    """The rows of one catalogue.
+
+    Raises:
+        UnknownName: no such catalogue.
+
+    >>> [entry["name"] for entry in entries("runtimes")][:2]
+    ['classic', 'links']
+    """
+    if what not in CATALOGUES:
+        raise unknown_name("catalogue", what, CATALOGUES)
+    return CATALOGUES[what]()

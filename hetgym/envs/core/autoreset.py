@@ -1,0 +1,278 @@
+"""Episodes one after the other: a finished lane begins its next episode in the same step.
+
+What a trainer asks of lanes, apart from the library that trains and from where the lanes are:
+:class:`~hetgym.envs.sb3.LaneVecEnv` shows it to Stable-Baselines3, and workers of a cluster play shares of it.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import gymnasium as gym
+import numpy as np
+import numpy.typing as npt
+from gymnasium import spaces
+from gymnasium.utils import seeding
+
+from hetgym._types import BoolArray
+from hetgym.envs.core.lanes import Lanes, Observation
+from hetgym.envs.registration import ENVIRONMENTS, register
+from hetgym.errors import ConfigError, unknown_name
+
+LaneState = dict[str, Any]
+"""Where a lane stands, as JSON values: ``generator`` and ``seed`` before its running episode, ``actions`` since."""
+
+
+@dataclass(frozen=True)
+class Taken:
+    """What a decision in every lane led to.
+
+    Attributes:
+        seen: [L, …] observations; where an episode ended, that of the next.
+        mask: [L, A] legal actions of the same.
+        illegal: [L] actions of the same that were not legal.
+        reward: [L] of the decisions.
+        over: [L] whether episodes ended.
+        ended: lane -> what there is to say of the episode that ended: results, ``terminal_observation``,
+            ``action_mask``, ``illegal_actions`` and ``episode``, statistics as ``Monitor`` gives them.
+    """
+
+    seen: Observation
+    mask: BoolArray
+    illegal: npt.NDArray[np.int64]
+    reward: npt.NDArray[np.float32]
+    over: BoolArray
+    ended: dict[int, dict[str, Any]]
+
+
+class Episodes(Protocol):
+    """Lanes that play one episode after the other, here or elsewhere."""
+
+    count: int
+    observation_space: spaces.Space[Any]
+    action_space: spaces.Discrete
+
+    @property
+    def mask(self) -> BoolArray:
+        """[L, A] legal actions."""
+
+    @property
+    def illegal(self) -> npt.NDArray[np.int64]:
+        """[L] actions of the running episodes that were not legal."""
+
+    def begin(self, seeds: Sequence[int | None], options: Sequence[dict[str, Any]]) -> Observation:
+        """Begin an episode in every lane.
+
+        Args:
+            seeds: [L] of new generators; None goes on with the one that the lane has.
+            options: [L] of the resets.
+
+        Returns:
+            What the agents see.
+        """
+
+    def step(self, actions: npt.NDArray[np.int64]) -> Taken:
+        """Take a decision in every lane.
+
+        Raises:
+            ConfigError: no episode has begun.
+        """
+
+    def state(self) -> list[LaneState]:
+        """Where every lane stands.
+
+        Raises:
+            ConfigError: a lane has not begun, or its episode was begun with options.
+        """
+
+    def restore(self, states: Sequence[LaneState]) -> Observation:
+        """Go back to where :meth:`state` was asked, by playing the running episodes again.
+
+        Args:
+            states: one for each lane.
+
+        Returns:
+            What the agents see.
+
+        Raises:
+            ConfigError: states of another number of lanes, or an episode that does not play as it did.
+        """
+
+    def problem(self, lane: int) -> Any:
+        """What a lane's episode is about.
+
+        Raises:
+            AttributeError: the lanes are elsewhere.
+        """
+
+    def frame(self, lane: int) -> Any:
+        """[height, width, 3] picture of a lane's state.
+
+        Raises:
+            AttributeError: the lanes are elsewhere.
+        """
+
+    def close(self) -> None:
+        """Release what they hold."""
+
+
+def make_lanes(env_id: str, count: int, **arguments: Any) -> Lanes:
+    """Make lanes of an environment.
+
+    Args:
+        env_id: an id of :data:`~hetgym.envs.ENVIRONMENTS`.
+        count: number of lanes.
+        arguments: of the environment.
+
+    Raises:
+        UnknownName: no such environment.
+    """
+    name = env_id.removeprefix("hetgym:")
+    if name not in ENVIRONMENTS:
+        raise unknown_name("environment", env_id, ENVIRONMENTS)
+    register()
+    lanes: Lanes = gym.make_vec(name, num_envs=count, **arguments).unwrapped.lanes  # type: ignore[attr-defined]
+    return lanes
+
+
+class AutoresetLanes:
+    """Lanes of this process as :class:`Episodes`.
+
+    Args:
+        lanes: all of them.
+    """
+
+    def __init__(self, lanes: Lanes) -> None:
+        self.lanes = lanes
+        self.count = lanes.count
+        self.observation_space, self.action_space = lanes.observation_space, lanes.action_space
+        self._generators: list[np.random.Generator | None] = [None] * lanes.count
+        self._active = np.ones(lanes.count, np.bool_)
+        self._returns = np.zeros(lanes.count)
+        self._lengths = np.zeros(lanes.count, np.int64)
+        self._origins: list[dict[str, Any] | None] = [None] * lanes.count
+        self._taken: list[list[int]] = [[] for _ in range(lanes.count)]
+        self._start = time.monotonic()
+
+    @property
+    def mask(self) -> BoolArray:
+        """[L, A] legal actions."""
+        return self.lanes.mask.astype(np.bool_)
+
+    @property
+    def illegal(self) -> npt.NDArray[np.int64]:
+        """[L] actions of the running episodes that were not legal."""
+        return self.lanes.illegal.copy()
+
+    def begin(self, seeds: Sequence[int | None], options: Sequence[dict[str, Any]]) -> Observation:
+        """Begin an episode in every lane; see :class:`Episodes`."""
+        for lane in range(self.count):
+            self._begin(lane, seeds[lane], options[lane])
+        return self.seen()
+
+    def step(self, actions: npt.NDArray[np.int64]) -> Taken:
+        """Take a decision in every lane; see :class:`Episodes`.
+
+        Raises:
+            ConfigError: no episode has begun.
+        """
+        lanes = self.lanes
+        if lanes.over.any():
+            raise ConfigError("call reset() before step(): a lane has no running episode")
+        for taken, action in zip(self._taken, actions.tolist(), strict=True):
+            taken.append(action)
+        lanes.step(actions, self._active)
+        reward, over = lanes.reward.astype(np.float32), lanes.over.copy()
+        self._returns += lanes.reward
+        self._lengths += 1
+        ended = {}
+        for lane in np.flatnonzero(over).tolist():
+            ended[lane] = self._ended(lane)
+            self._begin(lane, None, {})
+        return Taken(self.seen(), self.mask, self.illegal, reward, over, ended)
+
+    def state(self) -> list[LaneState]:
+        """Where every lane stands; see :class:`Episodes`.
+
+        Raises:
+            ConfigError: a lane has not begun, or its episode was begun with options.
+        """
+        states = []
+        for origin, taken in zip(self._origins, self._taken, strict=True):
+            if origin is None:
+                raise ConfigError("there is no state to keep: a lane has not begun, or was begun with options")
+            states.append({**origin, "actions": list(taken)})
+        return states
+
+    def restore(self, states: Sequence[LaneState]) -> Observation:
+        """Go back to where :meth:`state` was asked; see :class:`Episodes`.
+
+        Raises:
+            ConfigError: states of another number of lanes, or an episode that does not play as it did.
+        """
+        if len(states) != self.count:
+            raise ConfigError(f"{len(states)} states for {self.count} lanes")
+        for lane, state in enumerate(states):
+            generator, _ = seeding.np_random(0)
+            generator.bit_generator.state = state["generator"]
+            self._generators[lane] = generator
+            self._begin(lane, None, {}, state["seed"])
+            self._taken[lane] = list(state["actions"])
+        self._lengths = np.array([len(taken) for taken in self._taken], np.int64)
+        for turn in range(int(self._lengths.max(initial=0))):
+            active = self._lengths > turn
+            actions = np.array([taken[turn] if turn < len(taken) else 0 for taken in self._taken], np.int64)
+            self.lanes.step(actions, active)
+            self._returns[active] += self.lanes.reward[active]
+            if self.lanes.over[active].any():
+                raise ConfigError("an episode ends before the state that was kept of it: it is of another environment")
+        return self.seen()
+
+    def problem(self, lane: int) -> Any:
+        """What a lane's episode is about."""
+        return self.lanes.problem(lane)
+
+    def frame(self, lane: int) -> Any:
+        """[height, width, 3] picture of a lane's state."""
+        return self.lanes.frame(lane, "rgb_array")
+
+    def close(self) -> None:
+        """There is nothing to release."""
+
+    def seen(self) -> Observation:
+        """[L, …] what the agents see; the caller's to keep."""
+        seen = self.lanes.seen
+        return {key: values.copy() for key, values in seen.items()} if isinstance(seen, dict) else seen.copy()
+
+    def _begin(self, lane: int, seed: int | None, options: dict[str, Any], known_as: int | None = None) -> None:
+        """Begin an episode; ``known_as`` is the seed that a generator was made from which stands at its beginning."""
+        generator = self._generators[lane]
+        if seed is not None or generator is None:
+            generator, _ = seeding.np_random(seed)
+            self._generators[lane] = generator
+        seed = known_as if seed is None else seed
+        before = generator.bit_generator.state
+        self.lanes.begin(lane, generator, dict(options), seed)
+        self._origins[lane] = None if options else {"generator": before, "seed": seed}
+        self._taken[lane] = []
+        self._returns[lane], self._lengths[lane] = 0.0, 0
+
+    def _ended(self, lane: int) -> dict[str, Any]:
+        lanes = self.lanes
+        return {
+            **lanes.result(lane), "terminal_observation": self._lane(lane),
+            "action_mask": lanes.mask[lane].astype(np.bool_), "illegal_actions": int(lanes.illegal[lane]),
+            "episode": {
+                "r": round(float(self._returns[lane]), 6), "l": int(self._lengths[lane]),
+                "t": round(time.monotonic() - self._start, 6),
+            },
+        }  # fmt: skip
+
+    def _lane(self, lane: int) -> Any:
+        seen = self.lanes.seen
+        if isinstance(seen, dict):
+            return {key: values[lane].copy() for key, values in seen.items()}
+        return seen[lane].copy()

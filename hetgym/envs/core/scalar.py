@@ -1,0 +1,130 @@
+"""LaneEnv: one lane as a Gymnasium environment."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import gymnasium as gym
+import numpy as np
+from gymnasium.error import ResetNeeded
+
+from hetgym._types import BoolArray
+from hetgym.envs.core.lanes import Lanes, Observation, as_action
+from hetgym.errors import unknown_name
+
+
+class LaneEnv(gym.Env[Observation, np.int64]):
+    """One lane, asked as Gymnasium asks.
+
+    Args:
+        lanes: of one lane.
+        render_mode: one of the metadata's, or None.
+
+    Raises:
+        UnknownName: an unknown render mode.
+    """
+
+    metadata: dict[str, Any] = {"render_modes": ["ansi", "rgb_array", "human"], "render_fps": 4}
+
+    def __init__(self, lanes: Lanes, render_mode: str | None = None) -> None:
+        if render_mode is not None and render_mode not in self.metadata["render_modes"]:
+            raise unknown_name("render mode", render_mode, self.metadata["render_modes"])
+        self.lanes = lanes
+        self.render_mode = render_mode
+        self.observation_space = lanes.observation_space
+        self.action_space = lanes.action_space
+        self._active = np.ones(1, np.bool_)
+        self._action = np.zeros(1, np.int64)
+        self._began = False
+
+    def reset(
+        self, *, seed: int | None = None, options: dict[str, Any] | None = None
+    ) -> tuple[Observation, dict[str, Any]]:
+        """Begin an episode.
+
+        Args:
+            seed: of the draw of this and later problems.
+            options: see the environment's own documentation.
+
+        Raises:
+            ConfigError: an unknown option.
+            ProblemError: the problem exceeds the padding.
+        """
+        super().reset(seed=seed)
+        self.lanes.begin(0, self.np_random, dict(options or {}), seed)
+        self._began = True
+        if self.render_mode == "human":
+            self.render()
+        return self._seen(), self._info()
+
+    def step(self, action: Any) -> tuple[Observation, float, bool, bool, dict[str, Any]]:
+        """Take a decision.
+
+        Raises:
+            ResetNeeded: no episode is running.
+        """
+        lanes = self.lanes
+        if lanes.over[0]:
+            raise ResetNeeded("call reset() before step(): no episode is running")
+        self._action[0] = as_action(action)
+        lanes.step(self._action, self._active)
+        over = bool(lanes.over[0])
+        info = self._info()
+        if over:
+            info |= lanes.result(0)
+        if self.render_mode == "human":
+            self.render()
+        return self._seen(), float(lanes.reward[0]), over, False, info
+
+    @property
+    def problem(self) -> Any:
+        """What the episode is about: a Problem, or a PipelineProblem.
+
+        Raises:
+            ResetNeeded: there has been no reset.
+        """
+        self._check()
+        return self.lanes.problem(0)
+
+    def action_masks(self) -> BoolArray:
+        """[A] legal actions, as sb3-contrib's MaskablePPO asks for them.
+
+        Raises:
+            ResetNeeded: there has been no reset.
+        """
+        self._check()
+        return np.asarray(self.lanes.mask[0], np.bool_)
+
+    def render(self) -> Any:
+        """A frame in the render mode: text, [540, 960, 3] pixels, or None after printing.
+
+        Raises:
+            ResetNeeded: there has been no reset.
+            MissingExtra: matplotlib is not installed.
+        """
+        if self.render_mode is None:
+            gym.logger.warn("render() does nothing: pass render_mode= to gym.make")
+            return None
+        self._check()
+        if self.render_mode == "rgb_array":
+            return self.lanes.frame(0, "rgb_array")
+        text = self.lanes.frame(0, "ansi")
+        if self.render_mode == "human":
+            print(text, flush=True)
+            return None
+        return text
+
+    def _check(self) -> None:
+        if not self._began:
+            raise ResetNeeded("call reset() first: there is no episode")
+
+    def _seen(self) -> Observation:
+        seen = self.lanes.seen
+        if isinstance(seen, dict):
+            return {key: values[0].copy() for key, values in seen.items()}
+        return np.array(seen[0])
+
+    def _info(self) -> dict[str, Any]:
+        lanes = self.lanes
+        shared = {key: values.item() for key, values in lanes.shared().items()}
+        return {**shared, "action_mask": self.action_masks(), "illegal_actions": int(lanes.illegal[0])}

@@ -1,0 +1,191 @@
+"""LaneVectorEnv: many lanes as one Gymnasium vector environment; all of them step in one call."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from gymnasium.error import ResetNeeded
+from gymnasium.utils import seeding
+from gymnasium.vector import AutoresetMode, VectorEnv
+from gymnasium.vector.utils import batch_space
+
+from hetgym._types import BoolArray, FloatArray
+from hetgym.envs.core.lanes import Lanes, Observation, as_actions
+from hetgym.errors import ConfigError, unknown_name
+
+Step = tuple[Observation, FloatArray, BoolArray, BoolArray, dict[str, Any]]
+
+
+class LaneVectorEnv(VectorEnv[Observation, Any, Any]):
+    """Lanes, asked as Gymnasium asks vector environments.
+
+    Observations, rewards, flags and infos are those of ``gymnasium.vector.SyncVectorEnv`` over as many
+    scalar environments, bit for bit, in all three autoreset modes.
+
+    Args:
+        lanes: all of them.
+        autoreset_mode: ``"NextStep"``, ``"SameStep"`` or ``"Disabled"``, or Gymnasium's own constant.
+        copy: whether observations are the caller's to keep; without, the next call overwrites them.
+
+    Raises:
+        UnknownName: an unknown autoreset mode.
+    """
+
+    metadata: dict[str, Any] = {"render_modes": ["ansi", "rgb_array"], "render_fps": 4}
+
+    def __init__(
+        self, lanes: Lanes, autoreset_mode: str | AutoresetMode = AutoresetMode.NEXT_STEP, copy: bool = True,
+        render_mode: str | None = None,
+    ) -> None:  # fmt: skip
+        known = [mode.value for mode in AutoresetMode]
+        if not isinstance(autoreset_mode, AutoresetMode) and autoreset_mode not in known:
+            raise unknown_name("autoreset mode", str(autoreset_mode), known)
+        if render_mode is not None and render_mode not in self.metadata["render_modes"]:
+            raise unknown_name("render mode", render_mode, self.metadata["render_modes"])
+        self.lanes = lanes
+        self.num_envs = lanes.count
+        self.autoreset_mode = AutoresetMode(autoreset_mode)
+        self.metadata = {**type(self).metadata, "autoreset_mode": self.autoreset_mode}
+        self.copy = copy
+        self.render_mode = render_mode
+        self.single_observation_space = lanes.observation_space
+        self.single_action_space = lanes.action_space
+        self.observation_space = batch_space(lanes.observation_space, lanes.count)
+        self.action_space = batch_space(lanes.action_space, lanes.count)
+        self._generators: list[np.random.Generator | None] = [None] * lanes.count
+        self._ended = np.zeros(lanes.count, np.bool_)  # episodes that the last step ended
+        self._began = np.zeros(lanes.count, np.bool_)
+
+    def reset(
+        self, *, seed: int | Sequence[int | None] | None = None, options: dict[str, Any] | None = None
+    ) -> tuple[Observation, dict[str, Any]]:
+        """Begin episodes.
+
+        Args:
+            seed: of lane 0, the following lanes taking the numbers after it; or one for each lane.
+            options: for every lane; ``reset_mask``, [L] bool, resets only some.
+
+        Raises:
+            ConfigError: an unknown option, a mask that is none, or another number of seeds than lanes.
+            ProblemError: a problem exceeds the padding.
+        """
+        options = dict(options or {})
+        chosen = self._chosen(options.pop("reset_mask", None))
+        for lane, number in enumerate(self._seeds(seed)):
+            if chosen[lane]:
+                self._begin(lane, number, options)
+        infos = self._infos(chosen)
+        return self._seen(), infos
+
+    def step(self, actions: Any) -> Step:
+        """Take a decision in every lane.
+
+        A lane whose episode has just ended begins the next one: in this step (``SameStep``; the last
+        observation and info stand in ``infos["final_obs"]`` and ``infos["final_info"]``), in the next,
+        which ignores its action (``NextStep``), or when it is reset by hand (``Disabled``).
+
+        Raises:
+            ResetNeeded: a lane has no running episode.
+        """
+        lanes = self.lanes
+        waiting = self._ended if self.autoreset_mode is AutoresetMode.NEXT_STEP else None
+        if not self._began.all() or (waiting is None and self._ended.any()):
+            raise ResetNeeded("call reset() before step(): a lane has no running episode")
+        active = np.ones(self.num_envs, np.bool_) if waiting is None else ~waiting
+        lanes.step(as_actions(actions, self.num_envs), active)
+        reward = lanes.reward.copy()
+        if waiting is not None:
+            for lane in np.flatnonzero(waiting).tolist():
+                self._begin(lane, None, {})
+                reward[lane] = 0.0
+        over = lanes.over.copy()
+        ends = np.flatnonzero(over).tolist()
+        final: dict[str, Any] = {}
+        if self.autoreset_mode is AutoresetMode.SAME_STEP:
+            for lane in ends:
+                info = {**self._info(lane), **lanes.result(lane)}
+                final = self._add_info(final, {"final_obs": self._lane(lane), "final_info": info}, lane)
+                self._begin(lane, None, {})
+            infos = self._infos(np.ones(self.num_envs, np.bool_)) | final
+            self._ended = np.zeros(self.num_envs, np.bool_)
+        else:
+            infos = self._infos(np.ones(self.num_envs, np.bool_))
+            for lane in ends:
+                infos = self._add_info(infos, lanes.result(lane), lane)
+            self._ended = over
+        return self._seen(), reward, over, np.zeros(self.num_envs, np.bool_), infos
+
+    def action_masks(self) -> BoolArray:
+        """[L, A] legal actions."""
+        return self.lanes.mask.astype(np.bool_)
+
+    def render(self) -> tuple[Any, ...] | None:
+        """A frame of every lane.
+
+        Raises:
+            ResetNeeded: there has been no reset.
+        """
+        if self.render_mode is None:
+            return None
+        if not self._began.all():
+            raise ResetNeeded("call reset() first: there is no episode")
+        return tuple(self.lanes.frame(lane, self.render_mode) for lane in range(self.num_envs))
+
+    def _begin(self, lane: int, seed: int | None, options: dict[str, Any]) -> None:
+        generator = self._generators[lane]
+        if seed is not None or generator is None:
+            generator, _ = seeding.np_random(seed)
+            self._generators[lane] = generator
+        self.lanes.begin(lane, generator, dict(options), seed)
+        self._began[lane] = True
+        self._ended[lane] = False
+
+    def _seeds(self, seed: int | Sequence[int | None] | None) -> list[int | None]:
+        if seed is None:
+            return [None] * self.num_envs
+        if isinstance(seed, int | np.integer):
+            return [int(seed) + lane for lane in range(self.num_envs)]
+        if len(seed) != self.num_envs:
+            raise ConfigError(f"{len(seed)} seeds for {self.num_envs} lanes; give one for each, or a number")
+        return [None if one is None else int(one) for one in seed]
+
+    def _chosen(self, mask: Any) -> BoolArray:
+        if mask is None:
+            return np.ones(self.num_envs, np.bool_)
+        if not isinstance(mask, np.ndarray) or mask.dtype != np.bool_ or mask.shape != (self.num_envs,):
+            raise ConfigError(f"options['reset_mask'] must be an array of {self.num_envs} bools, not {mask!r}")
+        if not mask.any():
+            raise ConfigError("options['reset_mask'] resets no lane")
+        return mask
+
+    def _info(self, lane: int) -> dict[str, Any]:
+        shared = {key: values[lane].item() if values.dtype != object else values[lane]
+                  for key, values in self.lanes.shared().items()}  # fmt: skip
+        mask = self.lanes.mask[lane].astype(np.bool_)
+        return {**shared, "action_mask": mask, "illegal_actions": int(self.lanes.illegal[lane])}
+
+    def _infos(self, present: BoolArray) -> dict[str, Any]:
+        """What every info holds, of the lanes that report, as Gymnasium would gather it."""
+        values = {
+            **self.lanes.shared(), "action_mask": self.action_masks(), "illegal_actions": self.lanes.illegal.copy(),
+        }  # fmt: skip
+        infos: dict[str, Any] = {}
+        for key, array in values.items():
+            if not present.all():
+                array[~present] = None if array.dtype == object else 0
+            infos[key], infos[f"_{key}"] = array, present.copy()
+        return infos
+
+    def _seen(self) -> Observation:
+        seen = self.lanes.seen
+        if not self.copy:
+            return seen
+        return {key: values.copy() for key, values in seen.items()} if isinstance(seen, dict) else seen.copy()
+
+    def _lane(self, lane: int) -> Observation:
+        seen = self.lanes.seen
+        if isinstance(seen, dict):
+            return {key: values[lane].copy() for key, values in seen.items()}
+        return np.array(seen[lane])

@@ -1,0 +1,288 @@
+"""HetPipeline-v0: cut a model into the stages of a pipeline, and place each on a device."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from gymnasium.vector import AutoresetMode
+
+from hetgym.envs.core.scalar import LaneEnv
+from hetgym.envs.core.vector import LaneVectorEnv
+from hetgym.envs.pipeline.lanes import PipelineLanes
+from hetgym.envs.pipeline.observation import Padding
+from hetgym.envs.pipeline.sources import pipeline_source
+from hetgym.envs.pipeline.stages import Rules
+from hetgym.envs.place.observation import LEVELS
+from hetgym.errors import ConfigError, unknown_name
+from hetgym.problem import Problem
+from hetgym.schedule import Schedule
+
+REWARDS = ("dense", "sparse")
+
+
+def lanes_of(
+    count: int,
+    problem: Any = None,
+    *,
+    graph: Any = None,
+    platform: Any = None,
+    generator: Any = None,
+    batch: int = 1,
+    costs: Any = "auto",
+    blocks: str = "auto",
+    objective: str = "throughput",
+    requests: int = 16,
+    schedule: str = "1f1b",
+    micro_batches: int = 8,
+    chunks: int = 2,
+    optimizer: str = "adam",
+    optimal: bool = True,
+    completion: bool = True,
+    reward: str = "dense",
+    observation: str = "graph",
+    max_blocks: int | None = None,
+    max_devices: int | None = None,
+) -> PipelineLanes:
+    """Lanes of the environment; see :class:`HetPipelineEnv` for the arguments and what they raise."""
+    for what, value, known in (("reward", reward, REWARDS), ("observation", observation, LEVELS)):
+        if value not in known:
+            raise unknown_name(what, value, known)
+    rules = Rules(objective, requests, schedule, micro_batches, chunks, optimal, completion)
+    source = pipeline_source(problem, graph, platform, generator, batch, costs, blocks, optimizer)
+    padding = _padding(source.padding(), max_blocks, max_devices)
+    return PipelineLanes(count, source, rules, padding, observation, reward == "sparse")
+
+
+class HetPipelineEnv(LaneEnv):
+    """Cut a model into the stages of a pipeline, each on a device of its own.
+
+    ## Description
+    A pipeline's devices work on different requests (or micro-batches) at once, each on the stage of the
+    model that it holds. The agent walks through the model's blocks: the pieces between the trunk cuts of a
+    CNN or transformer, the time steps of a recurrent network, or the operators of a
+    :class:`hetgym.pipeline.PipelineProblem` in topological order, those that must be together being one.
+    At each block it stays in the current stage, or ends it and begins the next one with this block on a
+    device that it names. When all blocks are placed, the cut is priced as :mod:`hetgym.pipeline` does:
+
+    - ``objective="throughput"``: the time between two results in steady state,
+      :meth:`~hetgym.pipeline.PipelineProblem.max_load`: the largest load of a device, being the times of its
+      blocks and of fetching and sending, once, each tensor that crosses the ends of its stage;
+    - ``"latency"``: when the last of ``requests`` requests leaves the last stage
+      (:class:`~hetgym.baselines.pipeline.FlowShop` of the loads);
+    - ``"training"``: one step of ``micro_batches`` micro-batches under ``schedule``
+      (:func:`hetgym.pipeline.run`). A forward pass of a stage is its load; a backward pass moves the same
+      tensors' gradients. Weight passes are passes of their own under ``"zb-h1"`` and part of the backward pass
+      elsewhere.
+
+    Memory limits always hold. A device holds the weights of its blocks; for training also their gradients
+    and the optimiser's state, and the activations of as many micro-batches as the schedule keeps on
+    that stage (:func:`hetgym.pipeline.peak_activations`).
+
+    ## Action space
+    ``Discrete(1 + max_devices)``: 0 stays, 1 + d begins the next stage, with the current block, on device d.
+    The first block must name a device, and a device holds one stage. Under ``schedule="interleaved"`` the
+    device of the first stage may be named again: then a second round of pieces begins, on the same devices in
+    the same sequence, and must be gone through; there are up to ``chunks`` rounds. A round is only begun if
+    micro-batches come in whole groups of as many as there are stages, and every decision must leave a way to end
+    with the running round. An episode of one round is 1F1B.
+
+    What cannot run, does not fit into memory, or would leave blocks that fit nowhere is masked; this is
+    known exactly, so there always is a legal action. A masked or senseless action does not raise: the
+    agent stays if that is legal, else the legal action of the least ``bound`` (the smaller device on
+    ties) is taken, and ``info["illegal_actions"]`` counts it. If no cut at all fits into memory,
+    memory is not looked at in this episode, and ``info["within_memory"]`` is False at its end. The mask
+    comes as ``obs["action_mask"]`` (int8), ``info["action_mask"]`` and :meth:`action_masks` (bool).
+
+    ## Observation space
+    A ``Dict`` of fixed shapes, padded with zeros to ``N = max_blocks`` and ``D = max_devices``. Values are
+    shares of the reference; a *pace* is a time for one request or micro-batch times their number over
+    the reference. All are clipped to [0, 10].
+
+    | key | shape | what |
+    |---|---|---|
+    | ``blocks`` | [N, 12] | ``hetgym.envs.BLOCK_FEATURES`` |
+    | ``costs`` | [N, D] | pace of each block on each device, all passes; 10 where it cannot run |
+    | ``assignment`` | [N] | device of each block, -1 while not decided |
+    | ``devices`` | [D, 6] | ``hetgym.envs.STAGE_FEATURES`` |
+    | ``candidates`` | [1 + D, 8] | ``hetgym.envs.CUT_FEATURES``: what each action would lead to |
+    | ``current`` | [1] | the block to be decided |
+    | ``block_mask``, ``device_mask`` | [N], [D] | 1 where not padding |
+    | ``action_mask`` | [1 + D] | 1 where legal |
+
+    ``observation="candidates"`` shows ``candidates``, ``devices`` and ``action_mask``; ``"flat"`` the same as
+    one vector.
+
+    ## Rewards
+    The return of an episode is exactly ``1 - value / reference``. The reference is the least value of: each
+    single device that can run everything; the equal cut over all devices in the order of their numbers,
+    and the equal cut over the devices of each kind. An equal cut has as many stages as devices, or as there
+    are blocks if these are fewer, and stage k of p begins at block k n // p; under ``"interleaved"`` each
+    number of rounds that is possible counts. Cuts that exceed the memory do not count; if none is left,
+    the reference is that of the cut which fills the last stages first.
+
+    ``reward="dense"`` pays the fall of a potential at each step: the reference before the first, then a proven
+    lower bound on the value of any cut that begins as decided, at last the value; all divided by the reference.
+    ``reward="sparse"`` pays the whole sum at the end.
+
+    ## Starting state
+    A pipeline is drawn from the source with the environment's generator, or forced with
+    ``reset(options={"problem": …})``. Nothing is placed.
+
+    ## Episode end
+    Terminated when every block is placed; never truncated. The last ``info`` holds ``value`` (also as
+    ``makespan``) and ``reference`` [s]; ``optimal``, the least value of any cut that can be played:
+    for the throughput by the dynamic program of :func:`~hetgym.baselines.pipeline.contiguous_dp` along the same
+    order, for the latency by a like one if the pipeline is small; NaN where it takes more than
+    ``hetgym.envs.pipeline.optima.MAX_STEPS`` steps, for training, and where no cut fits into memory; ``slr``
+    (value over a lower bound), ``speedup`` (over the best single device), ``stages`` (first block, end, device),
+    ``reference_stages`` (of the reference's cut), ``loads`` (seconds of each device for one request, all passes),
+    ``memory`` (bytes of each device), ``within_memory``, ``reward_terms`` (they sum to the return), ``replay``
+    (:class:`Replay`), and ``schedule``: the :class:`hetgym.Schedule` of the unrolled pipeline, None for throughput;
+    :meth:`unrolled` gives its problem too.
+
+    ## Arguments
+    ```python
+    import gymnasium as gym, hetgym
+    env = gym.make("HetPipeline-v0", graph="resnet50", platform="cpu-2gpu-nvlink", objective="latency")
+    env = gym.make("hetgym:HetPipeline-v0", objective="training", schedule="zb-h1")
+    ```
+    Pipelines come from one of ``problem`` (a :class:`~hetgym.pipeline.PipelineProblem`, a
+    :class:`~hetgym.pipeline.TrainingPipeline`, a path to a file of dnn-partitioning, or a list), ``graph`` and
+    ``platform`` (objects, names or paths, or lists) or ``generator`` (``callable(rng)``); without any, from
+    :class:`~hetgym.pipeline.RandomChains`. A PipelineProblem says nothing of training: its backward and weight passes
+    are taken to be as long as the forward pass, its state three times the weights, and no activations
+    are kept; a TrainingPipeline says what it is.
+
+    Args:
+        problem, graph, platform, generator: the source of pipelines, see above.
+        batch: batch size of graphs given by name.
+        costs: cost model of graphs on platforms.
+        blocks: what is never cut in a graph, see :data:`hetgym.pipeline.BLOCKS`.
+        objective: ``"throughput"``, ``"latency"`` or ``"training"``.
+        requests: of the latency.
+        schedule: of a training step: ``"gpipe"``, ``"1f1b"``, ``"interleaved"`` or ``"zb-h1"``.
+        micro_batches: of a training step.
+        chunks: most pieces on a device under ``"interleaved"``.
+        optimizer: of graphs: ``"sgd"``, ``"momentum"`` or ``"adam"``.
+        optimal: whether the optimum is worked out.
+        completion: whether ``completion`` and ``regret`` tell how well the rest can be cut, by tables that take a
+            millisecond for each small pipeline: exactly for the throughput, nearly for the latency, and
+            for a training step by what its micro-batches' latency would be, in one round. A later
+            round is rated by keeping all that is left in its piece. If off, they go by the ``bound``.
+        reward: ``"dense"`` or ``"sparse"``.
+        observation: ``"graph"``, ``"candidates"`` or ``"flat"``.
+        max_blocks, max_devices: padding; by default what the source needs.
+        render_mode: ``"ansi"`` (text), ``"rgb_array"`` (loads as bars) or ``"human"`` (the text, printed after
+            each step).
+
+    Raises:
+        ConfigError, UnknownName: an argument that does not fit; the message says which do.
+        ProblemError: a pipeline that exceeds the padding, that no contiguous cut can run, that has too
+            many sets of different devices, or backward operators of its own where it is to be trained.
+
+    ## Version history
+    - v0: first release.
+
+    >>> import gymnasium as gym, hetgym
+    >>> from hetgym.pipeline import DeviceKind, PipelineProblem
+    >>> chain = PipelineProblem.chain([[4.0], [1.0], [1.0], [2.0]], [DeviceKind("gpu", 2)], transfer=0.5)
+    >>> env = gym.make("HetPipeline-v0", problem=chain)
+    >>> obs, info = env.reset(seed=0)
+    >>> for action in (1, 2, 0, 0):
+    ...     obs, reward, done, _, info = env.step(action)
+    >>> info["stages"]
+    (Stage(first=0, end=1, device=0), Stage(first=1, end=4, device=1))
+    >>> info["value"], info["reference"], info["optimal"]
+    (4.5, 5.5, 4.5)
+    """
+
+    lanes: PipelineLanes
+
+    def __init__(self, problem: Any = None, *, render_mode: str | None = None, **arguments: Any) -> None:
+        super().__init__(lanes_of(1, problem, **arguments), render_mode)
+
+    def actions(self, assignment: npt.ArrayLike) -> list[int]:
+        """What an agent does, from the first block on, to get a placement, such as a partitioner's.
+
+        Args:
+            assignment: [operators] device of each operator of the episode's pipeline.
+
+        Raises:
+            ResetNeeded: there has been no reset.
+            InvalidSchedule: the placement is not legal.
+            ConfigError: it does not cut the order in which blocks come into one stage a device.
+
+        >>> from hetgym.baselines.pipeline import contiguous_dp
+        >>> env = HetPipelineEnv()
+        >>> _ = env.reset(seed=0)
+        >>> for action in env.actions(contiguous_dp(env.problem)):
+        ...     _, _, _, _, info = env.step(action)
+        >>> info["value"] == info["optimal"]
+        True
+        """
+        problem = self.problem
+        devices = problem.check(assignment)
+        taken: list[int] = []
+        current, used = -1, set()
+        for inside in self.lanes.context(0).bound.members:
+            device = int(devices[inside[0]])
+            if any(devices[i] != device for i in inside) or (device != current and device in used):
+                raise ConfigError(
+                    f"the placement does not cut {problem.name!r} into one stage a device, block by block"
+                )
+            taken.append(0 if device == current else 1 + device)
+            current = device
+            used.add(device)
+        return taken
+
+    def unrolled(self) -> tuple[Problem, Schedule] | None:
+        """What the finished cut does: a problem of the passes of its stages, and the schedule in which they run.
+
+        ``hetgym.simulate`` gives the episode's value again.
+
+        Returns:
+            None for the throughput, which is that of no finite run.
+
+        Raises:
+            ConfigError: no episode has been finished since the last reset.
+        """
+        if not self._began or not self.lanes.over[0]:
+            raise ConfigError("unrolled() is of a finished episode: place all blocks first")
+        return self.lanes.unrolled(0)
+
+
+class HetPipelineVectorEnv(LaneVectorEnv):
+    """Many episodes of :class:`HetPipelineEnv` that step in one call; ``gym.make_vec`` makes it.
+
+    Args:
+        num_envs: number of lanes.
+        problem, arguments: as for :class:`HetPipelineEnv`.
+        autoreset_mode, copy, render_mode: see :class:`~hetgym.envs.core.vector.LaneVectorEnv`.
+
+    >>> import gymnasium as gym, hetgym
+    >>> envs = gym.make_vec("HetPipeline-v0", num_envs=8, observation="candidates")
+    >>> seen, infos = envs.reset(seed=0)
+    >>> seen["candidates"].shape, infos["action_mask"].shape
+    ((8, 5, 8), (8, 5))
+    """
+
+    def __init__(
+        self, num_envs: int = 1, problem: Any = None, *, autoreset_mode: str | AutoresetMode = AutoresetMode.NEXT_STEP,
+        copy: bool = True, render_mode: str | None = None, **arguments: Any,
+    ) -> None:  # fmt: skip
+        super().__init__(lanes_of(num_envs, problem, **arguments), autoreset_mode, copy, render_mode)
+
+
+def _padding(known: Padding | None, *given: int | None) -> Padding:
+    """The padding that the caller asked for, filled up with what the source knows of itself."""
+    sizes = []
+    for k, (name, size) in enumerate(zip(Padding._fields, given, strict=True)):
+        if size is None and known is None:
+            raise ConfigError(f"a generator of pipelines has no known size: pass max_{name}=…")
+        chosen = size if size is not None else (known[k] if known is not None else 0)
+        if isinstance(chosen, bool) or not isinstance(chosen, int | np.integer) or chosen < 1:
+            raise ConfigError(f"max_{name} is {chosen!r}; it must be a positive whole number")
+        sizes.append(int(chosen))
+    return Padding(*sizes)

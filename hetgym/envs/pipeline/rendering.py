@@ -1,0 +1,102 @@
+"""Frames of an episode that cuts a pipeline: text for terminals, a bar chart for videos."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import numpy.typing as npt
+
+from hetgym._types import FloatArray
+from hetgym.envs.pipeline.stages import Context, Piece, Rules
+from hetgym.envs.place.rendering import FRAME_DPI, FRAME_INCHES
+from hetgym.errors import require
+from hetgym.sim.gantt import time_unit
+
+_COLUMNS = 48
+
+
+def ansi(context: Context, rules: Rules, pieces: Sequence[Piece], times: FloatArray, value: float) -> str:
+    """A text frame: one line a stage with its load, then the current decision.
+
+    Args:
+        context: of the problem.
+        rules: what the episode is played by.
+        pieces: decided so far.
+        times: [pieces] seconds of each for one request, all passes.
+        value: of the finished cut, NaN before [s].
+    """
+    n, turn = len(context.names), pieces[-1][1] if pieces else 0
+    scale, unit = time_unit(context.reference)
+    longest = max(float(times.max(initial=0.0)), context.reference / rules.turns, 1e-300)
+    lines = [
+        f"{context.problem.name}: {turn}/{n} blocks placed in {len(pieces)} stages, {rules.objective}, reference "
+        f"{context.reference / scale:.4g} {unit}"
+    ]
+    for number, ((i, j, d), seconds) in enumerate(zip(pieces, times.tolist(), strict=True)):
+        bar = "█" * min(_COLUMNS, round(_COLUMNS * seconds / longest))
+        lines.append(
+            f"{number:>3} {device_name(context, d):<14} |{bar:<{_COLUMNS}}| blocks {i}-{j - 1}, "
+            f"{seconds / scale:.4g} {unit}"
+        )
+    if turn == n:
+        lines.append(f"done: value {value / scale:.6g} {unit}")
+    else:
+        lines.append(f"next: block {turn} ({context.names[turn]})")
+    return "\n".join(lines)
+
+
+def device_name(context: Context, device: int) -> str:
+    """A device's kind and number."""
+    problem = context.problem
+    return f"{problem.kinds[problem.device_kind[device]].name}#{device}"
+
+
+def rgb_array(
+    context: Context, rules: Rules, pieces: Sequence[Piece], times: FloatArray, value: float
+) -> npt.NDArray[np.uint8]:
+    """A bar for each device, as long as what it does for one request; blocks in turn lighter and darker.
+
+    Args:
+        context: see :func:`ansi`, as the following.
+        rules: likewise.
+        pieces: likewise.
+        times: likewise.
+        value: likewise.
+
+    Returns:
+        [540, 960, 3] colours.
+
+    Raises:
+        MissingExtra: matplotlib is not installed.
+    """
+    require("matplotlib", "plot", "drawing pipelines")
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+    from matplotlib.figure import Figure
+
+    t, d = context.tables, context.problem.num_devices
+    scale, unit = time_unit(context.reference / rules.turns)
+    figure = Figure(figsize=FRAME_INCHES, dpi=FRAME_DPI)
+    canvas = FigureCanvasAgg(figure)
+    axes = figure.subplots()
+    left = np.zeros(d)
+    for number, ((i, j, device), seconds) in enumerate(zip(pieces, times.tolist(), strict=True)):
+        for block in range(i, j):
+            width = float(t.forward[block, device] + t.backward[block, device] + t.weight[block, device])
+            colour = f"C{number % 10}"
+            axes.barh(device, width / scale, left=left[device] / scale, color=colour, alpha=0.9 if block % 2 else 0.6)
+            left[device] += width
+            seconds -= width
+        if seconds > 0:
+            axes.barh(device, seconds / scale, left=left[device] / scale, color="0.6", hatch="//")
+            left[device] += seconds
+    axes.axvline(context.reference / rules.turns / scale, color="0.3", linestyle="--", linewidth=1)
+    axes.set_yticks(range(d), [device_name(context, k) for k in range(d)])
+    axes.invert_yaxis()
+    axes.set_xlabel(f"time for one request [{unit}]; hatched: transfers; dashed: reference over requests")
+    done = f", value {value / scale:.4g} {unit}" if np.isfinite(value) else ""
+    turn = pieces[-1][1] if pieces else 0
+    axes.set_title(f"{context.problem.name}: {turn}/{len(context.names)} blocks placed{done}")
+    figure.tight_layout()
+    canvas.draw()
+    return np.asarray(canvas.buffer_rgba())[..., :3].copy()

@@ -1,0 +1,1 @@
+"""HetSplit-v0: split the operators of a graph so that several devices share them."""

@@ -1,0 +1,244 @@
+"""HetSplit-v0: split the operators of a dataflow graph so that several devices share them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from gymnasium.vector import AutoresetMode
+
+from hetgym.costs import CostModel
+from hetgym.envs.core.lanes import Lanes
+from hetgym.envs.core.scalar import LaneEnv
+from hetgym.envs.core.vector import LaneVectorEnv
+from hetgym.envs.place.observation import Padding
+from hetgym.envs.split.dynamics import Rules
+from hetgym.envs.split.lanes import SplitLanes
+from hetgym.envs.split.menu import PARTS, menu
+from hetgym.envs.split.observation import LEVELS
+from hetgym.envs.split.sources import graph_source
+from hetgym.errors import ConfigError, unknown_name
+from hetgym.graph.transforms import AXES
+from hetgym.sim import Runtime
+from hetgym.sim.runtime import runtime as as_runtime
+
+REWARDS = ("dense", "sparse")
+
+
+def lanes_of(
+    count: int,
+    graph: Any = None,
+    platform: Any = None,
+    *,
+    generator: Any = None,
+    batch: int = 1,
+    fused: bool = False,
+    costs: str | CostModel = "auto",
+    scheduler: str = "heft",
+    runtime: str | Runtime = "classic",
+    key_operators: int = 12,
+    axes: Sequence[str] = AXES,
+    ways: int | Sequence[int] | None = None,
+    parts: Sequence[str] = PARTS,
+    granularity: float = 0.002,
+    multiple: int = 1,
+    divisible: bool = True,
+    memory: str = "ignore",
+    lookahead: bool = False,
+    completion: bool = False,
+    reward: str = "dense",
+    observation: str = "graph",
+    max_operators: int | None = None,
+    max_edges: int | None = None,
+    max_devices: int | None = None,
+) -> Lanes:
+    """Lanes of the environment; see :class:`HetSplitEnv` for the arguments and what they raise."""
+    for what, value, known in (("reward", reward, REWARDS), ("observation", observation, LEVELS)):
+        if value not in known:
+            raise unknown_name(what, value, known)
+    source = graph_source(graph, platform, generator, batch)
+    padding = Padding.chosen(source.padding(), max_operators, max_edges, max_devices)
+    counts = _ways(ways, padding.devices)
+    rules = Rules(
+        menu(axes, counts, parts), scheduler, as_runtime(runtime), costs, key_operators, granularity, multiple,
+        bool(divisible), memory, bool(fused),
+    )  # fmt: skip
+    return SplitLanes(
+        count, source, rules, padding, observation, reward == "sparse", batch, bool(lookahead), bool(completion)
+    )
+
+
+def _ways(ways: Any, devices: int) -> Sequence[int]:
+    """Numbers of parts: those given, from 2 to the one given, or from 2 to the number of devices."""
+    if ways is None:
+        return range(2, devices + 1)
+    if isinstance(ways, int) and not isinstance(ways, bool) and ways >= 2:
+        return range(2, ways + 1)
+    if isinstance(ways, list | tuple):
+        return ways
+    raise ConfigError(f"ways is {ways!r}; expected the largest number of parts, from 2 on, or a list of numbers")
+
+
+class HetSplitEnv(LaneEnv):
+    """Split the key operators of a dataflow graph, one by one, so that several devices share each.
+
+    ## Description
+    Where one operator takes most of the time, placing whole operators leaves devices idle. Split into
+    parts it can run on several at once, if what is dealt out and gathered does not cost more than that
+    saves. The operators that take longest, each on its fastest device, come in falling order of their
+    time; for each the agent leaves it whole or picks an entry of a menu: an axis, a number of parts,
+    and equal parts or parts proportional to the speeds of the devices. The graph is rewritten with
+    scatter, gather and sum operators; where neighbours are split into the same parts these cancel and
+    the parts stay where they are. Parts are priced by the cost model at their own shapes. An inner
+    scheduler, HEFT by default, then places the graph.
+
+    ## Action space
+    ``Discrete(A)``: 0 leaves the current operator whole, the others are
+    :func:`hetgym.envs.split.menu.menu`'s entries, ``env.unwrapped.lanes.rules.menu[action]``. Masked is what
+
+    - the operator does not support: convolutions and products can be split by batch, output channels,
+      rows and, unless fused, the reduction; see :func:`hetgym.graph.transforms.split`;
+    - cannot be divided: equal parts must be equal to the last row (unless ``divisible=False``), in whole
+      groups and in multiples of ``multiple``; proportional parts must differ from the equal ones;
+    - has more parts than the platform has devices that can run the operator;
+    - leaves a part less than ``granularity``, or a part that no device can run;
+    - exceeds a device's memory by more than the graph as it is, with ``memory="mask"``;
+    - finds no place, with an inner scheduler that keeps within memory.
+
+    A masked or senseless action does not raise: the operator is left whole, which always is legal, and
+    ``info["illegal_actions"]`` counts it. The mask comes as ``obs["action_mask"]`` (int8),
+    ``info["action_mask"]`` and :meth:`action_masks` (bool).
+
+    ## Observation space
+    A ``Dict`` of fixed shapes, padded with zeros to ``N = max_operators``, ``E = max_edges`` and
+    ``D = max_devices``. Times are shares of the reference makespan, clipped to [0, 10]. Operators and
+    edges are those of the graph before any split.
+
+    | key | shape | what |
+    |---|---|---|
+    | ``operators`` | [N, 20] | ``hetgym.envs.SPLIT_OPERATOR_FEATURES`` |
+    | ``costs`` | [N, D] | run time of each operator on each device; 10 where it cannot run |
+    | ``edges`` | [2, E] | source and target of each edge |
+    | ``edge_transfer`` | [E] | mean transfer time of each edge |
+    | ``devices`` | [D, 4] | ``hetgym.envs.SPLIT_DEVICE_FEATURES`` |
+    | ``links`` | [D, D] | time of an average transfer from device to device |
+    | ``candidates`` | [A, 19] | ``hetgym.envs.SPLIT_CANDIDATE_FEATURES``: what each action means |
+    | ``operator`` | [20] | the row of the current operator; 0 at the end |
+    | ``makespan`` | [1] | of the graph as split so far |
+    | ``current`` | [1] | the operator to be decided on |
+    | ``operator_mask``, ``edge_mask``, ``device_mask`` | [N], [E], [D] | 1 where not padding |
+    | ``action_mask`` | [A] | 1 where legal |
+
+    ``observation="candidates"`` shows ``candidates``, ``operator``, ``devices``, ``makespan`` and
+    ``action_mask``; ``observation="flat"`` the same as one vector, in this order.
+
+    ## Rewards
+    The return of an episode is exactly ``1 - makespan / reference``, the reference being the graph as
+    it is under the same inner scheduler and runtime: +0.05 is 5 % shorter. ``reward="dense"`` pays the
+    fall of a potential at each step: the makespan of the graph as split so far, divided by the
+    reference. ``reward="sparse"`` pays the whole sum at the end.
+
+    ## Starting state
+    A graph and a platform are drawn from the source with the environment's generator.
+    ``reset(options={"graph": …, "platform": …})`` forces one or both, as objects, names or paths; what
+    is not forced is drawn. Nothing is split.
+
+    ## Episode end
+    Terminated when all key operators are decided on; never truncated. A graph without any that can be
+    split has one decision, to leave its longest operator whole. The last ``info`` holds ``makespan``
+    and ``reference`` [s], ``speedup`` (over the best single device, unsplit), ``split_graph``,
+    ``split_problem`` (that graph on the platform), ``schedule`` (of that problem), ``choices`` by name
+    of the operator, ``peak_memory`` of each device and ``memory_excess`` [byte], ``reward_terms`` (they
+    sum to the return) and ``replay`` (:func:`hetgym.envs.replay_split` plays it again).
+
+    ## Speed
+    A step rewrites, prices, schedules and simulates the graph, which takes one to two milliseconds on
+    graphs of 60 operators and grows with the graph; leaving an operator, or going where an
+    episode has gone before, takes a tenth of that. A graph that was not met before takes some two
+    milliseconds more for each key operator. ``lookahead``, ``completion``, ``memory="mask"`` and inner schedulers that
+    keep within memory try every choice: a step then costs as many evaluations as there are legal choices.
+
+    ## Arguments
+    ```python
+    import gymnasium as gym, hetgym
+    env = gym.make("HetSplit-v0", graph="vgg19", platform="cpu-gpu-balanced", fused=True, batch=8)
+    env = gym.make("hetgym:HetSplit-v0")     # the same without importing hetgym first
+    ```
+    Graphs come from ``graph`` and ``platform`` (objects, names or paths, or lists of which every reset
+    draws one combination) or ``generator``; without any, from small random networks on machines of two
+    or three accelerators (:class:`hetgym.envs.split.sources.RandomNetworks`).
+
+    Args:
+        graph, platform: see above; they belong together.
+        generator: ``callable(rng) -> (graph, platform)``; needs the ``max_*`` arguments.
+        batch: batch size of graphs given by name.
+        fused: whether graphs are fused first (:func:`hetgym.graph.transforms.fuse`).
+        costs: cost model, or the name of one.
+        scheduler: name of the inner scheduler, see :func:`hetgym.baselines.names`.
+        runtime: the simulated runtime, a preset's name or a :class:`hetgym.Runtime`.
+        key_operators: most decisions of an episode.
+        axes: of the menu, out of ``"batch"``, ``"output"``, ``"reduction"`` and ``"spatial"``.
+        ways: numbers of parts of the menu: a list, or the largest; by default 2 to ``max_devices``.
+        parts: of the menu, out of ``"equal"`` and ``"proportional"``.
+        granularity: least time that a part takes on its fastest device, as a share of the reference.
+        multiple: parts are multiples of this along their axis, the last proportional one aside.
+        divisible: whether equal parts must be equal to the last row; if not, 13 rows become 6 and 7.
+        memory: ``"ignore"``, or ``"mask"`` to mask choices whose schedule exceeds a device's memory by
+            more than the graph as split so far, so that what fits at first fits to the end.
+        lookahead: whether ``candidates`` tell the makespan after each choice.
+        completion: whether they tell it with all operators that follow split by the *pattern*: the one entry
+            of the menu that makes the graph shortest if every key operator that can be is split by it.
+            Neighbours in the same parts cancel what is dealt and gathered, so that splits often pay
+            together that do not pay alone.
+        reward: ``"dense"`` or ``"sparse"``.
+        observation: ``"graph"``, ``"candidates"`` or ``"flat"``.
+        max_operators, max_edges, max_devices: padding; by default what the source needs.
+        render_mode: ``"ansi"`` (text), ``"rgb_array"`` (a Gantt chart of the present schedule) or
+            ``"human"`` (the text, printed after each step).
+
+    Raises:
+        ConfigError, UnknownName: an argument that does not fit; the message says which do.
+        ProblemError: a graph on a platform that exceeds the padding.
+
+    ## Version history
+    - v0: first release.
+
+    >>> import gymnasium as gym, hetgym
+    >>> env = gym.make("HetSplit-v0", lookahead=True)
+    >>> obs, info = env.reset(seed=4)
+    >>> total, done = 0.0, False
+    >>> while not done:
+    ...     after = obs["candidates"][:, -1] + 10 * (1 - obs["action_mask"])
+    ...     obs, reward, done, _, info = env.step(int(after.argmin()))
+    ...     total += reward
+    >>> abs(total - (1 - info["makespan"] / info["reference"])) < 1e-9, total >= 0
+    (True, True)
+    """
+
+    def __init__(
+        self, graph: Any = None, platform: Any = None, *, render_mode: str | None = None, **arguments: Any
+    ) -> None:
+        super().__init__(lanes_of(1, graph, platform, **arguments), render_mode)
+
+
+class HetSplitVectorEnv(LaneVectorEnv):
+    """Many episodes of :class:`HetSplitEnv` side by side; ``gym.make_vec`` makes it.
+
+    Args:
+        num_envs: number of lanes.
+        graph, platform, arguments: as for :class:`HetSplitEnv`.
+        autoreset_mode, copy, render_mode: see :class:`~hetgym.envs.core.vector.LaneVectorEnv`.
+
+    >>> import gymnasium as gym, hetgym
+    >>> envs = gym.make_vec("HetSplit-v0", num_envs=4, observation="candidates")
+    >>> seen, infos = envs.reset(seed=0)
+    >>> seen["candidates"].shape, infos["action_mask"].shape
+    ((4, 17, 19), (4, 17))
+    """
+
+    def __init__(
+        self, num_envs: int = 1, graph: Any = None, platform: Any = None, *,
+        autoreset_mode: str | AutoresetMode = AutoresetMode.NEXT_STEP, copy: bool = True,
+        render_mode: str | None = None, **arguments: Any,
+    ) -> None:  # fmt: skip
+        super().__init__(lanes_of(num_envs, graph, platform, **arguments), autoreset_mode, copy, render_mode)

@@ -1,0 +1,207 @@
+"""How the operators of a graph may be split, whatever becomes of the others."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from hetgym._types import FloatArray
+from hetgym.costs import CostModel
+from hetgym.envs.split.menu import Choice, lengths
+from hetgym.graph import DataflowGraph, Operator
+from hetgym.graph.transforms import pieces
+from hetgym.graph.transforms.operands import Source, operands
+from hetgym.graph.transforms.pieces import cut
+from hetgym.platform import Platform
+from hetgym.problem import Problem
+
+
+class Deal(NamedTuple):
+    """An operand that is dealt out to the parts.
+
+    Attributes:
+        source: where it comes from.
+        axis: the dimension that is cut.
+        widths: what each part gets of it.
+        exact: whether the parts do not overlap.
+    """
+
+    source: Source
+    axis: int
+    widths: tuple[int, ...]
+    exact: bool
+
+
+class Option(NamedTuple):
+    """An operator split in one way.
+
+    Attributes:
+        lengths: of the parts.
+        result: dimension of the output that is cut; None if the parts are summands.
+        deals: operands that are dealt out.
+        least, largest: shares of the axis that the smallest and the largest part get.
+        slowest: run time of the longest part on its fastest device [s].
+        total: summed run time of the parts on their fastest devices [s].
+        together: longest run time if the parts run on different devices, the fastest first [s].
+        scattered: bytes that all parts read, constants aside.
+        gathered: bytes that all parts return.
+        working: weights, operands and result of the largest part [byte].
+    """
+
+    lengths: tuple[int, ...]
+    result: int | None
+    deals: tuple[Deal, ...]
+    least: float
+    largest: float
+    slowest: float
+    total: float
+    together: float
+    scattered: float
+    gathered: float
+    working: float
+
+
+class Splitter:
+    """Finds out how the operators of a graph may be split.
+
+    Args:
+        graph: not split.
+        platform: the devices.
+        model: prices the parts.
+        menu: the choices; the first leaves an operator whole.
+        least: time that a part takes on its fastest device at least [s].
+        multiple, divisible: see :func:`hetgym.envs.split.menu.lengths`.
+    """
+
+    def __init__(
+        self, graph: DataflowGraph, platform: Platform, model: CostModel, menu: Sequence[Choice], least: float,
+        multiple: int, divisible: bool,
+    ) -> None:  # fmt: skip
+        self.graph, self.platform, self.model, self.menu = graph, platform, model, menu
+        self.least, self.multiple, self.divisible = least, multiple, divisible
+        self._sources, self._taken = operands(graph), {op.name for op in graph.operators}
+
+    def keys(self, problem: Problem, most: int) -> tuple[tuple[int, ...], tuple[tuple[Option | None, ...], ...]]:
+        """The longest operators that can be split at all, and how.
+
+        Args:
+            problem: the graph on the platform.
+            most: how many at most.
+
+        Returns:
+            Operators in falling order of their time on the fastest device, and for each the options; if none
+            can be split, the longest one, without any.
+        """
+        fastest = problem.cost.min(axis=1)
+        order = np.lexsort((problem.arrays.position, -fastest)).tolist()
+        keys: list[int] = []
+        found: list[tuple[Option | None, ...]] = []
+        for i in order:
+            if len(keys) == most or fastest[i] <= 0:
+                break
+            options = self.options(i, problem.cost[i].tolist())
+            if any(options):
+                keys.append(i)
+                found.append(options)
+        if not keys:
+            return (order[0],), ((None,) * len(self.menu),)
+        return tuple(keys), tuple(found)
+
+    def options(self, operator: int, seconds: Sequence[float]) -> tuple[Option | None, ...]:
+        """What an operator becomes by each entry of the menu.
+
+        Args:
+            operator: its number.
+            seconds: [d] its run time on each device.
+
+        Returns:
+            [a] options; None where it cannot or may not be split so, and for leaving it.
+        """
+        op = self.graph.operators[operator]
+        parts = [None if k == 0 else lengths(op, choice, seconds, self.multiple, self.divisible)
+                 for k, choice in enumerate(self.menu)]  # fmt: skip
+        made = [[] if part is None else pieces(op, choice.axis, part)
+                for choice, part in zip(self.menu, parts, strict=True)]  # fmt: skip
+        flat = [piece for row in made for piece in row]
+        joints = [f"{op.name}/gather", *(f"{op.name}/scatter{k}" for k in range(len(op.inputs)))]
+        if not flat or not self._taken.isdisjoint(joints):
+            return (None,) * len(parts)
+        cost = self._priced(flat)
+        result: list[Option | None] = []
+        start = 0
+        for choice, part, row in zip(self.menu, parts, made, strict=True):
+            prices = cost[start : start + len(row)]
+            start += len(row)
+            if part is None or not self._may(row, prices):
+                result.append(None)
+            else:
+                result.append(_option(op, choice, part, row, prices, self._sources[operator]))
+        return tuple(result)
+
+    def _may(self, made: Sequence[Operator], cost: FloatArray) -> bool:
+        """Whether every part can run somewhere, is not too small, and has a name of its own."""
+        quickest = cost.min(axis=1)
+        fits = bool(np.isfinite(quickest).all() and quickest.min() >= self.least)
+        return fits and self._taken.isdisjoint(piece.name for piece in made)
+
+    def _priced(self, flat: Sequence[Operator]) -> FloatArray:
+        """[m, d] run times of pieces of one operator [s]; those of the same shapes are priced once."""
+        shapes = [tuple(t.shape for t in (*piece.inputs, *piece.outputs)) for piece in flat]
+        first = {shape: k for k, shape in reversed(list(enumerate(shapes)))}
+        row = {shape: k for k, shape in enumerate(first)}
+        distinct = [flat[k] for k in first.values()]
+        cost = np.stack([self.model.predict(distinct, device) for device in self.platform], axis=1)
+        return np.asarray(cost[[row[shape] for shape in shapes]])
+
+
+def _option(
+    op: Operator, choice: Choice, part: tuple[int, ...], made: Sequence[Operator], cost: FloatArray,
+    sources: Sequence[Source | None],
+) -> Option:  # fmt: skip
+    found = cut(op, choice.axis)
+    deals = []
+    for at, (source, where) in enumerate(zip(sources, found.operands, strict=True)):
+        if source is not None and where is not None:
+            widths = tuple(piece.inputs[at].shape[where] for piece in made)
+            deals.append(Deal(source, where, widths, sum(widths) == op.inputs[at].shape[where]))
+    quickest = cost.min(axis=1)
+    devices = np.argsort(cost.min(axis=0), kind="stable")[: len(made)]
+    side_by_side = [cost[k, devices[k]] for k in range(len(made))]
+    together = float(max(side_by_side)) if np.isfinite(side_by_side).all() else float(quickest.sum())
+    read = [sum(t.bytes for t in piece.inputs if not t.constant) for piece in made]
+    held = [sum(t.bytes for t in (*piece.inputs, *piece.outputs)) for piece in made]
+    return Option(
+        part, found.result, tuple(deals), min(part) / sum(part), max(part) / sum(part), float(quickest.max()),
+        float(quickest.sum()), together, float(sum(read)), float(sum(piece.output_bytes for piece in made)),
+        float(max(held)),
+    )  # fmt: skip
+
+
+def cancelled(
+    option: Option, operator: int, readers: Sequence[int], split_so_far: dict[int, Option]
+) -> tuple[float, bool]:
+    """What splitting an operator spares, its neighbours being split as they are.
+
+    Args:
+        option: how it would be split.
+        operator: its number.
+        readers: operators that read its output.
+        split_so_far: operator -> how it is split.
+
+    Returns:
+        Share of the operands that lie in the very parts that are needed, and whether a reader needs the
+        result in the very parts that come out.
+    """
+    there = 0
+    for deal in option.deals:
+        producer = split_so_far.get(deal.source[0])
+        there += producer is not None and deal.exact and (producer.result, producer.lengths) == (deal.axis, deal.widths)
+    taken_over = any(
+        deal.source[0] == operator and deal.exact and (deal.axis, deal.widths) == (option.result, option.lengths)
+        for reader in readers
+        if reader in split_so_far
+        for deal in split_so_far[reader].deals
+    )
+    return (there / len(option.deals) if option.deals else 0.0), taken_over

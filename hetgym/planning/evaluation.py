@@ -1,0 +1,303 @@
+"""evaluate: makespans of many placements or schedules, without keeping what happened."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from itertools import pairwise
+from numbers import Integral
+
+import numpy as np
+import numpy.typing as npt
+
+from hetgym._jit import jit
+from hetgym._types import FloatArray, IntArray
+from hetgym.errors import ConfigError, InvalidSchedule, OutOfMemory, unknown_name
+from hetgym.planning import ranks, timeline
+from hetgym.problem import Problem, ProblemArrays
+from hetgym.schedule import Schedule, validate
+from hetgym.sim.run import Setting, new_workspace, run, setting
+from hetgym.sim.runtime import PRESETS, Runtime
+from hetgym.sim.runtime import runtime as as_runtime
+from hetgym.sim.simulation import simulate
+
+LEAST_BATCH = 32
+"""Fewest candidates for which a thread of their own pays."""
+
+DECODES = ("insertion", "append", "bottom-level")
+"""How a placement becomes a schedule: HEFT's insertion or appending in the order of upward ranks, or
+insertion in the order of the placement's own bottom levels."""
+
+
+@jit
+def decode(p: ProblemArrays, t: timeline.Timeline, assignment: IntArray, rank: FloatArray, how: int) -> float:
+    """Give a placement its start times under the classic model, and return the makespan [s].
+
+    Args:
+        p: the problem.
+        t: overwritten.
+        assignment: [n] device of each operator.
+        rank: [n] order of the operators for ``insertion`` and ``append``, larger first.
+        how: position in :data:`DECODES`.
+    """
+    timeline.clear(t)
+    priority = ranks.assigned_bottom_level(p, assignment) if how == 2 else rank
+    return timeline.place_fixed(p, t, ranks.list_order(p, priority), assignment, how != 1)
+
+
+def decode_placement(problem: Problem, assignment: IntArray, how: str = "insertion") -> Schedule:
+    """Give a placement an order and times under the classic model.
+
+    Args:
+        problem: what is to be run.
+        assignment: [n] device of each operator, each able to run it.
+        how: one of :data:`DECODES`.
+
+    Raises:
+        UnknownName: no such decode.
+    """
+    if how not in DECODES:
+        raise unknown_name("decode", how, DECODES)
+    n, d = problem.num_operators, problem.num_devices
+    placed = timeline.new_timeline(n, d)
+    devices = np.array(assignment, np.int32)
+    decode(problem.arrays, placed, devices, ranks.upward_rank(problem), DECODES.index(how))
+    return planned(problem, placed)
+
+
+def planned(problem: Problem, placed: timeline.Timeline, scheduler: str = "") -> Schedule:
+    """The schedule that a complete timeline holds."""
+    order, pointer = timeline.device_order(placed)
+    return Schedule(
+        placed.assignment,
+        order=[order[pointer[d] : pointer[d + 1]] for d in range(problem.num_devices)],
+        start=placed.start,
+        finish=placed.finish,
+        scheduler=scheduler,
+    )
+
+
+@jit
+def _decode_all(
+    p: ProblemArrays, assignments: IntArray, rank: FloatArray, how: int, ordered: bool
+) -> tuple[FloatArray, IntArray, IntArray]:
+    """As :func:`decode` for a batch: the makespans [batch], and as rows, if asked for, the orders that come out."""
+    n, d = p.cost.shape
+    batch = len(assignments)
+    t = timeline.new_timeline(n, d)
+    makespans = np.empty(batch)
+    orders = np.empty((batch if ordered else 0, n), np.int32)
+    pointers = np.empty((batch if ordered else 0, d + 1), np.int32)
+    turn = ranks.list_order(p, rank)  # the same for all placements, unless their own bottom levels decide
+    for b in range(batch):
+        if how == 2:
+            makespans[b] = decode(p, t, assignments[b], rank, how)
+        else:
+            timeline.clear(t)
+            makespans[b] = timeline.place_fixed(p, t, turn, assignments[b], how != 1)
+        if ordered:
+            timeline.write_device_order(t, orders[b], pointers[b])
+    return makespans, orders, pointers
+
+
+def _evaluate(
+    p: ProblemArrays, assignments: IntArray, rank: FloatArray, decode: int, how: Setting, classic: bool
+) -> FloatArray:
+    """Makespans of placements, under a runtime in which the decoded times may not come out."""
+    if classic:
+        return _decode_all(p, assignments, rank, decode, False)[0]
+    w = new_workspace(p, how)
+    parts = []
+    for first in range(0, len(assignments), LEAST_BATCH):
+        part = assignments[first : first + LEAST_BATCH]
+        _, orders, pointers = _decode_all(p, part, rank, decode, True)
+        parts.append(run(p, w, part, orders, pointers, _priorities(orders, how), how)[0])
+    return np.concatenate(parts)
+
+
+def evaluate(
+    problem: Problem,
+    candidates: npt.ArrayLike | Sequence[Schedule],
+    runtime: str | Runtime = "classic",
+    decode: str = "insertion",
+    threads: int | None = None,
+) -> FloatArray:
+    """Makespans of many placements, or of many schedules.
+
+    Args:
+        problem: what is to be run.
+        candidates: placements [B, n] (device of each operator), or schedules.
+        runtime: a preset's name, or the switches.
+        decode: how a placement gets its order, one of :data:`DECODES`; schedules bring their own.
+        threads: how many may work at the same time; by default as many as the process has cores.
+
+    Returns:
+        [B] makespans [s].
+
+    Raises:
+        InvalidSchedule: a placement of the wrong shape, on a device that does not exist, or of an
+            operator on a device that cannot run it; or an illegal schedule.
+        UnknownName: no such decode or runtime.
+        ConfigError: a number of threads that is not positive.
+
+    Work is spread over the processor's cores; the numbers do not depend on how many there are. What
+    exceeds a device's memory in a runtime that enforces it has makespan inf. Planned times of schedules
+    that bring an order are not looked at.
+
+    >>> problem = Problem.from_arrays([[2.0, 3.0], [4.0, 1.0]], [(0, 1, 5.0)], bandwidth=10.0)
+    >>> evaluate(problem, [[0, 0], [0, 1], [1, 1]])
+    array([6. , 3.5, 4. ])
+    """
+    switches = as_runtime(runtime)
+    if threads is not None and (isinstance(threads, bool) or not isinstance(threads, Integral) or threads < 1):
+        raise ConfigError(f"evaluate: threads is {threads!r}; it must be a whole number of at least 1")
+    if isinstance(candidates, Sequence) and any(isinstance(item, Schedule) for item in candidates):
+        schedules = [item for item in candidates if isinstance(item, Schedule)]
+        if len(schedules) < len(candidates):
+            raise InvalidSchedule("candidates are either placements or schedules, not both")
+        return _evaluate_schedules(problem, schedules, switches, threads)
+    if decode not in DECODES:
+        raise unknown_name("decode", decode, DECODES)
+    assignments = _check(problem, candidates)
+    if switches.memory == "enforce":
+        return np.array([_within_memory(problem, decode_placement(problem, a, decode), switches) for a in assignments])
+    rank, how = ranks.upward_rank(problem), DECODES.index(decode)
+    ready, classic = setting(problem, switches), switches == PRESETS["classic"]
+    return _in_parts(
+        len(assignments), lambda part: _evaluate(problem.arrays, assignments[part], rank, how, ready, classic), threads
+    )
+
+
+def _evaluate_schedules(
+    problem: Problem, schedules: Sequence[Schedule], switches: Runtime, threads: int | None
+) -> FloatArray:
+    """Makespans of schedules, those by priorities and those by orders each in one go."""
+    makespans = np.empty(len(schedules))
+    if switches.memory == "enforce":
+        return np.array([_within_memory(problem, schedule, switches) for schedule in schedules])
+    for by_priority in (False, True):
+        chosen = [k for k, schedule in enumerate(schedules) if (schedule.priority is not None) == by_priority]
+        if not chosen:
+            continue
+        alike = [schedules[k] for k in chosen]
+        makespans[chosen] = _evaluate_alike(problem, alike, setting(problem, switches, by_priority), threads)
+    return makespans
+
+
+def _evaluate_alike(problem: Problem, schedules: Sequence[Schedule], how: Setting, threads: int | None) -> FloatArray:
+    """Makespans of schedules that are all by orders, or all by priorities."""
+    assignments, orders, pointers = _tables(problem, schedules)
+    given = [schedule.priority for schedule in schedules if schedule.priority is not None]
+    priorities = np.stack(given) if given else _priorities(orders, how)
+
+    def work(part: slice) -> FloatArray:
+        plans = assignments[part], orders[part], pointers[part]
+        wrong = _first_wrong(problem.arrays, *plans)
+        if wrong < len(plans[0]):
+            validate(problem, schedules[part.start + wrong])
+        return run(problem.arrays, new_workspace(problem.arrays, how), *plans, priorities[part], how)[0]
+
+    makespans = _in_parts(len(schedules), work, threads)
+    if np.isinf(makespans).any():
+        for schedule in schedules:
+            validate(problem, schedule)  # names the deadlock
+    return makespans
+
+
+def _tables(problem: Problem, schedules: Sequence[Schedule]) -> tuple[IntArray, IntArray, IntArray]:
+    """Schedules as rows of arrays: assignments, orders and where devices begin.
+
+    Planned times are no part of that, but where there is no order they are checked and give one.
+    Schedules by priorities get empty orders.
+    """
+    n, d = problem.num_operators, problem.num_devices
+    rows: list[IntArray] = []
+    for schedule in schedules:
+        order = schedule.order
+        if len(schedule.assignment) != n or (order is not None and (len(order) != d or sum(map(len, order)) != n)):
+            validate(problem, schedule)
+        if order is None and schedule.priority is None:
+            validate(problem, schedule)
+        rows += schedule.device_order(problem) if schedule.priority is None else ()
+    assignments = np.stack([schedule.assignment for schedule in schedules])
+    orders = np.concatenate(rows).reshape(-1, n) if rows else np.zeros(assignments.shape, np.int32)
+    pointers = np.zeros((len(schedules), d + 1), np.int32)
+    if rows:
+        np.cumsum(np.array([len(row) for row in rows]).reshape(-1, d), axis=1, out=pointers[:, 1:])
+    return assignments, orders, pointers
+
+
+@jit
+def _first_wrong(p: ProblemArrays, assignments: IntArray, orders: IntArray, pointers: IntArray) -> int:
+    """The first row that breaks the rules of coverage or placement of :func:`validate`; their number if none does."""
+    n, d = p.cost.shape
+    seen = np.full(n, -1, np.int32)
+    for b in range(len(assignments)):
+        for i in range(n):
+            device = assignments[b, i]
+            if device < 0 or device >= d or p.cost[i, device] == np.inf:
+                return b
+        if pointers[b, d] == 0:  # left to priorities
+            continue
+        for device in range(d):
+            for k in range(pointers[b, device], pointers[b, device + 1]):
+                i = orders[b, k]
+                if i < 0 or i >= n or seen[i] == b or assignments[b, i] != device:
+                    return b
+                seen[i] = b
+    return len(assignments)
+
+
+def _priorities(orders: IntArray, how: Setting) -> FloatArray:
+    """Priorities that fall along each device's order, for runtimes that go by them."""
+    priorities = np.zeros(orders.shape)
+    if how.switches.work_conserving:
+        np.put_along_axis(priorities, orders, -np.arange(float(orders.shape[1]))[None], axis=1)
+    return priorities
+
+
+def _in_parts(count: int, work: Callable[[slice], FloatArray], most: int | None) -> FloatArray:
+    """Spread a batch over threads, which kernels let run side by side; a small one is not worth it."""
+    threads = min(most or _cores(), count // LEAST_BATCH)
+    if threads < 2:
+        return work(slice(0, count))
+    ends = [count * k // threads for k in range(threads + 1)]
+    with ThreadPoolExecutor(threads) as pool:
+        return np.concatenate(list(pool.map(work, (slice(a, b) for a, b in pairwise(ends)))))
+
+
+def _cores() -> int:
+    """Cores that this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def _within_memory(problem: Problem, schedule: Schedule, switches: Runtime) -> float:
+    try:
+        return simulate(problem, schedule, switches).makespan
+    except OutOfMemory:
+        return np.inf
+
+
+def _check(problem: Problem, candidates: object) -> IntArray:
+    try:
+        table = np.asarray(candidates)
+        if table.dtype.kind not in "iu":
+            table = table.astype(np.float64)
+    except (TypeError, ValueError) as cause:
+        raise InvalidSchedule(f"placements are not a table of device numbers ({cause})") from cause
+    n, d = problem.num_operators, problem.num_devices
+    if table.ndim != 2 or table.shape[1] != n:
+        raise InvalidSchedule(f"placements have shape {table.shape}, expected [batch, {n}]")
+    with np.errstate(invalid="ignore"):
+        devices = table.astype(np.int32, order="C")  # another layout would compile the kernels anew
+    wrong = _first_wrong(problem.arrays, devices, devices, np.zeros((len(devices), d + 1), np.int32))
+    if wrong < len(devices) or not (devices == table).all():
+        legal = (table >= 0) & (table < d) & (devices == table)
+        legal &= np.isfinite(problem.cost[np.arange(n), np.where(legal, devices, 0)])
+        row, operator = (int(i) for i in np.argwhere(~legal)[0])
+        raise InvalidSchedule(
+            f"placement {row} puts operator {operator} ({problem.operator_names[operator]!r}) on device "
+            f"{table[row, operator]:g}, which does not exist or cannot run it"
+        )
+    return devices

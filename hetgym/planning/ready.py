@@ -1,0 +1,131 @@
+"""What the schedulers share that look at all ready operators before each step.
+
+An operator is ready when its predecessors have been *placed*. Each step compares, for every ready
+operator, its best device, and appends one of them to that device. Putting an operator on a device
+makes that device no better for anyone else, so only the operators that wanted it look again.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from hetgym._jit import jit, step
+from hetgym._types import FloatArray, IntArray, frozen
+from hetgym.planning import timeline
+from hetgym.planning.evaluation import planned
+from hetgym.planning.ranks import _longest_path_to_exit
+from hetgym.problem import Problem, ProblemArrays
+from hetgym.schedule import Schedule
+
+DLS, ETF, MIN_MIN, MAX_MIN, SUFFERAGE = range(5)
+
+
+def place_ready(problem: Problem, rule: int) -> Schedule:
+    """Place the operators one after the other, at each step the one that a rule prefers of all that are ready.
+
+    Args:
+        problem: what is to be scheduled.
+        rule: one of :data:`DLS`, :data:`ETF`, :data:`MIN_MIN`, :data:`MAX_MIN`, :data:`SUFFERAGE`.
+    """
+    placed = timeline.new_timeline(problem.num_operators, problem.num_devices)
+    _place_ready(problem.arrays, placed, rule, static_level(problem), median_cost(problem))
+    return planned(problem, placed)
+
+
+def median_cost(problem: Problem) -> FloatArray:
+    """[n] median run time over the devices that can run the operator [s]; of two in the middle, their mean."""
+    rising, every = np.sort(problem.cost, axis=1), np.arange(problem.num_operators)
+    count = np.isfinite(problem.cost).sum(axis=1)
+    return frozen((rising[every, (count - 1) // 2] + rising[every, count // 2]) / 2)
+
+
+def static_level(problem: Problem) -> FloatArray:
+    """[n] longest path of median run times from the operator to an exit, transfers left out [s].
+
+    Source: Sih, Lee, IEEE TPDS 4(2), 1993, section III.
+    """
+    return frozen(_longest_path_to_exit(problem.arrays, median_cost(problem), frozen(np.zeros(problem.num_edges))))
+
+
+@jit
+def _place_ready(p: ProblemArrays, t: timeline.Timeline, rule: int, level: FloatArray, median: FloatArray) -> None:
+    n, d = p.cost.shape
+    arrival = np.empty((n, d))  # when the inputs of a ready operator can be on a device
+    key = np.empty((n, 2))  # what the rule compares, smaller first, and what it compares next
+    choice = np.empty((n, 2), np.int32)  # the operator's best device and the next one
+    free = np.zeros(d)  # when each device is
+    cost, position = p.cost, p.position
+    waiting = np.empty(n, np.int32)
+    ready = np.empty(n, np.int32)
+    count = 0
+    for i in range(n):
+        waiting[i] = p.predecessor_pointer[i + 1] - p.predecessor_pointer[i]
+        if waiting[i] == 0:
+            ready[count] = i
+            count += 1
+            _arrive(p, t, i, arrival)
+            _rate(cost[i], arrival[i], free, rule, level[i], median[i], key[i], choice[i])
+    while count > 0:
+        at = 0
+        for k in range(1, count):
+            a, b = ready[k], ready[at]
+            if key[a, 0] != key[b, 0]:
+                if key[a, 0] < key[b, 0]:
+                    at = k
+            elif key[a, 1] < key[b, 1] or (key[a, 1] == key[b, 1] and position[a] < position[b]):
+                at = k
+        operator = ready[at]
+        count -= 1
+        ready[at] = ready[count]
+        device = choice[operator, 0]
+        timeline.book(p, t, operator, device, max(arrival[operator, device], free[device]))
+        free[device] = t.finish[operator]
+        for k in range(count):
+            i = ready[k]
+            if choice[i, 0] == device or (rule == SUFFERAGE and choice[i, 1] == device):
+                _rate(cost[i], arrival[i], free, rule, level[i], median[i], key[i], choice[i])
+        for edge in range(p.successor_pointer[operator], p.successor_pointer[operator + 1]):
+            j = p.successor[edge]
+            waiting[j] -= 1
+            if waiting[j] == 0:
+                ready[count] = j
+                count += 1
+                _arrive(p, t, j, arrival)
+                _rate(cost[j], arrival[j], free, rule, level[j], median[j], key[j], choice[j])
+
+
+@step
+def _arrive(p: ProblemArrays, t: timeline.Timeline, operator: int, arrival: FloatArray) -> None:
+    for device in range(p.cost.shape[1]):
+        arrival[operator, device] = timeline.data_ready(p, t, operator, device)
+
+
+@step
+def _rate(
+    cost: FloatArray, arrival: FloatArray, free: FloatArray, rule: int, level: float, median: float, key: FloatArray,
+    choice: IntArray,
+) -> None:  # fmt: skip
+    """Find an operator's two devices of smallest value, the first of equal ones, and what the rule makes of them."""
+    best, second = np.inf, np.inf
+    first_device, second_device = -1, -1
+    for device in range(len(cost)):
+        if cost[device] == np.inf:
+            continue
+        value = max(arrival[device], free[device])
+        if rule == DLS:
+            value = -(level - value + (median - cost[device]))
+        elif rule != ETF:
+            value += cost[device]
+        if first_device < 0 or value < best:
+            second, second_device = best, first_device
+            best, first_device = value, device
+        elif second_device < 0 or value < second:
+            second, second_device = value, device
+    choice[0], choice[1] = first_device, second_device
+    key[0], key[1] = best, 0.0
+    if rule == ETF:
+        key[1] = -level
+    elif rule == MAX_MIN:
+        key[0] = -best
+    elif rule == SUFFERAGE:
+        key[0], key[1] = best - second, best

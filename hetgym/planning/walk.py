@@ -1,0 +1,271 @@
+"""One change of a schedule at a time, evaluated from the first operator that it can affect.
+
+A walk stands on a complete schedule: a placement, an order in which insertion places the operators,
+and the timeline that the two give. A trial copies the part of the timeline that the change cannot
+touch, places the rest anew, and stops as soon as the makespan must exceed what would be accepted.
+The results are those of a fresh decoding, to the last bit.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from hetgym._jit import lean, step
+from hetgym._types import FloatArray, IntArray
+from hetgym.planning import ranks, timeline
+from hetgym.planning.evaluation import planned
+from hetgym.problem import Problem, ProblemArrays
+from hetgym.schedule import Schedule
+
+ROUNDING = 1.0 + 1e-12
+"""Bounds and makespans add the same numbers in other orders: how much a bound may exceed a limit for nothing."""
+
+CURRENT, BEST = 0, 1  # in Walk.value
+PLACED, CHAIN = 0, 1  # in Walk.count
+
+
+class Walk(NamedTuple):
+    """The state of a local search.
+
+    Attributes:
+        now: the schedule that the walk stands on.
+        trial: the schedule that was tried last.
+        fixed: [n] the placement of ``now``, and of a trial while one is made.
+        order, turn: [n] the order in which operators are placed, and its inverse.
+        level: [n] longest path to an exit under the placement of ``now``, the operator included [s].
+        tail: [n, d] the same without the operator, in the column of its device [s].
+        bonus: [n, d] added to finish times when an operator is free to choose its device [s].
+        bound: [n, d] a lower bound on that for any placement [s].
+        best_assignment, best_order: [n] the best schedule of all.
+        chain: [n] critical chain of ``now``, of length ``counts[CHAIN]``, which is -1 when out of date.
+        moved, before: [n] operators of a trial and the devices that they come from.
+        old_order, old_level, old_tail: [n] what a trial that changes the order can be undone with.
+        value: makespan of ``now`` and of the best [s].
+        counts: operators placed so far, length of the chain.
+    """
+
+    now: timeline.Timeline
+    trial: timeline.Timeline
+    fixed: IntArray
+    order: IntArray
+    turn: IntArray
+    level: FloatArray
+    tail: FloatArray
+    bonus: FloatArray
+    bound: FloatArray
+    best_assignment: IntArray
+    best_order: IntArray
+    chain: IntArray
+    moved: IntArray
+    before: IntArray
+    old_order: IntArray
+    old_level: FloatArray
+    old_tail: FloatArray
+    value: FloatArray
+    counts: npt.NDArray[np.int64]
+
+
+def new_walk(problem: Problem, assignment: IntArray, order: IntArray) -> Walk:
+    """Stand on the schedule that insertion makes of a placement [n] in an order [n]."""
+    n, d = problem.num_operators, problem.num_devices
+    walk = Walk(
+        now=timeline.new_timeline(n, d), trial=timeline.new_timeline(n, d), fixed=np.array(assignment, np.int32),
+        order=np.array(order, np.int32), turn=np.zeros(n, np.int32), level=np.zeros(n), tail=np.zeros((n, d)),
+        bonus=np.zeros((n, d)), bound=np.array(ranks.least_cost_to_exit(problem)),
+        best_assignment=np.zeros(n, np.int32), best_order=np.zeros(n, np.int32), chain=np.zeros(n, np.int32),
+        moved=np.zeros(n, np.int32), before=np.zeros(n, np.int32), old_order=np.zeros(n, np.int32),
+        old_level=np.zeros(n), old_tail=np.zeros(n), value=np.zeros(2), counts=np.zeros(2, np.int64),
+    )  # fmt: skip
+    start(problem.arrays, walk)
+    return walk
+
+
+def best_schedule(problem: Problem, walk: Walk) -> Schedule:
+    """The best schedule of a walk, decoded afresh."""
+    placed = timeline.new_timeline(problem.num_operators, problem.num_devices)
+    walk.bonus[:] = 0.0
+    timeline.place_in_order(problem.arrays, placed, walk.best_order, walk.best_assignment, walk.bonus, True)
+    return planned(problem, placed)
+
+
+@lean
+def start(p: ProblemArrays, w: Walk) -> None:
+    """Decode the walk's placement in its order afresh, and forget any better schedule."""
+    for k in range(len(w.order)):
+        w.turn[w.order[k]] = k
+    timeline.clear(w.now)
+    insertion = len(w.order) > 0  # always; a literal True would compile the placing once more
+    w.value[CURRENT] = timeline.place_in_order(p, w.now, w.order, w.fixed, w.bonus, insertion)
+    w.counts[PLACED] += len(w.order)
+    w.counts[CHAIN] = -1
+    update_levels(p, w, len(w.order) - 1)
+    keep_best(w)
+
+
+@step
+def keep_best(w: Walk) -> None:
+    """Remember the schedule that the walk stands on as the best."""
+    w.value[BEST] = w.value[CURRENT]
+    for k in range(len(w.order)):
+        w.best_assignment[k] = w.fixed[k]
+        w.best_order[k] = w.order[k]
+
+
+@step
+def update_levels(p: ProblemArrays, w: Walk, last: int) -> None:
+    """Bring the levels up to date after operators of turns up to ``last`` have moved."""
+    for k in range(last, -1, -1):
+        i = w.order[k]
+        a = w.fixed[i]
+        tail = tail_on(p, w, i, a)
+        w.tail[i, a] = tail
+        w.level[i] = p.cost[i, a] + tail
+
+
+@step
+def tail_on(p: ProblemArrays, w: Walk, operator: int, device: int) -> float:
+    """Longest path from an operator's finish on a device to an exit, the rest being where it is [s]."""
+    tail = 0.0
+    for edge in range(p.successor_pointer[operator], p.successor_pointer[operator + 1]):
+        j = p.successor[edge]
+        b = w.fixed[j]
+        transfer = 0.0 if device == b else p.latency[device, b] + p.edge_bytes[edge] / p.bandwidth[device, b]
+        tail = max(tail, transfer + w.level[j])
+    return tail
+
+
+@step
+def try_from(p: ProblemArrays, w: Walk, first: int, last: int, limit: float) -> float:
+    """Makespan of the changed placement or order [s], inf if it is more than the limit.
+
+    Args:
+        p: the problem.
+        w: with the change made in ``fixed`` (-1 leaves the device to finish time plus ``bonus``), or in
+            ``order`` and ``turn``.
+        first: turn before which nothing changes.
+        last: turn after which nothing changes.
+        limit: largest makespan of interest [s].
+    """
+    timeline.copy_prefix(w.now, w.trial, w.turn, first)
+    slack = limit * ROUNDING
+    changed, rest = w.order[first : last + 1], w.order[last + 1 :]
+    makespan, placed = timeline.place_within(p, w.trial, changed, w.fixed, w.bonus, True, w.bound, slack)
+    w.counts[PLACED] += placed
+    if makespan < np.inf:
+        makespan, placed = timeline.place_within(p, w.trial, rest, w.fixed, w.bonus, True, w.tail, slack)
+        w.counts[PLACED] += placed
+    if makespan == np.inf:
+        return np.inf
+    makespan = timeline.end(w.trial)
+    return makespan if makespan <= limit else np.inf
+
+
+@step
+def accept(p: ProblemArrays, w: Walk, last: int, makespan: float) -> None:
+    """Move on to the schedule that was tried, which changed nothing after turn ``last``."""
+    timeline.copy_into(w.trial, w.now)
+    update_levels(p, w, last)
+    w.value[CURRENT] = makespan
+    w.counts[CHAIN] = -1
+    if makespan < w.value[BEST]:
+        keep_best(w)
+
+
+@step
+def put(p: ProblemArrays, w: Walk, count: int, operator: int, device: int) -> int:
+    """Put an operator on a device in the next trial, as its change number ``count``; return the number of changes."""
+    if w.fixed[operator] == device or p.cost[operator, device] == np.inf:
+        return count
+    w.moved[count] = operator
+    w.before[count] = w.fixed[operator]
+    w.fixed[operator] = device
+    return count + 1
+
+
+@step
+def take_back(w: Walk, count: int) -> None:
+    """Undo the first ``count`` changes of the placement."""
+    for k in range(count - 1, -1, -1):
+        w.fixed[w.moved[k]] = w.before[k]
+
+
+@step
+def shift(w: Walk, source: int, target: int) -> None:
+    """Give the operator of one turn another turn; those between move up or down by one."""
+    operator = w.order[source]
+    step = 1 if target > source else -1
+    k = source
+    while k != target:
+        w.order[k] = w.order[k + step]
+        w.turn[w.order[k]] = k
+        k += step
+    w.order[target] = operator
+    w.turn[operator] = target
+
+
+@step
+def find_chain(p: ProblemArrays, w: Walk) -> None:
+    """Bring the critical chain up to date."""
+    if w.counts[CHAIN] < 0:
+        w.counts[CHAIN] = timeline.critical_chain(p, w.now, w.chain)
+
+
+@step
+def try_level_order(p: ProblemArrays, w: Walk, count: int, limit: float) -> float:
+    """As :func:`try_from`, with the order by the changed placement's own levels; refused changes are undone.
+
+    Args:
+        p: the problem.
+        w: with ``count`` changes of the placement made by :func:`put`.
+        count: number of changes.
+        limit: largest makespan of interest [s].
+    """
+    n = len(w.order)
+    last = 0
+    for k in range(n):
+        i = w.order[k]
+        w.old_order[k], w.old_level[k], w.old_tail[k] = i, w.level[k], w.tail[k, w.fixed[k]]
+    for k in range(count):
+        i = w.moved[k]
+        last = max(last, w.turn[i])
+        w.old_tail[i] = w.tail[i, w.before[k]]
+    update_levels(p, w, last)
+    sort_by_level(p, w)
+    first = 0
+    while first < n and w.order[first] == w.old_order[first]:
+        first += 1
+    for k in range(count):
+        first = min(first, w.turn[w.moved[k]])
+    makespan = try_from(p, w, first, first - 1, limit)
+    if makespan == np.inf:
+        undo_level_order(w, count)
+    return makespan
+
+
+@step
+def undo_level_order(w: Walk, count: int) -> None:
+    """Undo a trial of :func:`try_level_order` that was not refused but shall not be accepted."""
+    take_back(w, count)
+    for k in range(len(w.order)):
+        w.order[k], w.level[k], w.tail[k, w.fixed[k]] = w.old_order[k], w.old_level[k], w.old_tail[k]
+        w.turn[w.order[k]] = k
+
+
+@step
+def sort_by_level(p: ProblemArrays, w: Walk) -> None:
+    """Sort the order by falling level, ties by topological position: few operators are out of place."""
+    for k in range(1, len(w.order)):
+        i = w.order[k]
+        m = k
+        while m > 0:
+            j = w.order[m - 1]
+            if w.level[j] > w.level[i] or (w.level[j] == w.level[i] and p.position[j] < p.position[i]):
+                break
+            w.order[m] = j
+            m -= 1
+        w.order[m] = i
+    for k in range(len(w.order)):
+        w.turn[w.order[k]] = k

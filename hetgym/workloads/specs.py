@@ -1,0 +1,201 @@
+"""ProblemSpec: a problem by name, built when it is needed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from functools import lru_cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from hetgym.errors import ProblemError
+from hetgym.problem import Problem
+from hetgym.workloads.best_known import BestKnown
+from hetgym.workloads.examples import textbook
+from hetgym.workloads.loading import load_problem
+from hetgym.workloads.uniform_machines import on_uniform_machines
+
+if TYPE_CHECKING:
+    from hetgym.graph import DataflowGraph
+    from hetgym.platform import Platform
+
+MODELS = (".onnx", ".json", ".json.gz")
+"""How the name of a model file ends."""
+
+PLATFORMS = (".yaml", ".yml")
+"""How the name of a platform file ends."""
+
+TRANSFORMS = ("fuse", "training")
+"""Transforms of graphs that need no more than the graph."""
+
+
+@dataclass(frozen=True)
+class ProblemSpec:
+    """A problem by name, not yet built.
+
+    Attributes:
+        name: unique within a suite, for example ``resnet50-b8@cpu-gpu``.
+        graph: the part of the name that says what is run.
+        platform: the part that says where; ``"-"`` if the problem is not a graph on a platform.
+        make: builds it.
+        known: the best that is known about it, if its suite says so.
+        parts: builds the graph and the platform that it is made of, for methods that rewrite the graph
+            themselves; None where there are none.
+    """
+
+    name: str
+    graph: str
+    platform: str
+    make: Callable[[], Problem] = field(repr=False, compare=False)
+    known: BestKnown | None = field(default=None, repr=False, compare=False)
+    parts: Callable[[], tuple[DataflowGraph, Platform]] | None = field(default=None, repr=False, compare=False)
+
+    def build(self) -> Problem:
+        """The problem itself.
+
+        Raises:
+            HetgymError: it cannot be built, or is not the problem whose best-known values it carries; the
+                message says why.
+        """
+        problem = self.make()
+        if self.known is not None and self.known.digest != problem.digest:
+            raise ProblemError(f"{self.name}: the best-known values belong to another problem of this name")
+        return problem
+
+    @classmethod
+    def zoo(
+        cls,
+        graph: str,
+        platform: str,
+        batch: int = 1,
+        *,
+        transforms: tuple[str, ...] = (),
+        scale: Mapping[str, float] | None = None,
+    ) -> ProblemSpec:
+        """A zoo graph (or a model file) on a platform preset (or a YAML file).
+
+        Args:
+            graph: name or path.
+            platform: name or path.
+            batch: images or sequences at once.
+            transforms: names of :data:`TRANSFORMS`, applied in turn.
+            scale: factors for :meth:`hetgym.Platform.scaled`; the first one names the platform.
+        """
+        label = _stem(graph, MODELS) + ("" if batch == 1 else f"-b{batch}")
+        return cls._placed(label, lambda: _graph(graph, batch), platform, transforms, scale)
+
+    @classmethod
+    def generated(
+        cls,
+        generator: str,
+        parameters: Mapping[str, Any],
+        seed: int,
+        platform: str,
+        *,
+        transforms: tuple[str, ...] = (),
+        scale: Mapping[str, float] | None = None,
+    ) -> ProblemSpec:
+        """A graph of :func:`hetgym.graph.generators.generate_graph` on a platform; see :meth:`zoo`."""
+        chosen = "".join(f"-{key}={value}" for key, value in parameters.items())
+        return cls._placed(
+            f"{generator}{chosen}-s{seed}", lambda: generated_graph(generator, parameters, seed), platform, transforms,
+            scale,
+        )  # fmt: skip
+
+    @classmethod
+    def _placed(
+        cls,
+        label: str,
+        graph: Callable[[], DataflowGraph],
+        platform: str,
+        transforms: tuple[str, ...],
+        scale: Mapping[str, float] | None,
+    ) -> ProblemSpec:
+        label += "".join(f"-{transform}" for transform in transforms)
+        where = _stem(platform, PLATFORMS) + "".join(
+            f"-{key}={value:g}" for key, value in list((scale or {}).items())[:1]
+        )
+
+        def parts() -> tuple[DataflowGraph, Platform]:
+            made = platform_of(platform)
+            return _transformed(graph(), transforms), made.scaled(scale, where) if scale else made
+
+        return cls(f"{label}@{where}", label, where, lambda: Problem.build(*parts()), parts=parts)
+
+    @classmethod
+    def uniform(cls, generator: str, parameters: Mapping[str, Any], seed: int, devices: int, ccr: float) -> ProblemSpec:
+        """A generated graph on devices of random speeds and links, see :func:`hetgym.workloads.on_uniform_machines`."""
+        chosen = "".join(f"-{key}={value}" for key, value in parameters.items())
+        label, where = f"{generator}{chosen}-s{seed}", f"{devices}-devices-ccr={ccr:g}"
+
+        def make() -> Problem:
+            graph = generated_graph(generator, parameters, seed)
+            return on_uniform_machines(graph, devices, ccr, np.random.default_rng([seed, devices]))
+
+        return cls(f"{label}@{where}", label, where, make)
+
+    @classmethod
+    def file(cls, path: str | Path) -> ProblemSpec:
+        """A file that holds a whole problem; ``graph@platform.npz`` says in its name what it is."""
+        graph, _, platform = Path(path).stem.partition("@")
+        return cls(Path(path).stem, graph, platform or "-", lambda: load_problem(path))
+
+    @classmethod
+    def textbook(cls, name: str) -> ProblemSpec:
+        """A published example, see :func:`hetgym.workloads.textbook`."""
+        return cls(name, name, "textbook", lambda: textbook(name))
+
+    @classmethod
+    def held(cls, problem: Problem, name: str = "") -> ProblemSpec:
+        """A problem that exists already, under its own name or another."""
+        graph, _, platform = (name or problem.name).partition("@")
+        return cls(name or problem.name, graph, platform or "-", lambda: problem)
+
+
+def _stem(source: str, suffixes: tuple[str, ...]) -> str:
+    """The name of a file without folder and suffix; any other name as it is."""
+    suffix = next((suffix for suffix in reversed(suffixes) if source.endswith(suffix)), "")
+    return Path(source).name.removesuffix(suffix) if suffix else source
+
+
+@lru_cache(maxsize=8)
+def _graph(name: str, batch: int) -> DataflowGraph:
+    """Graphs are shared by the platforms that follow each other in a suite."""
+    from hetgym.graph import load_graph
+
+    return load_graph(name, batch=batch)
+
+
+def _transformed(graph: DataflowGraph, names: tuple[str, ...]) -> DataflowGraph:
+    from hetgym.graph.transforms import fuse, training
+
+    table: dict[str, Callable[[DataflowGraph], DataflowGraph]] = {
+        "fuse": lambda graph: fuse(graph).graph,
+        "training": training,
+    }
+    for name in names:
+        graph = table[name](graph)
+    return graph
+
+
+@lru_cache(maxsize=32)
+def platform_of(name: str) -> Platform:
+    """A platform, loaded once."""
+    from hetgym.platform import load_platform
+
+    return load_platform(name)
+
+
+def generated_graph(generator: str, parameters: Mapping[str, Any], seed: int) -> DataflowGraph:
+    """The graph that a seed gives.
+
+    Raises:
+        UnknownName: no such generator.
+        ConfigError: no such parameter.
+        GraphError: a parameter out of range.
+    """
+    from hetgym.graph.generators import generate_graph
+
+    return generate_graph(generator, np.random.default_rng(seed), **parameters)

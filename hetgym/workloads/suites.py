@@ -1,0 +1,223 @@
+"""Suites: named lists of problems, read from YAML, each problem built when it is needed.
+
+A suite file has a ``summary`` and a list ``problems`` of groups::
+
+    summary: what it is for
+    problems:
+      - graphs: [resnet50, bert-base]     # or [all]: zoo names, or model files beside the suite
+        batch: [1, 8]
+        platforms: [cpu-gpu, my.yaml]     # preset names, or platform files beside the suite
+        transforms: [fuse]                # of hetgym.graph.transforms, in turn: fuse, training
+        scale:                            # each platform once for every column, figures multiplied, see
+          gpu.peak_flops: [1.5, 4, 10]    # Platform.scaled; the first row names the platforms
+          gpu.memory_bandwidth: [1.5, 3, 3]
+      - generator: layered                # see hetgym.graph.generators
+        parameters: {tasks: [100, 200], width: 5}    # lists: a problem for each combination
+        seeds: [0, 1, 2]                  # a problem each
+        platforms: [cpu-gpu]
+      - generator: daggen                 # the same on devices of random speeds, behind random links,
+        devices: 8
+        ccr: [0.2, 4.0]                   # a problem for each weight of communication
+      - files: [mine.npz, frozen/*.npz]   # whole problems beside the suite, in order of their names
+      - textbook: [topcuoglu]
+    best_known: best_known.json           # makespans to beat and bounds, see hetgym.workloads.best_known
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+from hetgym._config import load_yaml, read
+from hetgym._parts import part
+from hetgym.errors import ConfigError, ProblemError, unknown_name
+from hetgym.workloads.best_known import load_best_known
+from hetgym.workloads.examples import textbook
+from hetgym.workloads.specs import MODELS, PLATFORMS, TRANSFORMS, ProblemSpec, generated_graph, platform_of
+
+FOLDER = part("configs") / "suites"
+"""Where the suites that hetgym ships are."""
+
+ALL = "all"
+
+
+@dataclass(frozen=True)
+class _Group:
+    """One entry of a suite file."""
+
+    graphs: tuple[str, ...] = ()
+    batch: tuple[int, ...] = (1,)
+    generator: str | None = None
+    parameters: dict[str, Any] = field(default_factory=dict)
+    seeds: tuple[int, ...] = (0,)
+    platforms: tuple[str, ...] = ()
+    scale: Mapping[str, tuple[float, ...]] = field(default_factory=dict)
+    transforms: tuple[str, ...] = ()
+    devices: int = 0
+    ccr: tuple[float, ...] = ()
+    files: tuple[str, ...] = ()
+    textbook: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class _Document:
+    """A suite file."""
+
+    problems: tuple[_Group, ...]
+    summary: str = ""
+    best_known: str = ""
+
+
+@dataclass(frozen=True)
+class Suite:
+    """A named list of problems.
+
+    Attributes:
+        name: the file's name without its suffix.
+        summary: what it is for.
+        specs: the problems, in the order in which they are run.
+    """
+
+    name: str
+    summary: str
+    specs: tuple[ProblemSpec, ...]
+
+    def __len__(self) -> int:
+        return len(self.specs)
+
+
+def suite_names() -> list[str]:
+    """Names of the suites that hetgym ships."""
+    return sorted(path.stem for path in FOLDER.glob("*.yaml"))
+
+
+def load_suite(source: str | Path) -> Suite:
+    """Load a suite by name, or a YAML file by path.
+
+    Names of graphs, platforms and files are checked now, so that a long run does not end at a
+    spelling mistake; the problems themselves are built by :meth:`ProblemSpec.build`.
+
+    Raises:
+        UnknownName: no such suite, graph, platform or textbook problem; the message names the nearest.
+        ConfigError: the file is not a suite: an unknown key, a wrong type, no problems, or two of
+            one name; or what it names as best known is no such table.
+        ProblemError: a file that the suite names does not exist.
+
+    >>> [spec.name for spec in load_suite("quick").specs][:2]
+    ['topcuoglu', 'arabnejad-barbosa']
+    """
+    path = Path(source)
+    if path.suffix not in PLATFORMS:
+        if str(source) not in suite_names():
+            raise unknown_name("suite", str(source), suite_names())
+        path = FOLDER / f"{source}.yaml"
+    document = read(_Document, load_yaml(path), str(path))
+    specs = tuple(
+        spec for k, group in enumerate(document.problems) for spec in _expand(group, path, f"{path}.problems[{k}]")
+    )
+    if not specs:
+        raise ConfigError(f"{path}: the suite has no problems")
+    if document.best_known:
+        known = load_best_known(path.parent / document.best_known)
+        specs = tuple(replace(spec, known=known.get(spec.name)) for spec in specs)
+    seen: set[str] = set()
+    for spec in specs:
+        if spec.name in seen:
+            raise ConfigError(f"{path}: problem {spec.name!r} is listed twice")
+        seen.add(spec.name)
+    return Suite(path.stem, document.summary, specs)
+
+
+def _expand(group: _Group, path: Path, where: str) -> Iterator[ProblemSpec]:
+    """The problems of one group, those of one graph next to each other."""
+    if bool(group.devices) != bool(group.ccr) or (group.devices and not group.generator):
+        raise ConfigError(f"{where}: devices and ccr belong together, and to a generator")
+    if bool(group.graphs or (group.generator and not group.devices)) != bool(group.platforms):
+        raise ConfigError(f"{where}: graphs and platforms belong together: give both")
+    if group.devices < 0 or any(not 0 <= ccr < math.inf for ccr in group.ccr):
+        raise ConfigError(f"{where}: devices must be at least 1, a ccr a finite number, not negative")
+    if any(batch < 1 for batch in group.batch) or any(seed < 0 for seed in group.seeds):
+        raise ConfigError(f"{where}: a batch size must be at least 1, a seed at least 0")
+    if (group.transforms or group.scale) and not group.platforms:
+        raise ConfigError(f"{where}: transforms and scale are for graphs on platforms")
+    if any(value == [] for value in group.parameters.values()):
+        raise ConfigError(f"{where}: a parameter has an empty list of values")
+    for transform in group.transforms:
+        if transform not in TRANSFORMS:
+            raise unknown_name("transform", transform, TRANSFORMS)
+    platforms = [_checked_platform(name, path.parent) for name in group.platforms]
+    places = list(itertools.product(platforms, _columns(group.scale, where)))
+    for platform, scale in places:
+        platform_of(platform).scaled(scale)
+    for graph in _checked_graphs(group.graphs, path.parent):
+        for batch in group.batch:
+            for platform, scale in places:
+                yield ProblemSpec.zoo(graph, platform, batch, transforms=group.transforms, scale=scale)
+    for parameters in _combinations(group.parameters) if group.generator else ():
+        assert group.generator
+        generated_graph(group.generator, parameters, 0)
+        for seed in group.seeds:
+            for platform, scale in places:
+                yield ProblemSpec.generated(
+                    group.generator, parameters, seed, platform, transforms=group.transforms, scale=scale
+                )
+            for ccr in group.ccr:
+                yield ProblemSpec.uniform(group.generator, parameters, seed, group.devices, ccr)
+    for pattern in group.files:
+        found = sorted(path.parent.glob(pattern)) if "*" in pattern else []
+        yield from (ProblemSpec.file(file) for file in found or [_existing(path.parent / pattern)])
+    for name in group.textbook:
+        textbook(name)
+        yield ProblemSpec.textbook(name)
+
+
+def _columns(scale: Mapping[str, tuple[float, ...]], where: str) -> list[dict[str, float]]:
+    """The columns of a table of factors; one that changes nothing if there is no table."""
+    if not scale:
+        return [{}]
+    first, rows = next(iter(scale)), list(scale.values())
+    if len({len(row) for row in rows}) > 1 or not rows[0]:
+        raise ConfigError(f"{where}: the rows of scale need the same number of factors, one at least")
+    if len(set(rows[0])) < len(rows[0]):
+        raise ConfigError(f"{where}: the factors of {first!r} must differ, since they name the platforms")
+    return [dict(zip(scale, column, strict=True)) for column in zip(*rows, strict=True)]
+
+
+def _combinations(parameters: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
+    """One value of each parameter, where a list stands for several."""
+    values = [value if isinstance(value, list) else [value] for value in parameters.values()]
+    for chosen in itertools.product(*values):
+        yield dict(zip(parameters, chosen, strict=True))
+
+
+def _checked_graphs(names: tuple[str, ...], folder: Path) -> list[str]:
+    from hetgym.graph import zoo
+
+    known = zoo.names()
+    graphs = []
+    for name in names:
+        if name == ALL:
+            graphs += known
+        elif name.endswith(MODELS):
+            graphs.append(str(_existing(folder / name)))
+        elif name in known:
+            graphs.append(name)
+        else:
+            raise unknown_name("graph", name, [*known, ALL])
+    return list(dict.fromkeys(graphs))
+
+
+def _checked_platform(name: str, folder: Path) -> str:
+    source = str(folder / name) if name.endswith(PLATFORMS) else name
+    platform_of(source)
+    return source
+
+
+def _existing(path: Path) -> Path:
+    if not path.is_file():
+        raise ProblemError(f"{path}: no such file")
+    return path

@@ -1,0 +1,160 @@
+"""List scheduling: insertion against a search of all gaps, and the orders that a timeline gives."""
+
+from __future__ import annotations
+
+import numpy as np
+import oracle
+import pytest
+import strategies
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+from steps import callable_step
+
+from hetgym import Problem, simulate, validate
+from hetgym.baselines import heft
+from hetgym.planning import timeline
+from hetgym.planning.ranks import list_order
+
+INF = np.inf
+earliest_start, clear = callable_step(timeline.earliest_start), callable_step(timeline.clear)
+take_back, copy_into = callable_step(timeline.take_back), callable_step(timeline.copy_into)
+
+
+def single_device(durations: list[float]) -> Problem:
+    return Problem.from_arrays([[c] for c in durations], [])
+
+
+@settings(max_examples=300)
+@given(
+    jobs=st.lists(
+        st.tuples(st.sampled_from([0.0, 0.5, 1.0, 2.0, 3.0]), st.sampled_from([0.0, 0.0, 1.0, 2.0, 5.0, 9.0])),
+        min_size=1,
+        max_size=12,
+    ),
+    copies=st.sampled_from([1, 1, 1, 10]),  # beyond 32 intervals the search bisects, beyond 64 it skips blocks
+    insertion=st.booleans(),
+)
+@example(jobs=[(0.0, 5.0), (3.0, 4.0)], copies=1, insertion=True)  # nothing may run across an operator of no duration
+@example(jobs=[(3.0, 0.0), (0.0, 1.0)], copies=1, insertion=True)  # which itself waits for its turn
+def test_earliest_start_is_the_first_gap(jobs: list[tuple[float, float]], copies: int, insertion: bool) -> None:
+    """Jobs are (duration, ready)."""
+    jobs = [(duration, ready * (copies - k)) for k in range(copies) for duration, ready in jobs]
+    problem = single_device([duration for duration, _ in jobs])
+    line = timeline.new_timeline(len(jobs), 1)
+    busy: list[tuple[float, float]] = []
+    for operator, (duration, ready) in enumerate(jobs):
+        start = earliest_start(line, 0, ready, duration, insertion)
+        if insertion:
+            assert start == oracle.earliest_gap(busy, ready, duration)
+        else:
+            assert start == max([ready, *(to for _, to in busy)])
+        timeline.book(problem.arrays, line, operator, 0, start)
+        busy.append((start, start + duration))
+        booked = line.intervals[0]
+        assert booked == len(busy)
+        assert line.busy_from[0, :booked].tolist() == sorted(a for a, _ in busy)
+        assert line.busy_to[0, :booked].tolist() == sorted(b for _, b in busy)
+
+
+@pytest.mark.parametrize("insertion", [True, False])
+@settings(max_examples=150)
+@given(problem=strategies.problems(max_operators=25), seed=st.integers(0, 2**32 - 1))
+def test_place_in_order_equals_oracle(insertion: bool, problem: Problem, seed: int) -> None:
+    n, d = problem.num_operators, problem.num_devices
+    rng = np.random.default_rng(seed)
+    priority = rng.integers(0, 5, n).astype(np.float64)
+    bonus = rng.integers(0, 3, (n, d)).astype(np.float64)
+    fixed = np.where(rng.random(n) < 0.3, strategies.random_assignment(problem, rng), -1).astype(np.int32)
+    order = list_order(problem.arrays, priority)
+    line = timeline.new_timeline(n, d)
+    makespan = timeline.place_in_order(problem.arrays, line, order, fixed, bonus, insertion)
+    plan = oracle.place(
+        problem, oracle.list_order(problem, priority.tolist()), fixed.tolist(), bonus.tolist(), insertion
+    )
+    assert line.assignment.tolist() == plan.assignment
+    assert line.start.tolist() == plan.start
+    assert line.finish.tolist() == plan.finish
+    assert makespan == plan.makespan
+
+
+@pytest.mark.parametrize("insertion", [True, False])
+@settings(max_examples=150)
+@given(problem=strategies.problems())
+def test_planned_times_come_true(insertion: bool, problem: Problem) -> None:
+    """The orders read off a timeline never deadlock, and running them gives the planned times exactly."""
+    schedule = heft(problem, insertion=insertion)
+    validate(problem, schedule)
+    trace = simulate(problem, schedule)
+    assert trace.start.tolist() == schedule.start.tolist()
+    assert trace.finish.tolist() == schedule.finish.tolist()
+
+
+def test_operators_of_one_moment_keep_the_turn_in_which_they_were_placed() -> None:
+    """Both take no time and are appended at 2; operator 1 could have run at 0, but its turn came last."""
+    problem = Problem.from_arrays([[2.0, 1.0], [0.0, INF], [0.0, INF]], [])
+    line = timeline.new_timeline(3, 2)
+    free, bonus = np.full(3, -1, np.int32), np.array([[0.0, 9.0], [0.0, 0.0], [0.0, 0.0]])
+    timeline.place_in_order(problem.arrays, line, np.array([0, 2, 1], np.int32), free, bonus, False)
+    assert line.start.tolist() == [0.0, 2.0, 2.0]
+    order, pointer = timeline.device_order(line)
+    assert order.tolist() == [0, 2, 1]
+    assert pointer.tolist() == [0, 3, 3]
+
+
+def test_insertion_fills_the_first_gap_that_fits() -> None:
+    line = timeline.new_timeline(4, 1)
+    problem = single_device([2.0, 2.0, 1.0, 3.0])
+    timeline.book(problem.arrays, line, 0, 0, 1.0)  # 1-3
+    timeline.book(problem.arrays, line, 1, 0, 5.0)  # 5-7
+    assert earliest_start(line, 0, 0.0, 1.0, True) == 0.0
+    assert earliest_start(line, 0, 0.0, 2.0, True) == 3.0
+    assert earliest_start(line, 0, 3.5, 1.5, True) == 3.5
+    assert earliest_start(line, 0, 3.5, 2.0, True) == 7.0
+    assert earliest_start(line, 0, 0.0, 1.0, False) == 7.0
+
+
+def test_an_operator_of_no_duration_is_not_run_over() -> None:
+    """Operator 1 takes no time, but its place on device 1 is at 5: the long operator 3 must come after it."""
+    cost = [[5.0, INF], [INF, 0.0], [20.0, INF], [INF, 7.0]]
+    problem = Problem.from_arrays(cost, [(0, 1, 0.0), (1, 2, 0.0)])
+    schedule = heft(problem)
+    validate(problem, schedule)
+    assert schedule.start.tolist() == [0.0, 5.0, 5.0, 5.0]
+    assert simulate(problem, schedule).makespan == schedule.makespan == 25.0
+
+
+def test_clear_empties_a_timeline() -> None:
+    line = timeline.new_timeline(1, 1)
+    timeline.book(single_device([4.0]).arrays, line, 0, 0, 0.0)
+    clear(line)
+    assert earliest_start(line, 0, 0.0, 9.0, True) == 0.0
+    assert line.assignment.tolist() == [-1]
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_long_timelines_skip_no_gap(seed: int) -> None:
+    """Hundreds of intervals, booked, taken back and copied: searches find what a look at all gaps does."""
+    rng = np.random.default_rng(seed)
+    n = 600
+    durations = np.round(rng.exponential(2.0, n), seed)
+    problem = single_device(durations.tolist())
+    line, spare = timeline.new_timeline(n, 1), timeline.new_timeline(n, 1)
+    busy: dict[int, tuple[float, float]] = {}
+    for operator, duration in enumerate(durations.tolist()):
+        ready = float(np.round(rng.uniform(0.0, 2.0 * n), seed))
+        start = earliest_start(line, 0, ready, duration, True)
+        assert start == oracle.earliest_gap(list(busy.values()), ready, duration)
+        timeline.book(problem.arrays, line, operator, 0, start)
+        busy[operator] = (start, start + duration)
+        if rng.random() < 0.2:
+            victim = int(rng.choice(list(busy)))
+            take_back(line, victim)
+            del busy[victim]
+        if operator < n // 3 and rng.random() < 0.02:
+            copy_into(line, spare)
+            line, spare = spare, line
+    held = int(line.intervals[0])
+    assert held > 5 * timeline.BLOCK
+    gaps = line.busy_from[0, :held] - np.concatenate([[0.0], line.busy_to[0, : held - 1]])
+    assert (line.widest[0, np.arange(held) // timeline.BLOCK] >= gaps).all()
+    assert np.isfinite(line.widest[0, : held // timeline.BLOCK]).any()
