@@ -27,7 +27,7 @@ def test_a_missing_ray_is_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_a_local_cluster_is_not_reached_from_elsewhere() -> None:
     pytest.importorskip("ray")
     psutil = pytest.importorskip("psutil")
-    with _cluster.connect() as ray:
+    with _ray.connect() as ray:
         this = psutil.Process()
         listeners = [
             ipaddress.ip_address(connection.laddr.ip)
