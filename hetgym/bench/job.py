@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import hetgym.agents.schedulers  # noqa: F401, enters the policies into the table
+from hetgym._version import VERSION
 from hetgym.baselines import Baseline, get, names
 from hetgym.bench.comparison import pick_reference
 from hetgym.bench.evaluation import Evaluation, Findings, evaluate, quality_against_time
@@ -217,10 +218,8 @@ def _document(job: Job, result: Result, summary: Sequence[Line], started: str, e
 
 def versions() -> dict[str, str]:
     """Versions of hetgym, Python and what the numbers depend on."""
-    import hetgym
-
     packages = {name: metadata.version(name) for name in ("numpy", "numba")}
-    return {"hetgym": hetgym.__version__, "python": machine.python_version(), **packages}
+    return {"hetgym": VERSION, "python": machine.python_version(), **packages}
 
 
 def _processor() -> str:

@@ -15,7 +15,7 @@ from typing import Annotated
 
 import typer
 
-from hetgym import __version__
+from hetgym._version import VERSION
 from hetgym.errors import ConfigError, HetgymError
 
 app = typer.Typer(
@@ -39,7 +39,7 @@ _Json = Annotated[bool, typer.Option("--json", help="Print the results as JSON, 
 
 def _show_version(asked: bool) -> None:
     if asked:
-        typer.echo(f"hetgym {__version__}")
+        typer.echo(f"hetgym {VERSION}")
         raise typer.Exit
 
 
@@ -136,9 +136,11 @@ def plan(
     Runs the schedulers, shows what the best schedule asks of each device, and writes it to
     <out>/<name>/plan.json beside the report.
     """
-    from hetgym import Problem, load_graph, load_platform
     from hetgym.bench.job import Job, pick_runtimes, pick_schedulers
     from hetgym.cli import terminal
+    from hetgym.graph import load_graph
+    from hetgym.platform import load_platform
+    from hetgym.problem import Problem
     from hetgym.workloads import ProblemSpec
 
     chosen, under = pick_schedulers(schedulers), pick_runtimes([runtime])
