@@ -10,7 +10,7 @@ from rich.console import Console
 import hetgym
 from hetgym.bench.runner import warm_up
 from hetgym.bench.summary import rich_table
-from hetgym.planning.evaluation import decode_placement
+from hetgym.planning import decode_placement
 from hetgym.workloads import load_suite
 
 
