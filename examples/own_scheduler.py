@@ -7,7 +7,7 @@ import argparse
 import numpy as np
 
 import hetgym
-from hetgym.planning.evaluation import decode_placement
+from hetgym.planning import decode_placement
 from hetgym.workloads import load_suite
 
 

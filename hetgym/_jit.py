@@ -7,6 +7,7 @@ import os
 import sys
 from collections.abc import Callable
 from functools import cache
+from itertools import chain
 from pathlib import Path
 from threading import Timer
 from time import monotonic
@@ -15,6 +16,8 @@ from typing import Any, TypeVar, cast
 import numba
 from numba import types
 from numba.core import event
+
+from hetgym._parts import PACKAGE, part
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -139,7 +142,9 @@ event.register("numba:compile", compiling)
 def sources_stamp() -> str:
     """Digest of every file of the package that holds a kernel."""
     digest = hashlib.sha256()
-    for folder, folders, names in os.walk(Path(__file__).parent, followlinks=True):
+    inside = [PACKAGE, part("agents"), part("baselines")]
+    roots = [root for root in inside if root == PACKAGE or not root.is_relative_to(PACKAGE)]
+    for folder, folders, names in chain.from_iterable(os.walk(root, followlinks=True) for root in roots):
         folders.sort()
         for name in sorted(names):
             text = (Path(folder) / name).read_bytes() if name.endswith(".py") else b""

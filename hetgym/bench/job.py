@@ -11,6 +11,7 @@ from importlib import metadata
 from pathlib import Path
 from typing import Any
 
+from hetgym._version import VERSION
 from hetgym.baselines import Baseline, get
 from hetgym.bench.comparison import pick_reference
 from hetgym.bench.evaluation import Evaluation, Findings, evaluate, quality_against_time
@@ -221,10 +222,8 @@ def _document(job: Job, result: Result, summary: Sequence[Line], started: str, e
 
 def versions() -> dict[str, str]:
     """Versions of hetgym, Python and what the numbers depend on."""
-    import hetgym
-
     packages = {name: metadata.version(name) for name in ("numpy", "numba")}
-    return {"hetgym": hetgym.__version__, "python": machine.python_version(), **packages}
+    return {"hetgym": VERSION, "python": machine.python_version(), **packages}
 
 
 def _processor() -> str:

@@ -14,7 +14,7 @@ from typing import Annotated
 
 import typer
 
-from hetgym import __version__
+from hetgym._version import VERSION
 from hetgym.cli.bench import bench
 from hetgym.cli.fit import fit
 from hetgym.cli.list import list_
@@ -41,7 +41,7 @@ app = typer.Typer(
 
 def _show_version(asked: bool) -> None:
     if asked:
-        typer.echo(f"hetgym {__version__}")
+        typer.echo(f"hetgym {VERSION}")
         raise typer.Exit
 
 
