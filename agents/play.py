@@ -37,9 +37,12 @@ def play(
 
     Args:
         env: an environment; it is reset.
-        agent: what decides.
+        agent: what decides; a policy that has a method ``check`` may refuse the environment.
         seed: of the reset.
         options: of the reset.
+
+    Raises:
+        ConfigError: the environment's candidate features do not tell what they told the policy in training.
 
     >>> import gymnasium as gym, hetgym
     >>> from hetgym.workloads import textbook
@@ -47,6 +50,8 @@ def play(
     >>> play(env, hetgym.agents.greedy("completion"), seed=0).info["makespan"] <= 133
     True
     """
+    if hasattr(agent, "check") and hasattr(env.unwrapped, "lanes"):
+        agent.check(env.unwrapped.lanes)
     observation, info = env.reset(seed=seed, options=options)
     total, over = 0.0, False
     while not over:

@@ -11,11 +11,11 @@ import numpy.typing as npt
 
 from hetgym.agents import tensors
 from hetgym.agents.evaluation import Evaluator
-from hetgym.agents.kinds import kind_of
+from hetgym.agents.kinds import check_features, kind_of
 from hetgym.agents.networks import ActorCritic
 from hetgym.agents.networks._torch import torch
 from hetgym.agents.recipe import manner
-from hetgym.envs.core.lanes import Observation
+from hetgym.envs.core.lanes import Lanes, Observation
 from hetgym.errors import ArtefactError, ConfigError
 
 FORMAT = "hetgym-policy"
@@ -61,6 +61,15 @@ class Policy:
     def judge(self, evaluator: Evaluator) -> dict[str, float]:
         """How good it is on held-out problems."""
         return evaluator.judge(self.decide)
+
+    def check(self, lanes: Lanes) -> None:
+        """Refuse an environment whose candidate features do not tell what they told the policy in training.
+
+        Raises:
+            ConfigError: an argument of the environment differs that decides what they tell.
+        """
+        if "recipe" in self.card:
+            check_features(self.network.view.kind, self.arguments, lanes)
 
     @property
     def arguments(self) -> dict[str, Any]:

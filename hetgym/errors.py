@@ -7,13 +7,29 @@ and nothing else; each also is the built-in exception that a caller would expect
 from __future__ import annotations
 
 import difflib
+import reprlib
 from collections.abc import Iterable
 from importlib import import_module
 from types import ModuleType
 
+LONGEST_MESSAGE = 600
+"""Most characters of a message: a screenful, however long the names are that it quotes."""
+
+LONGEST_QUOTE = 60
+"""Most characters of a value that :func:`shown` quotes: half a line."""
+
+_HUGE = 10**30  # larger whole numbers are named, not written out
+
 
 class HetgymError(Exception):
-    """Base of all exceptions that hetgym raises on purpose."""
+    """Base of all exceptions that hetgym raises on purpose.
+
+    The message is kept on one printable line of at most :data:`LONGEST_MESSAGE` characters: what it quotes may come
+    from a hostile file.
+    """
+
+    def __init__(self, message: object = "", *others: object) -> None:
+        super().__init__(sentence(str(message)), *others)
 
 
 class GraphError(HetgymError, ValueError):
@@ -96,17 +112,62 @@ def unknown_name(what: str, name: object, known: Iterable[str]) -> UnknownName:
     >>> str(unknown_name("scheduler", "hetf", ["heft", "peft", "donf"]))
     "unknown scheduler 'hetf'; did you mean 'heft' or 'peft'?"
     """
-    return UnknownName(f"unknown {what} {name!r}; {suggestion(name, known)}")
+    return UnknownName(f"unknown {what} {shown(name)}; {suggestion(name, known)}")
 
 
 def suggestion(name: object, known: Iterable[str]) -> str:
     """Return ``did you mean …?`` with the nearest of the known names, or a list of them all."""
     names = sorted(known)
-    near = difflib.get_close_matches(str(name), names, n=3, cutoff=0.5)
+    near = difflib.get_close_matches(name if isinstance(name, str) else shown(name), names, n=3, cutoff=0.5)
     if near:
         return f"did you mean {' or '.join(repr(n) for n in near)}?"
-    shown = ", ".join(names[:12]) + (", …" if len(names) > 12 else "")
-    return f"known: {shown}"
+    return f"known: {', '.join(names[:12])}{', …' if len(names) > 12 else ''}"
+
+
+def sentence(text: str) -> str:
+    r"""A text on one printable line; the middle of one longer than :data:`LONGEST_MESSAGE` is left out.
+
+    >>> sentence("a\nb\x07")
+    'a b\\x07'
+    """
+    if len(text) > LONGEST_MESSAGE:
+        head = 2 * LONGEST_MESSAGE // 3
+        text = f"{text[: head - 3]} … {text[head - LONGEST_MESSAGE :]}"
+    if text.isprintable():
+        return text
+    return "".join(c if c.isprintable() else " " if c.isspace() else ascii(c)[1:-1] for c in text)
+
+
+def shown(value: object) -> str:
+    """A value as a message quotes it, in at most :data:`LONGEST_QUOTE` characters.
+
+    >>> shown("x" * 1000), shown(10**400), shown([3, 4])
+    ("'xxxxxxxxxxxxxxxxxxxxxxxxxxx...xxxxxxxxxxxxxxxxxxxxxxxxxxxx'", 'a huge number', '[3, 4]')
+    """
+    if isinstance(value, int):
+        return repr(value) if abs(value) < _HUGE else "a huge number"
+    if type(value) is str and len(value) < LONGEST_QUOTE // 4:  # the common case, and fast
+        return repr(value)
+    try:
+        text = _SHORT.repr(value)
+    except Exception:  # an object whose own repr fails
+        text = f"<{type(value).__name__}>"
+    return text if len(text) <= LONGEST_QUOTE else text[: LONGEST_QUOTE - 3] + "..."
+
+
+class _Short(reprlib.Repr):
+    """Abbreviates; whole numbers of any length too, which Python refuses to write out."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.maxstring = self.maxother = self.maxlong = LONGEST_QUOTE
+        self.maxlevel = 3
+
+    def repr_int(self, x: int, level: int) -> str:
+        return "a huge number" if abs(x) >= _HUGE else repr(x)
+
+
+_SHORT = _Short()
 
 
 def require(module: str, extra: str, purpose: str) -> ModuleType:
