@@ -1,34 +1,75 @@
-"""Artefacts: weights in safetensors, and a JSON card beside them that a reader can check; reading needs no PyTorch."""
+"""Files of networks: weights in safetensors, with a JSON card inside or beside; reading them needs no PyTorch.
+
+Runs keep policies and checkpoints as one file each, with the card inside. What is shipped has its card beside it, where
+people can read it.
+"""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from safetensors import SafetensorError
-from safetensors.numpy import load, save
 
-from hetgym._archive import atomic_write
+from hetgym._artefacts import Array, Kind, check_format, load_tensors, save_tensors
+from hetgym._files import as_path, read_text, write_bytes
+from hetgym._json import parse
 from hetgym.errors import ArtefactError
 
 VERSION = 1
-SIZE_LIMIT = 64 << 20
-"""Largest file that is read [byte]."""
+CARD_LIMIT = 1 << 20
+"""Longest card that is read, and longest table of a policy's tensors [byte]."""
+WEIGHTS_LIMIT = 64 << 20
+"""Most bytes of a policy's weights: seventeen million, a thousand times as many as the largest that is shipped."""
 
 Weights = Mapping[str, npt.NDArray[Any]]
 """Arrays by name."""
 
 
-def save_artefact(path: str | Path, kind: str, weights: Weights, card: Mapping[str, Any]) -> None:
+def policy_file(*formats: str) -> Kind:
+    """The kind of file that holds a policy of one of some formats: float32 weights, all finite."""
+
+    def declared(card: Mapping[str, Any], names: Collection[str], where: str) -> dict[str, Array]:
+        check_format(card, where, ArtefactError, VERSION, *formats)
+        return {name: Array("float32", legal="finite") for name in names}
+
+    return Kind(ArtefactError, declared, header_limit=CARD_LIMIT, limit=WEIGHTS_LIMIT)
+
+
+def save(path: str | Path, kind: Kind, form: str, card: Mapping[str, Any], arrays: Weights) -> None:
+    """Write arrays and a card to one file; equal content serialises to equal bytes.
+
+    Args:
+        path: the file.
+        kind: of file.
+        form: name of the format, which the card then tells.
+        card: JSON values.
+        arrays: by name.
+
+    Raises:
+        ArtefactError: the file cannot be written; what was there before is kept.
+    """
+    save_tensors(Path(path), arrays, kind.error, {**card, "format": form, "version": VERSION})
+
+
+def load(path: str | Path, kind: Kind) -> tuple[dict[str, Any], dict[str, npt.NDArray[Any]]]:
+    """Read what :func:`save` wrote: the card and the arrays.
+
+    Raises:
+        ArtefactError: missing, damaged, or of another kind or version; the message says which.
+    """
+    return load_tensors(as_path(path, "a policy or checkpoint", kind.error), kind)
+
+
+def save_pair(path: str | Path, form: str, weights: Weights, card: Mapping[str, Any]) -> None:
     """Write ``<path>.safetensors`` and ``<path>.json``.
 
     Args:
         path: without suffix.
-        kind: of policy, which the card then tells.
+        form: name of the format, which the card then tells.
         weights: kept in float32.
         card: where they come from, as JSON values.
 
@@ -36,35 +77,23 @@ def save_artefact(path: str | Path, kind: str, weights: Weights, card: Mapping[s
         ArtefactError: a file cannot be written.
     """
     arrays = {name: np.ascontiguousarray(weight, np.float32) for name, weight in sorted(weights.items())}
-    text = json.dumps({**card, "format": kind, "version": VERSION}, indent=1, sort_keys=True, allow_nan=False) + "\n"
-    try:
-        atomic_write(Path(f"{path}.safetensors"), lambda file: file.write(save(arrays)))
-        atomic_write(Path(f"{path}.json"), lambda file: file.write(text.encode()))
-    except OSError as error:
-        raise ArtefactError(f"{path}: cannot be written ({error.strerror})") from error
+    text = json.dumps({**card, "format": form, "version": VERSION}, indent=1, sort_keys=True, allow_nan=False) + "\n"
+    save_tensors(Path(f"{path}.safetensors"), arrays, ArtefactError)
+    write_bytes(Path(f"{path}.json"), text.encode(), ArtefactError)
 
 
-def load_artefact(path: str | Path, *kinds: str) -> tuple[dict[str, Any], dict[str, npt.NDArray[Any]]]:
-    """Read what :func:`save_artefact` wrote: the card and the weights.
+def load_pair(path: str | Path, *formats: str) -> tuple[dict[str, Any], dict[str, npt.NDArray[Any]]]:
+    """Read what :func:`save_pair` wrote: the card and the weights.
 
     Args:
         path: without suffix.
-        kinds: one of which it must be.
+        formats: one of which it must be.
 
     Raises:
-        ArtefactError: missing, damaged, or of another kind or version; the message says which.
+        ArtefactError: missing, damaged, or of another format or version; the message says which.
     """
-    weights, page = Path(f"{path}.safetensors"), Path(f"{path}.json")
-    try:
-        for file in (weights, page):
-            if file.stat().st_size > SIZE_LIMIT:
-                raise ArtefactError(f"{file}: larger than {SIZE_LIMIT >> 20} MiB")
-        card = json.loads(page.read_text("utf-8"))
-        arrays = load(weights.read_bytes())
-    except FileNotFoundError as error:
-        raise ArtefactError(f"{error.filename}: no such file") from None
-    except (OSError, ValueError, SafetensorError) as error:
-        raise ArtefactError(f"{path}: not a readable policy ({error})") from error
-    if not isinstance(card, dict) or card.get("format") not in kinds or card.get("version") != VERSION:
-        raise ArtefactError(f"{page}: not a {' or '.join(kinds)} of format version {VERSION}")
-    return card, arrays
+    stem = as_path(path, "a policy", ArtefactError)
+    page = Path(f"{stem}.json")
+    card = parse(read_text(page, CARD_LIMIT, ArtefactError), str(page), ArtefactError)
+    check_format(card if isinstance(card, dict) else {}, str(page), ArtefactError, VERSION, *formats)
+    return load_tensors(Path(f"{stem}.safetensors"), policy_file(*formats), card)

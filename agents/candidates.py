@@ -13,14 +13,14 @@ from gymnasium.utils import seeding
 from hetgym._config import check_number
 from hetgym._types import FloatArray
 from hetgym.agents.actions import COLUMNS, describe
-from hetgym.agents.artefact import Weights, load_artefact, save_artefact
+from hetgym.agents.artefact import Weights, load_pair, save_pair
 from hetgym.agents.inference import HeadWeights, decide, head_weights
 from hetgym.agents.kinds import ENVIRONMENT, KINDS, check_features
 from hetgym.agents.recipe import manner
 from hetgym.baselines import GraphPlan
 from hetgym.envs.core.autoreset import make_lanes
 from hetgym.envs.core.lanes import Lanes, Observation
-from hetgym.errors import ArtefactError, ConfigError
+from hetgym.errors import ArtefactError, ConfigError, shown
 
 FORMAT = "hetgym-candidate-policy"
 HEAD = "actor."
@@ -54,9 +54,14 @@ class CandidatePolicy:
     def __init__(self, weights: Weights, card: Mapping[str, Any]) -> None:
         self.card = dict(card)
         network = self.card.get("network", {})
-        if not isinstance(network, dict) or network.get("view") not in COLUMNS or network.get("level") != "candidates":
-            raise ArtefactError(f"not a policy that looks at candidates alone, but {network!r}")
-        self.kind: str = network["view"]
+        view = network.get("view") if isinstance(network, dict) else None
+        if not isinstance(view, str) or view not in COLUMNS or network.get("level") != "candidates":
+            raise ArtefactError(f"not a policy that looks at candidates alone, but {shown(network)}")
+        self.kind: str = view
+        if not isinstance(self.card.get("recipe", {}), dict) or not isinstance(
+            self.card.get("recipe", {}).get("arguments", {}), dict
+        ):
+            raise ArtefactError("the card's recipe is none")
         try:
             self._head: HeadWeights = head_weights(weights, HEAD)
         except (IndexError, KeyError, ValueError) as error:
@@ -183,7 +188,7 @@ def save_policy(path: str | Path, weights: Weights, card: Mapping[str, Any]) -> 
         ArtefactError: they are not such weights, or a file cannot be written.
     """
     CandidatePolicy(weights, card)
-    save_artefact(path, FORMAT, {name: weight for name, weight in weights.items() if name.startswith(HEAD)}, card)
+    save_pair(path, FORMAT, {name: weight for name, weight in weights.items() if name.startswith(HEAD)}, card)
 
 
 def load_policy(path: str | Path) -> CandidatePolicy:
@@ -195,7 +200,7 @@ def load_policy(path: str | Path) -> CandidatePolicy:
     Raises:
         ArtefactError: missing, damaged, or not such a policy; the message says which.
     """
-    card, weights = load_artefact(path, FORMAT)
+    card, weights = load_pair(path, FORMAT)
     try:
         return CandidatePolicy(weights, card)
     except ArtefactError as error:

@@ -6,18 +6,24 @@ leaves the last whole one.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from hetgym.agents import tensors
+from hetgym._artefacts import Array, Kind, check_format
+from hetgym.agents import artefact
 from hetgym.agents.networks._torch import Tensor, nn, torch
-from hetgym.errors import ArtefactError
+from hetgym.errors import ArtefactError, shown
 
 FORMAT = "hetgym-checkpoint"
+MOST_STEPS = 1 << 53
+"""Most steps of a run: beyond, floats no longer count them."""
+
+_LARGEST = 1e300  # of the numbers that a run tells of itself
+_DTYPES = ("float32", "float64", "int32", "int64", "uint8", "bool")
 
 
 @dataclass(frozen=True)
@@ -40,7 +46,8 @@ class Checkpoint:
         Raises:
             ArtefactError: the file cannot be written.
         """
-        tensors.save(path, FORMAT, {"step": self.step, "state": dict(self.state)}, self.tensors)
+        arrays = {name: tensor.detach().contiguous().numpy() for name, tensor in self.tensors.items()}
+        artefact.save(path, _FILE, FORMAT, {"step": self.step, "state": dict(self.state)}, arrays)
 
     @classmethod
     def load(cls, path: Path) -> Checkpoint:
@@ -49,11 +56,49 @@ class Checkpoint:
         Raises:
             ArtefactError: missing, damaged, or not a checkpoint.
         """
-        card, found = tensors.load(path, FORMAT)
+        card, found = artefact.load(path, _FILE)
         step, state = card.get("step"), card.get("state")
-        if not isinstance(step, int) or not isinstance(state, dict):
-            raise ArtefactError(f"{path}: not a checkpoint: step or state is missing")
-        return cls(step, found, state)
+        if not isinstance(step, int) or not _is_step(step) or not isinstance(state, dict):
+            raise ArtefactError(f"{path}: not a checkpoint: step or state is missing, or impossible")
+        seconds, history = state.get("seconds", 0.0), state.get("history", [])
+        if not _is_number(seconds) or seconds < 0:
+            raise ArtefactError(f"{path}: the seconds of the run are {shown(seconds)}")
+        if not isinstance(history, list) or not all(_is_evaluation(entry, step) for entry in history):
+            raise ArtefactError(f"{path}: the history is no list of evaluations up to step {step}")
+        return cls(step, {name: torch.from_numpy(array) for name, array in found.items()}, state)
+
+
+def _declared(card: Mapping[str, Any], names: Collection[str], where: str) -> dict[str, Array]:
+    """Tensors of a checkpoint: weights and the optimiser's state are finite, labels may be infinite yet."""
+    check_format(card, where, ArtefactError, artefact.VERSION, FORMAT)
+    return {
+        name: Array(_DTYPES, legal="finite" if name.startswith(("network.", "optimizer.")) else "number")
+        for name in names
+    }
+
+
+_FILE = Kind(ArtefactError, _declared, header_limit=64 << 20, limit=1 << 30)
+"""A checkpoint: the generators and actions of some thousand lanes, and a network of eighty million weights with Adam's
+two averages of each."""
+
+
+def _is_step(value: object) -> bool:
+    return type(value) is int and 0 <= value <= MOST_STEPS
+
+
+def _is_number(value: object) -> bool:
+    return type(value) in (int, float) and -_LARGEST < value < _LARGEST  # type: ignore[operator]
+
+
+def _is_evaluation(entry: object, step: int) -> bool:
+    """True if an entry of a history tells a step of the run, its return and other numbers."""
+    return (
+        isinstance(entry, dict)
+        and _is_step(entry.get("step"))
+        and entry["step"] <= step
+        and "return" in entry
+        and all(_is_number(value) for value in entry.values())
+    )
 
 
 def learner_tensors(network: nn.Module, optimizer: torch.optim.Optimizer) -> dict[str, Tensor]:
@@ -70,17 +115,36 @@ def restore_learner(network: nn.Module, optimizer: torch.optim.Optimizer, found:
     Raises:
         ArtefactError: the tensors are not those of such a network.
     """
-    state: dict[int, dict[str, Tensor]] = {}
-    for name, value in found.items():
-        if name.startswith("optimizer."):
-            _, number, key = name.split(".", 2)
-            state.setdefault(int(number), {})[key] = value
     try:
+        state = _optimizer_state(optimizer, found)
         network.load_state_dict({n.removeprefix("network."): w for n, w in found.items() if n.startswith("network.")})
         optimizer.load_state_dict({**optimizer.state_dict(), "state": state})
         torch.set_rng_state(found["generator"])
-    except (KeyError, RuntimeError, ValueError) as error:
+    except (KeyError, RuntimeError, TypeError, ValueError) as error:
         raise ArtefactError(f"the checkpoint is not of this network ({error})") from error
+
+
+def _optimizer_state(optimizer: torch.optim.Optimizer, found: Mapping[str, Tensor]) -> dict[int, dict[str, Tensor]]:
+    """State of the optimiser by number of the parameter: scalars, or of the parameter's shape.
+
+    Raises:
+        ValueError: names of no parameter, or of another shape.
+    """
+    parameters = [parameter for group in optimizer.param_groups for parameter in group["params"]]
+    state: dict[int, dict[str, Tensor]] = {}
+    for name, value in found.items():
+        if not name.startswith("optimizer."):
+            continue
+        _, number, key = (*name.split(".", 2), "")[:3]
+        if not (number.isascii() and number.isdecimal() and len(number) < 10 and int(number) < len(parameters)):
+            raise ValueError(f"{shown(name)} is of no parameter")
+        if value.shape not in ((), parameters[int(number)].shape):
+            raise ValueError(f"{shown(name)} is of another shape than its parameter")
+        state.setdefault(int(number), {})[key] = value
+    keys = {frozenset(of) for of in state.values()}
+    if len(keys) > 1 or len(state) not in (0, len(parameters)):
+        raise ValueError("the optimiser's state is not of all parameters")
+    return state
 
 
 def numpy_state() -> list[Any]:
@@ -90,6 +154,13 @@ def numpy_state() -> list[Any]:
 
 
 def restore_numpy(state: list[Any]) -> None:
-    """Put back what :func:`numpy_state` took."""
-    name, keys, position, has_gauss, gauss = state
-    np.random.set_state((name, np.array(keys, np.uint32), position, has_gauss, gauss))  # noqa: NPY002
+    """Put back what :func:`numpy_state` took.
+
+    Raises:
+        ArtefactError: it is no such state.
+    """
+    try:
+        name, keys, position, has_gauss, gauss = state
+        np.random.set_state((name, np.array(keys, np.uint32), position, has_gauss, gauss))  # noqa: NPY002
+    except (LookupError, OverflowError, TypeError, ValueError) as error:
+        raise ArtefactError(f"the checkpoint holds no state of NumPy's generator ({error})") from error

@@ -9,16 +9,18 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from hetgym.agents import tensors
+from hetgym.agents import artefact
 from hetgym.agents.evaluation import Evaluator
 from hetgym.agents.kinds import check_features, kind_of
 from hetgym.agents.networks import ActorCritic
 from hetgym.agents.networks._torch import torch
 from hetgym.agents.recipe import manner
 from hetgym.envs.core.lanes import Lanes, Observation
-from hetgym.errors import ArtefactError, ConfigError
+from hetgym.errors import ArtefactError, ConfigError, shown
 
 FORMAT = "hetgym-policy"
+
+_FILE = artefact.policy_file(FORMAT)
 
 
 class Policy:
@@ -59,7 +61,7 @@ class Policy:
         return found
 
     def judge(self, evaluator: Evaluator) -> dict[str, float]:
-        """How good it is on held-out problems."""
+        """Compare it with baselines on held-out problems."""
         return evaluator.judge(self.decide)
 
     def check(self, lanes: Lanes) -> None:
@@ -86,7 +88,8 @@ class Policy:
         Raises:
             ArtefactError: the file cannot be written.
         """
-        tensors.save(path, FORMAT, {**self.card, "network": self.network.card()}, self.network.state_dict())
+        weights = {name: weight.detach().numpy() for name, weight in self.network.state_dict().items()}
+        artefact.save(path, _FILE, FORMAT, {**self.card, "network": self.network.card()}, weights)
 
 
 def load_policy(path: str | Path) -> Policy:
@@ -98,24 +101,35 @@ def load_policy(path: str | Path) -> Policy:
     Raises:
         ArtefactError: missing, damaged, or not a policy.
     """
-    card, weights = tensors.load(path, FORMAT)
+    card, weights = artefact.load(path, _FILE)
     try:
-        network = ActorCritic.of_card(card.get("network", {}), str(path))
-        load_weights(network, weights)
+        network = _network_of(card, weights, str(path))
+        network.load_state_dict({name: torch.from_numpy(weight) for name, weight in weights.items()})
     except (AttributeError, KeyError, RuntimeError, TypeError, ValueError) as error:
         raise ArtefactError(f"{path}: the weights do not fit their card ({error})") from error
     return Policy(network, card)
 
 
-def load_weights(network: ActorCritic, weights: Mapping[str, Any]) -> None:
-    """Put weights into a network.
+def _network_of(card: Mapping[str, Any], weights: Mapping[str, npt.NDArray[Any]], where: str) -> ActorCritic:
+    """A fresh network as a card describes it, built once its weights are known to be those of the file.
 
-    Raises:
-        RuntimeError: names or shapes that do not fit, or weights that are not finite.
+    A card of a few words may describe a network of any size, so it is built without memory first.
     """
-    network.load_state_dict(dict(weights), strict=True)
-    if not all(bool(weight.isfinite().all()) for weight in weights.values()):
-        raise RuntimeError("weights are not finite")
+    described = card.get("network")
+    if not isinstance(described, dict) or not isinstance(described.get("sizes"), dict):
+        raise ValueError("it describes no network")
+    recipe = card.get("recipe", {})
+    if not isinstance(recipe, dict) or not isinstance(recipe.get("arguments", {}), dict):
+        raise ValueError("its recipe is none")
+    layers = described["sizes"].get("layers", 0)
+    if described.get("level") == "graph" and isinstance(layers, int) and layers > len(weights):
+        raise ValueError(f"a network of {shown(layers)} layers has more than {len(weights)} weights")
+    with torch.device("meta"):
+        outline = ActorCritic.of_card(described, where).state_dict()
+    for name in outline.keys() | weights.keys():
+        if name not in weights or name not in outline or tuple(outline[name].shape) != weights[name].shape:
+            raise ValueError(f"{shown(name)} is missing, unexpected or of another shape")
+    return ActorCritic.of_card(described, where)
 
 
 def start_from(network: ActorCritic, path: str | Path) -> None:

@@ -8,14 +8,16 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from hetgym._config import check_number, load_yaml, read
+from hetgym._config import check_number, read
+from hetgym._files import as_path
+from hetgym._yaml import load_yaml
 from hetgym.agents.algorithms import ALGORITHMS
 from hetgym.agents.sizes import Sizes
 from hetgym.envs.registration import ENVIRONMENTS
 from hetgym.errors import ConfigError, suggestion, unknown_name
 
 FOLDER = Path(__file__).parents[1] / "configs" / "train"
-"""Where the shipped recipes lie."""
+"""Folder of the shipped recipes."""
 
 SOURCES = ("problem", "graph", "platform", "suite", "generator", "curriculum")
 """Arguments of environments, and ours, that say where problems come from."""
@@ -30,7 +32,7 @@ ELSEWHERE = (
 
 @dataclass(frozen=True)
 class Evaluation:
-    """How a policy is judged while it learns: one episode on each of some problems that it is not trained on.
+    """Evaluation of a policy while it learns: one episode on each of some problems that it is not trained on.
 
     Attributes:
         every: steps from one evaluation to the next; the first is before training, the last behind it.
@@ -186,7 +188,7 @@ def load_recipe(source: str | Path, **changes: Any) -> Recipe:
     >>> load_recipe("maskable-ppo-schedule", steps=1000).env
     'HetSchedule-v0'
     """
-    path = Path(source)
+    path = as_path(source, "a recipe", ConfigError)
     if path.suffix not in (".yaml", ".yml"):
         if str(source) not in names():
             raise unknown_name("recipe", str(source), names())

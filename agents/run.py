@@ -8,7 +8,9 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, Protocol
 
-from hetgym._archive import atomic_write
+from hetgym._files import atomic_write, read_text
+from hetgym._json import noun, parse
+from hetgym._yaml import SIZE_LIMIT
 from hetgym.agents.algorithms import ALGORITHMS
 from hetgym.agents.board import Board
 from hetgym.agents.checkpoint import Checkpoint
@@ -16,7 +18,7 @@ from hetgym.agents.distributed.crew import Cluster
 from hetgym.agents.evaluation import Evaluator
 from hetgym.agents.policy import Policy
 from hetgym.agents.recipe import Recipe
-from hetgym.errors import ConfigError
+from hetgym.errors import ConfigError, shown
 
 FILES = ("recipe.json", "checkpoint.safetensors", "policy.safetensors", "best.safetensors", "results.json")
 """What a run leaves in its folder, beside TensorBoard's curves in ``curves/``."""
@@ -94,13 +96,16 @@ class TrainingRun:
         """
         file, document = self.path / "recipe.json", json.loads(json.dumps(self.recipe.document()))
         try:
-            before = json.loads(file.read_text("utf-8"))
-        except (OSError, ValueError) as error:
-            raise ConfigError(f"{file}: cannot be read ({error}); choose another --name, or add --force") from error
+            before = parse(read_text(file, SIZE_LIMIT, ConfigError), str(file), ConfigError)
+        except ConfigError as error:
+            raise ConfigError(f"{error}; choose another --name, or add --force") from error
+        if not isinstance(before, dict):
+            raise ConfigError(f"{file}: holds {noun(before)}, not a recipe; choose another --name, or add --force")
         for key in document:
             if document[key] != before.get(key):
                 raise ConfigError(
-                    f"{self.path}: holds a run with another {key} ({before.get(key)!r}, now {document[key]!r}); "
+                    f"{self.path}: holds a run with another {key} ({shown(before.get(key))}, now "
+                    f"{shown(document[key])}); "
                     "choose another --name, or add --force to begin anew"
                 )
 

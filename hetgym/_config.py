@@ -8,62 +8,16 @@ from __future__ import annotations
 
 import dataclasses
 import math
-import reprlib
 import types
 import typing
-from collections.abc import Hashable, Mapping
-from pathlib import Path
+from collections.abc import Mapping
 from typing import Any, Literal, TypeVar, Union, get_args, get_origin
 
-import yaml
+from hetgym.errors import ConfigError, HetgymError, shown, suggestion
 
-from hetgym.errors import ConfigError, HetgymError, suggestion
-
-SIZE_LIMIT = 1 << 20
-"""Largest configuration file that is read [byte]."""
+_LARGEST_WHOLE = 2.0**63  # what arrays of whole numbers hold
 
 T = TypeVar("T")
-
-
-class _Loader(yaml.SafeLoader):
-    """SafeLoader that refuses a key written twice, of which YAML would silently keep the last."""
-
-    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Hashable, Any]:
-        seen: set[str] = set()
-        for key, _ in node.value:
-            if isinstance(key, yaml.ScalarNode) and key.tag != "tag:yaml.org,2002:merge":
-                if key.value in seen:
-                    raise yaml.MarkedYAMLError(
-                        problem=f"key {key.value!r} is written twice", problem_mark=key.start_mark
-                    )
-                seen.add(key.value)
-        return super().construct_mapping(node, deep)
-
-
-def load_yaml(path: str | Path) -> dict[str, Any]:
-    """Read a YAML file that holds one mapping; no tag in it can run code.
-
-    Raises:
-        ConfigError: the file is missing, unreadable, over :data:`SIZE_LIMIT`, no YAML (with the
-            line), or not a mapping with text as keys.
-    """
-    try:
-        with Path(path).open("rb") as stream:
-            content = stream.read(SIZE_LIMIT + 1)
-    except OSError as error:
-        raise ConfigError(f"{path}: cannot be read ({error.strerror})") from error
-    if len(content) > SIZE_LIMIT:
-        raise ConfigError(f"{path}: longer than {SIZE_LIMIT} bytes, which no configuration needs")
-    try:
-        data = yaml.load(content, _Loader)  # a SafeLoader
-    except RecursionError as error:
-        raise ConfigError(f"{path}: nested too deeply") from error
-    except (yaml.YAMLError, ValueError, AttributeError) as error:  # the last two: an impossible date or number
-        mark = getattr(error, "problem_mark", None)
-        line = f", line {mark.line + 1}" if mark else ""
-        problem = getattr(error, "problem", None) or str(error).partition("\n")[0]
-        raise ConfigError(f"{path}{line}: not valid YAML ({problem})") from error
-    return dict(_mapping(data, str(path)))
 
 
 def read(schema: type[T], data: Any, where: str, path: str = "") -> T:
@@ -94,11 +48,11 @@ def read(schema: type[T], data: Any, where: str, path: str = "") -> T:
     hetgym.errors.ConfigError: size.yaml: unknown key 'widht'; did you mean 'width'?
     """
     place = _place(where, path)
-    mapping = _mapping(data, place)
+    mapping = mapping_of(data, place)
     fields = {field.name: field for field in dataclasses.fields(typing.cast(Any, schema)) if field.init}
     for key in mapping:
         if key not in fields:
-            raise ConfigError(f"{place}: unknown key {key!r}; {suggestion(key, fields)}")
+            raise ConfigError(f"{place}: unknown key {shown(key)}; {suggestion(key, fields)}")
     hints = typing.get_type_hints(schema)
     values: dict[str, Any] = {}
     for name, field in fields.items():
@@ -136,11 +90,11 @@ def check_number(
     Raises:
         HetgymError: ``error``, for NaN and whatever is out of range.
     """
-    legal = minimum <= value <= maximum and not (positive and value <= 0) and not (finite and math.isinf(value))
+    legal = minimum <= value <= maximum and not (positive and value <= 0) and not (finite and value == math.inf)
     if not legal:
         rule = "positive" if positive else f"at least {minimum:g}"
         rule += f" and at most {maximum:g}" if maximum < math.inf else " and finite" if finite else ""
-        raise error(f"{what} is {value}; it must be {rule}")
+        raise error(f"{what} is {shown(value)}; it must be {rule}")
 
 
 def _convert(value: Any, hint: Any, where: str, path: str) -> Any:
@@ -156,24 +110,24 @@ def _convert(value: Any, hint: Any, where: str, path: str) -> Any:
     if origin is Literal:
         if value in args:
             return value
-        raise ConfigError(f"{place} is {reprlib.repr(value)}; {suggestion(value, map(str, args))}")
+        raise ConfigError(f"{place} is {shown(value)}; {suggestion(value, map(str, args))}")
     if dataclasses.is_dataclass(hint):
         return read(typing.cast(type[Any], hint), value, where, path)
     if origin is tuple:
         return _tuple(value, args, where, path)
     if origin is not None and issubclass(origin, Mapping):
-        entries = _mapping(value, place).items()
+        entries = mapping_of(value, place).items()
         return {key: _convert(item, args[1], where, f"{path}.{key}") for key, item in entries}
     if hint is float:
         return _real(value, place)
     if hint is int:
         number = _real(value, place)
-        if not number.is_integer():
-            raise ConfigError(f"{place} is {reprlib.repr(value)}, expected a whole number")
+        if not number.is_integer() or abs(number) >= _LARGEST_WHOLE:
+            raise ConfigError(f"{place} is {shown(value)}, expected a whole number")
         return value if isinstance(value, int) else int(number)
     if not isinstance(value, hint):
         expected = {str: "text", bool: "true or false"}[hint]
-        raise ConfigError(f"{place} is {reprlib.repr(value)}, expected {expected}")
+        raise ConfigError(f"{place} is {shown(value)}, expected {expected}")
     return value
 
 
@@ -181,18 +135,23 @@ def _place(where: str, path: str) -> str:
     return f"{where}: {path}" if path else where
 
 
-def _mapping(data: Any, place: str) -> Mapping[str, Any]:
+def mapping_of(data: Any, place: str) -> Mapping[str, Any]:
+    """A mapping with text as keys.
+
+    Raises:
+        ConfigError: something else.
+    """
     if not isinstance(data, Mapping):
-        raise ConfigError(f"{place}: expected keys and values, found {reprlib.repr(data)}")
+        raise ConfigError(f"{place}: expected keys and values, found {shown(data)}")
     for key in data:
         if not isinstance(key, str):
-            raise ConfigError(f"{place}: key {reprlib.repr(key)} is not text; put it in quotes")
+            raise ConfigError(f"{place}: key {shown(key)} is not text; put it in quotes")
     return data
 
 
 def _tuple(value: Any, args: tuple[Any, ...], where: str, path: str) -> tuple[Any, ...]:
     if not isinstance(value, list | tuple):
-        raise ConfigError(f"{_place(where, path)} is {reprlib.repr(value)}, expected a list")
+        raise ConfigError(f"{_place(where, path)} is {shown(value)}, expected a list")
     hints = (args[0],) * len(value) if args[-1] is Ellipsis else args
     if len(hints) != len(value):
         raise ConfigError(f"{_place(where, path)} has {len(value)} entries, expected {len(hints)}")
@@ -206,4 +165,4 @@ def _real(value: Any, place: str) -> float:
             return float(value)
         except (ValueError, OverflowError):
             pass
-    raise ConfigError(f"{place} is {reprlib.repr(value)}, expected a number")
+    raise ConfigError(f"{place} is {shown(value)}, expected a number")

@@ -14,14 +14,14 @@ from hetgym.errors import ProblemError
 def table(cost: npt.ArrayLike, name: str) -> FloatArray:
     try:
         return np.asarray(cost, np.float64)
-    except (TypeError, ValueError) as cause:
+    except (OverflowError, TypeError, ValueError) as cause:
         raise ProblemError(f"problem {name!r}: cost is not a table of numbers ({cause})") from cause
 
 
 def columns(edges: Iterable[tuple[int, int, float]], name: str) -> tuple[IntArray, IntArray, FloatArray]:
     try:
         table = np.array([tuple(edge) for edge in edges], np.float64).reshape(-1, 3)
-    except (TypeError, ValueError) as cause:
+    except (OverflowError, TypeError, ValueError) as cause:
         raise ProblemError(f"problem {name!r}: edges are not (source, target, bytes) triples ({cause})") from cause
     ends = table[:, :2]
     if not (np.isfinite(ends).all() and (ends == np.floor(ends)).all() and (np.abs(ends) < 2**31).all()):
@@ -35,7 +35,7 @@ def tensor_ids(source: IntArray, target: IntArray, tensors: Sequence[int] | None
             raise ProblemError(f"problem {name!r}: {len(tensors)} tensor ids for {len(source)} edges")
         try:
             given = np.asarray(tensors, np.float64)
-        except (TypeError, ValueError) as cause:
+        except (OverflowError, TypeError, ValueError) as cause:
             raise ProblemError(f"problem {name!r}: tensor ids must be whole numbers ({cause})") from cause
         if not (np.abs(given) < 2**31).all() or (given != np.floor(given)).any():
             raise ProblemError(f"problem {name!r}: tensor ids must be whole numbers below 2^31")
@@ -69,5 +69,5 @@ def largest_payloads(n: int, source: IntArray, payload: FloatArray, tensors: Seq
 def broadcast(value: npt.ArrayLike, shape: tuple[int, ...], what: str, name: str) -> FloatArray:
     try:
         return np.broadcast_to(np.asarray(value, np.float64), shape)
-    except (TypeError, ValueError) as cause:
+    except (OverflowError, TypeError, ValueError) as cause:
         raise ProblemError(f"problem {name!r}: {what} does not fit shape {shape} ({cause})") from cause

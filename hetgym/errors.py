@@ -130,12 +130,18 @@ def sentence(text: str) -> str:
     >>> sentence("a\nb\x07")
     'a b\\x07'
     """
-    if len(text) > LONGEST_MESSAGE:
-        head = 2 * LONGEST_MESSAGE // 3
-        text = f"{text[: head - 3]} … {text[head - LONGEST_MESSAGE :]}"
-    if text.isprintable():
+    text = _clipped(text)
+    if not text.isprintable():
+        text = "".join(c if c.isprintable() else " " if c.isspace() else ascii(c)[1:-1] for c in text)
+    return _clipped(text)
+
+
+def _clipped(text: str) -> str:
+    """A text without its middle, if that is what it takes: the place stands in front, the advice at the end."""
+    if len(text) <= LONGEST_MESSAGE:
         return text
-    return "".join(c if c.isprintable() else " " if c.isspace() else ascii(c)[1:-1] for c in text)
+    head = 2 * LONGEST_MESSAGE // 3
+    return f"{text[: head - 3]} … {text[head - LONGEST_MESSAGE :]}"
 
 
 def shown(value: object) -> str:

@@ -12,8 +12,10 @@ from typing import Any
 
 import numpy as np
 
-from hetgym._config import check_number, load_yaml, read
+from hetgym._config import check_number, read
+from hetgym._files import as_path
 from hetgym._types import FloatArray, IntArray, frozen
+from hetgym._yaml import load_yaml
 from hetgym.device import DEVICE_KINDS, Device, Link
 from hetgym.errors import PlatformError, suggestion, unknown_name
 
@@ -307,7 +309,7 @@ def load_platform(platform: str | Path) -> Platform:
     Traceback (most recent call last):
     hetgym.errors.UnknownName: unknown platform '8gpu-nodes'; did you mean '8gpu-node'?
     """
-    file = Path(platform)
+    file = as_path(platform, "a platform", PlatformError)
     if file.suffix not in (".yaml", ".yml"):
         if str(platform) not in platform_names():
             raise unknown_name("platform", str(platform), platform_names())

@@ -6,16 +6,17 @@ Everything before a Problem knows about deep learning; everything after it sees 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any, NamedTuple
+from typing import IO, TYPE_CHECKING, Any, NamedTuple, cast
 
 import numpy as np
 import numpy.typing as npt
 
 from hetgym import _tables as tables
-from hetgym._archive import file_name, load_archive, save_archive
+from hetgym._artefacts import Array, Kind, check_format, load_npz, save_npz
+from hetgym._files import as_path
 from hetgym._types import BoolArray, FloatArray, IntArray, frozen
 from hetgym.errors import ProblemError
 from hetgym.graph import topology
@@ -27,11 +28,13 @@ if TYPE_CHECKING:
 
 FORMAT_VERSION = 1
 _ARRAYS = {
-    "cost": "float64", "edge_source": "int32", "edge_target": "int32", "edge_bytes": "float64", "edge_tensor": "int32",
-    "latency": "float64", "bandwidth": "float64", "weight_bytes": "float64", "output_bytes": "float64",
-    "memory_capacity": "float64", "route_pointer": "int32", "route_link": "int32", "link_bandwidth": "float64",
-    "asynchronous": "bool",
+    "cost": ("float64", "n", "d"), "edge_source": ("int32", "e"), "edge_target": ("int32", "e"),
+    "edge_bytes": ("float64", "e"), "edge_tensor": ("int32", "e"), "latency": ("float64", "d", "d"),
+    "bandwidth": ("float64", "d", "d"), "weight_bytes": ("float64", "n"), "output_bytes": ("float64", "n"),
+    "memory_capacity": ("float64", "d"), "route_pointer": ("int32", "pairs"), "route_link": ("int32", "r"),
+    "link_bandwidth": ("float64", "l"), "asynchronous": ("bool", "d"),
 }  # fmt: skip
+"""Array of a file -> dtype and axes; a file's header fixes n and d, and ``pairs`` is d * d + 1."""
 
 
 class Routes(NamedTuple):
@@ -189,7 +192,7 @@ class Problem:
         """Check one array of non-negative numbers and freeze a C-contiguous copy of it."""
         try:
             array = np.array(values, np.float64, order="C")
-        except (TypeError, ValueError) as cause:
+        except (OverflowError, TypeError, ValueError) as cause:
             raise ProblemError(f"problem {self.name!r}: {what} is not an array of numbers ({cause})") from cause
         if array.shape != shape:
             raise ProblemError(f"problem {self.name!r}: {what} has shape {array.shape}, expected {shape}")
@@ -455,11 +458,8 @@ class Problem:
             "operator_kinds": self.operator_kinds,
             "device_names": self.device_names,
         }
-        try:
-            target = Path(path) if isinstance(path, str | Path) else path
-            save_archive(target, header, {name: getattr(self, name) for name in _ARRAYS})
-        except OSError as cause:
-            raise ProblemError(f"{path}: cannot be written ({cause.strerror})") from cause
+        target = Path(path) if isinstance(path, str | Path) else path
+        save_npz(target, header, {name: getattr(self, name) for name in _ARRAYS}, _FILE)
 
     @classmethod
     def load(cls, path: str | Path | IO[bytes]) -> Problem:
@@ -471,25 +471,34 @@ class Problem:
         Raises:
             ProblemError: the file is missing, damaged, of another version or holds no valid problem.
         """
-        file = Path(path) if isinstance(path, str | Path) else path
-        where = file_name(file)
-        header, arrays = load_archive(file, _ARRAYS, ProblemError)
-        if header.get("format") != "hetgym-problem" or header.get("version") != FORMAT_VERSION:
-            raise ProblemError(f"{where}: not a hetgym problem of format version {FORMAT_VERSION}")
-        names = {key: _strings(header, key, where) for key in ("operator_names", "operator_kinds", "device_names")}
-        shapes = {values.shape for key, values in arrays.items() if key.startswith("edge_")}
-        if len(shapes) > 1 or any(len(shape) != 1 for shape in shapes):
-            raise ProblemError(f"{where}: the edge arrays are not of one length")
-        if arrays["cost"].ndim != 2:
-            raise ProblemError(f"{where}: cost has shape {arrays['cost'].shape}, expected [operators, devices]")
+        named = isinstance(path, str | Path) or not hasattr(path, "seek")
+        file = as_path(path, "a problem", ProblemError) if named else cast(IO[bytes], path)
+        header, arrays = load_npz(file, _FILE)
         routes = Routes(*(arrays.pop(key) for key in ("route_pointer", "route_link", "link_bandwidth")))
-        if any(values.ndim != 1 for values in (*routes, arrays["asynchronous"])) or len(routes.pointer) == 0:
-            raise ProblemError(f"{where}: the routes are not flat arrays")
-        return cls(**arrays, name=str(header.get("name", "problem")), routes=routes, **names)  # type: ignore[arg-type]
+        names = {key: header[key] for key in ("operator_names", "operator_kinds", "device_names", "name")}
+        return cls(**arrays, routes=routes, **names)  # type: ignore[arg-type]
 
 
-def _strings(header: dict[str, Any], key: str, path: Path) -> list[str]:
+def _declared(header: Mapping[str, Any], names: Collection[str], where: str) -> dict[str, Array]:
+    """The arrays of a file, by its header: it lists the operators and the devices."""
+    check_format(header, where, ProblemError, FORMAT_VERSION, "hetgym-problem")
+    n, kinds, d = (len(_strings(header, key, where)) for key in ("operator_names", "operator_kinds", "device_names"))
+    if kinds != n:
+        raise ProblemError(f"{where}: {kinds} operator kinds for {n} operators")
+    if not isinstance(header.get("name"), str):
+        raise ProblemError(f"{where}: header field 'name' is not a string")
+    sizes = {"n": n, "d": d, "pairs": d * d + 1}
+    return {
+        name: Array(dtype, tuple(sizes.get(axis, axis) for axis in axes)) for name, (dtype, *axes) in _ARRAYS.items()
+    }
+
+
+def _strings(header: Mapping[str, Any], key: str, where: str) -> list[str]:
     value = header.get(key)
     if not isinstance(value, list) or not all(isinstance(item, str) for item in value):
-        raise ProblemError(f"{path}: header field {key!r} is not a list of strings")
+        raise ProblemError(f"{where}: header field {key!r} is not a list of strings")
     return value
+
+
+_FILE = Kind(ProblemError, _declared, header_limit=64 << 20, limit=512 << 20)
+"""A file of a problem: a million operators with long names, and two passes over half a gigabyte, fit in 2 GiB."""

@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from hetgym._jit import jit
 from hetgym._types import BoolArray, FloatArray, IntArray, frozen
-from hetgym.errors import InvalidSchedule
+from hetgym.errors import InvalidSchedule, shown
 from hetgym.problem import Problem
 
 TOLERANCE = 1e-9
@@ -65,7 +65,7 @@ class Schedule:
             raise InvalidSchedule("a schedule with finish times without start times cannot be checked")
         for name, word in (("model", model), ("scheduler", scheduler)):
             if not isinstance(word, str):
-                raise InvalidSchedule(f"{name} must be a name, not {word!r}")
+                raise InvalidSchedule(f"{name} must be a name, not {shown(word)}")
         put = object.__setattr__
         put(self, "assignment", _whole_numbers(assignment, "assignment"))
         put(self, "order", None if order is None else _rows(order))
@@ -122,22 +122,24 @@ class Schedule:
             InvalidSchedule: an unknown field, or one of the wrong type.
         """
         known = {"assignment", "order", "priority", "start", "finish", "model", "scheduler"}
-        unknown = sorted(set(fields) - known)
+        if not isinstance(fields, Mapping):
+            raise InvalidSchedule(f"a schedule is restored from a mapping, not from {shown(fields)}")
+        unknown = sorted(shown(field) for field in set(fields) - known)
         if unknown or "assignment" not in fields:
-            raise InvalidSchedule(f"schedule: unknown field {unknown[0]!r}" if unknown else "schedule: no assignment")
+            raise InvalidSchedule(f"schedule: unknown field {unknown[0]}" if unknown else "schedule: no assignment")
         return cls(**dict(fields))
 
 
 def _rows(order: Sequence[npt.ArrayLike]) -> tuple[IntArray, ...]:
     if not isinstance(order, Iterable):
-        raise InvalidSchedule(f"order must hold one list of operators for each device, not {order!r}")
+        raise InvalidSchedule(f"order must hold one list of operators for each device, not {shown(order)}")
     return tuple(_whole_numbers(row, "order") for row in order)
 
 
 def _whole_numbers(values: npt.ArrayLike, what: str) -> IntArray:
     try:
         array = np.asarray(values, np.float64)
-    except (TypeError, ValueError) as cause:
+    except (OverflowError, TypeError, ValueError) as cause:
         raise InvalidSchedule(f"{what} is not a list of operator or device numbers ({cause})") from cause
     if array.ndim != 1 or not (np.abs(array) < 2**31).all() or (array != np.floor(array)).any():
         raise InvalidSchedule(f"{what} must be a flat list of whole numbers")
@@ -147,7 +149,7 @@ def _whole_numbers(values: npt.ArrayLike, what: str) -> IntArray:
 def _numbers(values: npt.ArrayLike, what: str, n: int) -> FloatArray:
     try:
         array = np.array(values, np.float64)
-    except (TypeError, ValueError) as cause:
+    except (OverflowError, TypeError, ValueError) as cause:
         raise InvalidSchedule(f"{what} is not a list of numbers ({cause})") from cause
     if array.shape != (n,) or not np.isfinite(array).all():
         raise InvalidSchedule(f"{what} must hold one finite number for each of the {n} operators")

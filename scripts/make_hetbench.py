@@ -23,7 +23,7 @@ from typing import Any
 from hetbench_problems import definitions
 
 from hetgym import Problem, Schedule, baselines, simulate, validate
-from hetgym._archive import atomic_write
+from hetgym._files import atomic_write
 from hetgym.baselines.exact import solve
 from hetgym.bench.best_schedules import load_best_schedules, save_best_schedules
 from hetgym.bench.plan import schedule_of

@@ -12,9 +12,10 @@ import pytest
 
 import hetgym
 from hetgym import ConfigError, Problem, ProblemError, UnknownName, baselines, simulate, validate
+from hetgym._artefacts import save_npz
 from hetgym.baselines import lower_bound
 from hetgym.bench import load_best_schedule
-from hetgym.bench.best_schedules import load_best_schedules, save_best_schedules
+from hetgym.bench.best_schedules import _FILE, load_best_schedules, save_best_schedules
 from hetgym.workloads import load_best_known, load_suite, textbook
 from hetgym.workloads.suites import FOLDER
 
@@ -174,7 +175,7 @@ def test_values_of_another_problem_are_refused(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        ("{", "known.json: not valid JSON"),
+        ("{", "known.json: not JSON"),
         (table(version=2), "known.json: not a table of best-known values of format version 1"),
         (table(problem={}), "unknown key 'problem'; did you mean 'problems'"),
         ({"format": "hetgym-best-known", "version": 1, "problems": {"one": {}}}, "one: key 'digest' is missing"),
@@ -188,17 +189,15 @@ def test_a_bad_table_is_refused_in_one_sentence(tmp_path: Path, content: object,
 def test_a_missing_table_is_named(tmp_path: Path) -> None:
     path = write_suite(tmp_path, table())
     (tmp_path / "known.json").unlink()
-    with pytest.raises(ConfigError, match="known.json: cannot be read"):
+    with pytest.raises(ConfigError, match="known.json: no such file"):
         load_suite(path)
 
 
 def test_damaged_schedules_are_refused(tmp_path: Path) -> None:
-    from hetgym._archive import save_archive
-
     short = {"assignment": np.zeros(3, np.int32), "order": np.arange(3, dtype=np.int32)}
-    save_archive(tmp_path / "table.npz", {"schedules": [["a", "classic", 2, 1]]}, short)
+    save_npz(tmp_path / "table.npz", {"schedules": [["a", "classic", 2, 1]]}, short, _FILE)
     with pytest.raises(ConfigError, match="do not fill the arrays"):
         load_best_schedules(tmp_path / "table.npz")
-    save_archive(tmp_path / "table.npz", {"schedules": 3}, short)
+    save_npz(tmp_path / "table.npz", {"schedules": 3}, short, _FILE)
     with pytest.raises(ConfigError, match="holds no list of schedules"):
         load_best_schedules(tmp_path / "table.npz")

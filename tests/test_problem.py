@@ -191,3 +191,20 @@ def test_a_route_crosses_a_link_once() -> None:
 def test_the_pointers_of_routes_do_not_fall() -> None:
     with pytest.raises(ProblemError, match="routes must have links"):
         over([0, 1, 1], [2, 1], [5.0, 3.0], 3.0, first=-1)
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        {"cost": [[10**400]], "edges": []},
+        {"cost": [[1.0], [1.0]], "edges": [(0, 10**400, 1)]},
+        {"cost": [[1.0], [1.0]], "edges": [(0, 1, 10**400)]},
+        {"cost": [[1.0], [1.0]], "edges": [(0, 1, 1.0)], "tensors": [10**400]},
+        {"cost": [[1.0]], "edges": [], "latency": 10**400},
+        {"cost": [[1.0]], "edges": [], "memory_capacity": [10**400]},
+    ],
+    ids=range(6),
+)
+def test_whole_numbers_beyond_floats_are_one_sentence(arguments):
+    with pytest.raises(ProblemError):
+        Problem.from_arrays(**arguments)

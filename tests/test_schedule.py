@@ -249,3 +249,23 @@ def test_operators_of_no_duration_keep_the_order_of_their_data() -> None:
     schedule = Schedule([0, 0, 0], start=[0.0, 0.0, 0.0])
     validate(problem, schedule)
     assert schedule.device_order(problem)[0].tolist() == [2, 1, 0]
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {"assignment": [10**400], "priority": [1.0]},
+        {"assignment": [0], "priority": [10**400]},
+        {"assignment": [0], "order": [[10**400]]},
+        {"assignment": [0], "order": 3},
+        {"assignment": [0], "order": [[0]], "model": 10**5000},
+        {"assignment": [0], 3: 4, "x" * 100_000: 5},
+        None,
+        [1, 2],
+    ],
+    ids=range(8),
+)
+def test_fields_of_another_type_are_one_sentence(fields):
+    with pytest.raises(InvalidSchedule) as refused:
+        Schedule.from_dict(fields)
+    assert str(refused.value).isprintable() and len(str(refused.value)) <= 600

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from hetgym._config import read
-from hetgym.agents.artefact import Weights, load_artefact, save_artefact
+from hetgym.agents.artefact import Weights, load_pair, save_pair
 from hetgym.agents.place.planner import PlacePlanner
 from hetgym.agents.place.refinement import Refining
 from hetgym.errors import ArtefactError, ConfigError
@@ -27,7 +27,7 @@ def save_planner(path: str | Path, weights: Weights, card: Mapping[str, Any]) ->
         ArtefactError: they are not such weights, or a file cannot be written.
     """
     PlacePlanner(weights, card)
-    save_artefact(path, FORMAT, weights, card)
+    save_pair(path, FORMAT, weights, card)
 
 
 def load_planner(path: str | Path) -> PlacePlanner:
@@ -39,7 +39,7 @@ def load_planner(path: str | Path) -> PlacePlanner:
     Raises:
         ArtefactError: missing, damaged, or not a place policy; the message says which.
     """
-    card, arrays = load_artefact(path, FORMAT)
+    card, arrays = load_pair(path, FORMAT)
     try:
         return PlacePlanner(arrays, card, read(Refining, card.get("search", {}), str(path), "search"))
     except (ArtefactError, ConfigError) as error:

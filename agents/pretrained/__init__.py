@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Literal, overload
 
 from hetgym.agents import candidates
-from hetgym.agents.artefact import load_artefact
+from hetgym.agents.artefact import load_pair
 from hetgym.agents.candidates import CandidatePolicy
 from hetgym.agents.place import artefact as place
 from hetgym.agents.place.planner import PlacePlanner
@@ -61,7 +61,7 @@ def load(name: str) -> PlacePlanner | CandidatePolicy:
 @cache
 def read(name: str) -> PlacePlanner | CandidatePolicy:
     """Read a shipped policy's files."""
-    card, _ = load_artefact(FOLDER / name, place.FORMAT, candidates.FORMAT)
+    card, _ = load_pair(FOLDER / name, place.FORMAT, candidates.FORMAT)
     return (place.load_planner if card["format"] == place.FORMAT else candidates.load_policy)(FOLDER / name)
 
 

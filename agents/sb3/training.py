@@ -139,11 +139,11 @@ def restore(model: Any, found: Checkpoint) -> int:
     try:
         model._last_obs = lanes.restore(found.state["lanes"])
         model._last_episode_starts = np.array([not state["actions"] for state in found.state["lanes"]])
-        model._n_updates = found.state["updates"]
+        model._n_updates = int(found.state["updates"])
         model.ep_info_buffer = deque(found.state["episodes"], maxlen=model._stats_window_size)
         model.ep_success_buffer = deque(maxlen=model._stats_window_size)
         restore_numpy(found.state["numpy"])
-    except (KeyError, TypeError, ValueError) as error:
+    except (ArtefactError, AttributeError, IndexError, KeyError, OverflowError, TypeError, ValueError) as error:
         raise ArtefactError(f"the checkpoint is not of this recipe ({error})") from error
     restore_learner(model.policy.network, model.policy.optimizer, found.tensors)
     model.num_timesteps = found.step

@@ -7,11 +7,19 @@ from pathlib import Path
 
 import numpy as np
 
-from hetgym._archive import load_archive, save_archive
-from hetgym.errors import ConfigError, unknown_name
+from hetgym._artefacts import Array, Kind, load_npz, save_npz
+from hetgym._files import as_path
+from hetgym.errors import ConfigError, shown, unknown_name
 from hetgym.schedule import Schedule
 
-_DTYPES = {"assignment": "int32", "order": "int32"}
+_FILE = Kind(
+    ConfigError,
+    lambda header, names, where: {name: Array("int32", ("operators",)) for name in ("assignment", "order")},
+    header_limit=8 << 20,
+    limit=256 << 20,
+)
+_MOST_ORDERS = 1 << 20
+"""Most device orders of a file, empty ones counted: an order takes a hundred bytes, but none in the file."""
 
 
 def load_best_schedule(path: str | Path, problem: str, runtime: str = "classic") -> Schedule:
@@ -41,22 +49,30 @@ def load_best_schedules(path: str | Path) -> dict[tuple[str, str], Schedule]:
     Raises:
         ConfigError: the file is missing or damaged.
     """
-    file = Path(path).with_suffix(".npz")
-    header, arrays = load_archive(file, _DTYPES, ConfigError)
+    file = as_path(path, "a file of best-known schedules", ConfigError).with_suffix(".npz")
+    header, arrays = load_npz(file, _FILE)
+    rows = header.get("schedules")
+    if not isinstance(rows, list) or not all(_is_row(row) for row in rows):
+        raise ConfigError(f"{file}: holds no list of schedules (problem, runtime, operators, devices)")
+    if sum(row[2] for row in rows) != len(arrays["assignment"]) or sum(row[3] for row in rows) > _MOST_ORDERS:
+        raise ConfigError(f"{file}: the schedules do not fill the arrays, or are for more devices than there can be")
     found: dict[tuple[str, str], Schedule] = {}
     at = 0
-    try:
-        for problem, runtime, operators, devices in header["schedules"]:
-            assignment = arrays["assignment"][at : at + operators]
-            order = arrays["order"][at : at + operators]
-            at += operators
-            ends = np.cumsum(np.bincount(assignment, minlength=devices))
-            found[problem, runtime] = Schedule(assignment, order=np.split(order, ends[:-1]), model=runtime)
-    except (KeyError, TypeError, ValueError) as error:
-        raise ConfigError(f"{file}: holds no list of schedules ({error})") from error
-    if at != len(arrays["assignment"]) or at != len(arrays["order"]):
-        raise ConfigError(f"{file}: the schedules do not fill the arrays")
+    for problem, runtime, operators, devices in rows:
+        assignment, order = (arrays[name][at : at + operators] for name in ("assignment", "order"))
+        at += operators
+        if operators and not 0 <= assignment.min() <= assignment.max() < devices:
+            raise ConfigError(f"{file}: {shown(problem)} is placed on devices outside of 0..{devices - 1}")
+        ends = np.cumsum(np.bincount(assignment, minlength=devices))
+        found[problem, runtime] = Schedule(assignment, order=np.split(order, ends[:-1]), model=runtime)
     return found
+
+
+def _is_row(row: object) -> bool:
+    """True if an entry of the header names a problem, a runtime, a number of operators and one of devices."""
+    if not isinstance(row, list) or [type(value) for value in row] != [str, str, int, int]:
+        return False
+    return bool(row[2] >= 0 and row[3] >= 1)
 
 
 def save_best_schedules(path: str | Path, schedules: Mapping[tuple[str, str], Schedule]) -> None:
@@ -67,7 +83,7 @@ def save_best_schedules(path: str | Path, schedules: Mapping[tuple[str, str], Sc
         schedules: (problem, runtime) -> schedule with device orders.
 
     Raises:
-        OSError: the file cannot be written.
+        ConfigError: the file cannot be written.
     """
     index, assignments, orders = [], [], []
     for (problem, runtime), schedule in schedules.items():
@@ -76,4 +92,4 @@ def save_best_schedules(path: str | Path, schedules: Mapping[tuple[str, str], Sc
         assignments.append(schedule.assignment)
         orders.append(np.concatenate(schedule.order))
     arrays = {"assignment": np.concatenate(assignments), "order": np.concatenate(orders)}
-    save_archive(Path(path).with_suffix(".npz"), {"schedules": index}, arrays)
+    save_npz(Path(path).with_suffix(".npz"), {"schedules": index}, arrays, _FILE)

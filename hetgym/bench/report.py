@@ -6,7 +6,7 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
-from hetgym._archive import atomic_write
+from hetgym._files import atomic_write
 from hetgym.bench.encode import compact, encode_graph, encode_problem, encode_trace, significant
 from hetgym.bench.sink import Sink
 from hetgym.problem import Problem

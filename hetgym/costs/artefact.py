@@ -2,26 +2,25 @@
 
 from __future__ import annotations
 
-import json
-import zipfile
-from collections.abc import Mapping
+import os
+from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from hetgym._archive import load_archive, save_archive
-from hetgym.errors import ArtefactError, suggestion
+from hetgym._artefacts import Array, Kind, check_format, load_npz, save_npz
+from hetgym._files import as_path
+from hetgym.errors import ArtefactError, shown, suggestion
 
 FORMAT = "hetgym-costs"
 VERSION = 1
 FOLDER = Path(__file__).parent / "artefacts"
-"""Where the shipped models lie."""
+"""Folder of the shipped models."""
 
 _DTYPES = ("float32", "float64", "int32")
-_HEADER_LIMIT = 8 << 20
-_ARRAY_LIMIT = 20_000
+_ARRAY_LIMIT = 20_000  # arrays of a model, of which the largest that is shipped has 1500
 
 
 def names() -> list[str]:
@@ -35,14 +34,13 @@ def locate(name: str | Path) -> Path:
     Raises:
         ArtefactError: neither a shipped model nor a file.
     """
-    shipped = FOLDER / f"{name}.npz"
+    path = as_path(name, "a cost model", ArtefactError)
     if str(name) in names():
-        return shipped
-    path = Path(name)
-    if path.suffix == ".npz" and path.is_file():
+        return FOLDER / f"{name}.npz"
+    if path.suffix == ".npz" and os.path.isfile(path):  # Path.is_file raises where a name is too long
         return path
     raise ArtefactError(
-        f"no cost model {str(name)!r}: neither an .npz file nor a shipped one; {suggestion(name, names())}"
+        f"no cost model {shown(str(name))}: neither an .npz file nor a shipped one; {suggestion(str(name), names())}"
     )
 
 
@@ -62,43 +60,28 @@ def save(path: str | Path, header: Mapping[str, Any], arrays: Mapping[str, npt.N
     if odd:
         raise ArtefactError(f"{path}: arrays of {', '.join(odd)} cannot be kept; they must be {', '.join(_DTYPES)}")
     full = {**header, "format": FORMAT, "version": VERSION, "arrays": dtypes}
-    try:
-        save_archive(Path(path), full, {name: np.ascontiguousarray(arrays[name]) for name in dtypes})
-    except OSError as cause:
-        raise ArtefactError(f"{path}: cannot be written ({cause.strerror})") from cause
+    save_npz(Path(path), full, {name: np.ascontiguousarray(arrays[name]) for name in dtypes}, _FILE)
 
 
 def load(path: str | Path) -> tuple[dict[str, Any], dict[str, npt.NDArray[Any]]]:
-    """Read what :func:`save` wrote.
+    """Read what :func:`save` wrote; models check shapes and numbers of their own arrays.
 
     Raises:
         ArtefactError: missing, damaged, of another format or version, or not as its header says.
     """
-    source = Path(path)
-    dtypes = _declared(source)
-    return load_archive(source, dtypes, ArtefactError)
+    return load_npz(as_path(path, "a cost model", ArtefactError), _FILE)
 
 
-def _declared(path: Path) -> dict[str, str]:
-    """The arrays that the header of a file promises."""
-    try:
-        with zipfile.ZipFile(path) as archive:
-            if archive.getinfo("header.npy").file_size > _HEADER_LIMIT:
-                raise ArtefactError(f"{path}: the header is longer than {_HEADER_LIMIT >> 20} MiB")
-            with archive.open("header.npy") as file:
-                data = file.read(_HEADER_LIMIT + 1)
-        header = json.loads(data[data.index(b"\n") + 1 :].decode())  # behind numpy's own header line
-    except ArtefactError:
-        raise
-    except FileNotFoundError:
-        raise ArtefactError(f"{path}: no such file") from None
-    except Exception as cause:  # zipfile, zlib and json each raise their own
-        raise ArtefactError(f"{path}: not a readable archive ({cause})") from cause
-    if not isinstance(header, dict) or header.get("format") != FORMAT or header.get("version") != VERSION:
-        raise ArtefactError(f"{path}: not a fitted cost model of format version {VERSION}")
-    declared = header.get("arrays")
-    if not isinstance(declared, dict) or len(declared) > _ARRAY_LIMIT:
-        raise ArtefactError(f"{path}: the header does not list its arrays")
-    if not all(isinstance(name, str) and dtype in _DTYPES for name, dtype in declared.items()):
-        raise ArtefactError(f"{path}: the header lists arrays of other types than {', '.join(_DTYPES)}")
-    return dict(declared)
+def _declared(header: Mapping[str, Any], names: Collection[str], where: str) -> dict[str, Array]:
+    """The arrays that a header lists with their dtypes."""
+    check_format(header, where, ArtefactError, VERSION, FORMAT)
+    listed = header.get("arrays")
+    if not isinstance(listed, dict) or len(listed) > _ARRAY_LIMIT:
+        raise ArtefactError(f"{where}: the header does not list its arrays")
+    if not all(dtype in _DTYPES for dtype in listed.values()):
+        raise ArtefactError(f"{where}: the header lists arrays of other types than {', '.join(_DTYPES)}")
+    return {name: Array(dtype, legal="finite") for name, dtype in listed.items()}
+
+
+_FILE = Kind(ArtefactError, _declared, header_limit=8 << 20, limit=256 << 20)
+"""A file of a cost model: fifty times as large as the largest that is shipped."""

@@ -181,7 +181,7 @@ class LearnedCosts:
             ArtefactError: something in it is not what it should be; ``where`` is named.
         """
         name = header.get("model")
-        if name not in REGRESSORS:
+        if not isinstance(name, str) or name not in REGRESSORS:
             raise ArtefactError(f"{where}: {unknown_name('kind of cost model', name, REGRESSORS)}")
         if header.get("features") != list(FEATURES):
             raise ArtefactError(f"{where}: fitted to features that this version of hetgym does not compute")

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from hetgym._archive import atomic_write
+from hetgym._files import atomic_write
 from hetgym.execution.protocol import DONE, PROTOCOL, ModelResult, Settings
 from hetgym.execution.scores import Scores
 from hetgym.sim import Trace

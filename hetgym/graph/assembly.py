@@ -13,12 +13,15 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import count
 
-from hetgym.errors import GraphError
+from hetgym.errors import GraphError, shown
 from hetgym.graph.dataflow import DataflowGraph
 from hetgym.graph.ops import DTYPE_BYTES, KINDS, Attribute, Operator, Tensor
 
 MAX_ELEMENTS = 1 << 48
 """Largest number of elements of a tensor, and of any of its dimensions."""
+
+MAX_RANK = 64
+"""Most dimensions of a tensor: as many as NumPy has."""
 
 MAX_BATCH = 1 << 24
 """Largest batch that a graph is bound to."""
@@ -141,10 +144,13 @@ def check_tensor(tensor: Tensor, where: str) -> Tensor:
     """Return the tensor if its type is possible.
 
     Raises:
-        GraphError: an unknown dtype, a negative dimension, or more than :data:`MAX_ELEMENTS` elements.
+        GraphError: an unknown dtype, a negative dimension, more than :data:`MAX_RANK` dimensions, or more than
+            :data:`MAX_ELEMENTS` elements.
     """
     if tensor.dtype not in DTYPE_BYTES:
-        raise GraphError(f"{where}: no dtype is called {tensor.dtype!r}; known: {', '.join(DTYPE_BYTES)}")
+        raise GraphError(f"{where}: no dtype is called {shown(tensor.dtype)}; known: {', '.join(DTYPE_BYTES)}")
+    if len(tensor.shape) > MAX_RANK:
+        raise GraphError(f"{where}: a shape of {len(tensor.shape)} dimensions; a tensor has {MAX_RANK} at most")
     if any(not 0 <= size <= MAX_ELEMENTS for size in tensor.shape) or tensor.size > MAX_ELEMENTS:
         raise GraphError(f"{where}: shape {_short(tensor.shape)} is out of range; a tensor has 0 to 2**48 elements")
     return tensor
@@ -162,7 +168,7 @@ def check_batch(batch: object) -> int:
         GraphError: it is not.
     """
     if isinstance(batch, bool) or not isinstance(batch, int) or not 1 <= batch <= MAX_BATCH:
-        raise GraphError(f"batch must be a whole number from 1 to {MAX_BATCH}, not {batch!r}")
+        raise GraphError(f"batch must be a whole number from 1 to {MAX_BATCH}, not {shown(batch)}")
     return batch
 
 

@@ -22,12 +22,13 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 import networkx as nx
 
-from hetgym.errors import GraphError, suggestion
+from hetgym.errors import GraphError, shown, suggestion
+from hetgym.graph.assembly import check_tensor
 from hetgym.graph.dataflow import DataflowGraph
 from hetgym.graph.ops import DTYPE_BYTES, Attribute, Operator, Tensor
 
@@ -66,14 +67,21 @@ def from_networkx(graph: Any, name: str | None = None) -> DataflowGraph:
         read[v][u, slot] = outputs[u].tensors[slot]
     operators = []
     for label, data in graph.nodes(data=True):
-        where = f"node {label!r}"
+        where = f"node {shown(label)}"
         inputs = _tensors(data["inputs"], f"{where}: inputs") if "inputs" in data else tuple(read[label].values())
         kind = data.get("kind", "Task")
         if not isinstance(kind, str):
-            raise GraphError(f"{where}: kind is {kind!r}, expected text")
+            raise GraphError(f"{where}: kind is {shown(kind)}, expected text")
         attributes = _attributes(kind, data, where)
-        operators.append(Operator(str(label), kind, inputs, outputs[label].tensors, attributes))
+        operators.append(Operator(_name(label), kind, inputs, outputs[label].tensors, attributes))
     return DataflowGraph(operators, edges, name if name is not None else str(graph.name or "graph"))
+
+
+def _name(label: Any) -> str:
+    try:
+        return str(label)
+    except ValueError as cause:  # a whole number of thousands of digits
+        raise GraphError(f"node {shown(label)}: its label cannot be written out") from cause
 
 
 def to_networkx(graph: DataflowGraph) -> Any:
@@ -107,41 +115,43 @@ class _Outputs:
 
 
 def _outputs(graph: Any, label: Any) -> _Outputs:
-    data, where = graph.nodes[label], f"node {label!r}"
+    data, where = graph.nodes[label], f"node {shown(label)}"
     if "outputs" in data:
         if "output_bytes" in data:
             raise GraphError(f"{where} has both outputs and output_bytes; give one of them")
         return _Outputs(_tensors(data["outputs"], f"{where}: outputs"))
     if "output_bytes" in data:
-        return _Outputs((Tensor((_size(data, "output_bytes", where),), "uint8"),))
+        return _Outputs((check_tensor(Tensor((_size(data, "output_bytes", where),), "uint8"), where),))
     sizes = sorted(
-        {_size(edge, "bytes", f"edge {label!r} -> {v!r}") for _, v, edge in graph.out_edges(label, data=True)}
+        {_size(edge, "bytes", f"edge {shown(label)} -> {shown(v)}") for _, v, edge in graph.out_edges(label, data=True)}
     )
-    return _Outputs(tuple(Tensor((size,), "uint8") for size in sizes), {size: i for i, size in enumerate(sizes)})
+    tensors = tuple(check_tensor(Tensor((size,), "uint8"), where) for size in sizes)
+    return _Outputs(tensors, {size: i for i, size in enumerate(sizes)})
 
 
 def _slot(u: Any, v: Any, data: Mapping[str, Any], outputs: _Outputs) -> int:
-    where = f"edge {u!r} -> {v!r}"
+    where = f"edge {shown(u)} -> {shown(v)}"
     if outputs.slots is not None:
         return outputs.slots[_size(data, "bytes", where)]
     slot = data.get("slot", 0)
     if isinstance(slot, bool) or not isinstance(slot, int) or not 0 <= slot < len(outputs.tensors):
-        raise GraphError(f"{where}: slot is {slot!r}, but {u!r} has {len(outputs.tensors)} outputs")
+        raise GraphError(f"{where}: slot is {shown(slot)}, but {shown(u)} has {len(outputs.tensors)} outputs")
     stated = data.get("bytes", outputs.tensors[slot].bytes)
-    if stated != outputs.tensors[slot].bytes:
-        raise GraphError(f"{where}: bytes is {stated!r}, but output {slot} has {outputs.tensors[slot].bytes:g} bytes")
+    size = outputs.tensors[slot].bytes
+    if not isinstance(stated, int | float) or stated != size:
+        raise GraphError(f"{where}: bytes is {shown(stated)}, but output {slot} has {size:g} bytes")
     return slot
 
 
 def _number(data: Mapping[str, Any], key: str, where: str) -> float:
     if key not in data:
-        raise GraphError(f"{where}: attribute {key!r} is missing")
+        raise GraphError(f"{where}: attribute {shown(key)} is missing")
     try:
         value = float(data[key])
-    except (TypeError, ValueError):
+    except (OverflowError, TypeError, ValueError):
         value = math.nan
     if not 0 <= value < math.inf:
-        raise GraphError(f"{where}: {key} is {data[key]!r}; it must be a finite number that is not negative")
+        raise GraphError(f"{where}: {key} is {shown(data[key])}; it must be a finite number that is not negative")
     return value
 
 
@@ -155,12 +165,14 @@ def _size(data: Mapping[str, Any], key: str, where: str) -> int:
 def _attributes(kind: str, data: Mapping[str, Any], where: str) -> dict[str, Attribute]:
     given = data.get("attributes", {})
     if not isinstance(given, Mapping):
-        raise GraphError(f"{where}: attributes is {given!r}, expected a mapping")
+        raise GraphError(f"{where}: attributes is {shown(given)}, expected a mapping")
     attributes: dict[str, Attribute] = {}
     for key, value in given.items():
-        whole = isinstance(value, Sequence) and all(isinstance(v, int) for v in value)
+        whole = isinstance(value, list | tuple) and all(isinstance(v, int) for v in value)
         if not isinstance(value, int | float | str) and not whole:
-            raise GraphError(f"{where}: attribute {key!r} is {value!r}, expected a number, text or whole numbers")
+            raise GraphError(
+                f"{where}: attribute {shown(key)} is {shown(value)}, expected a number, text or whole numbers"
+            )
         attributes[str(key)] = tuple(value) if isinstance(value, list) else value
     if kind == "Task":
         attributes["flops"] = _number(attributes if "flops" in attributes else data, "flops", where)
@@ -169,7 +181,7 @@ def _attributes(kind: str, data: Mapping[str, Any], where: str) -> dict[str, Att
 
 def _tensors(given: Any, where: str) -> tuple[Tensor, ...]:
     if not isinstance(given, list | tuple):
-        raise GraphError(f"{where} is {given!r}, expected a list of tensors")
+        raise GraphError(f"{where} is {shown(given)}, expected a list of tensors")
     return tuple(_tensor(item, f"{where}[{i}]") for i, item in enumerate(given))
 
 
@@ -179,11 +191,12 @@ def _tensor(given: Any, where: str) -> Tensor:
     fields = given if isinstance(given, Mapping) else {"shape": given}
     for key in fields:
         if key not in _FIELDS:
-            raise GraphError(f"{where}: unknown key {key!r}; {suggestion(key, _FIELDS)}")
+            raise GraphError(f"{where}: unknown key {shown(key)}; {suggestion(key, _FIELDS)}")
     shape = fields.get("shape")
     if not isinstance(shape, list | tuple) or not all(isinstance(s, int) and s >= 0 for s in shape):
-        raise GraphError(f"{where}: shape is {shape!r}, expected whole numbers that are not negative")
+        raise GraphError(f"{where}: shape is {shown(shape)}, expected whole numbers that are not negative")
     dtype = fields.get("dtype", "float32")
-    if dtype not in DTYPE_BYTES:
-        raise GraphError(f"{where}: unknown dtype {dtype!r}; {suggestion(dtype, DTYPE_BYTES)}")
-    return Tensor(tuple(shape), dtype, bool(fields.get("constant", False)), str(fields.get("name", "")))
+    if not isinstance(dtype, str) or dtype not in DTYPE_BYTES:
+        raise GraphError(f"{where}: unknown dtype {shown(dtype)}; {suggestion(dtype, DTYPE_BYTES)}")
+    tensor = Tensor(tuple(shape), dtype, bool(fields.get("constant", False)), str(fields.get("name", "")))
+    return check_tensor(tensor, where)

@@ -6,11 +6,11 @@ import math
 import os
 import warnings
 from collections.abc import Mapping
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from hetgym._files import as_path, read_bytes
 from hetgym.errors import GraphError, HetgymWarning, require
 from hetgym.graph.assembly import assemble, unknown_kinds_sentence
 from hetgym.graph.dataflow import DataflowGraph
@@ -74,18 +74,13 @@ def _read(model: object) -> tuple[onnx.ModelProto, str, str]:
     """The model, a name for its graph, and what errors call it."""
     import onnx
 
+    from hetgym.graph.onnx_checks import FILE_LIMIT
+
     if isinstance(model, onnx.ModelProto):
         title = model.graph.name or "onnx"
         return model, title, f"ONNX model {title!r}"
-    if not isinstance(model, str | os.PathLike):
-        raise GraphError(f"an ONNX model is a path or a ModelProto, not {type(model).__name__}")
-    path = Path(model)
-    try:
-        data = path.read_bytes()
-    except FileNotFoundError:
-        raise GraphError(f"{path}: no such file") from None
-    except (OSError, ValueError) as cause:  # ValueError: a null character in the name
-        raise GraphError(f"{path}: cannot be read ({getattr(cause, 'strerror', None) or cause})") from cause
+    path = as_path(model, "an ONNX model", GraphError)
+    data = read_bytes(path, FILE_LIMIT, GraphError)
     try:
         return onnx.ModelProto.FromString(data), path.stem, str(path)
     except Exception as cause:  # DecodeError lives in protobuf, whose module layout varies
@@ -94,9 +89,9 @@ def _read(model: object) -> tuple[onnx.ModelProto, str, str]:
 
 def _import(model: onnx.ModelProto, batch: int | None, dims: dict[str, int]) -> tuple[Walker, list[str]]:
     """Walk the model, twice if a batch of 1 that is written into it is rebound."""
-    if not model.graph.output:
-        raise GraphError("has no outputs; it is empty or not an ONNX model")
-    _check_text(model)
+    from hetgym.graph.onnx_checks import check_model
+
+    check_model(model)
     nodes = _inlined(model)
     weights = _weight_names(model)
     binding = bind([value for value in model.graph.input if value.name not in weights], batch, dims)
@@ -114,26 +109,15 @@ def _import(model: onnx.ModelProto, batch: int | None, dims: dict[str, int]) -> 
     return walker, results
 
 
-def _check_text(model: onnx.ModelProto) -> None:
-    """Refuse names that are not text: damaged files have them, and protobuf hands them over as bytes."""
-    graph = model.graph
-    named = (*graph.node, *graph.input, *graph.output, *graph.value_info, *graph.initializer)
-    words = [entry.name for entry in named] + [entry.domain for entry in model.opset_import]
-    for node in graph.node:
-        words += [node.op_type, node.domain, *node.input, *node.output, *(entry.name for entry in node.attribute)]
-    for value in graph.input:
-        words += [dim.dim_param for dim in value.type.tensor_type.shape.dim]
-    odd = [word for word in words if not isinstance(word, str)]
-    if odd:
-        raise GraphError(f"damaged: the name {odd[0]!r} is not text")
-
-
 def _inlined(model: onnx.ModelProto) -> list[onnx.NodeProto]:
     """The nodes, calls of the model's own functions replaced by their bodies."""
     import onnx.inliner
 
+    from hetgym.graph.onnx_checks import check_calls
+
     if not model.functions:
         return list(model.graph.node)
+    check_calls(model)
     skeleton = onnx.ModelProto(ir_version=model.ir_version, opset_import=model.opset_import, functions=model.functions)
     skeleton.graph.name = model.graph.name
     skeleton.graph.node.extend(model.graph.node)  # without weights, which may not fit a serialised copy

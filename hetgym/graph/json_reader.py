@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Mapping
 from typing import Any
 
+from hetgym._json import noun, spelled
 from hetgym.errors import GraphError, suggestion
 from hetgym.graph.assembly import check_operator, check_tensor
 from hetgym.graph.dataflow import DataflowGraph
@@ -19,32 +19,6 @@ _SYMBOLIC = re.compile(r"(?:([1-9][0-9]{0,17})\*)?batch")
 _DOCUMENT = {"format", "version", "name", "tensors", "operators", "edges"}
 _TENSOR = {"shape", "dtype"}, {"constant", "name"}
 _OPERATOR = {"name", "kind", "inputs", "outputs"}, {"attributes"}
-
-
-def parse(text: str, where: str) -> object:
-    """Parse JSON strictly: no field twice in an object, no NaN.
-
-    Raises:
-        GraphError: it is not JSON.
-    """
-
-    def unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-        if len(dict(pairs)) < len(pairs):
-            keys = [key for key, _ in pairs]
-            raise GraphError(f"{where}: field {next(k for k in keys if keys.count(k) > 1)!r} stands twice in an object")
-        return dict(pairs)
-
-    def number(word: str) -> float:
-        raise GraphError(f"{where}: {word} is no JSON number")
-
-    try:
-        return json.loads(text, object_pairs_hook=unique, parse_constant=number)
-    except GraphError:
-        raise
-    except RecursionError:
-        raise GraphError(f"{where}: nested too deeply") from None
-    except ValueError as cause:  # JSONDecodeError, or a number of thousands of digits
-        raise GraphError(f"{where}: not JSON ({cause})") from cause
 
 
 class Reader:
@@ -61,11 +35,11 @@ class Reader:
     def graph(self, document: object) -> DataflowGraph:
         """Check the whole document and build the graph."""
         if not isinstance(document, Mapping):
-            raise self.fail("the document", f"is {_noun(document)}, not an object")
+            raise self.fail("the document", f"is {noun(document)}, not an object")
         if document.get("format") != FORMAT:
-            raise self.fail("format", f"is {_show(document.get('format'))}, not {FORMAT!r}")
+            raise self.fail("format", f"is {spelled(document.get('format'))}, not {FORMAT!r}")
         if document.get("version") != VERSION or type(document["version"]) is not int:
-            raise self.fail("version", f"is {_show(document.get('version'))}; this hetgym reads version {VERSION}")
+            raise self.fail("version", f"is {spelled(document.get('version'))}; this hetgym reads version {VERSION}")
         self.fields(document, "the document", _DOCUMENT, set())
         name = self.string(document["name"], "name")
         tensors = [
@@ -87,7 +61,7 @@ class Reader:
         dtype = self.string(fields["dtype"], f"{place}.dtype")
         constant = fields.get("constant", False)
         if not isinstance(constant, bool):
-            raise self.fail(f"{place}.constant", f"is {_show(constant)}, not true or false")
+            raise self.fail(f"{place}.constant", f"is {spelled(constant)}, not true or false")
         name = self.string(fields.get("name", ""), f"{place}.name")
         return check_tensor(Tensor(shape, dtype, constant, name), f"{self.where}: {place}")
 
@@ -96,7 +70,7 @@ class Reader:
         if isinstance(dim, str):
             match = _SYMBOLIC.fullmatch(dim)
             if match is None:
-                raise self.fail(place, f"is {_show(dim)}; a dimension is a whole number, 'batch' or 'k*batch'")
+                raise self.fail(place, f"is {spelled(dim)}; a dimension is a whole number, 'batch' or 'k*batch'")
             return int(match[1] or 1) * self.batch
         return self.whole(dim, place)
 
@@ -117,7 +91,7 @@ class Reader:
             raise self.fail(f"{place}.outputs", "is empty; an operator has one output or more")
         attributes = fields.get("attributes", {})
         if not isinstance(attributes, Mapping):
-            raise self.fail(f"{place}.attributes", f"is {_noun(attributes)}, not an object")
+            raise self.fail(f"{place}.attributes", f"is {noun(attributes)}, not an object")
         values = {key: self.attribute(value, f"{place}.attributes[{key!r}]") for key, value in attributes.items()}
         operator = Operator(name, kind, sides[0], sides[1], values)
         check_operator(operator, f"{self.where}: {place}")
@@ -136,7 +110,7 @@ class Reader:
     def attribute_int(self, value: object, place: str) -> int:
         """A whole number, which may be negative."""
         if isinstance(value, bool) or not isinstance(value, int) or abs(value) > _LARGEST:
-            raise self.fail(place, f"is {_show(value)}, not a number, a string or a list of whole numbers")
+            raise self.fail(place, f"is {spelled(value)}, not a number, a string or a list of whole numbers")
         return value
 
     def edge(self, row: object, place: str) -> tuple[int, int, int]:
@@ -149,7 +123,7 @@ class Reader:
     def fields(self, row: object, place: str, needed: set[str], optional: set[str]) -> Mapping[str, Any]:
         """An object with exactly these fields."""
         if not isinstance(row, Mapping):
-            raise self.fail(place, f"is {_noun(row)}, not an object")
+            raise self.fail(place, f"is {noun(row)}, not an object")
         missing = sorted(needed - row.keys())
         if missing:
             raise self.fail(place, f"has no {missing[0]!r}")
@@ -161,29 +135,17 @@ class Reader:
     def array(self, value: object, place: str) -> list[Any]:
         """A JSON list."""
         if not isinstance(value, list):
-            raise self.fail(place, f"is {_noun(value)}, not a list")
+            raise self.fail(place, f"is {noun(value)}, not a list")
         return value
 
     def string(self, value: object, place: str) -> str:
         """A JSON string."""
         if not isinstance(value, str):
-            raise self.fail(place, f"is {_noun(value)}, not a string")
+            raise self.fail(place, f"is {noun(value)}, not a string")
         return value
 
     def whole(self, value: object, place: str) -> int:
         """A whole number, not negative."""
         if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value <= _LARGEST:
-            raise self.fail(place, f"is {_show(value)}, not a whole number from 0 on")
+            raise self.fail(place, f"is {spelled(value)}, not a whole number from 0 on")
         return value
-
-
-def _noun(value: object) -> str:
-    nouns = {dict: "an object", list: "a list", str: "a string", bool: "true or false", type(None): "null"}
-    return nouns.get(type(value), "a number")
-
-
-def _show(value: object) -> str:
-    if isinstance(value, int) and abs(value) > _LARGEST:
-        return "a huge number"
-    text = repr(value) if isinstance(value, str | int | float) else _noun(value)
-    return text if len(text) <= 60 else text[:60] + "…"

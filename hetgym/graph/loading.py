@@ -6,6 +6,7 @@ import os
 from pathlib import Path
 from typing import Any
 
+from hetgym._files import as_path
 from hetgym.errors import GraphError, unknown_name
 from hetgym.graph import zoo
 from hetgym.graph.dataflow import DataflowGraph
@@ -29,8 +30,7 @@ def load_graph(source: str | os.PathLike[str], batch: int | None = 1, **options:
     >>> load_graph("alexnet")
     DataflowGraph('alexnet', 24 operators, 23 edges)
     """
-    if not isinstance(source, str | os.PathLike):
-        raise GraphError(f"a graph is loaded by name or path, not from {type(source).__name__}")
+    as_path(source, "a graph", GraphError)
     text = os.fspath(source)
     if text.endswith(".onnx"):
         odd = sorted(options.keys() - {"dims", "name"})

@@ -1,4 +1,4 @@
-"""What one ONNX node says: its kind, the attributes that matter, the names that it reads, its small values."""
+"""Reading of one ONNX node: its kind, the attributes that matter, the names that it reads, its small values."""
 
 from __future__ import annotations
 
@@ -10,9 +10,10 @@ import numpy as np
 import numpy.typing as npt
 import onnx
 import onnx.reference
-from onnx import helper, numpy_helper
+from onnx import numpy_helper
 
 from hetgym.errors import GraphError
+from hetgym.graph.onnx_checks import foldable
 from hetgym.graph.ops import KINDS, Attribute
 
 ATTRIBUTES = (
@@ -61,6 +62,8 @@ def evaluate(
     names = [name for name in node.input if name]
     if node.domain not in ("", "ai.onnx") or node.op_type not in _ARITHMETIC or not known.keys() >= set(names):
         return None
+    if not foldable(node, [known[name] for name in names]):
+        return None
     try:
         with warnings.catch_warnings(), np.errstate(all="ignore"):
             warnings.simplefilter("ignore")  # what constants a model divides by is no news to the caller
@@ -86,16 +89,12 @@ def attributes_of(node: onnx.NodeProto) -> dict[str, Attribute]:
     for attribute in node.attribute:
         if attribute.name not in ATTRIBUTES:
             continue
-        try:
-            value = helper.get_attribute_value(attribute)
-        except ValueError:  # of no known type
-            continue
-        if isinstance(value, bytes):
-            kept[attribute.name] = value.decode("utf-8", "replace")
-        elif isinstance(value, int | float):
-            kept[attribute.name] = value
-        elif all(isinstance(item, int) for item in value):
-            kept[attribute.name] = tuple(value)
+        if attribute.type == onnx.AttributeProto.STRING:
+            kept[attribute.name] = attribute.s.decode("utf-8", "replace")
+        elif attribute.type == onnx.AttributeProto.INTS:
+            kept[attribute.name] = tuple(attribute.ints)
+        elif attribute.type in (onnx.AttributeProto.INT, onnx.AttributeProto.FLOAT):
+            kept[attribute.name] = attribute.i if attribute.type == onnx.AttributeProto.INT else attribute.f
     return kept
 
 

@@ -18,6 +18,7 @@ from onnx import defs, helper, numpy_helper, shape_inference
 
 from hetgym.errors import GraphError
 from hetgym.graph.assembly import Step, check_tensor
+from hetgym.graph.onnx_checks import check_operands
 from hetgym.graph.onnx_nodes import SUBGRAPHS, attributes_of, evaluate, kind_of, outer_names, small_value
 from hetgym.graph.ops import Tensor
 
@@ -28,6 +29,9 @@ _ALIASES = {"float": "float32", "double": "float64", "uint4": "int4", "float4e2m
 _RANDOM = {"RandomNormal", "RandomUniform", "RandomNormalLike", "RandomUniformLike", "Multinomial", "Bernoulli"}
 _SAME_SHAPE = {"GroupNormalization", "MeanVarianceNormalization"}  # ONNX infers no shape for these
 _DATA_SHAPED = {"NonZero", "Unique", "Compress"}  # their shapes follow from their operands' values
+
+_CONSTANTS = {"value": 4, "value_int": 2, "value_ints": 7, "value_float": 1, "value_floats": 6}
+"""Attribute of a Constant -> its type in onnx.AttributeProto."""
 
 Reshape = Callable[[onnx.NodeProto, npt.NDArray[Any]], npt.NDArray[Any]]
 
@@ -141,17 +145,17 @@ class Walker:
 
     def _constant(self, node: onnx.NodeProto, where: str) -> None:
         attribute = node.attribute[0] if node.attribute else onnx.AttributeProto()
+        if attribute.type != _CONSTANTS.get(attribute.name):
+            raise GraphError(f"{where} holds no tensor of numbers")
         if attribute.name == "value":
             type_ = helper.make_tensor_type_proto(attribute.t.data_type, list(attribute.t.dims))
             small = math.prod(attribute.t.dims) <= SMALL
             value = small_value(attribute.t, where) if small else None
-        elif attribute.name in ("value_int", "value_ints", "value_float", "value_floats"):
+        else:
             numbers = helper.get_attribute_value(attribute)
             whole = "int" in attribute.name
             value = np.array(numbers, np.int64 if whole else np.float32)
             type_ = helper.make_tensor_type_proto(7 if whole else 1, value.shape)
-        else:
-            raise GraphError(f"{where} holds no tensor of numbers")
         if value is not None and value.size <= SMALL:
             self.literal(node.output[0], value, type_.tensor_type.elem_type)
         else:
@@ -173,6 +177,7 @@ class Walker:
         if schema is not None:
             types = {name: self._types[name] for name in operands}
             data = {name: self._data(node, name) for name in operands if name in self._known}
+            check_operands(node, self.values, where)
             try:
                 inferred = shape_inference.infer_node_outputs(schema, node, types, data, opset_imports=self._imports)
             except (shape_inference.InferenceError, onnx.checker.ValidationError, RuntimeError, ValueError) as cause:

@@ -22,16 +22,16 @@ from __future__ import annotations
 import gzip
 import json
 import os
-import zlib
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from hetgym._archive import atomic_write
+from hetgym._files import read_text, write_bytes
+from hetgym._json import parse
 from hetgym.errors import GraphError
 from hetgym.graph.assembly import check_batch
 from hetgym.graph.dataflow import DataflowGraph
-from hetgym.graph.json_reader import FORMAT, VERSION, Reader, parse
+from hetgym.graph.json_reader import FORMAT, VERSION, Reader
 from hetgym.graph.ops import Attribute, Tensor
 
 LIMIT_BYTES = 64 << 20
@@ -116,10 +116,7 @@ def write_text(text: str, path: Path) -> None:
     data = text.encode()
     if path.suffix == ".gz":
         data = gzip.compress(data, 9, mtime=0)
-    try:
-        atomic_write(path, lambda file: file.write(data))
-    except OSError as cause:
-        raise GraphError(f"{path}: cannot be written ({cause.strerror})") from cause
+    write_bytes(path, data, GraphError)
 
 
 def from_json(source: str | os.PathLike[str] | Mapping[str, Any], batch: int = 1) -> DataflowGraph:
@@ -144,32 +141,11 @@ def from_json(source: str | os.PathLike[str] | Mapping[str, Any], batch: int = 1
     if isinstance(source, Mapping):
         return Reader("document", size).graph(source)
     if isinstance(source, str) and source.lstrip().startswith("{"):
-        return Reader("JSON text", size).graph(parse(source, "JSON text"))
+        if len(source) > LIMIT_BYTES:
+            raise GraphError(f"JSON text: longer than {LIMIT_BYTES >> 20} MiB")
+        return Reader("JSON text", size).graph(parse(source, "JSON text", GraphError))
     if not isinstance(source, str | os.PathLike):
         raise GraphError(f"a graph is read from a path, JSON text or a dictionary, not {type(source).__name__}")
     path = Path(source)
-    return Reader(str(path), size).graph(parse(read_text(path), str(path)))
-
-
-def read_text(path: Path) -> str:
-    """Text of a plain or gzipped file of at most :data:`LIMIT_BYTES`.
-
-    Raises:
-        GraphError: missing, unreadable, damaged, too long, or not UTF-8.
-    """
-    try:
-        with path.open("rb") as file:
-            packed = file.read(2) == b"\x1f\x8b"
-        with gzip.open(path, "rb") if packed else path.open("rb") as file:
-            data = file.read(LIMIT_BYTES + 1)
-        if len(data) > LIMIT_BYTES:
-            raise GraphError(f"{path}: longer than {LIMIT_BYTES >> 20} MiB")
-        return data.decode()
-    except FileNotFoundError:
-        raise GraphError(f"{path}: no such file") from None
-    except (gzip.BadGzipFile, EOFError, zlib.error) as cause:
-        raise GraphError(f"{path}: damaged gzip file ({cause})") from cause
-    except UnicodeDecodeError as cause:
-        raise GraphError(f"{path}: not UTF-8 text ({cause.reason} at byte {cause.start})") from cause
-    except (OSError, ValueError) as cause:  # ValueError: a null character in the name
-        raise GraphError(f"{path}: cannot be read ({getattr(cause, 'strerror', None) or cause})") from cause
+    text = read_text(path, LIMIT_BYTES, GraphError)
+    return Reader(str(path), size).graph(parse(text, str(path), GraphError))

@@ -18,6 +18,7 @@ from typing import Any
 import numpy as np
 
 from hetgym._config import read
+from hetgym._json import parse
 from hetgym.errors import ArtefactError, ConfigError
 
 ISA_FLAGS = (
@@ -179,12 +180,9 @@ class MachineCard:
         if len(text) > SIZE_LIMIT:
             raise ArtefactError(f"{where}: longer than {SIZE_LIMIT} characters, which no machine card is")
         try:
-            return read(cls, json.loads(text), where)
-        except (ValueError, RecursionError) as error:
-            if isinstance(error, ArtefactError):
-                raise
-            reason = str(error) if isinstance(error, ConfigError) else f"{where}: not valid JSON ({error})"
-            raise ArtefactError(reason) from error
+            return read(cls, parse(text, where, ArtefactError), where)
+        except ConfigError as error:
+            raise ArtefactError(str(error)) from error
 
 
 def asdict_plain(card: MachineCard) -> dict[str, Any]:

@@ -11,18 +11,20 @@ from __future__ import annotations
 import hashlib
 import json
 import math
+import os
 from dataclasses import dataclass
 from pathlib import Path
 
-from hetgym._archive import atomic_write
 from hetgym._config import read
+from hetgym._files import as_path, read_bytes, read_text, write_bytes
+from hetgym._json import noun, parse
 from hetgym.device import Device
-from hetgym.errors import ArtefactError, HetgymError, suggestion
+from hetgym.errors import ArtefactError, HetgymError, shown, suggestion
 from hetgym.measurements.card import SIZE_LIMIT, MachineCard, asdict_plain
-from hetgym.measurements.table import Measurements
+from hetgym.measurements.table import LIMIT_BYTES, Measurements
 
 FOLDER = Path(__file__).parent / "data"
-"""Where the shipped datasets lie."""
+"""Folder of the shipped datasets."""
 
 _FORMAT, _VERSION = "hetgym-dataset", 1
 
@@ -61,10 +63,7 @@ class Dataset:
             "machine": asdict_plain(self.machine),
             "device": device,
         }
-        try:
-            atomic_write(card, lambda file: file.write((json.dumps(document, indent=1) + "\n").encode()))
-        except OSError as cause:
-            raise ArtefactError(f"{card}: cannot be written ({cause.strerror})") from cause
+        write_bytes(card, (json.dumps(document, indent=1) + "\n").encode(), ArtefactError)
 
     @classmethod
     def load(cls, name: str | Path) -> Dataset:
@@ -78,17 +77,7 @@ class Dataset:
         """
         path = locate(name)
         card = _card_of(path)
-        try:
-            text = card.read_text("utf-8")
-            if len(text) > SIZE_LIMIT:
-                raise ArtefactError(f"{card}: longer than {SIZE_LIMIT} characters, which no card is")
-            found = json.loads(text)
-        except FileNotFoundError:
-            raise ArtefactError(f"{path}: the card {card.name} is missing beside it") from None
-        except (OSError, ValueError, RecursionError) as cause:
-            if isinstance(cause, ArtefactError):
-                raise
-            raise ArtefactError(f"{card}: not a readable JSON file ({cause})") from cause
+        found = parse(read_text(card, SIZE_LIMIT, ArtefactError), str(card), ArtefactError)
         keys = {"format", "version", "notes", "sha256", "machine", "device"}
         if not isinstance(found, dict) or (found.get("format"), found.get("version")) != (_FORMAT, _VERSION):
             raise ArtefactError(f"{card}: not the card of a dataset of format version {_VERSION}")
@@ -96,6 +85,8 @@ class Dataset:
             raise ArtefactError(
                 f"{card}: missing or unknown fields {', '.join(sorted(map(ascii, found.keys() ^ keys)))}"
             )
+        if not isinstance(found["notes"], str):
+            raise ArtefactError(f"{card}: the notes are {noun(found['notes'])}, not a string")
         try:
             machine = read(MachineCard, found["machine"], f"{card}: machine")
             device = read(Device, found["device"], f"{card}: device")
@@ -103,7 +94,7 @@ class Dataset:
             raise ArtefactError(str(error)) from error
         if _digest(path) != found["sha256"]:
             raise ArtefactError(f"{path}: not the table that its card describes (the digests differ)")
-        return cls(Measurements.load(path), machine, device, str(found["notes"]))
+        return cls(Measurements.load(path), machine, device, found["notes"])
 
 
 def names() -> list[str]:
@@ -117,12 +108,14 @@ def locate(name: str | Path) -> Path:
     Raises:
         ArtefactError: neither a shipped dataset nor a file.
     """
+    path = as_path(name, "a dataset", ArtefactError)
     if str(name) in names():
         return FOLDER / f"{name}.csv.gz"
-    path = Path(name)
-    if path.is_file():
+    if os.path.isfile(path):  # Path.is_file raises where a name is too long
         return path
-    raise ArtefactError(f"no dataset {str(name)!r}: neither a table nor a shipped one; {suggestion(name, names())}")
+    raise ArtefactError(
+        f"no dataset {shown(str(name))}: neither a table nor a shipped one; {suggestion(str(name), names())}"
+    )
 
 
 def _card_of(table: Path) -> Path:
@@ -132,7 +125,4 @@ def _card_of(table: Path) -> Path:
 
 
 def _digest(path: Path) -> str:
-    try:
-        return hashlib.sha256(path.read_bytes()).hexdigest()
-    except OSError as cause:
-        raise ArtefactError(f"{path}: cannot be read ({cause.strerror})") from cause
+    return hashlib.sha256(read_bytes(path, LIMIT_BYTES, ArtefactError)).hexdigest()

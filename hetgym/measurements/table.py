@@ -24,18 +24,18 @@ import io
 import json
 import math
 import re
-import zlib
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
-from hetgym._archive import atomic_write
+from hetgym._files import as_path, read_text, write_bytes
+from hetgym._json import parse
 from hetgym._types import BoolArray, FloatArray
-from hetgym.errors import ArtefactError
+from hetgym.errors import ArtefactError, GraphError
+from hetgym.graph.assembly import check_tensor
 from hetgym.graph.ops import DTYPE_BYTES, Attribute, Operator, Tensor
 
 COLUMNS = ("kind", "inputs", "outputs", "attributes", "direction", "context", "source", "count", "seconds", "p10",
@@ -91,7 +91,10 @@ def parse_tensors(text: str, where: str) -> tuple[Tensor, ...]:
         if match is None or match[2] not in DTYPE_BYTES:
             raise ArtefactError(f"{where}: {part[:60]!r} is not a tensor such as float32(1,64,56,56)")
         shape = tuple(int(size) for size in match[3].split(",")) if match[3] else ()
-        found.append(Tensor(shape, match[2], bool(match[1])))
+        try:
+            found.append(check_tensor(Tensor(shape, match[2], bool(match[1])), where))
+        except GraphError as error:
+            raise ArtefactError(str(error)) from error
     return tuple(found)
 
 
@@ -149,10 +152,7 @@ class Measurements:
         data = text.getvalue().encode()
         if target.suffix == ".gz":
             data = gzip.compress(data, 9, mtime=0)
-        try:
-            atomic_write(target, lambda file: file.write(data))
-        except OSError as cause:
-            raise ArtefactError(f"{target}: cannot be written ({cause.strerror})") from cause
+        write_bytes(target, data, ArtefactError)
 
     @classmethod
     def load(cls, path: str | Path) -> Measurements:
@@ -161,8 +161,10 @@ class Measurements:
         Raises:
             ArtefactError: missing, damaged, too long, or a row is not what it should be; the line is named.
         """
-        source = Path(path)
-        return cls(tuple(read_rows(_text(source), str(source))), source.name.partition(".")[0])
+        source = as_path(path, "a table of measurements", ArtefactError)
+        return cls(
+            tuple(read_rows(read_text(source, LIMIT_BYTES, ArtefactError), str(source))), source.name.partition(".")[0]
+        )
 
 
 def read_rows(text: str, where: str, torn: bool = False) -> Iterator[Measurement]:
@@ -205,12 +207,12 @@ class Journal:
         """
         journal = cls(path)
         if path.exists():
-            journal.rows = list(read_rows(_text(path), str(path), torn=True))
+            journal.rows = list(read_rows(read_text(path, LIMIT_BYTES, ArtefactError), str(path), torn=True))
         text = io.StringIO()
         writer = csv.writer(text, lineterminator="\n")
         writer.writerow(COLUMNS)
         writer.writerows(row.row() for row in journal.rows)
-        atomic_write(path, lambda file: file.write(text.getvalue().encode()))
+        write_bytes(path, text.getvalue().encode(), ArtefactError)
         return journal
 
     def add(self, rows: Iterable[Measurement]) -> None:
@@ -221,25 +223,6 @@ class Journal:
         with self.path.open("ab", buffering=0) as file:
             file.write(text.getvalue().encode())
         self.rows += added
-
-
-def _text(path: Path) -> str:
-    try:
-        with path.open("rb") as file:
-            packed = file.read(2) == b"\x1f\x8b"
-        with gzip.open(path, "rb") if packed else path.open("rb") as file:
-            data = file.read(LIMIT_BYTES + 1)
-        if len(data) > LIMIT_BYTES:
-            raise ArtefactError(f"{path}: longer than {LIMIT_BYTES >> 20} MiB")
-        return data.decode()
-    except FileNotFoundError:
-        raise ArtefactError(f"{path}: no such file") from None
-    except (gzip.BadGzipFile, EOFError, zlib.error) as cause:
-        raise ArtefactError(f"{path}: damaged gzip file ({cause})") from cause
-    except UnicodeDecodeError as cause:
-        raise ArtefactError(f"{path}: not UTF-8 text ({cause.reason} at byte {cause.start})") from cause
-    except (OSError, ValueError) as cause:
-        raise ArtefactError(f"{path}: cannot be read ({getattr(cause, 'strerror', None) or cause})") from cause
 
 
 def _measurement(fields: list[str], where: str) -> Measurement:
@@ -280,10 +263,7 @@ def attributes_of(text: str, where: str) -> dict[str, Attribute]:
     """
     if not text:
         return {}
-    try:
-        found: Any = json.loads(text)
-    except (ValueError, RecursionError) as cause:
-        raise ArtefactError(f"{where}: the attributes are not JSON ({cause})") from cause
+    found = parse(text, f"{where}: the attributes", ArtefactError)
     if not isinstance(found, dict):
         raise ArtefactError(f"{where}: the attributes are not a JSON object")
     kept: dict[str, Attribute] = {}

@@ -6,6 +6,7 @@ import csv
 from collections.abc import Sequence
 from pathlib import Path
 
+from hetgym._files import as_path, read_text
 from hetgym.errors import ConfigError, suggestion
 from hetgym.graph.loading import load_graph
 from hetgym.graph.ops import Operator
@@ -62,13 +63,11 @@ def table_items(path: str | Path) -> list[Item]:
     Raises:
         ConfigError: unreadable, or a line that is no operator; its number is named.
     """
-    file = Path(path)
+    file = as_path(path, "a list of shapes", ConfigError)
     try:
-        if file.stat().st_size > _LONGEST:
-            raise ConfigError(f"{path}: longer than {_LONGEST >> 20} MiB, which no list of shapes is")
-        lines = list(csv.reader(file.read_text("utf-8").splitlines(), strict=True))
-    except (OSError, UnicodeDecodeError, csv.Error) as cause:
-        raise ConfigError(f"{path}: cannot be read ({getattr(cause, 'strerror', None) or cause})") from cause
+        lines = list(csv.reader(read_text(file, _LONGEST, ConfigError).splitlines(), strict=True))
+    except csv.Error as cause:
+        raise ConfigError(f"{path}: not a CSV file ({cause})") from cause
     header = lines[0] if lines else []
     for name in header:
         if name not in COLUMNS:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from hetgym._archive import atomic_write
+from hetgym._files import atomic_write
 from hetgym._types import BoolArray, FloatArray, IntArray
 from hetgym.problem import Problem
 from hetgym.sim.blame import Blame, blame

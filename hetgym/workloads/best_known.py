@@ -6,14 +6,18 @@ A suite names a table (``best_known: file.json``). The schedules behind it, see
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from hetgym._config import read
+from hetgym._files import as_path, read_text
+from hetgym._json import parse
 from hetgym.errors import ConfigError
+
+LIMIT_BYTES = 16 << 20
+"""Longest table that is read: some thirty thousand problems."""
 
 PROVED = 1e-6
 """A makespan within this relative distance of the bound counts as optimal: exact solvers round times."""
@@ -36,7 +40,7 @@ class Best:
 
 @dataclass(frozen=True)
 class BestKnown:
-    """What is known about one problem.
+    """Bound and best makespans of one problem.
 
     Attributes:
         digest: of the problem that it holds for, see :attr:`hetgym.Problem.digest`.
@@ -51,7 +55,7 @@ class BestKnown:
     best: Mapping[str, Best]
 
     def optimal(self, runtime: str) -> bool:
-        """Whether the best known makespan is proved to be the shortest, up to :data:`PROVED`."""
+        """True if the best known makespan is proved to be the shortest, up to :data:`PROVED`."""
         return self.best[runtime].makespan_s <= self.bound_s * (1 + PROVED)
 
 
@@ -83,10 +87,5 @@ def load_best_known(path: str | Path) -> Mapping[str, BestKnown]:
     Raises:
         ConfigError: the file is missing or no such table.
     """
-    try:
-        document = json.loads(Path(path).read_text(encoding="utf-8"))
-    except OSError as error:
-        raise ConfigError(f"{path}: cannot be read ({error.strerror})") from error
-    except ValueError as error:
-        raise ConfigError(f"{path}: not valid JSON ({error})") from error
-    return read(Table, document, str(path)).problems
+    text = read_text(as_path(path, "a table of best-known values", ConfigError), LIMIT_BYTES, ConfigError)
+    return read(Table, parse(text, str(path), ConfigError), str(path)).problems

@@ -55,7 +55,7 @@ class Partitioning:
 
 
 def is_partitioning(document: Mapping[str, Any]) -> bool:
-    """Whether a document looks like this format."""
+    """True if a document looks like this format."""
     return "nodes" in document and ("maxFPGAs" in document or "maxCPUs" in document)
 
 

@@ -6,14 +6,16 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from hetgym.errors import GraphError, ProblemError
-from hetgym.graph.json_reader import parse
-from hetgym.graph.serialization import read_text
+from hetgym._files import read_text
+from hetgym._json import noun, parse, spelled
+from hetgym.errors import ProblemError
 
 LARGEST = 1e15
 """Largest number that is believed: seconds, bytes or Hz."""
 
-_NOUNS = {dict: "an object", list: "a list", str: "a string", bool: "true or false", type(None): "null"}
+LIMIT_BYTES = 64 << 20
+"""Longest document, decompressed, that is read."""
+
 _REQUIRED = object()
 
 
@@ -23,12 +25,9 @@ def read_document(path: Path) -> dict[str, Any]:
     Raises:
         ProblemError: the file is missing, damaged, too long once unpacked, or no JSON object.
     """
-    try:
-        document = parse(read_text(path), str(path))
-    except GraphError as error:
-        raise ProblemError(str(error)) from None
+    document = parse(read_text(path, LIMIT_BYTES, ProblemError), str(path), ProblemError)
     if not isinstance(document, dict):
-        raise ProblemError(f"{path}: the document is {_NOUNS.get(type(document), 'a number')}, not an object")
+        raise ProblemError(f"{path}: the document is {noun(document)}, not an object")
     return document
 
 
@@ -38,7 +37,7 @@ class Row:
     def __init__(self, fields: object, place: str) -> None:
         self.place = place
         if not isinstance(fields, Mapping):
-            raise ProblemError(f"{place} is {_NOUNS.get(type(fields), 'a number')}, not an object")
+            raise ProblemError(f"{place} is {noun(fields)}, not an object")
         self.fields: Mapping[str, Any] = fields
 
     def fail(self, key: str, what: str) -> ProblemError:
@@ -59,28 +58,28 @@ class Row:
         """A number from 0 to :data:`LARGEST`."""
         value = self.raw(key, default)
         if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= LARGEST:
-            raise self.fail(key, f"is {self._show(value)}, not a number from 0 to {LARGEST:g}")
+            raise self.fail(key, f"is {spelled(value)}, not a number from 0 to {LARGEST:g}")
         return float(value)
 
     def whole(self, key: str, largest: int, default: object = _REQUIRED) -> int:
         """A whole number from 0 to a limit."""
         value = self.raw(key, default)
         if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value <= largest:
-            raise self.fail(key, f"is {self._show(value)}, not a whole number from 0 to {largest}")
+            raise self.fail(key, f"is {spelled(value)}, not a whole number from 0 to {largest}")
         return value
 
     def flag(self, key: str, default: bool) -> bool:
         """True, false, 1 or 0."""
         value = self.raw(key, default)
         if not isinstance(value, int) or value not in (0, 1):
-            raise self.fail(key, f"is {self._show(value)}, not true or false")
+            raise self.fail(key, f"is {spelled(value)}, not true or false")
         return bool(value)
 
     def text(self, key: str, default: object = _REQUIRED) -> str:
         """A string."""
         value = self.raw(key, default)
         if not isinstance(value, str):
-            raise self.fail(key, f"is {self._show(value)}, not a string")
+            raise self.fail(key, f"is {spelled(value)}, not a string")
         return value
 
     def texts(self, key: str, default: object = _REQUIRED) -> list[str]:
@@ -98,12 +97,5 @@ class Row:
         """A list of objects inside."""
         value = self.raw(key, default)
         if not isinstance(value, list):
-            raise self.fail(key, f"is {self._show(value)}, not a list")
+            raise self.fail(key, f"is {spelled(value)}, not a list")
         return [Row(item, f"{self.place}: {key}[{i}]") for i, item in enumerate(value)]
-
-    @staticmethod
-    def _show(value: object) -> str:
-        if isinstance(value, int) and abs(value) > LARGEST:
-            return "a huge number"
-        text = repr(value) if isinstance(value, str | int | float) else _NOUNS.get(type(value), "a number")
-        return text if len(text) <= 60 else text[:60] + "…"

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import os
-from pathlib import Path
 
+from hetgym._files import as_path
 from hetgym.errors import ProblemError
 from hetgym.problem import Problem
 from hetgym.workloads import dnn_partitioning, wfcommons
@@ -25,9 +25,7 @@ def load_problem(path: str | os.PathLike[str]) -> Problem:
     Raises:
         ProblemError: the file is missing, damaged or of an unknown format.
     """
-    if not isinstance(path, str | os.PathLike):
-        raise ProblemError(f"a problem is loaded from a path, not from {type(path).__name__}")
-    file = Path(path)
+    file = as_path(path, "a problem", ProblemError)
     if file.suffix == ".npz":
         return Problem.load(file)
     if not file.name.endswith((".json", ".json.gz")):

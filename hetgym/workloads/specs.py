@@ -22,10 +22,10 @@ if TYPE_CHECKING:
     from hetgym.platform import Platform
 
 MODELS = (".onnx", ".json", ".json.gz")
-"""How the name of a model file ends."""
+"""Suffixes of model files."""
 
 PLATFORMS = (".yaml", ".yml")
-"""How the name of a platform file ends."""
+"""Suffixes of platform files."""
 
 TRANSFORMS = ("fuse", "training")
 """Transforms of graphs that need no more than the graph."""

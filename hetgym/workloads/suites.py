@@ -27,21 +27,33 @@ from __future__ import annotations
 
 import itertools
 import math
+import os
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from hetgym._config import load_yaml, read
-from hetgym.errors import ConfigError, ProblemError, unknown_name
+from hetgym._config import read
+from hetgym._files import as_path, reason
+from hetgym._yaml import load_yaml
+from hetgym.errors import ConfigError, ProblemError, shown, unknown_name
 from hetgym.workloads.best_known import load_best_known
 from hetgym.workloads.examples import textbook
 from hetgym.workloads.specs import MODELS, PLATFORMS, TRANSFORMS, ProblemSpec, generated_graph, platform_of
 
 FOLDER = Path(__file__).parents[1] / "configs" / "suites"
-"""Where the suites that hetgym ships are."""
+"""Folder of the shipped suites."""
 
 ALL = "all"
+
+MOST_PROBLEMS = 20_000
+"""Most problems of a suite: three hundred times as many as the largest that is shipped; each is checked by its name."""
+
+MOST_GRAPHS = 1_000
+"""Most combinations of a generator's parameters: a graph of each is drawn when the suite is loaded."""
+
+MOST_DEVICES = 4096
+"""Most devices of random speeds: their links are a table of sixteen million."""
 
 
 @dataclass(frozen=True)
@@ -109,15 +121,17 @@ def load_suite(source: str | Path) -> Suite:
     >>> [spec.name for spec in load_suite("quick").specs][:2]
     ['topcuoglu', 'arabnejad-barbosa']
     """
-    path = Path(source)
+    path = as_path(source, "a suite", ConfigError)
     if path.suffix not in PLATFORMS:
         if str(source) not in suite_names():
             raise unknown_name("suite", str(source), suite_names())
         path = FOLDER / f"{source}.yaml"
     document = read(_Document, load_yaml(path), str(path))
-    specs = tuple(
-        spec for k, group in enumerate(document.problems) for spec in _expand(group, path, f"{path}.problems[{k}]")
-    )
+    groups = enumerate(document.problems)
+    found = (spec for k, group in groups for spec in _expand(group, path, f"{path}.problems[{k}]"))
+    specs = tuple(itertools.islice(found, MOST_PROBLEMS + 1))
+    if len(specs) > MOST_PROBLEMS:
+        raise ConfigError(f"{path}: the suite has more than {MOST_PROBLEMS} problems")
     if not specs:
         raise ConfigError(f"{path}: the suite has no problems")
     if document.best_known:
@@ -137,14 +151,15 @@ def _expand(group: _Group, path: Path, where: str) -> Iterator[ProblemSpec]:
         raise ConfigError(f"{where}: devices and ccr belong together, and to a generator")
     if bool(group.graphs or (group.generator and not group.devices)) != bool(group.platforms):
         raise ConfigError(f"{where}: graphs and platforms belong together: give both")
-    if group.devices < 0 or any(not 0 <= ccr < math.inf for ccr in group.ccr):
-        raise ConfigError(f"{where}: devices must be at least 1, a ccr a finite number, not negative")
+    if not 0 <= group.devices <= MOST_DEVICES or any(not 0 <= ccr < math.inf for ccr in group.ccr):
+        raise ConfigError(
+            f"{where}: devices must be at least 1 and at most {MOST_DEVICES}, a ccr a finite number, not negative"
+        )
     if any(batch < 1 for batch in group.batch) or any(seed < 0 for seed in group.seeds):
         raise ConfigError(f"{where}: a batch size must be at least 1, a seed at least 0")
     if (group.transforms or group.scale) and not group.platforms:
         raise ConfigError(f"{where}: transforms and scale are for graphs on platforms")
-    if any(value == [] for value in group.parameters.values()):
-        raise ConfigError(f"{where}: a parameter has an empty list of values")
+    _check_parameters(group.parameters, where)
     for transform in group.transforms:
         if transform not in TRANSFORMS:
             raise unknown_name("transform", transform, TRANSFORMS)
@@ -167,11 +182,34 @@ def _expand(group: _Group, path: Path, where: str) -> Iterator[ProblemSpec]:
             for ccr in group.ccr:
                 yield ProblemSpec.uniform(group.generator, parameters, seed, group.devices, ccr)
     for pattern in group.files:
-        found = sorted(path.parent.glob(pattern)) if "*" in pattern else []
+        found = _matching(path.parent, pattern, where) if "*" in pattern else []
         yield from (ProblemSpec.file(file) for file in found or [_existing(path.parent / pattern)])
     for name in group.textbook:
         textbook(name)
         yield ProblemSpec.textbook(name)
+
+
+def _check_parameters(parameters: Mapping[str, Any], where: str) -> None:
+    """Refuse parameters of a generator that give no problem, or too many."""
+    combinations = 1
+    for value in parameters.values():
+        values = value if isinstance(value, list) else [value]
+        if not values:
+            raise ConfigError(f"{where}: a parameter has an empty list of values")
+        combinations *= len(values)
+    if combinations > MOST_GRAPHS:
+        raise ConfigError(f"{where}: the parameters have more than {MOST_GRAPHS} combinations")
+
+
+def _matching(folder: Path, pattern: str, where: str) -> list[Path]:
+    """Files that match a pattern, in order of their names; only the last part of it may have stars."""
+    place, _, name = pattern.rpartition("/")
+    if "*" in place or "**" in name or "\0" in pattern:
+        raise ConfigError(f"{where}: the pattern {shown(pattern)} has a star before its last part, or two together")
+    try:
+        return sorted((folder / place).glob(name))
+    except (OSError, ValueError, NotImplementedError) as cause:
+        raise ConfigError(f"{where}: the pattern {shown(pattern)} cannot be looked for ({reason(cause)})") from cause
 
 
 def _columns(scale: Mapping[str, tuple[float, ...]], where: str) -> list[dict[str, float]]:
@@ -217,6 +255,6 @@ def _checked_platform(name: str, folder: Path) -> str:
 
 
 def _existing(path: Path) -> Path:
-    if not path.is_file():
+    if not os.path.isfile(path):  # Path.is_file raises where a name is too long
         raise ProblemError(f"{path}: no such file")
     return path

@@ -40,7 +40,7 @@ class _Task:
 
 
 def is_workflow(document: Mapping[str, Any]) -> bool:
-    """Whether a document looks like this format."""
+    """True if a document looks like this format."""
     return "workflow" in document
 
 

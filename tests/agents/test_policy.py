@@ -14,7 +14,7 @@ pytest.importorskip("torch_geometric")
 pytest.importorskip("safetensors")
 
 import hetgym  # noqa: E402
-from hetgym.agents import as_scheduler, play, tensors  # noqa: E402
+from hetgym.agents import artefact, as_scheduler, play  # noqa: E402
 from hetgym.agents.kinds import KINDS, LEVELS, kind_of  # noqa: E402
 from hetgym.agents.networks import ActorCritic, Sizes  # noqa: E402
 from hetgym.agents.networks.actor_critic import VIEWS, relative  # noqa: E402
@@ -149,15 +149,17 @@ def test_what_does_not_fit_is_refused(tmp_path: Path) -> None:
         (tmp_path / "damaged.safetensors").write_bytes(damage)
         with pytest.raises(ArtefactError, match="not a readable safetensors file"):
             load_policy(tmp_path / "damaged.safetensors")
-    tensors.save(path, "hetgym-checkpoint", {}, policy.network.state_dict())
+    weights = {name: weight.numpy() for name, weight in policy.network.state_dict().items()}
+    kind = artefact.policy_file(FORMAT)
+    artefact.save(path, kind, "hetgym-checkpoint", {}, weights)
     with pytest.raises(ArtefactError, match="not a hetgym-policy"):
         load_policy(path)
     card = {"network": policy.network.card() | {"level": "graph"}}
-    tensors.save(path, FORMAT, card, policy.network.state_dict())
+    artefact.save(path, kind, FORMAT, card, weights)
     with pytest.raises(ArtefactError, match="do not fit their card"):
         load_policy(path)
-    bad = {name: weight * float("nan") for name, weight in policy.network.state_dict().items()}
-    tensors.save(path, FORMAT, {"network": policy.network.card()}, bad)
+    bad = {name: weight * np.nan for name, weight in weights.items()}
+    artefact.save(path, kind, FORMAT, {"network": policy.network.card()}, bad)
     with pytest.raises(ArtefactError, match="not finite"):
         load_policy(path)
     with pytest.raises(ArtefactError, match="cannot be written"):

@@ -163,7 +163,7 @@ def rewritten(path, header=None, drop=(), extra=None):
         ({"header": {"card": 3}}, "no classes or no card"),
         ({"drop": ("Gemm/lower",)}, "'lower' is missing"),
         ({"extra": {"Gemm/more": np.zeros(3)}}, "unexpected arrays"),
-        ({"extra": {"Gemm/ratio": np.array([0.0, np.nan, 1.0])}}, "'ratio' holds numbers"),
+        ({"extra": {"Gemm/ratio": np.array([0.0, np.nan, 1.0])}}, "'Gemm/ratio' holds entries that are not finite"),
     ],
 )
 def test_tampered_models_are_refused(costs, tmp_path, change, words):

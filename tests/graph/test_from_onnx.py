@@ -395,7 +395,7 @@ def test_broken_files(tmp_path):
         from_onnx(tmp_path)
     with pytest.raises(GraphError, match="cannot be read"):
         from_onnx("a\0b.onnx")
-    with pytest.raises(GraphError, match="path or a ModelProto, not int"):
+    with pytest.raises(GraphError, match="an ONNX model is read from a path, not from int"):
         from_onnx(3)
     path.write_bytes(b"this is no model")
     with pytest.raises(GraphError, match=r"m\.onnx: not an ONNX model, or damaged"):

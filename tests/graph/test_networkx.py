@@ -140,3 +140,35 @@ def test_a_task_needs_its_work():
     graph.add_node("a")
     with pytest.raises(GraphError, match="node 'a': attribute 'flops' is missing"):
         from_networkx(graph)
+
+
+@pytest.mark.parametrize(
+    ("node", "edge", "words"),
+    [
+        ({"flops": 10**400}, {"bytes": 1}, "flops is a huge number"),
+        ({"flops": 1}, {"bytes": 10**400}, "bytes is a huge number"),
+        ({"flops": 1}, {"bytes": 1e300}, "out of range"),
+        ({"flops": 1, "output_bytes": 1e300}, {}, "out of range"),
+        ({"flops": 1, "outputs": [[10**30]]}, {}, "out of range"),
+        ({"flops": 1, "outputs": [[1] * 99]}, {}, "99 dimensions"),
+        ({"flops": 1, "outputs": [{"shape": [1], "dtype": ["float32"]}]}, {}, "unknown dtype"),
+        ({"flops": 1, "kind": "x", "attributes": {"a": {"b": 1}}}, {"bytes": 1}, "attribute 'a' is"),
+        ({"flops": "x" * 100_000}, {"bytes": 1}, "flops is 'xxx"),
+    ],
+    ids=range(9),
+)
+def test_numbers_beyond_floats_and_values_of_another_type(node, edge, words):
+    graph = nx.DiGraph()
+    graph.add_node("a", **node)
+    graph.add_node("b", flops=1)
+    graph.add_edge("a", "b", **edge)
+    with pytest.raises(GraphError, match=words) as refused:
+        from_networkx(graph)
+    assert len(str(refused.value)) <= 600
+
+
+def test_a_label_that_cannot_be_written_out():
+    graph = nx.DiGraph()
+    graph.add_node(10**5000, flops=1)
+    with pytest.raises(GraphError, match="node a huge number"):
+        from_networkx(graph)

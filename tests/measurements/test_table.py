@@ -95,3 +95,11 @@ def test_any_text_is_read_or_refused(text):
     except ArtefactError:
         return
     assert all(row.operator.kind for row in rows)
+
+
+@pytest.mark.parametrize("shape", ["999999999999999999", "99999999,99999999", ",".join(["1"] * 99)])
+def test_tensors_that_cannot_be(tmp_path, shape):
+    path = tmp_path / "t.csv"
+    path.write_text(f'{",".join(COLUMNS)}\nRelu,"float32({shape})",float32(2),,forward,isolated,x,1,1,1,1,1,ok\n')
+    with pytest.raises(ArtefactError, match="line 2: "):
+        Measurements.load(path)

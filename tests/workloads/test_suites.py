@@ -263,3 +263,54 @@ def test_any_document_is_a_suite_or_one_sentence(data: st.DataObject, tmp_path_f
         assert "\n" not in str(error)
     else:
         assert specs
+
+
+@pytest.mark.parametrize(
+    ("content", "words"),
+    [
+        ("- {generator: layered, devices: 1000000000, ccr: [1]}", "devices must be at least 1 and at most"),
+        ("- {generator: layered, devices: 1e30, ccr: [1]}", "expected a whole number"),
+        ("- {generator: layered, parameters: {tasks: 1000000000}, devices: 3, ccr: [1]}", "may have 1e"),
+        ("- {generator: layered, parameters: {tasks: 20000, width: 99999, predecessors: 99999}, platforms: [cpu-gpu]}",
+         "may have"),
+        ("- {generator: daggen, parameters: {tasks: 1000000, fat: 1.0e+5, density: 1.0}, platforms: [cpu-gpu]}",
+         "may have"),
+        ("- {generator: daggen, parameters: {fat: 1e300}, platforms: [cpu-gpu]}", "must be a number between"),
+        ("- {generator: cholesky, parameters: {tiles: 1000}, platforms: [cpu-gpu]}", "may have 1.67e"),
+        ("- {generator: fft, parameters: {points: 1073741824}, platforms: [cpu-gpu]}", "may have"),
+        ("- {generator: gaussian_elimination, parameters: {size: 100000}, platforms: [cpu-gpu]}", "may have"),
+        ("- {generator: fork_join, parameters: {stages: 100000, branches: 1000}, platforms: [cpu-gpu]}", "may have"),
+        ("- {generator: inception_like, parameters: {branches: [[2, 2000000000]]}, platforms: [cpu-gpu]}", "may have"),
+        ("- {generator: transformer, parameters: {blocks: 100000000}, platforms: [cpu-gpu]}", "may have"),
+        ("- {generator: lstm_grid, parameters: {steps: 100000000}, platforms: [cpu-gpu]}", "may have"),
+        ("- {generator: inception, parameters: {blocks: 100000000}, platforms: [cpu-gpu]}", "may have"),
+        ("- {generator: layered, parameters: {payload: 1e300}, platforms: [cpu-gpu]}", "must be a number between"),
+        (f"- {{generator: layered, platforms: [cpu-gpu], parameters: {{tasks: {list(range(200))}, width: "
+         f"{list(range(200))}, predecessors: {list(range(200))}}}}}", "more than 1000 combinations"),
+        (f"- {{textbook: [topcuoglu], generator: layered, platforms: [cpu-gpu], seeds: {list(range(30_000))}}}",
+         "more than 20000 problems"),
+        ('- {files: ["/etc/*.npz*"]}', "no such file|cannot be looked for"),
+        ('- {files: ["**x*"]}', "two together"),
+        ('- {files: ["a/**/b.npz"]}', "before its last part"),
+        ('- {files: ["*/b.npz"]}', "before its last part"),
+        ('- {files: ["' + "x" * 5000 + '*"]}', "no such file"),
+    ],
+    ids=range(22),
+)  # fmt: skip
+def test_suites_of_more_than_there_can_be(tmp_path: Path, content: str, words: str) -> None:
+    with pytest.raises(HetgymError, match=words) as refused:
+        load_suite(write(tmp_path, f"problems:\n{content}\n"))
+    assert str(refused.value).isprintable()
+
+
+def test_best_known_values_that_are_no_file(tmp_path: Path) -> None:
+    (tmp_path / "deep.json").write_text("[" * 100_000)
+    (tmp_path / "null.json").write_text("null")
+    (tmp_path / "list.json").write_text("[]")
+    (tmp_path / "long.json").write_text("1" * 5000)
+    (tmp_path / "bytes.json").write_bytes(b"\xff\xfe")
+    for name, words in (("/dev/zero", "not a regular file"), ("deep.json", "nested too deeply"),
+                        ("null.json", "expected keys and values"), ("list.json", "expected keys and values"),
+                        ("long.json", "not JSON"), ("bytes.json", "not UTF-8")):  # fmt: skip
+        with pytest.raises(ConfigError, match=words):
+            load_suite(write(tmp_path, f"problems: [{{textbook: [topcuoglu]}}]\nbest_known: {name}\n"))

@@ -8,7 +8,7 @@ import numpy as np
 
 from hetgym.errors import GraphError
 from hetgym.graph.dataflow import DataflowGraph
-from hetgym.graph.generators.tasks import task_graph, whole
+from hetgym.graph.generators.tasks import bounded, task_graph, whole
 
 _DOUBLE, _COMPLEX = 8, 16  # bytes
 
@@ -49,6 +49,7 @@ def cholesky(tiles: int = 8, tile: int = 512) -> DataflowGraph:
     DataflowGraph('cholesky', 20 operators, 30 edges)
     """
     whole("cholesky: tiles", tiles)
+    bounded("cholesky", tiles**3 / 6, tiles**3 / 2)
     cube, size = float(whole("cholesky: tile", tile)) ** 3, tile * tile * _DOUBLE
     tasks = _Tasks()
     last: dict[tuple[int, int], str] = {}  # tile -> the task that wrote it last
@@ -84,6 +85,7 @@ def gaussian_elimination(size: int = 10, block: int = 128) -> DataflowGraph:
     14
     """
     whole("gaussian_elimination: size", size, 2)
+    bounded("gaussian_elimination", size**2 / 2, size**2)
     whole("gaussian_elimination: block", block)
     tasks = _Tasks()
     for k in range(1, size):
@@ -114,6 +116,7 @@ def fft(points: int = 16, block: int = 1024) -> DataflowGraph:
     True
     """
     whole("fft: points", points, 2)
+    bounded("fft", points * (2 + math.log2(points)), 2 * points * (1 + math.log2(points)))
     whole("fft: block", block)
     if points & (points - 1):
         raise GraphError(f"fft: points is {points}; it must be a power of two")

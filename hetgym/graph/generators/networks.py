@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from hetgym.errors import GraphError
 from hetgym.graph.dataflow import DataflowGraph
-from hetgym.graph.generators.tasks import whole
+from hetgym.graph.generators.tasks import bounded, whole
 from hetgym.graph.ops import Attribute, Operator, Tensor
 
 
@@ -91,6 +91,7 @@ def transformer(
              "expansion": expansion, "vocabulary": vocabulary}  # fmt: skip
     for name, value in sizes.items():
         whole(f"transformer: {name}", value)
+    bounded("transformer", blocks * (9 * heads + 20), blocks * (10 * heads + 30))
     if hidden % heads:
         raise GraphError(f"transformer: hidden is {hidden}, which {heads} heads do not divide")
     net = Network("transformer")
@@ -146,6 +147,7 @@ def lstm_grid(
              "features": hidden if features is None else features}  # fmt: skip
     for name, value in sizes.items():
         whole(f"lstm_grid: {name}", value)
+    bounded("lstm_grid", 12 * layers * steps, 30 * layers * steps)
     net = Network("lstm_grid")
     state = (batch, hidden)
     below: list[Value | Tensor] = [Tensor((batch, sizes["features"])) for _ in range(steps)]
@@ -187,6 +189,7 @@ def inception(blocks: int = 3, batch: int = 1, resolution: int = 28, channels: i
     """
     for name, value in {"blocks": blocks, "batch": batch, "resolution": resolution, "channels": channels}.items():
         whole(f"inception: {name}", value)
+    bounded("inception", 14 * blocks, 20 * blocks)
     net = Network("inception")
     side = resolution
     x = net.one("stem.relu", "Relu", [Tensor((batch, channels, side, side))], (batch, channels, side, side))

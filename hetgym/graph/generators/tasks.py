@@ -9,11 +9,21 @@ import numpy as np
 import numpy.typing as npt
 
 from hetgym._types import FloatArray
-from hetgym.errors import GraphError
+from hetgym.errors import GraphError, shown
 from hetgym.graph.dataflow import DataflowGraph
 from hetgym.graph.ops import Operator, Tensor
 
 Index = npt.NDArray[np.int64]
+
+
+MAX_TASKS = 1 << 20
+"""Most tasks of a generated graph: an operator is a Python object, and a million of them take a gigabyte."""
+
+MAX_EDGES = 1 << 23
+"""Most edges of a generated graph."""
+
+_LARGEST = 1 << 40  # beyond, products of parameters no longer fit 64 bits
+_MOST_BYTES = 1e15  # of an edge, on average
 
 
 def task_graph(
@@ -69,7 +79,7 @@ def random_tasks(
     Both are log-normal around their means, with the spreads 0.8 and 0.7 of the logarithm.
     """
     work = real(f"{name}: flops", flops) * mean_one(rng, n, 0.8)
-    size = real(f"{name}: payload", payload) * mean_one(rng, len(source), 0.7)
+    size = real(f"{name}: payload", payload, maximum=_MOST_BYTES) * mean_one(rng, len(source), 0.7)
     return task_graph(name, work, source, target, np.ceil(size).astype(np.int64))
 
 
@@ -78,14 +88,32 @@ def mean_one(rng: np.random.Generator, n: int, spread: float) -> FloatArray:
     return rng.lognormal(-spread * spread / 2, spread, n)
 
 
+def bounded(name: str, tasks: float, edges: float = 0.0) -> None:
+    """Refuse a graph that is too large before anything of it is made.
+
+    Args:
+        name: of the generator.
+        tasks: how many it would have.
+        edges: how many it may have.
+
+    Raises:
+        GraphError: more than :data:`MAX_TASKS` or :data:`MAX_EDGES`.
+    """
+    if tasks > MAX_TASKS or edges > MAX_EDGES:
+        raise GraphError(
+            f"{name}: the graph may have {tasks:.3g} tasks and {edges:.3g} edges; the most are {MAX_TASKS} and "
+            f"{MAX_EDGES}"
+        )
+
+
 def whole(what: str, value: object, minimum: int = 1) -> int:
     """Check a parameter that counts something.
 
     Raises:
         GraphError: it is not a whole number, or smaller than the minimum.
     """
-    if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < minimum:
-        raise GraphError(f"{what} is {value!r}; it must be a whole number of at least {minimum}")
+    if isinstance(value, bool) or not isinstance(value, int | np.integer) or not minimum <= value <= _LARGEST:
+        raise GraphError(f"{what} is {shown(value)}; it must be a whole number of at least {minimum}")
     return int(value)
 
 
@@ -98,5 +126,5 @@ def real(what: str, value: object, minimum: float = 0.0, maximum: float = math.i
     number = isinstance(value, int | float | np.integer | np.floating) and not isinstance(value, bool)
     if not number or not math.isfinite(value) or not minimum <= value <= maximum:  # type: ignore[arg-type, operator]
         limits = f"at least {minimum:g}" if maximum == math.inf else f"between {minimum:g} and {maximum:g}"
-        raise GraphError(f"{what} is {value!r}; it must be a number {limits}")
+        raise GraphError(f"{what} is {shown(value)}; it must be a number {limits}")
     return float(value)  # type: ignore[arg-type]

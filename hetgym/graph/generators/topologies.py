@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from hetgym.errors import GraphError
+from hetgym.errors import GraphError, shown
 from hetgym.graph.dataflow import DataflowGraph
-from hetgym.graph.generators.tasks import Index, random_tasks, real, whole
+from hetgym.graph.generators.tasks import Index, bounded, random_tasks, real, whole
 
 
 def layered(
@@ -37,6 +37,7 @@ def layered(
     whole("layered: tasks", tasks)
     whole("layered: predecessors", predecessors)
     widest = int(rng.integers(3, 10)) if width is None else whole("layered: width", width)
+    bounded("layered", tasks, tasks * min(predecessors, widest))
     start = _levels(rng, tasks, 1, widest)
     sizes = np.diff(start)
     level = np.repeat(np.arange(len(sizes)), sizes)
@@ -88,10 +89,11 @@ def daggen(
     """
     whole("daggen: tasks", tasks)
     whole("daggen: jump", jump)
-    mean = real("daggen: fat", fat) * np.sqrt(tasks)
+    mean = real("daggen: fat", fat, maximum=1e6) * np.sqrt(tasks)
     real("daggen: density", density, 0.0, 1.0)
     scatter = 1.0 - real("daggen: regularity", regularity, 0.0, 1.0)
     low, high = max(1, round(mean * (1 - scatter))), max(1, round(mean * (1 + scatter)))
+    bounded("daggen", tasks, tasks * max(1.0, density * min(tasks, high)))
     start = _levels(rng, tasks, low, high)
     sizes = np.diff(start)
     level = np.repeat(np.arange(len(sizes)), sizes)
@@ -126,6 +128,7 @@ def fork_join(
     """
     whole("fork_join: stages", stages)
     whole("fork_join: branches", branches)
+    bounded("fork_join", stages * (branches + 1) + 1, 2 * stages * branches)
     hub = np.repeat(np.arange(stages) * (branches + 1), branches)
     branch = hub + np.tile(np.arange(1, branches + 1), stages)
     source, target = np.concatenate([hub, branch]), np.concatenate([branch, hub + branches + 1])
@@ -156,11 +159,13 @@ def inception_like(
         GraphError: a parameter out of range.
     """
     whole("inception_like: tasks", tasks)
+    bounded("inception_like", tasks, 2 * tasks)
     ranges = {"branches": branches, "length": length}
     for name, bounds in ranges.items():
         if not isinstance(bounds, tuple | list) or len(bounds) != 2:
-            raise GraphError(f"inception_like: {name} is {bounds!r}; it must be the fewest and the most")
+            raise GraphError(f"inception_like: {name} is {shown(bounds)}; it must be the fewest and the most")
         whole(f"inception_like: most of {name}", bounds[1], whole(f"inception_like: fewest of {name}", bounds[0]))
+        bounded(f"inception_like: {name}", bounds[1])
     edges: list[tuple[int, int]] = []
     fork, used = 0, 1
     while used < tasks:

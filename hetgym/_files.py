@@ -1,0 +1,156 @@
+"""Files in and out: reads that are bounded, writes that are whole or not at all, and one sentence when they fail."""
+
+from __future__ import annotations
+
+import gzip
+import io
+import os
+import secrets
+import stat
+import zlib
+from collections.abc import Callable
+from pathlib import Path
+from typing import IO
+
+from hetgym.errors import HetgymError, shown
+
+_PIECE = 1 << 22  # bytes that are read at once
+
+Refusal = type[HetgymError]
+"""Type of the exception about a file."""
+
+
+def as_path(source: object, what: str, error: Refusal) -> Path:
+    """A caller's argument as a path.
+
+    Args:
+        source: the argument.
+        what: is read from it, as the start of the sentence.
+        error: exception to raise.
+
+    Raises:
+        HetgymError: ``error``, for anything but text and paths.
+    """
+    if not isinstance(source, str | os.PathLike) or isinstance(os.fspath(source), bytes):
+        raise error(f"{what} is read from a path, not from {type(source).__name__} {shown(source)}")
+    return Path(source)
+
+
+def open_file(path: Path, error: Refusal) -> IO[bytes]:
+    """Open a regular file for reading; devices and pipes, which may never end, are refused.
+
+    Raises:
+        HetgymError: ``error``: it is missing, no regular file, or may not be read.
+    """
+    try:
+        if not stat.S_ISREG(os.stat(path).st_mode):
+            raise error(f"{path}: not a regular file")
+        return path.open("rb")
+    except FileNotFoundError:
+        raise error(f"{path}: no such file") from None
+    except (OSError, ValueError) as cause:  # ValueError: a null character in the name
+        raise error(f"{path}: cannot be read ({reason(cause)})") from cause
+
+
+def read_bytes(path: Path, limit: int, error: Refusal) -> bytes:
+    """Content of a file.
+
+    Args:
+        path: of the file.
+        limit: most bytes that are read.
+        error: exception to raise.
+
+    Raises:
+        HetgymError: ``error``: it is missing, unreadable or longer than the limit.
+    """
+    try:
+        with open_file(path, error) as file:
+            return _limited(file, path, limit, error)
+    except OSError as cause:
+        raise error(f"{path}: cannot be read ({reason(cause)})") from cause
+
+
+def read_text(path: Path, limit: int, error: Refusal) -> str:
+    """Text of a plain or gzipped file.
+
+    Args:
+        path: of the file.
+        limit: most bytes that are read, decompressed.
+        error: exception to raise.
+
+    Raises:
+        HetgymError: ``error``: it is missing, unreadable, damaged, longer than the limit, or not UTF-8.
+    """
+    data = read_bytes(path, limit, error)
+    if data[:2] == b"\x1f\x8b":
+        try:
+            with gzip.GzipFile(fileobj=io.BytesIO(data)) as file:
+                data = _limited(file, path, limit, error)
+        except (OSError, EOFError, zlib.error) as cause:  # OSError: gzip.BadGzipFile
+            raise error(f"{path}: damaged gzip file ({cause})") from cause
+    return decoded(data, str(path), error)
+
+
+def decoded(data: bytes, where: str, error: Refusal) -> str:
+    """UTF-8 as text.
+
+    Raises:
+        HetgymError: ``error``: it is no UTF-8.
+    """
+    try:
+        return data.decode()
+    except UnicodeDecodeError as cause:
+        raise error(f"{where}: not UTF-8 text ({cause.reason} at byte {cause.start})") from cause
+
+
+def reason(cause: Exception) -> str:
+    """Why the operating system refused, in its words."""
+    return getattr(cause, "strerror", None) or str(cause)
+
+
+def amount(size: int) -> str:
+    """A limit in words.
+
+    >>> amount(3 << 20), amount(1000)
+    ('3 MiB', '1000 bytes')
+    """
+    return f"{size >> 20} MiB" if size >> 20 else f"{size} bytes"
+
+
+def atomic_write(path: Path, write: Callable[[IO[bytes]], object]) -> None:
+    """Write a file under a temporary name beside its target, then move it into place.
+
+    Raises:
+        OSError: the folder cannot be written; nothing is left behind.
+    """
+    temporary = path.with_name(f".{path.name}.{os.getpid()}-{secrets.token_hex(4)}")
+    try:
+        with open(temporary, "xb") as file:
+            write(file)
+        os.replace(temporary, path)
+    except BaseException:
+        temporary.unlink(missing_ok=True)
+        raise
+
+
+def write_bytes(path: Path, data: bytes, error: Refusal) -> None:
+    """Write a file whole or not at all.
+
+    Raises:
+        HetgymError: ``error``: it cannot be written; what was there before is kept.
+    """
+    try:
+        atomic_write(path, lambda file: file.write(data))
+    except (OSError, ValueError) as cause:
+        raise error(f"{path}: cannot be written ({reason(cause)})") from cause
+
+
+def _limited(file: IO[bytes] | gzip.GzipFile, path: Path, limit: int, error: Refusal) -> bytes:
+    """All bytes of a file; they are asked for in pieces, as a read of the limit would allocate it."""
+    pieces, size = [], 0
+    while piece := file.read(_PIECE):
+        pieces.append(piece)
+        size += len(piece)
+        if size > limit:
+            raise error(f"{path}: longer than {amount(limit)}")
+    return b"".join(pieces)

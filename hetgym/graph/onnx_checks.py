@@ -1,0 +1,170 @@
+"""Checks of an ONNX model before anything is inferred from it, run or allocated.
+
+A file of some hundred bytes can ask for all memory: by functions that call each other, by operands that say how many
+dimensions a result has, by constants to be computed. ONNX's own inference runs in C++ and trusts its arguments, so they
+are bounded here.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import onnx
+
+from hetgym.errors import GraphError, shown
+from hetgym.graph.assembly import MAX_RANK
+from hetgym.graph.ops import Tensor
+
+FILE_LIMIT = 2 << 30
+"""Largest file that is read [byte]: protobuf's own limit for a message."""
+
+MAX_INLINED = 100_000
+"""Most nodes that the calls of a model's functions unfold to: ten times as many as the largest exports have."""
+
+MAX_INLINED_BYTES = 256 << 20
+"""Most bytes of these nodes, which each call copies."""
+
+MAX_OPSET = 10_000
+"""Highest version of an operator set that is believed; ONNX's own stands below 30."""
+
+MAX_FOLDED = 1 << 20
+"""Most elements that the evaluation of one constant node may touch: the product of two operands that are small."""
+
+_MAKERS = {"ConstantOfShape", "Expand", "Range", "Tile"}
+_BROADCASTING = {"Max", "Min", "Where"}
+_TENSOR = onnx.TensorProto.DESCRIPTOR.full_name
+
+
+def check_model(model: onnx.ModelProto) -> None:
+    """Refuse a model without results, of unknown operator sets, or with names that are not text.
+
+    Raises:
+        GraphError: it is such a model.
+    """
+    if not model.graph.output:
+        raise GraphError("has no outputs; it is empty or not an ONNX model")
+    for entry in model.opset_import:
+        if not 1 <= entry.version <= MAX_OPSET:
+            raise GraphError(f"imports version {entry.version} of the operators {shown(entry.domain)}")
+    for word in _words(model):
+        if not isinstance(word, str):  # damaged files have them, and protobuf hands them over as bytes
+            raise GraphError(f"damaged: the name {shown(word)} is not text")
+
+
+def _words(message: Any) -> Iterator[Any]:
+    """All texts of a message, those of tensors' contents left out."""
+    for field, value in message.ListFields():
+        if field.type == field.TYPE_STRING:
+            yield from (value,) if isinstance(value, str | bytes) else value
+        elif field.type == field.TYPE_MESSAGE:
+            for part in (value,) if hasattr(value, "ListFields") else value:
+                if field.message_type.full_name == _TENSOR:
+                    yield part.name
+                else:
+                    yield from _words(part)
+
+
+def check_calls(model: onnx.ModelProto) -> None:
+    """Refuse functions that call themselves, or whose calls unfold to too much.
+
+    Raises:
+        GraphError: there are more than :data:`MAX_INLINED` nodes behind the calls, or :data:`MAX_INLINED_BYTES`.
+    """
+    functions: dict[tuple[str, str], list[onnx.FunctionProto]] = {}
+    for function in model.functions:  # overloads of one name count as the largest of them
+        functions.setdefault((_domain(function.domain), function.name), []).append(function)
+    sizes: dict[tuple[str, str], tuple[int, int]] = {}
+
+    def unfolded(nodes: Iterable[onnx.NodeProto]) -> tuple[int, int]:
+        """Nodes and bytes that some nodes unfold to."""
+        count, size = 0, 0
+        for node in nodes:
+            more = called((_domain(node.domain), node.op_type))
+            inside = [unfolded(graph.node) for graph in _subgraphs(node)]
+            count += max(1, more[0]) + sum(part[0] for part in inside)
+            size += node.ByteSize() + more[1] + sum(part[1] for part in inside)
+            if count > MAX_INLINED or size > MAX_INLINED_BYTES:
+                raise GraphError(
+                    f"its functions unfold to more than {MAX_INLINED} nodes or {MAX_INLINED_BYTES >> 20} MiB"
+                )
+        return count, size
+
+    def called(key: tuple[str, str]) -> tuple[int, int]:
+        """Nodes and bytes behind a call; none if nothing of that name is a function of the model."""
+        if key not in functions:
+            return 0, 0
+        if key not in sizes:
+            sizes[key] = -1, 0
+            found = [unfolded(function.node) for function in functions[key]]
+            sizes[key] = max(part[0] for part in found), max(part[1] for part in found)
+        if sizes[key][0] < 0:
+            raise GraphError(f"its function {shown(key[1])} calls itself")
+        return sizes[key]
+
+    try:
+        unfolded(model.graph.node)
+    except RecursionError:
+        raise GraphError("its functions are nested too deeply") from None
+
+
+def _domain(name: str) -> str:
+    return "" if name == "ai.onnx" else name
+
+
+def _subgraphs(node: onnx.NodeProto) -> Iterator[onnx.GraphProto]:
+    for attribute in node.attribute:
+        yield from [attribute.g] if attribute.HasField("g") else attribute.graphs
+
+
+def check_operands(node: onnx.NodeProto, values: Mapping[str, Tensor], where: str) -> None:
+    """Refuse a node whose inference would allocate by a number that stands in the file.
+
+    Raises:
+        GraphError: there is such a number, and it is out of range.
+    """
+    if node.domain not in ("", "ai.onnx"):
+        return
+    numbers = {attribute.name: attribute.i for attribute in node.attribute}
+    if node.op_type == "Split" and numbers.get("num_outputs", 0) > len(node.output):
+        raise GraphError(f"{where} has num_outputs {numbers['num_outputs']}, but {len(node.output)} outputs")
+    if node.op_type == "Expand" and len(node.input) > 1:
+        target = values.get(node.input[1])
+        if target is not None and target.size > MAX_RANK:
+            raise GraphError(f"{where} makes a tensor of {target.size} dimensions; there are {MAX_RANK} at most")
+    if node.op_type == "GatherND" and not 0 <= numbers.get("batch_dims", 0) <= MAX_RANK:
+        raise GraphError(f"{where} has batch_dims {numbers['batch_dims']}, which cannot be")
+
+
+def foldable(node: onnx.NodeProto, operands: list[npt.NDArray[Any]]) -> bool:
+    """True if evaluating a node on small operands makes at most :data:`MAX_FOLDED` elements.
+
+    Two operands make at most the product of their sizes. Beyond that, it is worked out for nodes that broadcast any
+    number of operands, and for those that make a tensor of a size that an operand says.
+    """
+    if node.op_type in _MAKERS:
+        return _made(node.op_type, operands) <= MAX_FOLDED
+    return node.op_type not in _BROADCASTING or _broadcast(operands) <= MAX_FOLDED
+
+
+def _made(kind: str, operands: list[npt.NDArray[Any]]) -> float:
+    """Elements that a node makes; infinitely many if it cannot be told."""
+    try:
+        if kind == "Range":
+            start, limit, delta = (float(operand.reshape(())) for operand in operands)
+            return abs((limit - start) / delta)
+        sizes = [float(size) for size in operands[-1].ravel().tolist()]
+        largest = math.prod(max(1.0, abs(size)) for size in sizes)
+        return largest if kind == "ConstantOfShape" else largest * operands[0].size
+    except (ArithmeticError, IndexError, TypeError, ValueError):
+        return math.inf
+
+
+def _broadcast(operands: list[npt.NDArray[Any]]) -> float:
+    try:
+        return float(math.prod(np.broadcast_shapes(*(operand.shape for operand in operands))))
+    except ValueError:
+        return math.inf

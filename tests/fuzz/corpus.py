@@ -1,0 +1,260 @@
+"""Real inputs of every loader, which are then mutated."""
+
+from __future__ import annotations
+
+import gzip
+import hashlib
+import json
+import os
+from dataclasses import dataclass, field
+from functools import cache
+from pathlib import Path
+
+import networkx as nx
+import numpy as np
+import onnx
+import yaml
+from onnx import TensorProto, helper, numpy_helper
+
+import hetgym
+from hetgym.agents.checkpoint import Checkpoint
+from hetgym.agents.networks import ActorCritic
+from hetgym.agents.policy import Policy
+from hetgym.bench.best_schedules import save_best_schedules
+from hetgym.costs import calibrated, polynomial
+from hetgym.costs.features import FEATURES
+from hetgym.costs.learned import ClassModel, LearnedCosts
+from hetgym.graph import to_json, to_networkx
+from hetgym.workloads import textbook
+from tests.fuzz.loaders import SIZES, checkpoint_tensors
+from tests.workloads.test_loading import PARTITIONING, WORKFLOW_14, WORKFLOW_15
+
+PACKAGE = Path(hetgym.__file__).parent
+DATA = Path(os.environ.get("HETGYM_DATA", "/nonexistent"))
+"""Folder of further inputs: ``hostile/*.onnx``, ``hostile/*.yaml``, ``dnn-partitioning/**/*.json.gz``."""
+
+LARGEST = 60_000
+"""Largest input that is mutated [byte]: more would make the run slow without making it better."""
+
+
+@dataclass(frozen=True)
+class Entry:
+    """An input.
+
+    Attributes:
+        name: of the file, whose suffix loaders look at.
+        data: its content.
+        beside: files that must lie beside it.
+    """
+
+    name: str
+    data: bytes
+    beside: dict[str, bytes] = field(default_factory=dict)
+
+
+def corpus(folder: Path) -> dict[str, list[Entry]]:
+    """Loader -> inputs.
+
+    Args:
+        folder: empty, to write inputs in that are made here.
+    """
+    entries = {
+        "onnx": _onnx(),
+        "graph": _graphs(),
+        "networkx": [_json("net.json", nx.node_link_data(to_networkx(_small_graph()), edges="edges"))],
+        "partitioning": [_json("part.json", PARTITIONING), *_data("dnn-partitioning/**/*.json.gz")],
+        "wfcommons": [_json("flow.json", document) for document in (WORKFLOW_14, WORKFLOW_15)],
+        "platform": _files("configs/platforms/*.yaml") + _data("hostile/merge_bomb.yaml"),
+        "suite": _files("configs/suites/*.yaml") + _data("hostile/*.yaml"),
+        "recipe": _files("configs/train/*.yaml") + _data("hostile/rec2.yaml"),
+        "best-known": _files("configs/suites/hetbench-v1/best_known.json"),
+        "problem": _problems(folder),
+        "best-schedules": _schedules(folder),
+        "costs": _costs(folder),
+        **_measurements(),
+        **_policies(folder),
+        "schedule": _plans(),
+    }
+    return {
+        name: [entry for entry in found if entry.name and len(entry.data) <= LARGEST] for name, found in entries.items()
+    }
+
+
+def _json(name: str, document: object) -> Entry:
+    return Entry(name, json.dumps(document).encode())
+
+
+def _files(pattern: str) -> list[Entry]:
+    return [Entry(path.name, path.read_bytes()) for path in sorted(PACKAGE.glob(pattern))]
+
+
+def _data(pattern: str) -> list[Entry]:
+    """Further inputs, unpacked."""
+    found = []
+    for path in sorted(DATA.glob(pattern)) if DATA.is_dir() else []:
+        data = path.read_bytes()
+        found.append(Entry(path.name.removesuffix(".gz"), gzip.decompress(data) if path.suffix == ".gz" else data))
+    return found
+
+
+def _onnx() -> list[Entry]:
+    data = Path(onnx.__file__).parent / "backend/test/data"
+    real = [Entry(f"{path.parent.name}.onnx", path.read_bytes()) for path in sorted(data.glob("*/*/model.onnx"))]
+    made = [Entry(f"made{k}.onnx", model.SerializeToString()) for k, model in enumerate(onnx_models())]
+    real += [Entry(path.name, path.read_bytes()) for path in sorted(data.glob("light/*.onnx"))]
+    return [entry for entry in real if len(entry.data) < 20_000] + 8 * made + _data("hostile/*.onnx")
+
+
+def onnx_models() -> list[onnx.ModelProto]:
+    """Small models that use what importers look into: shapes, constants, functions, subgraphs, dynamic axes."""
+    ints = lambda name, *numbers: numpy_helper.from_array(np.array(numbers, np.int64), name)  # noqa: E731
+    value = helper.make_tensor_value_info
+    node = helper.make_node
+    f = TensorProto.FLOAT
+
+    def model(nodes, inputs, outputs, weights=(), functions=(), opset=21):
+        made = helper.make_graph(nodes, "net", inputs, outputs, list(weights))
+        opsets = [helper.make_opsetid("", opset), helper.make_opsetid("own", 1)]
+        return helper.make_model(made, opset_imports=opsets, functions=list(functions), ir_version=10)
+
+    weight = numpy_helper.from_array(np.ones((6, 4), np.float32), "w")
+    shapes = [
+        node("Shape", ["x"], ["s"]), node("Gather", ["s", "zero"], ["n"], axis=0),
+        node("Unsqueeze", ["n", "axes"], ["n1"]), node("Concat", ["n1", "rest"], ["t"], axis=0),
+        node("Reshape", ["x", "t"], ["r"]), node("Gemm", ["r", "w"], ["y"], transB=1),
+    ]  # fmt: skip
+    makers = [
+        node("Constant", [], ["k"], value=ints("k", 2, 3)), node("ConstantOfShape", ["k"], ["c"]),
+        node("Range", ["a", "b", "d"], ["q"]), node("Tile", ["c", "k"], ["u"]), node("Expand", ["x", "k"], ["e"]),
+        node("NonZero", ["c"], ["z"]), node("Where", ["cond", "e", "x"], ["v"]),
+        node("Split", ["v"], ["y", "y2"], axis=1, num_outputs=2), node("Constant", [], ["i"], value_ints=[1, 2]),
+        node("Slice", ["y", "zero1", "one1"], ["y3"]), node("ScatterND", ["u", "idx", "upd"], ["y4"]),
+    ]  # fmt: skip
+    scalar = lambda name, number: numpy_helper.from_array(np.array(number, np.int64), name)  # noqa: E731
+    function = helper.make_function(
+        "own", "Twice", ["a"], ["c"], [node("Relu", ["a"], ["b"]), node("Add", ["b", "a"], ["c"])],
+        [helper.make_opsetid("", 21)],
+    )  # fmt: skip
+    branch = helper.make_graph([node("Neg", ["x"], ["g"])], "then", [], [value("g", f, [2, 4])])
+    other = helper.make_graph([node("Abs", ["x"], ["h"])], "else", [], [value("h", f, [2, 4])])
+    networks = [
+        node("Conv", ["x", "w"], ["c"], kernel_shape=[3, 3], pads=[1, 1, 1, 1], strides=[2, 2]),
+        node("BatchNormalization", ["c", "s", "s", "s", "s"], ["b"]),
+        node("MaxPool", ["b"], ["m"], kernel_shape=[2, 2]),
+        node("Flatten", ["m"], ["f"]), node("Softmax", ["f"], ["y"], axis=-1),
+    ]  # fmt: skip
+    kernel = numpy_helper.from_array(np.ones((5, 3, 3, 3), np.float32), "w")
+    five = numpy_helper.from_array(np.ones(5, np.float32), "s")
+    einsum = [node("Einsum", ["x", "x"], ["e"], equation="bij,bkj->bik"), node("TopK", ["e", "k"], ["y", "i"]),
+              node("GatherND", ["x", "idx"], ["y2"], batch_dims=1)]  # fmt: skip
+    return [
+        model(shapes, [value("x", f, ["N", 2, 2])], [value("y", f, None)],
+              [weight, scalar("zero", 0), ints("axes", 0), ints("rest", -1)]),
+        model(makers, [value("x", f, [2, 3]), value("cond", TensorProto.BOOL, [2, 3])],
+              [value(name, f, None) for name in ("y", "y2", "y3", "y4")],
+              [scalar("a", 0), scalar("b", 6), scalar("d", 2), ints("zero1", 0), ints("one1", 1),
+               numpy_helper.from_array(np.zeros((1, 2), np.int64), "idx"),
+               numpy_helper.from_array(np.zeros(1, np.float32), "upd")]),
+        model([node("Twice", ["x"], ["t"], domain="own"), node("Twice", ["t"], ["y"], domain="own")],
+              [value("x", f, [1, 4])], [value("y", f, None)], functions=[function]),
+        model([node("If", ["cond"], ["y"], then_branch=branch, else_branch=other)],
+              [value("x", f, [2, 4]), value("cond", TensorProto.BOOL, [])], [value("y", f, [2, 4])]),
+        model(networks, [value("x", f, ["N", 3, 8, 8])], [value("y", f, None)], [kernel, five], opset=13),
+        model(einsum, [value("x", f, [2, 3, 4])], [value("y", f, None), value("y2", f, None)],
+              [ints("k", 2), numpy_helper.from_array(np.zeros((2, 1), np.int64), "idx")]),
+    ]  # fmt: skip
+
+
+@cache
+def _small_graph() -> hetgym.DataflowGraph:
+    from hetgym.graph.generators import generate_graph
+
+    return generate_graph("fork_join", np.random.default_rng(0))
+
+
+def _graphs() -> list[Entry]:
+    squeezenet = gzip.decompress((PACKAGE / "graph/snapshots/squeezenet.json.gz").read_bytes())
+    packed = gzip.compress(to_json(_small_graph()).encode(), mtime=0)
+    return [Entry("g.json", squeezenet), Entry("s.json", to_json(_small_graph()).encode()), Entry("p.json.gz", packed)]
+
+
+def _problems(folder: Path) -> list[Entry]:
+    made = [textbook("topcuoglu"), hetgym.Problem.build(hetgym.load_graph("alexnet"), hetgym.load_platform("cpu-gpu"))]
+    for k, problem in enumerate(made):
+        problem.save(folder / f"{k}.npz")
+    return [Entry("p.npz", (folder / f"{k}.npz").read_bytes()) for k in range(len(made))]
+
+
+def _schedules(folder: Path) -> list[Entry]:
+    names = ("topcuoglu", "arabnejad-barbosa")
+    found = {(name, "classic"): hetgym.baselines.get("heft")(textbook(name)) for name in names}
+    ordered = {key: hetgym.simulate(textbook(key[0]), schedule) for key, schedule in found.items()}
+    save_best_schedules(
+        folder / "b.npz",
+        {key: hetgym.Schedule(trace.assignment, order=trace.order) for key, trace in ordered.items()},
+    )
+    return [Entry("b.npz", (folder / "b.npz").read_bytes())]
+
+
+def _costs(folder: Path) -> list[Entry]:
+    rng = np.random.default_rng(0)
+    x, groups = rng.uniform(0, 9, (40, len(FEATURES))), np.arange(40, dtype=np.int32)
+    y = np.sin(x[:, 0])
+    found = []
+    for name, regressor in (("roofline", calibrated.Calibrated), ("polynomial", polynomial.Polynomial)):
+        model = LearnedCosts(name, {"*elementwise": ClassModel(regressor.fit(x, y, groups, 0), 0.0, -0.1, 0.1, 40)})
+        model.save(folder / f"{name}.npz")
+        found.append(Entry("c.npz", (folder / f"{name}.npz").read_bytes()))
+    shipped = sorted(PACKAGE.glob("costs/artefacts/*.npz"), key=lambda path: path.stat().st_size)[0]
+    return found + [Entry("c.npz", shipped.read_bytes())]
+
+
+def _measurements() -> dict[str, list[Entry]]:
+    path = PACKAGE / "measurements/data/xeon-core.csv.gz"
+    text = gzip.decompress(path.read_bytes())
+    few = b"".join(text.splitlines(keepends=True)[:40])
+    card = json.loads(path.with_name("xeon-core.json").read_text())
+    plain = Entry("t.csv", few)
+    small = gzip.compress(few, mtime=0)
+    digest = hashlib.sha256(small).hexdigest()
+    described = _json("data.json", card | {"sha256": digest})
+    plan = b"kind,inputs,outputs,attributes\n" + b'MatMul,"float32(2,3);float32(3,4)","float32(2,4)",\n'
+    return {
+        "table": [plain, Entry("t.csv.gz", small)],
+        "journal": [plain],
+        "plan": [Entry("shapes.csv", plan)],
+        "dataset-card": [Entry("data.json", described.data, {"data.csv.gz": small})],
+        "machine-card": [_json("m.json", card["machine"])],
+    }
+
+
+def _policies(folder: Path) -> dict[str, list[Entry]]:
+    found: dict[str, list[Entry]] = {name: [] for name in ("candidate-card", "place-card", "candidate-weights")}
+    found |= {"place-weights": [], "policy": [], "checkpoint": []}
+    for name in ("dispatch-v1", "pipeline-v1", "split-v1", "place-v1"):
+        weights, card = ((PACKAGE / f"agents/pretrained/{name}{end}").read_bytes() for end in (".safetensors", ".json"))
+        kind = "place" if name == "place-v1" else "candidate"
+        found[f"{kind}-card"].append(Entry("p.json", card, {"p.safetensors": weights}))
+        found[f"{kind}-weights"].append(Entry("p.safetensors", weights, {"p.json": card}))
+    for level in ("candidates", "graph"):
+        path = folder / f"{level}.safetensors"
+        Policy(ActorCritic("place", level, SIZES), {"step": 3, "recipe": {"arguments": {}}}).save(path)
+        found["policy"].append(Entry("p.safetensors", path.read_bytes()))
+    path = folder / "checkpoint.safetensors"
+    history = [{"step": 0, "return": 0.1, "ratio_reference": 0.9}]
+    Checkpoint(7, checkpoint_tensors(), {"history": history, "seconds": 3.5, "updates": 2}).save(path)
+    found["checkpoint"].append(Entry("c.safetensors", path.read_bytes()))
+    return found
+
+
+def _plans() -> list[Entry]:
+    schedule = hetgym.baselines.get("heft")(textbook("topcuoglu"))
+    return [
+        _json("plan.json", schedule.to_dict()),
+        _json("plan.json", {"assignment": [0] * 10, "priority": [1.0] * 10}),
+    ]
+
+
+def as_yaml(document: object) -> bytes:
+    """A document as YAML."""
+    return yaml.safe_dump(document, sort_keys=False).encode("utf-8", "surrogatepass")

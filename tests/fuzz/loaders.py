@@ -1,0 +1,200 @@
+"""Everything of hetgym that reads a file, as functions of a path; each also touches what it has read."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import networkx as nx
+import numpy as np
+
+import hetgym
+from hetgym.agents import candidates
+from hetgym.agents.checkpoint import Checkpoint, learner_tensors, restore_learner
+from hetgym.agents.networks import ActorCritic, Sizes
+from hetgym.agents.networks._torch import torch
+from hetgym.agents.place import artefact as place
+from hetgym.agents.policy import load_policy
+from hetgym.agents.recipe import load_recipe
+from hetgym.bench.best_schedules import load_best_schedules
+from hetgym.costs import load_costs
+from hetgym.errors import GraphError
+from hetgym.graph import Operator, Tensor, from_networkx, from_onnx
+from hetgym.measurements import Dataset, MachineCard, Measurements
+from hetgym.measurements.table import Journal
+from hetgym.pipeline import load as load_pipeline
+from hetgym.platform import load_platform
+from hetgym.profiling.plans import table_items
+from hetgym.workloads import load_best_known, load_suite, textbook
+
+SIZES = Sizes(8, 8, 1)
+"""Of the network that checkpoints belong to."""
+
+
+@dataclass(frozen=True)
+class Loader:
+    """A reader of files.
+
+    Attributes:
+        read: takes the path; it raises nothing but :class:`hetgym.HetgymError`.
+        form: of the files, which decides how they are mutated: onnx, json, yaml, csv, npz or tensors.
+    """
+
+    read: Callable[[Path], object]
+    form: str
+
+
+def onnx(path: Path) -> None:
+    """A model, at the batch of the file and at another."""
+    try:
+        _use_graph(from_onnx(path))
+    except GraphError as error:
+        _sound(error)
+    _use_graph(from_onnx(path, batch=3))
+
+
+def graph(path: Path) -> None:
+    """hetgym's own graphs."""
+    _use_graph(hetgym.load_graph(path, batch=2))
+
+
+def _use_graph(found: hetgym.DataflowGraph) -> None:
+    found.features()
+    found.name.encode()
+
+
+def node_link(path: Path) -> None:
+    """Node-link JSON of networkx, whose own reader may refuse it as it likes."""
+    try:
+        found = nx.node_link_graph(json.loads(path.read_text("utf-8")), edges="edges")
+    except Exception:
+        return
+    from_networkx(found)
+
+
+def problem(path: Path) -> None:
+    """Problems, and what follows from their arrays."""
+    found = hetgym.load_problem(path)
+    found.digest.encode()
+    assert found.arrays is not None and np.isfinite(found.mean_cost).all()
+
+
+def partitioning(path: Path) -> None:
+    """Files of dnn-partitioning, as a task and as a pipeline."""
+    try:
+        problem(path)
+    except hetgym.HetgymError as error:
+        _sound(error)
+    load_pipeline(path)
+
+
+def costs(path: Path) -> None:
+    """Fitted cost models; one that loads must price an operator."""
+    device = load_platform("cpu-gpu").devices[1]
+    x = Tensor((4, 16))
+    found = load_costs(path)
+    seconds = found.predict([Operator("a", "Relu", (x,), (x,))], device)
+    assert seconds.shape == (1,) and not np.isnan(seconds).any()
+
+
+def dataset_card(path: Path) -> None:
+    """The card of a dataset, read with the table beside it."""
+    Dataset.load(path.with_name("data.csv.gz"))
+
+
+def machine_card(path: Path) -> None:
+    """The machine of a card."""
+    MachineCard.from_json(path.read_bytes().decode("utf-8", "replace"), str(path))
+
+
+def table(path: Path) -> None:
+    """Measurements, whose operators can be priced by their bytes."""
+    for row in Measurements.load(path):
+        assert row.operator.bytes_read >= 0 or row.operator.kind
+
+
+def candidate_card(path: Path) -> None:
+    """The card of a shipped policy, with its weights beside it."""
+    found = candidates.load_policy(path.with_suffix(""))
+    assert isinstance(found.arguments, dict)
+
+
+def place_card(path: Path) -> None:
+    """The card of the shipped place policy, with its weights beside it."""
+    place.load_planner(path.with_suffix(""))
+
+
+def policy(path: Path) -> None:
+    """Policies of training runs."""
+    assert isinstance(load_policy(path).arguments, dict)
+
+
+@cache
+def learner() -> tuple[Any, Any]:
+    """The network that checkpoints belong to, and its optimiser after one step."""
+    torch.manual_seed(0)
+    network = ActorCritic("place", "candidates", SIZES)
+    optimizer = torch.optim.Adam(network.parameters())
+    sum(weight.sum() for weight in network.parameters()).backward()
+    optimizer.step()
+    return network, optimizer
+
+
+def checkpoint(path: Path) -> None:
+    """Checkpoints, put back into the network that they are of."""
+    found = Checkpoint.load(path)
+    restore_learner(*learner(), found.tensors)
+
+
+def checkpoint_tensors() -> dict[str, Any]:
+    """Tensors of a checkpoint of :func:`learner`."""
+    return learner_tensors(*learner())
+
+
+def schedule(path: Path) -> None:
+    """Schedules, validated against the problem that they are for."""
+    try:
+        document = json.loads(path.read_text("utf-8"))
+    except (ValueError, RecursionError):  # hetgym reads schedules from mappings, not from files
+        return
+    found = hetgym.Schedule.from_dict(document)
+    hetgym.validate(textbook("topcuoglu"), found)
+
+
+def _sound(error: hetgym.HetgymError) -> None:
+    """Refuse a message that is no single line."""
+    text = str(error)
+    assert text and len(text) <= 1000 and text.isprintable(), f"message {text!r}"
+
+
+LOADERS: dict[str, Loader] = {
+    "onnx": Loader(onnx, "onnx"),
+    "graph": Loader(graph, "json"),
+    "networkx": Loader(node_link, "json"),
+    "problem": Loader(problem, "npz"),
+    "partitioning": Loader(partitioning, "json"),
+    "wfcommons": Loader(problem, "json"),
+    "platform": Loader(load_platform, "yaml"),
+    "suite": Loader(load_suite, "yaml"),
+    "recipe": Loader(load_recipe, "yaml"),
+    "best-known": Loader(load_best_known, "json"),
+    "best-schedules": Loader(load_best_schedules, "npz"),
+    "costs": Loader(costs, "npz"),
+    "table": Loader(table, "csv"),
+    "journal": Loader(Journal.open, "csv"),
+    "plan": Loader(table_items, "csv"),
+    "dataset-card": Loader(dataset_card, "json"),
+    "machine-card": Loader(machine_card, "json"),
+    "candidate-card": Loader(candidate_card, "json"),
+    "place-card": Loader(place_card, "json"),
+    "candidate-weights": Loader(candidate_card, "tensors"),
+    "place-weights": Loader(place_card, "tensors"),
+    "policy": Loader(policy, "tensors"),
+    "checkpoint": Loader(checkpoint, "tensors"),
+    "schedule": Loader(schedule, "json"),
+}
+"""Name -> reader."""
