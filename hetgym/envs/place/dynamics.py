@@ -19,13 +19,12 @@ from hetgym._jit import lean, step
 from hetgym._types import BoolArray, FloatArray, IntArray, frozen
 from hetgym.baselines import critical_path_bound, heft
 from hetgym.errors import unknown_name
-from hetgym.planning import evaluation as batch
-from hetgym.planning import ranks, timeline
+from hetgym.planning import decode, list_scheduling, ranks, timeline
 from hetgym.problem import Problem, ProblemArrays
 from hetgym.schedule import Schedule
 from hetgym.sim import Runtime, simulate
 
-DECODES = (*batch.DECODES, "best")
+DECODES = (*decode.DECODES, "best")
 """How the final placement becomes a schedule; ``best`` takes the shortest of the others."""
 
 COMPLETIONS = ("off", "eft", "eft+oct")
@@ -364,7 +363,7 @@ def _look_ahead(
         if complete:
             timeline.copy_into(t, spare)
             timeline.book(p, spare, operator, device, start)
-            rest = timeline.place_in_order(p, spare, plan.order[turn + 1 :], plan.free, plan.bonus, insertion)
+            rest = list_scheduling.place_in_order(p, spare, plan.order[turn + 1 :], plan.free, plan.bonus, insertion)
             completion = max(board.last[lane], max(finish, rest))
         board.start[lane, device], board.finish[lane, device] = start, finish
         board.ahead[lane, device], board.completion[lane, device] = ahead, completion
@@ -398,8 +397,8 @@ def decoded(context: Context, rules: Rules, placed: timeline.Timeline) -> tuple[
     Of equal decodes the first in :data:`DECODES` wins.
     """
     best: tuple[Schedule, float] | None = None
-    for how in batch.DECODES if rules.decode == "best" else (rules.decode,):
-        schedule = batch.decode_placement(context.problem, placed.assignment, how)
+    for how in decode.DECODES if rules.decode == "best" else (rules.decode,):
+        schedule = decode.decode_placement(context.problem, placed.assignment, how)
         makespan = simulate(context.problem, schedule, rules.runtime).makespan
         if best is None or makespan < best[1]:
             best = schedule, makespan

@@ -31,7 +31,6 @@ from hetgym.envs.place.dynamics import (
 )
 from hetgym.envs.place.observation import NARROW, Padding, fixed, graph_space, observation_space
 from hetgym.errors import ConfigError
-from hetgym.planning import evaluation as batch
 from hetgym.planning import timeline
 from hetgym.problem import Problem
 from hetgym.schedule import Schedule
@@ -159,7 +158,7 @@ class PlaceLanes(Lanes):
             return
         context = self.context(lane)
         if self.rules.decode in ("insertion", "append"):
-            found = batch.planned(context.problem, self._placed[lane], "agent")
+            found = timeline.planned(context.problem, self._placed[lane], "agent")
             makespan = simulate(context.problem, found, self.rules.runtime).makespan
         else:
             found, makespan = decoded(context, self.rules, self._placed[lane])
@@ -206,7 +205,7 @@ class PlaceLanes(Lanes):
         """The schedule of a finished episode."""
         found = self._schedules[lane]
         if found is None:
-            found = batch.planned(self.context(lane).problem, self._placed[lane], "agent")
+            found = timeline.planned(self.context(lane).problem, self._placed[lane], "agent")
             self._schedules[lane] = found
         return found
 
