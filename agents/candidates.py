@@ -17,10 +17,11 @@ from hetgym.agents.artefact import Weights, load_pair, save_pair
 from hetgym.agents.inference import HeadWeights, decide, head_weights
 from hetgym.agents.kinds import ENVIRONMENT, KINDS, check_features
 from hetgym.agents.recipe import manner
-from hetgym.baselines import GraphPlan
 from hetgym.envs.core.autoreset import make_lanes
 from hetgym.envs.core.lanes import Lanes, Observation
 from hetgym.errors import ArtefactError, ConfigError, shown
+from hetgym.planning.graph_plan import GraphPlan
+from hetgym.planning.walk import TIE
 
 FORMAT = "hetgym-candidate-policy"
 HEAD = "actor."
@@ -173,7 +174,8 @@ class CandidatePolicy:
                 noise[1:] = heat * rng.gumbel(size=noise[1:].shape)
             lanes.step(self.decide(dict(lanes.seen), noise), ~lanes.over)
         results = [lanes.result(lane) for lane in range(lanes.count)]
-        return min(results, key=lambda result: float(result["makespan"]))
+        longest = min(float(result["makespan"]) for result in results) / TIE
+        return next(result for result in results if float(result["makespan"]) <= longest)
 
 
 def save_policy(path: str | Path, weights: Weights, card: Mapping[str, Any]) -> None:

@@ -1,39 +1,42 @@
-"""Pretrained policies in the table of schedulers, where ``hetgym bench`` finds them."""
+"""Trained policies in the table of schedulers: those that ship, and files of one's own."""
 
 from __future__ import annotations
 
-import numpy as np
+from functools import cache
+from pathlib import Path
 
-from hetgym.agents.place.planner import decoded
+from hetgym.agents.candidates import CandidatePolicy
+from hetgym.agents.candidates import load_policy as load_candidates
+from hetgym.agents.place.artefact import load_planner
+from hetgym.agents.play import as_scheduler
 from hetgym.agents.pretrained import load
-from hetgym.planning.registry import register
+from hetgym.errors import ArtefactError, ConfigError
+from hetgym.planning.baseline import Baseline
+from hetgym.planning.decode import by_start, decode_in_order
+from hetgym.planning.protocols import Scheduler
 from hetgym.planning.search import check_limits
 from hetgym.problem import Problem
 from hetgym.schedule import Schedule
 
-_CITATION = "hetgym; self-labelling after Corsini et al., NeurIPS 2024; roll-outs after PEFT"
 
-
-@register("place-v1", kind="policy", citation=_CITATION, complexity="O(n p (e p + h^2))")
 def place_v1(problem: Problem, passes: int = 4) -> Schedule:
     """The pretrained place policy, greedy: the best of an episode in each of a few orders of decisions.
 
     Args:
-        problem: what is to be scheduled.
+        problem: the problem to schedule.
         passes: number of orders.
 
     Raises:
-        ConfigError: not one pass.
+        ConfigError: fewer than one pass.
     """
     return load("place-v1").plan(problem, passes=passes)
 
 
-@register("place-v1-search", kind="policy", citation=_CITATION, complexity="O(trials (e + n))")
 def place_v1_search(problem: Problem, seed: int = 0, budget: int = 1_000_000, seconds: float | None = None) -> Schedule:
     """The pretrained place policy, and the large-neighbourhood search in which it puts operators back.
 
     Args:
-        problem: what is to be scheduled.
+        problem: the problem to schedule.
         seed: of all draws.
         budget: most operators placed in trials.
         seconds: most wall-clock time [s]; by default none, and results do not depend on the machine.
@@ -45,13 +48,79 @@ def place_v1_search(problem: Problem, seed: int = 0, budget: int = 1_000_000, se
     return load("place-v1").plan(problem, seconds, operators=budget, seed=seed)
 
 
-@register("dispatch-v1", kind="policy", citation="hetgym; PPO: Schulman et al., 2017", complexity="O(n k d (e + n))")
 def dispatch_v1(problem: Problem) -> Schedule:
     """The pretrained dispatch policy: its run without noise or changes, operators inserted in order of their starts.
 
     Args:
-        problem: what is to be scheduled.
+        problem: the problem to schedule.
     """
-    trace = load("dispatch-v1").play(problem=problem)["trace"]
-    order = np.lexsort((problem.arrays.position, trace.finish, trace.start)).astype(np.int32)
-    return decoded(problem, trace.assignment, order)
+    return _dispatched(load("dispatch-v1"), problem)
+
+
+def _dispatched(policy: CandidatePolicy, problem: Problem) -> Schedule:
+    trace = policy.play(problem=problem)["trace"]
+    return decode_in_order(problem, trace.assignment, by_start(problem, trace.start, trace.finish))
+
+
+def of_file(path: str) -> Baseline:
+    """The row of a trained policy, named by its path.
+
+    Args:
+        path: of ``policy.safetensors`` as ``hetgym train`` writes it; or of an artefact's weights, with its card
+            in a ``.json`` file beside it.
+
+    Raises:
+        ArtefactError: no readable policy, or one whose decisions make no schedule of a problem.
+        MissingExtra: the policy needs PyTorch, which is not installed.
+    """
+    _scheduler(path)
+    return Baseline(
+        path,
+        "policy",
+        "hetgym.agents.schedulers:plan_by_file",
+        "trained policy",
+        "",
+        {"path": str(Path(path).resolve())},
+    )
+
+
+def plan_by_file(problem: Problem, path: str) -> Schedule:
+    """A trained policy read from a file, one greedy episode.
+
+    Args:
+        problem: the problem to schedule.
+        path: of the policy's weights.
+    """
+    return _scheduler(path)(problem)
+
+
+def _scheduler(path: str) -> Scheduler:
+    """The policy of a file as a scheduler; read again only when the file changes."""
+    try:
+        return _read(path, Path(path).stat().st_mtime_ns)
+    except FileNotFoundError:
+        raise ArtefactError(f"{path}: no such file") from None
+
+
+@cache
+def _read(path: str, changed: int) -> Scheduler:
+    bare = path.removesuffix(".safetensors")
+    if not Path(f"{bare}.json").exists():
+        from hetgym.agents.policy import load_policy
+
+        policy = load_policy(path)
+        _check_kind(path, policy.network.kind)
+        return as_scheduler(policy, **policy.arguments)
+    try:
+        return load_planner(bare)
+    except ArtefactError:
+        found = load_candidates(bare)
+    _check_kind(path, found.kind)
+    if found.kind == "place":
+        return as_scheduler(found, observation="candidates")
+    return lambda problem: _dispatched(found, problem)
+
+
+def _check_kind(path: str, kind: str) -> None:
+    if kind not in ("place", "dispatch"):
+        raise ConfigError(f"{path}: a {kind} policy does not schedule problems; it acts in its own environment")

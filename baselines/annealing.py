@@ -2,28 +2,27 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 
 from hetgym._jit import lean
-from hetgym._types import FloatArray, IntArray
+from hetgym._types import FloatArray
 from hetgym.baselines.pilot import Pilot
 from hetgym.errors import ConfigError, unknown_name
-from hetgym.planning import ranks, walk
+from hetgym.planning import walk
+from hetgym.planning.decode import start_order
 from hetgym.planning.moves import propose, try_shift
-from hetgym.planning.registry import get, register
+from hetgym.planning.registry import get
 from hetgym.planning.search import Search, check_limits, run
 from hetgym.problem import Problem, ProblemArrays
 from hetgym.schedule import Schedule
 
 DECODES = ("bottom-level", "order", "insertion")
 MIX = {"insertion": (1, 1, 1, 1, 1, 0), "bottom-level": (1, 1, 1, 1, 1, 0), "order": (1, 1, 1, 1, 1, 4)}
-"""How often each move of :mod:`hetgym.planning.moves` is proposed."""
-
-_CITATION = "Kirkpatrick, Gelatt, Vecchi, Science 220, 1983; decoding after HEFT"
-_COMPLEXITY = "O(trials (e + n)), less where trials end early"
+"""Relative frequencies of the moves of :mod:`hetgym.planning.moves`."""
 
 
-@register("annealing", kind="search", citation=_CITATION, complexity=_COMPLEXITY)
 def annealing(
     problem: Problem,
     start: str = "heft",
@@ -42,7 +41,7 @@ def annealing(
     the budget spent. The best schedule seen is returned, never worse than the start.
 
     Args:
-        problem: what is to be scheduled.
+        problem: the problem to schedule.
         start: name of the scheduler whose schedule is improved.
         decode: ``"bottom-level"`` takes operators in the order of the placement's own bottom levels;
             ``"order"`` searches the order together with the placement, from the start's own;
@@ -63,7 +62,6 @@ def annealing(
     return search.schedule()
 
 
-@register("pilot-annealing", kind="search", citation=_CITATION, complexity=_COMPLEXITY)
 def pilot_annealing(
     problem: Problem,
     decode: str = "bottom-level",
@@ -76,8 +74,8 @@ def pilot_annealing(
     """Pilot with insertion and the optimistic cost table, then annealing from its schedule.
 
     Args:
-        problem: what is to be scheduled.
-        decode: see :func:`annealing`, as are the other options.
+        problem: the problem to schedule.
+        decode: the order in which operators are placed, see :func:`annealing`.
         seed: of all draws.
         heat: first temperature, times squared number of operators over the makespan.
         cooling: last temperature over the first.
@@ -98,9 +96,14 @@ class Annealing(Search):
     """The search behind :func:`annealing`."""
 
     def __init__(
-        self, problem: Problem, start: str | Schedule = "heft", decode: str = "bottom-level", seed: int = 0,
-        heat: float = 60.0, cooling: float = 0.05,
-    ) -> None:  # fmt: skip
+        self,
+        problem: Problem,
+        start: str | Schedule = "heft",
+        decode: str = "bottom-level",
+        seed: int = 0,
+        heat: float = 60.0,
+        cooling: float = 0.05,
+    ) -> None:
         if decode not in DECODES:
             raise unknown_name("decode", decode, DECODES)
         if not (0 < heat < np.inf and 0 < cooling <= 1):
@@ -114,7 +117,7 @@ class Annealing(Search):
         self.mix = np.cumsum(MIX[decode]) / sum(MIX[decode])
         self.rng = np.random.default_rng(seed)
         self.hot = heat / max(problem.num_operators, 30) ** 2 * float(self.walk.value[walk.BEST])
-        self.cold = cooling * self.hot
+        self.cooling = Cooling(self.hot, cooling * self.hot)
         self.first = first
         self.makespan = min(first.makespan, float(self.walk.value[walk.BEST]))
         self.placed = problem.num_operators
@@ -124,7 +127,7 @@ class Annealing(Search):
         """Walk until the target is reached; see :meth:`Search.advance`."""
         counts = self.walk.counts
         counts[walk.PLACED] = self.placed
-        _anneal(self.problem.arrays, self.walk, self.rng, target, total, self.hot, self.cold, self.mix, self.by_level)
+        _anneal(self.problem.arrays, self.walk, self.rng, target, total, self.cooling, self.mix, self.by_level)
         self.placed = int(counts[walk.PLACED])
         self.makespan = min(self.makespan, float(self.walk.value[walk.BEST]))
 
@@ -163,30 +166,31 @@ class PilotAnnealing(Search):
         return self.stage.schedule()
 
 
-def start_order(problem: Problem, schedule: Schedule, decode: str) -> IntArray:
-    """[n] order in which a start is decoded: by its own times, by upward rank or by its bottom levels.
+class Cooling(NamedTuple):
+    """First and last temperature, as differences of makespans [s]."""
 
-    In the order of its own times insertion can only make a schedule shorter.
-    """
-    if decode == "insertion":
-        return ranks.list_order(problem.arrays, np.array(ranks.upward_rank(problem)))
-    if decode == "bottom-level":
-        level = ranks.assigned_bottom_level(problem.arrays, schedule.assignment.copy())
-        return ranks.list_order(problem.arrays, level)
-    assert schedule.start is not None and schedule.finish is not None
-    order = np.lexsort((problem.arrays.position, schedule.finish, schedule.start))
-    return order.astype(np.int32)
+    hot: float
+    cold: float
 
 
+# Before each iteration the walk stands on a complete schedule whose value is its makespan, and w.best_* on the best of
+# all. A proposal is tried against a limit that is drawn beforehand, the Metropolis rule turned round: it is given
+# up as soon as it must exceed the limit, then undone. Each iteration counts at least one operator, so the loop ends.
 @lean
 def _anneal(
-    p: ProblemArrays, w: walk.Walk, rng: np.random.Generator, target: int, total: int, hot: float, cold: float,
-    mix: FloatArray, by_level: bool,
-) -> None:  # fmt: skip
+    p: ProblemArrays,
+    w: walk.Walk,
+    rng: np.random.Generator,
+    target: int,
+    total: int,
+    cooling: Cooling,
+    mix: FloatArray,
+    by_level: bool,
+) -> None:
     """Walk until the target is reached; every proposal counts as one operator placed, beside those that are."""
     n = len(w.order)
     while w.counts[walk.PLACED] < target:
-        temperature = hot * (cold / hot) ** min(1.0, w.counts[walk.PLACED] / total)
+        temperature = cooling.hot * (cooling.cold / cooling.hot) ** min(1.0, w.counts[walk.PLACED] / total)
         w.counts[walk.PLACED] += 1
         limit = w.value[walk.CURRENT] - temperature * np.log(1.0 - rng.random())
         draw = rng.random()

@@ -8,14 +8,10 @@ from hetgym._jit import jit
 from hetgym._types import FloatArray, IntArray
 from hetgym.errors import ProblemError
 from hetgym.planning import timeline
-from hetgym.planning.evaluation import planned
 from hetgym.planning.list_scheduling import place_by_priority
 from hetgym.planning.ranks import upward_rank
-from hetgym.planning.registry import register
 from hetgym.problem import Problem, ProblemArrays
 from hetgym.schedule import Schedule
-
-CITATION = "Jeon, Cai, Srivastava, Jiang, Ke, Meng, Xie, Gupta, Baechi, SoCC 2020"
 
 
 def memory_need(problem: Problem) -> FloatArray:
@@ -37,7 +33,6 @@ def no_room(problem: Problem, operator: int, need: FloatArray, room: FloatArray)
     )
 
 
-@register("m-topo", kind="memory", citation=CITATION, complexity="O(n p + e)")
 def m_topo(problem: Problem) -> Schedule:
     """In topological order fill one device to its share of the memory, then the next.
 
@@ -46,7 +41,7 @@ def m_topo(problem: Problem) -> Schedule:
     device with room.
 
     Args:
-        problem: what is to be scheduled; ``memory_capacity`` may be infinite.
+        problem: the problem to schedule; ``memory_capacity`` may be infinite.
 
     Raises:
         ProblemError: an operator for which no device has room.
@@ -73,14 +68,13 @@ def m_topo(problem: Problem) -> Schedule:
     return place_by_priority(problem, upward_rank(problem), fixed=assignment)
 
 
-@register("m-etf", kind="memory", citation=CITATION, complexity="O(n r p + e p) for r ready operators")
 def m_etf(problem: Problem) -> Schedule:
     """Of all ready operators and devices with room, the pair that can start first.
 
     Ties go to the larger upward rank, then to the smaller topological position and device.
 
     Args:
-        problem: what is to be scheduled; ``memory_capacity`` may be infinite.
+        problem: the problem to schedule; ``memory_capacity`` may be infinite.
 
     Raises:
         ProblemError: an operator for which no device has room.
@@ -93,7 +87,7 @@ def earliest_start_first(problem: Problem, favourite: IntArray) -> Schedule:
     """Earliest start first within memory, with devices that wait for favourite children.
 
     Args:
-        problem: what is to be scheduled.
+        problem: the problem to schedule.
         favourite: [n] the successor for which a device is kept after the operator ran on it, -1 for none;
             an operator is the favourite of one other at most.
 
@@ -106,9 +100,13 @@ def earliest_start_first(problem: Problem, favourite: IntArray) -> Schedule:
     stuck = _place(problem.arrays, placed, upward_rank(problem), favourite, need, room)
     if stuck >= 0:
         raise no_room(problem, stuck, need, room)
-    return planned(problem, placed)
+    return timeline.planned(problem, placed)
 
 
+# Before each round `ready[:count]` holds the operators whose predecessors are placed, in no order; `data` and `urgent`
+# are final for them. `kept[device]` is the favourite that a device waits for, and which nobody may delay. A round
+# places the best pair of operator and device, so there are n rounds at most; it stops early where an operator has no
+# room, which can only get worse. O(r p) a round for r ready operators.
 @jit
 def _place(
     p: ProblemArrays, t: timeline.Timeline, rank: FloatArray, favourite: IntArray, need: FloatArray, room: FloatArray
@@ -116,9 +114,9 @@ def _place(
     """Fill a timeline; return the operator for which there was no room, or -1."""
     n, d = p.cost.shape
     waiting = np.empty(n, np.int32)
-    data = np.zeros((n, d))  # when an operator's inputs can be on a device
-    urgent = np.zeros(n)  # when they can be on all
-    kept = np.full(d, -1, np.int32)  # for whom a device waits
+    data = np.zeros((n, d))  # time from which an operator's inputs can be on a device
+    urgent = np.zeros(n)  # and on all of them
+    kept = np.full(d, -1, np.int32)
     parent = np.full(n, -1, np.int32)
     ready = np.empty(n, np.int32)
     count = 0

@@ -6,31 +6,26 @@ differ in which operator goes next. After every placement the completion times a
 
 from __future__ import annotations
 
-from hetgym.planning import ready as _ready
-from hetgym.planning.registry import register
+from hetgym.planning import ready_list
 from hetgym.problem import Problem
 from hetgym.schedule import Schedule
 
-_COMPLEXITY = "O(n r + e p), r ready at a time"
 
-
-@register("min-min", kind="list", citation="Ibarra, Kim, J. ACM 24(2), 1977", complexity=_COMPLEXITY)
 def min_min(problem: Problem) -> Schedule:
     """Of all ready operators, the one that can be completed first goes next, where it is.
 
     Ties go to the smaller topological position, then to the smaller device.
 
     Args:
-        problem: what is to be scheduled.
+        problem: the problem to schedule.
 
     >>> from hetgym.workloads import textbook
     >>> min_min(textbook("arabnejad-barbosa")).makespan
     122.0
     """
-    return _ready.place_ready(problem, _ready.MIN_MIN)
+    return ready_list.place_ready(problem, ready_list.MIN_MIN)
 
 
-@register("max-min", kind="list", citation="Ibarra, Kim, J. ACM 24(2), 1977", complexity=_COMPLEXITY)
 def max_min(problem: Problem) -> Schedule:
     """Of all ready operators, the one whose earliest completion is latest goes next, to that device.
 
@@ -38,21 +33,15 @@ def max_min(problem: Problem) -> Schedule:
     position, then to the smaller device.
 
     Args:
-        problem: what is to be scheduled.
+        problem: the problem to schedule.
 
     >>> from hetgym.workloads import textbook
     >>> max_min(textbook("arabnejad-barbosa")).makespan
     124.0
     """
-    return _ready.place_ready(problem, _ready.MAX_MIN)
+    return ready_list.place_ready(problem, ready_list.MAX_MIN)
 
 
-@register(
-    "sufferage",
-    kind="list",
-    citation="Maheswaran, Ali, Siegel, Hensgen, Freund, J. Parallel Distrib. Comput. 59(2), 1999",
-    complexity=_COMPLEXITY,
-)
 def sufferage(problem: Problem) -> Schedule:
     """Of all ready operators, the one goes next that would suffer most from not getting its best device.
 
@@ -62,10 +51,10 @@ def sufferage(problem: Problem) -> Schedule:
     paper lets one for each device go in a round.
 
     Args:
-        problem: what is to be scheduled.
+        problem: the problem to schedule.
 
     >>> from hetgym.workloads import textbook
     >>> sufferage(textbook("arabnejad-barbosa")).makespan
     138.0
     """
-    return _ready.place_ready(problem, _ready.SUFFERAGE)
+    return ready_list.place_ready(problem, ready_list.SUFFERAGE)

@@ -6,15 +6,13 @@ import numpy as np
 
 from hetgym._jit import lean, step
 from hetgym._types import IntArray
-from hetgym.baselines.cpop import critical_path, path_device
+from hetgym.baselines.cpop import path_placement
 from hetgym.baselines.heft import heft
 from hetgym.baselines.trivial import single_device
 from hetgym.errors import ConfigError
-from hetgym.planning import timeline
 from hetgym.planning import walk as walks
-from hetgym.planning.evaluation import planned
-from hetgym.planning.ranks import assigned_bottom_level, downward_rank, list_order, upward_rank
-from hetgym.planning.registry import register
+from hetgym.planning.list_scheduling import place_by_priority
+from hetgym.planning.ranks import assigned_bottom_level, list_order, upward_rank
 from hetgym.problem import Problem, ProblemArrays
 from hetgym.schedule import Schedule
 
@@ -25,12 +23,6 @@ OVERHEAD = 16
 """Setting up a trial takes about as long as placing a sixteenth of the operators, and counts as that."""
 
 
-@register(
-    "cpgc",
-    kind="search",
-    citation="Shang, Jiang, Li, Zhu, J. Comput. Appl. 43(9), 2023; correction after DUET (Zhang, Hu, Li, IPDPS 2021)",
-    complexity="O(rounds chain p (e p + n log n))",
-)
 def cpgc(problem: Problem, budget: int = 2_000_000) -> Schedule:
     """Schedule, find the chain of operators that the makespan waits for, move a piece of it, repeat.
 
@@ -41,7 +33,7 @@ def cpgc(problem: Problem, budget: int = 2_000_000) -> Schedule:
     returned; it is never worse than any start, so never worse than the best single device.
 
     Args:
-        problem: what is to be scheduled.
+        problem: the problem to schedule.
         budget: most operators placed in trial schedules, over all starts: it bounds the time, the
             same on every machine.
 
@@ -50,7 +42,7 @@ def cpgc(problem: Problem, budget: int = 2_000_000) -> Schedule:
     """
     if budget < 0:
         raise ConfigError(f"cpgc: budget is {budget}; it must not be negative")
-    starts = [heft(problem), single_device(problem), _critical_path_start(problem)]
+    starts = [heft(problem), single_device(problem), _path_start(problem)]
     best = min(starts, key=lambda schedule: schedule.makespan)
     runs = np.array(RUNS, np.int32)
     left = budget
@@ -60,24 +52,19 @@ def cpgc(problem: Problem, budget: int = 2_000_000) -> Schedule:
         walk = walks.new_walk(problem, assignment, list_order(problem.arrays, level))
         _correct(problem.arrays, walk, runs, left // remaining)
         left -= int(walk.counts[walks.PLACED])
-        if walk.value[walks.BEST] < best.makespan:
+        if walk.value[walks.BEST] < best.makespan * walks.TIE:
             best = walks.best_schedule(problem, walk)
     return best
 
 
-def _critical_path_start(problem: Problem) -> Schedule:
+def _path_start(problem: Problem) -> Schedule:
     """The mean critical path on the device that runs it fastest, the rest by earliest finish."""
-    rank = upward_rank(problem)
-    path = critical_path(problem, rank + downward_rank(problem))
-    fixed = np.full(problem.num_operators, -1, np.int32)
-    device = path_device(problem, path)
-    fixed[[i for i in path if np.isfinite(problem.cost[i, device])]] = device
-    placed = timeline.new_timeline(problem.num_operators, problem.num_devices)
-    bonus = np.zeros((problem.num_operators, problem.num_devices))
-    timeline.place_in_order(problem.arrays, placed, list_order(problem.arrays, rank), fixed, bonus, True)
-    return planned(problem, placed)
+    return place_by_priority(problem, upward_rank(problem), fixed=path_placement(problem))
 
 
+# Each round tries every run of the critical chain on every other device, undoes each trial, and makes the best of
+# them the walk's schedule. The makespan falls with every round, so the loop ends: where no run shortens it, or when
+# the target is reached. `best` is the makespan to beat; a trial that cannot do so is given up and costs little.
 @lean
 def _correct(p: ProblemArrays, w: walks.Walk, runs: IntArray, target: int) -> None:
     """Correct the walk's schedule until nothing helps or the target is reached."""
@@ -98,7 +85,7 @@ def _correct(p: ProblemArrays, w: walks.Walk, runs: IntArray, target: int) -> No
                     makespan = walks.try_level_order(p, w, count, best)
                     if makespan < np.inf:
                         walks.undo_level_order(w, count)
-                    if makespan < best:
+                    if makespan < best * walks.TIE:
                         best, best_first, best_run, best_device = makespan, first, run, device
         if best_run == 0:
             break
@@ -117,9 +104,3 @@ def _put_run(p: ProblemArrays, w: walks.Walk, first: int, run: int, device: int)
     for k in range(first, first + run):
         count = walks.put(p, w, count, w.chain[k], device)
     return count
-
-
-def critical_chain(p: ProblemArrays, t: timeline.Timeline) -> IntArray:
-    """Operators that the makespan of a complete timeline waits for, first to last."""
-    chain = np.empty(len(t.start), np.int32)
-    return chain[: timeline.critical_chain(p, t, chain)]

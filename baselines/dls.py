@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-from hetgym.planning import ready as _ready
-from hetgym.planning.registry import register
+from hetgym.planning import ready_list
 from hetgym.problem import Problem
 from hetgym.schedule import Schedule
 
 
-@register(
-    "dls", kind="list", citation="Sih, Lee, IEEE TPDS 4(2), 1993", complexity="O(n r + e p), r ready at a time"
-)  # fmt: skip
 def dls(problem: Problem) -> Schedule:
     """Of all ready operators and devices, the pair of the highest dynamic level.
 
@@ -22,10 +18,10 @@ def dls(problem: Problem) -> Schedule:
     Ties go to the smaller topological position, then to the smaller device.
 
     Args:
-        problem: what is to be scheduled.
+        problem: the problem to schedule.
 
     >>> from hetgym.workloads import textbook
     >>> dls(textbook("topcuoglu")).makespan
     91.0
     """
-    return _ready.place_ready(problem, _ready.DLS)
+    return ready_list.place_ready(problem, ready_list.DLS)

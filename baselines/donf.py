@@ -4,31 +4,18 @@ from __future__ import annotations
 
 import numpy as np
 
-from hetgym.baselines._donf_loop import COMMUNICATION, run_loop
-from hetgym.baselines.wod import nested_out_degree, two_level_out_degree
 from hetgym.errors import unknown_name
-from hetgym.planning.ranks import weighted_out_degree
-from hetgym.planning.registry import register
+from hetgym.planning.degrees import nested_out_degree, two_level_out_degree, weighted_out_degree
+from hetgym.planning.pull_loop import COMMUNICATION, run_loop
 from hetgym.problem import Problem
 from hetgym.schedule import Schedule
 
 PRIORITIES = ("degree", "two-level", "nested", "none")
 
-_CITATION = "Lin, Li, Jia, Liu, An, J. Comput. Sci. Technol. 34(5), 2019"
-_COMPLEXITY = "O(n log n + e p + n p^2)"
 
 __all__ = ["COMMUNICATION", "PRIORITIES", "donf"]
 
 
-@register(
-    "fifo-donf", kind="online", citation="control", complexity=_COMPLEXITY, communication="link-wait", priority="none"
-)
-@register("adon", kind="online", citation=_CITATION, complexity=_COMPLEXITY, priority="nested")
-@register("donf2", kind="online", citation=_CITATION, complexity=_COMPLEXITY, priority="two-level")
-@register("donf-l", kind="online", citation=_CITATION, complexity=_COMPLEXITY, communication="light")
-@register("donf-classic", kind="online", citation=_CITATION, complexity=_COMPLEXITY, communication="classic")
-@register("donf-w", kind="online", citation=_CITATION, complexity=_COMPLEXITY, communication="link-wait")
-@register("donf", kind="online", citation=_CITATION, complexity=_COMPLEXITY)
 def donf(problem: Problem, communication: str = "aggregated", priority: str = "degree", alpha: float = 0.5) -> Schedule:
     """Of the operators whose inputs exist, take the one that alone holds up most others.
 
@@ -37,12 +24,12 @@ def donf(problem: Problem, communication: str = "aggregated", priority: str = "d
     Except with ``priority="nested"`` nothing but an operator's nearest successors is looked at.
 
     Args:
-        problem: what is to be scheduled.
-        communication: what the choice of a device believes. ``"aggregated"``: inputs are pulled when
+        problem: the problem to schedule.
+        communication: model of transfers by which a device is chosen. ``"aggregated"``: inputs are pulled when
             the operator is chosen, one message from each source device, sources in parallel.
             ``"link-wait"`` (DONF-w): the same, and a message waits until its link is free.
             ``"light"`` (DONF-L): an edge at a time, the longest counts, each waiting for its link.
-            ``"per-edge"``: likewise without the wait. ``"classic"``: pushed when the producer finished,
+            ``"per-edge"``: the same without the wait. ``"classic"``: pushed when the producer finished,
             an edge at a time, never contending. Under all but the last the messages that really go
             are aggregated and queue on their links, and the planned times say so.
         priority: ``"degree"``: the sum over successors of one over their in-degree (WOD).

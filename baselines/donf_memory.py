@@ -9,22 +9,15 @@ import numpy as np
 
 from hetgym._jit import jit, step
 from hetgym._types import BoolArray, FloatArray, IntArray
-from hetgym.baselines._donf_loop import AGGREGATED, choose, commit
 from hetgym.errors import ProblemError
 from hetgym.planning import timeline
-from hetgym.planning.evaluation import planned
-from hetgym.planning.ranks import weighted_out_degree
-from hetgym.planning.registry import register
+from hetgym.planning.degrees import weighted_out_degree
+from hetgym.planning.pull_loop import AGGREGATED, Links, choose, commit
+from hetgym.planning.ready_queue import new_queue, open_queue, release
 from hetgym.problem import Problem, ProblemArrays
 from hetgym.schedule import Schedule
 
 
-@register(
-    "donf-m",
-    kind="memory",
-    citation="Lin, Li, Jia, Liu, An, J. Comput. Sci. Technol. 34(5), 2019; its author's simulator has the variant",
-    complexity="O(n (b log n + p^2) + e p), b blocked at a time; O(r e) more where memory is full, r ready",
-)
 def donf_memory(problem: Problem) -> Schedule:
     """DONF that passes over devices without room, and lets operators wait until there is some.
 
@@ -36,7 +29,7 @@ def donf_memory(problem: Problem) -> Schedule:
     What fits nowhere goes back to the queue. With unlimited memories the schedule is DONF's.
 
     Args:
-        problem: what is to be scheduled, with ``weight_bytes``, ``output_bytes`` and ``memory_capacity``.
+        problem: the problem to schedule, with ``weight_bytes``, ``output_bytes`` and ``memory_capacity``.
 
     Raises:
         ProblemError: an operator has no room anywhere and nothing is left that could free any.
@@ -54,34 +47,35 @@ def donf_memory(problem: Problem) -> Schedule:
             f"{problem.device_names[device]!r} has most left, {room[device]:g} of "
             f"{problem.memory_capacity[device]:g}, and nothing is running that could free any"
         )
-    return replace(planned(problem, placed), model="donf")
+    return replace(timeline.planned(problem, placed), model="donf")
 
 
+# As in the pull loop, `ready` holds the operators whose predecessors have finished by `now`, and `finishes` those that
+# are committed; `free` is what is left of each device's memory by the commitments so far. Within a moment an operator
+# that fits nowhere moves to `blocked`, so that `ready` gets shorter in each iteration, and comes back at the next
+# finish. While some device is full, `relief` is the ready operator that is preferred to the head of the queue; it is
+# committed out of turn and stays in the queue, where `taken` lets it be skipped. The loop ends when nothing runs.
 @jit
 def _run(
-    p: ProblemArrays, t: timeline.Timeline, priority: FloatArray, weight: FloatArray, output: FloatArray,
+    p: ProblemArrays,
+    t: timeline.Timeline,
+    priority: FloatArray,
+    weight: FloatArray,
+    output: FloatArray,
     free: FloatArray,
-) -> int:  # fmt: skip
+) -> int:
     """Run the loop; an operator that found no room at the end, or -1."""
     n, d = p.cost.shape
-    waiting = np.empty(n, np.int32)
     readers = np.empty(n, np.int32)  # edges whose reader has not finished
     room = np.empty(d, np.bool_)
     full = np.empty(d, np.bool_)  # devices that had no room for a head of the queue at this moment
     taken = np.zeros(n, np.bool_)
     bonus = np.zeros((n, d))
-    link_free = np.zeros((d, d))
-    message = np.zeros((d, d))
-    ready = [(0.0, np.int32(0))]
-    ready.pop()
-    blocked = [(0.0, np.int32(0))]
-    finishes = [(0.0, np.int32(0))]
-    finishes.pop()
+    links = Links(np.zeros((d, d)), np.zeros((d, d)))
+    waiting, ready = open_queue(p, priority)
+    blocked, finishes = new_queue(), new_queue()
     for i in range(n):
         readers[i] = p.successor_pointer[i + 1] - p.successor_pointer[i]
-        waiting[i] = p.predecessor_pointer[i + 1] - p.predecessor_pointer[i]
-        if waiting[i] == 0:
-            heapq.heappush(ready, (-priority[i], p.position[i]))
     now = 0.0
     while True:
         blocked.clear()
@@ -95,13 +89,13 @@ def _run(
             need = weight[operator] + output[operator]
             for device in range(d):
                 room[device] = need <= free[device]
-            device = choose(p, t, operator, now, AGGREGATED, bonus, room, link_free, message)
+            device = choose(p, t, operator, now, AGGREGATED, bonus, room, links)
             if device < 0:
                 blocked.append(head)
                 for other in range(d):
                     full[other] |= not room[other] and p.cost[operator, other] < np.inf
             else:
-                commit(p, t, operator, device, now, AGGREGATED, link_free, message)
+                commit(p, t, operator, device, now, AGGREGATED, links)
                 free[device] -= need
                 taken[operator] = True
                 heapq.heappush(finishes, (t.finish[operator], head[1]))
@@ -128,11 +122,7 @@ def _run(
                 readers[i] -= 1
                 if readers[i] == 0:
                     free[t.assignment[i]] += output[i]
-            for edge in range(p.successor_pointer[operator], p.successor_pointer[operator + 1]):
-                j = p.successor[edge]
-                waiting[j] -= 1
-                if waiting[j] == 0:
-                    heapq.heappush(ready, (-priority[j], p.position[j]))
+            release(p, operator, priority, waiting, ready)
 
 
 @step
@@ -148,7 +138,7 @@ def _fewest_readers(p: ProblemArrays, t: timeline.Timeline, readers: IntArray, f
 
 @step
 def _fits(p: ProblemArrays, operator: int, need: float, free: FloatArray) -> bool:
-    """Whether some device that can run the operator has room for it."""
+    """True if some device that can run the operator has room for it."""
     fits = False
     for device in range(len(free)):
         fits |= p.cost[operator, device] < np.inf and need <= free[device]

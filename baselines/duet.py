@@ -6,21 +6,13 @@ import numpy as np
 
 from hetgym._types import FloatArray, IntArray
 from hetgym.errors import ConfigError
-from hetgym.planning import timeline
 from hetgym.planning.evaluation import evaluate
+from hetgym.planning.list_scheduling import place_by_priority
 from hetgym.planning.parts import dissolve, expand, numbered, quotient, structure
-from hetgym.planning.ranks import list_order
-from hetgym.planning.registry import register
 from hetgym.problem import Problem
 from hetgym.schedule import Schedule
 
 
-@register(
-    "duet",
-    kind="partition",
-    citation="Zhang, Hu, Li, IPDPS 2021; steps read from its abstract",
-    complexity="O(rounds m^2 p (e p + m log m)) for m subgraphs",
-)
 def duet(problem: Problem, budget: int = 1_000_000) -> Schedule:
     """Phases between trunk operators: the heaviest branch to its fastest device, the others where they finish first.
 
@@ -29,7 +21,7 @@ def duet(problem: Problem, budget: int = 1_000_000) -> Schedule:
     as that shortens the whole schedule; the best change of a round is made.
 
     Args:
-        problem: what is to be scheduled.
+        problem: the problem to schedule.
         budget: most subgraphs placed in trial schedules.
 
     Raises:
@@ -83,9 +75,8 @@ def _weights(parts: Problem) -> FloatArray:
 
 
 def _greedy(parts: Problem, phase: IntArray) -> IntArray:
-    m, d = parts.num_operators, parts.num_devices
     weight = _weights(parts)
-    fixed = np.full(m, -1, np.int32)
+    fixed = np.full(parts.num_operators, -1, np.int32)
     for number in np.unique(phase).tolist():
         branches = np.flatnonzero(phase == number)
         heaviest = branches[np.argmax(weight[branches])]
@@ -94,10 +85,7 @@ def _greedy(parts: Problem, phase: IntArray) -> IntArray:
     # Phase after phase, the heaviest first: less than 1 apart within a phase.
     scale = 2.0 * float(weight.max()) or 1.0
     priority = -phase.astype(np.float64) + weight / scale
-    placed = timeline.new_timeline(m, d)
-    order = list_order(parts.arrays, priority)
-    timeline.place_in_order(parts.arrays, placed, order, fixed, np.zeros((m, d)), True)
-    return placed.assignment.copy()
+    return place_by_priority(parts, priority, fixed=fixed).assignment.copy()
 
 
 def _correct(parts: Problem, phase: IntArray, assignment: IntArray, trials: int) -> None:

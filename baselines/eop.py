@@ -8,12 +8,13 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from hetgym._types import FloatArray
-from hetgym.baselines.fused import GraphPlan, tvm_fusion
+from hetgym.baselines.fused import tvm_fusion
 from hetgym.costs import CostModel, cost_model
 from hetgym.errors import ConfigError, GraphError
 from hetgym.graph.dataflow import DataflowGraph
 from hetgym.graph.ops import Operator
 from hetgym.graph.transforms import pieces, sizes, split
+from hetgym.planning.graph_plan import GraphPlan
 from hetgym.planning.list_scheduling import place_by_priority
 from hetgym.platform import Platform
 from hetgym.problem import Problem

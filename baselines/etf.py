@@ -2,18 +2,11 @@
 
 from __future__ import annotations
 
-from hetgym.planning import ready as _ready
-from hetgym.planning.registry import register
+from hetgym.planning import ready_list
 from hetgym.problem import Problem
 from hetgym.schedule import Schedule
 
 
-@register(
-    "etf",
-    kind="list",
-    citation="Hwang, Chow, Anger, Lee, SIAM J. Comput. 18(2), 1989",
-    complexity="O(n r + e p), r ready at a time",
-)
 def etf(problem: Problem) -> Schedule:
     """Of all ready operators and devices, the pair that can start earliest.
 
@@ -23,10 +16,10 @@ def etf(problem: Problem) -> Schedule:
     position, then to the smaller device. Operators are appended.
 
     Args:
-        problem: what is to be scheduled.
+        problem: the problem to schedule.
 
     >>> from hetgym.workloads import textbook
     >>> etf(textbook("topcuoglu")).makespan
     93.0
     """
-    return _ready.place_ready(problem, _ready.ETF)
+    return ready_list.place_ready(problem, ready_list.ETF)

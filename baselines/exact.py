@@ -14,12 +14,10 @@ from hetgym.baselines.peft import peft
 from hetgym.baselines.trivial import single_device
 from hetgym.errors import ConfigError, ProblemError, require
 from hetgym.planning.bounds import communication_bound, lower_bound
-from hetgym.planning.evaluation import decode_placement
+from hetgym.planning.decode import decode_placement, with_times
 from hetgym.planning.ranks import least_cost_from_entry, least_cost_to_exit
-from hetgym.planning.registry import register
 from hetgym.problem import Problem
 from hetgym.schedule import Schedule
-from hetgym.sim.simulation import simulate
 
 RESOLUTION = 2.0**30
 """Ticks that the longest schedule considered may have, where times are not whole numbers already."""
@@ -29,7 +27,7 @@ _ROUNDING = 1e-12  # relative error of a float64 sum along a path, generously
 
 @dataclass(frozen=True)
 class Solution:
-    """What the solver found.
+    """The best schedule that the solver found, and its proof.
 
     Attributes:
         schedule: the best schedule, timed in float64.
@@ -48,13 +46,6 @@ class Solution:
         return self.schedule.makespan / self.lower_bound - 1.0 if self.lower_bound > 0 else 0.0
 
 
-@register(
-    "cp-sat",
-    kind="exact",
-    citation="Perron, Didier, Gay, CP 2023 (the solver); model of unrelated devices with transfers: this package",
-    complexity="exponential; proves most problems of 40 operators in seconds",
-    needs=("ortools",),
-)
 def cp_sat(problem: Problem, seconds: float = 10.0, workers: int = 4, seed: int = 0, memory: bool = False) -> Schedule:
     """Search for a provably shortest schedule by constraint programming, from the best heuristic's on.
 
@@ -62,7 +53,7 @@ def cp_sat(problem: Problem, seconds: float = 10.0, workers: int = 4, seed: int 
     proved optimal within the time depends on the machine's speed; give a proof the time that it needs.
 
     Args:
-        problem: what is to be scheduled.
+        problem: the problem to schedule.
         seconds: wall-clock limit of the solver [s].
         workers: the solver's threads; their strategies differ, so more is not always faster.
         seed: of the solver.
@@ -91,11 +82,11 @@ def solve(problem: Problem, seconds: float = 10.0, workers: int = 4, seed: int =
     transfer on the way can make the result longer than the solver believes by a tick at most.
 
     Args:
-        problem: what is to be scheduled.
+        problem: the problem to schedule.
         seconds: wall-clock limit of the solver [s].
         workers: the solver's threads.
         seed: of the solver.
-        memory: see :func:`cp_sat`.
+        memory: whether all weights and outputs of a device's operators must fit into its capacity together.
 
     Raises:
         ConfigError: a limit, a number of workers or a seed that is out of range.
@@ -133,7 +124,7 @@ def _need(problem: Problem) -> FloatArray:
 
 
 def _fits(problem: Problem, assignment: IntArray) -> bool:
-    """Whether all weights and outputs fit at the same time."""
+    """True if all weights and outputs fit at the same time."""
     held = np.bincount(assignment, _need(problem), minlength=problem.num_devices)
     return bool((held <= problem.memory_capacity * (1 + _ROUNDING)).all())
 
@@ -306,5 +297,4 @@ class _Model:
         position = self.problem.arrays.position
         ranked = sorted(range(n), key=lambda i: (start[i], finish[i], position[i]))
         order = [[i for i in ranked if assignment[i] == a] for a in range(d)]
-        trace = simulate(self.problem, Schedule(assignment, order=order), "classic")
-        return Schedule(assignment, order=order, start=trace.start, finish=trace.finish)
+        return with_times(self.problem, Schedule(assignment, order=order))

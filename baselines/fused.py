@@ -1,36 +1,16 @@
-"""What a compiler does without scheduling: fuse, then run all of it on the best single device."""
+"""The plan of a compiler that does not schedule: fuse, then run all of it on the best single device."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from hetgym.baselines.trivial import single_device
 from hetgym.costs import CostModel
 from hetgym.graph.dataflow import DataflowGraph
 from hetgym.graph.transforms import fuse
+from hetgym.planning.graph_plan import GraphPlan
 from hetgym.platform import Platform
 from hetgym.problem import Problem
-from hetgym.schedule import Schedule
-
-
-@dataclass(frozen=True, eq=False)
-class GraphPlan:
-    """What a method gives that rewrites the graph before it schedules.
-
-    Attributes:
-        graph: the graph after fusing or splitting.
-        problem: that graph, priced on the platform.
-        schedule: of that problem.
-    """
-
-    graph: DataflowGraph
-    problem: Problem
-    schedule: Schedule
-
-    @property
-    def makespan(self) -> float:
-        """Planned finish of the last operator [s]."""
-        return self.schedule.makespan
 
 
 def tvm_fusion(graph: DataflowGraph, platform: Platform, costs: str | CostModel = "auto") -> GraphPlan:

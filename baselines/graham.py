@@ -9,18 +9,10 @@ import numpy as np
 
 from hetgym.errors import ConfigError
 from hetgym.planning import timeline
-from hetgym.planning.evaluation import planned
-from hetgym.planning.registry import register
 from hetgym.problem import Problem
 from hetgym.schedule import Schedule
 
 
-@register(
-    "graham",
-    kind="online",
-    citation="Graham, SIAM J. Appl. Math. 17(2), 1969",
-    complexity="O(n (p + log n) + e p)",
-)
 def graham(problem: Problem, order: Sequence[int] | None = None) -> Schedule:
     """Whenever a device is idle it takes the first operator of a list whose predecessors have finished.
 
@@ -28,7 +20,7 @@ def graham(problem: Problem, order: Sequence[int] | None = None) -> Schedule:
     transfers. On identical devices the makespan is at most (2 - 1/p) times the optimum.
 
     Args:
-        problem: what is to be scheduled.
+        problem: the problem to schedule.
         order: the list, a permutation of the operators; topological order by default.
 
     Raises:
@@ -68,7 +60,7 @@ def graham(problem: Problem, order: Sequence[int] | None = None) -> Schedule:
                 waiting[successor] -= 1
                 if waiting[successor] == 0:
                     heapq.heappush(ready, int(rank[successor]))
-    return planned(problem, placed)
+    return timeline.planned(problem, placed)
 
 
 def _first_placeable(problem: Problem, ready: list[int], sequence: list[int], device: int) -> int | None:

@@ -8,20 +8,13 @@ from hetgym._jit import jit
 from hetgym._types import FloatArray, IntArray
 from hetgym.planning.list_scheduling import place_by_priority
 from hetgym.planning.ranks import downward_rank
-from hetgym.planning.registry import register
 from hetgym.problem import Problem, ProblemArrays
 from hetgym.schedule import Schedule
 
 ROUNDING = 1e-9
-"""Share of the critical path within which earliest and latest start count as equal."""
+"""Share of the critical path within which times count as equal."""
 
 
-@register(
-    "hcpt",
-    kind="list",
-    citation="Hagras, Janecek, ICPP Workshops 2003",
-    complexity="O(e (p + log n)), gaps aside",
-)
 def hcpt(problem: Problem) -> Schedule:
     """Along the critical path, each operator after its unlisted ancestors, the latest-starting parents last.
 
@@ -32,10 +25,10 @@ def hcpt(problem: Problem) -> Schedule:
     placed in the order of the list where they finish first, gaps filled (the paper appends or inserts
     alike; the published 142 on the example of Arabnejad and Barbosa is with insertion).
 
-    Ties go to the smaller topological position.
+    Ties, times that differ by rounding only among them, go to the smaller topological position.
 
     Args:
-        problem: what is to be scheduled.
+        problem: the problem to schedule.
 
     >>> from hetgym.workloads import textbook
     >>> hcpt(textbook("arabnejad-barbosa")).makespan
@@ -44,13 +37,23 @@ def hcpt(problem: Problem) -> Schedule:
     p = problem.arrays
     earliest = downward_rank(problem)
     latest = _latest_start(p, earliest, problem.mean_cost, problem.mean_communication)
-    critical = np.flatnonzero(latest - earliest <= ROUNDING * float((earliest + problem.mean_cost).max()))
-    roots = critical[np.lexsort((p.position[critical], latest[critical]))].astype(np.int32)
+    tolerance = ROUNDING * float((earliest + problem.mean_cost).max())
+    critical = np.flatnonzero(latest - earliest <= tolerance)
+    place = _places(latest, tolerance)
+    roots = critical[np.lexsort((p.position[critical], place[critical]))].astype(np.int32)
     target = np.repeat(np.arange(problem.num_operators), np.diff(p.predecessor_pointer))
-    parents = p.predecessor[np.lexsort((p.position[p.predecessor], latest[p.predecessor], target))]
+    parents = p.predecessor[np.lexsort((p.position[p.predecessor], place[p.predecessor], target))]
     turn = np.empty(problem.num_operators)
     turn[_listing(p, parents, roots)] = -np.arange(problem.num_operators)
     return place_by_priority(problem, turn)
+
+
+def _places(value: FloatArray, tolerance: float) -> IntArray:
+    """[n] places of values in rising order, the same for all that differ from their neighbours by rounding only."""
+    order = np.argsort(value, kind="stable")
+    place = np.zeros(len(value), np.int32)
+    place[order[1:]] = np.cumsum(np.diff(value[order]) > tolerance)
+    return place
 
 
 @jit
@@ -69,9 +72,12 @@ def _latest_start(p: ProblemArrays, earliest: FloatArray, weight: FloatArray, co
     return latest
 
 
+# `stack[:top]` is a path of unlisted operators, each a parent of the one below it, with a root at the bottom. An
+# iteration moves the cursor of the top operator over its listed parents, then pushes the first unlisted one or lists
+# the operator itself. Cursors never move back, so all iterations together take O(n + e).
 @jit
 def _listing(p: ProblemArrays, parents: IntArray, roots: IntArray) -> IntArray:
-    """[n] the list: critical operators as they come, each after its ancestors.
+    """[n] the list: critical operators in their order, each after its ancestors.
 
     Args:
         p: the problem.

@@ -4,22 +4,15 @@ from __future__ import annotations
 
 from hetgym.planning.list_scheduling import place_by_priority
 from hetgym.planning.ranks import upward_rank
-from hetgym.planning.registry import register
 from hetgym.problem import Problem
 from hetgym.schedule import Schedule
 
 
-@register(
-    "heft",
-    kind="list",
-    citation="Topcuoglu, Hariri, Wu, IEEE TPDS 13(3), 2002",
-    complexity="O(e p + n log n), gaps aside",
-)
 def heft(problem: Problem, insertion: bool = True) -> Schedule:
     """Upward rank first, each operator where it finishes first, idle gaps filled.
 
     Args:
-        problem: what is to be scheduled.
+        problem: the problem to schedule.
         insertion: False appends to each device's end instead.
 
     >>> from hetgym.workloads import textbook

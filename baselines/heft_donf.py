@@ -4,22 +4,15 @@ from __future__ import annotations
 
 import numpy as np
 
-from hetgym.baselines._donf_loop import run_loop
 from hetgym.errors import unknown_name
+from hetgym.planning.pull_loop import run_loop
 from hetgym.planning.ranks import optimistic_cost, upward_rank
-from hetgym.planning.registry import register
 from hetgym.problem import Problem
 from hetgym.schedule import Schedule
 
 RANKS = ("upward", "optimistic")
 
 
-@register(
-    "heft-donf",
-    kind="list",
-    citation="ranks: Topcuoglu et al., IEEE TPDS 13(3), 2002; loop: Lin et al., J. Comput. Sci. Technol. 34(5), 2019",
-    complexity="O(n log n + e p + n p^2)",
-)
 def heft_donf(problem: Problem, communication: str = "link-wait", rank: str = "upward") -> Schedule:
     """HEFT's upward rank as the queue's priority, DONF-w's communication model in the choice of a device.
 
@@ -29,7 +22,7 @@ def heft_donf(problem: Problem, communication: str = "link-wait", rank: str = "u
     links without expecting it; with ``rank="optimistic"`` too it is PEFT.
 
     Args:
-        problem: what is to be scheduled.
+        problem: the problem to schedule.
         communication: as for :func:`hetgym.baselines.donf`.
         rank: ``"upward"``: HEFT's. ``"optimistic"``: PEFT's, whose table is also added to the finish
             times when devices are compared.

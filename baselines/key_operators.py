@@ -9,18 +9,14 @@ from hetgym.baselines.trivial import single_device
 from hetgym.errors import ConfigError
 from hetgym.graph.ops import GENERIC, KINDS
 from hetgym.planning.parts import expand, numbered, part_costs, quotient, structure
-from hetgym.planning.registry import get, register
+from hetgym.planning.registry import get
 from hetgym.problem import Problem
 from hetgym.schedule import Schedule
 
 HEAVY = ("conv", "matmul", "recurrent", "generic")
 """Families whose operators may be key by their weight; ``generic`` holds tasks of unknown kind."""
 
-_CITATION = "Shang, Jiang, Li, Zhu, J. Comput. Appl. 43(9), 2023; the rules for key operators and growth are ours"
 
-
-@register("cpgc-partition", kind="partition", citation=_CITATION, complexity="O(n log n + e p), and CPGC on the parts")
-@register("key-operators", kind="partition", citation=_CITATION, complexity="O(n log n + e p)", inner="heft")
 def cpgc_partition(problem: Problem, inner: str = "cpgc", theta: float = 0.25) -> Schedule:
     """Cut the graph into sub-models around its key operators, and place whole sub-models.
 
@@ -28,9 +24,9 @@ def cpgc_partition(problem: Problem, inner: str = "cpgc", theta: float = 0.25) -
     its part, and the order is found operator by operator. Never worse than the best single device.
 
     Args:
-        problem: what is to be scheduled.
+        problem: the problem to schedule.
         inner: scheduler of the parts, any registered name.
-        theta: see :func:`key_operators`.
+        theta: least weight of a key operator, as a share of the mean run time; see :func:`key_operators`.
 
     Raises:
         UnknownName: no scheduler of that name.

@@ -5,11 +5,11 @@ from __future__ import annotations
 import numpy as np
 
 from hetgym._jit import lean
-from hetgym.baselines.annealing import start_order
 from hetgym.errors import ConfigError
 from hetgym.planning import walk
+from hetgym.planning.decode import start_order
 from hetgym.planning.moves import draw, draw_bonus, on_chain, take_out, try_shift
-from hetgym.planning.registry import get, register
+from hetgym.planning.registry import get
 from hetgym.planning.search import Search, check_limits, run
 from hetgym.problem import Problem, ProblemArrays
 from hetgym.schedule import Schedule
@@ -18,12 +18,6 @@ REORDER = 0.25
 """Share of tries that give one operator another place in the order instead."""
 
 
-@register(
-    "lns",
-    kind="search",
-    citation="Shaw, CP 1998 (large-neighbourhood search); rebuilt after HEFT and PEFT",
-    complexity="O(trials e p)",
-)
 def lns(
     problem: Problem,
     start: str = "heft",
@@ -43,7 +37,7 @@ def lns(
     returned, never worse than the start.
 
     Args:
-        problem: what is to be scheduled.
+        problem: the problem to schedule.
         start: name of the scheduler whose schedule is improved.
         seed: of all draws.
         size: most operators taken out at once.
@@ -90,6 +84,8 @@ class Lns(Search):
         return walk.best_schedule(self.problem, self.walk)
 
 
+# As in annealing: the walk stands on a complete schedule before and after each try, and a try that must exceed the
+# limit, which is drawn beforehand, is given up and undone. Each try counts at least one operator, so the loop ends.
 @lean
 def _improve(
     p: ProblemArrays, w: walk.Walk, rng: np.random.Generator, target: int, total: int, hot: float, size: int

@@ -7,19 +7,11 @@ import numpy as np
 from hetgym._jit import jit, step
 from hetgym._types import FloatArray, IntArray
 from hetgym.planning import timeline
-from hetgym.planning.evaluation import planned
 from hetgym.planning.ranks import list_order, upward_rank
-from hetgym.planning.registry import register
 from hetgym.problem import Problem, ProblemArrays
 from hetgym.schedule import Schedule
 
 
-@register(
-    "lookahead-heft",
-    kind="list",
-    citation="Bittencourt, Sakellariou, Madeira, Euromicro PDP 2010",
-    complexity="O(e p^2 + n log n), gaps aside",
-)
 def lookahead_heft(problem: Problem) -> Schedule:
     """HEFT that looks one level ahead: the device on which the last child of the operator could finish first.
 
@@ -30,7 +22,7 @@ def lookahead_heft(problem: Problem) -> Schedule:
     operator's own finish if it has none. Ties go to the smaller device.
 
     Args:
-        problem: what is to be scheduled.
+        problem: the problem to schedule.
 
     >>> from hetgym.workloads import textbook
     >>> lookahead_heft(textbook("topcuoglu")).makespan
@@ -42,9 +34,12 @@ def lookahead_heft(problem: Problem) -> Schedule:
     edges = np.lexsort((p.position[p.successor], -rank[p.successor], source)).astype(np.int32)
     placed = timeline.new_timeline(problem.num_operators, problem.num_devices)
     _place(p, placed, list_order(p, np.array(rank)), edges)
-    return planned(problem, placed)
+    return timeline.planned(problem, placed)
 
 
+# Before each iteration `t` holds the operators before this one, and `arrival` the times at which what those send can be
+# on each device. An iteration books the operator and its children on trial for every device and takes them back, then
+# books it for good. O(e p^2) in all, gaps aside.
 @jit
 def _place(p: ProblemArrays, t: timeline.Timeline, order: IntArray, edges: IntArray) -> None:
     """Place operators in an order.
@@ -81,9 +76,14 @@ def _place(p: ProblemArrays, t: timeline.Timeline, order: IntArray, edges: IntAr
 
 @step
 def _try_children(
-    p: ProblemArrays, t: timeline.Timeline, operator: int, arrival: FloatArray, edges: IntArray, trial: IntArray,
+    p: ProblemArrays,
+    t: timeline.Timeline,
+    operator: int,
+    arrival: FloatArray,
+    edges: IntArray,
+    trial: IntArray,
     limit: float,
-) -> float:  # fmt: skip
+) -> float:
     """Latest finish of the operator's children, placed on trial; beyond ``limit`` any larger time will do."""
     d = p.cost.shape[1]
     last = 0.0
@@ -118,6 +118,7 @@ def _try_children(
 
 @step
 def _arrive(p: ProblemArrays, t: timeline.Timeline, operator: int, edge: int, device: int) -> float:
+    """Arrival of a placed operator's output on a device over one edge [s]."""
     a = t.assignment[operator]
     delay = 0.0 if a == device else p.latency[a, device] + p.edge_bytes[edge] / p.bandwidth[a, device]
     return float(t.finish[operator] + delay)

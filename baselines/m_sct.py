@@ -7,21 +7,13 @@ from typing import Any
 import numpy as np
 
 from hetgym._types import FloatArray, IntArray
-from hetgym.baselines.baechi import CITATION, earliest_start_first
+from hetgym.baselines.baechi import earliest_start_first
 from hetgym.errors import ConfigError, ProblemError, require
-from hetgym.planning.registry import register
+from hetgym.planning.decode import with_times
 from hetgym.problem import Problem
 from hetgym.schedule import Schedule
-from hetgym.sim.simulation import simulate
 
 
-@register(
-    "m-sct",
-    kind="memory",
-    citation=CITATION,
-    complexity="O(n r p + e p), and a linear program of n + e variables",
-    needs=("scipy",),
-)
 def m_sct(problem: Problem, threshold: float = 0.5) -> Schedule:
     """Small communication times: as m-etf, but a device waits for the favourite child of what it ran last.
 
@@ -30,8 +22,8 @@ def m_sct(problem: Problem, threshold: float = 0.5) -> Schedule:
     The waiting decides places and orders; the operators then start as soon as they can.
 
     Args:
-        problem: what is to be scheduled; ``memory_capacity`` may be infinite.
-        threshold: how cheap the linear program must have made an edge, between 0 and 1, for its target
+        problem: the problem to schedule; ``memory_capacity`` may be infinite.
+        threshold: share of its price, between 0 and 1, below which the linear program must put an edge for its target
             to be the favourite of its source.
 
     Raises:
@@ -42,8 +34,7 @@ def m_sct(problem: Problem, threshold: float = 0.5) -> Schedule:
     if not 0 <= threshold <= 1:
         raise ConfigError(f"m-sct: threshold is {threshold}; it must lie between 0 and 1")
     plan = earliest_start_first(problem, favourites(problem, threshold))
-    trace = simulate(problem, Schedule(plan.assignment, order=plan.order))  # without the waiting
-    return Schedule(plan.assignment, order=plan.order, start=trace.start, finish=trace.finish)
+    return with_times(problem, plan)  # without the waiting
 
 
 def favourites(problem: Problem, threshold: float = 0.5) -> IntArray:

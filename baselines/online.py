@@ -12,26 +12,20 @@ import numpy as np
 from hetgym._jit import jit
 from hetgym._types import FloatArray
 from hetgym.planning import timeline
-from hetgym.planning.evaluation import planned
 from hetgym.planning.list_scheduling import place_by_priority
-from hetgym.planning.registry import register
 from hetgym.problem import Problem, ProblemArrays
 from hetgym.schedule import Schedule
-
-_CITATION = "Maheswaran, Ali, Siegel, Hensgen, Freund, J. Parallel Distrib. Comput. 59(2), 1999"
-_COMPLEXITY = "O(e p + n log n)"
 
 
 def _by_turn(problem: Problem) -> FloatArray:
     return -problem.arrays.position.astype(np.float64)
 
 
-@register("mct", kind="online", citation=_CITATION, complexity=_COMPLEXITY)
 def mct(problem: Problem) -> Schedule:
     """Minimum completion time: each operator in its turn where it completes first, appended.
 
     Args:
-        problem: what is to be scheduled.
+        problem: the problem to schedule.
 
     >>> from hetgym.workloads import textbook
     >>> mct(textbook("topcuoglu")).makespan
@@ -40,12 +34,11 @@ def mct(problem: Problem) -> Schedule:
     return place_by_priority(problem, _by_turn(problem), insertion=False)
 
 
-@register("met", kind="online", citation=_CITATION, complexity=_COMPLEXITY)
 def met(problem: Problem) -> Schedule:
     """Minimum execution time: each operator where it runs fastest, however busy that device is.
 
     Args:
-        problem: what is to be scheduled.
+        problem: the problem to schedule.
 
     >>> from hetgym.workloads import textbook
     >>> met(textbook("topcuoglu")).makespan
@@ -55,14 +48,13 @@ def met(problem: Problem) -> Schedule:
     return place_by_priority(problem, _by_turn(problem), fixed=fastest, insertion=False)
 
 
-@register("olb", kind="online", citation=_CITATION, complexity=_COMPLEXITY)
 def olb(problem: Problem) -> Schedule:
     """Opportunistic load balancing: each operator in its turn on the device that is free first.
 
     Neither the operator's cost there nor its transfers are looked at. Ties go to the smaller device.
 
     Args:
-        problem: what is to be scheduled.
+        problem: the problem to schedule.
 
     >>> from hetgym.workloads import textbook
     >>> olb(textbook("topcuoglu")).makespan
@@ -70,7 +62,7 @@ def olb(problem: Problem) -> Schedule:
     """
     placed = timeline.new_timeline(problem.num_operators, problem.num_devices)
     _balance(problem.arrays, placed)
-    return planned(problem, placed)
+    return timeline.planned(problem, placed)
 
 
 @jit

@@ -6,17 +6,10 @@ import numpy as np
 
 from hetgym.planning.list_scheduling import place_by_priority
 from hetgym.planning.ranks import optimistic_cost
-from hetgym.planning.registry import register
 from hetgym.problem import Problem
 from hetgym.schedule import Schedule
 
 
-@register(
-    "peft",
-    kind="list",
-    citation="Arabnejad, Barbosa, IEEE TPDS 25(3), 2014",
-    complexity="O(e p^2 + n log n), gaps aside",
-)
 def peft(problem: Problem) -> Schedule:
     """HEFT that looks ahead: devices are compared by finish time plus the optimistic cost to an exit.
 

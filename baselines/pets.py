@@ -8,17 +8,10 @@ from hetgym._jit import jit
 from hetgym._types import FloatArray
 from hetgym.graph import topology
 from hetgym.planning.list_scheduling import place_by_priority
-from hetgym.planning.registry import register
 from hetgym.problem import Problem, ProblemArrays
 from hetgym.schedule import Schedule
 
 
-@register(
-    "pets",
-    kind="list",
-    citation="Ilavarasan, Thambidurai, Mahilmannan, ISPDC 2005",
-    complexity="O(e p + n log n), gaps aside",
-)
 def pets(problem: Problem) -> Schedule:
     """Level by level, in each level the operators first that compute and send most after the most urgent input.
 
@@ -31,7 +24,7 @@ def pets(problem: Problem) -> Schedule:
     ranks are used as they are; on both textbook examples the order is the same.
 
     Args:
-        problem: what is to be scheduled.
+        problem: the problem to schedule.
 
     >>> from hetgym.workloads import textbook
     >>> pets(textbook("arabnejad-barbosa")).makespan

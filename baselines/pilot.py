@@ -1,34 +1,26 @@
-"""Pilot: each decision is judged by the schedule that a heuristic makes of the rest."""
+"""Pilot: each decision is judged by the schedule to which a heuristic completes it."""
 
 from __future__ import annotations
+
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
-from hetgym._jit import lean, step
+from hetgym._jit import lean
 from hetgym._types import FloatArray, IntArray
 from hetgym.errors import unknown_name
 from hetgym.planning import ranks, timeline
-from hetgym.planning.evaluation import planned
-from hetgym.planning.registry import register
+from hetgym.planning.decode import decode_in_order
+from hetgym.planning.list_scheduling import place_in_order, place_within
 from hetgym.planning.search import Search, check_limits, run
+from hetgym.planning.walk import TIE
 from hetgym.problem import Problem, ProblemArrays
 from hetgym.schedule import Schedule
 
 COMPLETIONS = ("insertion", "append")
-TIE = 1.0 - 1e-12
-"""A completion counts as better than another when it is shorter by more than rounding."""
-
-_CITATION = "Duin, Voss, Networks 34(3), 1999 (pilot method); completion after HEFT and PEFT"
-_COMPLEXITY = "O(n p (e p + n log n))"
 
 
-@register("pilot", kind="search", citation=_CITATION, complexity=_COMPLEXITY)
-@register("pilot-eft", kind="search", citation=_CITATION, complexity=_COMPLEXITY, optimistic=False)
-@register("pilot-append", kind="search", citation=_CITATION, complexity=_COMPLEXITY, completion="append")
-@register(
-    "pilot-append-eft", kind="search", citation=_CITATION, complexity=_COMPLEXITY, completion="append", optimistic=False
-)
 def pilot(
     problem: Problem,
     completion: str = "insertion",
@@ -45,7 +37,7 @@ def pilot(
     lower bound shows that it cannot be shorter.
 
     Args:
-        problem: what is to be scheduled.
+        problem: the problem to schedule.
         completion: ``"insertion"`` fills idle gaps, ``"append"`` does not.
         optimistic: whether the heuristic adds PEFT's optimistic cost when it compares devices.
         budget: most operators placed in completions; when it is spent, the heuristic's choices stand.
@@ -74,75 +66,91 @@ class Pilot(Search):
         n, d = problem.num_operators, problem.num_devices
         self.problem = problem
         self.insertion = completion == "insertion"
-        self.order = ranks.list_order(problem.arrays, np.array(ranks.upward_rank(problem)))
-        self.bonus = np.array(ranks.optimistic_cost(problem)) if optimistic else np.zeros((n, d))
-        self.bound = np.array(ranks.least_cost_to_exit(problem))
-        self.free = np.full(n, -1, np.int32)
-        self.partial, self.scratch = timeline.new_timeline(n, d), timeline.new_timeline(n, d)
-        self.count = np.zeros(2, np.int64)
-        self.makespan = timeline.place_in_order(
-            problem.arrays, self.scratch, self.order, self.free, self.bonus, self.insertion
+        scratch = timeline.new_timeline(n, d)
+        order = ranks.list_order(problem.arrays, np.array(ranks.upward_rank(problem)))
+        bonus = np.array(ranks.optimistic_cost(problem)) if optimistic else np.zeros((n, d))
+        free = np.full(n, -1, np.int32)
+        self.makespan = place_in_order(problem.arrays, scratch, order, free, bonus, self.insertion)
+        self.placed = n
+        self.state = State(
+            partial=timeline.new_timeline(n, d),
+            scratch=scratch,
+            order=order,
+            free=free,
+            bonus=bonus,
+            bound=np.array(ranks.least_cost_to_exit(problem)),
+            choice=scratch.assignment.copy(),
+            counts=np.array([n, 0], np.int64),
         )
-        self.choice = self.scratch.assignment.copy()
-        self.count[_PLACED] = self.placed = n
 
     def advance(self, target: int, total: int) -> None:
         """Decide operators until the target is reached; see :meth:`Search.advance`."""
-        self.makespan = _decide(
-            self.problem.arrays, self.partial, self.scratch, self.order, self.free, self.bonus, self.bound,
-            self.insertion, self.choice, self.makespan, self.count, target,
-        )  # fmt: skip
-        self.placed = int(self.count[_PLACED])
-        self.finished = bool(self.count[_STEP] == len(self.order))
+        self.makespan = _decide(self.problem.arrays, self.state, self.insertion, self.makespan, target)
+        self.placed = int(self.state.counts[PLACED])
+        self.finished = bool(self.state.counts[DECIDED] == self.problem.num_operators)
 
     def schedule(self) -> Schedule:
         """The best schedule so far."""
-        placed = timeline.new_timeline(self.problem.num_operators, self.problem.num_devices)
-        timeline.place_in_order(self.problem.arrays, placed, self.order, self.choice, self.bonus, self.insertion)
-        return planned(self.problem, placed)
+        return decode_in_order(self.problem, self.state.choice, self.state.order, self.insertion)
 
 
-_PLACED, _STEP = 0, 1  # in count
+class State(NamedTuple):
+    """The state of a Pilot search.
 
-
-@lean
-def _decide(
-    p: ProblemArrays, partial: timeline.Timeline, scratch: timeline.Timeline, order: IntArray, free: IntArray,
-    bonus: FloatArray, bound: FloatArray, insertion: bool, choice: IntArray, makespan: float,
-    count: npt.NDArray[np.int64], target: int,
-) -> float:  # fmt: skip
-    """Decide operators one after the other; return the makespan of ``choice``, which stays complete.
-
-    What the heuristic makes of the decisions so far is ``choice``, so its own device for the next
-    operator needs no trial.
+    Attributes:
+        partial: the operators that are decided.
+        scratch: for completions.
+        order: [n] the operators by falling upward rank.
+        free: [n] -1: completions choose every device.
+        bonus: [n, d] added to finish times by the heuristic [s].
+        bound: [n, d] a lower bound on the time from an operator's finish to the end [s].
+        choice: [n] devices of the best completion, which keeps all decisions so far.
+        counts: operators placed in completions, operators decided.
     """
+
+    partial: timeline.Timeline
+    scratch: timeline.Timeline
+    order: IntArray
+    free: IntArray
+    bonus: FloatArray
+    bound: FloatArray
+    choice: IntArray
+    counts: npt.NDArray[np.int64]
+
+
+PLACED, DECIDED = 0, 1  # in State.counts
+
+
+# Before each round `partial` holds the first operators of the order, as many as counts[DECIDED], on the devices that
+# `choice` gives them, and `choice` is the best completion so far, of the given makespan: the heuristic itself would
+# complete `partial` that way, so its own device for the next operator needs no trial. A round tries the operator's
+# other devices and decides it. The loop ends when all operators are decided or the target is reached.
+@lean
+def _decide(p: ProblemArrays, s: State, insertion: bool, makespan: float, target: int) -> float:
+    """Decide operators one after the other; return the makespan of ``choice`` [s]."""
     n, d = p.cost.shape
-    while count[_STEP] < n and count[_PLACED] < target:
-        step = count[_STEP]
-        operator = order[step]
+    while s.counts[DECIDED] < n and s.counts[PLACED] < target:
+        turn = s.counts[DECIDED]
+        operator = s.order[turn]
         for device in range(d):
-            if device == choice[operator] or p.cost[operator, device] == np.inf:
+            if device == s.choice[operator] or p.cost[operator, device] == np.inf:
                 continue
-            start = _start(p, partial, operator, device, insertion)
-            count[_PLACED] += 1
+            start = timeline.start_on(p, s.partial, operator, device, insertion)
+            s.counts[PLACED] += 1
             limit = makespan * TIE
-            if start + p.cost[operator, device] + bound[operator, device] > limit:
+            if start + p.cost[operator, device] + s.bound[operator, device] > limit:
                 continue
-            timeline.copy_into(partial, scratch)
-            timeline.book(p, scratch, operator, device, start)
-            last, placed = timeline.place_within(p, scratch, order[step + 1 :], free, bonus, insertion, bound, limit)
-            count[_PLACED] += placed
-            if last < np.inf and timeline.end(scratch) < limit:
-                makespan = timeline.end(scratch)
+            timeline.copy_into(s.partial, s.scratch)
+            timeline.book(p, s.scratch, operator, device, start)
+            rest = s.order[turn + 1 :]
+            last, placed = place_within(p, s.scratch, rest, s.free, s.bonus, insertion, s.bound, limit)
+            s.counts[PLACED] += placed
+            if last < np.inf and timeline.end(s.scratch) < limit:
+                makespan = timeline.end(s.scratch)
                 for i in range(n):
-                    choice[i] = scratch.assignment[i]
-        device = choice[operator]
-        timeline.book(p, partial, operator, device, _start(p, partial, operator, device, insertion))
-        count[_STEP] += 1
+                    s.choice[i] = s.scratch.assignment[i]
+        device = s.choice[operator]
+        start = timeline.start_on(p, s.partial, operator, device, insertion)
+        timeline.book(p, s.partial, operator, device, start)
+        s.counts[DECIDED] += 1
     return makespan
-
-
-@step
-def _start(p: ProblemArrays, t: timeline.Timeline, operator: int, device: int, insertion: bool) -> float:
-    ready = timeline.data_ready(p, t, operator, device)
-    return timeline.earliest_start(t, device, ready, p.cost[operator, device], insertion)

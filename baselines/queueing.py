@@ -9,16 +9,11 @@ import numpy as np
 from hetgym._jit import jit, step
 from hetgym._types import BoolArray, FloatArray
 from hetgym.planning import timeline
-from hetgym.planning.evaluation import planned
-from hetgym.planning.registry import register
+from hetgym.planning.ready_queue import new_queue, open_queue, release
 from hetgym.problem import Problem, ProblemArrays
 from hetgym.schedule import Schedule
 
-_CITATION = "Silberschatz, Galvin, Gagne, Operating System Concepts, chapter on CPU scheduling"
-_COMPLEXITY = "O(n r log n + e p), r ready at a time"
 
-
-@register("fcfs", kind="online", citation=_CITATION, complexity=_COMPLEXITY)
 def fcfs(problem: Problem) -> Schedule:
     """First come, first served: an idle device gets the operator that has been ready longest.
 
@@ -30,12 +25,11 @@ def fcfs(problem: Problem) -> Schedule:
     device is taken while the operator waits for them.
 
     Args:
-        problem: what is to be scheduled.
+        problem: the problem to schedule.
     """
     return _queue(problem, np.zeros(problem.num_operators), by_arrival=True)
 
 
-@register("sjf", kind="online", citation=_CITATION, complexity=_COMPLEXITY)
 def sjf(problem: Problem) -> Schedule:
     """Shortest job first: an idle device gets the ready operator of the smallest mean cost.
 
@@ -43,32 +37,27 @@ def sjf(problem: Problem) -> Schedule:
     ties in topological order.
 
     Args:
-        problem: what is to be scheduled.
+        problem: the problem to schedule.
     """
     return _queue(problem, np.array(problem.mean_cost), by_arrival=False)
 
 
 def _queue(problem: Problem, key: FloatArray, by_arrival: bool) -> Schedule:
     placed = timeline.new_timeline(problem.num_operators, problem.num_devices)
-    _serve(problem.arrays, placed, key, by_arrival)
-    return planned(problem, placed)
+    _serve(problem.arrays, placed, -key, by_arrival)
+    return timeline.planned(problem, placed)
 
 
+# Before each round `queue` holds the operators that were ready by `now` and found no idle device that can run them,
+# `finishes` those that run. A round gives idle devices out in the order of the queue, operators that no idle device
+# can run being set aside in `passed`, then takes all finishes of the next moment out. Every operator finishes once,
+# so there are n rounds at most.
 @jit
-def _serve(p: ProblemArrays, t: timeline.Timeline, key: FloatArray, by_arrival: bool) -> None:
-    """Run the event loop; smaller keys first, and with ``by_arrival`` the key is the time of arrival."""
-    n, d = p.cost.shape
-    waiting = np.empty(n, np.int32)
-    idle = np.ones(d, np.bool_)
-    queue = [(0.0, np.int32(0))]
-    queue.pop()
-    finishes = [(0.0, np.int32(0))]
-    finishes.pop()
-    passed = [(0.0, np.int32(0))]
-    for i in range(n):
-        waiting[i] = p.predecessor_pointer[i + 1] - p.predecessor_pointer[i]
-        if waiting[i] == 0:
-            heapq.heappush(queue, (key[i], p.position[i]))
+def _serve(p: ProblemArrays, t: timeline.Timeline, priority: FloatArray, by_arrival: bool) -> None:
+    """Run the event loop; larger priorities go first, with ``by_arrival`` minus the time of arrival."""
+    idle = np.ones(p.cost.shape[1], np.bool_)
+    waiting, queue = open_queue(p, priority)
+    finishes, passed = new_queue(), new_queue()
     now = 0.0
     while len(queue) > 0 or len(finishes) > 0:
         passed.clear()
@@ -89,15 +78,15 @@ def _serve(p: ProblemArrays, t: timeline.Timeline, key: FloatArray, by_arrival: 
             _, position = heapq.heappop(finishes)
             operator = p.topological_order[position]
             idle[t.assignment[operator]] = True
-            for edge in range(p.successor_pointer[operator], p.successor_pointer[operator + 1]):
-                j = p.successor[edge]
-                waiting[j] -= 1
-                if waiting[j] == 0:
-                    heapq.heappush(queue, (now if by_arrival else key[j], p.position[j]))
+            if by_arrival:
+                for edge in range(p.successor_pointer[operator], p.successor_pointer[operator + 1]):
+                    priority[p.successor[edge]] = -now
+            release(p, operator, priority, waiting, queue)
 
 
 @step
 def _best_idle(p: ProblemArrays, t: timeline.Timeline, operator: int, idle: BoolArray, now: float) -> tuple[int, float]:
+    """The idle device on which an operator finishes first and its start there [s]; -1 if none can run it."""
     best, best_start, best_finish = -1, 0.0, np.inf
     for device in range(p.cost.shape[1]):
         if idle[device] and p.cost[operator, device] < np.inf:

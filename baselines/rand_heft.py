@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 import numpy.typing as npt
 
@@ -9,19 +11,13 @@ from hetgym._jit import jit
 from hetgym._types import FloatArray, IntArray
 from hetgym.errors import ConfigError
 from hetgym.planning import ranks, timeline
-from hetgym.planning.evaluation import planned
-from hetgym.planning.registry import register
+from hetgym.planning.list_scheduling import place_in_order, place_within
 from hetgym.planning.search import Search, check_limits, run
+from hetgym.planning.walk import TIE
 from hetgym.problem import Problem, ProblemArrays
 from hetgym.schedule import Schedule
 
 
-@register(
-    "rand-heft",
-    kind="search",
-    citation="randomised list scheduling around Topcuoglu, Hariri, Wu, IEEE TPDS 13(3), 2002",
-    complexity="O(trials (e p + n log n))",
-)
 def rand_heft(
     problem: Problem, seed: int = 0, sigma: float = 0.15, budget: int = 80_000, seconds: float | None = None
 ) -> Schedule:
@@ -32,7 +28,7 @@ def rand_heft(
     bound shows that it cannot be shorter than the best.
 
     Args:
-        problem: what is to be scheduled.
+        problem: the problem to schedule.
         seed: of the noise.
         sigma: standard deviation of the logarithm of the noise.
         budget: most operators placed in trials.
@@ -57,46 +53,60 @@ class RandHeft(Search):
         self.problem = problem
         self.sigma = sigma
         self.rng = np.random.default_rng(seed)
-        self.rank = np.array(ranks.upward_rank(problem))
-        self.order = ranks.list_order(problem.arrays, self.rank)
-        self.bound = np.array(ranks.least_cost_to_exit(problem))
-        self.zeros, self.free = np.zeros((n, d)), np.full(n, -1, np.int32)
-        self.count = np.full(1, n, np.int64)
+        rank = np.array(ranks.upward_rank(problem))
+        order = ranks.list_order(problem.arrays, rank)
+        bound = np.array(ranks.least_cost_to_exit(problem))
+        self.state = State(rank, np.full(n, -1, np.int32), np.zeros((n, d)), bound, order, np.full(1, n, np.int64))
         self.placed = n
         self.makespan = self.schedule().makespan
 
     def advance(self, target: int, total: int) -> None:
         """Try noisy ranks until the target is reached; see :meth:`Search.advance`."""
-        self.makespan = _sample(
-            self.problem.arrays, self.rank, self.sigma, self.rng, self.free, self.zeros, self.bound, self.order,
-            self.makespan, self.count, target,
-        )  # fmt: skip
-        self.placed = int(self.count[0])
+        self.makespan = _sample(self.problem.arrays, self.state, self.sigma, self.rng, self.makespan, target)
+        self.placed = int(self.state.placed[0])
 
     def schedule(self) -> Schedule:
         """The best schedule so far."""
-        placed = timeline.new_timeline(self.problem.num_operators, self.problem.num_devices)
-        timeline.place_in_order(self.problem.arrays, placed, self.order, self.free, self.zeros, True)
-        return planned(self.problem, placed)
+        n, d = self.problem.num_operators, self.problem.num_devices
+        placed, state = timeline.new_timeline(n, d), self.state
+        place_in_order(self.problem.arrays, placed, state.best, state.free, state.zeros, True)
+        return timeline.planned(self.problem, placed)
+
+
+class State(NamedTuple):
+    """The state of a randomised list scheduling.
+
+    Attributes:
+        rank: [n] upward ranks without noise [s].
+        free: [n] -1: every operator may choose its device.
+        zeros: [n, d] nothing is added to finish times.
+        bound: [n, d] a lower bound on the time from an operator's finish to the end [s].
+        best: [n] the order of the best schedule.
+        placed: [1] operators placed in trials.
+    """
+
+    rank: FloatArray
+    free: IntArray
+    zeros: FloatArray
+    bound: FloatArray
+    best: IntArray
+    placed: npt.NDArray[np.int64]
 
 
 @jit
-def _sample(
-    p: ProblemArrays, rank: FloatArray, sigma: float, rng: np.random.Generator, free: IntArray, zeros: FloatArray,
-    bound: FloatArray, best: IntArray, makespan: float, count: npt.NDArray[np.int64], target: int,
-) -> float:  # fmt: skip
+def _sample(p: ProblemArrays, s: State, sigma: float, rng: np.random.Generator, makespan: float, target: int) -> float:
     """Place operators in noisy orders; keep the best order, and return its makespan [s]."""
     n, d = p.cost.shape
     t = timeline.new_timeline(n, d)
     noisy = np.empty(n)
-    while count[0] < target:
-        for i in range(n):
-            noisy[p.topological_order[i]] = rank[p.topological_order[i]] * np.exp(sigma * rng.standard_normal())
+    while s.placed[0] < target:
+        for i in p.topological_order:
+            noisy[i] = s.rank[i] * np.exp(sigma * rng.standard_normal())
         order = ranks.list_order(p, noisy)
         timeline.clear(t)
-        last, placed = timeline.place_within(p, t, order, free, zeros, True, bound, makespan)
-        count[0] += placed
-        if last < makespan:
+        last, placed = place_within(p, t, order, s.free, s.zeros, True, s.bound, makespan)
+        s.placed[0] += placed
+        if last < makespan * TIE:
             makespan = last
-            best[:] = order
+            s.best[:] = order
     return makespan

@@ -7,17 +7,15 @@ from dataclasses import replace
 
 import numpy as np
 
-from hetgym.baselines.cpgc import critical_chain
-from hetgym.baselines.fused import GraphPlan
 from hetgym.costs import CostModel, cost_model
 from hetgym.errors import ConfigError, GraphError
 from hetgym.graph.dataflow import DataflowGraph
 from hetgym.graph.transforms import AXES, split
-from hetgym.planning import timeline
+from hetgym.planning.critical import critical_chain
+from hetgym.planning.graph_plan import GraphPlan
 from hetgym.planning.registry import get
 from hetgym.platform import Platform
 from hetgym.problem import Problem
-from hetgym.schedule import Schedule
 
 
 def greedy_split(
@@ -86,18 +84,9 @@ def _candidates(plan: GraphPlan, platform: Platform) -> list[int]:
     launch = float(np.mean([device.launch_overhead for device in platform]))
     fastest = problem.cost.min(axis=1)
     least = max(4.0 * (latency + launch), 0.01 * float(fastest.sum()))
-    chain = critical_chain(problem.arrays, _timeline(problem, plan.schedule))
+    chain = critical_chain(problem, plan.schedule)
     families = [op.spec.family for op in plan.graph.operators]
     return [i for i in chain.tolist() if families[i] in ("conv", "matmul") and fastest[i] >= least]
-
-
-def _timeline(problem: Problem, schedule: Schedule) -> timeline.Timeline:
-    assert schedule.start is not None
-    placed = timeline.new_timeline(problem.num_operators, problem.num_devices)
-    for device, row in enumerate(schedule.device_order(problem)):
-        for i in row.tolist():
-            timeline.book(problem.arrays, placed, i, device, float(schedule.start[i]))
-    return placed
 
 
 def _splits(plan: GraphPlan, operator: int) -> Iterator[DataflowGraph]:

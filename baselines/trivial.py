@@ -4,32 +4,25 @@ from __future__ import annotations
 
 import numpy as np
 
-from hetgym.planning.list_scheduling import place_by_priority
+from hetgym.planning.list_scheduling import place_by_priority, single_device_placement
 from hetgym.planning.ranks import upward_rank
-from hetgym.planning.registry import register
 from hetgym.problem import Problem
 from hetgym.schedule import Schedule
 
 
-@register("single-device", kind="trivial", citation="the default of every framework", complexity="O(n p)")
 def single_device(problem: Problem) -> Schedule:
     """Everything on the one device that is fastest in sum.
 
     Operators that this device cannot run go to their own fastest device.
     """
-    placeable = np.isfinite(problem.cost)
-    total = np.where(placeable, problem.cost, 0.0).sum(axis=0)
-    device = int(np.lexsort((total, -placeable.sum(axis=0)))[0])
-    fixed = np.where(placeable[:, device], device, np.argmin(problem.cost, axis=1)).astype(np.int32)
-    return place_by_priority(problem, upward_rank(problem), fixed=fixed)
+    return place_by_priority(problem, upward_rank(problem), fixed=single_device_placement(problem))
 
 
-@register("random", kind="trivial", citation="control", complexity="O(n p)")
 def random_placement(problem: Problem, seed: int = 0) -> Schedule:
     """Every operator on a device drawn evenly from those that can run it.
 
     Args:
-        problem: what is to be scheduled.
+        problem: the problem to schedule.
         seed: of the draw.
     """
     rng = np.random.default_rng(seed)
@@ -39,7 +32,6 @@ def random_placement(problem: Problem, seed: int = 0) -> Schedule:
     return place_by_priority(problem, upward_rank(problem), fixed=fixed)
 
 
-@register("round-robin", kind="trivial", citation="control", complexity="O(n p)")
 def round_robin(problem: Problem) -> Schedule:
     """Operators in topological order dealt to the devices in turn, passing over those that cannot run them."""
     d = problem.num_devices

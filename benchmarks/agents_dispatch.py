@@ -23,9 +23,9 @@ from _common import save, seconds, show
 
 import hetgym
 from hetgym import Problem
-from hetgym.baselines.wod import nested_out_degree, two_level_out_degree
 from hetgym.envs import DISPATCH_CANDIDATE_FEATURES, HetScheduleEnv
-from hetgym.planning.ranks import optimistic_cost, upward_rank, weighted_out_degree
+from hetgym.planning.degrees import nested_out_degree, two_level_out_degree, weighted_out_degree
+from hetgym.planning.ranks import optimistic_cost, upward_rank
 from hetgym.sim import Loss, SlowDown, online
 from hetgym.sim.online import Situation
 

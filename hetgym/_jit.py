@@ -96,8 +96,10 @@ def _tie_to_all_sources(dispatcher: Any) -> None:
     """Make a cached kernel stale as soon as any kernel changes, not only when its own file does.
 
     Kernels call each other across files and Numba inlines what they call, but by itself it looks at
-    the caller's file alone: after an update it would go on running the old code.
+    the caller's file alone: after an update it would go on running the old code. The digest is part of
+    the version, which is compared before anything else is read: the rest of an index names records of
+    its time, which may have moved since.
     """
     index = getattr(dispatcher._cache, "_cache_file", None)
     if index is not None:
-        index._source_stamp = (index._source_stamp, sources_stamp())
+        index._version = f"{index._version} {sources_stamp()}"

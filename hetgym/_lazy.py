@@ -5,11 +5,15 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from importlib import import_module
+from types import ModuleType
 from typing import Any
 
 
 def lazy(package: str, home: Mapping[str, Sequence[str]], modules: Sequence[str] = ()) -> Callable[[str], Any]:
     """Make the ``__getattr__`` of a package.
+
+    A name may be that of the submodule that provides it, as ``heft`` of ``baselines.heft``: then it stands for
+    what the submodule provides, whether or not that submodule was imported before.
 
     Args:
         package: its dotted name.
@@ -30,4 +34,20 @@ def lazy(package: str, home: Mapping[str, Sequence[str]], modules: Sequence[str]
         setattr(sys.modules[package], name, value)
         return value
 
+    _keep_names(sys.modules[package], {name for name, module in where.items() if module == f"{package}.{name}"})
     return load
+
+
+def _keep_names(package: ModuleType, names: set[str]) -> None:
+    """Let names of a package stand for what submodules of the same names provide, not for the submodules.
+
+    Python's import system enters a submodule in its package as an attribute once it is loaded.
+    """
+
+    class Package(type(package)):  # type: ignore[misc]
+        def __setattr__(self, name: str, value: object) -> None:
+            shadows = name in names and isinstance(value, ModuleType)
+            super().__setattr__(name, getattr(value, name) if shadows else value)
+
+    if names:
+        package.__class__ = Package

@@ -1,4 +1,4 @@
-"""Metrics: what makes two schedules comparable across problems of any size.
+"""Metrics: ratios by which schedules are compared across problems of any size.
 
 Makespans alone say nothing across problems; these ratios do. Definitions follow Topcuoglu, Hariri,
 Wu, "Performance-effective and low-complexity task scheduling for heterogeneous computing", IEEE TPDS
@@ -10,8 +10,10 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable
 
+from hetgym.planning.decode import decode_placement
+from hetgym.planning.list_scheduling import single_device_placement
 from hetgym.problem import Problem
-from hetgym.sim import Runtime
+from hetgym.sim import Runtime, simulate
 
 
 def ratio(value: float, reference: float) -> float:
@@ -42,7 +44,7 @@ def schedule_length_ratio(makespan: float, critical_path: float) -> float:
 
 
 def speedup(makespan: float, single_device: float) -> float:
-    """How many times faster than everything on the one best device.
+    """Speed-up: the makespan of everything on the one best device, over that of the schedule.
 
     The numerator of the source (Topcuoglu 2002, equation 11) is the least column sum of the cost
     table; where some operator cannot run on some device that sum is infinite, so hetgym takes the
@@ -63,10 +65,8 @@ def single_device_makespan(problem: Problem, runtime: str | Runtime = "classic")
     >>> single_device_makespan(textbook("topcuoglu"))
     127.0
     """
-    from hetgym.baselines import single_device
-    from hetgym.sim import simulate
-
-    return simulate(problem, single_device(problem), runtime).makespan
+    schedule = decode_placement(problem, single_device_placement(problem))
+    return simulate(problem, schedule, runtime).makespan
 
 
 def efficiency(speedup_value: float, devices: int) -> float:

@@ -14,8 +14,6 @@ if "PYTEST_XDIST_WORKER" in os.environ:  # each worker has a core: threads would
 ROOT = Path(__file__).parents[1]
 sys.path.insert(0, str(ROOT / "tests"))  # tests import oracle.py and strategies.py by name
 
-import hetgym.agents.schedulers  # noqa: E402, F401, enters the policies into the table of schedulers
-
 settings.register_profile(
     "deterministic",
     deadline=None,  # kernels may compile inside the first example

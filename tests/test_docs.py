@@ -10,7 +10,7 @@ import pytest
 
 import hetgym.envs
 from hetgym.agents.algorithms import ALGORITHMS
-from hetgym.planning.registry import _TABLE
+from hetgym.planning import names, unregister
 from hetgym.sim import PRESETS
 
 DOCS = Path(__file__).parents[1] / "docs"
@@ -20,8 +20,11 @@ PAGES = ("index", "environments", "simulator", "recipes", "benchmarking", "train
 @pytest.fixture(autouse=True)
 def tables() -> Iterator[None]:
     """What a page enters in tables is taken out again."""
-    kept = [(table, dict(table)) for table in (_TABLE, PRESETS, ALGORITHMS)]
+    known = names()
+    kept = [(table, dict(table)) for table in (PRESETS, ALGORITHMS)]
     yield
+    for name in set(names()) - set(known):
+        unregister(name)
     for table, before in kept:
         table.clear()
         table.update(before)

@@ -16,8 +16,8 @@ from hetgym.agents.inference import HeadWeights
 from hetgym.agents.place.inference import prepare_head
 from hetgym.agents.place.tokens import LIMIT, View
 from hetgym.graph.dataflow import Feature
-from hetgym.planning import look_ahead as outlook
 from hetgym.planning import timeline
+from hetgym.planning.look_ahead import Remainder, look_ahead
 from hetgym.problem import Problem, ProblemArrays
 
 CANDIDATE_FEATURES: tuple[Feature, ...] = (
@@ -162,10 +162,11 @@ def episode(
     """
     t = desk.placed
     timeline.clear(t)
+    rest = Remainder(s.order, s.free, s.tail, s.tail)
     bound, last = 0.0, 0.0
     for turn in range(len(s.order)):
         operator = s.order[turn]
-        consider(p, t, s.order, s.free, s.bonus, s.tail, s.tail, s.scale[0], desk, turn, bound, horizon, far)
+        consider(p, t, rest, s.bonus, s.scale[0], desk, turn, bound, horizon, far)
         if record.shape[0] > 0:
             device = choice[operator]
             for a in range(p.cost.shape[1]):
@@ -191,19 +192,24 @@ def episode(
 
 @step
 def consider(
-    p: ProblemArrays, t: timeline.Timeline, order: IntArray, fixed: IntArray, bonus: FloatArray, loose: FloatArray,
-    tight: FloatArray, scale: float, desk: Desk, turn: int, bound: float, horizon: int, far: int,
-) -> None:  # fmt: skip
+    p: ProblemArrays,
+    t: timeline.Timeline,
+    rest: Remainder,
+    bonus: FloatArray,
+    scale: float,
+    desk: Desk,
+    turn: int,
+    bound: float,
+    horizon: int,
+    far: int,
+) -> None:
     """Write down what is known of each device for the operator whose turn it is.
 
     Args:
         p: the problem.
         t: holds the operators before the turn.
-        order: [n] operators in a topological order.
-        fixed: [n] device that an operator after the turn must take, -1 where it is free.
-        bonus: [k, n, d] of the roll-outs [s].
-        loose: [n, d] see :func:`hetgym.planning.look_ahead.look_ahead`.
-        tight: [n, d] likewise.
+        rest: the order of the operators, and estimates of the time that remains.
+        bonus: [k, n, d] added to finish times in each of the roll-outs [s].
         scale: mean run time of an operator [s].
         desk: filled in.
         turn: of the operator.
@@ -212,20 +218,18 @@ def consider(
         far: operators that the one places that looks far ahead; 0 for none, where the others stand for it.
     """
     n, d = p.cost.shape
-    operator, seen, insertion = order[turn], desk.seen, len(order) > 0
+    operator, seen = rest.order[turn], desk.seen
     stop = min(n, turn + 1 + horizon)
     for device in range(d):
         duration = p.cost[operator, device]
         if duration == np.inf:
             continue
         ready = timeline.data_ready(p, t, operator, device)
-        start = timeline.earliest_start(t, device, ready, duration, insertion)
+        start = timeline.earliest_start(t, device, ready, duration, True)
         desk.start[device] = start
         best, worst, total = np.inf, 0.0, 0.0
         for k in range(bonus.shape[0]):
-            greatest, mean = outlook.look_ahead(
-                p, t, order, turn, device, start, stop, fixed, bonus[k], loose, tight, insertion
-            )  # fmt: skip
+            greatest, mean = look_ahead(p, t, rest, turn, device, start, stop, bonus[k])
             greatest = max(greatest, bound)
             key = 0.5 * (greatest + mean) if stop < n else greatest
             total += key
@@ -233,13 +237,11 @@ def consider(
                 best, worst = key, greatest
         row = seen[device]
         row[0], row[1], row[2] = best, worst, total / bonus.shape[0]
-        row[3], row[4], row[5] = start + duration, start + duration + loose[operator, device], start
+        row[3], row[4], row[5] = start + duration, start + duration + rest.loose[operator, device], start
         row[6], row[7], row[8], row[9] = start - ready, duration, ready, best
         if far > 0:
             end = min(n, turn + 1 + far)
-            greatest, _ = outlook.look_ahead(
-                p, t, order, turn, device, start, end, fixed, bonus[0], loose, tight, insertion
-            )  # fmt: skip
+            greatest, _ = look_ahead(p, t, rest, turn, device, start, end, bonus[0])
             row[9] = max(greatest, bound)
     relate(p, operator, seen, scale, bound, turn / max(1, n - 1))
 

@@ -16,10 +16,9 @@ from hetgym.agents.inference import head_weights
 from hetgym.agents.place import episodes, inference
 from hetgym.agents.place.refinement import Refinement, Refining, settled_order
 from hetgym.agents.place.tokens import EDGE_FEATURES, TOKEN_FEATURES, View, view
-from hetgym.baselines.annealing import start_order
 from hetgym.errors import ArtefactError, ConfigError
-from hetgym.planning import evaluation as batch
-from hetgym.planning import ranks, timeline
+from hetgym.planning import ranks
+from hetgym.planning.decode import decode_in_order, start_order
 from hetgym.planning.registry import get
 from hetgym.planning.search import Search, check_limits, run
 from hetgym.problem import Problem
@@ -120,7 +119,7 @@ class PlacePlanner:
         deadline = np.inf if seconds is None else began + SHARE * seconds - 0.5 * (begin - began)
         makespan, choice, order = self._decide(problem, seen, stage, passes, deadline, seed)
         if seconds is None and not operators:
-            return decoded(problem, choice, order)
+            return decode_in_order(problem, choice, order)
         search: Search = Refinement(problem, stage, self.head, choice, order, self.how, seed)
         return _searched(search, operators, seconds, began)
 
@@ -172,14 +171,6 @@ def pass_seconds(problem: Problem) -> float:
     n, d = problem.num_operators, problem.num_devices
     rolled = 4 * episodes.HORIZON + min(episodes.FAR, n // 2)
     return n * d * (rolled * d * 15e-9 + 2e-6)
-
-
-def decoded(problem: Problem, choice: IntArray, order: IntArray) -> Schedule:
-    """The schedule that insertion makes of a placement [n] in an order [n]."""
-    n, d = problem.num_operators, problem.num_devices
-    placed = timeline.new_timeline(n, d)
-    timeline.place_in_order(problem.arrays, placed, order, choice, np.zeros((n, d)), True)
-    return batch.planned(problem, placed)
 
 
 def _perturbed_order(

@@ -13,6 +13,8 @@ from hetgym.agents.inference import HeadWeights
 from hetgym.agents.place.episodes import Desk, Stage, consider, new_desk, prefer
 from hetgym.errors import ConfigError
 from hetgym.planning import ranks, timeline, walk
+from hetgym.planning.list_scheduling import place_within
+from hetgym.planning.look_ahead import Remainder
 from hetgym.planning.moves import draw, draw_bonus, draw_neighbour, draw_shift, on_chain, take_out
 from hetgym.planning.search import Search
 from hetgym.problem import Problem, ProblemArrays
@@ -165,7 +167,7 @@ def _rebuild(
         going = _put_back(p, w, s, head, desk, bonus, rng, first, last, slack, shares[_TEMPERATURE], sizes[_HORIZON])
     else:
         changed = w.order[first : last + 1]
-        makespan, placed = timeline.place_within(p, w.trial, changed, w.fixed, w.bonus, n > 0, w.bound, slack)
+        makespan, placed = place_within(p, w.trial, changed, w.fixed, w.bonus, n > 0, w.bound, slack)
         w.counts[walk.PLACED] += placed
         going = makespan < np.inf
     same = True
@@ -187,7 +189,7 @@ def _rebuild(
 def _rest(p: ProblemArrays, w: walk.Walk, last: int, slack: float) -> float:
     """Place what comes after turn ``last`` in a trial; the makespan [s], inf where it must exceed the slack."""
     rest = w.order[last + 1 :]
-    makespan, placed = timeline.place_within(p, w.trial, rest, w.fixed, w.bonus, len(w.order) > 0, w.tail, slack)
+    makespan, placed = place_within(p, w.trial, rest, w.fixed, w.bonus, len(w.order) > 0, w.tail, slack)
     w.counts[walk.PLACED] += placed
     return timeline.end(w.trial) if makespan < np.inf else np.inf
 
@@ -204,7 +206,7 @@ def _reorder(p: ProblemArrays, w: walk.Walk, rng: np.random.Generator, limit: fl
     timeline.copy_prefix(w.now, w.trial, w.turn, first)
     slack = limit * walk.ROUNDING
     changed = w.order[first : last + 1]
-    makespan, placed = timeline.place_within(p, w.trial, changed, w.fixed, w.bonus, n > 0, w.tail, slack)
+    makespan, placed = place_within(p, w.trial, changed, w.fixed, w.bonus, n > 0, w.tail, slack)
     w.counts[walk.PLACED] += placed
     if makespan < np.inf:
         same = True
@@ -256,7 +258,7 @@ def _put_back(
 ) -> bool:  # fmt: skip
     """Let the policy place the operators that are out, in a trial that holds those before ``first``."""
     d = p.cost.shape[1]
-    insertion = len(w.order) > 0
+    rest = Remainder(w.order, w.fixed, s.tail, w.tail)
     bound = 0.0
     for k in range(first):
         i = w.order[k]
@@ -265,10 +267,9 @@ def _put_back(
         i = w.order[k]
         device = w.fixed[i]
         if device >= 0:
-            ready = timeline.data_ready(p, w.trial, i, device)
-            start = timeline.earliest_start(w.trial, device, ready, p.cost[i, device], insertion)
+            start = timeline.start_on(p, w.trial, i, device, True)
         else:
-            consider(p, w.trial, w.order, w.fixed, bonus, s.tail, w.tail, s.scale[0], desk, k, bound, horizon, 0)
+            consider(p, w.trial, rest, bonus, s.scale[0], desk, k, bound, horizon, 0)
             w.counts[walk.PLACED] += d * min(horizon, len(w.order) - 1 - k)
             prefer(p, s, head, desk, i)
             for a in range(d):

@@ -11,8 +11,7 @@ from importlib import metadata
 from pathlib import Path
 from typing import Any
 
-import hetgym.agents.schedulers  # noqa: F401, enters the policies into the table
-from hetgym.baselines import Baseline, get, names
+from hetgym.baselines import Baseline, get
 from hetgym.bench.comparison import pick_reference
 from hetgym.bench.evaluation import Evaluation, Findings, evaluate, quality_against_time
 from hetgym.bench.executor import Executor, Here
@@ -24,7 +23,8 @@ from hetgym.bench.runner import Progress, Result, run
 from hetgym.bench.sink import Sink, Tee
 from hetgym.bench.summary import Line, by_platform, finite, records, summarise
 from hetgym.errors import ConfigError
-from hetgym.planning.registry import KINDS
+from hetgym.planning.baseline import KINDS
+from hetgym.planning.registry import rows
 from hetgym.sim.runtime import Runtime, runtime
 from hetgym.workloads import ProblemSpec
 
@@ -143,7 +143,7 @@ def pick_schedulers(text: str) -> tuple[Baseline, ...]:
         UnknownName: no such scheduler.
         ConfigError: the list is empty.
     """
-    able = [get(name) for name in names() if get(name).available]
+    able = [row for row in rows() if row.available]
     groups = {kind: [row.name for row in able if row.kind == kind] for kind in KINDS}
     groups["all"] = [row.name for row in able if row.kind != "exact"]
     words = [word.strip() for word in text.split(",") if word.strip()]

@@ -139,10 +139,10 @@ def _helpers(table: Sequence[Baseline], runtimes: Sequence[str]) -> Iterator[Seq
 
 def compiled() -> bool:
     """Whether compiled kernels of this installation are on disk already."""
-    from hetgym.sim.kernel import run_orders
+    from hetgym.sim.sweep import run_orders
 
     stats = getattr(run_orders, "stats", None)
-    return stats is None or any(Path(stats.cache_path).glob("kernel.run_orders-*.nbi"))
+    return stats is None or any(Path(stats.cache_path).glob("sweep.run_orders-*.nbi"))
 
 
 class _Run:

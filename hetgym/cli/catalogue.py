@@ -41,13 +41,11 @@ def platforms() -> list[Entry]:
 
 def schedulers() -> list[Entry]:
     """Registered schedulers."""
-    import hetgym.agents.schedulers  # noqa: F401, enters the policies into the table
-    from hetgym import baselines
+    from hetgym.planning import rows
 
-    table = [baselines.get(name) for name in baselines.names()]
     return [
         {"name": b.name, "kind": b.kind, "complexity": b.complexity, "summary": b.summary, "citation": b.citation}
-        for b in table
+        for b in rows()
     ]
 
 

@@ -1,25 +1,120 @@
-"""Planning: the public building blocks of schedulers.
+"""Planning: the public building blocks of schedulers, and the table of schedulers.
 
-Timelines, ranks, decoding, look-ahead, ready queues, moves, local search, bounds, and the registry of schedulers.
+* A scheduler places operators on a :class:`Timeline`: :func:`place_by_priority` in the order of some priority,
+  :mod:`~hetgym.planning.ready_list` by a rule among all ready operators, :mod:`~hetgym.planning.pull_loop` at run
+  time. :mod:`~hetgym.planning.ranks`, :mod:`~hetgym.planning.degrees` and :mod:`~hetgym.planning.critical` say which
+  operator is urgent.
+* A search looks for placements: :func:`evaluate` gives the makespans of many, :func:`decode_placement` makes a
+  schedule of one, :mod:`~hetgym.planning.walk` and :mod:`~hetgym.planning.moves` change one step by step, and a
+  :class:`Search` runs within budgets, as :func:`anytime` shows.
+* :func:`lower_bound` says how good any schedule can be.
+* :func:`get`, :func:`names` and :func:`register` give schedulers names; :class:`Scheduler` is what they have in common.
+
+Everything loads when it is first used.
 """
 
 from __future__ import annotations
 
-from hetgym.planning.evaluation import DECODES, decode_placement, evaluate, planned
-from hetgym.planning.list_scheduling import place_by_priority
-from hetgym.planning.registry import KINDS, Baseline, Scheduler, get, names, register, unregister
+from typing import TYPE_CHECKING
+
+from hetgym._lazy import lazy
+from hetgym.planning.baseline import KINDS, Baseline
+from hetgym.planning.registry import get, import_file, names, register, rows, unregister
+
+if TYPE_CHECKING:
+    from hetgym.planning import (
+        bounds,
+        critical,
+        degrees,
+        list_scheduling,
+        look_ahead,
+        moves,
+        parts,
+        pull_loop,
+        ranks,
+        ready_list,
+        timeline,
+        walk,
+    )
+    from hetgym.planning.bounds import lower_bound
+    from hetgym.planning.budgets import anytime
+    from hetgym.planning.critical import critical_chain, critical_path
+    from hetgym.planning.decode import DECODES, decode_in_order, decode_placement, with_times
+    from hetgym.planning.evaluation import evaluate
+    from hetgym.planning.graph_plan import GraphPlan
+    from hetgym.planning.list_scheduling import place_by_priority
+    from hetgym.planning.policy import SchedulerPolicy, as_policy
+    from hetgym.planning.protocols import Scheduler
+    from hetgym.planning.search import Search
+    from hetgym.planning.timeline import Timeline, new_timeline, planned
+
+_HOME = {
+    "hetgym.planning.bounds": ("lower_bound",),
+    "hetgym.planning.budgets": ("anytime",),
+    "hetgym.planning.critical": ("critical_chain", "critical_path"),
+    "hetgym.planning.decode": ("DECODES", "decode_in_order", "decode_placement", "with_times"),
+    "hetgym.planning.evaluation": ("evaluate",),
+    "hetgym.planning.graph_plan": ("GraphPlan",),
+    "hetgym.planning.list_scheduling": ("place_by_priority",),
+    "hetgym.planning.policy": ("SchedulerPolicy", "as_policy"),
+    "hetgym.planning.protocols": ("Scheduler",),
+    "hetgym.planning.search": ("Search",),
+    "hetgym.planning.timeline": ("Timeline", "new_timeline", "planned"),
+}
+_MODULES = (
+    "bounds",
+    "critical",
+    "degrees",
+    "list_scheduling",
+    "look_ahead",
+    "moves",
+    "parts",
+    "pull_loop",
+    "ranks",
+    "ready_list",
+    "timeline",
+    "walk",
+)
 
 __all__ = [
     "DECODES",
     "KINDS",
     "Baseline",
+    "GraphPlan",
     "Scheduler",
+    "SchedulerPolicy",
+    "Search",
+    "Timeline",
+    "anytime",
+    "as_policy",
+    "bounds",
+    "critical",
+    "critical_chain",
+    "critical_path",
+    "decode_in_order",
     "decode_placement",
+    "degrees",
     "evaluate",
     "get",
+    "import_file",
+    "list_scheduling",
+    "look_ahead",
+    "lower_bound",
+    "moves",
     "names",
+    "new_timeline",
+    "parts",
     "place_by_priority",
     "planned",
+    "pull_loop",
+    "ranks",
+    "ready_list",
     "register",
+    "rows",
+    "timeline",
     "unregister",
+    "walk",
+    "with_times",
 ]
+
+__getattr__ = lazy(__name__, _HOME, _MODULES)

@@ -1,4 +1,4 @@
-"""Lower bounds on the makespan: what no schedule can beat."""
+"""Lower bounds on the makespan of any schedule."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def combined_bound(problem: Problem, thresholds: int = 8) -> float:
     start before a and after whose end at least b must follow. Never less than the load bound.
 
     Args:
-        problem: what is to be scheduled.
+        problem: the problem to schedule.
         thresholds: most values of a and of b that are tried, spread over those that occur.
 
     Raises:
@@ -80,7 +80,7 @@ def lower_bound(problem: Problem, linear: bool = False) -> float:
     """The largest of all bounds [s].
 
     Args:
-        problem: what is to be scheduled.
+        problem: the problem to schedule.
         linear: also the bounds that solve linear programs: tighter where devices are busy, slower, and
             in need of SciPy.
 
@@ -94,9 +94,9 @@ def lower_bound(problem: Problem, linear: bool = False) -> float:
 def _spread(values: FloatArray, count: int) -> list[float]:
     """At most ``count`` of the distinct values, evenly by rank, the smallest among them."""
     distinct = np.unique(values)
-    return [float(distinct[k * len(distinct) // count]) for k in range(count)] if len(distinct) > count else (
-        distinct.tolist()
-    )  # fmt: skip
+    if len(distinct) <= count:
+        return [float(value) for value in distinct]
+    return [float(distinct[k * len(distinct) // count]) for k in range(count)]
 
 
 def _load(cost: FloatArray) -> float:

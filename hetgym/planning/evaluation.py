@@ -1,4 +1,4 @@
-"""evaluate: makespans of many placements or schedules, without keeping what happened."""
+"""Evaluation: the makespans of many placements or schedules, without traces."""
 
 from __future__ import annotations
 
@@ -14,7 +14,8 @@ import numpy.typing as npt
 from hetgym._jit import jit
 from hetgym._types import FloatArray, IntArray
 from hetgym.errors import ConfigError, InvalidSchedule, OutOfMemory, unknown_name
-from hetgym.planning import ranks, timeline
+from hetgym.planning import ranks
+from hetgym.planning.decode import DECODES, decode_all, decode_placement
 from hetgym.problem import Problem, ProblemArrays
 from hetgym.schedule import Schedule, validate
 from hetgym.sim.run import Setting, new_workspace, run, setting
@@ -25,93 +26,18 @@ from hetgym.sim.simulation import simulate
 LEAST_BATCH = 32
 """Fewest candidates for which a thread of their own pays."""
 
-DECODES = ("insertion", "append", "bottom-level")
-"""How a placement becomes a schedule: HEFT's insertion or appending in the order of upward ranks, or
-insertion in the order of the placement's own bottom levels."""
-
-
-@jit
-def decode(p: ProblemArrays, t: timeline.Timeline, assignment: IntArray, rank: FloatArray, how: int) -> float:
-    """Give a placement its start times under the classic model, and return the makespan [s].
-
-    Args:
-        p: the problem.
-        t: overwritten.
-        assignment: [n] device of each operator.
-        rank: [n] order of the operators for ``insertion`` and ``append``, larger first.
-        how: position in :data:`DECODES`.
-    """
-    timeline.clear(t)
-    priority = ranks.assigned_bottom_level(p, assignment) if how == 2 else rank
-    return timeline.place_fixed(p, t, ranks.list_order(p, priority), assignment, how != 1)
-
-
-def decode_placement(problem: Problem, assignment: IntArray, how: str = "insertion") -> Schedule:
-    """Give a placement an order and times under the classic model.
-
-    Args:
-        problem: what is to be run.
-        assignment: [n] device of each operator, each able to run it.
-        how: one of :data:`DECODES`.
-
-    Raises:
-        UnknownName: no such decode.
-    """
-    if how not in DECODES:
-        raise unknown_name("decode", how, DECODES)
-    n, d = problem.num_operators, problem.num_devices
-    placed = timeline.new_timeline(n, d)
-    devices = np.array(assignment, np.int32)
-    decode(problem.arrays, placed, devices, ranks.upward_rank(problem), DECODES.index(how))
-    return planned(problem, placed)
-
-
-def planned(problem: Problem, placed: timeline.Timeline, scheduler: str = "") -> Schedule:
-    """The schedule that a complete timeline holds."""
-    order, pointer = timeline.device_order(placed)
-    return Schedule(
-        placed.assignment,
-        order=[order[pointer[d] : pointer[d + 1]] for d in range(problem.num_devices)],
-        start=placed.start,
-        finish=placed.finish,
-        scheduler=scheduler,
-    )
-
-
-@jit
-def _decode_all(
-    p: ProblemArrays, assignments: IntArray, rank: FloatArray, how: int, ordered: bool
-) -> tuple[FloatArray, IntArray, IntArray]:
-    """As :func:`decode` for a batch: the makespans [batch], and as rows, if asked for, the orders that come out."""
-    n, d = p.cost.shape
-    batch = len(assignments)
-    t = timeline.new_timeline(n, d)
-    makespans = np.empty(batch)
-    orders = np.empty((batch if ordered else 0, n), np.int32)
-    pointers = np.empty((batch if ordered else 0, d + 1), np.int32)
-    turn = ranks.list_order(p, rank)  # the same for all placements, unless their own bottom levels decide
-    for b in range(batch):
-        if how == 2:
-            makespans[b] = decode(p, t, assignments[b], rank, how)
-        else:
-            timeline.clear(t)
-            makespans[b] = timeline.place_fixed(p, t, turn, assignments[b], how != 1)
-        if ordered:
-            timeline.write_device_order(t, orders[b], pointers[b])
-    return makespans, orders, pointers
-
 
 def _evaluate(
     p: ProblemArrays, assignments: IntArray, rank: FloatArray, decode: int, how: Setting, classic: bool
 ) -> FloatArray:
-    """Makespans of placements, under a runtime in which the decoded times may not come out."""
+    """Makespans of placements: the decoded ones under the classic model, simulated ones under any other runtime."""
     if classic:
-        return _decode_all(p, assignments, rank, decode, False)[0]
+        return decode_all(p, assignments, rank, decode, False)[0]
     w = new_workspace(p, how)
     parts = []
     for first in range(0, len(assignments), LEAST_BATCH):
         part = assignments[first : first + LEAST_BATCH]
-        _, orders, pointers = _decode_all(p, part, rank, decode, True)
+        _, orders, pointers = decode_all(p, part, rank, decode, True)
         parts.append(run(p, w, part, orders, pointers, _priorities(orders, how), how)[0])
     return np.concatenate(parts)
 
@@ -126,11 +52,11 @@ def evaluate(
     """Makespans of many placements, or of many schedules.
 
     Args:
-        problem: what is to be run.
+        problem: the problem.
         candidates: placements [B, n] (device of each operator), or schedules.
         runtime: a preset's name, or the switches.
-        decode: how a placement gets its order, one of :data:`DECODES`; schedules bring their own.
-        threads: how many may work at the same time; by default as many as the process has cores.
+        decode: how a placement gets its order, one of :data:`DECODES`; schedules bring their own order.
+        threads: most threads that work at the same time; by default one for each core of the process.
 
     Returns:
         [B] makespans [s].
@@ -141,9 +67,8 @@ def evaluate(
         UnknownName: no such decode or runtime.
         ConfigError: a number of threads that is not positive.
 
-    Work is spread over the processor's cores; the numbers do not depend on how many there are. What
-    exceeds a device's memory in a runtime that enforces it has makespan inf. Planned times of schedules
-    that bring an order are not looked at.
+    The result does not depend on the number of threads. A plan that exceeds a device's memory has the makespan
+    inf in a runtime that enforces memory. Planned times of schedules that bring an order are ignored.
 
     >>> problem = Problem.from_arrays([[2.0, 3.0], [4.0, 1.0]], [(0, 1, 5.0)], bandwidth=10.0)
     >>> evaluate(problem, [[0, 0], [0, 1], [1, 1]])
@@ -206,10 +131,9 @@ def _evaluate_alike(problem: Problem, schedules: Sequence[Schedule], how: Settin
 
 
 def _tables(problem: Problem, schedules: Sequence[Schedule]) -> tuple[IntArray, IntArray, IntArray]:
-    """Schedules as rows of arrays: assignments, orders and where devices begin.
+    """Schedules as rows of arrays: assignments [B, n], orders [B, n] and offsets of the devices [B, d + 1].
 
-    Planned times are no part of that, but where there is no order they are checked and give one.
-    Schedules by priorities get empty orders.
+    Where there is no order, planned times are checked and give one. Schedules by priorities get empty orders.
     """
     n, d = problem.num_operators, problem.num_devices
     rows: list[IntArray] = []
@@ -258,7 +182,7 @@ def _priorities(orders: IntArray, how: Setting) -> FloatArray:
 
 
 def _in_parts(count: int, work: Callable[[slice], FloatArray], most: int | None) -> FloatArray:
-    """Spread a batch over threads, which kernels let run side by side; a small one is not worth it."""
+    """Spread a batch over threads; kernels release the interpreter lock. Small batches stay on one thread."""
     threads = min(most or _cores(), count // LEAST_BATCH)
     if threads < 2:
         return work(slice(0, count))

@@ -1,14 +1,17 @@
-"""What the list schedulers share: running a timeline and turning it into a Schedule."""
+"""List scheduling: operators in a given order, each where it finishes first.
+
+The kernels fill a :class:`~hetgym.planning.timeline.Timeline`; :func:`place_by_priority` is the whole scheduler.
+"""
 
 from __future__ import annotations
 
 import numpy as np
 
+from hetgym._jit import lean, step
 from hetgym._types import FloatArray, IntArray
-from hetgym.planning import timeline
-from hetgym.planning.evaluation import planned
 from hetgym.planning.ranks import list_order
-from hetgym.problem import Problem
+from hetgym.planning.timeline import Timeline, book, new_timeline, planned, start_on
+from hetgym.problem import Problem, ProblemArrays
 from hetgym.schedule import Schedule
 
 
@@ -22,15 +25,21 @@ def place_by_priority(
     """Take operators by falling priority and put each where it finishes first.
 
     Args:
-        problem: what is to be scheduled.
-        priority: [n] larger first.
+        problem: the problem to schedule.
+        priority: [n] priorities, larger first; an operator never comes before its predecessors.
         fixed: [n] prescribed device, -1 where free; all free by default.
         bonus: [n, d] added to finish times when devices are compared [s]; none by default.
         insertion: whether idle gaps may be filled.
+
+    >>> from hetgym.planning import ranks
+    >>> from hetgym.workloads import textbook
+    >>> problem = textbook("topcuoglu")
+    >>> place_by_priority(problem, ranks.upward_rank(problem)).makespan  # this is HEFT
+    80.0
     """
     n, d = problem.num_operators, problem.num_devices
-    placed = timeline.new_timeline(n, d)
-    timeline.place_in_order(
+    placed = new_timeline(n, d)
+    place_in_order(
         problem.arrays,
         placed,
         list_order(problem.arrays, np.array(priority, np.float64)),
@@ -39,3 +48,127 @@ def place_by_priority(
         insertion,
     )
     return planned(problem, placed)
+
+
+def fastest_device(problem: Problem, operators: IntArray | list[int] | None = None) -> int:
+    """The device that can run most of some operators, and among those runs them in the least time in sum.
+
+    Ties go to the smaller device.
+
+    Args:
+        problem: the problem.
+        operators: ids of the operators; all by default.
+    """
+    cost = problem.cost if operators is None else problem.cost[operators]
+    placeable = np.isfinite(cost)
+    total = np.where(placeable, cost, 0.0).sum(axis=0)
+    return int(np.lexsort((total, -placeable.sum(axis=0)))[0])
+
+
+def single_device_placement(problem: Problem) -> IntArray:
+    """[n] the fastest device of all; for operators that it cannot run, their own fastest device."""
+    device = fastest_device(problem)
+    able = np.isfinite(problem.cost[:, device])
+    return np.where(able, device, np.argmin(problem.cost, axis=1)).astype(np.int32)
+
+
+@lean
+def place_in_order(
+    p: ProblemArrays, t: Timeline, order: IntArray, fixed: IntArray, bonus: FloatArray, insertion: bool
+) -> float:
+    """Place operators one after the other, each where it finishes first.
+
+    Args:
+        p: the problem.
+        t: filled in; what it already holds stays.
+        order: operators in a topological order.
+        fixed: [n] device that an operator must take, -1 where it is free to choose.
+        bonus: [n, d] added to the finish time when devices are compared [s]; ties go to the smaller
+            device.
+        insertion: whether idle gaps may be used.
+
+    Returns:
+        Finish of the last of these operators [s].
+    """
+    makespan, _ = place_within(p, t, order, fixed, bonus, insertion, bonus, np.inf)
+    return makespan
+
+
+# Before each iteration `t` holds what it held at first and the `placed` operators before this one, and `makespan` is
+# the latest finish among the latter. The loop ends behind the last operator, or as soon as an operator's finish and
+# the least time from there to the end exceed the limit: then no schedule that goes on from here can keep it.
+@step
+def place_within(
+    p: ProblemArrays,
+    t: Timeline,
+    order: IntArray,
+    fixed: IntArray,
+    bonus: FloatArray,
+    insertion: bool,
+    tail: FloatArray,
+    limit: float,
+) -> tuple[float, int]:
+    """As :func:`place_in_order`, but give up as soon as the makespan must exceed a limit.
+
+    Args:
+        p: the problem.
+        t: filled in; what it already holds stays.
+        order: operators in a topological order.
+        fixed: [n] device that an operator must take, -1 where it is free to choose.
+        bonus: [n, d] added to the finish time when devices are compared [s].
+        insertion: whether idle gaps may be used.
+        tail: [n, d] a lower bound on the time from an operator's finish on a device to the end [s].
+        limit: largest makespan of interest [s]; inf to never give up.
+
+    Returns:
+        Finish of the last of these operators [s], inf where the limit broke; and the number that were placed.
+    """
+    makespan = 0.0
+    placed = 0
+    for operator in order:
+        device, start = earliest_finish(p, t, operator, fixed[operator], bonus, insertion)
+        book(p, t, operator, device, start)
+        finish = start + p.cost[operator, device]
+        makespan = max(makespan, finish)
+        placed += 1
+        if finish + tail[operator, device] > limit:
+            return np.inf, placed
+    return makespan, placed
+
+
+@step
+def earliest_finish(
+    p: ProblemArrays, t: Timeline, operator: int, chosen: int, bonus: FloatArray, insertion: bool
+) -> tuple[int, float]:
+    """The device of least finish time plus bonus for an operator, ties to the smaller, and its start there [s].
+
+    Args:
+        p: the problem.
+        t: holds the operator's predecessors.
+        operator: the operator to place.
+        chosen: the device that it must take, -1 if it is free to choose.
+        bonus: [n, d] added to the finish time when devices are compared [s].
+        insertion: whether idle gaps may be used.
+    """
+    d = p.cost.shape[1]
+    best_device, best_start, best_key = d, 0.0, np.inf
+    for device in range(max(chosen, 0), chosen + 1 if chosen >= 0 else d):
+        duration = p.cost[operator, device]
+        if duration == np.inf and chosen < 0:
+            continue
+        start = start_on(p, t, operator, device, insertion)
+        key = start + duration + bonus[operator, device]
+        if best_device == d or key < best_key:
+            best_device, best_start, best_key = device, start, key
+    return best_device, best_start
+
+
+@step
+def place_fixed(p: ProblemArrays, t: Timeline, order: IntArray, fixed: IntArray, insertion: bool) -> float:
+    """As :func:`place_in_order` where every operator has its device: the same result in fewer steps."""
+    makespan = 0.0
+    for operator in order:
+        device = fixed[operator]
+        book(p, t, operator, device, start_on(p, t, operator, device, insertion))
+        makespan = max(makespan, t.finish[operator])
+    return makespan

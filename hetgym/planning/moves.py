@@ -97,7 +97,7 @@ def take_out(p: ProblemArrays, w: walk.Walk, rng: np.random.Generator, seed: int
 
     Args:
         p: the problem.
-        w: whose ``moved`` and ``before`` hold the operators and where they were.
+        w: the walk; ``moved`` and ``before`` get the operators and the devices that they come from.
         rng: of the draws.
         seed: the first operator.
         size: most operators.

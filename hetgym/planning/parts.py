@@ -1,4 +1,4 @@
-"""Parts: what the partition schedulers share. A part is a set of operators that stay together on one device."""
+"""Parts: sets of operators that stay together on one device, the ground of the partition schedulers."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ import numpy.typing as npt
 
 from hetgym._types import BoolArray, FloatArray, IntArray
 from hetgym.graph import topology
-from hetgym.planning.evaluation import decode_placement
+from hetgym.planning.decode import decode_placement
 from hetgym.problem import Problem
 from hetgym.schedule import Schedule
 
 
 def structure(problem: Problem) -> tuple[BoolArray, BoolArray, BoolArray]:
-    """Which operators are forks, joins and on the trunk, [n] each."""
+    """[n] each: the operators that are forks, those that are joins, and those on the trunk."""
     n = problem.num_operators
     pairs = np.unique(np.stack([problem.edge_source, problem.edge_target], axis=1), axis=0)
     fork = np.bincount(pairs[:, 0], minlength=n) > 1

@@ -1,4 +1,4 @@
-"""Schedulers as agents: every scheduler can play HetSchedule-v0, and gets there what it gets outside."""
+"""Schedulers as agents: any scheduler can act in HetSchedule-v0, with the makespan that it has when it is called."""
 
 from __future__ import annotations
 
@@ -9,20 +9,22 @@ import numpy as np
 import numpy.typing as npt
 
 from hetgym._types import IntArray
-from hetgym.planning.registry import Baseline, get
+from hetgym.planning.baseline import Baseline
+from hetgym.planning.decode import by_start
+from hetgym.planning.registry import get
 from hetgym.problem import Problem
 from hetgym.sim import simulate
 
 
 class SchedulerPolicy:
-    """A scheduler that answers with the device of the operator that is to be placed.
+    """An agent whose actions are the devices of a scheduler's plan.
 
-    Operators are decided in the order in which the scheduler's own plan starts them. In an environment
-    with ``decode="append"`` the episode is then the scheduler's schedule, and ends with its makespan, whatever
-    the runtime; with ``"insertion"`` operators may move into idle gaps.
+    Operators are decided in the order in which that plan starts them. In an environment with ``decode="append"`` the
+    episode is then the scheduler's schedule, and ends with its makespan under any runtime; with ``"insertion"``
+    operators may move into idle gaps.
 
     Args:
-        scheduler: what decides.
+        scheduler: the scheduler that makes the plan.
 
     >>> import gymnasium as gym, hetgym
     >>> env = gym.make("HetSchedule-v0", problem=hetgym.workloads.textbook("topcuoglu"), decode="append")
@@ -48,7 +50,7 @@ class SchedulerPolicy:
         """
         schedule = self.scheduler(problem)
         trace = simulate(problem, schedule)
-        order = np.lexsort((problem.arrays.position, trace.finish, trace.start)).astype(np.int32)
+        order = by_start(problem, trace.start, trace.finish)
         self._devices, self._turn = trace.assignment[order], 0
         return order
 
@@ -68,7 +70,7 @@ class SchedulerPolicy:
         return observation, info
 
     def __call__(self, observation: Any, info: Mapping[str, Any] | None = None) -> int:
-        """The device of the operator that comes next; nothing of the arguments is looked at."""
+        """The device of the next operator; the arguments are ignored."""
         device = int(self._devices[self._turn])
         self._turn += 1
         return device
@@ -76,16 +78,16 @@ class SchedulerPolicy:
     def predict(
         self, observation: Any, state: Any = None, episode_start: Any = None, deterministic: bool = True
     ) -> tuple[npt.NDArray[np.int64], Any]:
-        """The same, asked as Stable-Baselines3 asks its models."""
+        """The same action, with the interface of Stable-Baselines3's models."""
         return np.array(self(observation)), state
 
 
 def as_policy(scheduler: str | Baseline, **options: Any) -> SchedulerPolicy:
-    """Let a scheduler play.
+    """Make an agent of a scheduler.
 
     Args:
-        scheduler: its name, or itself.
-        options: of a scheduler that is named.
+        scheduler: the scheduler, or its name.
+        options: of a scheduler that is given by name.
 
     Raises:
         UnknownName: no scheduler of that name.

@@ -1,4 +1,4 @@
-"""Ranks: numbers that say how urgent an operator is, before anything is placed.
+"""Ranks: numbers that say how urgent an operator is before anything is placed.
 
 All take a Problem and return one float64 an operator (or an operator and device). Means are over
 the devices that can run an operator and over all ordered pairs of different devices.
@@ -12,11 +12,19 @@ import numpy as np
 
 from hetgym._jit import jit
 from hetgym._types import FloatArray, IntArray
+from hetgym.planning.ready_queue import open_queue, release
 from hetgym.problem import Problem, ProblemArrays
 
 
 @jit
-def _longest_path_to_exit(p: ProblemArrays, weight: FloatArray, communication: FloatArray) -> FloatArray:
+def longest_path_to_exit(p: ProblemArrays, weight: FloatArray, communication: FloatArray) -> FloatArray:
+    """[n] longest path from an operator to an exit, its own weight included [s].
+
+    Args:
+        p: the problem.
+        weight: [n] time of each operator [s].
+        communication: [e] time of each edge [s].
+    """
     n = len(weight)
     rank = np.zeros(n)
     for k in range(n - 1, -1, -1):
@@ -29,7 +37,8 @@ def _longest_path_to_exit(p: ProblemArrays, weight: FloatArray, communication: F
 
 
 @jit
-def _longest_path_from_entry(p: ProblemArrays, weight: FloatArray, communication: FloatArray) -> FloatArray:
+def longest_path_from_entry(p: ProblemArrays, weight: FloatArray, communication: FloatArray) -> FloatArray:
+    """[n] longest path from an entry to an operator's start, with times as in :func:`longest_path_to_exit` [s]."""
     rank = np.zeros(len(weight))
     for i in p.topological_order:
         for edge in range(p.successor_pointer[i], p.successor_pointer[i + 1]):
@@ -43,7 +52,7 @@ def upward_rank(problem: Problem) -> FloatArray:
 
     Source: Topcuoglu, Hariri, Wu, IEEE TPDS 13(3), 2002, equation 7.
     """
-    return _longest_path_to_exit(problem.arrays, problem.mean_cost, problem.mean_communication)
+    return longest_path_to_exit(problem.arrays, problem.mean_cost, problem.mean_communication)
 
 
 def downward_rank(problem: Problem) -> FloatArray:
@@ -51,7 +60,7 @@ def downward_rank(problem: Problem) -> FloatArray:
 
     Source: Topcuoglu, Hariri, Wu, IEEE TPDS 13(3), 2002, equation 9.
     """
-    return _longest_path_from_entry(problem.arrays, problem.mean_cost, problem.mean_communication)
+    return longest_path_from_entry(problem.arrays, problem.mean_cost, problem.mean_communication)
 
 
 @jit
@@ -144,28 +153,6 @@ def least_cost_from_entry(problem: Problem) -> FloatArray:
 
 
 @jit
-def _weighted_out_degree(p: ProblemArrays) -> FloatArray:
-    n = len(p.position)
-    degree = np.zeros(n)
-    for i in range(n):
-        for edge in range(p.successor_pointer[i], p.successor_pointer[i + 1]):
-            j = p.successor[edge]
-            degree[i] += 1.0 / (p.predecessor_pointer[j + 1] - p.predecessor_pointer[j])
-    return degree
-
-
-def weighted_out_degree(problem: Problem) -> FloatArray:
-    """[n] DONF's priority: the sum over successors of one over their in-degree.
-
-    An operator scores high that alone holds up many others. It needs no more of the graph than the
-    direct successors, so graphs may still grow while they run.
-
-    Source: Lin, Li, Jia, Liu, An, J. Comput. Sci. Technol. 34(5), 2019.
-    """
-    return _weighted_out_degree(problem.arrays)
-
-
-@jit
 def list_order(p: ProblemArrays, priority: FloatArray) -> IntArray:
     """[n] operators by falling priority, ties by topological position, never before their inputs.
 
@@ -173,21 +160,10 @@ def list_order(p: ProblemArrays, priority: FloatArray) -> IntArray:
     priorities equal.
     """
     n = len(priority)
-    waiting = np.empty(n, np.int32)
     order = np.empty(n, np.int32)
-    ready = [(0.0, np.int32(0))]
-    ready.pop()
-    for i in range(n):
-        waiting[i] = p.predecessor_pointer[i + 1] - p.predecessor_pointer[i]
-        if waiting[i] == 0:
-            heapq.heappush(ready, (-priority[i], p.position[i]))
+    waiting, queue = open_queue(p, priority)
     for k in range(n):
-        _, position = heapq.heappop(ready)
-        i = p.topological_order[position]
-        order[k] = i
-        for edge in range(p.successor_pointer[i], p.successor_pointer[i + 1]):
-            j = p.successor[edge]
-            waiting[j] -= 1
-            if waiting[j] == 0:
-                heapq.heappush(ready, (-priority[j], p.position[j]))
+        _, position = heapq.heappop(queue)
+        order[k] = p.topological_order[position]
+        release(p, order[k], priority, waiting, queue)
     return order

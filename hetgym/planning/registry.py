@@ -1,84 +1,64 @@
-"""The table of schedulers: name, kind, citation, options."""
+"""The table of schedulers: those of hetgym, those of other packages, and those that a program enters itself.
+
+Names are the same in every process, whatever was imported before: rows of hetgym's own schedulers are data, and so
+are the entry points of other packages. A function is imported when it is first used.
+"""
 
 from __future__ import annotations
 
-import inspect
 import sys
+import warnings
+import zlib
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
-from importlib.util import find_spec
-from numbers import Integral, Real
+from dataclasses import replace
+from functools import cache
+from importlib.metadata import EntryPoint, entry_points
+from importlib.util import module_from_spec, spec_from_file_location
+from pathlib import Path
+from types import ModuleType
 from typing import Any, TypeVar
 
-import numpy as np
+from hetgym.errors import ConfigError, unknown_name
+from hetgym.planning.baseline import KINDS, Baseline, Target, resolve
+from hetgym.planning.options import check_options
 
-from hetgym.errors import ConfigError, suggestion, unknown_name
-from hetgym.problem import Problem
-from hetgym.schedule import Schedule
+OWN = "hetgym.baselines.table:ROWS"
+"""The rows of hetgym's own schedulers."""
 
-Scheduler = Callable[[Problem], Schedule]
-"""Whatever turns a problem into a schedule: a heuristic, a search, a trained policy."""
+GROUP = "hetgym.schedulers"
+"""Group of the entry points by which an installed package offers schedulers: ``name = "package.module:function"``."""
 
-KINDS = ("trivial", "online", "list", "memory", "partition", "search", "policy", "exact")
-"""Kinds of schedulers: controls; those that see only what is ready; those that rank the whole graph; those that keep
-within memory; those that cut the graph into parts first; searches; those that prove optima."""
+WEIGHTS = ".safetensors"
+"""Ending of the names that are paths of trained policies."""
 
-F = TypeVar("F", bound=Callable[..., Schedule])
+POLICY_FILE = "hetgym.agents.schedulers:of_file"
+"""The function that makes a row of a policy's file."""
 
+F = TypeVar("F", bound=Callable[..., Any])
 
-@dataclass(frozen=True)
-class Baseline:
-    """A row of the table, and a scheduler itself.
-
-    Attributes:
-        name: what users type.
-        kind: one of :data:`KINDS`.
-        function: ``function(problem, **options) -> Schedule``.
-        citation: where the method comes from.
-        complexity: of n operators, e edges and p devices.
-        options: those that differ from the function's defaults.
-        needs: modules of an extra that it cannot work without.
-    """
-
-    name: str
-    kind: str
-    function: Callable[..., Schedule]
-    citation: str
-    complexity: str
-    options: dict[str, Any] = field(default_factory=dict)
-    needs: tuple[str, ...] = ()
-
-    @property
-    def available(self) -> bool:
-        """Whether everything that it needs is installed."""
-        return all(find_spec(module) is not None for module in self.needs)
-
-    @property
-    def summary(self) -> str:
-        """First line of the method's documentation, and the options of a variant."""
-        first = (inspect.getdoc(self.function) or "").partition("\n")[0]
-        chosen = ", ".join(f"{option}={value}" for option, value in self.options.items())
-        return f"{first} [{chosen}]" if chosen else first
-
-    def __call__(self, problem: Problem) -> Schedule:
-        """Schedule a problem; the schedule carries the scheduler's name."""
-        return replace(self.function(problem, **self.options), scheduler=self.name)
-
-
-_TABLE: dict[str, Baseline] = {}
+_entered: dict[str, Baseline] = {}  # rows that this process entered itself
+_files: dict[Path, ModuleType] = {}  # modules that import_file has run
 
 
 def register(
-    name: str, *, kind: str, citation: str, complexity: str, needs: tuple[str, ...] = (), **options: Any
+    name: str,
+    *,
+    kind: str,
+    citation: str,
+    complexity: str,
+    needs: tuple[str, ...] = (),
+    search: Target | None = None,
+    **options: Any,
 ) -> Callable[[F], F]:
-    """Enter a function in the table of schedulers, with options of its own if it is a variant.
+    """Enter a function of one's own in the table of schedulers, for this process.
 
     Args:
-        name: what users type.
-        kind: one of :data:`KINDS`.
-        citation: where the method comes from.
+        name: the name that users type.
+        kind: one of :data:`~hetgym.planning.baseline.KINDS`.
+        citation: the source of the method.
         complexity: of n operators, e edges and p devices.
-        needs: modules of an extra that it cannot work without.
+        needs: modules of an extra without which it does not work.
+        search: see :class:`~hetgym.planning.Baseline`.
         options: keyword arguments of the function that make the variant.
 
     Raises:
@@ -92,79 +72,124 @@ def register(
     ...     return single_device(problem)
     >>> get("mine").summary
     'Everything where it is cheapest in sum.'
-    >>> from hetgym.planning.registry import unregister
+    >>> from hetgym.planning import unregister
     >>> unregister("mine")
     """
 
     def enter(function: F) -> F:
         if kind not in KINDS:
             raise unknown_name("kind of scheduler", kind, KINDS)
-        if name in _TABLE:
+        if name in _own() or name in _entered:
             raise ConfigError(f"scheduler {name!r} is registered twice")
-        _TABLE[name] = Baseline(name, kind, function, citation, complexity, options, needs)
+        _entered[name] = Baseline(name, kind, function, citation, complexity, options, needs, search)
         return function
 
     return enter
 
 
 def unregister(name: str) -> None:
-    """Take a scheduler out of the table again."""
-    del _TABLE[name]
+    """Take a scheduler that :func:`register` entered out of the table again.
+
+    Raises:
+        UnknownName: none was entered under that name.
+    """
+    if name not in _entered:
+        raise unknown_name("registered scheduler", name, _entered)
+    del _entered[name]
+
+
+def rows(kind: str | None = None) -> list[Baseline]:
+    """All schedulers, or those of one kind, by kind and then alphabet; imports none of them."""
+    table = {**_plugins(), **_entered, **_own()}
+    ordered = sorted(table.values(), key=lambda row: (KINDS.index(row.kind), row.name))
+    return [row for row in ordered if kind in (None, row.kind)]
+
+
+def names(kind: str | None = None) -> list[str]:
+    """Names of all schedulers, or of those of one kind, by kind and then alphabet."""
+    return [row.name for row in rows(kind)]
 
 
 def get(name: str, **options: Any) -> Baseline:
     """Look a scheduler up by name.
 
     Args:
-        name: see :func:`names`.
-        options: keyword arguments of the method's function.
+        name: see :func:`names`; or the path of a trained policy, such as ``runs/mine/policy.safetensors``.
+        options: keyword arguments of the scheduler's function.
 
     Raises:
         UnknownName: no scheduler of that name.
-        ConfigError: an option that the method does not have, or a value of the wrong type.
+        ConfigError: an option that the scheduler does not have, a value of the wrong type, or a scheduler of
+            another package that cannot be imported.
+        ArtefactError: no readable policy at the path.
     """
-    if name not in _TABLE:
-        raise unknown_name("scheduler", name, _TABLE)
-    row = _TABLE[name]
-    known = list(inspect.signature(row.function).parameters)[1:]
-    for option in options:
-        if option not in known:
-            hint = suggestion(option, known) if known else "it has none"
-            raise ConfigError(f"scheduler {name!r} has no option {option!r}; {hint}")
-        _check(name, row.function, option, options[option])
+    row = _own().get(name) or _entered.get(name) or _plugins().get(name)
+    if row is None and name.endswith(WEIGHTS):
+        row = resolve(POLICY_FILE)(name)
+    if row is None:
+        raise unknown_name("scheduler", name, names())
+    if options or row.package:
+        check_options(name, row.function, options)
     return replace(row, options={**row.options, **options})
 
 
-_NOUNS = {"int": "a whole number", "float": "a finite number", "bool": "True or False", "str": "a word"}
+def import_file(path: str | Path) -> ModuleType:
+    """Run a Python file that registers schedulers, as ``hetgym bench --import my.py`` does.
 
+    A file is run once in a process. What it registers has names from then on; if it fails, nothing is entered.
+    Other processes can be sent its functions by value.
 
-def _check(name: str, function: Callable[..., Schedule], option: str, value: object) -> None:
-    """Refuse a value that its option's annotation excludes; ranges are the functions' own business.
+    Args:
+        path: of the file. Modules beside it are found only if its folder is in ``sys.path``.
+
+    Returns:
+        The module that the file makes.
 
     Raises:
-        ConfigError: a value of another type, a number that is not finite or too large, or a negative seed.
+        ConfigError: no such file, or it fails; the message says why.
     """
-    expected = str(inspect.signature(function).parameters[option].annotation)
-    kinds = [kind.strip() for kind in expected.split("|")]
-    if not set(kinds) <= {*_NOUNS, "None"} or (value is None and "None" in kinds):
-        return
-    whole = isinstance(value, Integral) and not isinstance(value, bool)
-    real = isinstance(value, Real) and not isinstance(value, bool)
-    fits = {
-        "int": whole and -(2**63) <= value < 2**63,  # type: ignore[operator]
-        "float": real and -sys.float_info.max <= value <= sys.float_info.max,  # type: ignore[operator]
-        "bool": isinstance(value, bool | np.bool_),
-        "str": isinstance(value, str),
-    }
-    if not any(fits.get(kind, False) for kind in kinds):
-        nouns = " or ".join(_NOUNS.get(kind, "None") for kind in kinds)
-        shown = "too large" if isinstance(value, int) and abs(value) >= 2**63 else repr(value)
-        raise ConfigError(f"scheduler {name!r}: {option} is {shown}; it must be {nouns}")
-    if option == "seed" and value < 0:  # type: ignore[operator]
-        raise ConfigError(f"scheduler {name!r}: seed is {value}; it must not be negative")
+    file = Path(path).resolve()
+    if file in _files:
+        return _files[file]
+    if file.suffix != ".py" or not file.is_file():
+        raise ConfigError(f"{path}: not a Python file that could be imported")
+    spec = spec_from_file_location(f"{file.stem}_{zlib.crc32(str(file).encode()):08x}", file)
+    assert spec is not None and spec.loader is not None
+    module, before = module_from_spec(spec), dict(_entered)
+    sys.modules[spec.name] = module  # while it runs, as dataclasses demand
+    try:
+        spec.loader.exec_module(module)
+    except Exception as error:
+        _entered.clear()
+        _entered.update(before)
+        why = f"{type(error).__name__}: {error}".partition("\n")[0]
+        raise ConfigError(f"{path}: cannot be imported ({why})") from error
+    finally:
+        del sys.modules[spec.name]  # so that its functions are pickled by value: no other process finds it by name
+    _files[file] = module
+    return module
 
 
-def names(kind: str | None = None) -> list[str]:
-    """Names of all schedulers, or of those of one kind, by kind and then alphabet."""
-    rows = sorted(_TABLE.values(), key=lambda row: (KINDS.index(row.kind), row.name))
-    return [row.name for row in rows if kind in (None, row.kind)]
+@cache
+def _own() -> dict[str, Baseline]:
+    """The rows of hetgym's own schedulers."""
+    return {row.name: row for row in resolve(OWN)}
+
+
+@cache
+def _plugins() -> dict[str, Baseline]:
+    """The rows that other installed packages offer; a warning tells of names that are taken."""
+    found: dict[str, Baseline] = {}
+    for point in sorted(entry_points(group=GROUP), key=_package):
+        if point.name in _own() or point.name in found:
+            warnings.warn(f"scheduler {point.name!r} of {_package(point)} is ignored: the name is taken", stacklevel=2)
+            continue
+        found[point.name] = Baseline(
+            point.name, "plugin", f"{point.module}:{point.attr}", _package(point), "", package=_package(point)
+        )
+    return found
+
+
+def _package(point: EntryPoint) -> str:
+    """Name and version of the package that an entry point belongs to."""
+    return f"{point.dist.name} {point.dist.version}" if point.dist is not None else "an unknown package"

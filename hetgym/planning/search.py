@@ -1,4 +1,4 @@
-"""What searches share: they can be run in parts, within a budget of work or of time."""
+"""Searches: schedulers that can be run in parts, within a budget of work or of time."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ class Search(ABC):
 
 
 def check_limits(name: str, budget: int, seconds: float | None) -> float:
-    """Refuse what cannot be a budget.
+    """Refuse limits that cannot be a budget.
 
     Returns:
         The time on the clock, from which the seconds of :func:`run` count.

@@ -1,4 +1,4 @@
-"""Timeline: list scheduling under the classic model, one operator at a time.
+"""Timeline: a partial schedule under the classic model, to which operators are added one at a time.
 
 Start times follow HEFT's rules. *Insertion*: the first idle gap of the device that is long enough;
 *append*: after the device's last operator. List schedulers, the decoding of placements and the
@@ -13,7 +13,8 @@ import numpy as np
 
 from hetgym._jit import jit, lean, step
 from hetgym._types import FloatArray, IntArray
-from hetgym.problem import ProblemArrays
+from hetgym.problem import Problem, ProblemArrays
+from hetgym.schedule import Schedule
 
 NEAR = 32
 """Intervals at a device's end that are searched one by one before the others by bisection."""
@@ -22,7 +23,7 @@ BLOCK = 64
 """Intervals of a device that share an entry of :attr:`Timeline.widest`."""
 
 ROUNDING = 1e-15
-"""What rounding may add to an end, as a share of it: a few units in the last place."""
+"""Share of an end that rounding may add to it: a few units in the last place."""
 
 
 class Timeline(NamedTuple):
@@ -32,7 +33,7 @@ class Timeline(NamedTuple):
         assignment: [n] device, -1 while not placed.
         start, finish: [n] times of placed operators [s].
         busy_from, busy_to: [d, n] the device's occupied intervals in order of time [s].
-        operators: [d, n] what occupies them.
+        operators: [d, n] the operators that occupy them.
         intervals: [d] number of intervals. An operator that takes no time holds an empty one: it
             delays nobody, but nothing may run across it.
         widest: [d, n / BLOCK + 1] no gap before one of so many intervals is longer [s]: a bound that is
@@ -51,11 +52,45 @@ class Timeline(NamedTuple):
 
 @jit
 def new_timeline(n: int, d: int) -> Timeline:
-    """Allocate an empty timeline."""
+    """Allocate an empty timeline for n operators and d devices."""
     return Timeline(
-        np.full(n, -1, np.int32), np.zeros(n), np.zeros(n), np.zeros((d, n)), np.zeros((d, n)),
-        np.zeros((d, n), np.int32), np.zeros(d, np.int32), np.zeros((d, n // BLOCK + 1)),
-    )  # fmt: skip
+        assignment=np.full(n, -1, np.int32),
+        start=np.zeros(n),
+        finish=np.zeros(n),
+        busy_from=np.zeros((d, n)),
+        busy_to=np.zeros((d, n)),
+        operators=np.zeros((d, n), np.int32),
+        intervals=np.zeros(d, np.int32),
+        widest=np.zeros((d, n // BLOCK + 1)),
+    )
+
+
+def planned(problem: Problem, placed: Timeline, scheduler: str = "") -> Schedule:
+    """The schedule that a complete timeline holds: placement, device orders and times.
+
+    Args:
+        problem: the problem.
+        placed: holds all of its operators.
+        scheduler: name that the schedule carries.
+    """
+    order, pointer = device_order(placed)
+    return Schedule(
+        placed.assignment,
+        order=[order[pointer[d] : pointer[d + 1]] for d in range(problem.num_devices)],
+        start=placed.start,
+        finish=placed.finish,
+        scheduler=scheduler,
+    )
+
+
+def of_schedule(problem: Problem, schedule: Schedule) -> Timeline:
+    """The timeline of a schedule that has start times: the inverse of :func:`planned`."""
+    assert schedule.start is not None
+    placed = new_timeline(problem.num_operators, problem.num_devices)
+    for device, row in enumerate(schedule.device_order(problem)):
+        for i in row.tolist():
+            book(problem.arrays, placed, i, device, float(schedule.start[i]))
+    return placed
 
 
 @step
@@ -86,10 +121,10 @@ def copy_prefix(t: Timeline, other: Timeline, turn: IntArray, first: int) -> Non
     """Make another timeline hold what this complete one held before the turn of its ``first`` operator.
 
     Args:
-        t: where every operator has been placed.
+        t: a complete timeline.
         other: overwritten; times of operators that it does not hold are left as they were.
-        turn: [n] when each operator was placed, counted from 0.
-        first: operators of this turn and later ones are left out.
+        turn: [n] the operators' places in the order in which they were placed, from 0.
+        first: turn of the first operator that is left out.
     """
     for device in range(len(t.intervals)):
         count = 0
@@ -117,7 +152,7 @@ def _forget_gaps(t: Timeline, device: int) -> None:
 
 @lean
 def data_ready(p: ProblemArrays, t: Timeline, operator: int, device: int) -> float:
-    """When the outputs of the operator's placed predecessors can be on a device [s]."""
+    """The time at which the outputs of the operator's predecessors, all of them placed, can be on a device [s]."""
     ready = 0.0
     for k in range(p.predecessor_pointer[operator], p.predecessor_pointer[operator + 1]):
         i = p.predecessor[k]
@@ -127,15 +162,28 @@ def data_ready(p: ProblemArrays, t: Timeline, operator: int, device: int) -> flo
     return ready
 
 
+# The gap before interval k runs from busy_to[k - 1] (0 for k = 0) to busy_from[k]. Both bounds rise with k, so
+# only gaps before intervals that begin at ready + duration or later can take the operator: a suffix of the list.
+# Backward scan, over at most NEAR intervals: `found` is the earliest start in the gaps before intervals k + 1 and
+# later, or behind the last one. If the suffix reaches further back, bisection leaves `low` at its first interval,
+# and the forward scan over low .. near - 1 returns the first gap that fits, which precedes all that were found.
+# A block is skipped if its widest gap is shorter than the duration; a block that was scanned whole gets its exact
+# widest gap, so bounds that `book` left too large are repaired on the way. O(NEAR + log k + blocks) typically.
 @step
 def earliest_start(t: Timeline, device: int, ready: float, duration: float, insertion: bool) -> float:
-    """Earliest start on a device for an operator whose inputs are there at ``ready`` [s]."""
+    """Earliest start of an operator on a device [s].
+
+    Args:
+        t: the timeline; only :attr:`Timeline.widest` may change.
+        device: the device tried.
+        ready: time at which the operator's inputs are there [s].
+        duration: run time on the device [s].
+        insertion: whether idle gaps may be used.
+    """
     count = t.intervals[device]
     end = t.busy_to[device, count - 1] if count > 0 else 0.0
     if not insertion or ready >= end:
         return max(ready, end)
-    # Only gaps before intervals that begin at ready + duration or later are long enough; mostly these
-    # are the last few, which are looked at from the end, without branches that are hard to guess.
     found = max(ready, end)
     near = max(count - NEAR, 0)
     k = count - 1
@@ -171,9 +219,27 @@ def earliest_start(t: Timeline, device: int, ready: float, duration: float, inse
     return found
 
 
+@step
+def start_on(p: ProblemArrays, t: Timeline, operator: int, device: int, insertion: bool) -> float:
+    """Earliest start of an operator on a device, its predecessors being placed [s]."""
+    return earliest_start(t, device, data_ready(p, t, operator, device), p.cost[operator, device], insertion)
+
+
+# Intervals are sorted by (start, finish). Those behind the new one move up by one place, from the last on, until
+# interval k - 1 does not lie behind it. Gaps then change in three places: before the new interval, before the one
+# behind it (which can only get shorter), and at the edge of each later block, into which the last interval of the
+# block before has moved. The bounds in `widest` may stay too large, never too small.
 @lean
 def book(p: ProblemArrays, t: Timeline, operator: int, device: int, start: float) -> None:
-    """Place an operator on a device from ``start`` on."""
+    """Place an operator on a device.
+
+    Args:
+        p: the problem.
+        t: gets the operator.
+        operator: not placed yet.
+        device: able to run it, and idle for as long as it runs.
+        start: its start [s].
+    """
     finish = start + p.cost[operator, device]
     t.assignment[operator] = device
     t.start[operator] = start
@@ -196,6 +262,8 @@ def book(p: ProblemArrays, t: Timeline, operator: int, device: int, start: float
         _widen(t, device, first)  # which was in the block before
 
 
+# Intervals behind the operator's move down by one place. The gap before its old place k gets longer, and into each
+# block from k's on comes the first interval of the block behind: those bounds are raised.
 @step
 def take_back(t: Timeline, operator: int) -> None:
     """Undo the booking of an operator."""
@@ -223,97 +291,13 @@ def _widen(t: Timeline, device: int, k: int) -> None:
     t.widest[device, k // BLOCK] = max(t.widest[device, k // BLOCK], gap)
 
 
-@step
-def place_within(
-    p: ProblemArrays,
-    t: Timeline,
-    order: IntArray,
-    fixed: IntArray,
-    bonus: FloatArray,
-    insertion: bool,
-    tail: FloatArray,
-    limit: float,
-) -> tuple[float, int]:
-    """As :func:`place_in_order`, but give up as soon as the makespan must exceed a limit.
-
-    Args:
-        p: the problem.
-        t: filled in; what it already holds stays.
-        order: operators in a topological order.
-        fixed: [n] device that an operator must take, -1 where it is free to choose.
-        bonus: [n, d] added to the finish time when devices are compared [s].
-        insertion: whether idle gaps may be used.
-        tail: [n, d] a lower bound on the time from an operator's finish on a device to the end [s].
-        limit: largest makespan of interest [s]; inf to never give up.
-
-    Returns:
-        Finish of the last of these operators [s], inf where the limit broke; how many were placed.
-    """
-    d = p.cost.shape[1]
-    makespan = 0.0
-    placed = 0
-    for operator in order:
-        chosen = fixed[operator]
-        best_device, best_start, best_key = d, 0.0, np.inf
-        for device in range(max(chosen, 0), chosen + 1 if chosen >= 0 else d):
-            duration = p.cost[operator, device]
-            if duration == np.inf and chosen < 0:
-                continue
-            start = earliest_start(t, device, data_ready(p, t, operator, device), duration, insertion)
-            key = start + duration + bonus[operator, device]
-            if best_device == d or key < best_key:
-                best_device, best_start, best_key = device, start, key
-        book(p, t, operator, best_device, best_start)
-        finish = best_start + p.cost[operator, best_device]
-        makespan = max(makespan, finish)
-        placed += 1
-        if finish + tail[operator, best_device] > limit:
-            return np.inf, placed
-    return makespan, placed
-
-
-@lean
-def place_in_order(
-    p: ProblemArrays, t: Timeline, order: IntArray, fixed: IntArray, bonus: FloatArray, insertion: bool
-) -> float:
-    """Place operators one after the other, each where it finishes first.
-
-    Args:
-        p: the problem.
-        t: filled in; what it already holds stays.
-        order: operators in a topological order.
-        fixed: [n] device that an operator must take, -1 where it is free to choose.
-        bonus: [n, d] added to the finish time when devices are compared [s]; ties go to the smaller
-            device.
-        insertion: whether idle gaps may be used.
-
-    Returns:
-        Finish of the last of these operators [s].
-    """
-    makespan, _ = place_within(p, t, order, fixed, bonus, insertion, bonus, np.inf)
-    return makespan
-
-
-@step
-def place_fixed(p: ProblemArrays, t: Timeline, order: IntArray, fixed: IntArray, insertion: bool) -> float:
-    """As :func:`place_in_order` where every operator has its device: the same, in fewer steps."""
-    makespan = 0.0
-    for operator in order:
-        device = fixed[operator]
-        ready = data_ready(p, t, operator, device)
-        start = earliest_start(t, device, ready, p.cost[operator, device], insertion)
-        book(p, t, operator, device, start)
-        makespan = max(makespan, t.finish[operator])
-    return makespan
-
-
 @jit
 def device_order(t: Timeline) -> tuple[IntArray, IntArray]:
     """Read the device orders off a complete timeline.
 
     Returns:
-        [n] operators, device after device, each by start, finish and the turn in which it was
-        placed; and [d + 1] where each device's part begins.
+        [n] operators, device after device, those of a device by start, finish and the turn in which they
+        were placed; and [d + 1] offsets: device a has ``order[pointer[a] : pointer[a + 1]]``.
     """
     order = np.empty(len(t.assignment), np.int32)
     pointer = np.empty(len(t.intervals) + 1, np.int32)
@@ -323,7 +307,7 @@ def device_order(t: Timeline) -> tuple[IntArray, IntArray]:
 
 @step
 def write_device_order(t: Timeline, order: IntArray, pointer: IntArray) -> None:
-    """As :func:`device_order`, into arrays."""
+    """As :func:`device_order`, into arrays ``order`` [n] and ``pointer`` [d + 1]."""
     count = 0
     for device in range(len(t.intervals)):
         pointer[device] = count
@@ -335,62 +319,9 @@ def write_device_order(t: Timeline, order: IntArray, pointer: IntArray) -> None:
 
 @step
 def end(t: Timeline) -> float:
-    """When the last of the operators that a timeline holds has finished [s]."""
+    """Finish of the last operator that a timeline holds [s]; 0 if it holds none."""
     last = 0.0
     for device in range(len(t.intervals)):
         if t.intervals[device] > 0:
             last = max(last, t.busy_to[device, t.intervals[device] - 1])
     return last
-
-
-@lean
-def critical_chain(p: ProblemArrays, t: Timeline, chain: IntArray) -> int:
-    """Operators that the makespan of a complete timeline waits for.
-
-    Walks back from the last finisher through predecessors whose data arrive just when the operator
-    starts (the smallest id), else through the operator that leaves its device just then.
-
-    Args:
-        p: the problem.
-        t: holds all operators.
-        chain: [n] filled in, first to last.
-
-    Returns:
-        Length of the chain.
-    """
-    n = len(t.start)
-    operator = np.int32(0)
-    for i in range(n):
-        later = t.finish[i] > t.finish[operator]
-        if later or (t.finish[i] == t.finish[operator] and p.position[i] > p.position[operator]):
-            operator = np.int32(i)
-    count = 0
-    while True:
-        chain[count] = operator
-        count += 1
-        start, device = t.start[operator], t.assignment[operator]
-        before = -1
-        for k in range(p.predecessor_pointer[operator], p.predecessor_pointer[operator + 1]):
-            i = p.predecessor[k]
-            arrival = t.finish[i]
-            if t.assignment[i] != device:
-                a = t.assignment[i]
-                arrival += p.latency[a, device] + p.edge_bytes[p.predecessor_edge[k]] / p.bandwidth[a, device]
-            if arrival == start and (before < 0 or i < before):
-                before = i
-        if before < 0 and start > 0.0:
-            low, high = 0, t.intervals[device]  # the last interval that begins before this one does
-            while low < high:
-                middle = (low + high) // 2
-                if t.busy_from[device, middle] < start:
-                    low = middle + 1
-                else:
-                    high = middle
-            if low > 0 and t.busy_to[device, low - 1] == start:
-                before = t.operators[device, low - 1]
-        if before < 0:
-            break
-        operator = np.int32(before)
-    for k in range(count // 2):
-        chain[k], chain[count - 1 - k] = chain[count - 1 - k], chain[k]
-    return count

@@ -1,9 +1,13 @@
-"""One change of a schedule at a time, evaluated from the first operator that it can affect.
+"""Walks: local search by one change of a schedule at a time, evaluated from the first operator that it can affect.
 
 A walk stands on a complete schedule: a placement, an order in which insertion places the operators,
 and the timeline that the two give. A trial copies the part of the timeline that the change cannot
 touch, places the rest anew, and stops as soon as the makespan must exceed what would be accepted.
 The results are those of a fresh decoding, to the last bit.
+
+Invariant, before and after each step of a search: ``now`` is the decoding of ``fixed`` in ``order``, ``turn`` is the
+inverse of ``order``, ``level`` and ``tail`` are those of ``fixed``, and ``value[CURRENT]`` is the makespan of ``now``.
+:func:`put` and :func:`shift` break it; :func:`accept` after a trial, or undoing the change, restores it.
 """
 
 from __future__ import annotations
@@ -15,13 +19,17 @@ import numpy.typing as npt
 
 from hetgym._jit import lean, step
 from hetgym._types import FloatArray, IntArray
-from hetgym.planning import ranks, timeline
-from hetgym.planning.evaluation import planned
+from hetgym.planning import critical, ranks, timeline
+from hetgym.planning.decode import decode_in_order
+from hetgym.planning.list_scheduling import place_in_order, place_within
 from hetgym.problem import Problem, ProblemArrays
 from hetgym.schedule import Schedule
 
 ROUNDING = 1.0 + 1e-12
-"""Bounds and makespans add the same numbers in other orders: how much a bound may exceed a limit for nothing."""
+"""Factor by which a bound may exceed a limit because it adds the same times in another order."""
+
+TIE = 1.0 - 1e-12
+"""A makespan is better than another if it is shorter than this share of it: by more than rounding."""
 
 CURRENT, BEST = 0, 1  # in Walk.value
 PLACED, CHAIN = 0, 1  # in Walk.count
@@ -42,9 +50,9 @@ class Walk(NamedTuple):
         best_assignment, best_order: [n] the best schedule of all.
         chain: [n] critical chain of ``now``, of length ``counts[CHAIN]``, which is -1 when out of date.
         moved, before: [n] operators of a trial and the devices that they come from.
-        old_order, old_level, old_tail: [n] what a trial that changes the order can be undone with.
-        value: makespan of ``now`` and of the best [s].
-        counts: operators placed so far, length of the chain.
+        old_order, old_level, old_tail: [n] copies with which a trial that changes the order is undone.
+        value: makespans of ``now`` and of the best schedule [s], see :data:`CURRENT` and :data:`BEST`.
+        counts: operators placed so far, length of the chain, see :data:`PLACED` and :data:`CHAIN`.
     """
 
     now: timeline.Timeline
@@ -72,23 +80,33 @@ def new_walk(problem: Problem, assignment: IntArray, order: IntArray) -> Walk:
     """Stand on the schedule that insertion makes of a placement [n] in an order [n]."""
     n, d = problem.num_operators, problem.num_devices
     walk = Walk(
-        now=timeline.new_timeline(n, d), trial=timeline.new_timeline(n, d), fixed=np.array(assignment, np.int32),
-        order=np.array(order, np.int32), turn=np.zeros(n, np.int32), level=np.zeros(n), tail=np.zeros((n, d)),
-        bonus=np.zeros((n, d)), bound=np.array(ranks.least_cost_to_exit(problem)),
-        best_assignment=np.zeros(n, np.int32), best_order=np.zeros(n, np.int32), chain=np.zeros(n, np.int32),
-        moved=np.zeros(n, np.int32), before=np.zeros(n, np.int32), old_order=np.zeros(n, np.int32),
-        old_level=np.zeros(n), old_tail=np.zeros(n), value=np.zeros(2), counts=np.zeros(2, np.int64),
-    )  # fmt: skip
+        now=timeline.new_timeline(n, d),
+        trial=timeline.new_timeline(n, d),
+        fixed=np.array(assignment, np.int32),
+        order=np.array(order, np.int32),
+        turn=np.zeros(n, np.int32),
+        level=np.zeros(n),
+        tail=np.zeros((n, d)),
+        bonus=np.zeros((n, d)),
+        bound=np.array(ranks.least_cost_to_exit(problem)),
+        best_assignment=np.zeros(n, np.int32),
+        best_order=np.zeros(n, np.int32),
+        chain=np.zeros(n, np.int32),
+        moved=np.zeros(n, np.int32),
+        before=np.zeros(n, np.int32),
+        old_order=np.zeros(n, np.int32),
+        old_level=np.zeros(n),
+        old_tail=np.zeros(n),
+        value=np.zeros(2),
+        counts=np.zeros(2, np.int64),
+    )
     start(problem.arrays, walk)
     return walk
 
 
 def best_schedule(problem: Problem, walk: Walk) -> Schedule:
     """The best schedule of a walk, decoded afresh."""
-    placed = timeline.new_timeline(problem.num_operators, problem.num_devices)
-    walk.bonus[:] = 0.0
-    timeline.place_in_order(problem.arrays, placed, walk.best_order, walk.best_assignment, walk.bonus, True)
-    return planned(problem, placed)
+    return decode_in_order(problem, walk.best_assignment, walk.best_order)
 
 
 @lean
@@ -97,8 +115,7 @@ def start(p: ProblemArrays, w: Walk) -> None:
     for k in range(len(w.order)):
         w.turn[w.order[k]] = k
     timeline.clear(w.now)
-    insertion = len(w.order) > 0  # always; a literal True would compile the placing once more
-    w.value[CURRENT] = timeline.place_in_order(p, w.now, w.order, w.fixed, w.bonus, insertion)
+    w.value[CURRENT] = place_in_order(p, w.now, w.order, w.fixed, w.bonus, True)
     w.counts[PLACED] += len(w.order)
     w.counts[CHAIN] = -1
     update_levels(p, w, len(w.order) - 1)
@@ -137,6 +154,9 @@ def tail_on(p: ProblemArrays, w: Walk, operator: int, device: int) -> float:
     return tail
 
 
+# The trial is `now` up to turn `first`. From there to `last` operators are placed with the bound that holds for any
+# placement of the rest, behind that with the exact tails of `now`, which no change can have touched. Operators before
+# `first` may finish last, so the makespan is that of the whole timeline.
 @step
 def try_from(p: ProblemArrays, w: Walk, first: int, last: int, limit: float) -> float:
     """Makespan of the changed placement or order [s], inf if it is more than the limit.
@@ -152,10 +172,10 @@ def try_from(p: ProblemArrays, w: Walk, first: int, last: int, limit: float) -> 
     timeline.copy_prefix(w.now, w.trial, w.turn, first)
     slack = limit * ROUNDING
     changed, rest = w.order[first : last + 1], w.order[last + 1 :]
-    makespan, placed = timeline.place_within(p, w.trial, changed, w.fixed, w.bonus, True, w.bound, slack)
+    makespan, placed = place_within(p, w.trial, changed, w.fixed, w.bonus, True, w.bound, slack)
     w.counts[PLACED] += placed
     if makespan < np.inf:
-        makespan, placed = timeline.place_within(p, w.trial, rest, w.fixed, w.bonus, True, w.tail, slack)
+        makespan, placed = place_within(p, w.trial, rest, w.fixed, w.bonus, True, w.tail, slack)
         w.counts[PLACED] += placed
     if makespan == np.inf:
         return np.inf
@@ -170,7 +190,7 @@ def accept(p: ProblemArrays, w: Walk, last: int, makespan: float) -> None:
     update_levels(p, w, last)
     w.value[CURRENT] = makespan
     w.counts[CHAIN] = -1
-    if makespan < w.value[BEST]:
+    if makespan < w.value[BEST] * TIE:
         keep_best(w)
 
 
@@ -210,9 +230,12 @@ def shift(w: Walk, source: int, target: int) -> None:
 def find_chain(p: ProblemArrays, w: Walk) -> None:
     """Bring the critical chain up to date."""
     if w.counts[CHAIN] < 0:
-        w.counts[CHAIN] = timeline.critical_chain(p, w.now, w.chain)
+        w.counts[CHAIN] = critical.find_chain(p, w.now, w.chain)
 
 
+# The changes alter levels only of operators of turns up to `last`, and the old levels of all operators are saved, so
+# that undoing is a copy. After sorting, `first` is the first turn whose operator or whose device changed: before it the
+# order is the old one, as `try_from` demands. Costs O(e + n + inversions), and the trial.
 @step
 def try_level_order(p: ProblemArrays, w: Walk, count: int, limit: float) -> float:
     """As :func:`try_from`, with the order by the changed placement's own levels; refused changes are undone.

@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from hetgym._types import IntArray
-
-if TYPE_CHECKING:
-    from hetgym.sim.trace import Trace
+from hetgym.sim.record import Record
 
 CAUSES = ("compute", "transfer", "link wait", "dispatch", "idle")
 """What a moment of the realised critical chain can be spent on."""
@@ -35,7 +32,7 @@ class Blame:
         return {cause: value / total if total > 0 else 0.0 for cause, value in self.seconds.items()}
 
 
-def blame(trace: Trace) -> Blame:
+def blame(trace: Record) -> Blame:
     """Walk back from the last operator to finish, always to what it waited for last.
 
     ``link wait`` is the time from a producer's finish to the start of the transfer: until a link was
@@ -76,7 +73,7 @@ def blame(trace: Trace) -> Blame:
         chain.append(operator)
 
 
-def _left_last(trace: Trace, members: IntArray, operator: int, start: float, position: IntArray) -> int | None:
+def _left_last(trace: Record, members: IntArray, operator: int, start: float, position: IntArray) -> int | None:
     """The operator that finished last on the same device before this one started."""
     sooner = (trace.start[members] < start) | (position[members] < position[operator])
     earlier = members[(trace.finish[members] <= start) & sooner & (members != operator)]

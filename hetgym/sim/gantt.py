@@ -10,11 +10,11 @@ import numpy as np
 from hetgym._types import FloatArray
 from hetgym.errors import require
 from hetgym.graph.ops import GENERIC, KINDS
+from hetgym.sim.record import Record
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-    from hetgym.sim.trace import Trace
 
 COLOURS = {
     "conv": "#4c78a8", "matmul": "#f58518", "recurrent": "#b279a2", "normalise": "#eeca3b", "pool": "#9d755d",
@@ -45,7 +45,7 @@ def time_unit(seconds: float) -> tuple[float, str]:
     return (1e-9, "ns") if seconds > 0 else (1.0, "s")
 
 
-def draw(trace: Trace, path: Path | None = None, size: tuple[float, float] | None = None, dpi: int = 100) -> Figure:
+def draw(trace: Record, path: Path | None = None, size: tuple[float, float] | None = None, dpi: int = 100) -> Figure:
     """Draw a trace with matplotlib's Agg canvas: no display is needed.
 
     Args:
@@ -98,7 +98,7 @@ def draw(trace: Trace, path: Path | None = None, size: tuple[float, float] | Non
     return figure
 
 
-def _bars(axes: Any, trace: Trace, scale: float) -> None:
+def _bars(axes: Any, trace: Record, scale: float) -> None:
     """One batch of bars a device, coloured by kind; names where few enough operators leave room."""
     problem = trace.problem
     edge = "white" if problem.num_operators <= 10 * _LABELS else "none"
@@ -154,7 +154,7 @@ def busy_share(begin: FloatArray, end: FloatArray, edges: FloatArray) -> FloatAr
     return np.maximum(share, 0.0)
 
 
-def _legend(figure: Any, axes: Any, trace: Trace) -> None:
+def _legend(figure: Any, axes: Any, trace: Record) -> None:
     """Families by their share of the run time, the largest first; none where there is only one."""
     share = dict.fromkeys(COLOURS, 0.0)
     for i in np.flatnonzero(trace.finish > trace.start).tolist():

@@ -5,6 +5,7 @@ A list of tuples and ``heapq`` would do, but lists count references and grow; th
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -14,48 +15,58 @@ from hetgym._jit import step
 from hetgym._types import FloatArray, IntArray
 
 
-class Heap(NamedTuple):
-    """Several heaps of equal capacity, one a row.
+class Heaps(NamedTuple):
+    """Several heaps, one after the other.
 
     Attributes:
-        key, code: [rows, capacity] items; a row's smallest stands first.
-        size: [rows] items in each row.
+        key: [capacity of all] items; the smallest of each heap stands first.
+        code: [capacity of all] their codes.
+        first: [heaps] where each heap begins.
+        size: [heaps] items in each heap.
     """
 
     key: FloatArray
     code: npt.NDArray[np.int64]
+    first: npt.NDArray[np.int64]
     size: IntArray
 
 
-def new_heap(rows: int, capacity: int) -> Heap:
-    """Allocate empty heaps."""
-    return Heap(np.zeros((rows, capacity)), np.zeros((rows, capacity), np.int64), np.zeros(rows, np.int32))
+def new_heaps(capacities: Sequence[int]) -> Heaps:
+    """Allocate empty heaps of these capacities."""
+    ends = np.cumsum([0, *capacities])
+    return Heaps(np.zeros(ends[-1]), np.zeros(ends[-1], np.int64), ends[:-1].copy(), np.zeros(len(ends) - 1, np.int32))
 
 
+# The item moves up from the end, along the path to the root, past every parent that is larger: what
+# is behind ``k`` on that path is in order, and the hole at ``k`` is free. O(log n).
 @step
-def push(h: Heap, row: int, key: float, code: int) -> None:
-    """Add an item to a row."""
-    k = h.size[row]
-    h.size[row] += 1
+def push(h: Heaps, heap: int, key: float, code: int) -> None:
+    """Add an item to a heap."""
+    first = h.first[heap]
+    k = h.size[heap]
+    h.size[heap] += 1
     while k > 0:
         parent = (k - 1) >> 1
-        above = h.key[row, parent]
-        if above < key or (above == key and h.code[row, parent] <= code):
+        above = h.key[first + parent]
+        if above < key or (above == key and h.code[first + parent] <= code):
             break
-        h.key[row, k] = above
-        h.code[row, k] = h.code[row, parent]
+        h.key[first + k] = above
+        h.code[first + k] = h.code[first + parent]
         k = parent
-    h.key[row, k] = key
-    h.code[row, k] = code
+    h.key[first + k] = key
+    h.code[first + k] = code
 
 
+# The last item takes the place of the first and moves down past every smaller child: all above the
+# hole at ``k`` is smaller than what is below it. O(log n).
 @step
-def pop(h: Heap, row: int) -> int:
-    """Remove the smallest item of a row, which must not be empty, and return its code."""
-    first = h.code[row, 0]
-    h.size[row] -= 1
-    size = h.size[row]
-    key, code = h.key[row, size], h.code[row, size]
+def pop(h: Heaps, heap: int) -> int:
+    """Remove the smallest item of a heap, which must not be empty, and return its code."""
+    first = h.first[heap]
+    smallest = h.code[first]
+    h.size[heap] -= 1
+    size = h.size[heap]
+    key, code = h.key[first + size], h.code[first + size]
     k = 0
     while True:
         child = 2 * k + 1
@@ -63,15 +74,15 @@ def pop(h: Heap, row: int) -> int:
             break
         right = child + 1
         if right < size and (
-            h.key[row, right] < h.key[row, child]
-            or (h.key[row, right] == h.key[row, child] and h.code[row, right] < h.code[row, child])
+            h.key[first + right] < h.key[first + child]
+            or (h.key[first + right] == h.key[first + child] and h.code[first + right] < h.code[first + child])
         ):
             child = right
-        if key < h.key[row, child] or (key == h.key[row, child] and code <= h.code[row, child]):
+        if key < h.key[first + child] or (key == h.key[first + child] and code <= h.code[first + child]):
             break
-        h.key[row, k] = h.key[row, child]
-        h.code[row, k] = h.code[row, child]
+        h.key[first + k] = h.key[first + child]
+        h.code[first + k] = h.code[first + child]
         k = child
-    h.key[row, k] = key
-    h.code[row, k] = code
-    return int(first)
+    h.key[first + k] = key
+    h.code[first + k] = code
+    return int(smallest)

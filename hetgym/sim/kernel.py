@@ -1,8 +1,8 @@
-"""What happens in a simulation: the state, and what a launch, a transfer and a delivery do to it.
+"""The steps of a simulation: the state, and what a launch, a transfer and an arrival do to it.
 
 Operators are *launched* on a device; when they finish, their outputs are *sent* to the devices that
-read them. Both ways of walking through a schedule are built from these functions: :func:`run_order`
-here, which needs no clock, and :mod:`hetgym.sim.events`, which has one.
+read them. Both ways of running are built from these functions: :mod:`hetgym.sim.sweep`, which needs no
+clock, and :mod:`hetgym.sim.loop`, which has one.
 """
 
 from __future__ import annotations
@@ -11,7 +11,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from hetgym._jit import inlined, lean, step
+from hetgym._jit import inlined, step
+from hetgym._transfer import transfer_time
 from hetgym._types import FloatArray, IntArray
 from hetgym.problem import ProblemArrays
 
@@ -40,18 +41,19 @@ class Switches(NamedTuple):
 
 
 class State(NamedTuple):
-    """What a simulation fills in.
+    """Everything that a simulation fills in, with or without a clock.
 
     Attributes:
-        start, finish: [n] of each operator [s].
-        sent, arrived: [e] start and end of each edge's transfer [s]; equal when it stays local.
+        start: [n] start of each operator [s].
+        finish: [n] finish of each operator [s].
+        sent: [e] start of each edge's transfer [s]; with a clock inf until it is asked for.
+        arrived: [e] end of each edge's transfer [s]; equal to ``sent`` when it stays on a device.
         ready: [n] arrival of the operator's last input so far [s].
         waiting: [n] inputs whose arrival is not known yet.
         launched: [d] operators launched so far.
-        free: [d] when each device is free; with several streams, not used [s].
+        free: [d] finish of what each device launched last [s].
         link_free: [l] when each link is free [s].
         channel_free: [2, d] when each device's sending and receiving channel is free [s].
-        stack: [n + 1] scratch: operators that may run next, where no clock is needed.
     """
 
     start: FloatArray
@@ -64,7 +66,6 @@ class State(NamedTuple):
     free: FloatArray
     link_free: FloatArray
     channel_free: FloatArray
-    stack: IntArray
 
 
 def new_state(p: ProblemArrays) -> State:
@@ -72,10 +73,17 @@ def new_state(p: ProblemArrays) -> State:
     n, d = p.cost.shape
     e = len(p.successor)
     return State(
-        np.zeros(n), np.zeros(n), np.zeros(e), np.zeros(e), np.zeros(n), np.zeros(n, np.int32), np.zeros(d, np.int32),
-        np.zeros(d), np.zeros(len(p.link_bandwidth)), np.zeros((2, d)),
-        np.zeros(n + 1, np.int32),
-    )  # fmt: skip
+        start=np.zeros(n),
+        finish=np.zeros(n),
+        sent=np.zeros(e),
+        arrived=np.zeros(e),
+        ready=np.zeros(n),
+        waiting=np.zeros(n, np.int32),
+        launched=np.zeros(d, np.int32),
+        free=np.zeros(d),
+        link_free=np.zeros(len(p.link_bandwidth)),
+        channel_free=np.zeros((2, d)),
+    )
 
 
 @step
@@ -94,32 +102,27 @@ def reset(p: ProblemArrays, s: State) -> None:
 
 
 @inlined
-def issue_time(p: ProblemArrays, s: State, device: int, switches: Switches) -> float:
-    """When the host has issued the next operator of a device's fixed order.
-
-    The host of an accelerator runs ahead of it, one operator after the other; a CPU is its own host
-    and issues when it gets there.
-    """
-    if p.asynchronous[device]:
-        return float((s.launched[device] + 1) * switches.dispatch)
-    return 0.0
-
-
-@inlined
 def launch(
-    p: ProblemArrays, s: State, operator: int, device: int, now: float, beside: int, factor: float, ahead: bool,
+    p: ProblemArrays,
+    s: State,
+    operator: int,
+    device: int,
+    now: float,
+    beside: int,
+    factor: float,
+    ahead: bool,
     switches: Switches,
-) -> None:  # fmt: skip
+) -> None:
     """Start an operator.
 
     Args:
         p: the problem.
         s: the state.
-        operator: what is launched.
-        device: where.
+        operator: the operator that is launched.
+        device: the device that runs it.
         now: when the device takes it [s].
         beside: operators that run on the device at this moment.
-        factor: noise, as a factor of the run time.
+        factor: noise and slow-down, as a factor of the run time.
         ahead: whether a host issued it ahead of time, so that the device does not wait for that.
         switches: of the runtime.
     """
@@ -143,7 +146,7 @@ def way_free(
         channel_free: [2, d] when each device may send, and receive [s].
         a: device that sends.
         b: device that receives.
-        now: not before this [s].
+        now: earliest moment of interest [s].
     """
     free = now
     if communication == FIFO:
@@ -156,38 +159,46 @@ def way_free(
 
 
 @inlined
-def transfer(
-    p: ProblemArrays, s: State, a: int, b: int, size: float, request: float, communication: int
+def book_transfer(
+    p: ProblemArrays,
+    communication: int,
+    link_free: FloatArray,
+    channel_free: FloatArray,
+    a: int,
+    b: int,
+    size: float,
+    request: float,
 ) -> tuple[float, float]:
     """Book a transfer between two devices on everything that it holds; not for fair sharing.
 
     Args:
         p: the problem.
-        s: the state.
+        communication: :data:`FREE`, :data:`FIFO` or :data:`ENDPOINT`.
+        link_free: [links] when each link is free [s]; updated.
+        channel_free: [2, d] when each device may send, and receive [s]; updated.
         a: device that sends.
         b: device that receives.
-        size: bytes.
+        size: payload [byte].
         request: when it is asked for [s].
-        communication: :data:`FREE`, :data:`FIFO` or :data:`ENDPOINT`.
 
     Returns:
         Its start and its end [s].
     """
-    duration = p.latency[a, b] + size / p.bandwidth[a, b]
-    sent = way_free(p, communication, s.link_free, s.channel_free, a, b, request)
+    sent = way_free(p, communication, link_free, channel_free, a, b, request)
+    arrived = sent + transfer_time(p, a, b, size)
     if communication == FIFO:
         route = a * p.cost.shape[1] + b
         for k in range(p.route_pointer[route], p.route_pointer[route + 1]):
-            s.link_free[p.route_link[k]] = sent + duration
+            link_free[p.route_link[k]] = arrived
     elif communication == ENDPOINT:
-        s.channel_free[0, a] = sent + duration
-        s.channel_free[1, b] = sent + duration
-    return sent, sent + duration
+        channel_free[0, a] = arrived
+        channel_free[1, b] = arrived
+    return sent, arrived
 
 
 @inlined
 def settle(p: ProblemArrays, s: State, edge: int, sent: float, arrived: float) -> None:
-    """Note an edge's transfer, and that one input more of its reader is known."""
+    """Note an edge's transfer, and that one more input of its reader is known."""
     target = p.successor[edge]
     s.sent[edge] = sent
     s.arrived[edge] = arrived
@@ -212,105 +223,6 @@ def copy_size(p: ProblemArrays, assignment: IntArray, edge: int, last: int) -> f
         if p.edge_tensor[k] == p.edge_tensor[edge] and assignment[p.successor[k]] == assignment[p.successor[edge]]:
             size = max(size, p.edge_bytes[k])
     return size
-
-
-@inlined
-def deliver_edge(
-    p: ProblemArrays, s: State, assignment: IntArray, edge: int, first: int, last: int, a: int, request: float,
-    switches: Switches,
-) -> None:  # fmt: skip
-    """Push one edge of a finished operator whose edges are ``first .. last``."""
-    b = assignment[p.successor[edge]]
-    if switches.communication == FREE and switches.transfers == PER_EDGE:  # takes no time on one device, either
-        sent, arrived = transfer(p, s, a, b, p.edge_bytes[edge], request, FREE)
-        settle(p, s, edge, sent, arrived)
-        return
-    if a == b:
-        settle(p, s, edge, request, request)
-        return
-    size = p.edge_bytes[edge]
-    if switches.transfers == CACHED:
-        leader = shares_copy(p, assignment, edge, first)
-        if leader < edge:
-            settle(p, s, edge, s.sent[leader], s.arrived[leader])
-            return
-        size = copy_size(p, assignment, edge, last)
-    sent, arrived = transfer(p, s, a, b, size, request, switches.communication)
-    settle(p, s, edge, sent, arrived)
-
-
-@step
-def run_order(
-    p: ProblemArrays, s: State, assignment: IntArray, order: IntArray, order_pointer: IntArray, factor: FloatArray,
-    switches: Switches,
-) -> int:  # fmt: skip
-    """Run every device's operators in a fixed order, one at a time, in O(n + e) and without a clock.
-
-    An operator may run once its inputs are settled and the one before it on its device has run.
-    That needs no clock as long as all requests for a link come from one device in its order:
-    transfers that are pushed, over links that pairs of devices do not share.
-
-    Args:
-        p: the problem.
-        s: filled in.
-        assignment: [n] device of each operator.
-        order: [n] operators, device after device.
-        order_pointer: [d + 1] where each device's part begins.
-        factor: [n] noise, as a factor of each run time.
-        switches: of the runtime.
-
-    Returns:
-        Number of operators that ran: less than n if the orders deadlock.
-    """
-    reset(p, s)
-    top = 0
-    for device in range(p.cost.shape[1]):
-        first, last = order_pointer[device], order_pointer[device + 1]
-        for cursor in range(first + 1, last):
-            s.waiting[order[cursor]] += 1  # for the operator before it
-        if first < last:
-            top = _stack(s, order[first], top)
-    done = 0
-    while top > 0:
-        top -= 1
-        done += 1
-        operator = int(s.stack[top])
-        device = assignment[operator]
-        now = max(s.ready[operator], s.free[device], issue_time(p, s, device, switches))
-        launch(p, s, operator, device, now, 0, factor[operator], p.asynchronous[device], switches)
-        first, last = p.successor_pointer[operator], p.successor_pointer[operator + 1]
-        for edge in range(first, last):
-            deliver_edge(p, s, assignment, edge, first, last, device, s.finish[operator], switches)
-            top = _stack(s, p.successor[edge], top)
-        cursor = order_pointer[device] + s.launched[device]
-        if cursor < order_pointer[device + 1]:
-            s.waiting[order[cursor]] -= 1
-            top = _stack(s, order[cursor], top)
-    return done
-
-
-@inlined
-def _stack(s: State, operator: int, top: int) -> int:
-    """Put an operator on the stack if it may run; without a branch, which would be guessed wrong too often."""
-    s.stack[top] = operator
-    return top + int(s.waiting[operator] == 0)
-
-
-@lean
-def run_orders(
-    p: ProblemArrays, s: State, assignment: IntArray, order: IntArray, order_pointer: IntArray, factor: FloatArray,
-    switches: Switches, makespan: FloatArray,
-) -> int:  # fmt: skip
-    """As :func:`run_order` for a batch: a row of ``assignment``, ``order`` and ``order_pointer`` for each.
-
-    The ``makespan`` of each [s] is filled in, inf for a deadlock. Returns the fewest operators that ran.
-    """
-    least = len(s.start)
-    for b in range(len(makespan)):
-        done = run_order(p, s, assignment[b], order[b], order_pointer[b], factor, switches)
-        makespan[b] = makespan_of(s, done)
-        least = min(least, done)
-    return least
 
 
 @step

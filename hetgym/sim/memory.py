@@ -10,15 +10,12 @@ what is allocated at that moment comes.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from hetgym._types import FloatArray, IntArray
 from hetgym.errors import OutOfMemory
-
-if TYPE_CHECKING:
-    from hetgym.sim.trace import Trace
+from hetgym.sim.record import Record
 
 
 @dataclass(frozen=True, eq=False)
@@ -38,7 +35,7 @@ class MemoryUse:
     peak: FloatArray
 
 
-def memory_use(trace: Trace, cached: bool = False) -> MemoryUse:
+def memory_use(trace: Record, cached: bool = False) -> MemoryUse:
     """Follow allocations and releases through a run.
 
     Args:
@@ -70,7 +67,7 @@ def memory_use(trace: Trace, cached: bool = False) -> MemoryUse:
     return MemoryUse(time[by_time], device[by_time].astype(np.int32), np.maximum(used[by_time], 0.0), peak)
 
 
-def check_capacity(trace: Trace, use: MemoryUse) -> None:
+def check_capacity(trace: Record, use: MemoryUse) -> None:
     """Refuse a run that exceeds a device's memory.
 
     Raises:
@@ -96,7 +93,7 @@ def check_capacity(trace: Trace, use: MemoryUse) -> None:
     )
 
 
-def _last_read(trace: Trace) -> FloatArray:
+def _last_read(trace: Record) -> FloatArray:
     """[n] when the last reader of an operator's outputs has read them [s]; inf where nobody reads."""
     problem = trace.problem
     read = np.where(trace.remote, trace.arrived, trace.finish[problem.edge_target])
@@ -105,7 +102,7 @@ def _last_read(trace: Trace) -> FloatArray:
     return np.where(np.isneginf(last), np.inf, last)
 
 
-def _copies(trace: Trace, cached: bool) -> list[tuple[IntArray, FloatArray, FloatArray, FloatArray]]:
+def _copies(trace: Record, cached: bool) -> list[tuple[IntArray, FloatArray, FloatArray, FloatArray]]:
     """Copies on other devices: device, begin, end and bytes of each."""
     problem = trace.problem
     edges = np.flatnonzero(trace.remote)

@@ -26,11 +26,12 @@ import numpy.typing as npt
 from hetgym._types import BoolArray, FloatArray, IntArray
 from hetgym.errors import ConfigError, InvalidSchedule
 from hetgym.problem import Problem
-from hetgym.sim import live
-from hetgym.sim.fair import new_flows
-from hetgym.sim.kernel import FAIR, new_state
+from hetgym.sim import decisions
+from hetgym.sim.kernel import FAIR
+from hetgym.sim.loop import OVER, STUCK
 from hetgym.sim.memory import check_capacity
-from hetgym.sim.run import setting
+from hetgym.sim.progress import OPEN, RUNNING, launch_order
+from hetgym.sim.run import online_setting
 from hetgym.sim.runtime import Runtime, runtime_name
 from hetgym.sim.runtime import runtime as as_runtime
 from hetgym.sim.trace import Trace
@@ -149,55 +150,53 @@ class OnlineSimulation:
     ) -> None:
         self.problem = problem
         self.runtime = as_runtime(runtime)
-        how = setting(problem, self.runtime)
+        how = online_setting(problem, self.runtime)
         p, self._switches = problem.arrays, how.switches
         fair = self._switches.communication == FAIR
         if fair and any(isinstance(change, Loss) for change in changes):
             raise ConfigError("online: the loss of a device is not simulated where transfers share links fairly")
         devices, factors, moments = changes_of(problem, changes)
-        self._state = new_state(p)
-        self._flows = new_flows(p, fair)
-        self._flows.next[:] = -1
-        self._live = live.new_live(p, how.switches.streams, how.factor, devices, factors)
+        self._state, self._progress, self._flows = decisions.new_run(
+            p, how.switches, how.factor, _release(problem, release), devices, factors, moments
+        )
         self._guess = Estimate(*(np.empty(problem.num_devices) for _ in Estimate._fields))
-        live.begin(p, self._state, self._live, _release(problem, release), moments)
-        self._outcome = self._advance(waited=False)
+        self._outcome = self._decide(decisions.GO_ON)
 
     @property
     def over(self) -> bool:
         """Whether all operators have run."""
-        return self._outcome == live.OVER
+        return self._outcome == OVER
 
     @property
     def now(self) -> float:
         """The time [s]."""
-        return float(self._live.clock[0])
+        return float(self._progress.clock[0])
 
     @property
     def ready(self) -> IntArray:
         """Operators that can be committed, in topological order; never empty while the run is not over."""
-        operators = np.flatnonzero(self._live.status == live.OPEN).astype(np.int32)
+        operators = np.flatnonzero(self._progress.status == OPEN).astype(np.int32)
         return operators[np.argsort(self.problem.arrays.position[operators])]
 
     @property
     def alive(self) -> BoolArray:
         """[d] whether each device still exists."""
-        return self._live.alive.copy()
+        return self._progress.alive.copy()
 
     @property
     def queued(self) -> IntArray:
         """[d] operators committed to each device that have not started."""
-        return self._live.tail - self._live.head
+        return self._progress.tail - self._progress.head
 
     @property
     def running(self) -> IntArray:
         """[d] operators that run on each device."""
-        return self._live.running.copy()
+        return self._progress.running.copy()
 
     @property
     def slowdown(self) -> FloatArray:
         """[d] factor by which each device takes longer than the problem says."""
-        return self._live.slowdown.copy()
+        return self._progress.slowdown.copy()
 
     def estimate(self, operator: int) -> Estimate:
         """When an operator would run on each device if it were committed now.
@@ -206,7 +205,8 @@ class OnlineSimulation:
             InvalidSchedule: it is not ready.
         """
         self._check_ready(operator)
-        live.estimate(self.problem.arrays, self._state, self._live, int(operator), self._switches, *self._guess)
+        p, s, g = self.problem.arrays, self._state, self._progress
+        decisions.estimate(p, s, g, int(operator), self._switches, *self._guess)
         return Estimate(*(times.copy() for times in self._guess))
 
     def commit(self, operator: int, device: int) -> None:
@@ -218,15 +218,13 @@ class OnlineSimulation:
         self._check_ready(operator)
         p = self.problem
         exists = 0 <= device < p.num_devices and int(device) == device
-        if not exists or not self._live.alive[device] or not math.isfinite(p.cost[operator, device]):
-            why = "cannot run it" if exists and self._live.alive[device] else "does not exist"
+        if not exists or not self._progress.alive[device] or not math.isfinite(p.cost[operator, device]):
+            why = "cannot run it" if exists and self._progress.alive[device] else "does not exist"
             raise InvalidSchedule(
                 f"online: operator {operator} ({p.operator_names[operator]!r}) is committed to device {device}, "
-                f"which {why}" + (" any more" if exists and not self._live.alive[device] else "")
+                f"which {why}" + (" any more" if exists and not self._progress.alive[device] else "")
             )
-        live.commit(p.arrays, self._state, self._live, self._flows, int(operator), int(device), self._switches)
-        if self._live.tally[0] == 0:
-            self._outcome = self._advance(waited=False)
+        self._outcome = self._decide(int(operator), int(device))
 
     def wait(self) -> None:
         """Commit nothing until an operator finishes or is released, or a device changes.
@@ -234,7 +232,7 @@ class OnlineSimulation:
         Raises:
             InvalidSchedule: nothing will happen any more.
         """
-        self._outcome = self._advance(waited=True)
+        self._outcome = self._decide(decisions.WAIT)
 
     def trace(self) -> Trace:
         """What happened. Of operators that ran more than once, since a device was lost, the last time.
@@ -244,11 +242,12 @@ class OnlineSimulation:
             OutOfMemory: the runtime enforces capacities, and a device exceeded its own.
         """
         if not self.over:
-            raise InvalidSchedule(f"online: {len(self._live.status) - self._live.tally[1]} operators have not run")
+            remaining = self.problem.num_operators - self._progress.tally[1]
+            raise InvalidSchedule(f"online: {remaining} operators have not run")
         state = self._state
         trace = Trace(
             problem=self.problem,
-            assignment=self._live.assignment,
+            assignment=self._progress.assignment,
             start=state.start,
             finish=state.finish,
             sent=state.sent,
@@ -256,10 +255,7 @@ class OnlineSimulation:
             runtime=runtime_name(self.runtime),
             scheduler="online",
             switches=self.runtime,
-            order=tuple(
-                row[:end][self._live.assignment[row[:end]] == device]
-                for device, (row, end) in enumerate(zip(self._live.queue, self._live.head, strict=True))
-            ),
+            order=launch_order(self._progress),
         )
         if self.runtime.memory == "enforce":
             check_capacity(trace, trace.memory)
@@ -267,18 +263,18 @@ class OnlineSimulation:
 
     def _check_ready(self, operator: int) -> None:
         n = self.problem.num_operators
-        if not 0 <= operator < n or int(operator) != operator or self._live.status[operator] != live.OPEN:
+        if not 0 <= operator < n or int(operator) != operator or self._progress.status[operator] != OPEN:
             raise InvalidSchedule(f"online: operator {operator} is not ready; ready: {self.ready.tolist()}")
 
-    def _advance(self, waited: bool) -> int:
-        p = self.problem
-        outcome = live.advance(p.arrays, self._state, self._live, self._flows, self._switches, waited)
-        if not self._live.alive.all():
-            lost = ~np.isfinite(p.cost[:, self._live.alive]).any(axis=1) & (self._live.status < live.RUNNING)
-            for operator in np.flatnonzero(lost):
-                name = p.operator_names[operator]
-                raise InvalidSchedule(f"online: no device is left that can run operator {operator} ({name!r})")
-        if outcome == live.STUCK:
+    def _decide(self, operator: int, device: int = 0) -> int:
+        p, s, g = self.problem, self._state, self._progress
+        outcome = decisions.decide(p.arrays, s, g, self._flows, operator, device, self._switches)
+        if not g.alive.all():
+            lost = ~np.isfinite(p.cost[:, g.alive]).any(axis=1) & (g.status < RUNNING)
+            for i in np.flatnonzero(lost):
+                name = p.operator_names[i]
+                raise InvalidSchedule(f"online: no device is left that can run operator {i} ({name!r})")
+        if outcome == STUCK:
             raise InvalidSchedule(f"online: waits at {self.now:g} s for ever: nothing runs or is queued")
         return int(outcome)
 

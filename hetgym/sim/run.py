@@ -1,4 +1,4 @@
-"""Choosing how to walk: without a clock where that is exact, with one otherwise."""
+"""Choosing how to run: swept where that is exact, with a clock otherwise."""
 
 from __future__ import annotations
 
@@ -8,8 +8,12 @@ import numpy as np
 
 from hetgym._types import FloatArray, IntArray
 from hetgym.problem import Problem, ProblemArrays
-from hetgym.sim import events, fair, kernel
+from hetgym.sim.fair import Flows, new_flows
+from hetgym.sim.kernel import FAIR, State, Switches, new_state
+from hetgym.sim.loop import run_schedules
+from hetgym.sim.progress import Progress, schedule_progress
 from hetgym.sim.runtime import COMMUNICATION, TRANSFERS, Runtime
+from hetgym.sim.sweep import run_orders
 
 
 class Setting(NamedTuple):
@@ -21,24 +25,28 @@ class Setting(NamedTuple):
         clock: whether the order of events matters, so that the run needs a clock.
     """
 
-    switches: kernel.Switches
+    switches: Switches
     factor: FloatArray
     clock: bool
 
 
 def setting(problem: Problem, runtime: Runtime, by_priority: bool = False) -> Setting:
-    """Make a runtime ready for a problem.
+    """Make a runtime ready for the schedules of a problem.
 
     Args:
-        problem: what will be run.
+        problem: the problem that will be run.
         runtime: the switches.
         by_priority: whether the schedule leaves the order to priorities.
     """
     free_choice = by_priority or runtime.order == "priority"
-    switches = kernel.Switches(
-        COMMUNICATION.index(runtime.communication), TRANSFERS.index(runtime.transfers), float(runtime.dispatch),
-        int(runtime.streams), float(runtime.overlap), free_choice,
-    )  # fmt: skip
+    switches = Switches(
+        communication=COMMUNICATION.index(runtime.communication),
+        transfers=TRANSFERS.index(runtime.transfers),
+        dispatch=float(runtime.dispatch),
+        streams=int(runtime.streams),
+        overlap=float(runtime.overlap),
+        work_conserving=free_choice,
+    )
     factor = np.ones(problem.num_operators)
     if runtime.noise > 0:
         factor = np.exp(runtime.noise * np.random.default_rng(runtime.seed).standard_normal(problem.num_operators))
@@ -47,44 +55,54 @@ def setting(problem: Problem, runtime: Runtime, by_priority: bool = False) -> Se
     return Setting(switches, factor, free_choice or runtime.streams > 1 or not pushed or not apart)
 
 
+def online_setting(problem: Problem, runtime: Runtime) -> Setting:
+    """As :func:`setting` where decisions make the orders of devices."""
+    how = setting(problem, runtime)
+    return how._replace(switches=how.switches._replace(work_conserving=False), clock=True)
+
+
 class Workspace(NamedTuple):
     """All that simulations of one problem write; reused from run to run.
 
     Attributes:
         state: what a simulation found.
-        agenda: of the event loop; for an empty problem without a clock.
-        flows: under fair sharing.
+        progress: of the event loop; next to nothing without a clock.
+        flows: under fair sharing; next to nothing otherwise.
+        stack: [n + 1] scratch of a run without a clock.
     """
 
-    state: kernel.State
-    agenda: events.Agenda
-    flows: fair.Flows
+    state: State
+    progress: Progress
+    flows: Flows
+    stack: IntArray
 
 
 def new_workspace(p: ProblemArrays, how: Setting) -> Workspace:
     """Allocate for a problem and a setting."""
-    flows = fair.new_flows(p, how.switches.communication == kernel.FAIR)
-    return Workspace(kernel.new_state(p), events.new_agenda(p, how.clock), flows)
+    flows = new_flows(p, how.switches.communication == FAIR)
+    stack = np.zeros(len(how.factor) + 1, np.int32)
+    return Workspace(new_state(p), schedule_progress(p, how.factor, how.clock), flows, stack)
 
 
 def run(
-    p: ProblemArrays, w: Workspace, assignment: IntArray, order: IntArray, order_pointer: IntArray,
-    priority: FloatArray, how: Setting,
-) -> tuple[FloatArray, int]:  # fmt: skip
-    """Run schedules, a row of each array for each; see :class:`hetgym.sim.events.Plan` for the arrays.
+    p: ProblemArrays,
+    w: Workspace,
+    assignment: IntArray,
+    order: IntArray,
+    order_pointer: IntArray,
+    priority: FloatArray,
+    how: Setting,
+) -> tuple[FloatArray, int]:
+    """Run schedules, a row of each array for each; see :func:`hetgym.sim.loop.begin_schedule` for the arrays.
 
     Returns:
         [batch] makespans [s], and the fewest operators that ran in one of them: less than n if its
         orders deadlock. The state is what the last of them left.
     """
     makespan = np.empty(len(assignment))
+    schedules = (assignment, order, order_pointer)
     if how.clock:
-        done = events.run_all_events(
-            p, w.state, w.agenda, w.flows, assignment, order, order_pointer, priority, how.factor, how.switches,
-            makespan,
-        )  # fmt: skip
+        done = run_schedules(p, w.state, w.progress, w.flows, *schedules, priority, how.switches, makespan)
     else:
-        done = kernel.run_orders(
-            p, w.state, assignment, order, order_pointer, how.factor, how.switches, makespan
-        )  # fmt: skip
+        done = run_orders(p, w.state, w.stack, *schedules, how.factor, how.switches, makespan)
     return makespan, done

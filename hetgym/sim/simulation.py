@@ -55,7 +55,7 @@ def simulate(problem: Problem, schedule: Schedule, runtime: str | Runtime = "cla
         runtime=runtime_name(switches),
         scheduler=schedule.scheduler,
         switches=switches,
-        order=_launch_order(problem, assignment, workspace.agenda.slot) if how.switches.work_conserving
+        order=_launch_order(problem, assignment, workspace.progress.slot) if how.switches.work_conserving
         else schedule.device_order(problem),
     )  # fmt: skip
     if switches.memory == "enforce":

@@ -1,93 +1,30 @@
-"""Trace: what a simulation did, when and where."""
+"""Trace: a record of a run, with everything that can be asked of it."""
 
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from hetgym._files import atomic_write
-from hetgym._types import BoolArray, FloatArray, IntArray
-from hetgym.problem import Problem
 from hetgym.sim.blame import Blame, blame
+from hetgym.sim.gantt import draw
 from hetgym.sim.memory import MemoryUse, memory_use
-from hetgym.sim.runtime import Runtime
+from hetgym.sim.record import Record, Transfer
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-
-class Transfer(NamedTuple):
-    """One tensor on its way between two devices."""
-
-    edge: int
-    source: int
-    target: int
-    start: float
-    finish: float
+__all__ = ["Trace", "Transfer"]
 
 
 @dataclass(frozen=True, eq=False)
-class Trace:
-    """Everything that happened in one run.
-
-    Attributes:
-        problem: what ran.
-        assignment: [n] device of each operator.
-        start, finish: [n] of each operator [s].
-        sent, arrived: [e] begin and end of each edge's transfer [s]; equal if it stayed on a device.
-        runtime: name of the runtime.
-        scheduler: name of what made the schedule.
-        switches: of the runtime.
-        order: for each device its operators in the order in which they were launched; empty if nobody
-            wrote it down. Times alone do not tell it where operators take none.
-    """
-
-    problem: Problem
-    assignment: IntArray
-    start: FloatArray
-    finish: FloatArray
-    sent: FloatArray
-    arrived: FloatArray
-    runtime: str
-    scheduler: str = ""
-    switches: Runtime = field(default_factory=Runtime)
-    order: tuple[IntArray, ...] = ()
-
-    @property
-    def makespan(self) -> float:
-        """Finish of the last operator [s]."""
-        return float(self.finish.max())
-
-    @property
-    def remote(self) -> BoolArray:
-        """[e] whether an edge crosses between two devices; not while one of its ends has device -1."""
-        a, b = self.assignment[self.problem.edge_source], self.assignment[self.problem.edge_target]
-        return np.not_equal(a, b) & (a >= 0) & (b >= 0)
-
-    @property
-    def transfers(self) -> list[Transfer]:
-        """All transfers between devices, by start."""
-        p = self.problem
-        edges = np.flatnonzero(self.remote)
-        edges = edges[np.argsort(self.sent[edges], kind="stable")]
-        return [
-            Transfer(
-                int(k), int(self.assignment[p.edge_source[k]]), int(self.assignment[p.edge_target[k]]),
-                float(self.sent[k]), float(self.arrived[k]),
-            )
-            for k in edges
-        ]  # fmt: skip
-
-    @property
-    def utilisation(self) -> FloatArray:
-        """[d] share of the makespan in which each device runs an operator; 0 if the makespan is."""
-        busy = np.bincount(self.assignment, self.finish - self.start, minlength=self.problem.num_devices)
-        return busy / self.makespan if self.makespan > 0 else np.zeros(self.problem.num_devices)
+class Trace(Record):
+    """Everything that happened in one run; see :class:`~hetgym.sim.record.Record` for the arrays."""
 
     @cached_property
     def memory(self) -> MemoryUse:
@@ -150,8 +87,6 @@ class Trace:
         Raises:
             MissingExtra: matplotlib is not installed.
         """
-        from hetgym.sim.gantt import draw
-
         return draw(self, None if path is None else Path(path))
 
 

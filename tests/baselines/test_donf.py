@@ -12,9 +12,9 @@ from hypothesis import given, settings
 
 from hetgym import ConfigError, Problem, ProblemError, Schedule, UnknownName, validate
 from hetgym.baselines import donf, donf_memory, get, heft_donf
-from hetgym.baselines.donf import COMMUNICATION
-from hetgym.baselines.wod import nested_out_degree, two_level_out_degree
-from hetgym.planning.ranks import upward_rank, weighted_out_degree
+from hetgym.planning.degrees import nested_out_degree, two_level_out_degree, weighted_out_degree
+from hetgym.planning.pull_loop import COMMUNICATION
+from hetgym.planning.ranks import upward_rank
 
 
 def assert_equal(schedule: Schedule, plan: oracle.Plan) -> None:

@@ -39,7 +39,7 @@ def test_the_first_run_compiles_in_several_processes(tmp_path: Path) -> None:
     first = run(*words, "--name", "first", cwd=tmp_path, NUMBA_CACHE_DIR=str(tmp_path / "cache"))
     assert (first.returncode, first.stderr) == (0, "compiling kernels (first run only)…\n")
     kernels = {path.name.partition("-")[0] for path in (tmp_path / "cache").rglob("*.nbi")}
-    assert {"kernel.run_orders", "online._balance", "timeline.place_in_order"} <= kernels
+    assert {"kernel.run_orders", "online._balance", "list_scheduling.place_in_order"} <= kernels
     second = run(*words, "--name", "second", cwd=tmp_path, NUMBA_CACHE_DIR=str(tmp_path / "cache"))
     assert (second.returncode, second.stderr) == (0, "")
     makespans = [[row["makespan_s"] for row in rows(tmp_path / "results" / name)] for name in ("first", "second")]

@@ -12,7 +12,6 @@ from typing import Any
 import gymnasium as gym
 import numpy as np
 import pytest
-from hetgym.envs.split.networks import RandomNetworks
 
 import hetgym
 from hetgym import DataflowGraph, Platform, Problem
@@ -28,6 +27,7 @@ from hetgym.envs import (
     replay_split,
 )
 from hetgym.envs.split.menu import LEAVE, Choice, lengths, menu
+from hetgym.envs.split.networks import RandomNetworks
 from hetgym.graph import Operator, Tensor
 from hetgym.graph.transforms import fuse, pieces, split
 

@@ -7,9 +7,15 @@ from typing import Any
 import numpy as np
 import pytest
 
-from hetgym import ConfigError, InvalidSchedule, Problem, Schedule, UnknownName, evaluate
+from hetgym import ConfigError, InvalidSchedule, Problem, Schedule, UnknownName, evaluate, simulate
+from hetgym.planning import decode_placement, ranks
+from hetgym.planning.evaluation import LEAST_BATCH
+from hetgym.sim import PRESETS
+from hetgym.workloads import RandomMix
 
 PROBLEM = Problem.from_arrays([[1.0, 2.0], [np.inf, 3.0]], [(0, 1, 1.0)])
+LARGE = RandomMix()(np.random.default_rng(3))
+PLACEMENTS = np.random.default_rng(4).integers(0, 4, (3 * LEAST_BATCH + 1, LARGE.num_operators))
 
 
 @pytest.mark.parametrize(
@@ -84,3 +90,18 @@ def test_illegal_schedules_are_refused_by_name(schedule: Schedule, message: str)
 def test_bad_threads(threads: Any) -> None:
     with pytest.raises(ConfigError, match="threads is .*; it must be a whole number of at least 1"):
         evaluate(PROBLEM, [[0, 1]], threads=threads)
+
+
+@pytest.mark.parametrize("preset", sorted(PRESETS))
+def test_threads_change_nothing(preset: str) -> None:
+    results = [evaluate(LARGE, PLACEMENTS, preset, threads=threads) for threads in (1, 3)]
+    assert np.array_equal(*results)
+    assert results[0][5] == simulate(LARGE, decode_placement(LARGE, PLACEMENTS[5]), preset).makespan
+
+
+@pytest.mark.parametrize("preset", sorted(PRESETS))
+def test_schedules_by_order_and_by_priority_together(preset: str) -> None:
+    rank = ranks.upward_rank(LARGE)
+    schedules = [decode_placement(LARGE, row) for row in PLACEMENTS[:40]]
+    schedules[1::2] = [Schedule(row, priority=rank) for row in PLACEMENTS[1:40:2]]
+    assert evaluate(LARGE, schedules, preset).tolist() == [simulate(LARGE, s, preset).makespan for s in schedules]

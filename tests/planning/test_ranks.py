@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hetgym import Problem
-from hetgym.planning import ranks
+from hetgym.planning import degrees, ranks
 from hetgym.workloads import textbook
 
 # Topcuoglu, Hariri, Wu, IEEE TPDS 13(3), 2002, table 2, in full precision.
@@ -41,7 +41,7 @@ def test_optimistic_cost_table_as_published() -> None:
 
 @pytest.mark.parametrize("name", ["topcuoglu", "arabnejad-barbosa"])
 def test_weighted_out_degree_as_defined(name: str) -> None:
-    assert ranks.weighted_out_degree(textbook(name)) == pytest.approx(WEIGHTED_OUT_DEGREE, rel=1e-14)
+    assert degrees.weighted_out_degree(textbook(name)) == pytest.approx(WEIGHTED_OUT_DEGREE, rel=1e-14)
 
 
 @settings(max_examples=100)
@@ -51,7 +51,7 @@ def test_ranks_equal_the_formulas(problem: Problem) -> None:
     assert ranks.upward_rank(problem) == pytest.approx(oracle.upward_rank(problem), **close)
     assert ranks.downward_rank(problem) == pytest.approx(oracle.downward_rank(problem), **close)
     assert ranks.optimistic_cost(problem).ravel() == pytest.approx(np.ravel(oracle.optimistic_cost(problem)), **close)
-    assert ranks.weighted_out_degree(problem).tolist() == oracle.weighted_out_degree(problem)
+    assert degrees.weighted_out_degree(problem).tolist() == oracle.weighted_out_degree(problem)
 
 
 @settings(max_examples=50)

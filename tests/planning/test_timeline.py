@@ -1,6 +1,8 @@
-"""List scheduling: insertion against a search of all gaps, and the orders that a timeline gives."""
+"""Timelines: insertion against a search of all gaps, and what is read off them."""
 
 from __future__ import annotations
+
+from dataclasses import replace
 
 import numpy as np
 import oracle
@@ -13,7 +15,6 @@ from steps import callable_step
 from hetgym import Problem, simulate, validate
 from hetgym.baselines import heft
 from hetgym.planning import timeline
-from hetgym.planning.ranks import list_order
 
 INF = np.inf
 earliest_start, clear = callable_step(timeline.earliest_start), callable_step(timeline.clear)
@@ -58,27 +59,6 @@ def test_earliest_start_is_the_first_gap(jobs: list[tuple[float, float]], copies
 
 @pytest.mark.parametrize("insertion", [True, False])
 @settings(max_examples=150)
-@given(problem=strategies.problems(max_operators=25), seed=st.integers(0, 2**32 - 1))
-def test_place_in_order_equals_oracle(insertion: bool, problem: Problem, seed: int) -> None:
-    n, d = problem.num_operators, problem.num_devices
-    rng = np.random.default_rng(seed)
-    priority = rng.integers(0, 5, n).astype(np.float64)
-    bonus = rng.integers(0, 3, (n, d)).astype(np.float64)
-    fixed = np.where(rng.random(n) < 0.3, strategies.random_assignment(problem, rng), -1).astype(np.int32)
-    order = list_order(problem.arrays, priority)
-    line = timeline.new_timeline(n, d)
-    makespan = timeline.place_in_order(problem.arrays, line, order, fixed, bonus, insertion)
-    plan = oracle.place(
-        problem, oracle.list_order(problem, priority.tolist()), fixed.tolist(), bonus.tolist(), insertion
-    )
-    assert line.assignment.tolist() == plan.assignment
-    assert line.start.tolist() == plan.start
-    assert line.finish.tolist() == plan.finish
-    assert makespan == plan.makespan
-
-
-@pytest.mark.parametrize("insertion", [True, False])
-@settings(max_examples=150)
 @given(problem=strategies.problems())
 def test_planned_times_come_true(insertion: bool, problem: Problem) -> None:
     """The orders read off a timeline never deadlock, and running them gives the planned times exactly."""
@@ -87,18 +67,6 @@ def test_planned_times_come_true(insertion: bool, problem: Problem) -> None:
     trace = simulate(problem, schedule)
     assert trace.start.tolist() == schedule.start.tolist()
     assert trace.finish.tolist() == schedule.finish.tolist()
-
-
-def test_operators_of_one_moment_keep_the_turn_in_which_they_were_placed() -> None:
-    """Both take no time and are appended at 2; operator 1 could have run at 0, but its turn came last."""
-    problem = Problem.from_arrays([[2.0, 1.0], [0.0, INF], [0.0, INF]], [])
-    line = timeline.new_timeline(3, 2)
-    free, bonus = np.full(3, -1, np.int32), np.array([[0.0, 9.0], [0.0, 0.0], [0.0, 0.0]])
-    timeline.place_in_order(problem.arrays, line, np.array([0, 2, 1], np.int32), free, bonus, False)
-    assert line.start.tolist() == [0.0, 2.0, 2.0]
-    order, pointer = timeline.device_order(line)
-    assert order.tolist() == [0, 2, 1]
-    assert pointer.tolist() == [0, 3, 3]
 
 
 def test_insertion_fills_the_first_gap_that_fits() -> None:
@@ -158,3 +126,10 @@ def test_long_timelines_skip_no_gap(seed: int) -> None:
     gaps = line.busy_from[0, :held] - np.concatenate([[0.0], line.busy_to[0, : held - 1]])
     assert (line.widest[0, np.arange(held) // timeline.BLOCK] >= gaps).all()
     assert np.isfinite(line.widest[0, : held // timeline.BLOCK]).any()
+
+
+@given(problem=strategies.problems())
+def test_a_schedule_and_its_timeline_are_the_same(problem: Problem) -> None:
+    schedule = heft(problem)
+    line = timeline.of_schedule(problem, schedule)
+    assert timeline.planned(problem, line, "heft").to_dict() == replace(schedule, scheduler="heft").to_dict()

@@ -22,8 +22,9 @@ from hetgym.envs.dispatch.state import (
 )
 from hetgym.envs.place.observation import OperatorColumn
 from hetgym.problem import ProblemArrays
-from hetgym.sim import live
+from hetgym.sim.decisions import estimate
 from hetgym.sim.kernel import State, Switches
+from hetgym.sim.progress import EVENTS, OPEN, Progress
 
 
 @step
@@ -31,7 +32,7 @@ def offer(
     p: ProblemArrays,
     tables: DispatchTables,
     s: State,
-    g: live.Live,
+    g: Progress,
     b: DispatchState,
     seen: DispatchObservation,
     lane: int,
@@ -51,7 +52,7 @@ def offer(
         return
     count = 0
     for i in tables.order:
-        if g.status[i] == live.OPEN and count < seen.candidate_operators.shape[1]:
+        if g.status[i] == OPEN and count < seen.candidate_operators.shape[1]:
             seen.candidate_operators[lane, count] = i
             if seen.operators.shape[1] > 0:
                 seen.operators[lane, i, OperatorColumn.IS_CURRENT] = 1.0
@@ -66,7 +67,7 @@ def _offer_one(
     p: ProblemArrays,
     tables: DispatchTables,
     s: State,
-    g: live.Live,
+    g: Progress,
     b: DispatchState,
     seen: DispatchObservation,
     lane: int,
@@ -77,7 +78,7 @@ def _offer_one(
     """Show candidate k on every device."""
     scale, now = b.scale[lane], g.clock[0]
     ready, start, finish = b.ready[lane], b.start[lane], b.finish[lane]
-    live.estimate(p, s, g, operator, switches, ready, start, finish)
+    estimate(p, s, g, operator, switches, ready, start, finish)
     for device in range(p.cost.shape[1]):
         action = k * seen.devices.shape[1] + device
         row = seen.candidates[lane, action]
@@ -101,10 +102,10 @@ def _offer_one(
 
 
 @step
-def _offer_wait(g: live.Live, b: DispatchState, seen: DispatchObservation, lane: int) -> None:
+def _offer_wait(g: Progress, b: DispatchState, seen: DispatchObservation, lane: int) -> None:
     """Show waiting, which is legal while something is to happen or devices have work."""
     wait, now = seen.mask.shape[1] - 1, g.clock[0]
-    waiting = g.events.size[0] > 0
+    waiting = g.heaps.size[EVENTS] > 0
     for device in range(len(g.running)):
         waiting = waiting or g.running[device] > 0 or g.head[device] < g.tail[device]
     seen.mask[lane, wait] = waiting
@@ -117,9 +118,9 @@ def _offer_wait(g: live.Live, b: DispatchState, seen: DispatchObservation, lane:
 
 
 @step
-def _next_event(g: live.Live) -> float:
+def _next_event(g: Progress) -> float:
     """When something happens next [s]; now if nothing is known to."""
-    return float(g.events.key[0, 0] if g.events.size[0] > 0 else g.clock[0])
+    return float(g.heaps.key[0] if g.heaps.size[EVENTS] > 0 else g.clock[0])
 
 
 @step
@@ -177,7 +178,7 @@ def complete(lanes: Int64Array, switches: Switches, active: BoolArray) -> None:
 def _better(
     p: ProblemArrays,
     tables: DispatchTables,
-    g: live.Live,
+    g: Progress,
     spare: Rollouts,
     switches: Switches,
     operator: int,

@@ -1,6 +1,6 @@
 """The dynamics of ``mode="dispatch"``: the agent is the scheduler of a run that goes on.
 
-Whenever operators are ready the agent names one of them and a device, or waits. Time is that of :mod:`hetgym.sim.live`:
+Whenever operators are ready the agent names one of them and a device, or waits. Time is that of :mod:`hetgym.sim.loop`:
 transfers, contention, noise, late jobs, slow-downs and losses are the simulator's. One call of :func:`dispatch` takes a
 decision in every lane and writes the agents' next observations.
 """
@@ -23,10 +23,12 @@ from hetgym.envs.dispatch.state import (
     read_tables,
 )
 from hetgym.problem import ProblemArrays
-from hetgym.sim import live
+from hetgym.sim.decisions import GO_ON, WAIT, decide, estimate
 from hetgym.sim.kernel import State, Switches
+from hetgym.sim.loop import DECIDE, STUCK
+from hetgym.sim.progress import OPEN, Progress
 
-DECIDE, OPEN, FOLLOW = 0, 1, 2
+PLAY, BEGIN, FOLLOW = 0, 1, 2
 """What a call of :func:`dispatch` does in active lanes: take a decision, begin an episode, or play the reference."""
 
 
@@ -50,7 +52,7 @@ def dispatch(
         switches: of the runtime.
         actions: [L].
         active: [L] lanes that go on.
-        purpose: :data:`DECIDE`; :data:`OPEN`, where rows, the reference and fixed observations are in place and the run
+        purpose: :data:`PLAY`; :data:`BEGIN`, where rows, the reference and fixed observations are in place and the run
             is fresh; or :data:`FOLLOW`, which uses a fresh run up and leaves its makespan in ``reference``.
         sparse: whether the whole return comes with the last reward.
     """
@@ -61,27 +63,23 @@ def dispatch(
             continue
         p, tables = read_problem(r.problems[lane]), read_tables(r.tables[lane])
         s, g, f = read_state(r.states[lane]), read_run(r.runs[lane]), read_flows(r.flows[lane])
-        operator, device, outcome = -1, 0, live.DECIDE
-        if purpose == DECIDE:
+        operator, device = GO_ON, 0
+        if purpose == PLAY:
             operator, device = _chosen(b, seen, r.illegal, lane, actions[lane])
             b.turn[lane] += 1
-        else:
-            live.begin(p, s, g, tables.release, tables.moments)
         while True:
-            if operator >= 0:
-                live.commit(p, s, g, f, operator, device, switches)
-            if operator < 0 or g.tally[0] == 0:
-                outcome = live.advance(p, s, g, f, switches, purpose == DECIDE and operator < 0)
-                if outcome == live.STUCK and purpose == DECIDE and operator < 0:
-                    outcome = live.advance(p, s, g, f, switches, False)
-            if purpose != FOLLOW or outcome != live.DECIDE:
+            outcome = decide(p, s, g, f, operator, device, switches)
+            if outcome == STUCK:
+                operator = GO_ON
+            elif purpose == FOLLOW and outcome == DECIDE:
+                operator, device = _followed(p, tables, s, g, b, lane, switches)
+            else:
                 break
-            operator, device = _followed(p, tables, s, g, b, lane, switches)
         if purpose == FOLLOW:
             b.reference[lane] = _makespan(s, g)
             continue
-        r.over[lane] = outcome != live.DECIDE
-        if purpose == OPEN:
+        r.over[lane] = outcome != DECIDE
+        if purpose == BEGIN:
             _clear(b, g, lane)
         else:
             _pay(s, g, b, r.reward, lane, r.over[lane], sparse)
@@ -93,7 +91,7 @@ def dispatch(
 def _chosen(
     b: DispatchState, seen: DispatchObservation, illegal: Int64Array, lane: int, action: int
 ) -> tuple[int, int]:
-    """The operator and the device that an action stands for; operator -1 to wait."""
+    """The decision that an action stands for: an operator and a device, or to wait."""
     width, wait = seen.devices.shape[1], seen.mask.shape[1] - 1
     if action < 0 or action > wait or seen.mask[lane, action] == 0:
         illegal[lane] += 1
@@ -102,23 +100,23 @@ def _chosen(
             if seen.mask[lane, other] and (action < 0 or b.ends[lane, other] < b.ends[lane, action]):
                 action = other
     if action == wait:
-        return -1, 0
+        return WAIT, 0
     b.bound[lane] = b.ahead[lane, action]
     return int(seen.candidate_operators[lane, action // width]), action % width
 
 
 @step
 def _followed(
-    p: ProblemArrays, tables: DispatchTables, s: State, g: live.Live, b: DispatchState, lane: int, switches: Switches
+    p: ProblemArrays, tables: DispatchTables, s: State, g: Progress, b: DispatchState, lane: int, switches: Switches
 ) -> tuple[int, int]:
     """The decision of the reference: the first open operator of the order, where it seems to finish first."""
     chosen = tables.order[0]
     for i in tables.order:
-        if g.status[i] == live.OPEN:
+        if g.status[i] == OPEN:
             chosen = i
             break
     ready, start, finish = b.ready[lane], b.start[lane], b.finish[lane]
-    live.estimate(p, s, g, chosen, switches, ready, start, finish)
+    estimate(p, s, g, chosen, switches, ready, start, finish)
     best = 0
     for device in range(p.cost.shape[1]):
         if finish[device] < finish[best]:
@@ -127,7 +125,7 @@ def _followed(
 
 
 @step
-def _makespan(s: State, g: live.Live) -> float:
+def _makespan(s: State, g: Progress) -> float:
     """When the last operator of a finished run has finished [s]."""
     last = 0.0
     for i in range(len(g.status)):
@@ -136,7 +134,7 @@ def _makespan(s: State, g: live.Live) -> float:
 
 
 @step
-def _clear(b: DispatchState, g: live.Live, lane: int) -> None:
+def _clear(b: DispatchState, g: Progress, lane: int) -> None:
     """Set a lane to the beginning of an episode; the reference is in place."""
     b.turn[lane] = 0
     b.scale[lane] = 1.0 / b.reference[lane] if b.reference[lane] > 0 else 0.0
@@ -145,7 +143,7 @@ def _clear(b: DispatchState, g: live.Live, lane: int) -> None:
 
 
 @step
-def _pay(s: State, g: live.Live, b: DispatchState, reward: FloatArray, lane: int, over: bool, sparse: bool) -> None:
+def _pay(s: State, g: Progress, b: DispatchState, reward: FloatArray, lane: int, over: bool, sparse: bool) -> None:
     """Reward the fall of the potential, or at the end the whole return."""
     b.bound[lane] = max(b.bound[lane], g.clock[0])
     before = b.potential[lane]

@@ -19,7 +19,7 @@ from hetgym.envs.core.replay import Replay
 from hetgym.envs.core.sources import Source, listed
 from hetgym.envs.dispatch.candidates import complete
 from hetgym.envs.dispatch.conditions import Conditions, Drawn, given, noisy, with_changes
-from hetgym.envs.dispatch.dynamics import DECIDE, FOLLOW, OPEN, dispatch
+from hetgym.envs.dispatch.dynamics import BEGIN, FOLLOW, PLAY, dispatch
 from hetgym.envs.dispatch.jobs import arrivals, side_by_side
 from hetgym.envs.dispatch.observation import (
     DISPATCH_NARROW,
@@ -38,7 +38,6 @@ from hetgym.envs.dispatch.state import (
     DispatchRecord,
     DispatchTables,
     new_dispatch_state,
-    new_run,
     reference_tables,
     tables_of,
 )
@@ -51,8 +50,10 @@ from hetgym.errors import ConfigError
 from hetgym.planning import ranks
 from hetgym.problem import Problem
 from hetgym.schedule import Schedule
-from hetgym.sim import Trace, live
-from hetgym.sim.run import setting
+from hetgym.sim import Trace
+from hetgym.sim.decisions import new_run
+from hetgym.sim.progress import RUNNING, launch_order
+from hetgym.sim.run import online_setting
 from hetgym.sim.runtime import runtime_name
 
 _ONE_OPERATOR = Problem.from_arrays([[1.0]], [])  # switches do not depend on the problem
@@ -93,7 +94,7 @@ class DispatchLanes(Lanes):
         self._drawn: list[Drawn | None] = [None] * count
         self._entropy = [0] * count
         self._logs: list[list[int]] = [[] for _ in range(count)]
-        self._switches = setting(_ONE_OPERATOR, rules.simulated).switches
+        self._switches = online_setting(_ONE_OPERATOR, rules.simulated).switches
         self._problems, self._tables = records.Rows(count, PROBLEM), records.Rows(count, TABLES)
         self._states, self._runs = records.Rows(count, STATE), records.Rows(count, RUN)
         self._flows, self._spares = records.Rows(count, FLOWS), records.Rows(count, ROLLOUTS)
@@ -167,7 +168,7 @@ class DispatchLanes(Lanes):
         self.names[lane], self.seeds[lane], self._logs[lane] = problem.name, seed, []
         self._draw(lane, problem, problems, np.random.default_rng(self._entropy[lane]))
         self.illegal[lane] = 0
-        self._advance(self.state.turn, self._only(lane), OPEN)
+        self._advance(self.state.turn, self._only(lane), BEGIN)
 
     def _draw(self, lane: int, problem: Problem, problems: Sequence[Problem], rng: np.random.Generator) -> None:
         """Draw the conditions of an episode, play the reference under them, and get the lane ready for the agent."""
@@ -194,17 +195,17 @@ class DispatchLanes(Lanes):
 
     def _reference(self, lane: int, problem: Problem, drawn: Drawn, order: IntArray) -> float:
         """Makespan of a run in which the first open operator always goes where it seems to finish first [s]."""
-        self._seat(lane, problem, drawn, reference_tables(order, drawn))
+        self._seat(lane, problem, drawn, reference_tables(order))
         dispatch(self._lanes.table[0], self._switches, self.state.turn, self._only(lane), FOLLOW, self.sparse)
         return float(self.state.reference[lane])
 
     def _seat(self, lane: int, problem: Problem, drawn: Drawn, tables: DispatchTables) -> None:
         """Give a lane its problem, its tables and a fresh run."""
         self._problems[lane], self._tables[lane] = problem.arrays, tables
-        factor = setting(problem, drawn.runtime).factor
-        self._states[lane], self._runs[lane], self._flows[lane] = new_run(
-            problem.arrays, self._switches, factor, drawn.devices, drawn.factors
-        )
+        factor = online_setting(problem, drawn.runtime).factor
+        changes = drawn.devices, drawn.factors, drawn.moments
+        run = new_run(problem.arrays, self._switches, factor, drawn.release, *changes)
+        self._states[lane], self._runs[lane], self._flows[lane] = run
 
     def _only(self, lane: int) -> BoolArray:
         """[L] one active lane."""
@@ -216,7 +217,7 @@ class DispatchLanes(Lanes):
         """Take a decision in each active lane."""
         for lane in np.flatnonzero(active).tolist():
             self._logs[lane].append(int(actions[lane]))
-        self._advance(actions, active, DECIDE)
+        self._advance(actions, active, PLAY)
 
     def _advance(self, actions: npt.NDArray[np.int64], active: BoolArray, purpose: int) -> None:
         row = self._lanes.table[0]
@@ -247,7 +248,7 @@ class DispatchLanes(Lanes):
     def trace(self, lane: int) -> Trace:
         """The run so far; operators that have not started are on device -1."""
         state, run = self._states[lane], self._runs[lane]
-        begun = run.status >= live.RUNNING
+        begun = run.status >= RUNNING
         return Trace(
             problem=self.problem(lane),
             assignment=np.where(begun, run.assignment, -1).astype(np.int32),
@@ -258,15 +259,7 @@ class DispatchLanes(Lanes):
             runtime=runtime_name(self.rules.simulated),
             scheduler="agent",
             switches=self.drawn(lane).runtime,
-            order=self._order(lane),
-        )
-
-    def _order(self, lane: int) -> tuple[IntArray, ...]:
-        """[d] the operators of each device in the order in which they started."""
-        run = self._runs[lane]
-        return tuple(
-            row[:end][run.assignment[row[:end]] == device].copy()
-            for device, (row, end) in enumerate(zip(run.queue, run.head, strict=True))
+            order=launch_order(self._runs[lane]),
         )
 
     def result(self, lane: int) -> dict[str, Any]:
@@ -279,7 +272,7 @@ class DispatchLanes(Lanes):
             "reference": reference,
             "slr": metrics.schedule_length_ratio(makespan, instance.path),
             "speedup": metrics.speedup(makespan, instance.alone),
-            "schedule": Schedule(trace.assignment, order=self._order(lane), scheduler="agent"),
+            "schedule": Schedule(trace.assignment, order=launch_order(self._runs[lane]), scheduler="agent"),
             "trace": trace,
             "reward_terms": {"reference": 1.0, "makespan": total - 1.0},
             "replay": Replay(instance.problem.id, self.seeds[lane], tuple(self._logs[lane]), self._entropy[lane]),

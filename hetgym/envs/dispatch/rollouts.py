@@ -12,10 +12,12 @@ from typing import NamedTuple
 import numpy as np
 
 from hetgym._jit import step
+from hetgym._transfer import transfer_time
 from hetgym._types import FloatArray, IntArray
 from hetgym.problem import ProblemArrays
-from hetgym.sim import live
-from hetgym.sim.kernel import ENDPOINT, FIFO, State, Switches, way_free
+from hetgym.sim.decisions import busy_until, done_after
+from hetgym.sim.kernel import State, Switches, book_transfer, way_free
+from hetgym.sim.progress import OPEN, RUNNING, Progress
 
 
 class Course(NamedTuple):
@@ -75,19 +77,18 @@ ROLLOUTS = new_rollouts(1, 1, 1)
 
 
 @step
-def survey(p: ProblemArrays, s: State, g: live.Live, release: FloatArray, c: Course) -> None:
+def survey(p: ProblemArrays, s: State, g: Progress, release: FloatArray, c: Course) -> None:
     """Write down where a run stands; jobs that are not known yet do not exist."""
     n, d = p.cost.shape
     now = g.clock[0]
     for i in range(n):
         c.assignment[i] = g.assignment[i]
-        c.finish[i] = s.finish[i] if g.status[i] >= live.RUNNING else now
+        c.finish[i] = s.finish[i] if g.status[i] >= RUNNING else now
     for device in range(d):
-        free = max(now, s.free[device]) if g.running[device] > 0 else now
+        free = busy_until(s, g, device)
         for k in range(g.head[device], g.tail[device]):
-            queued = g.queue[device, k]
-            free = max(free, s.ready[queued]) + p.cost[queued, device] * g.slowdown[device]
-            c.finish[queued] = free
+            free = done_after(p, s, g, g.queue[k], device, free)
+            c.finish[g.queue[k]] = free
         c.free[device] = free
         c.channel_free[0, device], c.channel_free[1, device] = s.channel_free[0, device], s.channel_free[1, device]
     for k in range(len(s.link_free)):
@@ -95,11 +96,11 @@ def survey(p: ProblemArrays, s: State, g: live.Live, release: FloatArray, c: Cou
     c.many[0] = 0
     for i in range(n):
         c.missing[i], c.opens[i] = 0, now
-        if g.status[i] > live.OPEN or release[i] > now:
+        if g.status[i] > OPEN or release[i] > now:
             continue
         for k in range(p.predecessor_pointer[i], p.predecessor_pointer[i + 1]):
             j = p.predecessor[k]
-            if g.status[j] <= live.OPEN:
+            if g.status[j] <= OPEN:
                 c.missing[i] += 1
             else:
                 c.opens[i] = max(c.opens[i], c.finish[j])
@@ -110,7 +111,7 @@ def survey(p: ProblemArrays, s: State, g: live.Live, release: FloatArray, c: Cou
 
 @step
 def play_on(
-    p: ProblemArrays, g: live.Live, order: IntArray, bonus: FloatArray, optimistic: FloatArray, r: Rollouts,
+    p: ProblemArrays, g: Progress, order: IntArray, bonus: FloatArray, optimistic: FloatArray, r: Rollouts,
     switches: Switches, operator: int, device: int, wait: float, by_rank: bool,
 ) -> tuple[float, float]:  # fmt: skip
     """Take a decision and play the run to its end: each operator goes where its finish plus the bonus is least.
@@ -185,7 +186,7 @@ def play_on(
 def _arrival(p: ProblemArrays, c: Course, switches: Switches, operator: int, device: int, book: bool) -> float:
     """When the inputs of an open operator are on a device, asked for when it opens; all of them, or the last, booked.
 
-    Without ``book`` each transfer is reckoned by itself, as :func:`hetgym.sim.live.estimate` does.
+    Without ``book`` each transfer is reckoned by itself, as :func:`hetgym.sim.decisions.estimate` does.
     """
     asked = c.opens[operator]
     ready = asked
@@ -193,15 +194,13 @@ def _arrival(p: ProblemArrays, c: Course, switches: Switches, operator: int, dev
         a, edge = c.assignment[p.predecessor[k]], p.predecessor_edge[k]
         if a == device:
             continue
-        free = way_free(p, switches.communication, c.link_free, c.channel_free, a, device, asked)
-        arrived = free + (p.latency[a, device] + p.edge_bytes[edge] / p.bandwidth[a, device])
+        size, links, channels = p.edge_bytes[edge], c.link_free, c.channel_free
+        if book:
+            _, arrived = book_transfer(p, switches.communication, links, channels, a, device, size, asked)
+        else:
+            free = way_free(p, switches.communication, links, channels, a, device, asked)
+            arrived = free + transfer_time(p, a, device, size)
         ready = max(ready, arrived)
-        if book and switches.communication == FIFO:
-            route = a * len(c.free) + device
-            for hop in range(p.route_pointer[route], p.route_pointer[route + 1]):
-                c.link_free[p.route_link[hop]] = arrived
-        elif book and switches.communication == ENDPOINT:
-            c.channel_free[0, a] = c.channel_free[1, device] = arrived
     return float(ready)
 
 

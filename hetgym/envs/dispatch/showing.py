@@ -8,15 +8,16 @@ from hetgym.envs.dispatch.observation import DispatchDeviceColumn
 from hetgym.envs.dispatch.state import DispatchObservation, DispatchTables
 from hetgym.envs.place.observation import OperatorColumn
 from hetgym.problem import ProblemArrays
-from hetgym.sim import live
+from hetgym.sim.decisions import backlog
 from hetgym.sim.kernel import State
+from hetgym.sim.progress import RUNNING, Progress
 
 _MOST_COUNTED = 8 * int(CLIP)
 
 
 @step
 def show(
-    p: ProblemArrays, tables: DispatchTables, s: State, g: live.Live, seen: DispatchObservation, lane: int, scale: float
+    p: ProblemArrays, tables: DispatchTables, s: State, g: Progress, seen: DispatchObservation, lane: int, scale: float
 ) -> None:
     """Write the time, the devices and, if the graph is seen, operators and edges that are known by now."""
     seen.now[lane, 0] = share(g.clock[0], scale)
@@ -31,7 +32,7 @@ def show(
 
 @step
 def _show_device(
-    p: ProblemArrays, s: State, g: live.Live, seen: DispatchObservation, lane: int, device: int, scale: float
+    p: ProblemArrays, s: State, g: Progress, seen: DispatchObservation, lane: int, device: int, scale: float
 ) -> None:
     """Write a device's row."""
     busy, committed, total = 0.0, 0, 0
@@ -43,7 +44,7 @@ def _show_device(
     now = g.clock[0]
     row = seen.devices[lane, device]
     row[DispatchDeviceColumn.BUSY] = share(busy, scale)
-    row[DispatchDeviceColumn.BACKLOG] = share(_free(p, s, g, device, now) - now, scale)
+    row[DispatchDeviceColumn.BACKLOG] = share(backlog(p, s, g, device) - now, scale)
     row[DispatchDeviceColumn.SHARE] = committed / max(1, total)
     row[DispatchDeviceColumn.QUEUED] = min(g.tail[device] - g.head[device], _MOST_COUNTED) / 8
     row[DispatchDeviceColumn.RUNNING] = min(g.running[device], _MOST_COUNTED) / 8
@@ -52,17 +53,7 @@ def _show_device(
 
 
 @step
-def _free(p: ProblemArrays, s: State, g: live.Live, device: int, now: float) -> float:
-    """When a device would be done with what was committed to it, one after the other [s]."""
-    free = max(now, s.free[device]) if g.running[device] > 0 else now
-    for k in range(g.head[device], g.tail[device]):
-        queued = g.queue[device, k]
-        free = max(free, s.ready[queued]) + p.cost[queued, device] * g.slowdown[device]
-    return free
-
-
-@step
-def _reveal(tables: DispatchTables, g: live.Live, seen: DispatchObservation, lane: int) -> bool:
+def _reveal(tables: DispatchTables, g: Progress, seen: DispatchObservation, lane: int) -> bool:
     """Show the operators that are released by now; whether there are new ones."""
     news = False
     for i in range(len(g.status)):
@@ -77,10 +68,10 @@ def _reveal(tables: DispatchTables, g: live.Live, seen: DispatchObservation, lan
 
 
 @step
-def _show_operators(s: State, g: live.Live, seen: DispatchObservation, lane: int, scale: float) -> None:
+def _show_operators(s: State, g: Progress, seen: DispatchObservation, lane: int, scale: float) -> None:
     """Write the columns of operators that change."""
     for i in range(len(g.status)):
-        committed, started = g.assignment[i] >= 0, g.status[i] >= live.RUNNING
+        committed, started = g.assignment[i] >= 0, g.status[i] >= RUNNING
         row = seen.operators[lane, i]
         row[OperatorColumn.IS_PLACED] = committed
         row[OperatorColumn.IS_CURRENT] = 0.0

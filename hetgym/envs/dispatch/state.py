@@ -18,10 +18,10 @@ from hetgym.envs.dispatch.conditions import Drawn
 from hetgym.envs.dispatch.rollouts import ROLLOUTS
 from hetgym.envs.place.instance import ScheduleInstance
 from hetgym.envs.place.state import PROBLEM, Float32Array, Int8Array
-from hetgym.problem import ProblemArrays
-from hetgym.sim import live
-from hetgym.sim.fair import Flows, new_flows
-from hetgym.sim.kernel import FAIR, State, Switches, new_state
+from hetgym.sim.decisions import new_run
+from hetgym.sim.fair import Flows
+from hetgym.sim.kernel import State, Switches
+from hetgym.sim.progress import Progress
 
 
 class DispatchTables(NamedTuple):
@@ -35,7 +35,6 @@ class DispatchTables(NamedTuple):
         bonus: [n, d] added to finish times when the completion compares devices [s].
         turn: [n] position of each operator in ``order``.
         release: [n] when each operator becomes known [s].
-        moments: [c] when each change happens [s].
         known: [n] whether its row is shown; the only table that changes.
         operators: [N, 12] rows of the operators, as they are shown once they are known.
         costs: [N, D] run times, likewise.
@@ -50,7 +49,6 @@ class DispatchTables(NamedTuple):
     bonus: FloatArray
     turn: IntArray
     release: FloatArray
-    moments: FloatArray
     known: BoolArray
     operators: Float32Array
     costs: Float32Array
@@ -77,7 +75,6 @@ def tables_of(instance: ScheduleInstance, drawn: Drawn, blank: Mapping[str, npt.
         bonus=instance.bonus,
         turn=turn,
         release=drawn.release,
-        moments=drawn.moments,
         known=np.zeros(n, np.bool_),
         operators=blank["operators"],
         costs=blank["costs"],
@@ -87,9 +84,9 @@ def tables_of(instance: ScheduleInstance, drawn: Drawn, blank: Mapping[str, npt.
     return DispatchTables._make(np.ascontiguousarray(array) for array in tables)
 
 
-def reference_tables(order: IntArray, drawn: Drawn) -> DispatchTables:
-    """Tables that are enough to play the reference: the order and the conditions."""
-    return TABLES._replace(order=order, release=drawn.release, moments=drawn.moments)
+def reference_tables(order: IntArray) -> DispatchTables:
+    """Tables that are enough to play the reference: the order."""
+    return TABLES._replace(order=order)
 
 
 class DispatchState(NamedTuple):
@@ -172,7 +169,7 @@ class DispatchRecord(NamedTuple):
         problems: [L, …] rows of records: :class:`~hetgym.problem.ProblemArrays`.
         tables: [L, …] rows of records: :class:`DispatchTables`.
         states: [L, …] rows of records: :class:`~hetgym.sim.kernel.State`.
-        runs: [L, …] rows of records: :class:`~hetgym.sim.live.Live`.
+        runs: [L, …] rows of records: :class:`~hetgym.sim.progress.Progress`.
         flows: [L, …] rows of records: :class:`~hetgym.sim.fair.Flows`.
         spares: [L, …] rows of records: :class:`~hetgym.envs.dispatch.rollouts.Rollouts`.
         state: of all lanes.
@@ -195,23 +192,15 @@ class DispatchRecord(NamedTuple):
     illegal: Int64Array
 
 
-def new_run(
-    p: ProblemArrays, switches: Switches, factor: FloatArray, changed: IntArray, change: FloatArray
-) -> tuple[State, live.Live, Flows]:
-    """Allocate one run."""
-    flows = new_flows(p, switches.communication == FAIR)
-    flows.next[:] = -1
-    return new_state(p), live.new_live(p, switches.streams, factor, changed, change), flows
-
-
-def _examples() -> tuple[State, live.Live, Flows, DispatchTables, DispatchRecord]:
+def _examples() -> tuple[State, Progress, Flows, DispatchTables, DispatchRecord]:
     switches = Switches(0, 0, 0.0, 1, 0.0, False)
-    state, run, flows = new_run(PROBLEM, switches, np.ones(1), np.zeros(0, np.int32), np.zeros(0))
+    none = np.zeros(0)
+    state, run, flows = new_run(PROBLEM, switches, np.ones(1), np.ones(1), np.zeros(0, np.int32), none, none)
     whole, table, number, known = np.ones(1), np.ones((1, 1)), np.zeros(1, np.int32), np.ones(1, np.bool_)
     shown, rows, mask = np.zeros((1, 1), np.float32), np.zeros((1, 1), np.int64), np.zeros((1, 1), np.int8)
     cube, ends = np.zeros((1, 1, 1), np.float32), np.zeros((1, 1, 1), np.int64)
     tables = DispatchTables(
-        number, whole, table, table, table, number, whole, whole, known, shown, shown, rows, np.zeros(1, np.float32)
+        number, whole, table, table, table, number, whole, known, shown, shown, rows, np.zeros(1, np.float32)
     )
     observation = DispatchObservation(cube, cube, rows, ends, shown, mask, mask, cube, cube, rows, shown, mask)
     record = DispatchRecord(

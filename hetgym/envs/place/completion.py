@@ -8,7 +8,7 @@ from hetgym._jit import lean
 from hetgym._types import BoolArray, Int64Array
 from hetgym.envs.place.dynamics import show_completion
 from hetgym.envs.place.state import read_lanes, read_problem, read_tables, read_timeline
-from hetgym.planning import timeline
+from hetgym.planning import list_scheduling, timeline
 
 
 @lean
@@ -35,7 +35,7 @@ def complete(lanes: Int64Array, active: BoolArray, insertion: bool) -> None:
             if p.cost[operator, device] < np.inf:
                 timeline.copy_into(t, spare)
                 timeline.book(p, spare, operator, device, b.start[lane, device])
-                last = timeline.place_in_order(p, spare, rest, tables.free, tables.bonus, insertion)
+                last = list_scheduling.place_in_order(p, spare, rest, tables.free, tables.bonus, insertion)
                 b.completion[lane, device] = max(b.last[lane], max(b.finish[lane, device], last))
                 best = min(best, b.completion[lane, device])
         show_completion(p, b, r.observation, lane, operator, best)

@@ -24,7 +24,8 @@ from hetgym.envs.place.state import (
     read_tables,
     read_timeline,
 )
-from hetgym.planning import evaluation, timeline
+from hetgym.planning import decode as decoding
+from hetgym.planning import timeline
 from hetgym.planning.timeline import Timeline
 from hetgym.problem import Problem, ProblemArrays
 from hetgym.schedule import Schedule
@@ -244,12 +245,12 @@ def decoded(problem: Problem, placed: Timeline, decode: str, runtime: Runtime) -
         problem: the problem.
         placed: the complete timeline.
         decode: how start times are found; of equal schedules of ``"best"`` the first of
-            :data:`~hetgym.planning.evaluation.DECODES` wins.
+            :data:`~hetgym.planning.decode.DECODES` wins.
         runtime: that prices the schedule.
     """
     best: tuple[Schedule, float] | None = None
-    for how in evaluation.DECODES if decode == "best" else (decode,):
-        schedule = evaluation.decode_placement(problem, placed.assignment, how)
+    for how in decoding.DECODES if decode == "best" else (decode,):
+        schedule = decoding.decode_placement(problem, placed.assignment, how)
         makespan = simulate(problem, schedule, runtime).makespan
         if best is None or makespan < best[1]:
             best = schedule, makespan

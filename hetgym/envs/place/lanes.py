@@ -35,7 +35,7 @@ from hetgym.envs.place.state import (
     tables_of,
 )
 from hetgym.errors import ConfigError
-from hetgym.planning import evaluation, timeline
+from hetgym.planning import timeline
 from hetgym.problem import Problem
 from hetgym.schedule import Schedule
 from hetgym.sim import Runtime, Trace, simulate
@@ -187,7 +187,7 @@ class PlaceLanes(Lanes):
             return
         instance, runtime = self.instance(lane), self.rules.simulated
         if self.rules.decode in ("insertion", "append"):
-            found = evaluation.planned(instance.problem, self._placed[lane], "agent")
+            found = timeline.planned(instance.problem, self._placed[lane], "agent")
             makespan = simulate(instance.problem, found, runtime).makespan
         else:
             found, makespan = decoded(instance.problem, self._placed[lane], self.rules.decode, runtime)
@@ -219,7 +219,7 @@ class PlaceLanes(Lanes):
         """The schedule of a finished episode."""
         found = self._schedules[lane]
         if found is None:
-            found = evaluation.planned(self.problem(lane), self._placed[lane], "agent")
+            found = timeline.planned(self.problem(lane), self._placed[lane], "agent")
             self._schedules[lane] = found
         return found
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from hetgym._transfer import transfer_times
 from hetgym._types import FloatArray
 from hetgym.envs.core.rendering import device_lines
 from hetgym.envs.place.instance import ScheduleInstance
@@ -19,14 +20,13 @@ def partial_trace(problem: Problem, placed: Timeline) -> Trace:
     finish = np.where(decided, placed.finish, 0.0)
     a, b = placed.assignment[problem.edge_source], placed.assignment[problem.edge_target]
     sent = finish[problem.edge_source]
-    transfer = problem.latency[a, b] + problem.edge_bytes / problem.bandwidth[a, b]
     return Trace(
         problem=problem,
         assignment=placed.assignment.copy(),
         start=np.where(decided, placed.start, 0.0),
         finish=finish,
         sent=sent,
-        arrived=sent + transfer,
+        arrived=sent + transfer_times(problem, a, b, problem.edge_bytes),
         runtime="classic",
         scheduler=f"{int(decided.sum())}/{problem.num_operators} placed",
     )

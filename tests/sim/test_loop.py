@@ -1,4 +1,4 @@
-"""Every switch of the runtime, and all their combinations, against the plain-Python simulator."""
+"""The event loop: every switch of the runtime, and all their combinations, against the plain-Python simulator."""
 
 from __future__ import annotations
 

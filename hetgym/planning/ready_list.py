@@ -1,4 +1,4 @@
-"""What the schedulers share that look at all ready operators before each step.
+"""Ready-list scheduling: before each step all ready operators are compared, and a rule picks one (DLS, ETF, Min-Min).
 
 An operator is ready when its predecessors have been *placed*. Each step compares, for every ready
 operator, its best device, and appends one of them to that device. Putting an operator on a device
@@ -7,13 +7,14 @@ makes that device no better for anyone else, so only the operators that wanted i
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 
 from hetgym._jit import jit, step
 from hetgym._types import FloatArray, IntArray, frozen
 from hetgym.planning import timeline
-from hetgym.planning.evaluation import planned
-from hetgym.planning.ranks import _longest_path_to_exit
+from hetgym.planning.ranks import longest_path_to_exit
 from hetgym.problem import Problem, ProblemArrays
 from hetgym.schedule import Schedule
 
@@ -24,12 +25,12 @@ def place_ready(problem: Problem, rule: int) -> Schedule:
     """Place the operators one after the other, at each step the one that a rule prefers of all that are ready.
 
     Args:
-        problem: what is to be scheduled.
+        problem: the problem to schedule.
         rule: one of :data:`DLS`, :data:`ETF`, :data:`MIN_MIN`, :data:`MAX_MIN`, :data:`SUFFERAGE`.
     """
     placed = timeline.new_timeline(problem.num_operators, problem.num_devices)
     _place_ready(problem.arrays, placed, rule, static_level(problem), median_cost(problem))
-    return planned(problem, placed)
+    return timeline.planned(problem, placed)
 
 
 def median_cost(problem: Problem) -> FloatArray:
@@ -44,68 +45,85 @@ def static_level(problem: Problem) -> FloatArray:
 
     Source: Sih, Lee, IEEE TPDS 4(2), 1993, section III.
     """
-    return frozen(_longest_path_to_exit(problem.arrays, median_cost(problem), frozen(np.zeros(problem.num_edges))))
+    return frozen(longest_path_to_exit(problem.arrays, median_cost(problem), frozen(np.zeros(problem.num_edges))))
 
 
+class Ready(NamedTuple):
+    """The ready operators, in rows by operator.
+
+    Attributes:
+        arrival: [n, d] time at which an operator's inputs can be on a device [s].
+        key: [n, 2] what the rule compares, smaller first, and what it compares next.
+        choice: [n, 2] the operator's best device and the next one, -1 for none.
+    """
+
+    arrival: FloatArray
+    key: FloatArray
+    choice: IntArray
+
+
+# Before each round `queue[:count]` holds the operators whose predecessors are placed, in no order, and the rows of each
+# say what it would do now. A round places the one of the smallest keys (ties to the smaller topological position),
+# rates those again that wanted its device, and adds the successors that became ready. n rounds of O(r) comparisons
+# for r ready operators, and O(d) for each that is rated again.
 @jit
 def _place_ready(p: ProblemArrays, t: timeline.Timeline, rule: int, level: FloatArray, median: FloatArray) -> None:
     n, d = p.cost.shape
-    arrival = np.empty((n, d))  # when the inputs of a ready operator can be on a device
-    key = np.empty((n, 2))  # what the rule compares, smaller first, and what it compares next
-    choice = np.empty((n, 2), np.int32)  # the operator's best device and the next one
-    free = np.zeros(d)  # when each device is
-    cost, position = p.cost, p.position
+    ready = Ready(np.empty((n, d)), np.empty((n, 2)), np.empty((n, 2), np.int32))
+    free = np.zeros(d)  # end of each device's last operator
+    key, position = ready.key, p.position
     waiting = np.empty(n, np.int32)
-    ready = np.empty(n, np.int32)
+    queue = np.empty(n, np.int32)
     count = 0
     for i in range(n):
         waiting[i] = p.predecessor_pointer[i + 1] - p.predecessor_pointer[i]
         if waiting[i] == 0:
-            ready[count] = i
+            queue[count] = i
             count += 1
-            _arrive(p, t, i, arrival)
-            _rate(cost[i], arrival[i], free, rule, level[i], median[i], key[i], choice[i])
+            _arrive(p, t, i, ready.arrival)
+            _rate(p, ready, i, free, rule, level, median)
     while count > 0:
         at = 0
         for k in range(1, count):
-            a, b = ready[k], ready[at]
+            a, b = queue[k], queue[at]
             if key[a, 0] != key[b, 0]:
                 if key[a, 0] < key[b, 0]:
                     at = k
             elif key[a, 1] < key[b, 1] or (key[a, 1] == key[b, 1] and position[a] < position[b]):
                 at = k
-        operator = ready[at]
+        operator = queue[at]
         count -= 1
-        ready[at] = ready[count]
-        device = choice[operator, 0]
-        timeline.book(p, t, operator, device, max(arrival[operator, device], free[device]))
+        queue[at] = queue[count]
+        device = ready.choice[operator, 0]
+        timeline.book(p, t, operator, device, max(ready.arrival[operator, device], free[device]))
         free[device] = t.finish[operator]
         for k in range(count):
-            i = ready[k]
-            if choice[i, 0] == device or (rule == SUFFERAGE and choice[i, 1] == device):
-                _rate(cost[i], arrival[i], free, rule, level[i], median[i], key[i], choice[i])
+            i = queue[k]
+            if ready.choice[i, 0] == device or (rule == SUFFERAGE and ready.choice[i, 1] == device):
+                _rate(p, ready, i, free, rule, level, median)
         for edge in range(p.successor_pointer[operator], p.successor_pointer[operator + 1]):
             j = p.successor[edge]
             waiting[j] -= 1
             if waiting[j] == 0:
-                ready[count] = j
+                queue[count] = j
                 count += 1
-                _arrive(p, t, j, arrival)
-                _rate(cost[j], arrival[j], free, rule, level[j], median[j], key[j], choice[j])
+                _arrive(p, t, j, ready.arrival)
+                _rate(p, ready, j, free, rule, level, median)
 
 
 @step
 def _arrive(p: ProblemArrays, t: timeline.Timeline, operator: int, arrival: FloatArray) -> None:
+    """Write down when an operator's inputs can be on each device."""
     for device in range(p.cost.shape[1]):
         arrival[operator, device] = timeline.data_ready(p, t, operator, device)
 
 
 @step
 def _rate(
-    cost: FloatArray, arrival: FloatArray, free: FloatArray, rule: int, level: float, median: float, key: FloatArray,
-    choice: IntArray,
-) -> None:  # fmt: skip
-    """Find an operator's two devices of smallest value, the first of equal ones, and what the rule makes of them."""
+    p: ProblemArrays, ready: Ready, operator: int, free: FloatArray, rule: int, level: FloatArray, median: FloatArray
+) -> None:
+    """Find an operator's two devices of smallest value, the first of equal ones, and its keys under the rule."""
+    cost, arrival = p.cost[operator], ready.arrival[operator]
     best, second = np.inf, np.inf
     first_device, second_device = -1, -1
     for device in range(len(cost)):
@@ -113,7 +131,7 @@ def _rate(
             continue
         value = max(arrival[device], free[device])
         if rule == DLS:
-            value = -(level - value + (median - cost[device]))
+            value = -(level[operator] - value + (median[operator] - cost[device]))
         elif rule != ETF:
             value += cost[device]
         if first_device < 0 or value < best:
@@ -121,10 +139,11 @@ def _rate(
             best, first_device = value, device
         elif second_device < 0 or value < second:
             second, second_device = value, device
+    key, choice = ready.key[operator], ready.choice[operator]
     choice[0], choice[1] = first_device, second_device
     key[0], key[1] = best, 0.0
     if rule == ETF:
-        key[1] = -level
+        key[1] = -level[operator]
     elif rule == MAX_MIN:
         key[0] = -best
     elif rule == SUFFERAGE:

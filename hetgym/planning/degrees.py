@@ -1,4 +1,4 @@
-"""Priorities of DONF's relatives: weighted out-degrees that count successors' degrees too."""
+"""Weighted out-degrees: the priorities of DONF, and of its relatives, which count successors' degrees too."""
 
 from __future__ import annotations
 
@@ -9,18 +9,39 @@ import numpy as np
 from hetgym._jit import jit
 from hetgym._types import FloatArray, IntArray
 from hetgym.errors import ConfigError
-from hetgym.planning.ranks import weighted_out_degree
 from hetgym.problem import Problem, ProblemArrays
 
 _NOTHING = -(1 << 30)
 """Exponent of 0, below that of any number."""
 
 
+@jit
+def _weighted_out_degree(p: ProblemArrays) -> FloatArray:
+    n = len(p.position)
+    degree = np.zeros(n)
+    for i in range(n):
+        for edge in range(p.successor_pointer[i], p.successor_pointer[i + 1]):
+            j = p.successor[edge]
+            degree[i] += 1.0 / (p.predecessor_pointer[j + 1] - p.predecessor_pointer[j])
+    return degree
+
+
+def weighted_out_degree(problem: Problem) -> FloatArray:
+    """[n] DONF's priority: the sum over successors of one over their in-degree.
+
+    An operator scores high that alone holds up many others. It needs no more of the graph than the
+    direct successors, so graphs may still grow while they run.
+
+    Source: Lin, Li, Jia, Liu, An, J. Comput. Sci. Technol. 34(5), 2019.
+    """
+    return _weighted_out_degree(problem.arrays)
+
+
 def two_level_out_degree(problem: Problem, alpha: float = 0.5) -> FloatArray:
     """[n] DONF2's priority: WOD(i) plus alpha times the sum of its successors' WOD.
 
     Args:
-        problem: whose operators are ranked.
+        problem: the problem.
         alpha: weight of the second level.
 
     Raises:
@@ -40,7 +61,7 @@ def nested_out_degree(problem: Problem, alpha: float = 0.5) -> FloatArray:
     that the order is that of the true values at any depth; equal values share a number.
 
     Args:
-        problem: whose operators are ranked.
+        problem: the problem.
         alpha: weight of the successors.
 
     Raises:

@@ -1,4 +1,4 @@
-"""The runtime loop of DONF: what is ready is committed at once, inputs are pulled, links are booked.
+"""The pull loop, DONF's runtime: ready operators are committed at once, and pull their inputs over booked links.
 
 An operator is *ready* when all its predecessors have finished. At every finish all ready operators
 are committed, the one of highest priority first, each to the device on which it is believed to finish
@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import heapq
 from dataclasses import replace
+from typing import NamedTuple
 
 import numpy as np
 
@@ -18,21 +19,33 @@ from hetgym._jit import jit, step
 from hetgym._types import BoolArray, FloatArray
 from hetgym.errors import unknown_name
 from hetgym.planning import timeline
-from hetgym.planning.evaluation import planned
+from hetgym.planning.ready_queue import new_queue, open_queue, release
 from hetgym.problem import Problem, ProblemArrays
 from hetgym.schedule import Schedule
 
 COMMUNICATION = ("classic", "aggregated", "link-wait", "per-edge", "light")
-"""What the choice of a device may believe about transfers; the positions are the kernels' codes."""
+"""Models of transfers by which a device may be chosen; the positions are the kernels' codes."""
 
 CLASSIC, AGGREGATED, LINK_WAIT, PER_EDGE, LIGHT = range(5)
+
+
+class Links(NamedTuple):
+    """The links between devices, and the messages that an operator would pull over them.
+
+    Attributes:
+        free: [d, d] time from which a link is free, the smaller device first [s].
+        message: [target, source] duration of each message for the operator under consideration [s], -1 for none.
+    """
+
+    free: FloatArray
+    message: FloatArray
 
 
 def run_loop(problem: Problem, priority: FloatArray, communication: str, bonus: FloatArray | None = None) -> Schedule:
     """Commit operators as they become ready.
 
     Args:
-        problem: what is to be scheduled.
+        problem: the problem to schedule.
         priority: [n] larger first among those that are ready at one moment, ties by topological position.
         communication: one of :data:`COMMUNICATION`, see :func:`hetgym.baselines.donf`.
         bonus: [n, d] added to finish times when devices are compared [s]; none by default.
@@ -49,62 +62,58 @@ def run_loop(problem: Problem, priority: FloatArray, communication: str, bonus: 
     placed = timeline.new_timeline(n, d)
     extra = np.zeros((n, d)) if bonus is None else bonus
     _run(problem.arrays, placed, priority, extra, COMMUNICATION.index(communication))
-    return replace(planned(problem, placed), model="classic" if communication == "classic" else "donf")
+    return replace(timeline.planned(problem, placed), model="classic" if communication == "classic" else "donf")
 
 
+# Before each round `now` is the time of the latest finish that was handled, `ready` holds all operators whose
+# predecessors have finished by then and that are not committed, and `finishes` those that are committed and finish
+# later. A round empties `ready`, then takes all finishes of the next moment out. Every operator enters and leaves
+# each queue once, so the loop ends after n rounds at most. O(n log n + e p + n p^2).
 @jit
 def _run(p: ProblemArrays, t: timeline.Timeline, priority: FloatArray, bonus: FloatArray, model: int) -> None:
     n, d = p.cost.shape
-    waiting = np.empty(n, np.int32)
     everywhere = np.ones(d, np.bool_)
-    link_free = np.zeros((d, d))
-    message = np.zeros((d, d))
-    ready = [(0.0, np.int32(0))]
-    ready.pop()
-    finishes = [(0.0, np.int32(0))]
-    finishes.pop()
-    for i in range(n):
-        waiting[i] = p.predecessor_pointer[i + 1] - p.predecessor_pointer[i]
-        if waiting[i] == 0:
-            heapq.heappush(ready, (-priority[i], p.position[i]))
+    links = Links(np.zeros((d, d)), np.zeros((d, d)))
+    waiting, ready = open_queue(p, priority)
+    finishes = new_queue()
     now = 0.0
     while True:
         while len(ready) > 0:
             _, position = heapq.heappop(ready)
             operator = p.topological_order[position]
-            device = choose(p, t, operator, now, model, bonus, everywhere, link_free, message)
-            commit(p, t, operator, device, now, model, link_free, message)
+            device = choose(p, t, operator, now, model, bonus, everywhere, links)
+            commit(p, t, operator, device, now, model, links)
             heapq.heappush(finishes, (t.finish[operator], position))
         if len(finishes) == 0:
             break
         now = finishes[0][0]
         while len(finishes) > 0 and finishes[0][0] == now:
             _, position = heapq.heappop(finishes)
-            operator = p.topological_order[position]
-            for edge in range(p.successor_pointer[operator], p.successor_pointer[operator + 1]):
-                j = p.successor[edge]
-                waiting[j] -= 1
-                if waiting[j] == 0:
-                    heapq.heappush(ready, (-priority[j], p.position[j]))
+            release(p, p.topological_order[position], priority, waiting, ready)
 
 
 @jit
 def choose(
-    p: ProblemArrays, t: timeline.Timeline, operator: int, now: float, model: int, bonus: FloatArray,
-    allowed: BoolArray, link_free: FloatArray, message: FloatArray,
-) -> int:  # fmt: skip
+    p: ProblemArrays,
+    t: timeline.Timeline,
+    operator: int,
+    now: float,
+    model: int,
+    bonus: FloatArray,
+    allowed: BoolArray,
+    links: Links,
+) -> int:
     """The allowed device of the earliest believed finish, -1 if none is allowed that can run the operator.
 
     Args:
         p: the problem.
-        t: what is committed so far.
-        operator: whose device is wanted.
+        t: the operators that are committed so far.
+        operator: the operator that is ready.
         now: time of the decision [s].
         model: position in :data:`COMMUNICATION`.
         bonus: [n, d] added to finish times [s].
         allowed: [d] devices that may be chosen.
-        link_free: [d, d] when each link is free, the smaller device first [s].
-        message: [target, source] overwritten with what each message takes [s], -1 for none.
+        links: the links; their messages are overwritten.
     """
     best, best_key = -1, np.inf
     for device in range(p.cost.shape[1]):
@@ -113,8 +122,8 @@ def choose(
         if model == CLASSIC:
             arrival = timeline.data_ready(p, t, operator, device)
         else:
-            _gather(p, t, operator, device, message[device])
-            arrival = _believed_arrival(p, t, operator, device, now, model, link_free, message[device])
+            _gather(p, t, operator, device, links.message[device])
+            arrival = _believed_arrival(p, t, operator, device, now, model, links)
         start = timeline.earliest_start(t, device, max(now, arrival), p.cost[operator, device], False)
         key = start + p.cost[operator, device] + bonus[operator, device]
         if best < 0 or key < best_key:
@@ -124,41 +133,41 @@ def choose(
 
 @step
 def commit(
-    p: ProblemArrays, t: timeline.Timeline, operator: int, device: int, now: float, model: int, link_free: FloatArray,
-    message: FloatArray,
-) -> None:  # fmt: skip
+    p: ProblemArrays, t: timeline.Timeline, operator: int, device: int, now: float, model: int, links: Links
+) -> None:
     """Append the operator to a device, and queue the messages that really go, as :func:`choose` left them."""
     arrival = now
     if model == CLASSIC:
         arrival = max(now, timeline.data_ready(p, t, operator, device))
     else:
         for source in range(p.cost.shape[1]):
-            if message[device, source] >= 0.0:
+            duration = links.message[device, source]
+            if duration >= 0.0:
                 a, b = min(source, device), max(source, device)
-                link_free[a, b] = max(link_free[a, b], now) + message[device, source]
-                arrival = max(arrival, link_free[a, b])
+                links.free[a, b] = max(links.free[a, b], now) + duration
+                arrival = max(arrival, links.free[a, b])
     start = timeline.earliest_start(t, device, arrival, p.cost[operator, device], False)
     timeline.book(p, t, operator, device, start)
 
 
 @step
 def _believed_arrival(
-    p: ProblemArrays, t: timeline.Timeline, operator: int, device: int, now: float, model: int, link_free: FloatArray,
-    message: FloatArray,
-) -> float:  # fmt: skip
-    """When all inputs are believed to be on the device, requested now [s]."""
+    p: ProblemArrays, t: timeline.Timeline, operator: int, device: int, now: float, model: int, links: Links
+) -> float:
+    """The time at which all inputs are believed to be on the device, if they are requested now [s]."""
     last = now
+    message = links.message[device]
     if model in (AGGREGATED, LINK_WAIT):
         for source in range(len(message)):
             if message[source] >= 0.0:
-                busy = link_free[min(source, device), max(source, device)] if model == LINK_WAIT else now
+                busy = links.free[min(source, device), max(source, device)] if model == LINK_WAIT else now
                 last = max(last, now + (message[source] + max(0.0, busy - now)))
         return last
     for k in range(p.predecessor_pointer[operator], p.predecessor_pointer[operator + 1]):
         source = t.assignment[p.predecessor[k]]
         if source != device:
             size = p.edge_bytes[p.predecessor_edge[k]]
-            busy = link_free[min(source, device), max(source, device)] if model == LIGHT else now
+            busy = links.free[min(source, device), max(source, device)] if model == LIGHT else now
             transfer = p.latency[source, device] + size / p.bandwidth[source, device]
             last = max(last, now + (transfer + max(0.0, busy - now)))
     return last

@@ -1,0 +1,231 @@
+"""The table of hetgym's own schedulers: a row for each, in which the function is named and not imported.
+
+To add a heuristic, write its function to a file of this folder and enter a row here.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from hetgym.planning.baseline import Baseline
+
+_TOPCUOGLU = "Topcuoglu, Hariri, Wu, IEEE TPDS 13(3), 2002"
+_LIN = "Lin, Li, Jia, Liu, An, J. Comput. Sci. Technol. 34(5), 2019"
+_MAHESWARAN = "Maheswaran, Ali, Siegel, Hensgen, Freund, J. Parallel Distrib. Comput. 59(2), 1999"
+_SILBERSCHATZ = "Silberschatz, Galvin, Gagne, Operating System Concepts, chapter on CPU scheduling"
+_IBARRA = "Ibarra, Kim, J. ACM 24(2), 1977"
+_JEON = "Jeon, Cai, Srivastava, Jiang, Ke, Meng, Xie, Gupta, Baechi, SoCC 2020"
+_PARTS = "Shang, Jiang, Li, Zhu, J. Comput. Appl. 43(9), 2023; the rules for key operators and growth are ours"
+_KIRKPATRICK = "Kirkpatrick, Gelatt, Vecchi, Science 220, 1983; decoding after HEFT"
+_DUIN = "Duin, Voss, Networks 34(3), 1999 (pilot method); completion after HEFT and PEFT"
+_CORSINI = "hetgym; self-labelling after Corsini et al., NeurIPS 2024; roll-outs after PEFT"
+
+
+def _row(
+    name: str,
+    kind: str,
+    function: str,
+    citation: str,
+    complexity: str,
+    needs: tuple[str, ...] = (),
+    search: str | None = None,
+    **options: Any,
+) -> Baseline:
+    """A row; functions and searches are named as ``"folder.file:name"`` within hetgym."""
+    begin = f"hetgym.{search}" if search else None
+    return Baseline(name, kind, f"hetgym.{function}", citation, complexity, options, needs, begin)
+
+
+ROWS: tuple[Baseline, ...] = (
+    _row("random", "trivial", "baselines.trivial:random_placement", "control", "O(n p)"),
+    _row("round-robin", "trivial", "baselines.trivial:round_robin", "control", "O(n p)"),
+    _row("single-device", "trivial", "baselines.trivial:single_device", "the default of every framework", "O(n p)"),
+    _row("adon", "online", "baselines.donf:donf", _LIN, "O(n log n + e p + n p^2)", priority="nested"),
+    _row("donf", "online", "baselines.donf:donf", _LIN, "O(n log n + e p + n p^2)"),
+    _row("donf-classic", "online", "baselines.donf:donf", _LIN, "O(n log n + e p + n p^2)", communication="classic"),
+    _row("donf-l", "online", "baselines.donf:donf", _LIN, "O(n log n + e p + n p^2)", communication="light"),
+    _row("donf-w", "online", "baselines.donf:donf", _LIN, "O(n log n + e p + n p^2)", communication="link-wait"),
+    _row("donf2", "online", "baselines.donf:donf", _LIN, "O(n log n + e p + n p^2)", priority="two-level"),
+    _row("fcfs", "online", "baselines.queueing:fcfs", _SILBERSCHATZ, "O(n r log n + e p), r ready at a time"),
+    _row(
+        "fifo-donf",
+        "online",
+        "baselines.donf:donf",
+        "control",
+        "O(n log n + e p + n p^2)",
+        communication="link-wait",
+        priority="none",
+    ),
+    _row(
+        "graham",
+        "online",
+        "baselines.graham:graham",
+        "Graham, SIAM J. Appl. Math. 17(2), 1969",
+        "O(n (p + log n) + e p)",
+    ),
+    _row("mct", "online", "baselines.online:mct", _MAHESWARAN, "O(e p + n log n)"),
+    _row("met", "online", "baselines.online:met", _MAHESWARAN, "O(e p + n log n)"),
+    _row("olb", "online", "baselines.online:olb", _MAHESWARAN, "O(e p + n log n)"),
+    _row("sjf", "online", "baselines.queueing:sjf", _SILBERSCHATZ, "O(n r log n + e p), r ready at a time"),
+    _row("cpop", "list", "baselines.cpop:cpop", _TOPCUOGLU, "O(e p + n log n), gaps aside"),
+    _row("dls", "list", "baselines.dls:dls", "Sih, Lee, IEEE TPDS 4(2), 1993", "O(n r + e p), r ready at a time"),
+    _row(
+        "etf",
+        "list",
+        "baselines.etf:etf",
+        "Hwang, Chow, Anger, Lee, SIAM J. Comput. 18(2), 1989",
+        "O(n r + e p), r ready at a time",
+    ),
+    _row("hcpt", "list", "baselines.hcpt:hcpt", "Hagras, Janecek, ICPP Workshops 2003", "O(e (p + log n)), gaps aside"),
+    _row("heft", "list", "baselines.heft:heft", _TOPCUOGLU, "O(e p + n log n), gaps aside"),
+    _row(
+        "heft-donf",
+        "list",
+        "baselines.heft_donf:heft_donf",
+        "ranks: Topcuoglu et al., IEEE TPDS 13(3), 2002; loop: Lin et al., J. Comput. Sci. Technol. 34(5), 2019",
+        "O(n log n + e p + n p^2)",
+    ),
+    _row(
+        "lookahead-heft",
+        "list",
+        "baselines.lookahead:lookahead_heft",
+        "Bittencourt, Sakellariou, Madeira, Euromicro PDP 2010",
+        "O(e p^2 + n log n), gaps aside",
+    ),
+    _row("max-min", "list", "baselines.batch_mode:max_min", _IBARRA, "O(n r + e p), r ready at a time"),
+    _row("min-min", "list", "baselines.batch_mode:min_min", _IBARRA, "O(n r + e p), r ready at a time"),
+    _row(
+        "peft",
+        "list",
+        "baselines.peft:peft",
+        "Arabnejad, Barbosa, IEEE TPDS 25(3), 2014",
+        "O(e p^2 + n log n), gaps aside",
+    ),
+    _row(
+        "pets",
+        "list",
+        "baselines.pets:pets",
+        "Ilavarasan, Thambidurai, Mahilmannan, ISPDC 2005",
+        "O(e p + n log n), gaps aside",
+    ),
+    _row("sufferage", "list", "baselines.batch_mode:sufferage", _MAHESWARAN, "O(n r + e p), r ready at a time"),
+    _row(
+        "donf-m",
+        "memory",
+        "baselines.donf_memory:donf_memory",
+        "Lin, Li, Jia, Liu, An, J. Comput. Sci. Technol. 34(5), 2019; its author's simulator has the variant",
+        "O(n (b log n + p^2) + e p), b blocked at a time; O(r e) more where memory is full, r ready",
+    ),
+    _row("m-etf", "memory", "baselines.baechi:m_etf", _JEON, "O(n r p + e p) for r ready operators"),
+    _row(
+        "m-sct",
+        "memory",
+        "baselines.m_sct:m_sct",
+        _JEON,
+        "O(n r p + e p), and a linear program of n + e variables",
+        needs=("scipy",),
+    ),
+    _row("m-topo", "memory", "baselines.baechi:m_topo", _JEON, "O(n p + e)"),
+    _row(
+        "cpgc-partition",
+        "partition",
+        "baselines.key_operators:cpgc_partition",
+        _PARTS,
+        "O(n log n + e p), and CPGC on the parts",
+    ),
+    _row(
+        "duet",
+        "partition",
+        "baselines.duet:duet",
+        "Zhang, Hu, Li, IPDPS 2021; steps read from its abstract",
+        "O(rounds m^2 p (e p + m log m)) for m subgraphs",
+    ),
+    _row(
+        "key-operators", "partition", "baselines.key_operators:cpgc_partition", _PARTS, "O(n log n + e p)", inner="heft"
+    ),
+    _row(
+        "annealing",
+        "search",
+        "baselines.annealing:annealing",
+        _KIRKPATRICK,
+        "O(trials (e + n)), less where trials end early",
+        search="baselines.annealing:Annealing",
+    ),
+    _row(
+        "cpgc",
+        "search",
+        "baselines.cpgc:cpgc",
+        "Shang, Jiang, Li, Zhu, J. Comput. Appl. 43(9), 2023; correction after DUET (Zhang, Hu, Li, IPDPS 2021)",
+        "O(rounds chain p (e p + n log n))",
+    ),
+    _row(
+        "lns",
+        "search",
+        "baselines.lns:lns",
+        "Shaw, CP 1998 (large-neighbourhood search); rebuilt after HEFT and PEFT",
+        "O(trials e p)",
+        search="baselines.lns:Lns",
+    ),
+    _row("pilot", "search", "baselines.pilot:pilot", _DUIN, "O(n p (e p + n log n))", search="baselines.pilot:Pilot"),
+    _row(
+        "pilot-annealing",
+        "search",
+        "baselines.annealing:pilot_annealing",
+        _KIRKPATRICK,
+        "O(trials (e + n)), less where trials end early",
+        search="baselines.annealing:PilotAnnealing",
+    ),
+    _row(
+        "pilot-append",
+        "search",
+        "baselines.pilot:pilot",
+        _DUIN,
+        "O(n p (e p + n log n))",
+        search="baselines.pilot:Pilot",
+        completion="append",
+    ),
+    _row(
+        "pilot-append-eft",
+        "search",
+        "baselines.pilot:pilot",
+        _DUIN,
+        "O(n p (e p + n log n))",
+        search="baselines.pilot:Pilot",
+        completion="append",
+        optimistic=False,
+    ),
+    _row(
+        "pilot-eft",
+        "search",
+        "baselines.pilot:pilot",
+        _DUIN,
+        "O(n p (e p + n log n))",
+        search="baselines.pilot:Pilot",
+        optimistic=False,
+    ),
+    _row(
+        "rand-heft",
+        "search",
+        "baselines.rand_heft:rand_heft",
+        "randomised list scheduling around Topcuoglu, Hariri, Wu, IEEE TPDS 13(3), 2002",
+        "O(trials (e p + n log n))",
+        search="baselines.rand_heft:RandHeft",
+    ),
+    _row(
+        "dispatch-v1",
+        "policy",
+        "agents.schedulers:dispatch_v1",
+        "hetgym; PPO: Schulman et al., 2017",
+        "O(n k d (e + n))",
+    ),
+    _row("place-v1", "policy", "agents.schedulers:place_v1", _CORSINI, "O(n p (e p + h^2))"),
+    _row("place-v1-search", "policy", "agents.schedulers:place_v1_search", _CORSINI, "O(trials (e + n))"),
+    _row(
+        "cp-sat",
+        "exact",
+        "baselines.exact:cp_sat",
+        "Perron, Didier, Gay, CP 2023 (the solver); model of unrelated devices with transfers: this package",
+        "exponential; proves most problems of 40 operators in seconds",
+        needs=("ortools",),
+    ),
+)

@@ -1,0 +1,156 @@
+"""Baseline: a scheduler, and what tables tell of it. Its function is imported when it is first used."""
+
+from __future__ import annotations
+
+import ast
+import inspect
+import sys
+import warnings
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from functools import cache
+from importlib import import_module
+from importlib.machinery import ModuleSpec, PathFinder
+from importlib.util import find_spec
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from hetgym.errors import ConfigError
+
+if TYPE_CHECKING:
+    from hetgym.problem import Problem
+    from hetgym.schedule import Schedule
+
+KINDS = ("trivial", "online", "list", "memory", "partition", "search", "policy", "exact", "plugin")
+"""Kinds of schedulers: controls; those that see ready operators only; those that rank the whole graph; those that
+keep within memory; those that cut the graph into parts first; searches; trained policies; those that prove optima;
+and those of other installed packages."""
+
+Target = str | Callable[..., Any]
+"""A function or a class, or the place where it is found: ``"package.module:name"``."""
+
+
+@dataclass(frozen=True)
+class Baseline:
+    """A row of the table of schedulers, and a :class:`~hetgym.planning.Scheduler` itself.
+
+    Attributes:
+        name: the name that users type.
+        kind: one of :data:`KINDS`.
+        target: ``target(problem, **options) -> Schedule``, or where to find it.
+        citation: the source of the method.
+        complexity: of n operators, e edges and p devices.
+        options: those that differ from the function's defaults.
+        needs: modules of an extra without which it does not work.
+        search: a subclass of :class:`~hetgym.planning.search.Search` that takes the function's options but the
+            budgets, or where to find it; None for schedulers that do not run in parts.
+        package: name and version of the installed package that it comes from; empty for others.
+    """
+
+    name: str
+    kind: str
+    target: Target
+    citation: str
+    complexity: str
+    options: dict[str, Any] = field(default_factory=dict)
+    needs: tuple[str, ...] = ()
+    search: Target | None = None
+    package: str = ""
+
+    @property
+    def function(self) -> Callable[..., Schedule]:
+        """The function itself.
+
+        Raises:
+            ConfigError: it belongs to another package, and cannot be imported.
+            MissingExtra: its module needs an extra that is not installed.
+        """
+        try:
+            found: Callable[..., Schedule] = resolve(self.target)
+        except Exception as error:
+            if not self.package:
+                raise
+            why = f"{type(error).__name__}: {error}".partition("\n")[0]
+            raise ConfigError(f"scheduler {self.name!r} of {self.package} cannot be imported ({why})") from error
+        if not callable(found):
+            raise ConfigError(f"scheduler {self.name!r}: {self.target} is not a function")
+        return found
+
+    @property
+    def available(self) -> bool:
+        """True if all that it needs is installed; for a plugin also if it can be imported, else a warning says why."""
+        if not all(find_spec(module) is not None for module in self.needs):
+            return False
+        if self.package:
+            try:
+                _ = self.function
+            except ConfigError as error:
+                warnings.warn(str(error), stacklevel=2)
+                return False
+        return True
+
+    @property
+    def summary(self) -> str:
+        """First line of the function's documentation, and the options of a variant; imports nothing."""
+        first = first_line(self.target)
+        chosen = ", ".join(f"{option}={value}" for option, value in self.options.items())
+        return f"{first} [{chosen}]" if chosen else first
+
+    def __call__(self, problem: Problem) -> Schedule:
+        """Schedule a problem; the schedule carries the scheduler's name."""
+        return replace(self.function(problem, **self.options), scheduler=self.name)
+
+
+def resolve(target: Target) -> Any:
+    """The function or class that a target names.
+
+    Raises:
+        ImportError: there is no such module.
+        AttributeError: the module has nothing of that name.
+    """
+    if not isinstance(target, str):
+        return target
+    module, _, name = target.partition(":")
+    return getattr(import_module(module), name)
+
+
+def first_line(target: Target) -> str:
+    """First line of a function's documentation; empty if it has none.
+
+    A function whose module is not loaded is looked up in the source, because loading compiled kernels only to
+    list their names would take a second.
+    """
+    if isinstance(target, str):
+        module, _, name = target.partition(":")
+        if module not in sys.modules:
+            return _first_lines(module).get(name, "")
+        target = getattr(sys.modules[module], name, target)
+    return (inspect.getdoc(target) or "").partition("\n")[0] if callable(target) else ""
+
+
+@cache
+def _first_lines(module: str) -> dict[str, str]:
+    """First lines of the documentation of all functions and classes of a module, read from its source."""
+    spec = _spec(module)
+    if spec is None or not spec.origin or not spec.origin.endswith(".py"):
+        return {}
+    try:
+        tree = ast.parse(Path(spec.origin).read_bytes())
+    except (OSError, SyntaxError, ValueError):
+        return {}
+    nodes = [node for node in tree.body if isinstance(node, ast.FunctionDef | ast.ClassDef)]
+    return {node.name: (ast.get_docstring(node) or "").partition("\n")[0] for node in nodes}
+
+
+def _spec(module: str) -> ModuleSpec | None:
+    """A module's place; unlike :func:`importlib.util.find_spec` this imports no package on the way."""
+    spec, path = None, None
+    parts = module.split(".")
+    for k in range(len(parts)):
+        name = ".".join(parts[: k + 1])
+        spec = PathFinder.find_spec(name, path)
+        if spec is None:
+            return None
+        loaded = sys.modules.get(name)
+        path = getattr(loaded, "__path__", spec.submodule_search_locations)
+    return spec

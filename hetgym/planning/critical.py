@@ -1,0 +1,113 @@
+"""Critical paths: the longest path of mean times, and the chain of operators that a makespan waits for."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from hetgym._jit import lean
+from hetgym._types import FloatArray, IntArray
+from hetgym.planning.ranks import upward_rank
+from hetgym.planning.timeline import Timeline, of_schedule
+from hetgym.problem import Problem, ProblemArrays
+from hetgym.schedule import Schedule
+
+ROUNDING = 1e-12
+"""Relative difference up to which sums of the same times in different orders count as equal."""
+
+
+def critical_path(problem: Problem) -> list[int]:
+    """Operators of a longest path of mean run times and mean transfers, from an entry to an exit.
+
+    It begins at the entry of greatest upward rank and steps to the successor behind which the longest path
+    lies: that of the greatest mean transfer plus upward rank. Ties go to the smaller topological position.
+
+    Source: Topcuoglu, Hariri, Wu, IEEE TPDS 13(3), 2002, section 4.2, which follows equal priorities
+    rank_u + rank_d instead. All operators of the path have the same priority, but equal up to rounding only: the
+    largest of them may belong to an operator further down, so that a shortcut would be taken.
+    Here, too, what differs by rounding only counts as equal.
+
+    >>> critical_path(Problem.from_arrays([[2.0], [3.0], [4.0]], [(0, 1, 1.0), (1, 2, 1.0), (0, 2, 1.0)]))
+    [0, 1, 2]
+    """
+    rank, position = upward_rank(problem), problem.arrays.position
+    entries = np.flatnonzero(np.diff(problem.predecessors.pointer) == 0).astype(np.int32)
+    path = [_first_of_greatest(entries, rank[entries], position)]
+    pointer, node = problem.successors.pointer, problem.successors.node
+    while pointer[path[-1]] < pointer[path[-1] + 1]:
+        edges = slice(pointer[path[-1]], pointer[path[-1] + 1])
+        behind = problem.mean_communication[edges] + rank[node[edges]]
+        path.append(_first_of_greatest(node[edges], behind, position))
+    return path
+
+
+def _first_of_greatest(operators: IntArray, value: FloatArray, position: IntArray) -> int:
+    """Of the operators whose value is the greatest, up to rounding, the first in topological order."""
+    greatest = operators[value >= value.max() * (1.0 - ROUNDING)]
+    return int(greatest[position[greatest].argmin()])
+
+
+def critical_chain(problem: Problem, schedule: Schedule) -> IntArray:
+    """Operators that the makespan of a schedule waits for, first to last.
+
+    Args:
+        problem: the problem.
+        schedule: planned under the classic model, with start times.
+    """
+    chain = np.empty(problem.num_operators, np.int32)
+    return chain[: find_chain(problem.arrays, of_schedule(problem, schedule), chain)]
+
+
+# `operator` is the first operator of the chain so far, whose last `count` members stand in `chain`, last first. Each
+# iteration steps to an operator that ends no later than this one starts. Such steps go down in (start, topological
+# position), so the loop ends after n steps at most, at an operator that waits for nobody. O(e + n log n).
+@lean
+def find_chain(p: ProblemArrays, t: Timeline, chain: IntArray) -> int:
+    """Operators that the makespan of a complete timeline waits for.
+
+    It is followed back from the last finisher, through a predecessor whose data arrive at the moment at which the
+    operator starts (the smallest id), else through the operator that leaves its device at that moment.
+
+    Args:
+        p: the problem.
+        t: holds all operators.
+        chain: [n] filled in, first to last.
+
+    Returns:
+        Length of the chain.
+    """
+    n = len(t.start)
+    operator = np.int32(0)
+    for i in range(n):
+        later = t.finish[i] > t.finish[operator]
+        if later or (t.finish[i] == t.finish[operator] and p.position[i] > p.position[operator]):
+            operator = np.int32(i)
+    count = 0
+    while True:
+        chain[count] = operator
+        count += 1
+        start, device = t.start[operator], t.assignment[operator]
+        before = -1
+        for k in range(p.predecessor_pointer[operator], p.predecessor_pointer[operator + 1]):
+            i = p.predecessor[k]
+            arrival = t.finish[i]
+            if t.assignment[i] != device:
+                a = t.assignment[i]
+                arrival += p.latency[a, device] + p.edge_bytes[p.predecessor_edge[k]] / p.bandwidth[a, device]
+            if arrival == start and (before < 0 or i < before):
+                before = i
+        if before < 0 and start > 0.0:
+            low, high = 0, t.intervals[device]  # the last interval that begins before this one does
+            while low < high:
+                middle = (low + high) // 2
+                if t.busy_from[device, middle] < start:
+                    low = middle + 1
+                else:
+                    high = middle
+            if low > 0 and t.busy_to[device, low - 1] == start:
+                before = t.operators[device, low - 1]
+        if before < 0:
+            break
+        operator = np.int32(before)
+    for k in range(count // 2):
+        chain[k], chain[count - 1 - k] = chain[count - 1 - k], chain[k]
+    return count

@@ -1,0 +1,29 @@
+"""GraphPlan: a rewritten graph and the schedule of it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from hetgym.graph.dataflow import DataflowGraph
+from hetgym.problem import Problem
+from hetgym.schedule import Schedule
+
+
+@dataclass(frozen=True, eq=False)
+class GraphPlan:
+    """The result of a method that rewrites the graph before it schedules.
+
+    Attributes:
+        graph: the graph after fusing or splitting.
+        problem: that graph, priced on the platform.
+        schedule: of that problem.
+    """
+
+    graph: DataflowGraph
+    problem: Problem
+    schedule: Schedule
+
+    @property
+    def makespan(self) -> float:
+        """Planned finish of the last operator [s]."""
+        return self.schedule.makespan

@@ -1,0 +1,110 @@
+"""Changes: what happens to a run when a device slows down or is lost."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from hetgym._jit import inlined
+from hetgym.problem import ProblemArrays
+from hetgym.sim.heap import push
+from hetgym.sim.kernel import State
+from hetgym.sim.progress import DONE, EVENTS, FINISH, OPEN, QUEUED, RUNNING, WAITING, Progress, open_up
+
+
+@inlined
+def slow_down(p: ProblemArrays, s: State, g: Progress, device: int, factor: float) -> None:
+    """Let a device take another factor of all run times from now on; what runs goes on at the new speed."""
+    now = g.clock[0]
+    ratio = factor / g.slowdown[device]
+    g.slowdown[device] = factor
+    if not g.alive[device]:
+        return
+    for k in range(device * len(g.status), g.head[device]):
+        operator = g.queue[k]
+        if g.status[operator] == RUNNING:
+            since = max(now, s.start[operator])
+            s.finish[operator] = since + (s.finish[operator] - since) * ratio
+            s.free[device] = max(now, s.finish[operator])
+            push(g.heaps, EVENTS, s.finish[operator], FINISH + p.position[operator])
+
+
+# Three passes, each over the operators that the one before left committed or done. First, what is
+# queued or runs on the device, and what waits elsewhere for data under way from it, is taken back.
+# Then, against the topological order so that readers come first, every result on the device that
+# somebody still has to fetch is made again; that operator's own inputs are needed again in turn.
+# After that ``missing`` counts for every operator that is not committed, and those that miss nothing
+# open. O(n + e) and the queues.
+@inlined
+def lose(p: ProblemArrays, s: State, g: Progress, device: int) -> None:
+    """Take a device away with all that is on it.
+
+    What is queued or runs there must be committed anew; so must what waits elsewhere for data under
+    way from there. Results that somebody still has to fetch from it are made again.
+    """
+    if not g.alive[device]:
+        return
+    g.alive[device] = False
+    g.running[device] = 0
+    for i in range(len(g.status)):
+        if (g.status[i] == QUEUED or g.status[i] == RUNNING) and g.assignment[i] == device:
+            _take_back(p, s, g, i)
+    g.tail[device] = g.head[device]
+    for other in range(len(g.running)):
+        kept = g.head[other]
+        for k in range(g.head[other], g.tail[other]):
+            operator = g.queue[k]
+            if _comes_from(p, s, g, operator, device, g.clock[0]):
+                _take_back(p, s, g, operator)
+            else:
+                g.queue[kept] = operator
+                kept += 1
+        g.tail[other] = g.pulled[other] = kept
+    for k in range(len(g.status) - 1, -1, -1):
+        i = p.topological_order[k]
+        if g.status[i] == DONE and g.assignment[i] == device:
+            _make_again(p, s, g, i)
+    for i in range(len(g.status)):
+        if g.status[i] == WAITING and g.missing[i] == 0:
+            open_up(g, i)
+
+
+@inlined
+def _comes_from(p: ProblemArrays, s: State, g: Progress, operator: int, device: int, now: float) -> bool:
+    """Whether a committed operator waits for data under way from a device."""
+    for k in range(p.predecessor_pointer[operator], p.predecessor_pointer[operator + 1]):
+        if g.assignment[p.predecessor[k]] == device and s.arrived[p.predecessor_edge[k]] > now:
+            return True
+    return False
+
+
+@inlined
+def _take_back(p: ProblemArrays, s: State, g: Progress, operator: int) -> None:
+    """Undo a commitment; what was fetched for it is fetched again later."""
+    g.status[operator] = WAITING
+    g.assignment[operator] = -1
+    g.missing[operator] = 0
+    first, last = p.predecessor_pointer[operator], p.predecessor_pointer[operator + 1]
+    s.ready[operator] = 0.0
+    s.waiting[operator] = last - first
+    for k in range(first, last):
+        s.sent[p.predecessor_edge[k]] = np.inf
+        s.arrived[p.predecessor_edge[k]] = np.inf
+        if g.status[p.predecessor[k]] != DONE:
+            g.missing[operator] += 1
+
+
+@inlined
+def _make_again(p: ProblemArrays, s: State, g: Progress, operator: int) -> None:
+    """Let a finished operator, whose result is lost, run again if anybody still has to fetch that."""
+    needed = False
+    for edge in range(p.successor_pointer[operator], p.successor_pointer[operator + 1]):
+        target = p.successor[edge]
+        if g.status[target] == OPEN:
+            g.status[target] = WAITING
+            g.tally[0] -= 1
+        if g.status[target] == WAITING:
+            g.missing[target] += 1
+            needed = True
+    if needed:
+        g.tally[1] -= 1
+        _take_back(p, s, g, operator)

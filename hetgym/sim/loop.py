@@ -1,0 +1,306 @@
+"""The event loop: simulation with a clock, for everything that the order of events decides.
+
+A schedule is a run whose operators are all committed at time 0 (:func:`begin_schedule`); online, they
+are committed while the run goes on (:mod:`hetgym.sim.decisions`). Shared links, several streams, pulled
+transfers, fair sharing, dispatch by priorities and decisions need the loop; what needs no clock is
+swept (:mod:`hetgym.sim.sweep`).
+
+All that happens at one instant is seen before anybody decides and before any device chooses; then
+every device that can takes one operator, and what operators of no duration cause is seen before the
+next choice.
+
+Transfers that are pushed at one instant are booked in the order of their producers' positions in
+their devices' orders, then of the readers' ids, then of the edges; those of a reader that is committed
+later in the order of commitments, then of its inputs; pulled ones, of readers that were committed
+before, in the order of the readers' devices, then of the devices' orders, then of the source devices.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from hetgym._jit import inlined, lean
+from hetgym._types import FloatArray, IntArray
+from hetgym.problem import ProblemArrays
+from hetgym.sim import fair
+from hetgym.sim.heap import pop, push
+from hetgym.sim.kernel import AGGREGATED, FAIR, State, Switches, launch, makespan_of, settle
+from hetgym.sim.progress import (
+    ALARM,
+    ARRIVAL,
+    ASKED,
+    CHANGE,
+    CHOICE,
+    DONE,
+    EVENTS,
+    FINISH,
+    FLOW,
+    NUMBER,
+    QUEUED,
+    RELEASE,
+    RUNNING,
+    Progress,
+    clear,
+    open_up,
+)
+from hetgym.sim.requests import pull, push_edge
+
+DECIDE, STUCK, OVER, CHANGED = range(4)
+"""Why the loop stopped: operators are open; nothing will happen, and some have not run; all are done;
+the device of the change in ``tally[2]`` changes."""
+
+
+@inlined
+def begin_schedule(
+    p: ProblemArrays,
+    s: State,
+    g: Progress,
+    flows: fair.Flows,
+    assignment: IntArray,
+    order: IntArray,
+    order_pointer: IntArray,
+    priority: FloatArray,
+    switches: Switches,
+) -> None:
+    """Set a run to time 0 and commit all operators, which are known from the start.
+
+    The host of an accelerator runs ahead of it and has issued the k-th operator of its order after k
+    times the dispatch; a CPU is its own host and issues when it gets there.
+
+    Args:
+        p: the problem.
+        s: the state.
+        g: the run.
+        flows: under fair sharing.
+        assignment: [n] device of each operator.
+        order: [n] operators, device after device; not read if work-conserving.
+        order_pointer: [d + 1] where each device's part begins; not read if work-conserving.
+        priority: [n] larger first, ties by topological position; only read if work-conserving.
+        switches: of the runtime.
+    """
+    clear(p, s, g, flows)
+    for i in range(len(g.status)):
+        g.status[i] = QUEUED
+        g.assignment[i] = assignment[i]
+        g.queue[i] = order[i]
+    for device in range(len(g.head)):
+        first, last = order_pointer[device], order_pointer[device + 1]
+        g.head[device] = g.pulled[device] = first
+        g.tail[device] = last
+        if p.asynchronous[device] and not switches.work_conserving:
+            for k in range(first, last):
+                g.issue[order[k]] = (k - first + 1) * switches.dispatch
+    if switches.work_conserving:
+        for i in range(len(g.status)):
+            g.priority[i] = priority[i]
+            _announce(p, s, g, i, 0.0, switches)
+
+
+# Invariant at the head of the loop: everything before ``now`` has happened; every operator that runs
+# has a FINISH event at its finish; whatever is under way, and every device that waits for a known
+# moment, causes an event or is a flow. A turn empties the events of this moment; then sends what they
+# asked for, in the order of requests and not of events; then ends the flows that are complete. If any
+# of that makes something due at this very moment (a flow without latency or bytes), the next turn sees
+# it before anybody decides or takes. ``now`` never falls. Events come from launches, requests,
+# releases, changes, and one alarm for each due time of a device; so the loop ends. An event costs
+# O(log n), a turn O(d).
+@inlined
+def go_on(p: ProblemArrays, s: State, g: Progress, flows: fair.Flows, switches: Switches, waited: bool) -> int:
+    """Go on until somebody has to decide, a device changes, or to the end.
+
+    Args:
+        p: the problem.
+        s: the state.
+        g: the run.
+        flows: under fair sharing.
+        switches: of the runtime.
+        waited: whether operators that are open now shall wait until an operator finishes or is released.
+
+    Returns:
+        :data:`DECIDE`, :data:`STUCK`, :data:`OVER` or :data:`CHANGED`.
+    """
+    now = g.clock[0]
+    while True:
+        while g.heaps.size[EVENTS] > 0 and g.heaps.key[0] == now:
+            event = pop(g.heaps, EVENTS)
+            if event >= CHANGE:
+                g.tally[2] = event - CHANGE
+                return CHANGED
+            if _occur(p, s, g, flows, event, now, switches):
+                waited = False
+        _request(p, s, g, flows, now, switches)
+        if switches.communication == FAIR:
+            for k in range(fair.complete(p, s, flows, now)):
+                _announce(p, s, g, flows.served[k], now, switches)
+        if g.heaps.size[EVENTS] > 0 and g.heaps.key[0] <= now:
+            continue
+        if g.tally[0] > 0 and not waited:
+            return DECIDE
+        took = 0
+        for device in range(len(g.running)):
+            took += _take(p, s, g, device, now, switches)
+        if took > 0 and (switches.streams > 1 or g.heaps.key[0] == now):
+            continue
+        if g.tally[1] == len(g.status):
+            return OVER
+        following = g.heaps.key[0] if g.heaps.size[EVENTS] > 0 else np.inf
+        if switches.communication == FAIR:
+            following = min(following, fair.next_completion(flows, now))
+            if following < np.inf:
+                fair.advance(flows, following - now)
+        if following == np.inf:
+            return STUCK
+        now = following
+        g.clock[0] = now
+
+
+@lean
+def run_schedules(
+    p: ProblemArrays,
+    s: State,
+    g: Progress,
+    flows: fair.Flows,
+    assignment: IntArray,
+    order: IntArray,
+    order_pointer: IntArray,
+    priority: FloatArray,
+    switches: Switches,
+    makespan: FloatArray,
+) -> int:
+    """Run schedules one after the other: a row of every array for each, see :func:`begin_schedule`.
+
+    The ``makespan`` of each [s] is filled in, inf for a deadlock. Returns the fewest operators that ran.
+    """
+    least = len(s.start)
+    for b in range(len(makespan)):
+        begin_schedule(p, s, g, flows, assignment[b], order[b], order_pointer[b], priority[b], switches)
+        go_on(p, s, g, flows, switches, False)
+        makespan[b] = makespan_of(s, g.tally[1])
+        least = min(least, g.tally[1])
+    return least
+
+
+@inlined
+def _occur(
+    p: ProblemArrays, s: State, g: Progress, flows: fair.Flows, event: int, now: float, switches: Switches
+) -> bool:
+    """Let an event happen; return whether it is news for those who decide: a finish or a release."""
+    kind, number = event & ~NUMBER, event & NUMBER
+    if kind == ALARM:  # its device looks for itself
+        return False
+    if kind == FLOW:
+        fair.begin(flows, number)
+        return False
+    operator = p.topological_order[number]
+    if kind == ARRIVAL:
+        push(g.heaps, CHOICE + g.assignment[operator], -g.priority[operator], number)
+        return False
+    if kind == RELEASE:
+        g.missing[operator] -= 1
+        if g.missing[operator] == 0:
+            open_up(g, operator)
+        return True
+    if g.status[operator] != RUNNING or s.finish[operator] != now:
+        return False  # it was put off or taken back
+    _finish(p, s, g, operator, now, switches)
+    return True
+
+
+@inlined
+def _finish(p: ProblemArrays, s: State, g: Progress, operator: int, now: float, switches: Switches) -> None:
+    """Free the device, and hand outputs to their readers.
+
+    Readers that are not committed yet open with their last input. To the others on the same device
+    outputs are there at once; transfers are asked for to other devices, unless they are pulled.
+    """
+    g.status[operator] = DONE
+    g.tally[1] += 1
+    device = g.assignment[operator]
+    g.running[device] -= 1
+    for edge in range(p.successor_pointer[operator], p.successor_pointer[operator + 1]):
+        if s.sent[edge] < np.inf:
+            continue  # the operator was made again, and this reader had its data from the first time
+        target = p.successor[edge]
+        there = g.assignment[target]
+        g.missing[target] -= 1
+        if there < 0:
+            if g.missing[target] == 0:
+                open_up(g, target)
+            continue
+        if there == device:
+            settle(p, s, edge, now, now)
+            _announce(p, s, g, target, now, switches)
+        elif switches.transfers != AGGREGATED:
+            push(g.heaps, ASKED, float(g.slot[operator]), (int(target) << 32) | edge)
+        if switches.transfers == AGGREGATED and switches.work_conserving and g.missing[target] == 0:
+            push(g.heaps, CHOICE + len(g.running) + there, -g.priority[target], p.position[target])
+
+
+@inlined
+def _announce(p: ProblemArrays, s: State, g: Progress, operator: int, now: float, switches: Switches) -> None:
+    """Let a work-conserving device choose an operator from when its inputs are there, once that is known."""
+    if not switches.work_conserving or s.waiting[operator] != 0:
+        return
+    s.waiting[operator] = -1  # once
+    if s.ready[operator] > now:
+        push(g.heaps, EVENTS, s.ready[operator], ARRIVAL + p.position[operator])
+    else:
+        push(g.heaps, CHOICE + g.assignment[operator], -g.priority[operator], p.position[operator])
+
+
+@inlined
+def _request(p: ProblemArrays, s: State, g: Progress, flows: fair.Flows, now: float, switches: Switches) -> None:
+    """Ask for what readers that are committed can have now: pushed edges in their order, or pulls in turn."""
+    while g.heaps.size[ASKED] > 0:
+        edge = pop(g.heaps, ASKED) & 0xFFFFFFFF
+        push_edge(p, s, g, flows, edge, now, switches)
+        _announce(p, s, g, p.successor[edge], now, switches)
+    if switches.transfers != AGGREGATED:
+        return
+    for device in range(len(g.running)):
+        callers = CHOICE + len(g.running) + device
+        while g.heaps.size[callers] > 0:
+            operator = p.topological_order[pop(g.heaps, callers)]
+            pull(p, s, g, flows, operator, now, switches)
+            _announce(p, s, g, operator, now, switches)
+        while not switches.work_conserving and g.pulled[device] < g.tail[device]:
+            operator = g.queue[g.pulled[device]]
+            if g.missing[operator] > 0:
+                break
+            g.pulled[device] += 1
+            pull(p, s, g, flows, operator, now, switches)
+
+
+@inlined
+def _take(p: ProblemArrays, s: State, g: Progress, device: int, now: float, switches: Switches) -> int:
+    """Launch the operator that a device takes next, if it can take one now; return how many."""
+    if g.running[device] >= switches.streams:
+        return 0
+    ahead = False
+    if switches.work_conserving:
+        if g.heaps.size[CHOICE + device] == 0:
+            return 0
+        position = pop(g.heaps, CHOICE + device)
+        operator = p.topological_order[position]
+    else:
+        if g.head[device] == g.tail[device]:
+            return 0
+        operator = g.queue[g.head[device]]
+        if s.waiting[operator] > 0:
+            return 0
+        due = max(s.ready[operator], g.issue[operator])
+        if due > now:
+            if g.alarm[device] < due:
+                g.alarm[device] = due
+                push(g.heaps, EVENTS, due, ALARM + device)
+            return 0
+        g.head[device] += 1
+        position = int(p.position[operator])
+        ahead = p.asynchronous[device]
+    g.slot[operator] = s.launched[device]
+    factor = g.factor[operator] * g.slowdown[device]
+    launch(p, s, operator, device, now, g.running[device], factor, ahead, switches)
+    g.status[operator] = RUNNING
+    g.running[device] += 1
+    push(g.heaps, EVENTS, s.finish[operator], FINISH + position)
+    return 1

@@ -1,0 +1,200 @@
+"""Progress: what a run with a clock keeps besides the state.
+
+A run is a schedule whose operators are all committed to devices at time 0, or one whose operators are
+committed while it goes on. Both are the same record, and :mod:`hetgym.sim.loop` runs both.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from hetgym._jit import inlined, step
+from hetgym._types import BoolArray, FloatArray, IntArray
+from hetgym.problem import ProblemArrays
+from hetgym.sim import fair
+from hetgym.sim.heap import Heaps, new_heaps
+from hetgym.sim.kernel import State, Switches, reset
+
+WAITING, OPEN, QUEUED, RUNNING, DONE = range(5)
+"""Status of an operator: not committed, and misses inputs or is not released; may be committed; is
+committed; runs; has run."""
+
+FINISH, RELEASE, ARRIVAL, ALARM, FLOW, CHANGE = (kind << 40 for kind in range(6))
+"""Kinds of events, added to the number that they concern: an operator (by position) ends, is released,
+or has its inputs; a device may go on; a flow (by edge) begins; a device changes (by number of the
+change). Those of one moment come in this order."""
+
+NUMBER = (1 << 40) - 1
+"""Mask of the number in an event."""
+
+EVENTS, ASKED, CHOICE = 0, 1, 2
+"""Heaps of a run: events by time; edges to be pushed, by their producer's slot, then ``reader << 32 | edge``;
+from :data:`CHOICE` on, one for each work-conserving device, positions of operators that could start, by falling
+priority; and behind them, one for each, positions of operators whose inputs are to be pulled, likewise."""
+
+
+class Progress(NamedTuple):
+    """How far a run has come, besides the state.
+
+    An operator that is committed stands in its device's queue; a work-conserving device has none, and
+    takes the most urgent operator whose inputs are there.
+
+    Attributes:
+        status: [n] :data:`WAITING`, :data:`OPEN`, :data:`QUEUED`, :data:`RUNNING` or :data:`DONE`.
+        missing: [n] predecessors that are not :data:`DONE`, and one more until the operator is released;
+            counts for operators whose inputs have not been asked for.
+        assignment: [n] device, -1 while not committed.
+        issue: [n] when the host has issued the operator [s].
+        slot: [n] position of each launched operator in its device's order of launches.
+        factor: [n] noise, as a factor of each run time.
+        priority: [n] larger first, ties by topological position; only if work-conserving.
+        queue: [q] operators committed to each device, in turn: device after device.
+        head: [d] in ``queue``, the first operator of each device that has not started.
+        tail: [d] behind the last one.
+        pulled: [d] behind the last one whose inputs were asked for; only if transfers are aggregated.
+        running: [d] operators that run now.
+        host: [d] until when each device's host is busy [s].
+        alarm: [d] until when each device waits for its next operator [s].
+        slowdown: [d] factor of run times that start or go on now.
+        alive: [d] whether a device exists.
+        changed: [c] device of each change.
+        change: [c] its new slow-down, inf for a loss.
+        clock: [1] the time [s].
+        tally: [3] operators that are open; that are done; the number of the change that is due.
+        message: [d] scratch: bytes from each source device.
+        heaps: see :data:`EVENTS`.
+    """
+
+    status: IntArray
+    missing: IntArray
+    assignment: IntArray
+    issue: FloatArray
+    slot: IntArray
+    factor: FloatArray
+    priority: FloatArray
+    queue: IntArray
+    head: IntArray
+    tail: IntArray
+    pulled: IntArray
+    running: IntArray
+    host: FloatArray
+    alarm: FloatArray
+    slowdown: FloatArray
+    alive: BoolArray
+    changed: IntArray
+    change: FloatArray
+    clock: FloatArray
+    tally: IntArray
+    message: FloatArray
+    heaps: Heaps
+
+
+def schedule_progress(p: ProblemArrays, factor: FloatArray, needed: bool) -> Progress:
+    """Allocate for runs of schedules.
+
+    Args:
+        p: the problem.
+        factor: [n] noise, as a factor of each run time.
+        needed: whether there will be a run at all; otherwise next to nothing is allocated.
+    """
+    n, e = (p.cost.shape[0], len(p.successor)) if needed else (0, 0)
+    nothing = np.zeros(0)
+    d = p.cost.shape[1]
+    heaps = new_heaps([3 * n + e + 1, e + 1] + [n + 1] * (2 * d))
+    return _progress(n, d, n, factor, np.zeros(0, np.int32), nothing, heaps)
+
+
+def online_progress(
+    p: ProblemArrays, switches: Switches, factor: FloatArray, changed: IntArray, change: FloatArray
+) -> Progress:
+    """Allocate for one run whose operators are committed while it goes on.
+
+    Args:
+        p: the problem.
+        switches: of the runtime, not work-conserving.
+        factor: [n] noise, as a factor of each run time.
+        changed: [c] device of each change.
+        change: [c] its new slow-down, inf for a loss.
+    """
+    (n, d), e = p.cost.shape, len(p.successor)
+    losses = int(np.isinf(change).sum())  # after each, everything may have to run once more
+    room = (1 + losses) * (3 * n + e) + len(change) * (1 + min(switches.streams, n)) + 1
+    return _progress(n, d, n * d, factor, changed, change, new_heaps([room] + [1] * (1 + 2 * d)))
+
+
+def _progress(
+    n: int, d: int, queued: int, factor: FloatArray, changed: IntArray, change: FloatArray, heaps: Heaps
+) -> Progress:
+    def integers(count: int) -> IntArray:
+        return np.zeros(count, np.int32)
+
+    return Progress(
+        status=integers(n),
+        missing=integers(n),
+        assignment=integers(n),
+        issue=np.zeros(n),
+        slot=integers(n),
+        factor=factor,
+        priority=np.zeros(n),
+        queue=integers(queued),
+        head=integers(d),
+        tail=integers(d),
+        pulled=integers(d),
+        running=integers(d),
+        host=np.zeros(d),
+        alarm=np.zeros(d),
+        slowdown=np.ones(d),
+        alive=np.ones(d, np.bool_),
+        changed=changed,
+        change=change,
+        clock=np.zeros(1),
+        tally=integers(3),
+        message=np.zeros(d),
+        heaps=heaps,
+    )
+
+
+def launch_order(g: Progress) -> tuple[IntArray, ...]:
+    """For each device its operators in the order in which they were launched, of a run with decisions.
+
+    Operators that ran more than once, since a device was lost, count where they ran last.
+    """
+    rows = g.queue.reshape(len(g.head), -1)
+    ends = g.head - np.arange(len(rows)) * rows.shape[1]
+    launched = [row[:end] for row, end in zip(rows, ends, strict=True)]
+    return tuple(row[g.assignment[row] == device] for device, row in enumerate(launched))
+
+
+@step
+def clear(p: ProblemArrays, s: State, g: Progress, flows: fair.Flows) -> None:
+    """Return a run to time 0: nothing is committed, nothing asked for, no event due."""
+    reset(p, s)
+    fair.clear(flows)
+    for edge in range(len(s.sent)):
+        s.sent[edge] = np.inf
+        s.arrived[edge] = np.inf
+    for i in range(len(g.status)):
+        g.status[i] = WAITING
+        g.missing[i] = s.waiting[i]
+        g.assignment[i] = -1
+        g.issue[i] = 0.0
+    for device in range(len(g.running)):
+        g.running[device] = 0
+        g.host[device] = 0.0
+        g.alarm[device] = 0.0
+        g.slowdown[device] = 1.0
+        g.alive[device] = True
+    g.clock[0] = 0.0
+    g.tally[0] = 0
+    g.tally[1] = 0
+    for heap in range(len(g.heaps.size)):
+        g.heaps.size[heap] = 0
+
+
+@inlined
+def open_up(g: Progress, operator: int) -> None:
+    """Let an operator be committed from now on."""
+    g.status[operator] = OPEN
+    g.tally[0] += 1

@@ -1,0 +1,87 @@
+"""Record: what happened in a run, as arrays, and what is read directly off them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+import numpy as np
+
+from hetgym._types import BoolArray, FloatArray, IntArray
+from hetgym.problem import Problem
+from hetgym.sim.runtime import Runtime
+
+
+class Transfer(NamedTuple):
+    """One tensor on its way between two devices.
+
+    Attributes:
+        edge: number of the edge.
+        source: device that sends.
+        target: device that receives.
+        start: begin of the transfer [s].
+        finish: its end [s].
+    """
+
+    edge: int
+    source: int
+    target: int
+    start: float
+    finish: float
+
+
+@dataclass(frozen=True, eq=False)
+class Record:
+    """What happened in one run.
+
+    Attributes:
+        problem: what ran.
+        assignment: [n] device of each operator.
+        start: [n] start of each operator [s].
+        finish: [n] finish of each operator [s].
+        sent: [e] begin of each edge's transfer [s].
+        arrived: [e] its end [s]; equal to ``sent`` if it stayed on a device.
+        runtime: name of the runtime.
+        scheduler: name of what made the schedule.
+        switches: of the runtime.
+        order: for each device its operators in the order in which they were launched; empty if nobody
+            wrote it down. Times alone do not tell it where operators take none.
+    """
+
+    problem: Problem
+    assignment: IntArray
+    start: FloatArray
+    finish: FloatArray
+    sent: FloatArray
+    arrived: FloatArray
+    runtime: str
+    scheduler: str = ""
+    switches: Runtime = field(default_factory=Runtime)
+    order: tuple[IntArray, ...] = ()
+
+    @property
+    def makespan(self) -> float:
+        """Finish of the last operator [s]."""
+        return float(self.finish.max())
+
+    @property
+    def remote(self) -> BoolArray:
+        """[e] whether an edge crosses between two devices; not while one of its ends has device -1."""
+        a, b = self.assignment[self.problem.edge_source], self.assignment[self.problem.edge_target]
+        return np.not_equal(a, b) & (a >= 0) & (b >= 0)
+
+    @property
+    def transfers(self) -> list[Transfer]:
+        """All transfers between devices, by start."""
+        p = self.problem
+        edges = np.flatnonzero(self.remote)
+        edges = edges[np.argsort(self.sent[edges], kind="stable")]
+        source, target = self.assignment[p.edge_source[edges]], self.assignment[p.edge_target[edges]]
+        columns = (edges, source, target, self.sent[edges], self.arrived[edges])
+        return [Transfer(*row) for row in zip(*(column.tolist() for column in columns), strict=True)]
+
+    @property
+    def utilisation(self) -> FloatArray:
+        """[d] share of the makespan in which each device runs an operator; 0 if the makespan is."""
+        busy = np.bincount(self.assignment, self.finish - self.start, minlength=self.problem.num_devices)
+        return busy / self.makespan if self.makespan > 0 else np.zeros(self.problem.num_devices)

@@ -1,0 +1,155 @@
+"""Requests: how the data of a run with a clock get to the devices that read them.
+
+A transfer is asked for as soon as its producer has finished and its reader is committed to a device.
+If the reader was committed before, the producer *pushes*; if the producer finished before, the reader
+*fetches*. Where transfers are aggregated the reader *pulls* all its inputs at once.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from hetgym._jit import inlined
+from hetgym.problem import ProblemArrays
+from hetgym.sim import fair
+from hetgym.sim.heap import push
+from hetgym.sim.kernel import CACHED, FAIR, State, Switches, book_transfer, copy_size, settle, shares_copy
+from hetgym.sim.progress import EVENTS, FLOW, Progress
+
+
+@inlined
+def push_edge(
+    p: ProblemArrays, s: State, g: Progress, flows: fair.Flows, edge: int, now: float, switches: Switches
+) -> None:
+    """Send one output of an operator that just finished to another device.
+
+    With cached transfers one copy, of the largest size, serves all readers that are committed to the
+    device; the first edge among theirs stands for it.
+    """
+    copy, size = -1, float(p.edge_bytes[edge])
+    if switches.transfers == CACHED:
+        operator = p.edge_source[edge]
+        leader = shares_copy(p, g.assignment, edge, p.successor_pointer[operator])
+        if leader < edge:
+            copy = leader
+        else:
+            size = copy_size(p, g.assignment, edge, p.successor_pointer[operator + 1])
+    _send(p, s, g, flows, edge, copy, size, now, switches)
+
+
+@inlined
+def fetch_edge(
+    p: ProblemArrays, s: State, g: Progress, flows: fair.Flows, edge: int, now: float, switches: Switches
+) -> None:
+    """Bring one input, which is made on another device, to an operator that was just committed."""
+    copy = -1
+    if switches.transfers == CACHED:
+        copy = find_copy(p, s, g, edge, g.assignment[p.successor[edge]])
+    _send(p, s, g, flows, edge, copy, float(p.edge_bytes[edge]), now, switches)
+
+
+@inlined
+def find_copy(p: ProblemArrays, s: State, g: Progress, edge: int, device: int) -> int:
+    """An edge that took this edge's tensor to the device already, or is about to; -1 without one."""
+    source = p.edge_source[edge]
+    for other in range(p.successor_pointer[source], p.successor_pointer[source + 1]):
+        if (
+            other != edge
+            and p.edge_tensor[other] == p.edge_tensor[edge]
+            and g.assignment[p.successor[other]] == device
+            and s.sent[other] < np.inf
+            and p.edge_bytes[other] >= p.edge_bytes[edge]
+        ):
+            return other
+    return -1
+
+
+@inlined
+def _send(
+    p: ProblemArrays,
+    s: State,
+    g: Progress,
+    flows: fair.Flows,
+    edge: int,
+    copy: int,
+    size: float,
+    now: float,
+    switches: Switches,
+) -> None:
+    """Take a tensor to the device of an edge's reader.
+
+    Args:
+        p: the problem.
+        s: the state.
+        g: the run.
+        flows: under fair sharing.
+        edge: the edge; its ends are on different devices.
+        copy: an edge whose transfer brings the tensor, -1 if there is none.
+        size: bytes of the transfer if there is none.
+        now: the time [s].
+        switches: of the runtime.
+    """
+    if copy >= 0 and s.arrived[copy] < np.inf:
+        settle(p, s, edge, s.sent[copy], s.arrived[copy])
+        return
+    if copy >= 0:
+        s.sent[edge] = s.sent[copy]
+        fair.join(flows, copy, edge)
+        return
+    a, b = g.assignment[p.edge_source[edge]], g.assignment[p.successor[edge]]
+    if switches.communication == FAIR:
+        s.sent[edge] = now
+        _open_flow(p, g, flows, edge, a, b, size, now)
+    else:
+        sent, arrived = book_transfer(p, switches.communication, s.link_free, s.channel_free, a, b, size, now)
+        settle(p, s, edge, sent, arrived)
+
+
+@inlined
+def _open_flow(
+    p: ProblemArrays, g: Progress, flows: fair.Flows, edge: int, a: int, b: int, size: float, now: float
+) -> None:
+    """Let a flow begin when its latency is over."""
+    flows.size[edge] = size
+    flows.route[edge] = a * p.cost.shape[1] + b
+    push(g.heaps, EVENTS, now + p.latency[a, b], FLOW + edge)
+
+
+# The sum of each message is collected in a first pass over the inputs, in their order, which decides
+# how it is rounded. Then each source device with something to send, by number, gets one transfer, and
+# a second pass settles every edge that it serves: d passes over the inputs in the worst case.
+@inlined
+def pull(
+    p: ProblemArrays, s: State, g: Progress, flows: fair.Flows, operator: int, now: float, switches: Switches
+) -> None:
+    """Ask every other device for all inputs of a committed operator that it holds, in one message each."""
+    b = g.assignment[operator]
+    first, last = p.predecessor_pointer[operator], p.predecessor_pointer[operator + 1]
+    for a in range(len(g.message)):
+        g.message[a] = -1.0
+    for k in range(first, last):
+        a = g.assignment[p.predecessor[k]]
+        if a != b:
+            g.message[a] = max(0.0, g.message[a]) + p.edge_bytes[p.predecessor_edge[k]]
+    for a in range(len(g.message)):
+        if g.message[a] < 0.0:
+            continue
+        leader = -1
+        sent, arrived = now, now
+        if switches.communication != FAIR:
+            sent, arrived = book_transfer(
+                p, switches.communication, s.link_free, s.channel_free, a, b, g.message[a], now
+            )
+        for k in range(first, last):
+            edge = p.predecessor_edge[k]
+            if g.assignment[p.predecessor[k]] != a:
+                continue
+            if switches.communication != FAIR:
+                settle(p, s, edge, sent, arrived)
+                continue
+            s.sent[edge] = now
+            if leader < 0:
+                leader = edge
+                _open_flow(p, g, flows, edge, a, b, g.message[a], now)
+            else:
+                fair.join(flows, leader, edge)
