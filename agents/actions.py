@@ -10,11 +10,10 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from hetgym.agents.kinds import KINDS
-from hetgym.envs.pipeline.observation import STAGE_FEATURES
-from hetgym.envs.place.observation import DEVICE_FEATURES, DISPATCH_DEVICE_FEATURES
-from hetgym.envs.split.observation import SPLIT_DEVICE_FEATURES, SPLIT_OPERATOR_FEATURES
-
-IS_CURRENT = [f.name for f in STAGE_FEATURES].index("is_current")
+from hetgym.envs.dispatch.observation import DispatchDeviceColumn
+from hetgym.envs.pipeline.observation import StageColumn
+from hetgym.envs.place.observation import DeviceColumn
+from hetgym.envs.split.observation import SplitDeviceColumn, SplitOperatorColumn
 
 NEGLIGIBLE = 1e-4
 """Differences between actions that count little, as a share of the reference."""
@@ -22,15 +21,15 @@ NEGLIGIBLE = 1e-4
 COLUMNS: dict[str, tuple[str, ...]] = {
     kind: (*(f.name for f in KINDS[kind]), *more)
     for kind, more in {
-        "place": [f"device_{f.name}" for f in DEVICE_FEATURES],
-        "dispatch": [*(f"device_{f.name}" for f in DISPATCH_DEVICE_FEATURES), "now"],
+        "place": [f"device_{column.label}" for column in DeviceColumn],
+        "dispatch": [*(f"device_{column.label}" for column in DispatchDeviceColumn), "now"],
         "split": [
-            *(f"operator_{f.name}" for f in SPLIT_OPERATOR_FEATURES),
+            *(f"operator_{column.label}" for column in SplitOperatorColumn),
             "present_makespan",
-            *(f"mean_{f.name}" for f in SPLIT_DEVICE_FEATURES),
-            *(f"most_{f.name}" for f in SPLIT_DEVICE_FEATURES),
+            *(f"mean_{column.label}" for column in SplitDeviceColumn),
+            *(f"most_{column.label}" for column in SplitDeviceColumn),
         ],
-        "pipeline": [*(f"device_{f.name}" for f in STAGE_FEATURES), "stays"],
+        "pipeline": [*(f"device_{column.label}" for column in StageColumn), "stays"],
     }.items()
 }
 """Kind of decision -> names of the F columns that describe an action: the environment's candidate features first."""
@@ -54,7 +53,7 @@ def describe(kind: str, seen: Mapping[str, Any], xp: Any) -> Any:
 
 def with_current(seen: Mapping[str, Any], devices: Any, xp: Any) -> Any:
     """[B, 1 + D, F] the row of the current stage's device, zeros before the first stage, in front of all."""
-    current = (devices * seen["devices"][..., IS_CURRENT, None]).sum(1)[:, None]
+    current = (devices * seen["devices"][..., StageColumn.IS_CURRENT, None]).sum(1)[:, None]
     return xp.concatenate([current, devices], 1)
 
 
@@ -72,7 +71,8 @@ def _dispatch(seen: Mapping[str, Any], xp: Any) -> Any:
 
 def _split(seen: Mapping[str, Any], xp: Any) -> Any:
     devices = seen["devices"]
-    real = (devices[..., :1] > 0) * xp.ones_like(devices[..., :1])  # any device would take some time for the graph
+    total = devices[..., SplitDeviceColumn.TOTAL_COST, None]
+    real = (total > 0) * xp.ones_like(total)  # any device would take some time for the graph
     mean = (devices * real).sum(1) / xp.clip(real.sum(1), 1, None)
     shared = xp.concatenate([seen["operator"], seen["makespan"], mean, xp.amax(devices, 1)], -1)[:, None, :]
     return xp.concatenate([seen["candidates"], _for_all(shared, seen["candidates"], xp)], -1)

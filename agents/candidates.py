@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -15,13 +15,11 @@ from hetgym._types import FloatArray
 from hetgym.agents.actions import COLUMNS, describe
 from hetgym.agents.artefact import Weights, load_pair, save_pair
 from hetgym.agents.inference import HeadWeights, decide, head_weights
-from hetgym.agents.kinds import KINDS
+from hetgym.agents.kinds import ENVIRONMENT, KINDS, check_features
 from hetgym.agents.play import Agent
 from hetgym.agents.recipe import manner
-from hetgym.envs import schedule
+from hetgym.envs.core.autoreset import make_lanes
 from hetgym.envs.core.lanes import Lanes, Observation
-from hetgym.envs.pipeline import env as pipeline
-from hetgym.envs.split import env as split
 from hetgym.errors import ArtefactError, ConfigError, shown
 from hetgym.graph import DataflowGraph
 from hetgym.pipeline import PipelineProblem, TrainingPipeline
@@ -32,14 +30,6 @@ from hetgym.problem import Problem
 from hetgym.schedule import Schedule
 
 FORMAT = "hetgym-candidate-policy"
-LANES: dict[str, Callable[..., Lanes]] = {
-    "place": schedule.lanes_of,
-    "dispatch": schedule.lanes_of,
-    "split": split.lanes_of,
-    "pipeline": pipeline.lanes_of,
-}
-"""Kind of decision -> constructor of its environment's lanes."""
-
 HEAD = "actor."
 """Prefix of the weights that decide; the others of a trained network embed graphs, or value states."""
 
@@ -114,6 +104,14 @@ class CandidatePolicy:
         legal = observations["action_mask"] > 0
         return decide(known, legal, np.zeros(legal.shape) if noise is None else noise, self._head)
 
+    def check(self, lanes: Lanes) -> None:
+        """Refuse an environment whose candidate features do not tell what they told the policy in training.
+
+        Raises:
+            ConfigError: an argument of the environment differs that decides what they tell.
+        """
+        check_features(self.kind, self.arguments, lanes)
+
     @property
     def arguments(self) -> dict[str, Any]:
         """Arguments of the environment that the policy expects, apart from problems, sizes and conditions."""
@@ -143,10 +141,8 @@ class CandidatePolicy:
         check_number(heat, "temperature", ConfigError, positive=True)
         if count != int(count):
             raise ConfigError(f"samples is {count}; it must be a whole number")
-        try:
-            lanes: Lanes = LANES[self.kind](int(count), **(self.arguments | arguments))
-        except TypeError as error:
-            raise ConfigError(f"the environment of the kind {self.kind!r}: {error}") from error
+        lanes = make_lanes(ENVIRONMENT[self.kind], int(count), **(self.arguments | arguments))
+        self.check(lanes)
         for lane in range(lanes.count):
             lanes.begin(lane, seeding.np_random(seed)[0], {}, seed)
         rng = np.random.default_rng(seed)

@@ -8,16 +8,15 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-import gymnasium as gym
 import numpy as np
 import numpy.typing as npt
 from gymnasium.utils import seeding
 
 from hetgym._types import FloatArray
-from hetgym.agents.kinds import KINDS, kind_of
+from hetgym.agents.kinds import CANDIDATES, kind_of
 from hetgym.agents.recipe import Recipe
-from hetgym.envs.core.lanes import Lanes
-from hetgym.envs.dispatch.lanes import Conditions, DispatchLanes
+from hetgym.envs.core.autoreset import make_lanes
+from hetgym.envs.dispatch.lanes import DispatchLanes
 from hetgym.envs.place.lanes import PlaceLanes
 from hetgym.errors import ConfigError, suggestion
 from hetgym.planning import get
@@ -49,11 +48,7 @@ class Evaluator:
     def __init__(self, recipe: Recipe) -> None:
         self.recipe = recipe
         wanted, arguments = recipe.evaluation, recipe.environment(evaluation=True)
-        try:
-            envs = gym.make_vec(recipe.env, num_envs=wanted.episodes, **arguments)
-        except TypeError as error:
-            raise ConfigError(f"{recipe.env}: {error}") from error
-        self.lanes: Lanes = envs.unwrapped.lanes  # type: ignore[attr-defined]
+        self.lanes = make_lanes(recipe.env, wanted.episodes, **arguments)
         self.observation_space = self.lanes.observation_space
         self.reference: FloatArray = np.zeros(0)
         self._optimal: FloatArray = np.zeros(0)
@@ -117,10 +112,10 @@ class Evaluator:
 
     def _greedy(self, feature: str) -> Decide:
         kind, _ = kind_of(self.observation_space)
-        names = [column.name for column in KINDS[kind]]
-        if feature not in names:
-            raise ConfigError(f"baseline 'greedy:{feature}': no such candidate feature; {suggestion(feature, names)}")
-        column = names.index(feature)
+        columns = {column.label: column for column in CANDIDATES[kind]}
+        if feature not in columns:
+            raise ConfigError(f"baseline 'greedy:{feature}': no such candidate feature; {suggestion(feature, columns)}")
+        column = columns[feature]
 
         def decide(seen: Mapping[str, npt.NDArray[Any]]) -> npt.NDArray[np.int64]:
             found: npt.NDArray[np.int64] = np.where(
@@ -133,11 +128,11 @@ class Evaluator:
     def _scheduled(self, name: str) -> FloatArray:
         """[E] makespans of a registered scheduler, whose schedules are simulated under the environment's runtime."""
         lanes = self.lanes
-        calm = not isinstance(lanes, DispatchLanes) or lanes.conditions == Conditions(lanes.conditions.candidates)
+        calm = not isinstance(lanes, DispatchLanes) or lanes.conditions.calm
         if not isinstance(lanes, PlaceLanes | DispatchLanes) or not calm:
             raise ConfigError(
                 f"baseline {name!r}: schedulers are compared in HetSchedule-v0 without noise, arrivals and changes; "
                 f"here there are {', '.join(IN_PLACE)}"
             )
         scheduler = get(name)
-        return np.array([simulate(p, scheduler(p), lanes.rules.runtime).makespan for p in self.problems()])
+        return np.array([simulate(p, scheduler(p), lanes.rules.simulated).makespan for p in self.problems()])

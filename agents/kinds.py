@@ -8,19 +8,42 @@ from typing import Any
 import numpy as np
 from gymnasium import spaces
 
-from hetgym.envs.pipeline.observation import CUT_FEATURES
-from hetgym.envs.place.observation import CANDIDATE_FEATURES, DISPATCH_CANDIDATE_FEATURES
-from hetgym.envs.split.observation import SPLIT_CANDIDATE_FEATURES
+from hetgym.envs.core.features import Column, features_of
+from hetgym.envs.core.lanes import Lanes
+from hetgym.envs.dispatch.observation import DispatchCandidateColumn
+from hetgym.envs.pipeline.observation import CutColumn
+from hetgym.envs.place.observation import CandidateColumn
+from hetgym.envs.registration import arguments_of
+from hetgym.envs.split.observation import SplitCandidateColumn
 from hetgym.errors import ConfigError
 from hetgym.graph.dataflow import Feature
 
-KINDS: dict[str, tuple[Feature, ...]] = {
-    "place": CANDIDATE_FEATURES,
-    "dispatch": DISPATCH_CANDIDATE_FEATURES,
-    "split": SPLIT_CANDIDATE_FEATURES,
-    "pipeline": CUT_FEATURES,
+CANDIDATES: dict[str, type[Column]] = {
+    "place": CandidateColumn,
+    "dispatch": DispatchCandidateColumn,
+    "split": SplitCandidateColumn,
+    "pipeline": CutColumn,
 }
-"""Kind of decision -> columns of ``obs["candidates"]``."""
+"""Kind of decision -> columns of ``obs["candidates"]``, as an enum."""
+
+KINDS: dict[str, tuple[Feature, ...]] = {kind: features_of(columns) for kind, columns in CANDIDATES.items()}
+"""Kind of decision -> columns of ``obs["candidates"]``, as a table."""
+
+ENVIRONMENT = {
+    "place": "HetSchedule-v0",
+    "dispatch": "HetSchedule-v0",
+    "split": "HetSplit-v0",
+    "pipeline": "HetPipeline-v0",
+}
+"""Kind of decision -> id of the environment that asks for it."""
+
+SHAPING = {
+    "place": ("completion",),
+    "dispatch": ("completion",),
+    "split": ("completion", "lookahead"),
+    "pipeline": ("completion",),
+}
+"""Kind of decision -> arguments of the environment that change what candidate features tell."""
 
 LEVELS = ("graph", "candidates")
 """How much agents with networks see: the graph and the candidates, or the candidates alone."""
@@ -56,4 +79,26 @@ def _kind_of(shapes: Mapping[str, tuple[int, ...]]) -> tuple[str, str]:
     level = "graph" if "device_mask" in shapes else "candidates"
     if "now" in shapes or "operator" in shapes:
         return "dispatch" if "now" in shapes else "split", level
-    return "place" if shapes["candidates"][-1] == len(CANDIDATE_FEATURES) else "pipeline", level
+    return "place" if shapes["candidates"][-1] == len(CandidateColumn) else "pipeline", level
+
+
+def check_features(kind: str, trained: Mapping[str, Any], lanes: Lanes) -> None:
+    """Refuse an environment whose candidate features do not tell what they told a policy in training.
+
+    Args:
+        kind: of the policy's decisions.
+        trained: arguments of the environment that it was trained in, where they were not the defaults.
+        lanes: of the environment.
+
+    Raises:
+        ConfigError: an argument of :data:`SHAPING` has another value.
+    """
+    rules, defaults = getattr(lanes, "rules", None), arguments_of(ENVIRONMENT[kind])
+    for name in SHAPING[kind]:
+        expected = trained.get(name, getattr(defaults, name))
+        found = getattr(rules, name, expected)
+        if found != expected:
+            raise ConfigError(
+                f"this policy was trained with {name}={expected!r}, the environment has {name}={found!r}, with which "
+                f"candidate features tell something else; make it with {name}={expected!r}"
+            )

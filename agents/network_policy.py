@@ -11,12 +11,12 @@ import numpy.typing as npt
 
 from hetgym.agents import artefact
 from hetgym.agents.evaluation import Evaluator
-from hetgym.agents.kinds import kind_of
+from hetgym.agents.kinds import check_features, kind_of
 from hetgym.agents.networks import ActorCritic
 from hetgym.agents.networks._torch import torch
 from hetgym.agents.play import Agent, as_scheduler
 from hetgym.agents.recipe import manner
-from hetgym.envs.core.lanes import Observation
+from hetgym.envs.core.lanes import Lanes, Observation
 from hetgym.errors import ArtefactError, ConfigError, shown
 from hetgym.problem import Problem
 from hetgym.schedule import Schedule
@@ -85,6 +85,15 @@ class NetworkPolicy:
     def judge(self, evaluator: Evaluator) -> dict[str, float]:
         """Compare it with baselines on held-out problems."""
         return evaluator.judge(self.decide)
+
+    def check(self, lanes: Lanes) -> None:
+        """Refuse an environment whose candidate features do not tell what they told the policy in training.
+
+        Raises:
+            ConfigError: an argument of the environment differs that decides what they tell.
+        """
+        if "recipe" in self.card:
+            check_features(self.network.view.kind, self.arguments, lanes)
 
     @property
     def arguments(self) -> dict[str, Any]:

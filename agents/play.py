@@ -68,9 +68,13 @@ def play(
 
     Args:
         env: an environment; it is reset.
-        agent: takes the decisions; a policy is asked for its agent.
+        agent: takes the decisions; a policy is asked for its agent. An agent with a method ``check`` may refuse the
+            environment's lanes.
         seed: of the reset.
         options: of the reset.
+
+    Raises:
+        ConfigError: the environment's candidate features do not tell what they told the policy in training.
 
     >>> import gymnasium as gym, hetgym
     >>> from hetgym.workloads import textbook
@@ -81,6 +85,8 @@ def play(
     True
     """
     acting: Any = agent.agent() if isinstance(agent, Policy) else agent
+    if hasattr(acting, "check") and hasattr(env.unwrapped, "lanes"):
+        acting.check(env.unwrapped.lanes)
     reset = getattr(acting, "reset", None)
     start = env.reset(seed=seed, options=options) if reset is None else reset(env, seed, options)
     observation, info = start

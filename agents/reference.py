@@ -8,7 +8,7 @@ import numpy as np
 
 from hetgym.agents.play import Agent
 from hetgym.envs.core.lanes import Observation
-from hetgym.envs.place.observation import CANDIDATE_FEATURES
+from hetgym.envs.place.observation import CandidateColumn
 from hetgym.errors import unknown_name
 
 
@@ -38,10 +38,10 @@ def greedy(feature: str = "finish") -> Agent:
     Raises:
         UnknownName: no such feature.
     """
-    names = [column.name for column in CANDIDATE_FEATURES]
-    if feature not in names:
-        raise unknown_name("candidate feature", feature, names)
-    column = names.index(feature)
+    columns = {column.label: column for column in CandidateColumn}
+    if feature not in columns:
+        raise unknown_name("candidate feature", feature, columns)
+    column = columns[feature]
 
     def act(observation: Observation, info: dict[str, Any]) -> int:
         return int(np.argmin(np.where(info["action_mask"], observation["candidates"][:, column], np.inf)))

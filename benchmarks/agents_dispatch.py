@@ -126,7 +126,7 @@ OPPONENTS: dict[str, Any] = {
 def opponents(env: HetScheduleEnv) -> dict[str, float]:
     """Makespan over the reference of every opponent in the conditions of the environment's episode."""
     lanes: Any = env.lanes
-    drawn, problem, reference = lanes.drawn[0], lanes.problem(0), lanes.context(0).reference
+    drawn, problem, reference = lanes.drawn(0), lanes.problem(0), lanes.instance(0).reference
     changes = [
         SlowDown(int(d), float(at), float(factor)) if np.isfinite(factor) else Loss(int(d), float(at))
         for d, factor, at in zip(drawn.devices, drawn.factors, drawn.moments, strict=True)

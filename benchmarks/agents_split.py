@@ -57,7 +57,7 @@ def measure(network: str, platform: str, scheduler: str, keys: int) -> dict[str,
         info = play(env, agent, 0)
         row[f"{name} time"] = time.thread_time() - begin
         row[name] = info["makespan"]
-    context = env.lanes.context(0)  # type: ignore[attr-defined]
+    context = env.lanes.state(0).instance  # type: ignore[attr-defined]
     row["pattern"] = env.lanes.splits.completion(context, (), 0)  # type: ignore[attr-defined]
     row["reference"], row["decisions"] = info["reference"], len(context.keys)
     return row

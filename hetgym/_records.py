@@ -1,26 +1,33 @@
 """Records: tuples of arrays that a kernel finds by address.
 
-A kernel that serves many problems at once cannot take them as arguments: unpacking some fifty arrays
-for each from Python takes longer than a step of work, and lists of tuples are no faster. So Python
-writes where the arrays lie, and how large they are, into a row of integers once; the kernel makes the
-same tuple of that row, without copying or counting anything.
+A kernel that serves many problems at once cannot take them as arguments: unpacking some fifty arrays for each from
+Python takes longer than a step of work, and lists of tuples are no faster. So Python writes the address and the shape
+of every array into a row of integers once; the kernel reads the row, without copying or counting anything.
 
-Whoever fills a row must keep the arrays alive, at the same place, for as long as kernels read it.
+In a kernel a record is a single pointer to its row, and a field an array that is made of the row when it is named. So a
+function may take a record of forty arrays and compiles as if it took one number.
+
+Whoever fills a row must keep the arrays alive, at the same place, for as long as kernels read it, and must not change
+the row while a kernel runs: the compiler takes it for constant.
 """
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Callable
 from typing import Any
 
 import numba
 import numpy as np
+from llvmlite import ir  # type: ignore[import-untyped]
 from numba import types
 from numba.core import cgutils
-from numba.extending import intrinsic
+from numba.core.imputils import lower_getattr_generic
+from numba.core.typing.templates import AttributeTemplate, infer_getattr
+from numba.extending import intrinsic, models, register_model
 from numba.np.arrayobj import make_array, populate_array
 
-from hetgym._types import IntArray
+from hetgym._types import Int64Array
 
 
 def width(record: Any) -> int:
@@ -28,7 +35,7 @@ def width(record: Any) -> int:
     return sum(width(field) if isinstance(field, tuple) else 1 + field.ndim for field in record)
 
 
-def fill(row: IntArray, record: Any) -> None:
+def fill(row: Int64Array, record: Any) -> None:
     """Write where the arrays of a record lie.
 
     Args:
@@ -49,36 +56,100 @@ def _collect(record: Any, numbers: list[int]) -> None:
             numbers += [field.ctypes.data, *field.shape]
 
 
-def reader(example: Any) -> Callable[[IntArray], Any]:
-    """A function for kernels that makes a record of a row.
+class Record(types.Type):  # type: ignore[misc]
+    """The type of a record in kernels.
+
+    Args:
+        kind: Numba's type of the named tuple that rows describe.
+    """
+
+    def __init__(self, kind: Any) -> None:
+        self.kind = kind
+        digest = hashlib.sha256(str(kind).encode()).hexdigest()[:8]
+        super().__init__(name=f"Record({kind.instance_class.__name__}:{digest})")
+
+
+@register_model(Record)
+class _RecordModel(models.PrimitiveModel):  # type: ignore[misc]
+    """A pointer to a row."""
+
+    def __init__(self, manager: Any, record: Any) -> None:
+        super().__init__(manager, record, ir.IntType(64).as_pointer())
+
+
+@infer_getattr
+class _RecordFields(AttributeTemplate):  # type: ignore[misc]
+    """Types of fields: arrays, and records within records."""
+
+    key = Record
+
+    def generic_resolve(self, record: Any, field: str) -> Any:
+        """The type of a field; None if there is none of that name."""
+        if field not in record.kind.fields:
+            return None
+        found = record.kind.types[record.kind.fields.index(field)]
+        return Record(found) if isinstance(found, types.BaseTuple) else found
+
+
+@lower_getattr_generic(Record)  # type: ignore[untyped-decorator]
+def _field(context: Any, builder: Any, record: Any, row: Any, field: str) -> Any:
+    """A field: an array made of the row, or where in the row a record within the record begins."""
+    number = record.kind.fields.index(field)
+    at = sum(_width(kind) for kind in record.kind.types[:number])
+    kind = record.kind.types[number]
+    if isinstance(kind, types.BaseTuple):
+        return cgutils.gep_inbounds(builder, row, at)
+    return _array(context, builder, kind, row, at)
+
+
+def _width(kind: Any) -> int:
+    """As :func:`width`, of a type."""
+    return sum(_width(field) for field in kind.types) if isinstance(kind, types.BaseTuple) else 1 + kind.ndim
+
+
+def reader(example: Any) -> Callable[[Int64Array], Any]:
+    """A function for kernels that takes a row for a record.
 
     Args:
         example: a record of the kind that rows will describe: its dtypes, dimensions and whether arrays
             are read-only decide the type.
 
     Returns:
-        What a kernel calls with a row, [width] of int64; it has no meaning outside of kernels.
+        A function that a kernel calls with a row, [width] of int64; it has no meaning outside of kernels.
+    """
+    kind = Record(numba.typeof(example))
+    return _intrinsic(kind, lambda context, builder, row: row)
+
+
+def tuple_reader(example: Any) -> Callable[[Int64Array], Any]:
+    """As :func:`reader`, but what the kernel gets is the named tuple itself.
+
+    Functions that are compiled for named tuples anyway, since Python calls them with these, need not be compiled once
+    more for records.
     """
     kind = numba.typeof(example)
+    return _intrinsic(kind, lambda context, builder, row: _tuple(context, builder, kind, row, 0)[0])
+
+
+def _intrinsic(kind: Any, value: Callable[[Any, Any, Any], Any]) -> Callable[[Int64Array], Any]:
+    """A function for kernels from a row to a value of a type."""
 
     @intrinsic  # type: ignore[untyped-decorator]
     def read(typing: Any, row: Any) -> Any:
         def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-            array = make_array(signature.args[0])(context, builder, arguments[0])
-            value, _ = _record(context, builder, kind, array.data, 0)
-            return value
+            return value(context, builder, make_array(signature.args[0])(context, builder, arguments[0]).data)
 
         return kind(row), generate
 
     return read  # type: ignore[no-any-return]
 
 
-def _record(context: Any, builder: Any, kind: Any, row: Any, at: int) -> tuple[Any, int]:
-    """The value of one record, and where the row goes on."""
+def _tuple(context: Any, builder: Any, kind: Any, row: Any, at: int) -> tuple[Any, int]:
+    """The value of a named tuple, and where the row goes on."""
     fields = []
     for field in kind.types:
         if isinstance(field, types.BaseTuple):
-            value, at = _record(context, builder, field, row, at)
+            value, at = _tuple(context, builder, field, row, at)
         else:
             value, at = _array(context, builder, field, row, at), at + 1 + field.ndim
         fields.append(value)
@@ -86,7 +157,15 @@ def _record(context: Any, builder: Any, kind: Any, row: Any, at: int) -> tuple[A
 
 
 def _array(context: Any, builder: Any, kind: Any, row: Any, at: int) -> Any:
-    numbers = [builder.load(cgutils.gep_inbounds(builder, row, at + k)) for k in range(1 + kind.ndim)]
+    """The array whose address and shape stand in a row from a position on."""
+    constant = builder.module.add_metadata([])
+
+    def number(k: int) -> Any:
+        load = builder.load(cgutils.gep_inbounds(builder, row, at + k))
+        load.set_metadata("invariant.load", constant)
+        return load
+
+    numbers = [number(k) for k in range(1 + kind.ndim)]
     item = context.get_constant(types.intp, context.get_abi_sizeof(context.get_data_type(kind.dtype)))
     strides, stride = [], item
     for length in reversed(numbers[1:]):
@@ -112,7 +191,7 @@ class Rows:
     """
 
     def __init__(self, count: int, example: Any) -> None:
-        self.table: IntArray = np.zeros((count, width(example)), np.int64)
+        self.table: Int64Array = np.zeros((count, width(example)), np.int64)
         self._records: list[Any] = [None] * count
 
     def __getitem__(self, row: int) -> Any:

@@ -5,9 +5,7 @@ from __future__ import annotations
 from hetgym.agents.actions import with_current
 from hetgym.agents.networks._torch import Tensor, torch
 from hetgym.agents.networks.views import Graphs, Seen, View, one_hot, pack, pick
-from hetgym.envs.pipeline.observation import BLOCK_FEATURES, STAGE_FEATURES
-
-NEXT_CUT = [f.name for f in BLOCK_FEATURES].index("next_cut")
+from hetgym.envs.pipeline.observation import BlockColumn, StageColumn
 
 
 class PipelineView(View):
@@ -18,7 +16,7 @@ class PipelineView(View):
     """
 
     kind = "pipeline"
-    token_features = len(BLOCK_FEATURES) + 2 + len(STAGE_FEATURES)
+    token_features = len(BlockColumn) + 2 + len(StageColumn)
 
     def graphs(self, seen: Seen) -> Graphs:
         """The graphs, of observations of the level ``graph``."""
@@ -27,7 +25,7 @@ class PipelineView(View):
         tokens, graph, present, row = pack(blocks, mask, pairs, [seen["devices"]], seen["device_mask"])
         lane, block = (mask[:, 1:] > 0).nonzero(as_tuple=True)
         ends = torch.stack([row[lane, block], row[lane, block + 1]])
-        return Graphs(tokens, ends, blocks[lane, block, NEXT_CUT][:, None], graph, present, row)
+        return Graphs(tokens, ends, blocks[lane, block, BlockColumn.NEXT_CUT][:, None], graph, present, row)
 
     def embeddings(self, seen: Seen, pairs: Tensor, row: Tensor) -> Tensor:
         """[B, 1 + D, H] the current block on the current stage's device, and on each device."""

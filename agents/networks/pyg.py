@@ -12,7 +12,7 @@ import numpy.typing as npt
 from hetgym.agents.kinds import kind_of_observation
 from hetgym.agents.networks._torch import torch
 from hetgym.agents.networks.actor_critic import VIEWS
-from hetgym.envs.place.dynamics import CLIP
+from hetgym.envs.core.scaling import CLIP
 from hetgym.errors import ConfigError, require
 
 Observation = Mapping[str, npt.NDArray[Any]]

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from hetgym.agents.networks._torch import Tensor, torch
 from hetgym.agents.networks.views import Graphs, Seen, View, one_hot, pack, pick
-from hetgym.envs.place.observation import DEVICE_FEATURES, DISPATCH_DEVICE_FEATURES, OPERATOR_FEATURES
+from hetgym.envs.dispatch.observation import DispatchDeviceColumn
+from hetgym.envs.place.observation import DeviceColumn, OperatorColumn
 
 
 class PlaceView(View):
@@ -15,7 +16,7 @@ class PlaceView(View):
     """
 
     kind = "place"
-    token_features = len(OPERATOR_FEATURES) + 2 + len(DEVICE_FEATURES) + 2
+    token_features = len(OperatorColumn) + 2 + len(DeviceColumn) + 2
 
     def graphs(self, seen: Seen) -> Graphs:
         """The graphs, of observations of the level ``graph``."""
@@ -33,7 +34,7 @@ class DispatchView(View):
     """
 
     kind = "dispatch"
-    token_features = len(OPERATOR_FEATURES) + 2 + len(DISPATCH_DEVICE_FEATURES) + 2
+    token_features = len(OperatorColumn) + 2 + len(DispatchDeviceColumn) + 2
 
     def graphs(self, seen: Seen) -> Graphs:
         """The graphs, of observations of the level ``graph``."""

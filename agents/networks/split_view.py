@@ -5,7 +5,7 @@ from __future__ import annotations
 from hetgym.agents.networks._torch import Tensor
 from hetgym.agents.networks.schedule_views import linked_graphs
 from hetgym.agents.networks.views import Graphs, Seen, View, pick
-from hetgym.envs.split.observation import SPLIT_DEVICE_FEATURES, SPLIT_OPERATOR_FEATURES
+from hetgym.envs.split.observation import SplitDeviceColumn, SplitOperatorColumn
 
 
 class SplitView(View):
@@ -16,7 +16,7 @@ class SplitView(View):
     """
 
     kind = "split"
-    token_features = len(SPLIT_OPERATOR_FEATURES) + 1 + len(SPLIT_DEVICE_FEATURES) + 2
+    token_features = len(SplitOperatorColumn) + 1 + len(SplitDeviceColumn) + 2
 
     def graphs(self, seen: Seen) -> Graphs:
         """The graphs, of observations of the level ``graph``."""

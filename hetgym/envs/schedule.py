@@ -2,84 +2,74 @@
 
 from __future__ import annotations
 
-import inspect
-from collections.abc import Sequence
-from typing import Any
+from dataclasses import KW_ONLY, dataclass
+from typing import Any, Literal
 
-from gymnasium.vector import AutoresetMode
-
+from hetgym.envs.core.arguments import ScalarArguments, VectorArguments, takes, whole
 from hetgym.envs.core.lanes import Lanes
+from hetgym.envs.core.padding import GraphPadding
 from hetgym.envs.core.scalar import LaneEnv
-from hetgym.envs.core.sources import problem_source
+from hetgym.envs.core.spaces import Level, Reward
 from hetgym.envs.core.vector import LaneVectorEnv
-from hetgym.envs.dispatch.lanes import Conditions, DispatchLanes
-from hetgym.envs.place.dynamics import Rules
+from hetgym.envs.dispatch.conditions import Conditions
+from hetgym.envs.dispatch.lanes import DispatchLanes
 from hetgym.envs.place.lanes import PlaceLanes
-from hetgym.envs.place.observation import LEVELS, Padding
-from hetgym.errors import ConfigError, suggestion, unknown_name
+from hetgym.envs.place.problems import ProblemArguments
+from hetgym.envs.place.rules import ScheduleRules
+from hetgym.errors import ConfigError
 from hetgym.problem import Problem
-from hetgym.sim import Loss, Runtime, SlowDown, Trace
-from hetgym.sim.runtime import runtime as as_runtime
-
-REWARDS = ("dense", "sparse")
-MODES = ("place", "dispatch")
+from hetgym.sim import Trace
 
 
-def lanes_of(
-    count: int,
-    problem: Any = None,
-    *,
-    graph: Any = None,
-    platform: Any = None,
-    suite: Any = None,
-    generator: Any = None,
-    batch: int = 1,
-    costs: Any = "auto",
-    mode: str = "place",
-    decode: str = "insertion",
-    runtime: str | Runtime = "classic",
-    reward: str = "dense",
-    completion: str = "eft+oct",
-    memory: str = "ignore",
-    observation: str = "graph",
-    candidates: int = 8,
-    noise: float = 0.0,
-    jobs: int = 1,
-    gap: float = 0.5,
-    changes: Sequence[SlowDown | Loss] = (),
-    slow_downs: int = 0,
-    losses: int = 0,
-    max_operators: int | None = None,
-    max_edges: int | None = None,
-    max_devices: int | None = None,
-) -> Lanes:
-    """Lanes of the environment; see :class:`HetScheduleEnv` for the arguments and what they raise."""
-    for what, value, words in (
-        ("mode", mode, MODES), ("reward", reward, REWARDS), ("observation", observation, LEVELS),
-    ):  # fmt: skip
-        if value not in words:
-            raise unknown_name(what, value, words)
-    rules = Rules(as_runtime(runtime), decode, completion, memory)
-    source = problem_source(problem, graph, platform, suite, generator, batch, costs)
-    conditions = Conditions(candidates, noise, jobs, gap, tuple(changes), slow_downs, losses)
-    if mode == "place" and conditions != Conditions(candidates):
-        raise ConfigError("noise, jobs, changes, slow_downs and losses need mode='dispatch'")
-    known = source.padding()
-    if known is not None:
-        known = Padding(known.operators * jobs, known.edges * jobs, known.devices)
-    padding = Padding.chosen(known, max_operators, max_edges, max_devices)
-    if mode == "dispatch":
-        return DispatchLanes(count, source, rules, conditions, padding, observation, reward == "sparse")
-    return PlaceLanes(count, source, rules, padding, observation, reward == "sparse")
+@dataclass(frozen=True)
+class HetScheduleArguments(Conditions, ScheduleRules, ProblemArguments):
+    """The arguments of HetSchedule-v0; :class:`HetScheduleEnv` describes them.
+
+    Raises:
+        ConfigError: an argument that does not fit.
+        UnknownName: a word that an argument does not know.
+    """
+
+    _: KW_ONLY
+    mode: Literal["place", "dispatch"] = "place"
+    reward: Reward = "dense"
+    observation: Level = "graph"
+    max_operators: int | None = whole(None)
+    max_edges: int | None = whole(None, least=0)
+    max_devices: int | None = whole(None)
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.mode == "place" and not self.calm:
+            raise ConfigError("noise, jobs, changes, slow_downs and losses need mode='dispatch'")
+
+    def lanes(self, count: int) -> Lanes:
+        """Make lanes of the environment.
+
+        Args:
+            count: number of lanes.
+
+        Raises:
+            ConfigError: sources of problems that do not fit together, or a size that nobody knows.
+        """
+        source, sparse = self.source(), self.reward == "sparse"
+        known = source.padding()
+        if known is not None:
+            known = GraphPadding(known.operators * self.jobs, known.edges * self.jobs, known.devices)
+        padding = GraphPadding.chosen(known, self.max_operators, self.max_edges, self.max_devices)
+        if self.mode == "dispatch":
+            return DispatchLanes(count, source, self, self, padding, self.observation, sparse)
+        return PlaceLanes(count, source, self, padding, self.observation, sparse)
 
 
-def _lanes(count: int, problem: Any, arguments: dict[str, Any]) -> Lanes:
-    """As :func:`lanes_of`, but an argument that does not exist is an error of ours."""
-    known = [name for name in inspect.signature(lanes_of).parameters if name not in ("count", "problem")]
-    for name in arguments:
-        if name not in known:
-            raise ConfigError(f"HetSchedule-v0 has no argument {name!r}; {suggestion(name, known)}")
-    return lanes_of(count, problem, **arguments)
+@dataclass(frozen=True)
+class _Scalar(ScalarArguments, HetScheduleArguments):
+    """The arguments of one episode at a time."""
+
+
+@dataclass(frozen=True)
+class _Vector(HetScheduleArguments, VectorArguments):
+    """The arguments of many episodes side by side."""
 
 
 def graph_view(problem: Problem, trace: Trace) -> Any:
@@ -191,33 +181,40 @@ class HetScheduleEnv(LaneEnv):
     on 4 devices.
 
     Args:
-        problem: the source of problems, see above; likewise ``graph``, ``platform``, ``suite`` and ``generator``.
-        render_mode: ``"ansi"`` (text), ``"rgb_array"`` (a Gantt chart) or ``"human"`` (the text,
-            printed after each step).
-        arguments: the following, all by name.
-            ``batch``: batch size of graphs given by name.
-            ``costs``: cost model of graphs on platforms.
-            ``mode``: ``"place"`` or ``"dispatch"``.
-            ``decode``: start times of the final placement: ``"insertion"`` (HEFT's rule), ``"append"``,
-            ``"bottom-level"`` (insertion in the order of the placement's own bottom levels), or
-            ``"best"`` of the three; nothing in ``"dispatch"``.
-            ``runtime``: the simulated runtime, a preset's name or a :class:`hetgym.Runtime`.
-            ``reward``: ``"dense"`` or ``"sparse"``.
-            ``completion``: what finishes the job in the ``completion`` feature: ``"eft+oct"``, ``"eft"`` or
+        problem: a Problem, a path, or a list of these.
+        graph: a DataflowGraph, a zoo name or a path, or a list of these; needs ``platform``.
+        platform: a Platform, a preset's name or a path, or a list of these; needs ``graph``.
+        suite: name or path of a suite.
+        generator: name of a family of random graphs, or ``callable(rng) -> Problem``, which needs the ``max_*``
+            arguments.
+        batch: batch size of graphs given by name.
+        costs: cost model of graphs on platforms, or its name.
+        decode: start times of the final placement: ``"insertion"`` (HEFT's rule), ``"append"``,
+            ``"bottom-level"`` (insertion in the order of the placement's own bottom levels), or ``"best"`` of
+            the three; without meaning in ``"dispatch"``.
+        runtime: the simulated runtime, a preset's name or a :class:`hetgym.Runtime`.
+        completion: the heuristic that finishes the job in the ``completion`` feature: ``"eft+oct"``, ``"eft"`` or
             ``"off"``. A roll-out for each action and step takes most of the time of a step; in ``"dispatch"``
             two, in which operators are committed as they become ready, or by rank, the better of which counts.
-            ``memory``: ``"ignore"`` or ``"mask"``.
-            ``observation``: ``"graph"``, ``"candidates"`` or ``"flat"``.
-            ``max_operators``, ``max_edges``, ``max_devices``: padding; by default what the source needs.
-            In ``"dispatch"`` also ``candidates``: operators offered at a time (8); ``noise``: standard deviation of
-            the logarithm of run times, drawn anew for each episode; ``jobs``: problems drawn for an episode, on
-            the machine of the first; ``gap``: mean time from one job's arrival to the next, as a share of the
-            first one's HEFT makespan; ``changes``: :class:`hetgym.sim.SlowDown` and :class:`hetgym.sim.Loss` of every
-            episode; ``slow_downs``, ``losses``: how many more are drawn, within the time of an undisturbed run.
+        memory: ``"ignore"`` or ``"mask"``.
+        mode: ``"place"`` or ``"dispatch"``.
+        reward: ``"dense"`` or ``"sparse"``.
+        observation: ``"graph"``, ``"candidates"`` or ``"flat"``.
+        max_operators, max_edges, max_devices: padding; by default what the source needs.
+        candidates: operators offered at a time; this and the following arguments are for ``"dispatch"``.
+        noise: standard deviation of the logarithm of run times, drawn anew for each episode.
+        jobs: problems drawn for an episode, on the machine of the first.
+        gap: mean time from one job's arrival to the next, as a share of the first one's HEFT makespan.
+        changes: :class:`hetgym.sim.SlowDown` and :class:`hetgym.sim.Loss` of every episode.
+        slow_downs: slow-downs drawn for each episode, within the time of an undisturbed run.
+        losses: losses drawn for each episode, likewise. Only devices are drawn that every operator can spare, so
+            there may be fewer, and none where each device is the only one of some operator.
+        render_mode: ``"ansi"`` (text), ``"rgb_array"`` (a Gantt chart) or ``"human"`` (the text,
+            printed after each step).
 
     Raises:
-        ConfigError: an argument that does not fit, or does not exist; the message says which do.
-        UnknownName: likewise, a word.
+        ConfigError: an argument that does not exist or does not fit; the message says which would.
+        UnknownName: a word that an argument does not know.
         ProblemError: a problem that exceeds the padding.
 
     ## Version history
@@ -236,8 +233,9 @@ class HetScheduleEnv(LaneEnv):
     (80.0, True)
     """
 
-    def __init__(self, problem: Any = None, *, render_mode: str | None = None, **arguments: Any) -> None:
-        super().__init__(_lanes(1, problem, arguments), render_mode)
+    @takes(_Scalar)
+    def __init__(self, arguments: _Scalar) -> None:
+        LaneEnv.__init__(self, arguments.lanes(1), arguments.render_mode)
 
     def graph_view(self) -> Any:
         """The episode's state as a :class:`networkx.DiGraph`, for a look at it.
@@ -257,8 +255,11 @@ class HetScheduleVectorEnv(LaneVectorEnv):
 
     Args:
         num_envs: number of lanes.
-        problem, arguments: as for :class:`HetScheduleEnv`.
-        autoreset_mode, copy, render_mode: see :class:`~hetgym.envs.core.vector.LaneVectorEnv`.
+        autoreset_mode: see :class:`~hetgym.envs.core.vector.LaneVectorEnv`.
+        copy: whether observations are the caller's to keep; without, the next call overwrites them.
+        render_mode: ``"ansi"`` or ``"rgb_array"``.
+
+    All other arguments are those of :class:`HetScheduleEnv`.
 
     >>> import gymnasium as gym, hetgym
     >>> envs = gym.make_vec("HetSchedule-v0", num_envs=8, observation="candidates")
@@ -267,8 +268,8 @@ class HetScheduleVectorEnv(LaneVectorEnv):
     ((8, 4, 9), (8, 4))
     """
 
-    def __init__(
-        self, num_envs: int = 1, problem: Any = None, *, autoreset_mode: str | AutoresetMode = AutoresetMode.NEXT_STEP,
-        copy: bool = True, render_mode: str | None = None, **arguments: Any,
-    ) -> None:  # fmt: skip
-        super().__init__(_lanes(num_envs, problem, arguments), autoreset_mode, copy, render_mode)
+    @takes(_Vector)
+    def __init__(self, arguments: _Vector) -> None:
+        LaneVectorEnv.__init__(
+            self, arguments.lanes(arguments.num_envs), arguments.autoreset_mode, arguments.copy, arguments.render_mode
+        )

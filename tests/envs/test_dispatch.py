@@ -57,7 +57,7 @@ def test_donf_played_as_an_agent_is_donf_online_event_for_event(runtime: str | h
             ties = [k for k in range(int((offered >= 0).sum())) if weight[offered[k]] == weight[offered[best]]]
             position, devices = problem.arrays.position, problem.num_devices
             best = min(ties, key=lambda k: position[offered[k]])
-            return best * devices + int(env.lanes.desk.ends[0, best * devices : (best + 1) * devices].argmin())
+            return best * devices + int(env.lanes.state.ends[0, best * devices : (best + 1) * devices].argmin())
 
         expected = online(problem, decide, runtime, changes=changes)
         env = HetScheduleEnv(
@@ -195,8 +195,8 @@ def test_completion_and_flow_are_those_of_the_better_roll_out(runtime: str) -> N
             chosen = int(obs["candidate_operators"][action // env.problem.num_devices]), action % problem.num_devices
             both = [rolled_out(problem, chosen, by_rank, runtime == "links") for by_rank in (False, True)]
             completion, flow = min(both, key=lambda pair: pair[0])
-            assert env.lanes.desk.completion[0, action] == pytest.approx(completion, rel=1e-12)
-            assert env.lanes.desk.flow[0, action] == pytest.approx(flow, rel=1e-12)
+            assert env.lanes.state.completion[0, action] == pytest.approx(completion, rel=1e-12)
+            assert env.lanes.state.flow[0, action] == pytest.approx(flow, rel=1e-12)
 
 
 def test_a_run_that_goes_on_as_the_roll_out_ends_as_it_says() -> None:
@@ -212,10 +212,10 @@ def test_a_run_that_goes_on_as_the_roll_out_ends_as_it_says() -> None:
                 action = int(rng.choice(np.flatnonzero(info["action_mask"])))
             else:
                 operator = max((i for i in obs["candidate_operators"].tolist() if i >= 0), key=lambda i: rank[i])
-                ends = env.lanes.desk.ends[0].reshape(-1, 4)[obs["candidate_operators"].tolist().index(operator)]
+                ends = env.lanes.state.ends[0].reshape(-1, 4)[obs["candidate_operators"].tolist().index(operator)]
                 slot = obs["candidate_operators"].tolist().index(operator)
                 action = slot * 4 + int((ends + optimistic[operator]).argmin())
-            promised = env.lanes.desk.completion[0, action] if turn == 3 * seed else promised
+            promised = env.lanes.state.completion[0, action] if turn == 3 * seed else promised
             obs, _, done, _, info = env.step(action)
             if done:
                 break

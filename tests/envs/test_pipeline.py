@@ -400,7 +400,7 @@ def test_what_is_not_legal_is_replaced_and_counted() -> None:
 def test_episodes_replay() -> None:
     env = gym.make("HetPipeline-v0", objective="training", schedule="interleaved")
     env.reset(seed=5)
-    problem = env.unwrapped.lanes.context(0).training
+    problem = env.unwrapped.lanes.instance(0).training
     rng, done = np.random.default_rng(0), False
     while not done:
         _, _, done, _, info = env.step(int(rng.integers(6)))

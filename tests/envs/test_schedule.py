@@ -11,7 +11,7 @@ import pytest
 import hetgym
 from hetgym.baselines import heft
 from hetgym.envs import CANDIDATE_FEATURES, HetScheduleEnv, Replay, feature_table, replay
-from hetgym.envs.place.dynamics import CLIP
+from hetgym.envs.core.scaling import CLIP
 from hetgym.workloads import textbook
 
 COLUMN = {feature.name: k for k, feature in enumerate(CANDIDATE_FEATURES)}

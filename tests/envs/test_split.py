@@ -27,7 +27,7 @@ from hetgym.envs import (
     replay_split,
 )
 from hetgym.envs.split.menu import LEAVE, Choice, lengths, menu
-from hetgym.envs.split.sources import RandomNetworks
+from hetgym.envs.split.networks import RandomNetworks
 from hetgym.graph import Operator, Tensor
 from hetgym.graph.transforms import fuse, pieces, split
 
@@ -60,7 +60,7 @@ WHOLE = 2 * 1024**3 / 1e12  # seconds of a product
 
 
 def action(env: HetSplitEnv, *choice: Any) -> int:
-    return env.unwrapped.lanes.rules.menu.index(Choice(*choice))
+    return env.unwrapped.lanes.menu.index(Choice(*choice))
 
 
 def rollout(env: gym.Env, policy: Callable[[Any, dict], int], seed: int | None = 0) -> tuple[list[float], dict]:
@@ -111,7 +111,7 @@ def test_one_product_by_hand() -> None:
     for axis, makespan in cases.items():
         env = HetSplitEnv(products(), machine(), parts=["equal"])
         _, info = env.reset(seed=0)
-        assert [str(env.lanes.rules.menu[a]) for a in np.flatnonzero(info["action_mask"])] == [
+        assert [str(env.lanes.menu[a]) for a in np.flatnonzero(info["action_mask"])] == [
             "leave", "batch x2 equal", "output x2 equal", "reduction x2 equal"]  # fmt: skip
         _, reward, done, _, info = env.step(action(env, axis, 2, "equal"))
         assert done and info["reference"] == pytest.approx(WHOLE, rel=1e-12)
@@ -174,15 +174,15 @@ def test_columns_then_reduction_cancel_whichever_comes_first() -> None:
 
 def matching(env: HetSplitEnv, plan: Any) -> list[int]:
     """The actions that give a plan's operators."""
-    lanes, graph = env.lanes, env.lanes.context(0).graph
+    lanes, graph = env.lanes, env.lanes.state(0).instance.graph
     there = {op.name: op for op in plan.graph.operators}
     actions = []
-    for turn, key in enumerate(lanes.context(0).keys):
+    for turn, key in enumerate(lanes.state(0).instance.keys):
         op, found = graph.operators[key], 0
         if op.name not in there:
-            for entry, option in enumerate(lanes.context(0).options[turn]):
+            for entry, option in enumerate(lanes.state(0).instance.options[turn]):
                 if option is not None and not found:
-                    parts = pieces(op, lanes.rules.menu[entry].axis, option.lengths)
+                    parts = pieces(op, lanes.menu[entry].axis, option.lengths)
                     same = all(there.get(part.name) == part for part in parts)
                     found = entry if same and f"{op.name}/{len(parts)}" not in there else 0
             assert found, f"{op.name} is split as no choice splits it"
@@ -220,11 +220,11 @@ def test_the_last_info_holds_what_the_library_computes(scheduler: str, runtime: 
     env = gym.make("HetSplit-v0", scheduler=scheduler, runtime=runtime, key_operators=5)
     for seed in range(3):
         rewards, info = rollout(env, at_random(seed), seed)
-        context = env.unwrapped.lanes.context(0)
+        context = env.unwrapped.lanes.state(0).instance
         chosen = [op for op in info["choices"] if info["choices"][op] != "leave"]
         graph = context.graph
         for (turn, entry), name in zip(env.unwrapped.lanes.chosen[0], chosen, strict=True):
-            choice = env.unwrapped.lanes.rules.menu[entry]
+            choice = env.unwrapped.lanes.menu[entry]
             assert str(choice) == info["choices"][name]
             graph = split(graph, name, choice.axis, context.options[turn][entry].lengths)
         assert graph == info["split_graph"]
@@ -286,14 +286,14 @@ def test_masks_at_indivisible_sizes_and_groups() -> None:
     graph = DataflowGraph([Operator("conv", "Conv", (x, w), (Tensor((3, 12, 7, 7)),), group)], [], "grouped")
     env = HetSplitEnv(graph, machine(devices=3), granularity=0.0)
     _, info = env.reset(seed=0)
-    legal = [str(env.lanes.rules.menu[a]) for a in np.flatnonzero(info["action_mask"])]
+    legal = [str(env.lanes.menu[a]) for a in np.flatnonzero(info["action_mask"])]
     assert legal == [
         "leave", "batch x2 proportional", "batch x3 equal", "output x2 proportional", "output x3 equal",
         "spatial x2 proportional", "spatial x3 proportional",
     ]  # fmt: skip
     rounded = HetSplitEnv(graph, machine(devices=3), granularity=0.0, divisible=False)
     _, info = rounded.reset(seed=0)
-    legal = [str(env.lanes.rules.menu[a]) for a in np.flatnonzero(info["action_mask"])]
+    legal = [str(env.lanes.menu[a]) for a in np.flatnonzero(info["action_mask"])]
     assert legal == ["leave", *(f"{axis} x{k} equal" for axis in ("batch", "output", "spatial") for k in (2, 3))]
 
 
@@ -314,7 +314,7 @@ def test_choices_that_exceed_the_memory_are_masked() -> None:
     for capacity, axes in ((8.5, []), (10.5, ["batch", "output"]), (14.5, ["batch", "output", "reduction"])):
         env = HetSplitEnv(products(), machine(memory=capacity * MIB), parts=["equal"], memory="mask")
         _, info = env.reset(seed=0)
-        assert [env.lanes.rules.menu[a].axis for a in np.flatnonzero(info["action_mask"])] == ["", *axes]
+        assert [env.lanes.menu[a].axis for a in np.flatnonzero(info["action_mask"])] == ["", *axes]
         *_, info = env.step(action(env, "reduction", 2, "equal"))
         assert info["illegal_actions"] == ("reduction" not in axes) and info["memory_excess"] == 0
         free = HetSplitEnv(products(), machine(memory=capacity * MIB), parts=["equal"])
@@ -340,7 +340,7 @@ def test_what_the_inner_scheduler_cannot_place_is_masked() -> None:
     env = HetSplitEnv(products(3), machine(memory=17 * MIB), parts=["equal"], scheduler="m-etf")
     _, info = env.reset(seed=0)
     seen = []
-    for choice in env.lanes.rules.menu[1:4]:
+    for choice in env.lanes.menu[1:4]:
         problem = Problem.build(split(products(3), "p0", choice.axis, 2), machine(memory=17 * MIB))
         try:
             hetgym.baselines.get("m-etf")(problem)
@@ -395,7 +395,7 @@ def test_operators_with_the_names_of_parts_are_left_alone() -> None:
     nodes = [Operator(name, "MatMul", (x, Tensor((64, 64), constant=True)), (x,)) for name in names]
     env = HetSplitEnv(DataflowGraph(nodes, [(k, 0, k + 1) for k in range(4)], "names"), machine(), granularity=0.0)
     env.reset(seed=0)
-    keys = {names[key] for key in env.lanes.context(0).keys}
+    keys = {names[key] for key in env.lanes.state(0).instance.keys}
     assert keys == {"a/1", "b/gather", "c"}
 
 
@@ -404,7 +404,7 @@ def test_replay_reaches_the_same_makespan() -> None:
     env = gym.make("HetSplit-v0", **arguments)
     rng = np.random.default_rng(8)
     _, info = rollout(env, lambda obs, info: int(rng.integers(-1, 17)), seed=8)
-    context = env.unwrapped.lanes.context(0)
+    context = env.unwrapped.lanes.state(0).instance
     again = replay_split(context.graph, context.platform, info["replay"], ways=3, **arguments)
     assert again["makespan"] == info["makespan"] and again["illegal_actions"] == info["illegal_actions"] > 0
     assert again["replay"] == info["replay"] and again["choices"] == info["choices"]
@@ -436,10 +436,10 @@ def test_reset_options_force_a_graph_and_a_platform() -> None:
 def test_graphs_met_before_are_not_worked_out_again() -> None:
     env = HetSplitEnv(products(2), machine())
     env.reset(seed=0)
-    context = env.lanes.contexts[0]
+    context = env.lanes.state(0).instance
     one = rollout(env, at_random(1))[1]
     two = rollout(env, at_random(1))[1]
-    assert env.lanes.contexts[0] is context and one["split_problem"] is two["split_problem"]
+    assert env.lanes.state(0).instance is context and one["split_problem"] is two["split_problem"]
 
 
 @pytest.mark.parametrize("clone", [copy.deepcopy, lambda env: pickle.loads(pickle.dumps(env))], ids=["copy", "pickle"])
@@ -553,7 +553,7 @@ def test_completion_splits_what_follows_by_the_pattern() -> None:
     env = HetSplitEnv(products(4), slow, axes=["batch"], completion=True, lookahead=True)
     obs, _ = env.reset(seed=0)
     pattern = action(env, "batch", 2, "equal")
-    assert env.lanes.splits.pattern(env.lanes.context(0)) == pattern
+    assert env.lanes.splits.pattern(env.lanes.state(0).instance) == pattern
     makespan, completion = (obs["candidates"][:, COLUMN[name]].copy() for name in ("makespan", "completion"))
     assert makespan[pattern] >= makespan[0] == 1 and completion[pattern] < 0.7 < completion[0]
     done = False
@@ -574,7 +574,7 @@ def test_who_follows_the_completion_ends_no_later_than_the_pattern() -> None:
             return int(value.argmin())
 
         rewards, info = rollout(env, policy, seed)
-        splits, context = env.lanes.splits, env.lanes.context(0)
+        splits, context = env.lanes.splits, env.lanes.state(0).instance
         whole = splits.completion(context, (), 0) / info["reference"]
         assert all(a <= b * (1 + 1e-6) for a, b in zip(least, [whole, *least], strict=False))
         assert 1 - sum(rewards) == pytest.approx(least[-1], rel=1e-6)

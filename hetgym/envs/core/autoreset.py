@@ -11,16 +11,16 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-import gymnasium as gym
 import numpy as np
 import numpy.typing as npt
 from gymnasium import spaces
 from gymnasium.utils import seeding
 
 from hetgym._types import BoolArray
+from hetgym.envs.core.arguments import made, whole_number
 from hetgym.envs.core.lanes import Lanes, Observation
-from hetgym.envs.registration import ENVIRONMENTS, register
-from hetgym.errors import ConfigError, unknown_name
+from hetgym.envs.registration import arguments_of
+from hetgym.errors import ConfigError
 
 LaneState = dict[str, Any]
 """Where a lane stands, as JSON values: ``generator`` and ``seed`` before its running episode, ``actions`` since."""
@@ -129,12 +129,10 @@ def make_lanes(env_id: str, count: int, **arguments: Any) -> Lanes:
 
     Raises:
         UnknownName: no such environment.
+        ConfigError: an argument that it does not have, or a value that does not fit.
     """
-    name = env_id.removeprefix("hetgym:")
-    if name not in ENVIRONMENTS:
-        raise unknown_name("environment", env_id, ENVIRONMENTS)
-    register()
-    lanes: Lanes = gym.make_vec(name, num_envs=count, **arguments).unwrapped.lanes  # type: ignore[attr-defined]
+    arguments_class = arguments_of(env_id)
+    lanes: Lanes = made(arguments_class, env_id, **arguments).lanes(whole_number("the number of lanes", count, 1))
     return lanes
 
 

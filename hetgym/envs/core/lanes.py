@@ -1,13 +1,14 @@
 """Lanes: episodes of one environment side by side, apart from Gymnasium's two ways of asking for them.
 
-An environment's dynamics and its observations are written once, for many lanes. A scalar environment is
-one lane of it and a vector environment all of them (:mod:`hetgym.envs.core.scalar`,
-:mod:`hetgym.envs.core.vector`), so that they cannot differ.
+An environment's dynamics and its observations are written once, for many lanes. A scalar environment is one lane
+and a vector environment all of them (:mod:`hetgym.envs.core.scalar`, :mod:`hetgym.envs.core.vector`), so that they
+cannot differ.
 """
 
 from __future__ import annotations
 
 import abc
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -15,6 +16,8 @@ import numpy.typing as npt
 from gymnasium import spaces
 
 from hetgym._types import BoolArray, FloatArray
+from hetgym.envs.core.spaces import blank, level_space
+from hetgym.errors import ConfigError, shown, suggestion
 
 Observation = dict[str, npt.NDArray[Any]] | npt.NDArray[Any]
 """What an agent sees; of lanes, with their number in front of each shape."""
@@ -25,30 +28,52 @@ class Lanes(abc.ABC):
 
     Args:
         count: number of lanes.
-        observation_space: of one lane.
-        action_space: likewise.
+        space: observations of one lane at the level ``graph``.
+        narrow: keys that the levels below show.
+        level: one of :data:`~hetgym.envs.core.spaces.LEVELS`.
+        actions: number of actions.
+        hidden: whether arrays are kept of keys that are not shown.
 
     Attributes:
-        seen: what the agent of each lane sees; overwritten in place when the lane goes on.
+        observation_space: of one lane.
+        action_space: of one lane.
+        arrays: [L, …] by key: the observations; overwritten in place when a lane goes on.
         mask: [L, A] int8, 1 where an action is legal.
         reward: [L] of the last step.
         over: [L] whether each lane's episode is over, or has not begun.
         illegal: [L] actions of the running episodes that were not legal.
+        names: [L] names of the problems.
+        seeds: [L] seeds of the resets that began the episodes; None where a reset had none.
     """
 
-    def __init__(self, count: int, observation_space: spaces.Space[Any], action_space: spaces.Discrete) -> None:
-        self.count = count
-        self.observation_space = observation_space
-        self.action_space = action_space
-        self.mask: npt.NDArray[np.int8] = np.zeros((count, int(action_space.n)), np.int8)
+    def __init__(
+        self, count: int, space: spaces.Dict, narrow: Sequence[str], level: str, actions: int, hidden: bool = False
+    ) -> None:
+        self.count, self.level = count, level
+        self.observation_space = level_space(space, narrow, level)
+        self.action_space = spaces.Discrete(actions)
+        shown = tuple(space) if level == "graph" else tuple(narrow)
+        kept = tuple(space) if hidden else shown
+        self.arrays: dict[str, npt.NDArray[Any]] = blank(spaces.Dict({key: space[key] for key in kept}), count)
+        self._shown = {key: self.arrays[key] for key in shown}
+        self.mask: npt.NDArray[np.int8] = self.arrays["action_mask"]
         self.reward: FloatArray = np.zeros(count)
         self.over: BoolArray = np.ones(count, np.bool_)
         self.illegal = np.zeros(count, np.int64)
+        self.names = np.full(count, "", object)
+        self.seeds: list[int | None] = [None] * count
 
     @property
-    @abc.abstractmethod
     def seen(self) -> Observation:
-        """What the agents see, [L, …]."""
+        """[L, …] what the agents see; overwritten in place when a lane goes on."""
+        if self.level == "flat":
+            parts = [array.reshape(self.count, -1) for array in self._shown.values()]
+            return np.concatenate(parts, axis=1, dtype=np.float32)
+        return self._shown
+
+    def shared(self) -> dict[str, npt.NDArray[Any]]:
+        """[L] what every ``info`` holds besides the mask and the illegal actions; the caller's to keep."""
+        return {"problem": self.names.copy()}
 
     @abc.abstractmethod
     def begin(self, lane: int, rng: np.random.Generator, options: dict[str, Any], seed: int | None) -> None:
@@ -61,7 +86,7 @@ class Lanes(abc.ABC):
             seed: of that generator, if it was made for this episode.
 
         Raises:
-            ConfigError: an unknown option.
+            ConfigError: an unknown option, or one that means nothing.
         """
 
     @abc.abstractmethod
@@ -78,8 +103,8 @@ class Lanes(abc.ABC):
         """What the lane's episode is about: a Problem, or a PipelineProblem."""
 
     @abc.abstractmethod
-    def shared(self) -> dict[str, npt.NDArray[Any]]:
-        """What every ``info`` holds besides the mask and the illegal actions, [L] each; the caller's to keep."""
+    def identity(self, lane: int) -> str:
+        """Name and content of what the lane's episode is about in one word."""
 
     @abc.abstractmethod
     def result(self, lane: int) -> dict[str, Any]:
@@ -114,3 +139,41 @@ def as_actions(actions: Any, count: int) -> npt.NDArray[np.int64]:
     if array.shape == (count,) and array.dtype.kind == "i":
         return array.astype(np.int64, copy=False)
     return np.array([as_action(action) for action in actions], np.int64)
+
+
+def as_seed(seed: Any) -> int | None:
+    """A seed of a reset as a number, or None.
+
+    Raises:
+        ConfigError: neither None nor a whole number from 0 on.
+    """
+    if seed is None:
+        return None
+    if isinstance(seed, bool | np.bool_) or not isinstance(seed, int | np.integer) or seed < 0:
+        raise ConfigError(f"seed is {shown(seed)}; it must be a whole number from 0 on, or None")
+    return int(seed)
+
+
+def as_options(options: Any) -> dict[str, Any]:
+    """Options of a reset as a dictionary of the caller's own.
+
+    Raises:
+        ConfigError: neither None nor a dictionary with text as keys.
+    """
+    if options is None:
+        return {}
+    if not isinstance(options, dict) or not all(isinstance(key, str) for key in options):
+        raise ConfigError(f"options is {shown(options)}; it must be a dictionary with text as keys, or None")
+    return dict(options)
+
+
+def only_options(options: dict[str, Any], *known: str) -> tuple[Any, ...]:
+    """The values of the options that a reset knows, None where they are not given.
+
+    Raises:
+        ConfigError: an option that it does not know.
+    """
+    for name in options:
+        if name not in known:
+            raise ConfigError(f"reset has no option {shown(name)}; {suggestion(name, known)}")
+    return tuple(options.get(name) for name in known)

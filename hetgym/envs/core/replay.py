@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+from hetgym.envs.registration import environment_of
 from hetgym.errors import ConfigError
-from hetgym.problem import Problem
 
 
 @dataclass(frozen=True)
@@ -28,33 +28,50 @@ class Replay:
     order: tuple[int, ...] | None = None
 
 
-def replay(problem: Problem, episode: Replay, **arguments: Any) -> dict[str, Any]:
+def replay(problem: Any, episode: Replay, env_id: str = "HetSchedule-v0", **arguments: Any) -> dict[str, Any]:
     """Play an episode again.
 
     Args:
-        problem: the problem that it was played on; of several jobs, see ``options["problem"]`` of the environment.
+        problem: what it was played on: a problem (of several jobs, see ``options["problem"]`` of the environment) or a
+            pipeline; for HetSplit-v0 a graph and a platform.
         episode: what ``info["replay"]`` held.
+        env_id: id of the environment.
         arguments: of the environment, where they were not the defaults.
 
     Returns:
         The last ``info``.
 
     Raises:
-        ConfigError: another problem, or another number of actions than it has operators.
+        UnknownName: no such environment.
+        ConfigError: another problem, or another number of actions than the episode takes.
     """
-    if problem.id != episode.problem:
-        raise ConfigError(f"this episode was played on {episode.problem}, not on {problem.id}")
-    if episode.conditions is None and len(episode.actions) != problem.num_operators:
-        raise ConfigError(f"an episode on {problem.id} has {problem.num_operators} actions, not {len(episode.actions)}")
-    from hetgym.envs.schedule import HetScheduleEnv
-
-    env = HetScheduleEnv(problem, **arguments)
-    options: dict[str, Any] = {}
-    if episode.conditions is not None:
-        options = {"conditions": episode.conditions}
-    if episode.order is not None:
-        options = {"order": list(episode.order)}
-    _, info = env.reset(seed=episode.seed, options=options)
+    given = problem if isinstance(problem, tuple) else (problem,)
+    env = environment_of(env_id)(*given, **arguments)
+    options: dict[str, Any] = {"conditions": episode.conditions, "order": episode.order}
+    info: dict[str, Any]
+    _, info = env.reset(
+        seed=episode.seed, options={key: value for key, value in options.items() if value is not None}
+    )  # fmt: skip
+    identity = env.lanes.identity(0)
+    if identity != episode.problem:
+        raise ConfigError(f"this episode was played on {episode.problem}, not on {identity}")
+    taken, over = 0, bool(env.lanes.over[0])
     for action in episode.actions:
-        _, _, _, _, info = env.step(action)
+        if over:
+            break
+        _, _, over, _, info = env.step(action)
+        taken += 1
+    if not over or taken < len(episode.actions):
+        wrong = f"{taken} actions were enough" if over else "they do not end it"
+        raise ConfigError(f"the episode on {identity} has {len(episode.actions)} actions, but {wrong}")
     return info
+
+
+def replay_split(graph: Any, platform: Any, episode: Replay, **arguments: Any) -> dict[str, Any]:
+    """Play an episode of HetSplit-v0 again; see :func:`replay`."""
+    return replay((graph, platform), episode, "HetSplit-v0", **arguments)
+
+
+def replay_pipeline(problem: Any, episode: Replay, **arguments: Any) -> dict[str, Any]:
+    """Play an episode of HetPipeline-v0 again; see :func:`replay`."""
+    return replay(problem, episode, "HetPipeline-v0", **arguments)

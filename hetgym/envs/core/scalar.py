@@ -9,7 +9,7 @@ import numpy as np
 from gymnasium.error import ResetNeeded
 
 from hetgym._types import BoolArray
-from hetgym.envs.core.lanes import Lanes, Observation, as_action
+from hetgym.envs.core.lanes import Lanes, Observation, as_action, as_options, as_seed
 from hetgym.errors import unknown_name
 
 
@@ -47,11 +47,12 @@ class LaneEnv(gym.Env[Observation, np.int64]):
             options: see the environment's own documentation.
 
         Raises:
-            ConfigError: an unknown option.
+            ConfigError: a seed that is none, an unknown option, or one that means nothing.
             ProblemError: the problem exceeds the padding.
         """
+        seed, chosen = as_seed(seed), as_options(options)
         super().reset(seed=seed)
-        self.lanes.begin(0, self.np_random, dict(options or {}), seed)
+        self.lanes.begin(0, self.np_random, chosen, seed)
         self._began = True
         if self.render_mode == "human":
             self.render()

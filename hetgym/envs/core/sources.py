@@ -1,150 +1,178 @@
-"""Where an environment's problems come from: one, several, a suite, or a generator."""
+"""Sources: where an environment's problems come from, whatever kind of problems they are."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from pathlib import Path
-from typing import Any, Protocol
+import os
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any, Generic, TypeVar
 
 import numpy as np
 
-from hetgym.envs.place.observation import Padding
-from hetgym.errors import ConfigError
-from hetgym.problem import Problem
+from hetgym.costs import CostModel, cost_model
+from hetgym.envs.core.padding import Sizes
+from hetgym.errors import ConfigError, shown
+from hetgym.graph import DataflowGraph, load_graph
+from hetgym.platform import Platform, load_platform
 
-Draw = Callable[[np.random.Generator], Problem]
-"""A generator of problems; all randomness comes from its argument."""
-
-
-class ProblemSource(Protocol):
-    """Gives a problem for each episode."""
-
-    def draw(self, rng: np.random.Generator) -> Problem:
-        """The next episode's problem."""
-        ...
-
-    def padding(self) -> Padding | None:
-        """Sizes that all problems fit in, None if that cannot be known."""
-        ...
+Item = TypeVar("Item")
 
 
-class Fixed:
-    """One problem, or several of which every episode draws one evenly.
+@dataclass(frozen=True)
+class Kind(Generic[Item, Sizes]):
+    """A kind of problem that episodes are about.
 
-    Raises:
-        ConfigError: no problem at all.
+    Attributes:
+        expected: what an item is, for messages.
+        is_one: whether a value is an item.
+        sizes: the sizes of an item.
     """
 
-    def __init__(self, problems: Sequence[Problem]) -> None:
-        if not problems:
-            raise ConfigError("an environment needs at least one problem, the list is empty")
-        self.problems = tuple(problems)
-
-    def draw(self, rng: np.random.Generator) -> Problem:
-        """The only problem, or an even draw."""
-        return self.problems[0] if len(self.problems) == 1 else self.problems[int(rng.integers(len(self.problems)))]
-
-    def padding(self) -> Padding:
-        """The largest of each size."""
-        return Padding(
-            max(p.num_operators for p in self.problems),
-            max(p.num_edges for p in self.problems),
-            max(p.num_devices for p in self.problems),
-        )
+    expected: str
+    is_one: Callable[[Any], bool]
+    sizes: Callable[[Item], Sizes]
 
 
-class Generated:
-    """A fresh problem for every episode."""
-
-    def __init__(self, generate: Draw, limit: Padding | None = None) -> None:
-        self.generate = generate
-        self.limit = limit
-
-    def draw(self, rng: np.random.Generator) -> Problem:
-        """Whatever the generator makes.
-
-        Raises:
-            ConfigError: the generator returned something else than a Problem.
-        """
-        problem = self.generate(rng)
-        if not isinstance(problem, Problem):
-            raise ConfigError(f"the problem generator returned {type(problem).__name__}, expected a hetgym.Problem")
-        return problem
-
-    def padding(self) -> Padding | None:
-        """What the caller promised."""
-        return self.limit
-
-
-def as_problem(source: Any) -> Problem:
-    """A Problem as it is, or the one that a file holds.
-
-    Raises:
-        ConfigError: neither a problem nor a path.
-    """
-    from hetgym.workloads import load_problem
-
-    if isinstance(source, Problem):
-        return source
-    if isinstance(source, str | Path):
-        return load_problem(source)
-    raise ConfigError(f"expected a hetgym.Problem or a path, got {type(source).__name__}")
-
-
-def problem_source(
-    problem: Any = None,
-    graph: Any = None,
-    platform: Any = None,
-    suite: Any = None,
-    generator: Any = None,
-    batch: int = 1,
-    costs: Any = "auto",
-) -> ProblemSource:
-    """Turn an environment's arguments into a source of problems.
+class Source(Generic[Item, Sizes]):
+    """Gives a problem for each episode: one of some given ones, or what a generator makes.
 
     Args:
-        problem: a Problem, a path, or a list of these.
-        graph: a DataflowGraph, a zoo name or a path, or a list of these; needs ``platform``.
-        platform: a Platform, a preset's name or a path, or a list of these; needs ``graph``.
-        suite: a suite's name or path.
-        generator: ``None`` for the default random mix, a family's name, or ``callable(rng) -> Problem``.
-        batch: batch size of named graphs.
-        costs: cost model of graphs on platforms.
+        kind: of the problems.
+        items: of which every episode draws one evenly.
+        generate: makes a fresh one for every episode, if there are no items.
+        limit: sizes that all that is generated fits in; None if nobody knows.
 
     Raises:
-        ConfigError: more than one kind of source, or a graph without a platform.
+        ConfigError: no item at all.
     """
-    kinds = {"problem": problem, "graph": graph, "suite": suite, "generator": generator}
-    given = [name for name, value in kinds.items() if value is not None]
-    if len(given) > 1:
-        raise ConfigError(f"an environment takes its problems from one source, not from {' and '.join(given)}")
-    if (graph is None) != (platform is None):
-        raise ConfigError("graph=… and platform=… belong together: give both")
-    if problem is not None:
-        return Fixed([as_problem(item) for item in _listed(problem)])
-    if graph is not None:
-        return Fixed(_grid(graph, platform, batch, costs))
-    if suite is not None:
-        from hetgym.workloads import load_suite
 
-        return Fixed([spec.build() for spec in load_suite(suite).specs])
-    if callable(generator):
-        return Generated(generator)
-    from hetgym.workloads import RandomMix
+    def __init__(
+        self,
+        kind: Kind[Item, Sizes],
+        items: Iterable[Item] = (),
+        generate: Callable[[np.random.Generator], Any] | None = None,
+        limit: Sizes | None = None,
+    ) -> None:
+        self.kind, self.items, self.generate, self.limit = kind, tuple(items), generate, limit
+        if generate is None and not self.items:
+            raise ConfigError(f"an environment needs at least one problem ({kind.expected}), the list is empty")
 
-    mix = RandomMix() if generator is None else RandomMix(families=(generator,))
-    return Generated(mix, Padding(*mix.limit))
+    def draw(self, rng: np.random.Generator) -> Item:
+        """The problem of the next episode.
+
+        Args:
+            rng: of the environment; all randomness comes from it. A single item needs no draw.
+
+        Raises:
+            ConfigError: a generator returned something else than a problem of this kind.
+        """
+        if self.generate is None:
+            return self.items[0 if len(self.items) == 1 else int(rng.integers(len(self.items)))]
+        made = self.generate(rng)
+        if not self.kind.is_one(made):
+            raise ConfigError(f"the generator returned {type(made).__name__}, expected {self.kind.expected}")
+        item: Item = made
+        return item
+
+    def padding(self) -> Sizes | None:
+        """Sizes that all problems fit in; None if that cannot be known."""
+        if self.generate is not None:
+            return self.limit
+        sizes = [self.kind.sizes(item) for item in self.items]
+        return type(sizes[0]).largest(sizes)
 
 
-def _listed(value: Any) -> list[Any]:
+def only_one(**given: Any) -> str | None:
+    """The name of the only source that is given; None if there is none.
+
+    Raises:
+        ConfigError: there are several.
+    """
+    names = [name for name, value in given.items() if value is not None]
+    if len(names) > 1:
+        raise ConfigError(f"an environment takes its problems from one source, not from {' and '.join(names)}")
+    return names[0] if names else None
+
+
+def generator_of(generator: Any, expected: str) -> Callable[[np.random.Generator], Any]:
+    """A generator of problems, if it can be called.
+
+    Raises:
+        ConfigError: it cannot.
+    """
+    if not callable(generator):
+        raise ConfigError(f"generator is {shown(generator)}; expected callable(rng) -> {expected}")
+    found: Callable[[np.random.Generator], Any] = generator
+    return found
+
+
+def listed(value: Any) -> list[Any]:
+    """The members of a list, or a single value as a list of one."""
     return list(value) if isinstance(value, list | tuple) else [value]
 
 
-def _grid(graphs: Any, platforms: Any, batch: int, costs: Any) -> list[Problem]:
-    """Every graph on every platform."""
-    from hetgym.graph import DataflowGraph, load_graph
-    from hetgym.platform import Platform, load_platform
+def together(graph: Any, platform: Any) -> None:
+    """Refuse a graph without a platform, and a platform without a graph.
 
-    nets = [g if isinstance(g, DataflowGraph) else load_graph(g, batch=batch) for g in _listed(graphs)]
-    machines = [m if isinstance(m, Platform) else load_platform(m) for m in _listed(platforms)]
-    return [Problem.build(net, machine, costs) for net in nets for machine in machines]
+    Raises:
+        ConfigError: only one is given.
+    """
+    if (graph is None) != (platform is None):
+        raise ConfigError("graph=… and platform=… belong together: give both")
+
+
+def grid(graph: Any, platform: Any, batch: int = 1) -> list[tuple[DataflowGraph, Platform]]:
+    """Every graph on every platform.
+
+    Args:
+        graph: a DataflowGraph, a zoo name or a path, or a list of these.
+        platform: a Platform, a preset's name or a path, or a list of these.
+        batch: batch size of named graphs.
+    """
+    graphs: Sequence[DataflowGraph] = [as_graph(one, batch) for one in listed(graph)]
+    platforms: Sequence[Platform] = [as_platform(one) for one in listed(platform)]
+    return [(net, machine) for net in graphs for machine in platforms]
+
+
+def as_graph(source: Any, batch: int = 1) -> DataflowGraph:
+    """A graph as it is, or the one of a name or path.
+
+    Raises:
+        ConfigError: neither.
+        UnknownName: no model has this name.
+        GraphError: the file is missing or malformed.
+    """
+    if isinstance(source, DataflowGraph):
+        return source
+    if isinstance(source, str | os.PathLike):
+        return load_graph(source, batch=batch)
+    raise ConfigError(f"expected a hetgym.DataflowGraph, a name or a path, got {type(source).__name__}")
+
+
+def as_platform(source: Any) -> Platform:
+    """A platform as it is, or the one of a name or path.
+
+    Raises:
+        ConfigError: neither.
+        UnknownName: no preset has this name.
+        PlatformError: the file is missing or malformed.
+    """
+    if isinstance(source, Platform):
+        return source
+    if isinstance(source, str | os.PathLike):
+        return load_platform(os.fspath(source))
+    raise ConfigError(f"expected a hetgym.Platform, a name or a path, got {type(source).__name__}")
+
+
+def as_costs(costs: Any) -> CostModel:
+    """A cost model as it is, or the one of a name.
+
+    Raises:
+        UnknownName: no model has this name.
+        ConfigError: neither.
+    """
+    if isinstance(costs, str):
+        return cost_model(costs)
+    if not isinstance(costs, CostModel):
+        raise ConfigError(f"costs is {shown(costs)}; it must be a cost model or the name of one")
+    return costs

@@ -12,7 +12,7 @@ from gymnasium.vector import AutoresetMode, VectorEnv
 from gymnasium.vector.utils import batch_space
 
 from hetgym._types import BoolArray, FloatArray
-from hetgym.envs.core.lanes import Lanes, Observation, as_actions
+from hetgym.envs.core.lanes import Lanes, Observation, as_actions, as_options, as_seed
 from hetgym.errors import ConfigError, unknown_name
 
 Step = tuple[Observation, FloatArray, BoolArray, BoolArray, dict[str, Any]]
@@ -71,7 +71,7 @@ class LaneVectorEnv(VectorEnv[Observation, Any, Any]):
             ConfigError: an unknown option, a mask that is none, or another number of seeds than lanes.
             ProblemError: a problem exceeds the padding.
         """
-        options = dict(options or {})
+        options = as_options(options)
         chosen = self._chosen(options.pop("reset_mask", None))
         for lane, number in enumerate(self._seeds(seed)):
             if chosen[lane]:
@@ -145,11 +145,13 @@ class LaneVectorEnv(VectorEnv[Observation, Any, Any]):
     def _seeds(self, seed: int | Sequence[int | None] | None) -> list[int | None]:
         if seed is None:
             return [None] * self.num_envs
-        if isinstance(seed, int | np.integer):
-            return [int(seed) + lane for lane in range(self.num_envs)]
+        if isinstance(seed, str | bytes) or not isinstance(seed, Sequence | np.ndarray):
+            first = as_seed(seed)
+            assert first is not None
+            return [first + lane for lane in range(self.num_envs)]
         if len(seed) != self.num_envs:
             raise ConfigError(f"{len(seed)} seeds for {self.num_envs} lanes; give one for each, or a number")
-        return [None if one is None else int(one) for one in seed]
+        return [as_seed(one) for one in seed]
 
     def _chosen(self, mask: Any) -> BoolArray:
         if mask is None:

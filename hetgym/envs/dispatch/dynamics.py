@@ -1,424 +1,155 @@
 """The dynamics of ``mode="dispatch"``: the agent is the scheduler of a run that goes on.
 
-Whenever operators are ready the agent names one of them and a device, or waits. Time is that of
-:mod:`hetgym.sim.loop`: transfers, contention, noise, late jobs, slow-downs and losses are the
-simulator's. One call of :func:`dispatch` takes a decision in every lane and writes what the agents
-see next.
+Whenever operators are ready the agent names one of them and a device, or waits. Time is that of :mod:`hetgym.sim.loop`:
+transfers, contention, noise, late jobs, slow-downs and losses are the simulator's. One call of :func:`dispatch` takes a
+decision in every lane and writes the agents' next observations.
 """
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
-import numpy as np
-import numpy.typing as npt
-
-from hetgym import _records as records
 from hetgym._jit import lean, step
-from hetgym._types import BoolArray, FloatArray, IntArray
-from hetgym.envs.dispatch.rollouts import Rollouts, play_on, read_rollouts, survey
-from hetgym.envs.place.dynamics import CLIP, PROBLEM, feature
+from hetgym._types import BoolArray, FloatArray, Int64Array
+from hetgym.envs.dispatch.candidates import offer
+from hetgym.envs.dispatch.showing import show
+from hetgym.envs.dispatch.state import (
+    DispatchObservation,
+    DispatchState,
+    DispatchTables,
+    read_flows,
+    read_lanes,
+    read_problem,
+    read_run,
+    read_state,
+    read_tables,
+)
 from hetgym.problem import ProblemArrays
-from hetgym.sim.decisions import GO_ON, WAIT, backlog, decide, estimate, new_run
-from hetgym.sim.fair import Flows
+from hetgym.sim.decisions import GO_ON, WAIT, decide, estimate
 from hetgym.sim.kernel import State, Switches
 from hetgym.sim.loop import DECIDE, STUCK
-from hetgym.sim.progress import EVENTS, OPEN, RUNNING, Progress
+from hetgym.sim.progress import OPEN, Progress
+
+PLAY, BEGIN, FOLLOW = 0, 1, 2
+"""What a call of :func:`dispatch` does in active lanes: take a decision, begin an episode, or play the reference."""
 
 
-class Task(NamedTuple):
-    """What a kernel needs to know of one episode besides the problem and the run.
-
-    Attributes:
-        order: [n] operators by falling priority, which is that of the candidates.
-        rank: [n] upward rank [s].
-        optimistic: [n, d] PEFT's optimistic cost to an exit [s].
-        tail: [n, d] proven least time from the operator's finish to the end [s].
-        bonus: [n, d] what the completion adds to finish times when it compares devices [s].
-        turn: [n] position of each operator in ``order``.
-        release: [n] when each operator becomes known [s].
-        known: [n] whether its row is shown.
-        operators, costs: [N, 12], [N, D] rows of the operators, as they are shown when they are known.
-        edges, transfer: [2, E], [E] likewise the edges.
-    """
-
-    order: IntArray
-    rank: FloatArray
-    optimistic: FloatArray
-    tail: FloatArray
-    bonus: FloatArray
-    turn: IntArray
-    release: FloatArray
-    known: BoolArray
-    operators: npt.NDArray[np.float32]
-    costs: npt.NDArray[np.float32]
-    edges: npt.NDArray[np.int64]
-    transfer: npt.NDArray[np.float32]
-
-
-class Desk(NamedTuple):
-    """The state of the episodes, apart from their runs.
-
-    Attributes:
-        turn: [L] decisions so far.
-        reference, scale: [L] see :class:`hetgym.envs.place.dynamics.Board`.
-        bound: [L] the least makespan that what is committed seems to allow [s].
-        potential: [L] estimate of the makespan that rewards are differences of [s]: the reference at the
-            start, the bound on the way, the makespan at the end.
-        ready, start, finish: [L, D] scratch: estimates for one candidate [s].
-        ends, ahead: [L, K * D] finish and bound of each decision [s].
-        completion: [L, K * D + 1] makespan if list scheduling followed; of waiting at last [s].
-        flow: [L, K * D + 1] mean over what is left of finish and optimistic cost to the exit then [s].
-    """
-
-    turn: npt.NDArray[np.int64]
-    reference: FloatArray
-    scale: FloatArray
-    bound: FloatArray
-    potential: FloatArray
-    ready: FloatArray
-    start: FloatArray
-    finish: FloatArray
-    ends: FloatArray
-    ahead: FloatArray
-    completion: FloatArray
-    flow: FloatArray
-
-
-def new_desk(lanes: int, candidates: int, devices: int) -> Desk:
-    """An empty desk."""
-    per_lane = [np.zeros(lanes) for _ in range(4)]
-    per_device = [np.zeros((lanes, devices)) for _ in range(3)]
-    per_action = [np.zeros((lanes, candidates * devices + wait)) for wait in (0, 0, 1, 1)]
-    return Desk(np.zeros(lanes, np.int64), *per_lane, *per_device, *per_action)
-
-
-class View(NamedTuple):
-    """Observations; see :mod:`hetgym.envs.place.observation`. Where nobody sees the graph, N and E are 0.
-
-    Attributes:
-        operators: [L, N, 12].
-        costs: [L, N, D].
-        assignment: [L, N].
-        edges, edge_transfer: [L, 2, E], [L, E].
-        operator_mask, edge_mask: [L, N], [L, E].
-        devices: [L, D, 8].
-        candidates: [L, K * D + 1, 13].
-        candidate_operators: [L, K].
-        now: [L, 1].
-        mask: [L, K * D + 1].
-    """
-
-    operators: npt.NDArray[np.float32]
-    costs: npt.NDArray[np.float32]
-    assignment: npt.NDArray[np.int64]
-    edges: npt.NDArray[np.int64]
-    edge_transfer: npt.NDArray[np.float32]
-    operator_mask: npt.NDArray[np.int8]
-    edge_mask: npt.NDArray[np.int8]
-    devices: npt.NDArray[np.float32]
-    candidates: npt.NDArray[np.float32]
-    candidate_operators: npt.NDArray[np.int64]
-    now: npt.NDArray[np.float32]
-    mask: npt.NDArray[np.int8]
-
-
-def _examples() -> tuple[State, Progress, Flows, Task]:
-    p, switches = PROBLEM, Switches(0, 0, 0.0, 1, 0.0, False)
-    none = np.zeros(0)
-    state, run, flows = new_run(p, switches, np.ones(1), np.ones(1), np.zeros(0, np.int32), none, none)
-    whole, table, number = np.ones(1), np.ones((1, 1)), np.zeros(1, np.int32)
-    shown = np.zeros((1, 1), np.float32)
-    task = Task(
-        number, whole, table, table, table, number, whole, np.ones(1, np.bool_), shown, shown,
-        np.zeros((2, 1), np.int64), np.zeros(1, np.float32),
-    )  # fmt: skip
-    return state, run, flows, task
-
-
-STATE, LIVE, FLOWS, TASK = _examples()
-"""Records of the kinds that lanes hold."""
-
-_problem, _task = records.reader(PROBLEM), records.reader(TASK)
-_state, _live, _flows = records.reader(STATE), records.reader(LIVE), records.reader(FLOWS)
-
-
+# Between two calls the following holds in every lane whose episode is running: the run stands at the moment of its
+# clock, where some operator is open; the candidates are the first K open operators of the order; ends and ahead, and
+# with them the observation, are those of committing them to each device now; potential is the reference before the
+# first decision, then the bound.
+#
+# A step costs what the run does until the next decision, and K D estimates of O(in-degree) each.
 @lean
 def dispatch(
-    problems: npt.NDArray[np.int64], tasks: npt.NDArray[np.int64], states: npt.NDArray[np.int64],
-    runs: npt.NDArray[np.int64], flows: npt.NDArray[np.int64], spares: npt.NDArray[np.int64], desk: Desk, view: View,
-    switches: Switches, actions: npt.NDArray[np.int64], active: BoolArray, illegal: npt.NDArray[np.int64],
-    reward: FloatArray, over: BoolArray, complete: bool, sparse: bool,
-) -> None:  # fmt: skip
-    """Take a decision in every active lane.
+    lanes: Int64Array, switches: Switches, actions: Int64Array, active: BoolArray, purpose: int, sparse: bool
+) -> None:
+    """Take a decision in every active lane, begin an episode there, or play the reference to its end.
 
-    Action ``k * D + d`` commits candidate k to device d, action ``K * D`` waits until something happens. What
-    is no legal action becomes the first candidate's commitment to the device where it seems to finish first.
+    Action ``k * D + d`` commits candidate k to device d, action ``K * D`` waits until something happens. An action that
+    is not legal becomes the first candidate's commitment to the device where it seems to finish first.
 
     Args:
-        problems: [L, …] rows of records, as are the following.
-        tasks: likewise.
-        states: likewise.
-        runs: likewise.
-        flows: likewise.
-        spares: likewise.
-        desk: of all lanes.
-        view: of all lanes.
+        lanes: row of a :class:`~hetgym.envs.dispatch.state.DispatchRecord`.
         switches: of the runtime.
         actions: [L].
         active: [L] lanes that go on.
-        illegal: [L] see :class:`hetgym.envs.core.lanes.Lanes`.
-        reward: likewise.
-        over: likewise.
-        complete: whether the completion feature is computed.
+        purpose: :data:`PLAY`; :data:`BEGIN`, where rows, the reference and fixed observations are in place and the run
+            is fresh; or :data:`FOLLOW`, which uses a fresh run up and leaves its makespan in ``reference``.
         sparse: whether the whole return comes with the last reward.
     """
-    for lane in range(len(actions)):
+    r = read_lanes(lanes)
+    b, seen = r.state, r.observation
+    for lane in range(len(active)):
         if not active[lane]:
             continue
-        p, task, s = _problem(problems[lane]), _task(tasks[lane]), _state(states[lane])
-        g, f, spare = _live(runs[lane]), _flows(flows[lane]), read_rollouts(spares[lane])
-        width = view.devices.shape[1]
-        wait = view.mask.shape[1] - 1
-        action = actions[lane]
-        if action < 0 or action > wait or view.mask[lane, action] == 0:
-            illegal[lane] += 1
-            action = -1
-            for other in range(width):
-                if view.mask[lane, other] and (action < 0 or desk.ends[lane, other] < desk.ends[lane, action]):
-                    action = other
-        desk.turn[lane] += 1
-        operator = WAIT
-        if action != wait:
-            operator = view.candidate_operators[lane, action // width]
-            desk.bound[lane] = desk.ahead[lane, action]
-        outcome = decide(p, s, g, f, operator, action % width, switches)
-        if outcome == STUCK:
-            outcome = decide(p, s, g, f, GO_ON, 0, switches)
-        over[lane] = outcome != DECIDE
-        desk.bound[lane] = max(desk.bound[lane], g.clock[0])
-        before = desk.potential[lane]
-        makespan = 0.0
-        if over[lane]:
-            for i in range(len(g.status)):
-                makespan = max(makespan, s.finish[i])
-        desk.potential[lane] = makespan if over[lane] else desk.bound[lane]
-        total = before - desk.potential[lane]
-        if sparse:
-            total = desk.reference[lane] - makespan if over[lane] else 0.0
-        reward[lane] = total / desk.reference[lane] if desk.reference[lane] > 0 else 0.0
-        _look(p, task, s, g, spare, desk, view, lane, switches, complete, over[lane])
-
-
-@lean
-def open_run(
-    problems: npt.NDArray[np.int64], tasks: npt.NDArray[np.int64], states: npt.NDArray[np.int64],
-    runs: npt.NDArray[np.int64], flows: npt.NDArray[np.int64], spares: npt.NDArray[np.int64], desk: Desk, view: View,
-    switches: Switches, lane: int, reference: float, complete: bool,
-) -> bool:  # fmt: skip
-    """Begin an episode in a lane whose records are fresh and in place.
-
-    Returns:
-        Whether anybody has to decide; without operators nobody has.
-    """
-    p, task, s = _problem(problems[lane]), _task(tasks[lane]), _state(states[lane])
-    g, f, spare = _live(runs[lane]), _flows(flows[lane]), read_rollouts(spares[lane])
-    outcome = decide(p, s, g, f, GO_ON, 0, switches)
-    desk.turn[lane] = 0
-    desk.reference[lane] = reference
-    desk.scale[lane] = 1.0 / reference if reference > 0 else 0.0
-    desk.bound[lane] = g.clock[0]
-    desk.potential[lane] = reference
-    _look(p, task, s, g, spare, desk, view, lane, switches, complete, outcome != DECIDE)
-    return outcome == DECIDE
-
-
-@lean
-def follow(
-    p: ProblemArrays, s: State, g: Progress, f: Flows, switches: Switches, order: IntArray,
-    scratch: FloatArray,
-) -> float:  # fmt: skip
-    """The makespan of a run in which the first open operator always goes where it seems to finish first [s].
-
-    Args:
-        p: the problem.
-        s: of a fresh run; used up.
-        g: likewise.
-        f: likewise.
-        switches: of the runtime.
-        order: [n] operators by falling priority.
-        scratch: [3, d].
-    """
-    outcome = decide(p, s, g, f, GO_ON, 0, switches)
-    while outcome == DECIDE:
-        chosen = order[0]
-        for i in order:
-            if g.status[i] == OPEN:
-                chosen = i
+        p, tables = read_problem(r.problems[lane]), read_tables(r.tables[lane])
+        s, g, f = read_state(r.states[lane]), read_run(r.runs[lane]), read_flows(r.flows[lane])
+        operator, device = GO_ON, 0
+        if purpose == PLAY:
+            operator, device = _chosen(b, seen, r.illegal, lane, actions[lane])
+            b.turn[lane] += 1
+        while True:
+            outcome = decide(p, s, g, f, operator, device, switches)
+            if outcome == STUCK:
+                operator = GO_ON
+            elif purpose == FOLLOW and outcome == DECIDE:
+                operator, device = _followed(p, tables, s, g, b, lane, switches)
+            else:
                 break
-        estimate(p, s, g, chosen, switches, scratch[0], scratch[1], scratch[2])
-        best = 0
-        for device in range(p.cost.shape[1]):
-            if scratch[2, device] < scratch[2, best]:
-                best = device
-        outcome = decide(p, s, g, f, chosen, best, switches)
-    makespan = 0.0
-    for i in range(len(g.status)):
-        makespan = max(makespan, s.finish[i])
-    return makespan
+        if purpose == FOLLOW:
+            b.reference[lane] = _makespan(s, g)
+            continue
+        r.over[lane] = outcome != DECIDE
+        if purpose == BEGIN:
+            _clear(b, g, lane)
+        else:
+            _pay(s, g, b, r.reward, lane, r.over[lane], sparse)
+        show(p, tables, s, g, seen, lane, b.scale[lane])
+        offer(p, tables, s, g, b, seen, lane, switches, r.over[lane])
 
 
 @step
-def _look(
-    p: ProblemArrays, task: Task, s: State, g: Progress, spare: Rollouts, desk: Desk, view: View, lane: int,
-    switches: Switches, complete: bool, over: bool,
-) -> None:  # fmt: skip
-    """Write down what can be seen, and what each decision would lead to."""
-    scale, now = desk.scale[lane], g.clock[0]
-    d = p.cost.shape[1]
-    width, wait = view.devices.shape[1], view.mask.shape[1] - 1
-    view.now[lane, 0] = feature(now, scale)
-    for device in range(d):
-        _show_device(p, s, g, view, lane, device, scale, now)
-    if view.operators.shape[1] > 0:
-        _show_operators(p, task, s, g, view, lane, scale, now)
-    for action in range(wait + 1):
-        view.mask[lane, action] = 0
-        for k in range(view.candidates.shape[2]):
-            view.candidates[lane, action, k] = 0.0
-    for k in range(view.candidate_operators.shape[1]):
-        view.candidate_operators[lane, k] = -1
-    if over:
-        view.mask[lane, wait] = 1
-        return
-    count = 0
-    for i in task.order:
-        if g.status[i] == OPEN and count < view.candidate_operators.shape[1]:
-            view.candidate_operators[lane, count] = i
-            count += 1
-    if complete:
-        survey(p, s, g, task.release, spare.now)
-    best = np.inf
-    for k in range(count):
-        operator = view.candidate_operators[lane, k]
-        if view.operators.shape[1] > 0:
-            view.operators[lane, operator, 9] = 1.0
-        ready, start, finish = desk.ready[lane], desk.start[lane], desk.finish[lane]
-        estimate(p, s, g, operator, switches, ready, start, finish)
-        for device in range(d):
-            action = k * width + device
-            row = view.candidates[lane, action]
-            row[9] = feature(task.rank[operator], scale)
-            if finish[device] == np.inf:
-                desk.ends[lane, action] = desk.ahead[lane, action] = desk.completion[lane, action] = np.inf
-                for column in range(9):
-                    row[column] = CLIP
-                row[12] = CLIP
-                continue
-            ahead = max(desk.bound[lane], finish[device] + task.tail[operator, device])
-            completion, flow = ahead, ahead
-            if complete:
-                completion, flow = _complete(p, task, g, spare, switches, operator, device, now)
-            desk.ends[lane, action], desk.ahead[lane, action] = finish[device], ahead
-            desk.completion[lane, action], desk.flow[lane, action] = completion, flow
-            best = min(best, completion)
-            view.mask[lane, action] = 1
-            row[0] = feature(p.cost[operator, device] * g.slowdown[device], scale)
-            row[1] = feature(ready[device] - now, scale)
-            row[2] = feature(start[device] - now, scale)
-            row[3] = feature(finish[device] - now, scale)
-            row[4] = feature(start[device] - ready[device], scale)
-            row[5] = feature(task.optimistic[operator, device], scale)
-            row[6] = feature(ahead, scale)
-            row[7] = feature(completion, scale)
-            row[12] = feature(flow, scale)
-    following = g.heaps.key[0] if g.heaps.size[EVENTS] > 0 else now
-    waiting = g.heaps.size[EVENTS] > 0
-    for device in range(d):
-        waiting = waiting or g.running[device] > 0 or g.head[device] < g.tail[device]
-    view.mask[lane, wait] = waiting
-    if waiting:
-        completion, flow = desk.bound[lane], desk.bound[lane]
-        if complete:
-            completion, flow = _complete(p, task, g, spare, switches, -1, 0, following)
-            best = min(best, completion)
-        desk.completion[lane, wait], desk.flow[lane, wait] = completion, flow
-        row = view.candidates[lane, wait]
-        row[6] = feature(desk.bound[lane], scale)
-        row[7] = feature(completion, scale)
-        row[8] = feature(completion - best, scale)
-        row[11] = feature(following - now, scale)
-        row[12] = feature(flow, scale)
-    view.candidates[lane, wait, 10] = 1.0
-    for k in range(count):
-        for device in range(d):
-            action = k * width + device
-            if view.mask[lane, action]:
-                view.candidates[lane, action, 8] = feature(desk.completion[lane, action] - best, scale)
+def _chosen(
+    b: DispatchState, seen: DispatchObservation, illegal: Int64Array, lane: int, action: int
+) -> tuple[int, int]:
+    """The decision that an action stands for: an operator and a device, or to wait."""
+    width, wait = seen.devices.shape[1], seen.mask.shape[1] - 1
+    if action < 0 or action > wait or seen.mask[lane, action] == 0:
+        illegal[lane] += 1
+        action = -1
+        for other in range(width):
+            if seen.mask[lane, other] and (action < 0 or b.ends[lane, other] < b.ends[lane, action]):
+                action = other
+    if action == wait:
+        return WAIT, 0
+    b.bound[lane] = b.ahead[lane, action]
+    return int(seen.candidate_operators[lane, action // width]), action % width
 
 
 @step
-def _complete(
-    p: ProblemArrays, task: Task, g: Progress, spare: Rollouts, switches: Switches, operator: int, device: int,
-    wait: float,
-) -> tuple[float, float]:  # fmt: skip
-    """Completion and flow of a decision: of operators committed as they open or by rank, what ends earlier [s]."""
-    makespan, flow = play_on(
-        p, g, task.turn, task.bonus, task.optimistic, spare, switches, operator, device, wait, False
-    )  # fmt: skip
-    other, slower = play_on(
-        p, g, task.turn, task.bonus, task.optimistic, spare, switches, operator, device, wait, True
-    )  # fmt: skip
-    return (other, slower) if other < makespan else (makespan, flow)
+def _followed(
+    p: ProblemArrays, tables: DispatchTables, s: State, g: Progress, b: DispatchState, lane: int, switches: Switches
+) -> tuple[int, int]:
+    """The decision of the reference: the first open operator of the order, where it seems to finish first."""
+    chosen = tables.order[0]
+    for i in tables.order:
+        if g.status[i] == OPEN:
+            chosen = i
+            break
+    ready, start, finish = b.ready[lane], b.start[lane], b.finish[lane]
+    estimate(p, s, g, chosen, switches, ready, start, finish)
+    best = 0
+    for device in range(p.cost.shape[1]):
+        if finish[device] < finish[best]:
+            best = device
+    return int(chosen), best
 
 
 @step
-def _show_device(
-    p: ProblemArrays, s: State, g: Progress, view: View, lane: int, device: int, scale: float, now: float
-) -> None:  # fmt: skip
-    busy, committed = 0.0, 0
+def _makespan(s: State, g: Progress) -> float:
+    """When the last operator of a finished run has finished [s]."""
+    last = 0.0
     for i in range(len(g.status)):
-        if g.assignment[i] == device:
-            committed += 1
-            busy += p.cost[i, device]
-    total = 0
-    for i in range(len(g.status)):
-        total += g.assignment[i] >= 0
-    row = view.devices[lane, device]
-    row[0] = feature(busy, scale)
-    row[1] = feature(backlog(p, s, g, device) - now, scale)
-    row[2] = committed / max(1, total)
-    row[4] = min(g.tail[device] - g.head[device], 80) / 8
-    row[5] = min(g.running[device], 80) / 8
-    row[6] = g.alive[device]
-    row[7] = min(g.slowdown[device], CLIP)
+        last = max(last, s.finish[i])
+    return last
 
 
 @step
-def _show_operators(
-    p: ProblemArrays, task: Task, s: State, g: Progress, view: View, lane: int, scale: float, now: float
-) -> None:
-    """Rows of the operators that are known by now, and the edges between them."""
-    news = False
-    for i in range(len(g.status)):
-        if not task.known[i] and task.release[i] <= now:
-            task.known[i] = news = True
-            view.operator_mask[lane, i] = 1
-            for k in range(task.operators.shape[1]):
-                view.operators[lane, i, k] = task.operators[i, k]
-            for device in range(task.costs.shape[1]):
-                view.costs[lane, i, device] = task.costs[i, device]
-        view.operators[lane, i, 9] = 0.0
-        committed = g.assignment[i] >= 0
-        started = g.status[i] >= RUNNING
-        view.assignment[lane, i] = g.assignment[i] if committed else -1
-        view.operators[lane, i, 8] = committed
-        view.operators[lane, i, 10] = feature(s.start[i], scale) if started else 0.0
-        view.operators[lane, i, 11] = feature(s.finish[i], scale) if started else 0.0
-    if news:
-        for edge in range(len(p.successor)):
-            if task.known[p.edge_source[edge]] and task.known[p.successor[edge]]:
-                view.edge_mask[lane, edge] = 1
-                view.edges[lane, 0, edge] = task.edges[0, edge]
-                view.edges[lane, 1, edge] = task.edges[1, edge]
-                view.edge_transfer[lane, edge] = task.transfer[edge]
+def _clear(b: DispatchState, g: Progress, lane: int) -> None:
+    """Set a lane to the beginning of an episode; the reference is in place."""
+    b.turn[lane] = 0
+    b.scale[lane] = 1.0 / b.reference[lane] if b.reference[lane] > 0 else 0.0
+    b.bound[lane] = g.clock[0]
+    b.potential[lane] = b.reference[lane]
+
+
+@step
+def _pay(s: State, g: Progress, b: DispatchState, reward: FloatArray, lane: int, over: bool, sparse: bool) -> None:
+    """Reward the fall of the potential, or at the end the whole return."""
+    b.bound[lane] = max(b.bound[lane], g.clock[0])
+    before = b.potential[lane]
+    makespan = _makespan(s, g) if over else 0.0
+    b.potential[lane] = makespan if over else b.bound[lane]
+    total = before - b.potential[lane]
+    if sparse:
+        total = b.reference[lane] - makespan if over else 0.0
+    reward[lane] = total / b.reference[lane] if b.reference[lane] > 0 else 0.0

@@ -1,102 +1,62 @@
-"""DispatchLanes: the episodes of ``mode="dispatch"``, and what their agents see."""
+"""DispatchLanes: the episodes of ``mode="dispatch"`` side by side."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from gymnasium import spaces
 
 from hetgym import _records as records
 from hetgym import metrics
-from hetgym._types import BoolArray, FloatArray, IntArray
-from hetgym.envs.core.lanes import Lanes, Observation
+from hetgym._types import BoolArray, IntArray
+from hetgym.envs.core.arguments import whole_number
+from hetgym.envs.core.lanes import Lanes, only_options
+from hetgym.envs.core.padding import GraphPadding
+from hetgym.envs.core.rendering import gantt_pixels
 from hetgym.envs.core.replay import Replay
-from hetgym.envs.core.sources import ProblemSource, as_problem
-from hetgym.envs.dispatch.dynamics import (
-    FLOWS,
-    LIVE,
-    STATE,
-    TASK,
-    Task,
-    View,
-    dispatch,
-    follow,
-    new_desk,
-    open_run,
-)
+from hetgym.envs.core.sources import Source, listed
+from hetgym.envs.dispatch.candidates import complete
+from hetgym.envs.dispatch.conditions import Conditions, Drawn, given, noisy, with_changes
+from hetgym.envs.dispatch.dynamics import BEGIN, FOLLOW, PLAY, dispatch
 from hetgym.envs.dispatch.jobs import arrivals, side_by_side
+from hetgym.envs.dispatch.observation import (
+    DISPATCH_NARROW,
+    DispatchDeviceColumn,
+    dispatch_space,
+)
+from hetgym.envs.dispatch.rendering import dispatch_text
 from hetgym.envs.dispatch.rollouts import ROLLOUTS, new_rollouts
-from hetgym.envs.place import rendering
-from hetgym.envs.place.dynamics import PROBLEM, Context, Rules, prepare
-from hetgym.envs.place.observation import DISPATCH_NARROW, Padding, dispatch_space, fixed
+from hetgym.envs.dispatch.state import (
+    FLOWS,
+    RECORD,
+    RUN,
+    STATE,
+    TABLES,
+    DispatchObservation,
+    DispatchRecord,
+    DispatchTables,
+    new_dispatch_state,
+    reference_tables,
+    tables_of,
+)
+from hetgym.envs.place.instance import ScheduleInstance, heft_makespan, prepare
+from hetgym.envs.place.observation import DeviceColumn, OperatorColumn, fixed
+from hetgym.envs.place.problems import as_problem
+from hetgym.envs.place.rules import ScheduleRules
+from hetgym.envs.place.state import PROBLEM
 from hetgym.errors import ConfigError
+from hetgym.planning import ranks
 from hetgym.problem import Problem
 from hetgym.schedule import Schedule
-from hetgym.sim import Loss, Runtime, SlowDown, Trace
+from hetgym.sim import Trace
 from hetgym.sim.decisions import new_run
-from hetgym.sim.online import changes_of
 from hetgym.sim.progress import RUNNING, launch_order
 from hetgym.sim.run import online_setting
 from hetgym.sim.runtime import runtime_name
 
-SLOWEST = 4.0
-"""Largest factor of a slow-down that is drawn; the least is 1.5."""
-
-
-@dataclass(frozen=True)
-class Conditions:
-    """What an episode of dispatch is played under.
-
-    Attributes:
-        candidates: operators that are offered at a time.
-        noise: standard deviation of the logarithm of each run time, drawn anew for each episode.
-        jobs: problems that are drawn for an episode.
-        gap: mean time from one job's arrival to the next, as a share of the first one's HEFT makespan.
-        changes: slow-downs and losses of every episode.
-        slow_downs, losses: how many more are drawn for each episode, within the time of the reference
-            without them.
-
-    Raises:
-        ConfigError: a number out of its range.
-    """
-
-    candidates: int = 8
-    noise: float = 0.0
-    jobs: int = 1
-    gap: float = 0.5
-    changes: tuple[SlowDown | Loss, ...] = ()
-    slow_downs: int = 0
-    losses: int = 0
-
-    def __post_init__(self) -> None:
-        for name, least in (("candidates", 1), ("jobs", 1), ("slow_downs", 0), ("losses", 0)):
-            value = getattr(self, name)
-            if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < least:
-                raise ConfigError(f"{name} is {value!r}; it must be a whole number from {least} on")
-        for name in ("noise", "gap"):
-            value = getattr(self, name)
-            if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value < np.inf:
-                raise ConfigError(f"{name} is {value!r}; it must be a finite number, not negative")
-
-
-class Drawn(NamedTuple):
-    """The conditions of one episode.
-
-    Attributes:
-        runtime: with the seed of its noise.
-        release: [n] when each operator becomes known [s].
-        devices, factors, moments: [c] what changes, its slow-down (inf for a loss), and when [s].
-    """
-
-    runtime: Runtime
-    release: FloatArray
-    devices: IntArray
-    factors: FloatArray
-    moments: FloatArray
+_ONE_OPERATOR = Problem.from_arrays([[1.0]], [])  # switches do not depend on the problem
 
 
 class DispatchLanes(Lanes):
@@ -108,59 +68,76 @@ class DispatchLanes(Lanes):
         rules: what episodes are played by; ``decode`` and ``memory`` mean nothing here.
         conditions: what they are played under.
         padding: sizes of the observations, all jobs together.
-        level: one of :data:`~hetgym.envs.place.observation.LEVELS`.
+        level: one of :data:`~hetgym.envs.core.spaces.LEVELS`.
         sparse: whether the whole return comes with the last reward.
+
+    Attributes:
+        state: of all lanes.
     """
 
     def __init__(
-        self, count: int, source: ProblemSource, rules: Rules, conditions: Conditions, padding: Padding, level: str,
+        self,
+        count: int,
+        source: Source[Problem, GraphPadding],
+        rules: ScheduleRules,
+        conditions: Conditions,
+        padding: GraphPadding,
+        level: str,
         sparse: bool,
-    ) -> None:  # fmt: skip
-        self.source, self.rules, self.conditions, self.padding = source, rules, conditions, padding
-        self.level, self.sparse = level, sparse
+    ) -> None:
         k, d = conditions.candidates, padding.devices
-        space = dispatch_space(padding, k)
-        keys = tuple(space.keys()) if level == "graph" else DISPATCH_NARROW
-        shown: spaces.Space[Any] = spaces.Dict({key: space[key] for key in keys})
-        if level == "flat":
-            size = sum(int(np.prod(space[key].shape or ())) for key in keys)
-            shown = spaces.Box(0.0, 10.0, (size,), np.float32)
-        super().__init__(count, shown, spaces.Discrete(k * d + 1))
-        self._arrays = {key: np.zeros((count, *(space[key].shape or ())), space[key].dtype) for key in keys}
-        self.mask = self._arrays["action_mask"]
-        empty = {key: np.zeros((count, *(0 for _ in space[key].shape or ())), space[key].dtype) for key in space}
-        arrays = {**empty, "candidate_operators": np.zeros((count, k), np.int64), **self._arrays}
-        self._view = View(
-            *(arrays[key] for key in (
-                "operators", "costs", "assignment", "edges", "edge_transfer", "operator_mask", "edge_mask", "devices",
-                "candidates", "candidate_operators", "now", "action_mask",
-            ))
-        )  # fmt: skip
-        self.desk = new_desk(count, k, d)
-        self.contexts: list[Context | None] = [None] * count
-        self.drawn: list[Drawn | None] = [None] * count
-        self._names = np.full(count, "", object)
-        self._seeds: list[tuple[int | None, int]] = [(None, 0)] * count
+        super().__init__(count, dispatch_space(padding, k), DISPATCH_NARROW, level, k * d + 1)
+        self.source, self.rules, self.conditions, self.padding = source, rules, conditions, padding
+        self.sparse = sparse
+        self.state = new_dispatch_state(count, k, d)
+        self._instances: list[ScheduleInstance | None] = [None] * count
+        self._drawn: list[Drawn | None] = [None] * count
+        self._entropy = [0] * count
         self._logs: list[list[int]] = [[] for _ in range(count)]
-        self._switches = online_setting(PROBLEM_FOR_SWITCHES, rules.runtime).switches
-        self._problems, self._tasks = records.Rows(count, PROBLEM), records.Rows(count, TASK)
-        self._states, self._lives = records.Rows(count, STATE), records.Rows(count, LIVE)
-        self._flows, self._spare = records.Rows(count, FLOWS), records.Rows(count, ROLLOUTS)
+        self._switches = online_setting(_ONE_OPERATOR, rules.simulated).switches
+        self._problems, self._tables = records.Rows(count, PROBLEM), records.Rows(count, TABLES)
+        self._states, self._runs = records.Rows(count, STATE), records.Rows(count, RUN)
+        self._flows, self._spares = records.Rows(count, FLOWS), records.Rows(count, ROLLOUTS)
+        self._lanes = self._all_lanes()
 
-    @property
-    def _tables(self) -> tuple[Any, Any, Any, Any, Any, Any]:
-        return (
-            self._problems.table, self._tasks.table, self._states.table, self._lives.table, self._flows.table,
-            self._spare.table,
-        )  # fmt: skip
+    def __getstate__(self) -> dict[str, Any]:
+        return {key: value for key, value in self.__dict__.items() if key != "_lanes"}
 
-    @property
-    def seen(self) -> Observation:
-        """What the agents see, [L, …]."""
-        if self.level == "flat":
-            parts = [self._arrays[key].reshape(self.count, -1) for key in DISPATCH_NARROW]
-            return np.concatenate(parts, axis=1, dtype=np.float32)
-        return self._arrays
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state)
+        self._lanes = self._all_lanes()  # a record of the copies
+
+    def _all_lanes(self) -> records.Rows:
+        """What the kernels need of all lanes, as a row of one record."""
+        count, k, d = self.count, self.conditions.candidates, self.padding.devices
+        hidden: dict[str, Any] = {
+            "operators": np.zeros((count, 0, len(OperatorColumn)), np.float32),
+            "costs": np.zeros((count, 0, d), np.float32),
+            "assignment": np.zeros((count, 0), np.int64),
+            "edges": np.zeros((count, 2, 0), np.int64),
+            "edge_transfer": np.zeros((count, 0), np.float32),
+            "operator_mask": np.zeros((count, 0), np.int8),
+            "edge_mask": np.zeros((count, 0), np.int8),
+            "candidate_operators": np.zeros((count, k), np.int64),
+        }
+        shown = hidden | self.arrays
+        rows = records.Rows(1, RECORD)
+        rows[0] = DispatchRecord(
+            self._problems.table,
+            self._tables.table,
+            self._states.table,
+            self._runs.table,
+            self._flows.table,
+            self._spares.table,
+            self.state,
+            DispatchObservation(
+                *(shown["action_mask" if key == "mask" else key] for key in DispatchObservation._fields)
+            ),
+            self.reward,
+            self.over,
+            self.illegal,
+        )
+        return rows
 
     def begin(self, lane: int, rng: np.random.Generator, options: dict[str, Any], seed: int | None) -> None:
         """Begin an episode on problems drawn from the source, or on ``options["problem"]``.
@@ -172,177 +149,139 @@ class DispatchLanes(Lanes):
             seed: see :class:`~hetgym.envs.core.lanes.Lanes`.
 
         Raises:
-            ConfigError: an unknown option; or a loss after which some operator cannot run any more.
+            ConfigError: an unknown option; or a given loss after which some operator cannot run any more.
             ProblemError: the problem exceeds the padding.
         """
-        forced, conditions = options.pop("problem", None), options.pop("conditions", None)
-        if options:
-            raise ConfigError(f"reset has no option {min(options)!r}; known: 'problem', 'conditions'")
-        entropy = int(rng.integers(2**62)) if conditions is None else int(conditions)
+        forced, conditions = only_options(options, "problem", "conditions")
+        if conditions is None:
+            self._entropy[lane] = int(rng.integers(2**62))
+        else:
+            self._entropy[lane] = whole_number("options['conditions']", conditions, 0, 2**64 - 1)
         if forced is None:
             problems = [self.source.draw(rng) for _ in range(self.conditions.jobs)]
         else:
-            problems = [as_problem(one) for one in (forced if isinstance(forced, list | tuple) else [forced])]
+            problems = [as_problem(one) for one in listed(forced)]
+            if not problems:
+                raise ConfigError("options['problem'] is an empty list; it must hold at least one problem")
         problem = side_by_side(problems)
-        self.padding.check(problem)
-        drawn, reference = self._draw(problem, problems, np.random.default_rng(entropy))
-        context = prepare(problem, self.rules)._replace(reference=reference)
-        blank = fixed(context, self.padding)
-        for key, array in self._arrays.items():
-            hidden = key not in ("links", "device_mask", "devices")
-            array[lane] = (-1 if key == "assignment" else 0) if hidden else 0
-            if key in ("links", "device_mask"):
-                array[lane] = blank[key]
-        self._arrays["devices"][lane, :, 3] = blank["devices"][:, 3]
-        n = problem.num_operators
-        plan = context.plan
-        turn = np.empty(n, np.int32)
-        turn[plan.order] = np.arange(n, dtype=np.int32)
-        task = Task(
-            plan.order, context.upward, plan.optimistic, plan.tail, plan.bonus, turn, drawn.release,
-            np.zeros(n, np.bool_), blank["operators"], blank["costs"], blank["edges"], blank["edge_transfer"],
-        )  # fmt: skip
-        self._problems[lane], self._tasks[lane] = problem.arrays, Task(*(_own(array) for array in task))
-        self._states[lane], self._lives[lane], self._flows[lane] = self._run(problem, drawn)
-        self._spare[lane] = new_rollouts(n, problem.num_devices, len(problem.arrays.link_bandwidth))
-        self.contexts[lane], self.drawn[lane] = context, drawn
-        self._names[lane], self._seeds[lane], self._logs[lane] = problem.name, (seed, entropy), []
+        self.padding.check(problem.name, (problem.num_operators, problem.num_edges, problem.num_devices))
+        self.names[lane], self.seeds[lane], self._logs[lane] = problem.name, seed, []
+        self._draw(lane, problem, problems, np.random.default_rng(self._entropy[lane]))
         self.illegal[lane] = 0
-        self.over[lane] = not open_run(
-            *self._tables, self.desk, self._view, self._switches, lane, reference,
-            self.rules.completion != "off",
-        )  # fmt: skip
+        self._advance(self.state.turn, self._only(lane), BEGIN)
 
-    def _draw(
-        self, problem: Problem, problems: Sequence[Problem], rng: np.random.Generator
-    ) -> tuple[Drawn, float]:  # fmt: skip
-        """Draw the conditions of an episode, and run the reference under them."""
-        rules, c = self.rules, self.conditions
-        runtime = rules.runtime
-        noise = c.noise if c.noise > 0 else runtime.noise
-        if noise > 0:
-            runtime = replace(runtime, noise=noise, seed=int(rng.integers(2**31)))
-        release = arrivals(problems, c.gap * prepare(problems[0], rules).reference, rng)
-        devices, factors, moments = changes_of(problem, c.changes)
-        drawn = Drawn(runtime, release, devices, factors, moments)
-        if c.slow_downs or c.losses:
-            horizon = self._reference(problem, drawn)
-            more = c.slow_downs + c.losses
-            lost = rng.permutation(problem.num_devices)[: c.losses]
-            slowed = rng.integers(problem.num_devices, size=c.slow_downs)
-            drawn = drawn._replace(
-                devices=np.concatenate([devices, slowed, lost]).astype(np.int32),
-                factors=np.concatenate([factors, rng.uniform(1.5, SLOWEST, c.slow_downs), np.full(c.losses, np.inf)]),
-                moments=np.concatenate([moments, rng.uniform(0.0, horizon, more)]),
-            )
-        _check_losses(problem, drawn)
-        return drawn, self._reference(problem, drawn)
+    def _draw(self, lane: int, problem: Problem, problems: Sequence[Problem], rng: np.random.Generator) -> None:
+        """Draw the conditions of an episode, play the reference under them, and get the lane ready for the agent."""
+        rules, conditions = self.rules, self.conditions
+        runtime = noisy(rules.simulated, conditions.noise, rng)
+        gap = conditions.gap * heft_makespan(problems[0], rules.simulated) if len(problems) > 1 else 0.0
+        drawn = given(problem, conditions, runtime, arrivals(problems, gap, rng))
+        order = ranks.list_order(problem.arrays, ranks.upward_rank(problem))
+        if conditions.slow_downs or conditions.losses:
+            horizon = self._reference(lane, problem, drawn, order)
+            drawn = with_changes(problem, drawn, conditions, horizon, rng)
+        reference = self._reference(lane, problem, drawn, order)
+        instance = prepare(problem, rules.simulated, rules.completion, reference)
+        self._instances[lane], self._drawn[lane] = instance, drawn
+        blank = fixed(instance, self.padding)
+        for key, array in self.arrays.items():
+            array[lane] = blank[key] if key in ("links", "device_mask") else -1 if key == "assignment" else 0
+        total = blank["devices"][:, DeviceColumn.TOTAL_COST]
+        self.arrays["devices"][lane, :, DispatchDeviceColumn.TOTAL_COST] = total
+        self._seat(lane, problem, drawn, tables_of(instance, drawn, blank))
+        self._spares[lane] = new_rollouts(
+            problem.num_operators, problem.num_devices, len(problem.arrays.link_bandwidth)
+        )
 
-    def _reference(self, problem: Problem, drawn: Drawn) -> float:
-        """Makespan of the highest upward rank first, each where it seems to finish first, as it goes on [s]."""
-        state, run, flows = self._run(problem, drawn)
-        order = prepare_order(problem)
-        scratch = np.zeros((3, problem.num_devices))
-        return follow(problem.arrays, state, run, flows, self._switches, order, scratch)
+    def _reference(self, lane: int, problem: Problem, drawn: Drawn, order: IntArray) -> float:
+        """Makespan of a run in which the first open operator always goes where it seems to finish first [s]."""
+        self._seat(lane, problem, drawn, reference_tables(order))
+        dispatch(self._lanes.table[0], self._switches, self.state.turn, self._only(lane), FOLLOW, self.sparse)
+        return float(self.state.reference[lane])
 
-    def _run(self, problem: Problem, drawn: Drawn) -> Any:
+    def _seat(self, lane: int, problem: Problem, drawn: Drawn, tables: DispatchTables) -> None:
+        """Give a lane its problem, its tables and a fresh run."""
+        self._problems[lane], self._tables[lane] = problem.arrays, tables
         factor = online_setting(problem, drawn.runtime).factor
         changes = drawn.devices, drawn.factors, drawn.moments
-        return new_run(problem.arrays, self._switches, factor, drawn.release, *changes)
+        run = new_run(problem.arrays, self._switches, factor, drawn.release, *changes)
+        self._states[lane], self._runs[lane], self._flows[lane] = run
+
+    def _only(self, lane: int) -> BoolArray:
+        """[L] one active lane."""
+        active = np.zeros(self.count, np.bool_)
+        active[lane] = True
+        return active
 
     def step(self, actions: npt.NDArray[np.int64], active: BoolArray) -> None:
         """Take a decision in each active lane."""
         for lane in np.flatnonzero(active).tolist():
             self._logs[lane].append(int(actions[lane]))
-        dispatch(
-            *self._tables, self.desk, self._view, self._switches, actions, active, self.illegal, self.reward, self.over,
-            self.rules.completion != "off", self.sparse,
-        )  # fmt: skip
+        self._advance(actions, active, PLAY)
 
-    def context(self, lane: int) -> Context:
-        """Of a lane that has begun."""
-        context = self.contexts[lane]
-        assert context is not None
-        return context
+    def _advance(self, actions: npt.NDArray[np.int64], active: BoolArray, purpose: int) -> None:
+        row = self._lanes.table[0]
+        dispatch(row, self._switches, actions, active, purpose, self.sparse)
+        if self.rules.completion != "off":
+            complete(row, self._switches, active)
+
+    def instance(self, lane: int) -> ScheduleInstance:
+        """The instance of a lane that has begun."""
+        instance = self._instances[lane]
+        assert instance is not None
+        return instance
+
+    def drawn(self, lane: int) -> Drawn:
+        """The conditions of the lane's episode."""
+        drawn = self._drawn[lane]
+        assert drawn is not None
+        return drawn
 
     def problem(self, lane: int) -> Problem:
-        """What the lane's episode is about: all of its jobs."""
-        return self.context(lane).problem
+        """The problem of the lane's episode: all of its jobs."""
+        return self.instance(lane).problem
 
-    def shared(self) -> dict[str, npt.NDArray[Any]]:
-        """The problem's name."""
-        return {"problem": self._names.copy()}
+    def identity(self, lane: int) -> str:
+        """Name and content of the lane's problem in one word."""
+        return self.problem(lane).id
 
     def trace(self, lane: int) -> Trace:
-        """What has happened so far; operators that have not started are on device -1."""
-        problem, drawn = self.problem(lane), self.drawn[lane]
-        assert drawn is not None
-        state, run = self._states[lane], self._lives[lane]
+        """The run so far; operators that have not started are on device -1."""
+        state, run = self._states[lane], self._runs[lane]
         begun = run.status >= RUNNING
         return Trace(
-            problem=problem,
+            problem=self.problem(lane),
             assignment=np.where(begun, run.assignment, -1).astype(np.int32),
             start=np.where(begun, state.start, 0.0),
             finish=np.where(begun, state.finish, 0.0),
             sent=np.where(np.isfinite(state.sent), state.sent, 0.0),
             arrived=np.where(np.isfinite(state.arrived), state.arrived, 0.0),
-            runtime=runtime_name(self.rules.runtime),
+            runtime=runtime_name(self.rules.simulated),
             scheduler="agent",
-            switches=drawn.runtime,
-            order=launch_order(self._lives[lane]),
+            switches=self.drawn(lane).runtime,
+            order=launch_order(self._runs[lane]),
         )
 
     def result(self, lane: int) -> dict[str, Any]:
-        """Makespan, reference [s], SLR, speed-up, what happened as a trace and as a schedule, and the replay."""
-        context = self.context(lane)
-        makespan, reference = float(self.desk.potential[lane]), context.reference
+        """Makespan, reference [s], SLR, speed-up, the run as a trace and as a schedule, and the episode as a value."""
+        instance, trace = self.instance(lane), self.trace(lane)
+        makespan, reference = float(self.state.potential[lane]), instance.reference
         total = (reference - makespan) / reference if reference > 0 else 0.0
-        trace = self.trace(lane)
-        seed, entropy = self._seeds[lane]
         return {
             "makespan": makespan,
             "reference": reference,
-            "slr": metrics.schedule_length_ratio(makespan, context.path),
-            "speedup": metrics.speedup(makespan, context.alone),
-            "schedule": Schedule(trace.assignment, order=launch_order(self._lives[lane]), scheduler="agent"),
+            "slr": metrics.schedule_length_ratio(makespan, instance.path),
+            "speedup": metrics.speedup(makespan, instance.alone),
+            "schedule": Schedule(trace.assignment, order=launch_order(self._runs[lane]), scheduler="agent"),
             "trace": trace,
             "reward_terms": {"reference": 1.0, "makespan": total - 1.0},
-            "replay": Replay(context.problem.id, seed, tuple(self._logs[lane]), entropy),
+            "replay": Replay(instance.problem.id, self.seeds[lane], tuple(self._logs[lane]), self._entropy[lane]),
         }
 
     def frame(self, lane: int, mode: str) -> Any:
         """A text or a Gantt chart of what has started."""
         trace = self.trace(lane)
         if mode == "rgb_array":
-            return rendering.rgb_array(trace)
-        now = float(self._lives[lane].clock[0])
-        return rendering.running(trace, now, self.context(lane).reference, bool(self.over[lane]))
-
-
-def prepare_order(problem: Problem) -> IntArray:
-    """[n] operators by falling upward rank."""
-    from hetgym.planning import ranks
-
-    return ranks.list_order(problem.arrays, ranks.upward_rank(problem))
-
-
-def _own(array: npt.NDArray[Any]) -> npt.NDArray[Any]:
-    return np.array(array, order="C")
-
-
-def _check_losses(problem: Problem, drawn: Drawn) -> None:
-    """Refuse losses after which an operator has no device.
-
-    Raises:
-        ConfigError: there is such an operator.
-    """
-    kept = np.ones(problem.num_devices, np.bool_)
-    kept[drawn.devices[np.isinf(drawn.factors)]] = False
-    homeless = ~np.isfinite(problem.cost[:, kept]).any(axis=1)
-    if homeless.any():
-        name = problem.operator_names[int(np.argmax(homeless))]
-        raise ConfigError(f"after the losses no device is left that can run operator {name!r}")
-
-
-PROBLEM_FOR_SWITCHES = Problem.from_arrays([[1.0]], [])
-"""Switches do not depend on the problem."""
+            return gantt_pixels(trace)
+        now = float(self._runs[lane].clock[0])
+        return dispatch_text(trace, now, self.instance(lane).reference, bool(self.over[lane]))

@@ -11,7 +11,6 @@ from typing import NamedTuple
 
 import numpy as np
 
-from hetgym import _records as records
 from hetgym._jit import step
 from hetgym._transfer import transfer_time
 from hetgym._types import FloatArray, IntArray
@@ -75,8 +74,6 @@ def new_rollouts(operators: int, devices: int, links: int) -> Rollouts:
 
 ROLLOUTS = new_rollouts(1, 1, 1)
 """A record of the kind that lanes hold."""
-
-read_rollouts = records.reader(ROLLOUTS)
 
 
 @step

@@ -2,57 +2,60 @@
 
 from __future__ import annotations
 
-from typing import Any
+from dataclasses import KW_ONLY, dataclass
 
-import numpy as np
 import numpy.typing as npt
-from gymnasium.vector import AutoresetMode
 
+from hetgym.envs.core.arguments import ScalarArguments, VectorArguments, takes, whole
+from hetgym.envs.core.padding import BlockPadding
 from hetgym.envs.core.scalar import LaneEnv
+from hetgym.envs.core.spaces import Level, Reward
 from hetgym.envs.core.vector import LaneVectorEnv
 from hetgym.envs.pipeline.lanes import PipelineLanes
-from hetgym.envs.pipeline.observation import Padding
-from hetgym.envs.pipeline.rules import Rules
-from hetgym.envs.pipeline.sources import pipeline_source
-from hetgym.envs.place.observation import LEVELS
-from hetgym.errors import ConfigError, unknown_name
+from hetgym.envs.pipeline.problems import PipelineArguments
+from hetgym.envs.pipeline.rules import PipelineRules
+from hetgym.errors import ConfigError
 from hetgym.problem import Problem
 from hetgym.schedule import Schedule
 
-REWARDS = ("dense", "sparse")
+
+@dataclass(frozen=True)
+class HetPipelineArguments(PipelineRules, PipelineArguments):
+    """The arguments of HetPipeline-v0; :class:`HetPipelineEnv` describes them.
+
+    Raises:
+        ConfigError: an argument that does not fit.
+        UnknownName: a word that an argument does not know.
+    """
+
+    _: KW_ONLY
+    reward: Reward = "dense"
+    observation: Level = "graph"
+    max_blocks: int | None = whole(None)
+    max_devices: int | None = whole(None)
+
+    def lanes(self, count: int) -> PipelineLanes:
+        """Make lanes of the environment.
+
+        Args:
+            count: number of lanes.
+
+        Raises:
+            ConfigError: sources of pipelines that do not fit together, or a size that nobody knows.
+        """
+        source = self.source()
+        padding = BlockPadding.chosen(source.padding(), self.max_blocks, self.max_devices)
+        return PipelineLanes(count, source, self, padding, self.observation, self.reward == "sparse")
 
 
-def lanes_of(
-    count: int,
-    problem: Any = None,
-    *,
-    graph: Any = None,
-    platform: Any = None,
-    generator: Any = None,
-    batch: int = 1,
-    costs: Any = "auto",
-    blocks: str = "auto",
-    objective: str = "throughput",
-    requests: int = 16,
-    schedule: str = "1f1b",
-    micro_batches: int = 8,
-    chunks: int = 2,
-    optimizer: str = "adam",
-    optimal: bool = True,
-    completion: bool = True,
-    reward: str = "dense",
-    observation: str = "graph",
-    max_blocks: int | None = None,
-    max_devices: int | None = None,
-) -> PipelineLanes:
-    """Lanes of the environment; see :class:`HetPipelineEnv` for the arguments and what they raise."""
-    for what, value, known in (("reward", reward, REWARDS), ("observation", observation, LEVELS)):
-        if value not in known:
-            raise unknown_name(what, value, known)
-    rules = Rules(objective, requests, schedule, micro_batches, chunks, optimal, completion)
-    source = pipeline_source(problem, graph, platform, generator, batch, costs, blocks, optimizer)
-    padding = _padding(source.padding(), max_blocks, max_devices)
-    return PipelineLanes(count, source, rules, padding, observation, reward == "sparse")
+@dataclass(frozen=True)
+class _Scalar(ScalarArguments, HetPipelineArguments):
+    """The arguments of one episode at a time."""
+
+
+@dataclass(frozen=True)
+class _Vector(HetPipelineArguments, VectorArguments):
+    """The arguments of many episodes side by side."""
 
 
 class HetPipelineEnv(LaneEnv):
@@ -139,8 +142,8 @@ class HetPipelineEnv(LaneEnv):
     (value over a lower bound), ``speedup`` (over the best single device), ``stages`` (first block, end, device),
     ``reference_stages`` (of the reference's cut), ``loads`` (seconds of each device for one request, all passes),
     ``memory`` (bytes of each device), ``within_memory``, ``reward_terms`` (they sum to the return), ``replay``
-    (:class:`Replay`), and ``schedule``: the :class:`hetgym.Schedule` of the unrolled pipeline, None for throughput;
-    :meth:`unrolled` gives its problem too.
+    (:class:`Replay`; :func:`hetgym.envs.replay` plays it again), and ``schedule``: the :class:`hetgym.Schedule`
+    of the unrolled pipeline, None for throughput; :meth:`unrolled` gives its problem too.
 
     ## Arguments
     ```python
@@ -156,7 +159,11 @@ class HetPipelineEnv(LaneEnv):
     are kept; a TrainingPipeline says what it is.
 
     Args:
-        problem, graph, platform, generator: the source of pipelines, see above.
+        problem: a PipelineProblem, a TrainingPipeline, a path to a file of dnn-partitioning, or a list of these.
+        graph: a DataflowGraph, a zoo name or a path, or a list of these; needs ``platform``.
+        platform: a Platform, a preset's name or a path, or a list of these; needs ``graph``.
+        generator: ``callable(rng)`` that makes a pipeline; needs the ``max_*`` arguments unless it is a
+            :class:`~hetgym.pipeline.RandomChains`.
         batch: batch size of graphs given by name.
         costs: cost model of graphs on platforms.
         blocks: what is never cut in a graph, see :data:`hetgym.pipeline.BLOCKS`.
@@ -200,8 +207,9 @@ class HetPipelineEnv(LaneEnv):
 
     lanes: PipelineLanes
 
-    def __init__(self, problem: Any = None, *, render_mode: str | None = None, **arguments: Any) -> None:
-        super().__init__(lanes_of(1, problem, **arguments), render_mode)
+    @takes(_Scalar)
+    def __init__(self, arguments: _Scalar) -> None:
+        LaneEnv.__init__(self, arguments.lanes(1), arguments.render_mode)
 
     def actions(self, assignment: npt.ArrayLike) -> list[int]:
         """What an agent does, from the first block on, to get a placement, such as a partitioner's.
@@ -226,7 +234,7 @@ class HetPipelineEnv(LaneEnv):
         devices = problem.check(assignment)
         taken: list[int] = []
         current, used = -1, set()
-        for inside in self.lanes.context(0).blocks.members:
+        for inside in self.lanes.instance(0).blocks.members:
             device = int(devices[inside[0]])
             if any(devices[i] != device for i in inside) or (device != current and device in used):
                 raise ConfigError(
@@ -258,8 +266,11 @@ class HetPipelineVectorEnv(LaneVectorEnv):
 
     Args:
         num_envs: number of lanes.
-        problem, arguments: as for :class:`HetPipelineEnv`.
-        autoreset_mode, copy, render_mode: see :class:`~hetgym.envs.core.vector.LaneVectorEnv`.
+        autoreset_mode: see :class:`~hetgym.envs.core.vector.LaneVectorEnv`.
+        copy: whether observations are the caller's to keep; without, the next call overwrites them.
+        render_mode: ``"ansi"`` or ``"rgb_array"``.
+
+    All other arguments are those of :class:`HetPipelineEnv`.
 
     >>> import gymnasium as gym, hetgym
     >>> envs = gym.make_vec("HetPipeline-v0", num_envs=8, observation="candidates")
@@ -268,21 +279,8 @@ class HetPipelineVectorEnv(LaneVectorEnv):
     ((8, 5, 8), (8, 5))
     """
 
-    def __init__(
-        self, num_envs: int = 1, problem: Any = None, *, autoreset_mode: str | AutoresetMode = AutoresetMode.NEXT_STEP,
-        copy: bool = True, render_mode: str | None = None, **arguments: Any,
-    ) -> None:  # fmt: skip
-        super().__init__(lanes_of(num_envs, problem, **arguments), autoreset_mode, copy, render_mode)
-
-
-def _padding(known: Padding | None, *given: int | None) -> Padding:
-    """The padding that the caller asked for, filled up with what the source knows of itself."""
-    sizes = []
-    for k, (name, size) in enumerate(zip(Padding._fields, given, strict=True)):
-        if size is None and known is None:
-            raise ConfigError(f"a generator of pipelines has no known size: pass max_{name}=…")
-        chosen = size if size is not None else (known[k] if known is not None else 0)
-        if isinstance(chosen, bool) or not isinstance(chosen, int | np.integer) or chosen < 1:
-            raise ConfigError(f"max_{name} is {chosen!r}; it must be a positive whole number")
-        sizes.append(int(chosen))
-    return Padding(*sizes)
+    @takes(_Vector)
+    def __init__(self, arguments: _Vector) -> None:
+        LaneVectorEnv.__init__(
+            self, arguments.lanes(arguments.num_envs), arguments.autoreset_mode, arguments.copy, arguments.render_mode
+        )

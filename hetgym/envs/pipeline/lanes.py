@@ -1,31 +1,27 @@
-"""PipelineLanes: the episodes of HetPipeline-v0, and what their agents see."""
+"""PipelineLanes: the episodes of HetPipeline-v0 side by side."""
 
 from __future__ import annotations
 
-from collections import OrderedDict
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from hetgym import _records as records
-from hetgym._types import BoolArray, Int64Array
+from hetgym._types import BoolArray
 from hetgym.baselines.pipeline.optima import optimum
-from hetgym.envs.core.lanes import Lanes, Observation
+from hetgym.envs.core.lanes import Lanes, only_options
+from hetgym.envs.core.memory import Remembered
+from hetgym.envs.core.padding import BlockPadding
 from hetgym.envs.core.replay import Replay
-from hetgym.envs.pipeline import dynamics as cutting
-from hetgym.envs.pipeline.observation import (
-    BLOCK_FEATURES,
-    NARROW,
-    Padding,
-    fixed,
-    graph_space,
-    observation_space,
-)
-from hetgym.envs.pipeline.rendering import ansi, rgb_array
-from hetgym.envs.pipeline.rules import Rules
-from hetgym.envs.pipeline.sources import Pipeline, PipelineSource, as_pipeline
-from hetgym.errors import ConfigError
+from hetgym.envs.core.sources import Source
+from hetgym.envs.pipeline.completion import complete
+from hetgym.envs.pipeline.dynamics import cut
+from hetgym.envs.pipeline.observation import NARROW, BlockColumn, fixed, pipeline_space
+from hetgym.envs.pipeline.problems import Pipeline, as_pipeline
+from hetgym.envs.pipeline.rendering import pipeline_pixels, pipeline_text
+from hetgym.envs.pipeline.rules import PipelineRules
+from hetgym.envs.pipeline.state import RECORD, TABLES, Game, PipelineObservation, PipelineRecord, new_state
 from hetgym.pipeline.cuts import CutProblem, CutValue, Stage
 from hetgym.pipeline.objective import LATENCY, TRAINING
 from hetgym.pipeline.problem import PipelineProblem
@@ -36,7 +32,7 @@ from hetgym.pipeline.unrolling import schedule_of, unroll_cut
 from hetgym.problem import Problem
 from hetgym.schedule import Schedule
 
-_REMEMBERED = 256  # contexts kept, so that a small set of problems is prepared only once
+_REMEMBERED = 256  # pipelines
 
 
 class PipelineLanes(Lanes):
@@ -44,181 +40,189 @@ class PipelineLanes(Lanes):
 
     Args:
         count: number of lanes.
-        source: where problems come from.
+        source: where pipelines come from.
         rules: what episodes are played by.
         padding: sizes of the observations.
-        level: one of :data:`~hetgym.envs.place.observation.LEVELS`.
+        level: one of :data:`~hetgym.envs.core.spaces.LEVELS`.
         sparse: whether the whole return comes with the last reward.
+
+    Attributes:
+        state: of all lanes.
     """
 
     def __init__(
-        self, count: int, source: PipelineSource, rules: Rules, padding: Padding, level: str, sparse: bool
+        self,
+        count: int,
+        source: Source[Pipeline, BlockPadding],
+        rules: PipelineRules,
+        padding: BlockPadding,
+        level: str,
+        sparse: bool,
     ) -> None:
-        from gymnasium import spaces
+        super().__init__(count, pipeline_space(padding), NARROW, level, 1 + padding.devices)
+        self.source, self.rules, self.padding, self.sparse = source, rules, padding, sparse
+        self.state = new_state(count, padding.blocks, padding.devices, rules.rounds)
+        self._game = Game(rules.code, rules.turns, int(rules.split_backward), rules.rounds, int(sparse))
+        self._instances: list[CutProblem | None] = [None] * count
+        self._values: list[CutValue | None] = [None] * count
+        self._known: Remembered[str, tuple[CutProblem, dict[str, npt.NDArray[Any]]]] = Remembered(_REMEMBERED)
+        self._tables = records.Rows(count, TABLES)
+        self._lanes = self._all_lanes()
 
-        super().__init__(count, observation_space(padding, level), spaces.Discrete(1 + padding.devices))
-        self.source, self.rules, self.padding, self.level, self.sparse = source, rules, padding, level, sparse
-        self._space = space = graph_space(padding)
-        keys = tuple(space.keys()) if level == "graph" else NARROW
-        self._arrays: dict[str, npt.NDArray[Any]] = {
-            key: np.zeros((count, *(space[key].shape or ())), space[key].dtype) for key in keys
+    def __getstate__(self) -> dict[str, Any]:
+        return {key: value for key, value in self.__dict__.items() if key != "_lanes"}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state)
+        self._lanes = self._all_lanes()  # a record of the copies
+
+    def _all_lanes(self) -> records.Rows:
+        """All that the kernels need of the lanes, as a row of one record."""
+        hidden: dict[str, Any] = {
+            "blocks": np.zeros((self.count, 0, len(BlockColumn)), np.float32),
+            "assignment": np.zeros((self.count, 0), np.int64),
+            "current": np.zeros((self.count, 1), np.int64),
         }
-        hidden = {"blocks": (0, len(BLOCK_FEATURES)), "assignment": (0,), "current": (1,)}
-        parts = {key: np.zeros((count, *shape), space[key].dtype) for key, shape in hidden.items()} | self._arrays
-        self.mask = self._arrays["action_mask"]
-        self._seen = cutting.Seen(
-            parts["blocks"], parts["assignment"], parts["devices"], parts["candidates"], parts["current"], self.mask
+        shown = hidden | self.arrays
+        keys = ("blocks", "assignment", "devices", "candidates", "current", "action_mask")
+        rows = records.Rows(1, RECORD)
+        rows[0] = PipelineRecord(
+            self._tables.table,
+            self.state,
+            PipelineObservation(*(shown[key] for key in keys)),
+            self.reward,
+            self.over,
+            self.illegal,
         )
-        self.game = cutting.Game(rules.code, rules.turns, int(rules.split_backward), rules.rounds, int(sparse))
-        self.board = cutting.new_board(count, padding.blocks, padding.devices, rules.rounds)
-        self.contexts: list[CutProblem | None] = [None] * count
-        self._names = np.full(count, "", object)
-        self._seeds: list[int | None] = [None] * count
-        self._cuts: list[CutValue | None] = [None] * count
-        self._rows = records.Rows(count, cutting.TABLES)
-        self._known: OrderedDict[str, tuple[CutProblem, dict[str, npt.NDArray[Any]]]] = OrderedDict()
-
-    @property
-    def _table(self) -> Int64Array:
-        return cast(Int64Array, self._rows.table)
-
-    @property
-    def seen(self) -> Observation:
-        """What the agents see, [L, …]."""
-        if self.level == "flat":
-            parts = [self._arrays[key].reshape(self.count, -1) for key in NARROW]
-            return np.concatenate(parts, axis=1, dtype=np.float32)
-        return self._arrays
+        return rows
 
     def begin(self, lane: int, rng: np.random.Generator, options: dict[str, Any], seed: int | None) -> None:
         """Begin an episode on a pipeline drawn from the source, or on ``options["problem"]``.
 
         Raises:
-            ConfigError: an unknown option.
+            ConfigError: an unknown option, or a problem that is no pipeline.
             ProblemError: the pipeline exceeds the padding, or nothing can run it.
         """
-        forced = options.pop("problem", None)
-        if options:
-            raise ConfigError(f"reset has no option {min(options)!r}; known: 'problem'")
-        problem = self.source.draw(rng) if forced is None else as_pipeline(forced)
-        context, blank = self._prepared(problem)
-        if context is not self.contexts[lane]:
-            self.contexts[lane], self._names[lane] = context, context.problem.name
-            self._rows[lane] = context.tables
-        for key, array in self._arrays.items():
-            array[lane] = blank[key]
-        self._seeds[lane], self._cuts[lane] = seed, None
+        (forced,) = only_options(options, "problem")
+        pipeline = self.source.draw(rng) if forced is None else as_pipeline(forced)
+        step = pipeline if isinstance(pipeline, TrainingPipeline) else TrainingPipeline(pipeline)
+        key = step.digest if self.rules.code == TRAINING else step.problem.digest
+        instance, blank = self._known.get(key, lambda: self._prepare(step))
+        if instance is not self._instances[lane]:
+            self._instances[lane], self.names[lane] = instance, instance.problem.name
+            self._tables[lane] = instance.tables
+        for name, array in self.arrays.items():
+            array[lane] = blank[name]
+        self.seeds[lane], self._values[lane] = seed, None
         self.illegal[lane], self.over[lane] = 0, False
-        cutting.open_lane(self._table, self.board, self._seen, self.game, lane, context.reference)
+        self.state.reference[lane] = instance.reference
+        active = np.zeros(self.count, np.bool_)
+        active[lane] = True
+        self._advance(self.state.turn, active, True)
 
     def step(self, actions: npt.NDArray[np.int64], active: BoolArray) -> None:
         """Decide on the current block of each active lane."""
-        cutting.decide(
-            self._table, self.board, self._seen, self.game, actions, active, self.illegal, self.reward, self.over
-        )
+        self._advance(actions, active, False)
         if self.over.any():
             for lane in np.flatnonzero(self.over & active).tolist():
                 self._finish(lane)
 
+    def _advance(self, actions: npt.NDArray[np.int64], active: BoolArray, opening: bool) -> None:
+        row = self._lanes.table[0]
+        cut(row, self._game, actions, active, opening)
+        if self.rules.completion:
+            complete(row, self._game, active)
+
     def _finish(self, lane: int) -> None:
         """Price the cut, and settle the last reward."""
-        b, context, pieces = self.board, self.context(lane), self.pieces(lane)
-        count = len(pieces)
+        b, instance, stages = self.state, self.instance(lane), self.stages(lane)
+        count = len(stages)
         passes = (b.forward[lane, :count].copy(), b.backward[lane, :count].copy(), b.weight[lane, :count].copy())
-        cut = context.price(pieces, *passes)
-        self._cuts[lane] = cut
-        before = context.reference if self.sparse else float(b.potential[lane])
-        self.reward[lane] = (before - cut.value) / context.reference if context.reference > 0 else 0.0
+        found = instance.price(stages, *passes)
+        self._values[lane] = found
+        before = instance.reference if self.sparse else float(b.potential[lane])
+        self.reward[lane] = (before - found.value) / instance.reference if instance.reference > 0 else 0.0
 
-    def _prepared(self, pipeline: Pipeline) -> tuple[CutProblem, dict[str, npt.NDArray[Any]]]:
-        """The cut problem of a pipeline and its fixed observations, from memory if it was met before."""
-        step = pipeline if isinstance(pipeline, TrainingPipeline) else TrainingPipeline(pipeline)
-        key = step.digest if self.rules.code == TRAINING else step.problem.digest
-        if key in self._known:
-            self._known.move_to_end(key)
-        else:
-            context = cut_problem(step, self.rules)
-            if self.rules.completion:
-                context = with_remainders(context)
-            self.padding.check(context.problem.name, len(context.names), context.problem.num_devices)
-            blank = fixed(context, self.rules, self._space)
-            self._known[key] = context, {name: blank[name] for name in self._arrays}
-            if len(self._known) > _REMEMBERED:
-                self._known.popitem(last=False)
-        return self._known[key]
+    def _prepare(self, step: TrainingPipeline) -> tuple[CutProblem, dict[str, npt.NDArray[Any]]]:
+        """The cut problem of a pipeline, and the fixed part of its observations."""
+        instance = cut_problem(step, self.rules)
+        if self.rules.completion:
+            instance = with_remainders(instance)
+        self.padding.check(instance.problem.name, (len(instance.names), instance.problem.num_devices))
+        blank = fixed(instance, self.padding)
+        return instance, {key: blank[key] for key in self.arrays}
 
     def optimum(self, lane: int) -> float:
         """See :func:`~hetgym.baselines.pipeline.optimum`; worked out when the first episode on a pipeline ends [s]."""
-        context = self.context(lane)
+        instance = self.instance(lane)
         if not self.rules.optimal:
             return np.nan
-        if "optimum" not in context.known:
-            context.known["optimum"] = optimum(context)
-        return context.known["optimum"]
+        if "optimum" not in instance.known:
+            instance.known["optimum"] = optimum(instance)
+        return instance.known["optimum"]
 
     def identity(self, lane: int) -> str:
         """Name and content of the lane's pipeline in one word."""
-        context = self.context(lane)
-        return context.training.id if self.rules.code == TRAINING else context.problem.id
+        instance = self.instance(lane)
+        return instance.training.id if self.rules.code == TRAINING else instance.problem.id
 
     def problem(self, lane: int) -> PipelineProblem:
-        """What the lane's episode is about."""
-        return self.context(lane).problem
+        """The pipeline of the lane's episode."""
+        return self.instance(lane).problem
 
-    def context(self, lane: int) -> CutProblem:
+    def instance(self, lane: int) -> CutProblem:
         """The cut problem of a lane that has begun."""
-        context = self.contexts[lane]
-        assert context is not None
-        return context
+        instance = self._instances[lane]
+        assert instance is not None
+        return instance
 
-    def pieces(self, lane: int) -> list[Stage]:
+    def value(self, lane: int) -> CutValue:
+        """The worth of a finished episode's cut."""
+        found = self._values[lane]
+        assert found is not None
+        return found
+
+    def stages(self, lane: int) -> list[Stage]:
         """The stages of what a lane has decided."""
-        b, count = self.board, int(self.board.pieces[lane])
-        begun = b.begun[lane, :count].tolist()
-        device = b.device[lane, :count].tolist()
+        b, count = self.state, int(self.state.pieces[lane])
+        begun, device = b.begun[lane, :count].tolist(), b.device[lane, :count].tolist()
         return [Stage(*stage) for stage in zip(begun, [*begun[1:], int(b.turn[lane])], device, strict=False)]
 
     def unrolled(self, lane: int) -> tuple[Problem, Schedule] | None:
-        """What a finished episode's cut does, as a problem of the stages and their schedule; None for throughput."""
-        cut, pieces = self._cuts[lane], self.pieces(lane)
-        assert cut is not None
-        stages = len({d for _, _, d in pieces})
-        f, k, w = (passes.reshape(-1, stages) for passes in cut[1:])
-        return unroll_cut(self.rules, f, k, w)
-
-    def shared(self) -> dict[str, npt.NDArray[Any]]:
-        """The pipeline's name."""
-        return {"problem": self._names.copy()}
+        """A finished episode's cut as a problem of its stages' passes and their schedule; None for the throughput."""
+        depth = len({stage.device for stage in self.stages(lane)})
+        forward, backward, weight = (passes.reshape(-1, depth) for passes in self.value(lane)[1:])
+        return unroll_cut(self.rules, forward, backward, weight)
 
     def result(self, lane: int) -> dict[str, Any]:
-        """Value, reference and optimum [s], the stages and what they take, the terms of the return, and the replay."""
-        context, cut, pieces = self.context(lane), self._cuts[lane], self.pieces(lane)
-        assert cut is not None
-        total = (context.reference - cut.value) / context.reference if context.reference > 0 else 0.0
-        least = self._least(context)
-        loads = np.zeros(context.problem.num_devices)
-        np.add.at(loads, [d for _, _, d in pieces], cut.forward + cut.backward + cut.weight)
-        actions, depth = self.board.log[lane, : self.board.turn[lane]], len({d for _, _, d in pieces})
+        """Value, reference and optimum [s], the stages and their loads, the terms of the return, and the replay."""
+        instance, found, stages = self.instance(lane), self.value(lane), self.stages(lane)
+        total = (instance.reference - found.value) / instance.reference if instance.reference > 0 else 0.0
+        least = self._least(instance)
+        devices = [stage.device for stage in stages]
+        loads, depth = np.zeros(instance.problem.num_devices), len(set(devices))
+        np.add.at(loads, devices, found.forward + found.backward + found.weight)
+        actions = self.state.log[lane, : self.state.turn[lane]]
         return {
-            "value": cut.value,
-            "makespan": cut.value,
-            "reference": context.reference,
+            "value": found.value,
+            "makespan": found.value,
+            "reference": instance.reference,
             "optimal": self.optimum(lane),
-            "slr": cut.value / least if least > 0 else 1.0,
-            "speedup": context.alone / cut.value if cut.value > 0 else 1.0,
-            "schedule": schedule_of(self.rules, depth, len(pieces) // depth, "agent"),
-            "stages": tuple(pieces),
-            "reference_stages": context.reference_cut,
+            "slr": found.value / least if least > 0 else 1.0,
+            "speedup": instance.alone / found.value if found.value > 0 else 1.0,
+            "schedule": schedule_of(self.rules, depth, len(stages) // depth, "agent"),
+            "stages": tuple(stages),
+            "reference_stages": instance.reference_cut,
             "loads": tuple(loads.tolist()),
-            "memory": tuple(context.memory(pieces).tolist()),
-            "within_memory": context.within_memory,
+            "memory": tuple(instance.memory(stages).tolist()),
+            "within_memory": instance.within_memory,
             "reward_terms": {"reference": 1.0, "value": total - 1.0},
-            "replay": Replay(self.identity(lane), self._seeds[lane], tuple(actions.tolist())),
+            "replay": Replay(self.identity(lane), self.seeds[lane], tuple(actions.tolist())),
         }
 
-    def _least(self, context: CutProblem) -> float:
+    def _least(self, instance: CutProblem) -> float:
         """A lower bound on any cut's value: work shared evenly, and one request's way through all blocks [s]."""
-        t = context.tables
+        t = instance.tables
         shared = max(float(t.rest[0]) / len(t.capacity), float(t.largest[0]))
         if self.rules.code == LATENCY:
             return float(t.rest[0]) + (self.rules.turns - 1) * shared
@@ -228,13 +232,9 @@ class PipelineLanes(Lanes):
 
     def frame(self, lane: int, mode: str) -> Any:
         """A text or a bar chart of the stages' loads."""
-        context, b, cut = self.context(lane), self.board, self._cuts[lane]
-        pieces = self.pieces(lane)
-        times = (
-            b.forward[lane, : len(pieces)] + b.backward[lane, : len(pieces)] + b.weight[lane, : len(pieces)]
-            if cut is None
-            else cut.forward + cut.backward + cut.weight
-        )
-        value = np.nan if cut is None else cut.value
-        draw = rgb_array if mode == "rgb_array" else ansi
-        return draw(context, self.rules, pieces, times, value)
+        instance, b, found, stages = self.instance(lane), self.state, self._values[lane], self.stages(lane)
+        passes = (b.forward[lane], b.backward[lane], b.weight[lane])
+        forward, backward, weight = (p[: len(stages)] for p in passes) if found is None else found[1:]
+        value = np.nan if found is None else found.value
+        draw = pipeline_pixels if mode == "rgb_array" else pipeline_text
+        return draw(instance, stages, forward + backward + weight, value)

@@ -6,8 +6,7 @@ import numpy as np
 import numpy.typing as npt
 
 from hetgym._types import FloatArray
-from hetgym.envs.pipeline.rules import Rules
-from hetgym.envs.place.rendering import FRAME_DPI, FRAME_INCHES
+from hetgym.envs.core.rendering import FRAME_DPI, FRAME_INCHES
 from hetgym.errors import require
 from hetgym.pipeline.cuts import Cut, CutProblem
 from hetgym.sim.gantt import time_unit
@@ -15,51 +14,49 @@ from hetgym.sim.gantt import time_unit
 _COLUMNS = 48
 
 
-def ansi(context: CutProblem, rules: Rules, pieces: Cut, times: FloatArray, value: float) -> str:
+def pipeline_text(instance: CutProblem, stages: Cut, times: FloatArray, value: float) -> str:
     """A text frame: one line a stage with its load, then the current decision.
 
     Args:
-        context: of the problem.
-        rules: what the episode is played by.
-        pieces: decided so far.
-        times: [pieces] seconds of each for one request, all passes.
+        instance: the pipeline.
+        stages: decided so far.
+        times: [stages] seconds of each for one request, all passes.
         value: of the finished cut, NaN before [s].
     """
-    n, turn = len(context.names), pieces[-1][1] if pieces else 0
-    scale, unit = time_unit(context.reference)
-    longest = max(float(times.max(initial=0.0)), context.reference / rules.turns, 1e-300)
+    n, turn = len(instance.names), stages[-1][1] if stages else 0
+    scale, unit = time_unit(instance.reference)
+    longest = max(float(times.max(initial=0.0)), instance.reference / instance.objective.turns, 1e-300)
     lines = [
-        f"{context.problem.name}: {turn}/{n} blocks placed in {len(pieces)} stages, {rules.objective}, reference "
-        f"{context.reference / scale:.4g} {unit}"
+        f"{instance.problem.name}: {turn}/{n} blocks placed in {len(stages)} stages, {instance.objective.objective}, "
+        f"reference {instance.reference / scale:.4g} {unit}"
     ]
-    for number, ((i, j, d), seconds) in enumerate(zip(pieces, times.tolist(), strict=True)):
+    for number, ((i, j, d), seconds) in enumerate(zip(stages, times.tolist(), strict=True)):
         bar = "█" * min(_COLUMNS, round(_COLUMNS * seconds / longest))
         lines.append(
-            f"{number:>3} {device_name(context, d):<14} |{bar:<{_COLUMNS}}| blocks {i}-{j - 1}, "
+            f"{number:>3} {device_name(instance, d):<14} |{bar:<{_COLUMNS}}| blocks {i}-{j - 1}, "
             f"{seconds / scale:.4g} {unit}"
         )
     if turn == n:
         lines.append(f"done: value {value / scale:.6g} {unit}")
     else:
-        lines.append(f"next: block {turn} ({context.names[turn]})")
+        lines.append(f"next: block {turn} ({instance.names[turn]})")
     return "\n".join(lines)
 
 
-def device_name(context: CutProblem, device: int) -> str:
+def device_name(instance: CutProblem, device: int) -> str:
     """A device's kind and number."""
-    problem = context.problem
+    problem = instance.problem
     return f"{problem.kinds[problem.device_kind[device]].name}#{device}"
 
 
-def rgb_array(context: CutProblem, rules: Rules, pieces: Cut, times: FloatArray, value: float) -> npt.NDArray[np.uint8]:
+def pipeline_pixels(instance: CutProblem, stages: Cut, times: FloatArray, value: float) -> npt.NDArray[np.uint8]:
     """A bar for each device, as long as what it does for one request; blocks in turn lighter and darker.
 
     Args:
-        context: see :func:`ansi`, as the following.
-        rules: likewise.
-        pieces: likewise.
-        times: likewise.
-        value: likewise.
+        instance: the pipeline.
+        stages: decided so far.
+        times: [stages] seconds of each for one request, all passes.
+        value: of the finished cut, NaN before [s].
 
     Returns:
         [540, 960, 3] colours.
@@ -71,13 +68,13 @@ def rgb_array(context: CutProblem, rules: Rules, pieces: Cut, times: FloatArray,
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 
-    t, d = context.tables, context.problem.num_devices
-    scale, unit = time_unit(context.reference / rules.turns)
+    t, d = instance.tables, instance.problem.num_devices
+    scale, unit = time_unit(instance.reference / instance.objective.turns)
     figure = Figure(figsize=FRAME_INCHES, dpi=FRAME_DPI)
     canvas = FigureCanvasAgg(figure)
     axes = figure.subplots()
     left = np.zeros(d)
-    for number, ((i, j, device), seconds) in enumerate(zip(pieces, times.tolist(), strict=True)):
+    for number, ((i, j, device), seconds) in enumerate(zip(stages, times.tolist(), strict=True)):
         for block in range(i, j):
             width = float(t.forward[block, device] + t.backward[block, device] + t.weight[block, device])
             colour = f"C{number % 10}"
@@ -87,13 +84,13 @@ def rgb_array(context: CutProblem, rules: Rules, pieces: Cut, times: FloatArray,
         if seconds > 0:
             axes.barh(device, seconds / scale, left=left[device] / scale, color="0.6", hatch="//")
             left[device] += seconds
-    axes.axvline(context.reference / rules.turns / scale, color="0.3", linestyle="--", linewidth=1)
-    axes.set_yticks(range(d), [device_name(context, k) for k in range(d)])
+    axes.axvline(instance.reference / instance.objective.turns / scale, color="0.3", linestyle="--", linewidth=1)
+    axes.set_yticks(range(d), [device_name(instance, k) for k in range(d)])
     axes.invert_yaxis()
     axes.set_xlabel(f"time for one request [{unit}]; hatched: transfers; dashed: reference over requests")
     done = f", value {value / scale:.4g} {unit}" if np.isfinite(value) else ""
-    turn = pieces[-1][1] if pieces else 0
-    axes.set_title(f"{context.problem.name}: {turn}/{len(context.names)} blocks placed{done}")
+    turn = stages[-1][1] if stages else 0
+    axes.set_title(f"{instance.problem.name}: {turn}/{len(instance.names)} blocks placed{done}")
     figure.tight_layout()
     canvas.draw()
     return np.asarray(canvas.buffer_rgba())[..., :3].copy()

@@ -1,20 +1,32 @@
-"""Rules of episodes that cut pipelines."""
+"""The rules that episodes of HetPipeline-v0 are played by."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass
+from typing import Literal
 
-from hetgym.pipeline.objective import Objective
+from hetgym.envs.core.arguments import Arguments, whole
+from hetgym.pipeline.objective import MOST, Objective
 
 
 @dataclass(frozen=True)
-class Rules(Objective):
-    """What an episode is played by: the objective, and how much is worked out beside it.
+class PipelineRules(Arguments, Objective):
+    """The rules of an episode: the objective, and the figures that are worked out beside it.
 
     Attributes:
         optimal: whether the optimum is worked out.
         completion: whether agents see how well the rest can be cut.
     """
 
+    _: KW_ONLY  # the fields of the objective once more, as arguments that are given by name
+    objective: Literal["throughput", "latency", "training"] = "throughput"
+    requests: int = whole(Objective.requests, most=MOST)
+    schedule: Literal["gpipe", "1f1b", "interleaved", "zb-h1"] = "1f1b"
+    micro_batches: int = whole(Objective.micro_batches, most=MOST)
+    chunks: int = whole(Objective.chunks, most=MOST)
     optimal: bool = True
     completion: bool = True
+
+    def __post_init__(self) -> None:
+        Arguments.__post_init__(self)
+        Objective.__post_init__(self)

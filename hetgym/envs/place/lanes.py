@@ -1,8 +1,7 @@
-"""PlaceLanes: the episodes of ``mode="place"``, and what their agents see."""
+"""PlaceLanes: the episodes of ``mode="place"`` side by side."""
 
 from __future__ import annotations
 
-from collections import OrderedDict
 from typing import Any
 
 import numpy as np
@@ -11,32 +10,39 @@ import numpy.typing as npt
 from hetgym import _records as records
 from hetgym import metrics
 from hetgym._types import BoolArray, IntArray, frozen
-from hetgym.envs.core.lanes import Lanes, Observation
+from hetgym.envs.core.lanes import Lanes, only_options
+from hetgym.envs.core.memory import Remembered
+from hetgym.envs.core.padding import GraphPadding
+from hetgym.envs.core.rendering import gantt_pixels
 from hetgym.envs.core.replay import Replay
-from hetgym.envs.core.sources import ProblemSource, as_problem
-from hetgym.envs.place import rendering
-from hetgym.envs.place.dynamics import (
-    PLAN,
+from hetgym.envs.core.sources import Source
+from hetgym.envs.place.completion import complete
+from hetgym.envs.place.dynamics import decoded, place
+from hetgym.envs.place.instance import ScheduleInstance, prepare
+from hetgym.envs.place.observation import NARROW, OperatorColumn, fixed, place_space, turns
+from hetgym.envs.place.problems import as_problem
+from hetgym.envs.place.rendering import partial_trace, place_text
+from hetgym.envs.place.rules import ScheduleRules
+from hetgym.envs.place.state import (
     PROBLEM,
+    RECORD,
+    TABLES,
     TIMELINE,
-    Context,
-    Plan,
-    Rules,
-    Seen,
-    decoded,
-    new_board,
-    open_lane,
-    place,
-    prepare,
+    PlaceObservation,
+    PlaceRecord,
+    PlaceTables,
+    new_state,
+    tables_of,
 )
-from hetgym.envs.place.observation import NARROW, Padding, fixed, graph_space, observation_space
 from hetgym.errors import ConfigError
 from hetgym.planning import timeline
 from hetgym.problem import Problem
 from hetgym.schedule import Schedule
 from hetgym.sim import Runtime, Trace, simulate
 
-_REMEMBERED = 256  # contexts kept, so that a small set of problems is prepared only once
+Prepared = tuple[ScheduleInstance, PlaceTables, dict[str, npt.NDArray[Any]]]
+
+_REMEMBERED = 256  # problems
 
 
 class PlaceLanes(Lanes):
@@ -47,54 +53,67 @@ class PlaceLanes(Lanes):
         source: where problems come from.
         rules: what episodes are played by.
         padding: sizes of the observations.
-        level: one of :data:`~hetgym.envs.place.observation.LEVELS`.
+        level: one of :data:`~hetgym.envs.core.spaces.LEVELS`.
         sparse: whether the whole return comes with the last reward.
+
+    Attributes:
+        state: of all lanes.
+        makespan: [L] of finished episodes [s]; NaN before.
     """
 
     def __init__(
-        self, count: int, source: ProblemSource, rules: Rules, padding: Padding, level: str, sparse: bool
+        self,
+        count: int,
+        source: Source[Problem, GraphPadding],
+        rules: ScheduleRules,
+        padding: GraphPadding,
+        level: str,
+        sparse: bool,
     ) -> None:
-        from gymnasium import spaces
-
-        super().__init__(count, observation_space(padding, level), spaces.Discrete(padding.devices))
-        self.source, self.rules, self.padding, self.level, self.sparse = source, rules, padding, level, sparse
-        n, d = padding.operators, padding.devices
-        space = graph_space(padding)
-        keys = tuple(space.keys()) if level == "graph" else NARROW
-        self._arrays = {key: np.zeros((count, *(space[key].shape or ())), space[key].dtype) for key in keys}
-        if level == "graph":
-            operators, assignment = self._arrays["operators"], self._arrays["assignment"]
-            current = self._arrays["current"]
-        else:
-            operators, assignment = np.zeros((count, 0, 12), np.float32), np.zeros((count, 0), np.int64)
-            current = np.zeros((count, 1), np.int64)
-        self.mask = self._arrays["action_mask"]
-        self._seen = Seen(
-            operators, assignment, self._arrays["devices"], self._arrays["candidates"], current, self.mask
-        )  # fmt: skip
-        self.board = new_board(count, n, d)
-        self.contexts: list[Context | None] = [None] * count
-        self._names = np.full(count, "", object)
-        self._seeds: list[int | None] = [None] * count
-        self._schedules: list[Schedule | None] = [None] * count
+        super().__init__(count, place_space(padding), NARROW, level, padding.devices)
+        self.source, self.rules, self.padding = source, rules, padding
+        self.state = new_state(count, padding.operators, padding.devices)
         self.makespan = np.full(count, np.nan)
-        self._problems, self._plans = records.Rows(count, PROBLEM), records.Rows(count, PLAN)
-        self._placed, self._spare = records.Rows(count, TIMELINE), records.Rows(count, TIMELINE)
+        self._instances: list[ScheduleInstance | None] = [None] * count
+        self._schedules: list[Schedule | None] = [None] * count
+        self._insertion, self._sparse = rules.decode != "append", sparse
         # Under these rules the plan is the run: both agree to the last bit.
-        self._exact = rules.runtime == Runtime() and rules.decode in ("insertion", "append")
-        self._known: OrderedDict[str, tuple[Context, dict[str, npt.NDArray[Any]]]] = OrderedDict()
+        self._exact = rules.simulated == Runtime() and rules.decode in ("insertion", "append")
+        self._known: Remembered[str, Prepared] = Remembered(_REMEMBERED)
+        self._problems, self._tables = records.Rows(count, PROBLEM), records.Rows(count, TABLES)
+        self._placed, self._spare = records.Rows(count, TIMELINE), records.Rows(count, TIMELINE)
+        self._orders: list[tuple[int, ...] | None] = [None] * count
+        self._lanes = self._all_lanes()
 
-    @property
-    def _tables(self) -> tuple[Any, Any, Any, Any]:
-        return self._problems.table, self._plans.table, self._placed.table, self._spare.table
+    def __getstate__(self) -> dict[str, Any]:
+        return {key: value for key, value in self.__dict__.items() if key != "_lanes"}
 
-    @property
-    def seen(self) -> Observation:
-        """What the agents see, [L, …]."""
-        if self.level == "flat":
-            parts = [self._arrays[key].reshape(self.count, -1) for key in NARROW]
-            return np.concatenate(parts, axis=1, dtype=np.float32)
-        return self._arrays
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state)
+        self._lanes = self._all_lanes()  # a record of the copies
+
+    def _all_lanes(self) -> records.Rows:
+        """What the kernels need of all lanes, as a row of one record."""
+        hidden: dict[str, Any] = {
+            "operators": np.zeros((self.count, 0, len(OperatorColumn)), np.float32),
+            "assignment": np.zeros((self.count, 0), np.int64),
+            "current": np.zeros((self.count, 1), np.int64),
+        }
+        shown = hidden | self.arrays
+        keys = ("operators", "assignment", "devices", "candidates", "current", "action_mask")
+        rows = records.Rows(1, RECORD)
+        rows[0] = PlaceRecord(
+            self._problems.table,
+            self._tables.table,
+            self._placed.table,
+            self._spare.table,
+            self.state,
+            PlaceObservation(*(shown[key] for key in keys)),
+            self.reward,
+            self.over,
+            self.illegal,
+        )
+        return rows
 
     def begin(self, lane: int, rng: np.random.Generator, options: dict[str, Any], seed: int | None) -> None:
         """Begin an episode on a problem drawn from the source, or on ``options["problem"]``.
@@ -109,43 +128,53 @@ class PlaceLanes(Lanes):
             ConfigError: an unknown option, or an order in which an operator comes before its inputs.
             ProblemError: the problem exceeds the padding.
         """
-        forced, order = options.pop("problem", None), options.pop("order", None)
-        if options:
-            raise ConfigError(f"reset has no option {min(options)!r}; known: 'problem', 'order'")
+        forced, order = only_options(options, "problem", "order")
         problem = self.source.draw(rng) if forced is None else as_problem(forced)
-        context, blank = self._prepared(problem)
-        plan = context.plan if order is None else context.plan._replace(order=_ordered(problem, order))
-        if context is not self.contexts[lane] or plan is not self._plans[lane]:
-            self._take(lane, context, plan)
-        for key, array in self._arrays.items():
+        instance, tables, blank = self._known.get(problem.digest, lambda: self._prepare(problem))
+        self._orders[lane] = None
+        if order is not None:
+            tables = tables._replace(order=_ordered(problem, order))
+            self._orders[lane] = tuple(tables.order.tolist())
+        if instance is not self._instances[lane] or tables is not self._tables[lane]:
+            self._take(lane, instance, tables)
+        for key, array in self.arrays.items():
             array[lane] = blank[key]
         if order is not None and self.level == "graph":
-            n = problem.num_operators
-            self._arrays["operators"][lane, plan.order, 7] = np.arange(n) / max(1, n - 1)
-        self._seeds[lane], self._schedules[lane] = seed, None
+            self.arrays["operators"][lane, tables.order, OperatorColumn.TURN] = turns(problem.num_operators)
+        self.seeds[lane], self._schedules[lane] = seed, None
         self.makespan[lane] = np.nan
         self.illegal[lane], self.over[lane] = 0, False
-        open_lane(
-            *self._tables, self.board, self._seen, lane, context.reference, self.rules.decode != "append",
-            self.rules.completion != "off",
-        )  # fmt: skip
+        self.state.reference[lane] = instance.reference
+        active = np.zeros(self.count, np.bool_)
+        active[lane] = True
+        self._advance(self.state.turn, active, True)
 
     def step(self, actions: npt.NDArray[np.int64], active: BoolArray) -> None:
         """Place the current operator of each active lane."""
-        place(
-            *self._tables, self.board, self._seen, actions, active, self.illegal, self.reward, self.over,
-            self.rules.decode != "append", self.rules.completion != "off", self.sparse,
-        )  # fmt: skip
+        self._advance(actions, active, False)
         if self.over.any():
             for lane in np.flatnonzero(self.over & active).tolist():
                 self._finish(lane)
 
-    def _take(self, lane: int, context: Context, plan: Plan) -> None:
+    def _advance(self, actions: npt.NDArray[np.int64], active: BoolArray, opening: bool) -> None:
+        row = self._lanes.table[0]
+        place(row, actions, active, opening, self._insertion, self._sparse)
+        if self.rules.completion != "off":
+            complete(row, active, self._insertion)
+
+    def _prepare(self, problem: Problem) -> Prepared:
+        """An instance, its tables, and the fixed part of its observations."""
+        self.padding.check(problem.name, (problem.num_operators, problem.num_edges, problem.num_devices))
+        instance = prepare(problem, self.rules.simulated, self.rules.completion)
+        blank = fixed(instance, self.padding)
+        return instance, tables_of(instance, self.rules.memory), {key: blank[key] for key in self.arrays}
+
+    def _take(self, lane: int, instance: ScheduleInstance, tables: PlaceTables) -> None:
         """Let a lane's rows point at a problem and at timelines of its size."""
-        self.contexts[lane] = context
-        self._names[lane] = context.problem.name
-        self._problems[lane], self._plans[lane] = context.problem.arrays, plan
-        n, d = context.problem.cost.shape
+        self._instances[lane] = instance
+        self.names[lane] = instance.problem.name
+        self._problems[lane], self._tables[lane] = instance.problem.arrays, tables
+        n, d = instance.problem.cost.shape
         for rows in (self._placed, self._spare):
             held = rows[lane]
             if held is None or held.busy_from.shape != (d, n):
@@ -153,92 +182,70 @@ class PlaceLanes(Lanes):
 
     def _finish(self, lane: int) -> None:
         """Settle the last reward by a run under the environment's runtime, where the plan is not the run."""
-        self.makespan[lane] = self.board.last[lane]
+        self.makespan[lane] = self.state.last[lane]
         if self._exact:
             return
-        context = self.context(lane)
+        instance, runtime = self.instance(lane), self.rules.simulated
         if self.rules.decode in ("insertion", "append"):
-            found = timeline.planned(context.problem, self._placed[lane], "agent")
-            makespan = simulate(context.problem, found, self.rules.runtime).makespan
+            found = timeline.planned(instance.problem, self._placed[lane], "agent")
+            makespan = simulate(instance.problem, found, runtime).makespan
         else:
-            found, makespan = decoded(context, self.rules, self._placed[lane])
+            found, makespan = decoded(instance.problem, self._placed[lane], self.rules.decode, runtime)
         self._schedules[lane] = found
-        excess = makespan - self.board.last[lane]
+        excess = makespan - self.state.last[lane]
         self.makespan[lane] = makespan
-        if context.reference > 0:
-            self.reward[lane] -= excess / context.reference
-
-    def _prepared(self, problem: Problem) -> tuple[Context, dict[str, npt.NDArray[Any]]]:
-        """The context of a problem and its fixed observations, from memory if it was met before."""
-        key = problem.digest
-        if key in self._known:
-            self._known.move_to_end(key)
-        else:
-            self.padding.check(problem)
-            context = prepare(problem, self.rules)
-            blank = fixed(context, self.padding)
-            self._known[key] = context, {name: blank[name] for name in self._arrays}
-            if len(self._known) > _REMEMBERED:
-                self._known.popitem(last=False)
-        return self._known[key]
+        if instance.reference > 0:
+            self.reward[lane] -= excess / instance.reference
 
     def problem(self, lane: int) -> Problem:
-        """What the lane's episode is about."""
-        return self.context(lane).problem
+        """The problem of the lane's episode."""
+        return self.instance(lane).problem
+
+    def identity(self, lane: int) -> str:
+        """Name and content of the lane's problem in one word."""
+        return self.problem(lane).id
+
+    def instance(self, lane: int) -> ScheduleInstance:
+        """The instance of a lane that has begun."""
+        instance = self._instances[lane]
+        assert instance is not None
+        return instance
 
     def trace(self, lane: int) -> Trace:
-        """What is placed so far, under the classic model; the rest has device -1."""
-        return rendering.partial_trace(self.problem(lane), self.placed(lane))
-
-    def context(self, lane: int) -> Context:
-        """Of a lane that has begun."""
-        context = self.contexts[lane]
-        assert context is not None
-        return context
-
-    def placed(self, lane: int) -> timeline.Timeline:
-        """The partial schedule of a lane."""
-        found: timeline.Timeline = self._placed[lane]
-        return found
+        """The operators that are placed, under the classic model; the others have device -1."""
+        return partial_trace(self.problem(lane), self._placed[lane])
 
     def schedule(self, lane: int) -> Schedule:
         """The schedule of a finished episode."""
         found = self._schedules[lane]
         if found is None:
-            found = timeline.planned(self.context(lane).problem, self._placed[lane], "agent")
+            found = timeline.planned(self.problem(lane), self._placed[lane], "agent")
             self._schedules[lane] = found
         return found
 
-    def shared(self) -> dict[str, npt.NDArray[Any]]:
-        """The problem's name."""
-        return {"problem": self._names.copy()}
-
     def result(self, lane: int) -> dict[str, Any]:
         """Makespan, reference [s], SLR, speed-up, schedule, the terms of the return, and the episode as a value."""
-        context, makespan = self.context(lane), float(self.makespan[lane])
-        total = (context.reference - makespan) / context.reference if context.reference > 0 else 0.0
-        actions = self.board.log[lane, : self.board.turn[lane]]
+        instance, makespan = self.instance(lane), float(self.makespan[lane])
+        total = (instance.reference - makespan) / instance.reference if instance.reference > 0 else 0.0
+        actions = tuple(self.state.log[lane, : self.state.turn[lane]].tolist())
         return {
             "makespan": makespan,
-            "reference": context.reference,
-            "slr": metrics.schedule_length_ratio(makespan, context.path),
-            "speedup": metrics.speedup(makespan, context.alone),
+            "reference": instance.reference,
+            "slr": metrics.schedule_length_ratio(makespan, instance.path),
+            "speedup": metrics.speedup(makespan, instance.alone),
             "schedule": self.schedule(lane),
             "reward_terms": {"reference": 1.0, "makespan": total - 1.0},
-            "replay": Replay(context.problem.id, self._seeds[lane], tuple(actions.tolist()), order=self._order(lane)),
+            "replay": Replay(instance.problem.id, self.seeds[lane], actions, order=self._orders[lane]),
         }
-
-    def _order(self, lane: int) -> tuple[int, ...] | None:
-        plan: Plan = self._plans[lane]
-        return None if plan is self.context(lane).plan else tuple(plan.order.tolist())
 
     def frame(self, lane: int, mode: str) -> Any:
         """A text or a Gantt chart."""
-        context, placed = self.context(lane), self.placed(lane)
+        instance, trace = self.instance(lane), self.trace(lane)
         if mode == "rgb_array":
-            return rendering.rgb_array(self.trace(lane))
-        finish = self.board.finish[lane, : context.problem.num_devices]
-        return rendering.ansi(context, placed, finish, float(self.makespan[lane]))
+            return gantt_pixels(trace)
+        finish = self.state.finish[lane, : instance.problem.num_devices]
+        current = -1 if self.over[lane] else int(self._tables[lane].order[self.state.turn[lane]])
+        return place_text(instance, trace, finish, current, float(self.makespan[lane]))
 
 
 def _ordered(problem: Problem, order: Any) -> IntArray:
@@ -247,8 +254,8 @@ def _ordered(problem: Problem, order: Any) -> IntArray:
     Raises:
         ConfigError: not a permutation, or an operator before its inputs.
     """
-    found = np.asarray(order)
     n = problem.num_operators
+    found = np.asarray(order) if isinstance(order, list | tuple | np.ndarray) else np.zeros(0)
     if found.shape != (n,) or found.dtype.kind not in "iu" or not np.array_equal(np.sort(found), np.arange(n)):
         raise ConfigError(f"options['order'] must hold each of the {n} operators of {problem.name!r} once")
     turn = np.empty(n, np.int64)

@@ -2,81 +2,57 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
+from dataclasses import KW_ONLY, dataclass
 
-from gymnasium.vector import AutoresetMode
-
-from hetgym.costs import CostModel
+from hetgym.envs.core.arguments import ScalarArguments, VectorArguments, takes, whole
 from hetgym.envs.core.lanes import Lanes
+from hetgym.envs.core.padding import GraphPadding
 from hetgym.envs.core.scalar import LaneEnv
+from hetgym.envs.core.spaces import Level, Reward
 from hetgym.envs.core.vector import LaneVectorEnv
-from hetgym.envs.place.observation import Padding
-from hetgym.envs.split.dynamics import Rules
 from hetgym.envs.split.lanes import SplitLanes
-from hetgym.envs.split.menu import PARTS, menu
-from hetgym.envs.split.observation import LEVELS
-from hetgym.envs.split.sources import graph_source
-from hetgym.errors import ConfigError, unknown_name
-from hetgym.graph.transforms import AXES
-from hetgym.sim import Runtime
-from hetgym.sim.runtime import runtime as as_runtime
-
-REWARDS = ("dense", "sparse")
+from hetgym.envs.split.problems import GraphArguments
+from hetgym.envs.split.rules import SplitRules
 
 
-def lanes_of(
-    count: int,
-    graph: Any = None,
-    platform: Any = None,
-    *,
-    generator: Any = None,
-    batch: int = 1,
-    fused: bool = False,
-    costs: str | CostModel = "auto",
-    scheduler: str = "heft",
-    runtime: str | Runtime = "classic",
-    key_operators: int = 12,
-    axes: Sequence[str] = AXES,
-    ways: int | Sequence[int] | None = None,
-    parts: Sequence[str] = PARTS,
-    granularity: float = 0.002,
-    multiple: int = 1,
-    divisible: bool = True,
-    memory: str = "ignore",
-    lookahead: bool = False,
-    completion: bool = False,
-    reward: str = "dense",
-    observation: str = "graph",
-    max_operators: int | None = None,
-    max_edges: int | None = None,
-    max_devices: int | None = None,
-) -> Lanes:
-    """Lanes of the environment; see :class:`HetSplitEnv` for the arguments and what they raise."""
-    for what, value, known in (("reward", reward, REWARDS), ("observation", observation, LEVELS)):
-        if value not in known:
-            raise unknown_name(what, value, known)
-    source = graph_source(graph, platform, generator, batch)
-    padding = Padding.chosen(source.padding(), max_operators, max_edges, max_devices)
-    counts = _ways(ways, padding.devices)
-    rules = Rules(
-        menu(axes, counts, parts), scheduler, as_runtime(runtime), costs, key_operators, granularity, multiple,
-        bool(divisible), memory, bool(fused),
-    )  # fmt: skip
-    return SplitLanes(
-        count, source, rules, padding, observation, reward == "sparse", batch, bool(lookahead), bool(completion)
-    )
+@dataclass(frozen=True)
+class HetSplitArguments(SplitRules, GraphArguments):
+    """The arguments of HetSplit-v0; :class:`HetSplitEnv` describes them.
+
+    Raises:
+        ConfigError: an argument that does not fit.
+        UnknownName: a word that an argument does not know.
+    """
+
+    _: KW_ONLY
+    reward: Reward = "dense"
+    observation: Level = "graph"
+    max_operators: int | None = whole(None)
+    max_edges: int | None = whole(None, least=0)
+    max_devices: int | None = whole(None)
+
+    def lanes(self, count: int) -> Lanes:
+        """Make lanes of the environment.
+
+        Args:
+            count: number of lanes.
+
+        Raises:
+            ConfigError: sources of graphs that do not fit together, or a size that nobody knows.
+        """
+        source = self.source()
+        padding = GraphPadding.chosen(source.padding(), self.max_operators, self.max_edges, self.max_devices)
+        return SplitLanes(count, source, self, padding, self.observation, self.reward == "sparse", self.batch)
 
 
-def _ways(ways: Any, devices: int) -> Sequence[int]:
-    """Numbers of parts: those given, from 2 to the one given, or from 2 to the number of devices."""
-    if ways is None:
-        return range(2, devices + 1)
-    if isinstance(ways, int) and not isinstance(ways, bool) and ways >= 2:
-        return range(2, ways + 1)
-    if isinstance(ways, list | tuple):
-        return ways
-    raise ConfigError(f"ways is {ways!r}; expected the largest number of parts, from 2 on, or a list of numbers")
+@dataclass(frozen=True)
+class _Scalar(ScalarArguments, HetSplitArguments):
+    """The arguments of one episode at a time."""
+
+
+@dataclass(frozen=True)
+class _Vector(HetSplitArguments, VectorArguments):
+    """The arguments of many episodes side by side."""
 
 
 class HetSplitEnv(LaneEnv):
@@ -94,7 +70,7 @@ class HetSplitEnv(LaneEnv):
 
     ## Action space
     ``Discrete(A)``: 0 leaves the current operator whole, the others are
-    :func:`hetgym.envs.split.menu.menu`'s entries, ``env.unwrapped.lanes.rules.menu[action]``. Masked is what
+    :func:`hetgym.envs.split.menu.menu`'s entries, ``env.unwrapped.lanes.menu[action]``. Masked is what
 
     - the operator does not support: convolutions and products can be split by batch, output channels,
       rows and, unless fused, the reduction; see :func:`hetgym.graph.transforms.split`;
@@ -149,7 +125,7 @@ class HetSplitEnv(LaneEnv):
     and ``reference`` [s], ``speedup`` (over the best single device, unsplit), ``split_graph``,
     ``split_problem`` (that graph on the platform), ``schedule`` (of that problem), ``choices`` by name
     of the operator, ``peak_memory`` of each device and ``memory_excess`` [byte], ``reward_terms`` (they
-    sum to the return) and ``replay`` (:func:`hetgym.envs.replay_split` plays it again).
+    sum to the return) and ``replay`` (:class:`Replay`; :func:`hetgym.envs.replay` plays it again).
 
     ## Speed
     A step rewrites, prices, schedules and simulates the graph, which takes one to two milliseconds on
@@ -166,10 +142,11 @@ class HetSplitEnv(LaneEnv):
     ```
     Graphs come from ``graph`` and ``platform`` (objects, names or paths, or lists of which every reset
     draws one combination) or ``generator``; without any, from small random networks on machines of two
-    or three accelerators (:class:`hetgym.envs.split.sources.RandomNetworks`).
+    or three accelerators (:class:`hetgym.envs.split.networks.RandomNetworks`).
 
     Args:
-        graph, platform: see above; they belong together.
+        graph: a DataflowGraph, a zoo name or a path, or a list of these; needs ``platform``.
+        platform: a Platform, a preset's name or a path, or a list of these; needs ``graph``.
         generator: ``callable(rng) -> (graph, platform)``; needs the ``max_*`` arguments.
         batch: batch size of graphs given by name.
         fused: whether graphs are fused first (:func:`hetgym.graph.transforms.fuse`).
@@ -215,10 +192,9 @@ class HetSplitEnv(LaneEnv):
     (True, True)
     """
 
-    def __init__(
-        self, graph: Any = None, platform: Any = None, *, render_mode: str | None = None, **arguments: Any
-    ) -> None:
-        super().__init__(lanes_of(1, graph, platform, **arguments), render_mode)
+    @takes(_Scalar)
+    def __init__(self, arguments: _Scalar) -> None:
+        LaneEnv.__init__(self, arguments.lanes(1), arguments.render_mode)
 
 
 class HetSplitVectorEnv(LaneVectorEnv):
@@ -226,8 +202,11 @@ class HetSplitVectorEnv(LaneVectorEnv):
 
     Args:
         num_envs: number of lanes.
-        graph, platform, arguments: as for :class:`HetSplitEnv`.
-        autoreset_mode, copy, render_mode: see :class:`~hetgym.envs.core.vector.LaneVectorEnv`.
+        autoreset_mode: see :class:`~hetgym.envs.core.vector.LaneVectorEnv`.
+        copy: whether observations are the caller's to keep; without, the next call overwrites them.
+        render_mode: ``"ansi"`` or ``"rgb_array"``.
+
+    All other arguments are those of :class:`HetSplitEnv`.
 
     >>> import gymnasium as gym, hetgym
     >>> envs = gym.make_vec("HetSplit-v0", num_envs=4, observation="candidates")
@@ -236,9 +215,8 @@ class HetSplitVectorEnv(LaneVectorEnv):
     ((4, 17, 19), (4, 17))
     """
 
-    def __init__(
-        self, num_envs: int = 1, graph: Any = None, platform: Any = None, *,
-        autoreset_mode: str | AutoresetMode = AutoresetMode.NEXT_STEP, copy: bool = True,
-        render_mode: str | None = None, **arguments: Any,
-    ) -> None:  # fmt: skip
-        super().__init__(lanes_of(num_envs, graph, platform, **arguments), autoreset_mode, copy, render_mode)
+    @takes(_Vector)
+    def __init__(self, arguments: _Vector) -> None:
+        LaneVectorEnv.__init__(
+            self, arguments.lanes(arguments.num_envs), arguments.autoreset_mode, arguments.copy, arguments.render_mode
+        )

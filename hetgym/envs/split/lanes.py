@@ -1,44 +1,43 @@
-"""SplitLanes: the episodes of HetSplit-v0, and what their agents see."""
+"""SplitLanes: the episodes of HetSplit-v0 side by side."""
 
 from __future__ import annotations
 
 import os
-from collections import OrderedDict
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from gymnasium import spaces
 
 from hetgym import metrics
 from hetgym._types import BoolArray
-from hetgym.envs.core.lanes import Lanes, Observation
+from hetgym.envs.core.lanes import Lanes, only_options
+from hetgym.envs.core.memory import Remembered
+from hetgym.envs.core.padding import GraphPadding
+from hetgym.envs.core.rendering import gantt_pixels
 from hetgym.envs.core.replay import Replay
-from hetgym.envs.place import rendering
-from hetgym.envs.place.observation import Padding
-from hetgym.envs.split.dynamics import Chosen, Context, Node, Rules, Splits
+from hetgym.envs.core.scaling import scale_of, shares
+from hetgym.envs.core.sources import Source, as_graph, as_platform
+from hetgym.envs.split.dynamics import Splits
+from hetgym.envs.split.instance import SplitInstance
 from hetgym.envs.split.observation import (
-    COMPLETION,
-    CURRENT,
-    DECIDED,
-    LEGAL,
-    MAKESPAN,
     NARROW,
-    SPARED,
+    SplitCandidateColumn,
+    SplitOperatorColumn,
     choices_table,
-    decided_columns,
-    device_columns,
     fixed,
-    level_space,
-    scaled,
+    menu_table,
+    show_decided,
+    show_devices,
     split_space,
 )
 from hetgym.envs.split.options import Option, cancelled
+from hetgym.envs.split.problems import Pair
 from hetgym.envs.split.rendering import split_text
-from hetgym.envs.split.sources import Draw, GraphSource, as_graph, as_platform
-from hetgym.errors import ConfigError
-from hetgym.graph.transforms import AXES
+from hetgym.envs.split.rules import SplitRules
+from hetgym.envs.split.state import SplitNode, SplitState
 from hetgym.problem import Problem
+
+Prepared = tuple[SplitInstance, dict[str, npt.NDArray[Any]], list[npt.NDArray[np.float32]]]
 
 _REMEMBERED = 64  # graphs whose fixed observations are kept
 
@@ -51,53 +50,37 @@ class SplitLanes(Lanes):
         source: where graphs and platforms come from.
         rules: what episodes are played by.
         padding: sizes of the observations.
-        level: one of :data:`~hetgym.envs.split.observation.LEVELS`.
+        level: one of :data:`~hetgym.envs.core.spaces.LEVELS`.
         sparse: whether the whole return comes with the last reward.
         batch: batch size of graphs that a reset names.
-        lookahead: whether the makespan after each choice is worked out.
-        completion: whether that with the pattern for the rest is.
+
+    Attributes:
+        menu: the choices; the first leaves the operator whole.
+        splits: graphs as split so far.
+        states: [L] of lanes that have begun.
     """
 
     def __init__(
-        self, count: int, source: GraphSource, rules: Rules, padding: Padding, level: str, sparse: bool, batch: int,
-        lookahead: bool, completion: bool = False,
-    ) -> None:  # fmt: skip
-        actions = len(rules.menu)
-        super().__init__(count, level_space(padding, actions, level), spaces.Discrete(actions))
-        self.source, self.rules, self.padding, self.level = source, rules, padding, level
-        self.sparse, self.batch, self.lookahead, self.completion = sparse, batch, lookahead, completion
-        space = split_space(padding, actions)
-        self._arrays: dict[str, npt.NDArray[Any]] = {
-            key: np.zeros((count, *(each.shape or ())), each.dtype) for key, each in space.spaces.items()
-        }
-        self.mask = np.zeros((count, actions), np.int8)
-        self._arrays["action_mask"] = self.mask
-        self.splits = Splits(rules)
-        self.contexts: list[Context | None] = [None] * count
-        self.chosen: list[Chosen] = [()] * count
-        self.actions: list[list[int]] = [[] for _ in range(count)]
-        self._names = np.full(count, "", object)
-        self._seeds: list[int | None] = [None] * count
-        self._known: OrderedDict[int, tuple[Context, dict[str, npt.NDArray[Any]], list[npt.NDArray[np.float32]]]]
-        self._known = OrderedDict()
+        self,
+        count: int,
+        source: Source[Pair, GraphPadding],
+        rules: SplitRules,
+        padding: GraphPadding,
+        level: str,
+        sparse: bool,
+        batch: int,
+    ) -> None:
+        self.menu = rules.menu(padding.devices)
+        super().__init__(count, split_space(padding, len(self.menu)), NARROW, level, len(self.menu), hidden=True)
+        self.source, self.rules, self.padding, self.sparse, self.batch = source, rules, padding, sparse, batch
+        self.splits = Splits(rules, self.menu)
+        self.states: list[SplitState | None] = [None] * count
+        self._entries = menu_table(self.menu)
+        self._known: Remembered[int, Prepared] = Remembered(_REMEMBERED)
         self._named: dict[tuple[str, str], Any] = {}
-        self._entries = np.array(
-            [[c.axis == axis for axis in AXES] + [c.parts == "proportional", c.ways / 8] for c in rules.menu],
-            np.float32,
-        )  # fmt: skip
 
     def __getstate__(self) -> dict[str, Any]:
-        return {**self.__dict__, "_known": OrderedDict(), "_named": {}}
-
-    @property
-    def seen(self) -> Observation:
-        """What the agents see, [L, …]."""
-        if self.level == "graph":
-            return self._arrays
-        if self.level == "candidates":
-            return {key: self._arrays[key] for key in NARROW}
-        parts = [self._arrays[key].reshape(self.count, -1) for key in NARROW]
-        return np.concatenate(parts, axis=1, dtype=np.float32)
+        return {**self.__dict__, "_known": Remembered(_REMEMBERED), "_named": {}}  # keys are identities
 
     def begin(self, lane: int, rng: np.random.Generator, options: dict[str, Any], seed: int | None) -> None:
         """Begin an episode on a graph and a platform drawn from the source, or on those of the options.
@@ -106,20 +89,17 @@ class SplitLanes(Lanes):
             ConfigError: an unknown option, or one that is neither a graph nor a platform.
             ProblemError: the graph on the platform exceeds the padding.
         """
-        graph, platform = options.pop("graph", None), options.pop("platform", None)
-        if options:
-            raise ConfigError(f"reset has no option {min(options)!r}; known: 'graph' and 'platform'")
+        graph, platform = only_options(options, "graph", "platform")
         if graph is None or platform is None:
             drawn = self.source.draw(rng)
-            graph = drawn.graph if graph is None else graph
-            platform = drawn.platform if platform is None else platform
-        context = self.splits.context(Draw(self._load("graph", graph), self._load("platform", platform)))
-        blank = self._prepared(context)[0]
-        self.contexts[lane], self.chosen[lane], self.actions[lane] = context, (), []
-        for key, array in self._arrays.items():
+            graph = drawn[0] if graph is None else graph
+            platform = drawn[1] if platform is None else platform
+        instance = self.splits.instance((self._load("graph", graph), self._load("platform", platform)))
+        blank = self._prepared(instance)[1]
+        self.states[lane] = SplitState(instance)
+        for key, array in self.arrays.items():
             array[lane] = blank[key]
-        self._names[lane] = context.problem.name
-        self._seeds[lane] = seed
+        self.names[lane], self.seeds[lane] = instance.problem.name, seed
         self.illegal[lane], self.over[lane] = 0, False
         self._show(lane)
 
@@ -129,80 +109,86 @@ class SplitLanes(Lanes):
             self._decide(lane, int(actions[lane]))
 
     def _decide(self, lane: int, action: int) -> None:
-        context, before, turn = self.context(lane), self.node(lane), len(self.actions[lane])
-        self.actions[lane].append(action)
-        entry = action if 0 <= action < len(self.rules.menu) and self.mask[lane, action] else 0
-        chosen = (*self.chosen[lane], (turn, entry)) if entry else self.chosen[lane]
-        if self.splits.attempt(context, chosen) is None:
-            chosen, entry = self.chosen[lane], 0
-        self.chosen[lane] = chosen
+        state, before = self.state(lane), self.node(lane).makespan
+        instance, turn, operator = state.instance, state.turn, state.operator
+        entry = action if 0 <= action < len(self.menu) and self.mask[lane, action] else 0
+        chosen = (*state.chosen, (turn, entry)) if entry else state.chosen
+        if self.splits.attempt(instance, chosen) is None:
+            chosen, entry = state.chosen, 0
+        state.chosen = chosen
+        state.actions.append(action)
         self.illegal[lane] += entry != action
-        now, reference = self.node(lane).makespan, context.reference
-        self.over[lane] = turn + 1 == len(context.keys)
-        self.reward[lane] = (before.makespan - now) / reference if reference > 0 else 0.0
+        self.over[lane] = state.turn == len(instance.keys)
+        fall = before - self.node(lane).makespan
+        self.reward[lane] = fall / instance.reference if instance.reference > 0 else 0.0
         if self.sparse:
             self.reward[lane] = self._total(lane) if self.over[lane] else 0.0
-        choice, operator = self.rules.menu[entry], context.keys[turn]
-        self._arrays["operators"][lane, operator, DECIDED:] = decided_columns(
-            context.options[turn][entry] if entry else None, choice.axis, choice.parts == "proportional"
-        )
+        option = instance.options[turn][entry] if entry else None
+        show_decided(self.arrays["operators"][lane, operator], option, self.menu[entry])
         self._show(lane)
 
     def _show(self, lane: int) -> None:
         """Write the present state, and what the current operator may become, into the observation."""
-        context, node, seen, turn = self.context(lane), self.node(lane), self._arrays, len(self.actions[lane])
-        seen["makespan"][lane] = scaled(node.makespan, context.reference)
-        seen["devices"][lane, : node.problem.num_devices, 1:] = device_columns(context, node)
+        state, node, seen = self.state(lane), self.node(lane), self.arrays
+        seen["makespan"][lane] = shares(node.makespan, scale_of(state.instance.reference))
+        show_devices(seen["devices"][lane], state.instance, node)
         if self.over[lane]:  # no candidates; the mask stays, so that it never is empty
             seen["candidates"][lane] = 0.0
             seen["operator"][lane] = 0.0
             return
-        operator = context.keys[turn]
-        seen["current"][lane] = operator
-        seen["operators"][lane, operator, CURRENT] = 1.0
-        seen["operator"][lane] = seen["operators"][lane, operator]
-        table = seen["candidates"][lane]
-        table[...] = self._prepared(context)[1][turn]
-        split_so_far = self._split_so_far(lane)
+        seen["current"][lane] = state.operator
+        seen["operators"][lane, state.operator, SplitOperatorColumn.IS_CURRENT] = 1.0
+        seen["operator"][lane] = seen["operators"][lane, state.operator]
+        self._show_candidates(lane, state, node)
+
+    def _show_candidates(self, lane: int, state: SplitState, node: SplitNode) -> None:
+        """Write the mask, and where each choice would lead."""
+        instance, operator, turn = state.instance, state.operator, state.turn
+        table = self.arrays["candidates"][lane]
+        table[...] = self._prepared(instance)[2][turn]
+        split_so_far = self._split_so_far(state)
         makespans = np.full(len(table), node.makespan)
         completions = makespans.copy()
-        if self.completion:
-            completions = np.full(len(table), self.splits.completion(context, self.chosen[lane], turn + 1))
+        if self.rules.completion:
+            completions[:] = self.splits.completion(instance, state.chosen, turn + 1)
         self.mask[lane] = 0
         self.mask[lane, 0] = 1
-        for entry, option in enumerate(context.options[turn]):
+        for entry, option in enumerate(instance.options[turn]):
             if option is None:
                 continue
-            table[entry, SPARED : SPARED + 2] = cancelled(option, operator, context.readers[operator], split_so_far)
-            if self.lookahead or self.splits.looks_ahead:
-                after = self.splits.attempt(context, (*self.chosen[lane], (turn, entry)))
+            scatter, gather = cancelled(option, operator, instance.readers[operator], split_so_far)
+            table[entry, SplitCandidateColumn.SPARED_SCATTER] = scatter
+            table[entry, SplitCandidateColumn.SPARED_GATHER] = gather
+            chosen = (*state.chosen, (turn, entry))
+            if self.rules.lookahead or self.splits.looks_ahead:
+                after = self.splits.attempt(instance, chosen)
                 if after is None or after.excess > max(0.0, node.excess):
                     continue
-                makespans[entry] = after.makespan if self.lookahead else node.makespan
+                makespans[entry] = after.makespan if self.rules.lookahead else node.makespan
             self.mask[lane, entry] = 1
-            if self.completion:
-                chosen = (*self.chosen[lane], (turn, entry))
-                completions[entry] = self.splits.completion(context, chosen, turn + 1)
-        table[:, LEGAL] = self.mask[lane]
-        table[:, MAKESPAN] = scaled(makespans, context.reference)
-        table[:, COMPLETION] = scaled(completions, context.reference)
+            if self.rules.completion:
+                completions[entry] = self.splits.completion(instance, chosen, turn + 1)
+        scale = scale_of(instance.reference)
+        table[:, SplitCandidateColumn.LEGAL] = self.mask[lane]
+        table[:, SplitCandidateColumn.MAKESPAN] = shares(makespans, scale)
+        table[:, SplitCandidateColumn.COMPLETION] = shares(completions, scale)
 
-    def _split_so_far(self, lane: int) -> dict[int, Option]:
-        context = self.context(lane)
-        found = {context.keys[turn]: context.options[turn][entry] for turn, entry in self.chosen[lane]}
+    @staticmethod
+    def _split_so_far(state: SplitState) -> dict[int, Option]:
+        """Operator -> how it is split."""
+        instance = state.instance
+        found = {instance.keys[turn]: instance.options[turn][entry] for turn, entry in state.chosen}
         return {operator: option for operator, option in found.items() if option is not None}
 
-    def _prepared(self, context: Context) -> tuple[dict[str, npt.NDArray[Any]], list[npt.NDArray[np.float32]]]:
-        """What of the observations is known beforehand: that which never changes, and the candidates of each turn."""
-        key = id(context)
-        if key not in self._known:
-            self.padding.check(context.problem)
-            tables = [choices_table(context, turn, self._entries) for turn in range(len(context.keys))]
-            self._known[key] = context, fixed(context, self.padding, len(self.rules.menu)), tables
-            if len(self._known) > _REMEMBERED:
-                self._known.popitem(last=False)
-        self._known.move_to_end(key)
-        return self._known[key][1:]
+    def _prepared(self, instance: SplitInstance) -> Prepared:
+        """The observations as far as they never change, and the candidates of each turn as far as these do not."""
+        return self._known.get(id(instance), lambda: self._prepare(instance))
+
+    def _prepare(self, instance: SplitInstance) -> Prepared:
+        problem = instance.problem
+        self.padding.check(problem.name, (problem.num_operators, problem.num_edges, problem.num_devices))
+        tables = [choices_table(instance, turn, self._entries) for turn in range(len(instance.keys))]
+        return instance, fixed(instance, self.padding, len(self.menu)), tables
 
     def _load(self, what: str, source: Any) -> Any:
         """A graph or a platform of the reset's options; those with names are loaded once."""
@@ -215,60 +201,61 @@ class SplitLanes(Lanes):
             self._named[key] = found
         return found
 
-    def context(self, lane: int) -> Context:
-        """Of a lane that has begun."""
-        context = self.contexts[lane]
-        assert context is not None
-        return context
+    def state(self, lane: int) -> SplitState:
+        """The state of a lane that has begun."""
+        state = self.states[lane]
+        assert state is not None
+        return state
 
-    def node(self, lane: int) -> Node:
+    def node(self, lane: int) -> SplitNode:
         """The graph as split so far."""
-        return self.splits.at(self.context(lane), self.chosen[lane])
+        state = self.state(lane)
+        return self.splits.at(state.instance, state.chosen)
 
     def problem(self, lane: int) -> Problem:
         """The graph as split so far, on the platform."""
         return self.node(lane).problem
 
-    def shared(self) -> dict[str, npt.NDArray[Any]]:
-        """The name of the graph on the platform."""
-        return {"problem": self._names.copy()}
+    def identity(self, lane: int) -> str:
+        """Name and content of the graph on the platform, before any split, in one word."""
+        return self.state(lane).instance.problem.id
 
     def _total(self, lane: int) -> float:
-        reference = self.context(lane).reference
+        reference = self.state(lane).instance.reference
         return (reference - self.node(lane).makespan) / reference if reference > 0 else 0.0
 
+    def choices(self, lane: int) -> dict[str, str]:
+        """Operator -> its choice, of those that are decided."""
+        state = self.state(lane)
+        taken, operators = dict(state.chosen), state.instance.graph.operators
+        return {
+            operators[operator].name: str(self.menu[taken.get(turn, 0)])
+            for turn, operator in enumerate(state.instance.keys[: state.turn])
+        }
+
     def result(self, lane: int) -> dict[str, Any]:
-        """Makespan and reference [s], what was split and how, the split graph and its schedule, memory."""
-        context, node = self.context(lane), self.node(lane)
-        peak = self.splits.trace(node).memory.peak
-        names = [context.graph.operators[i].name for i in context.keys]
-        taken = dict(self.chosen[lane])
+        """Makespan, reference [s], the splits, the split graph and its schedule, memory, and the episode as a value."""
+        state, node = self.state(lane), self.node(lane)
+        instance, peak = state.instance, self.splits.trace(node).memory.peak
         return {
             "makespan": node.makespan,
-            "reference": context.reference,
-            "speedup": metrics.speedup(node.makespan, context.alone),
+            "reference": instance.reference,
+            "speedup": metrics.speedup(node.makespan, instance.alone),
             "schedule": node.schedule,
             "split_graph": node.graph,
             "split_problem": node.problem,
-            "choices": {name: str(self.rules.menu[taken.get(turn, 0)]) for turn, name in enumerate(names)},
+            "choices": self.choices(lane),
             "peak_memory": tuple(peak.tolist()),
             "memory_excess": max(0.0, float((peak - node.problem.memory_capacity).max())),
             "reward_terms": {"reference": 1.0, "makespan": self._total(lane) - 1.0},
-            "replay": Replay(context.problem.id, self._seeds[lane], tuple(self.actions[lane])),
+            "replay": Replay(instance.problem.id, self.seeds[lane], tuple(state.actions)),
         }
 
     def frame(self, lane: int, mode: str) -> Any:
         """A text, or a Gantt chart of the present schedule."""
-        node = self.node(lane)
-        trace = self.splits.trace(node)
+        state, trace = self.state(lane), self.splits.trace(self.node(lane))
         if mode == "rgb_array":
-            return rendering.rgb_array(trace)
-        context = self.context(lane)
-        taken = dict(self.chosen[lane])
-        decided = [
-            (context.graph.operators[operator].name, str(self.rules.menu[taken.get(turn, 0)]))
-            for turn, operator in enumerate(context.keys[: len(self.actions[lane])])
-        ]
-        current = None if self.over[lane] else context.graph.operators[context.keys[len(self.actions[lane])]]
-        legal = [str(self.rules.menu[entry]) for entry in np.flatnonzero(self.mask[lane])]
-        return split_text(trace, context, decided, current, legal)
+            return gantt_pixels(trace)
+        current = None if self.over[lane] else state.instance.graph.operators[state.operator]
+        legal = [str(self.menu[entry]) for entry in np.flatnonzero(self.mask[lane])]
+        return split_text(trace, state.instance, list(self.choices(lane).items()), current, legal)

@@ -1,7 +1,8 @@
-"""What an agent of HetSplit-v0 sees, as fixed-shape padded arrays; every column is a row of a table."""
+"""Observations of splitting, as fixed-shape padded arrays; every column is a member of an enum below."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -9,93 +10,106 @@ import numpy.typing as npt
 from gymnasium import spaces
 
 from hetgym._types import FloatArray
-from hetgym.envs.place.dynamics import CLIP
-from hetgym.envs.place.observation import Padding
-from hetgym.envs.split.dynamics import Context, Node
+from hetgym.envs.core.features import Column, features_of
+from hetgym.envs.core.padding import GraphPadding
+from hetgym.envs.core.scaling import CLIP, scale_of, shares
+from hetgym.envs.core.spaces import blank, feature_box
+from hetgym.envs.split.instance import SplitInstance
+from hetgym.envs.split.menu import Choice
 from hetgym.envs.split.options import Option
-from hetgym.graph.dataflow import Feature
-from hetgym.graph.transforms import AXES
+from hetgym.envs.split.state import SplitNode
 
-SPLIT_OPERATOR_FEATURES: tuple[Feature, ...] = (
-    Feature("time_share", "-", "share of the run time of all operators, each on its fastest device"),
-    Feature("mean_cost", "reference", "mean run time over the devices"),
-    Feature("least_cost", "reference", "run time on the fastest device"),
-    Feature("flops", "-", "share of the graph's FLOPs"),
-    Feature("bytes", "-", "share of the bytes that the graph reads and writes"),
-    Feature("weights", "-", "share of the graph's weights"),
-    Feature("output_transfer", "reference", "mean time to send its outputs"),
-    Feature("in_degree", "1/8 edge", "incoming edges"),
-    Feature("out_degree", "1/8 edge", "outgoing edges"),
-    Feature("depth", "-", "longest path from a source, of the graph's longest"),
-    Feature("turn", "episode", "position among the decisions, 0 first to 1 last; 0 where there is none"),
-    Feature("is_key", "-", "1 if it is to be decided on"),
-    Feature("is_decided", "-", "1 if it has been"),
-    Feature("is_current", "-", "1 if it is to be decided on now"),
-    Feature("parts", "1/8 part", "parts that it is split into, 0 while it is whole"),
-    *(Feature(axis, "-", f"1 if it is split along this axis: {axis}") for axis in AXES),
-    Feature("proportional", "-", "1 if its parts go by the speeds of devices"),
-)
+
+class SplitOperatorColumn(Column):
+    """Columns of ``obs["operators"]``; operators are those of the graph before any split."""
+
+    TIME_SHARE = "-", "share of the run time of all operators, each on its fastest device"
+    MEAN_COST = "reference", "mean run time over the devices"
+    LEAST_COST = "reference", "run time on the fastest device"
+    FLOPS = "-", "share of the graph's FLOPs"
+    BYTES = "-", "share of the bytes that the graph reads and writes"
+    WEIGHTS = "-", "share of the graph's weights"
+    OUTPUT_TRANSFER = "reference", "mean time to send its outputs"
+    IN_DEGREE = "1/8 edge", "incoming edges"
+    OUT_DEGREE = "1/8 edge", "outgoing edges"
+    DEPTH = "-", "longest path from a source, of the graph's longest"
+    TURN = "episode", "position among the decisions, 0 first to 1 last; 0 where there is none"
+    IS_KEY = "-", "1 if it is to be decided on"
+    IS_DECIDED = "-", "1 if it has been"
+    IS_CURRENT = "-", "1 if it is to be decided on now"
+    PARTS = "1/8 part", "parts that it is split into, 0 while it is whole"
+    BATCH = "-", "1 if it is split along this axis: batch"
+    OUTPUT = "-", "1 if it is split along this axis: output"
+    REDUCTION = "-", "1 if it is split along this axis: reduction"
+    SPATIAL = "-", "1 if it is split along this axis: spatial"
+    PROPORTIONAL = "-", "1 if its parts go by the speeds of devices"
+
+
+class SplitDeviceColumn(Column):
+    """Columns of ``obs["devices"]``."""
+
+    TOTAL_COST = "reference / d", "run time of the whole graph on it alone"
+    BUSY = "reference", "summed run time of its operators in the present schedule"
+    SHARE = "-", "share of the operators that it runs, likewise"
+    WEIGHTS = "-", "weights on it, likewise, of its memory; 0 if that is unlimited"
+
+
+class SplitCandidateColumn(Column):
+    """Columns of ``obs["candidates"]``; what is scattered, gathered and spared is 0 for leaving."""
+
+    BATCH = "-", "1 if the choice is to split along this axis: batch"
+    OUTPUT = "-", "1 if the choice is to split along this axis: output"
+    REDUCTION = "-", "1 if the choice is to split along this axis: reduction"
+    SPATIAL = "-", "1 if the choice is to split along this axis: spatial"
+    PROPORTIONAL = "-", "1 if its parts go by the speeds of devices"
+    PARTS = "1/8 part", "number of parts; 1 = leave the operator whole"
+    LEGAL = "-", "1 if the choice is legal"
+    LEAST_PART = "-", "share of the axis that the smallest part gets"
+    LARGEST_PART = "-", "share of the axis that the largest part gets"
+    PART_TIME = "reference", "run time of the longest part on its fastest device"
+    TOTAL_TIME = "reference", "summed run time of all parts on their fastest devices"
+    TOGETHER_TIME = "reference", "longest run time if each part has a device to itself, the fastest first"
+    SCATTER = "reference", "mean time to send what all parts read"
+    GATHER = "reference", "mean time to send what all parts return"
+    WORKING_SET = "-", "weights, operands and result of the largest part, of the largest memory"
+    SPARED_SCATTER = "-", "share of dealt operands that already lie in the very parts that are needed"
+    SPARED_GATHER = "-", "1 if a reader already takes the result in the very parts that come out"
+    COMPLETION = "reference", "with this choice and what follows split by the pattern; unless on, as it is"
+    MAKESPAN = "reference", "of the graph with this choice; the present one unless look-ahead is on"
+
+
+SPLIT_OPERATOR_FEATURES = features_of(SplitOperatorColumn)
 """Columns of ``obs["operators"]``; operators are those of the graph before any split."""
 
-SPLIT_DEVICE_FEATURES: tuple[Feature, ...] = (
-    Feature("total_cost", "reference / d", "run time of the whole graph on it alone"),
-    Feature("busy", "reference", "summed run time of its operators in the present schedule"),
-    Feature("share", "-", "share of the operators that it runs, likewise"),
-    Feature("weights", "-", "weights on it, likewise, of its memory; 0 if that is unlimited"),
-)
+SPLIT_DEVICE_FEATURES = features_of(SplitDeviceColumn)
 """Columns of ``obs["devices"]``."""
 
-SPLIT_CANDIDATE_FEATURES: tuple[Feature, ...] = (
-    *(Feature(axis, "-", f"1 if the choice is to split along this axis: {axis}") for axis in AXES),
-    Feature("proportional", "-", "1 if its parts go by the speeds of devices"),
-    Feature("parts", "1/8 part", "number of parts; 1 = leave the operator whole"),
-    Feature("legal", "-", "1 if the choice is legal"),
-    Feature("least_part", "-", "share of the axis that the smallest part gets"),
-    Feature("largest_part", "-", "share of the axis that the largest part gets"),
-    Feature("part_time", "reference", "run time of the longest part on its fastest device"),
-    Feature("total_time", "reference", "summed run time of all parts on their fastest devices"),
-    Feature("together_time", "reference", "longest run time if each part has a device to itself, the fastest first"),
-    Feature("scatter", "reference", "mean time to send what all parts read"),
-    Feature("gather", "reference", "mean time to send what all parts return"),
-    Feature("working_set", "-", "weights, operands and result of the largest part, of the largest memory"),
-    Feature("spared_scatter", "-", "share of dealt operands that already lie in the very parts that are needed"),
-    Feature("spared_gather", "-", "1 if a reader already takes the result in the very parts that come out"),
-    Feature("completion", "reference", "with this choice and what follows split by the pattern; unless on, as it is"),
-    Feature("makespan", "reference", "of the graph with this choice; the present one unless look-ahead is on"),
-)
+SPLIT_CANDIDATE_FEATURES = features_of(SplitCandidateColumn)
 """Columns of ``obs["candidates"]``; what is scattered, gathered and spared is 0 for leaving."""
-
-LEVELS = ("graph", "candidates", "flat")
-"""How much is seen: everything; the current operator and its choices; the same as one vector."""
 
 NARROW = ("candidates", "operator", "devices", "makespan", "action_mask")
 """Keys that the levels below ``graph`` show; ``flat`` joins them in this order, row by row."""
 
-DECIDED, CURRENT = 12, 13
-"""Columns of operators: from the first of them on they change."""
 
-LEGAL, SPARED, COMPLETION, MAKESPAN = 6, 15, 17, 18
-"""Columns of candidates; two tell what is spared."""
+def split_space(padding: GraphPadding, actions: int) -> spaces.Dict:
+    """The space of observations of the whole graph.
 
-
-def split_space(padding: Padding, actions: int) -> spaces.Dict:
-    """The space of observations of a given padding and size of the menu."""
+    Args:
+        padding: sizes of the graph before any split.
+        actions: size of the menu.
+    """
     n, e, d = padding.operators, max(1, padding.edges), padding.devices
-
-    def box(*shape: int) -> spaces.Box:
-        return spaces.Box(0.0, CLIP, shape, np.float32)
-
     return spaces.Dict(
         {
-            "operators": box(n, len(SPLIT_OPERATOR_FEATURES)),
-            "costs": box(n, d),
+            "operators": feature_box(n, len(SplitOperatorColumn)),
+            "costs": feature_box(n, d),
             "edges": spaces.Box(0, n - 1, (2, e), np.int64),
-            "edge_transfer": box(e),
-            "devices": box(d, len(SPLIT_DEVICE_FEATURES)),
-            "links": box(d, d),
-            "candidates": box(actions, len(SPLIT_CANDIDATE_FEATURES)),
-            "operator": box(len(SPLIT_OPERATOR_FEATURES)),
-            "makespan": box(1),
+            "edge_transfer": feature_box(e),
+            "devices": feature_box(d, len(SplitDeviceColumn)),
+            "links": feature_box(d, d),
+            "candidates": feature_box(actions, len(SplitCandidateColumn)),
+            "operator": feature_box(len(SplitOperatorColumn)),
+            "makespan": feature_box(1),
             "current": spaces.Box(0, n - 1, (1,), np.int64),
             "operator_mask": spaces.MultiBinary(n),
             "edge_mask": spaces.MultiBinary(e),
@@ -105,113 +119,130 @@ def split_space(padding: Padding, actions: int) -> spaces.Dict:
     )
 
 
-def level_space(padding: Padding, actions: int, level: str) -> spaces.Space[Any]:
-    """The space of one of :data:`LEVELS`."""
-    space = split_space(padding, actions)
-    if level == "graph":
-        return space
-    if level == "candidates":
-        return spaces.Dict({key: space[key] for key in NARROW})
-    return spaces.Box(0.0, CLIP, (sum(int(np.prod(space[key].shape or ())) for key in NARROW),), np.float32)
-
-
-def scaled(seconds: FloatArray | float, reference: float) -> npt.NDArray[np.float32]:
-    """Times as shares of the reference, clipped; what is infinite stands at the clip."""
-    scale = 1.0 / reference if reference > 0 else 0.0
-    values = np.asarray(seconds, np.float64)
-    finite = np.isfinite(values)
-    return np.where(finite, np.clip(np.where(finite, values, 0.0) * scale, 0.0, CLIP), CLIP).astype(np.float32)
-
-
 def _share(values: FloatArray) -> FloatArray:
+    """Each value's share of the sum."""
     total = float(values.sum())
     return values / total if total > 0 else np.zeros(len(values))
 
 
-def fixed(context: Context, padding: Padding, actions: int) -> dict[str, npt.NDArray[Any]]:
+def fixed(instance: SplitInstance, padding: GraphPadding, actions: int) -> dict[str, npt.NDArray[Any]]:
     """The part of the observations that holds from step to step, padding included."""
-    graph, problem, reference = context.graph, context.problem, context.reference
+    graph, problem, scale = instance.graph, instance.problem, scale_of(instance.reference)
     n, e, d = problem.num_operators, problem.num_edges, problem.num_devices
-    space = split_space(padding, actions)
-    blank = {name: np.zeros(each.shape or (), each.dtype) for name, each in space.spaces.items()}
-    fastest, transfer = problem.cost.min(axis=1), problem.mean_communication
-    table = blank["operators"]
-    columns = (
-        _share(fastest), scaled(problem.mean_cost, reference), scaled(fastest, reference), _share(graph.flops),
-        _share(graph.bytes_read + graph.bytes_written), _share(graph.weight_bytes),
-        scaled(mean_rate(context) * graph.output_bytes, reference), np.minimum(graph.in_degree / 8, CLIP),
-        np.minimum(graph.out_degree / 8, CLIP), graph.depth / max(1, int(graph.depth.max())),
-    )  # fmt: skip
-    for k, column in enumerate(columns):
-        table[:n, k] = column
-    keys = list(context.keys)
-    table[keys, 10] = np.arange(len(keys)) / max(1, len(keys) - 1)
-    table[keys, 11] = 1.0
-    blank["costs"][:n, :d] = scaled(problem.cost, reference)
-    blank["edges"][0, :e] = problem.edge_source
-    blank["edges"][1, :e] = problem.edge_target
-    blank["edge_transfer"][:e] = scaled(transfer, reference)
+    seen = blank(split_space(padding, actions))
+    fastest = problem.cost.min(axis=1)
+    columns = {
+        SplitOperatorColumn.TIME_SHARE: _share(fastest),
+        SplitOperatorColumn.MEAN_COST: shares(problem.mean_cost, scale),
+        SplitOperatorColumn.LEAST_COST: shares(fastest, scale),
+        SplitOperatorColumn.FLOPS: _share(graph.flops),
+        SplitOperatorColumn.BYTES: _share(graph.bytes_read + graph.bytes_written),
+        SplitOperatorColumn.WEIGHTS: _share(graph.weight_bytes),
+        SplitOperatorColumn.OUTPUT_TRANSFER: shares(mean_rate(instance) * graph.output_bytes, scale),
+        SplitOperatorColumn.IN_DEGREE: np.minimum(graph.in_degree / 8, CLIP),
+        SplitOperatorColumn.OUT_DEGREE: np.minimum(graph.out_degree / 8, CLIP),
+        SplitOperatorColumn.DEPTH: graph.depth / max(1, int(graph.depth.max())),
+    }
+    for column, values in columns.items():
+        seen["operators"][:n, column] = values
+    keys = list(instance.keys)
+    seen["operators"][keys, SplitOperatorColumn.TURN] = np.arange(len(keys)) / max(1, len(keys) - 1)
+    seen["operators"][keys, SplitOperatorColumn.IS_KEY] = 1.0
+    seen["costs"][:n, :d] = shares(problem.cost, scale)
+    seen["edges"][:, :e] = problem.edge_source, problem.edge_target
+    seen["edge_transfer"][:e] = shares(problem.mean_communication, scale)
     finite = np.where(np.isfinite(problem.cost), problem.cost, 0.0).sum(axis=0)
-    blank["devices"][:d, 0] = scaled(finite / d, reference)
+    seen["devices"][:d, SplitDeviceColumn.TOTAL_COST] = shares(finite / d, scale)
     mean_bytes = float(problem.edge_bytes.mean()) if e else 0.0
-    blank["links"][:d, :d] = scaled(problem.latency + mean_bytes / problem.bandwidth, reference)
-    blank["operator_mask"][:n] = 1
-    blank["edge_mask"][:e] = 1
-    blank["device_mask"][:d] = 1
-    return blank
+    seen["links"][:d, :d] = shares(problem.latency + mean_bytes / problem.bandwidth, scale)
+    for key, size in (("operator_mask", n), ("edge_mask", e), ("device_mask", d)):
+        seen[key][:size] = 1
+    return seen
 
 
-def mean_rate(context: Context) -> float:
+def mean_rate(instance: SplitInstance) -> float:
     """Mean seconds a byte takes between two different devices."""
-    bandwidth = context.problem.bandwidth
+    bandwidth = instance.problem.bandwidth
     apart = ~np.eye(len(bandwidth), dtype=np.bool_)
     return float((1.0 / bandwidth[apart]).mean()) if apart.any() else 0.0
 
 
-def choices_table(context: Context, turn: int, actions: npt.NDArray[np.float32]) -> npt.NDArray[np.float32]:
-    """[A, C] the candidates of a decision, as far as they do not depend on earlier ones.
-
-    Args:
-        context: of the graph.
-        turn: which decision.
-        actions: [A, 6] the columns that hold for each entry of the menu whatever the operator.
-    """
-    table = np.zeros((len(actions), len(SPLIT_CANDIDATE_FEATURES)), np.float32)
-    table[:, :LEGAL] = actions
-    capacity = context.problem.memory_capacity
-    room = float(capacity[np.isfinite(capacity)].max()) if np.isfinite(capacity).any() else np.inf
-    op = context.graph.operators[context.keys[turn]]
-    whole = float(context.problem.cost[context.keys[turn]].min())
-    held = sum(t.bytes for t in (*op.inputs, *op.outputs))
-    table[0, LEGAL:SPARED] = (1, 1, 1, *scaled(np.full(3, whole), context.reference), 0, 0, min(held / room, CLIP))
-    for entry, option in enumerate(context.options[turn]):
-        if option is not None:
-            rate = mean_rate(context)
-            times = (option.slowest, option.total, option.together, rate * option.scattered, rate * option.gathered)
-            working = min(option.working / room, CLIP)
-            table[entry, LEGAL + 1 : LEGAL + 3] = option.least, option.largest
-            table[entry, LEGAL + 3 : SPARED - 1] = scaled(np.array(times), context.reference)
-            table[entry, SPARED - 1] = working
+def menu_table(menu: Sequence[Choice]) -> npt.NDArray[np.float32]:
+    """[A, C] the candidates as far as they hold for each entry of the menu, whatever the operator."""
+    table = np.zeros((len(menu), len(SplitCandidateColumn)), np.float32)
+    for entry, choice in enumerate(menu):
+        if choice.axis:
+            table[entry, SplitCandidateColumn[choice.axis.upper()]] = 1.0
+        table[entry, SplitCandidateColumn.PROPORTIONAL] = choice.parts == "proportional"
+        table[entry, SplitCandidateColumn.PARTS] = choice.ways / 8
     return table
 
 
-def device_columns(context: Context, node: Node) -> npt.NDArray[np.float32]:
-    """[d, 3] what the present schedule makes of each device: busy, share, weights."""
+def choices_table(instance: SplitInstance, turn: int, entries: npt.NDArray[np.float32]) -> npt.NDArray[np.float32]:
+    """[A, C] the candidates of a decision, as far as they do not depend on earlier ones.
+
+    Args:
+        instance: of the graph.
+        turn: number of the decision.
+        entries: [A, C] see :func:`menu_table`.
+    """
+    table, scale, operator = entries.copy(), scale_of(instance.reference), instance.keys[turn]
+    capacity = instance.problem.memory_capacity
+    room = float(capacity[np.isfinite(capacity)].max()) if np.isfinite(capacity).any() else np.inf
+    op, rate = instance.graph.operators[operator], mean_rate(instance)
+    whole = shares(float(instance.problem.cost[operator].min()), scale)
+    held = sum(t.bytes for t in (*op.inputs, *op.outputs))
+    for column in (SplitCandidateColumn.LEGAL, SplitCandidateColumn.LEAST_PART, SplitCandidateColumn.LARGEST_PART):
+        table[0, column] = 1.0
+    for column in (
+        SplitCandidateColumn.PART_TIME,
+        SplitCandidateColumn.TOTAL_TIME,
+        SplitCandidateColumn.TOGETHER_TIME,
+    ):
+        table[0, column] = whole
+    table[0, SplitCandidateColumn.WORKING_SET] = min(held / room, CLIP)
+    for entry, option in enumerate(instance.options[turn]):
+        if option is not None:
+            row = table[entry]
+            row[SplitCandidateColumn.LEAST_PART] = option.least
+            row[SplitCandidateColumn.LARGEST_PART] = option.largest
+            row[SplitCandidateColumn.PART_TIME] = shares(option.slowest, scale)
+            row[SplitCandidateColumn.TOTAL_TIME] = shares(option.total, scale)
+            row[SplitCandidateColumn.TOGETHER_TIME] = shares(option.together, scale)
+            row[SplitCandidateColumn.SCATTER] = shares(rate * option.scattered, scale)
+            row[SplitCandidateColumn.GATHER] = shares(rate * option.gathered, scale)
+            row[SplitCandidateColumn.WORKING_SET] = min(option.working / room, CLIP)
+    return table
+
+
+def show_devices(devices: npt.NDArray[np.float32], instance: SplitInstance, node: SplitNode) -> None:
+    """Write the columns that depend on the present schedule.
+
+    Args:
+        devices: [D, 4] written to.
+        instance: of the graph.
+        node: the graph as split so far.
+    """
     problem, assignment = node.problem, node.schedule.assignment
     n, d = problem.cost.shape
-    seconds = problem.cost[np.arange(n), assignment]
+    busy = np.bincount(assignment, problem.cost[np.arange(n), assignment], minlength=d).astype(np.float64)
     weights = np.bincount(assignment, problem.weight_bytes, minlength=d) / problem.memory_capacity
-    busy = scaled(np.bincount(assignment, seconds, minlength=d).astype(np.float64), context.reference)
-    share = np.bincount(assignment, minlength=d) / n
-    return np.stack([busy, share, np.minimum(weights, CLIP)], axis=1).astype(np.float32)
+    devices[:d, SplitDeviceColumn.BUSY] = shares(busy, scale_of(instance.reference))
+    devices[:d, SplitDeviceColumn.SHARE] = np.bincount(assignment, minlength=d) / n
+    devices[:d, SplitDeviceColumn.WEIGHTS] = np.minimum(weights, CLIP)
 
 
-def decided_columns(option: Option | None, axis: str, proportional: bool) -> npt.NDArray[np.float32]:
-    """[8] columns of an operator from ``is_decided`` on, after its decision."""
-    row = np.zeros(len(SPLIT_OPERATOR_FEATURES) - DECIDED, np.float32)
-    row[0] = 1.0
+def show_decided(row: npt.NDArray[np.float32], option: Option | None, choice: Choice) -> None:
+    """Write the columns of an operator that its decision changes.
+
+    Args:
+        row: [20] of the operator, written to.
+        option: how it is split; None if it is left whole.
+        choice: the entry of the menu.
+    """
+    row[SplitOperatorColumn.IS_DECIDED] = 1.0
+    row[SplitOperatorColumn.IS_CURRENT] = 0.0
     if option is not None:
-        row[2] = min(len(option.lengths) / 8, CLIP)
-        row[3 + AXES.index(axis)] = 1.0
-        row[-1] = proportional
-    return row
+        row[SplitOperatorColumn.PARTS] = min(len(option.lengths) / 8, CLIP)
+        row[SplitOperatorColumn[choice.axis.upper()]] = 1.0
+        row[SplitOperatorColumn.PROPORTIONAL] = choice.parts == "proportional"

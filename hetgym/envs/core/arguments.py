@@ -1,0 +1,209 @@
+"""Arguments of environments: frozen dataclasses that check themselves and lend constructors their signature."""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import inspect
+import math
+import types
+import typing
+from collections.abc import Callable
+from dataclasses import KW_ONLY, dataclass
+from typing import Any, Concatenate, Literal, ParamSpec, TypeVar, Union
+
+import numpy as np
+from gymnasium.vector import AutoresetMode
+
+from hetgym.errors import ConfigError, shown, suggestion, unknown_name
+
+P = ParamSpec("P")
+Made = TypeVar("Made")
+
+MOST = 2**31 - 1
+"""Largest whole number that an argument may be."""
+
+
+def whole(default: Any, least: int = 1, most: int = MOST) -> Any:
+    """A field that holds a whole number of a range."""
+    return dataclasses.field(default=default, metadata={"least": least, "most": most})
+
+
+def real(default: Any, least: float = 0.0, below: float = math.inf) -> Any:
+    """A field that holds a finite number from ``least`` to before ``below``."""
+    return dataclasses.field(default=default, metadata={"least": least, "below": below})
+
+
+@dataclass(frozen=True)
+class Arguments:
+    """Arguments of an environment, checked by their types when they are made.
+
+    A field of type ``Literal`` takes its words, ``bool`` true or false, ``int`` and ``float`` numbers of the range that
+    :func:`whole` and :func:`real` say; any of them may allow None. Fields of other types are checked by who reads them.
+
+    Raises:
+        ConfigError: a value of the wrong type, or out of its range.
+        UnknownName: a word that an argument does not know.
+    """
+
+    def __post_init__(self) -> None:
+        for name, (hint, metadata) in _fields_of(typing.cast(Any, type(self))).items():
+            value = getattr(self, name)
+            kept = _checked(name, value, hint, metadata)
+            if kept is not value:
+                object.__setattr__(self, name, kept)
+
+
+@dataclass(frozen=True)
+class ScalarArguments(Arguments):
+    """Arguments that every environment of one episode at a time takes.
+
+    Attributes:
+        render_mode: ``"ansi"``, ``"rgb_array"`` or ``"human"``; None to draw nothing.
+    """
+
+    _: KW_ONLY
+    render_mode: Literal["ansi", "rgb_array", "human"] | None = None
+
+
+@dataclass(frozen=True)
+class VectorArguments(Arguments):
+    """Arguments that every vector environment takes.
+
+    Attributes:
+        num_envs: number of lanes.
+        autoreset_mode: ``"NextStep"``, ``"SameStep"`` or ``"Disabled"``, or Gymnasium's own constant.
+        copy: whether observations are the caller's to keep; without, the next call overwrites them.
+        render_mode: ``"ansi"`` or ``"rgb_array"``; None to draw nothing.
+    """
+
+    num_envs: int = whole(1)
+    _: KW_ONLY
+    autoreset_mode: str | AutoresetMode = AutoresetMode.NEXT_STEP
+    copy: bool = True
+    render_mode: Literal["ansi", "rgb_array"] | None = None
+
+
+def takes(
+    arguments: Callable[P, Made],
+) -> Callable[[Callable[[Any, Made], None]], Callable[Concatenate[Any, P], None]]:
+    """Let a constructor take the fields of a dataclass as its arguments, and get them as one value.
+
+    ``help``, ``inspect.signature``, editors and type checkers show every field with its type and default.
+
+    Args:
+        arguments: the dataclass, a subclass of :class:`Arguments`.
+    """
+
+    def decorate(init: Callable[[Any, Made], None]) -> Callable[Concatenate[Any, P], None]:
+        @functools.wraps(init)
+        def __init__(self: Any, /, *args: P.args, **kwargs: P.kwargs) -> None:
+            init(self, made(arguments, type(self).__name__, *args, **kwargs))
+
+        first = inspect.Parameter("self", inspect.Parameter.POSITIONAL_OR_KEYWORD)
+        signature = signature_of(typing.cast(Any, arguments))
+        signed: Any = __init__
+        signed.__signature__ = signature.replace(parameters=[first, *signature.parameters.values()])
+        return __init__
+
+    return decorate
+
+
+def signature_of(arguments: type[Arguments]) -> inspect.Signature:
+    """The signature of a dataclass, its types as types and not as text."""
+    hints = typing.get_type_hints(arguments)
+    signature = inspect.signature(arguments)
+    parameters = [p.replace(annotation=hints[p.name]) for p in signature.parameters.values()]
+    return signature.replace(parameters=parameters, return_annotation=None)
+
+
+def made(arguments: Callable[P, Made], owner: str, /, *args: P.args, **kwargs: P.kwargs) -> Made:
+    """Make arguments of what a caller gave.
+
+    Args:
+        arguments: the dataclass.
+        owner: whose arguments they are, for messages.
+        args: of the caller.
+        kwargs: of the caller.
+
+    Raises:
+        ConfigError: an argument that there is not, or one that is given twice; and what the dataclass raises.
+    """
+    known = [field.name for field in dataclasses.fields(typing.cast(Any, arguments))]
+    for name in kwargs:
+        if name not in known:
+            raise ConfigError(f"{owner} has no argument {shown(name)}; {suggestion(name, known)}")
+    try:
+        inspect.signature(arguments).bind(*args, **kwargs)
+    except TypeError as error:
+        raise ConfigError(f"{owner}: {error}") from error
+    return arguments(*args, **kwargs)
+
+
+def whole_number(name: str, value: Any, least: int = 0, most: int = MOST) -> int:
+    """A whole number of a range, as Python's own.
+
+    Raises:
+        ConfigError: anything else.
+    """
+    if isinstance(value, bool | np.bool_) or not isinstance(value, int | np.integer) or not least <= value <= most:
+        rule = "a positive whole number" if least == 1 else f"a whole number from {least} on"
+        rule = rule if most == MOST else f"a whole number from {least} to {most}"
+        raise ConfigError(f"{name} is {shown(value)}; it must be {rule}")
+    return int(value)
+
+
+def real_number(name: str, value: Any, least: float = 0.0, below: float = math.inf) -> float:
+    """A finite number of a range, as Python's own.
+
+    Raises:
+        ConfigError: anything else.
+    """
+    number = math.nan
+    if isinstance(value, int | float | np.integer | np.floating) and not isinstance(value, bool):
+        try:
+            number = float(value)
+        except OverflowError:
+            number = math.inf
+    if not least <= number < below:
+        rule = f"a number from {least:g} to below {below:g}" if below < math.inf else "a finite number, not negative"
+        raise ConfigError(f"{name} is {shown(value)}; it must be {rule}")
+    return number
+
+
+def one_of(name: str, value: Any, words: tuple[Any, ...]) -> Any:
+    """A word out of those known.
+
+    Raises:
+        UnknownName: anything else.
+    """
+    if not isinstance(value, str) or value not in words:
+        raise unknown_name(name.replace("_", " "), value, words)
+    return value
+
+
+@functools.cache
+def _fields_of(arguments: Any) -> dict[str, tuple[Any, Any]]:
+    """Type and range of each field."""
+    hints = typing.get_type_hints(arguments)
+    return {field.name: (hints[field.name], field.metadata) for field in dataclasses.fields(arguments)}
+
+
+def _checked(name: str, value: Any, hint: Any, metadata: Any) -> Any:
+    """A value of a field, of the type that the field has."""
+    if typing.get_origin(hint) in (Union, types.UnionType) and type(None) in typing.get_args(hint):
+        choices = [choice for choice in typing.get_args(hint) if choice is not type(None)]
+        if value is None or len(choices) > 1:
+            return value
+        hint = choices[0]
+    if typing.get_origin(hint) is Literal:
+        return one_of(name, value, typing.get_args(hint))
+    if hint is bool:
+        if not isinstance(value, bool | np.bool_):
+            raise ConfigError(f"{name} is {shown(value)}; it must be True or False")
+        return bool(value)
+    if hint is int:
+        return whole_number(name, value, **metadata)
+    if hint is float:
+        return real_number(name, value, **metadata)
+    return value

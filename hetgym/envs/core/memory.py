@@ -1,0 +1,38 @@
+"""Remembered: what was worked out lately, so that a small set of problems is prepared only once."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Callable, Hashable
+from typing import Generic, TypeVar
+
+Key = TypeVar("Key", bound=Hashable)
+Value = TypeVar("Value")
+
+
+class Remembered(Generic[Key, Value]):
+    """The values that were used last.
+
+    Args:
+        limit: most values that are kept; the one that was not used for longest goes first.
+    """
+
+    def __init__(self, limit: int) -> None:
+        self.limit = limit
+        self._values: OrderedDict[Key, Value] = OrderedDict()
+
+    def get(self, key: Key, make: Callable[[], Value]) -> Value:
+        """The value of a key; made if it is not remembered."""
+        if key not in self._values:
+            self._values[key] = make()
+            if len(self._values) > self.limit:
+                self._values.popitem(last=False)
+        self._values.move_to_end(key)
+        return self._values[key]
+
+    def __len__(self) -> int:
+        return len(self._values)
+
+    def clear(self) -> None:
+        """Forget everything."""
+        self._values.clear()

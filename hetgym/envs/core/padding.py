@@ -1,0 +1,94 @@
+"""Padding: the sizes that observations are filled up to, so that problems of any size have one shape."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, fields
+from typing import Any, TypeVar
+
+import numpy as np
+
+from hetgym.errors import ConfigError, ProblemError
+
+Sizes = TypeVar("Sizes", bound="Padding")
+
+
+@dataclass(frozen=True)
+class Padding:
+    """Sizes that observations are padded to; subclasses say of what.
+
+    Each field ``what`` is chosen by the environment's argument ``max_<what>``.
+    """
+
+    @property
+    def sizes(self) -> dict[str, int]:
+        """The sizes by name."""
+        return {field.name: getattr(self, field.name) for field in fields(self)}
+
+    @classmethod
+    def chosen(cls: type[Sizes], known: Sizes | None, *given: int | None) -> Sizes:
+        """The padding that the caller asked for, filled up with what the source knows of itself.
+
+        Args:
+            known: sizes that the source needs; None if they cannot be known.
+            given: sizes that the caller asks for, in the order of the fields; None = as large as needed.
+
+        Raises:
+            ConfigError: a size that nobody knows.
+        """
+        names = [field.name for field in fields(cls)]
+        if known is None and None in given:
+            missing = names[given.index(None)]
+            raise ConfigError(f"a generator of problems has no known size: pass max_{missing}=…")
+        needed: Iterable[Any] = known.sizes.values() if known is not None else given
+        return cls(*(int(need if size is None else size) for size, need in zip(given, needed, strict=True)))
+
+    @classmethod
+    def largest(cls: type[Sizes], all_sizes: Iterable[Sizes]) -> Sizes:
+        """The largest of each size."""
+        return cls(*np.max([list(one.sizes.values()) for one in all_sizes], axis=0).tolist())
+
+    def check(self, name: str, sizes: Sequence[int]) -> None:
+        """Refuse a problem that does not fit.
+
+        Args:
+            name: of the problem.
+            sizes: its sizes, in the order of the fields.
+
+        Raises:
+            ProblemError: the message names what is too large and the argument to raise.
+        """
+        for (what, limit), size in zip(self.sizes.items(), sizes, strict=True):
+            if size > limit:
+                raise ProblemError(
+                    f"problem {name!r} has {size} {what}, observations are padded to {limit}; "
+                    f"pass max_{what}={size} or more"
+                )
+
+
+@dataclass(frozen=True)
+class GraphPadding(Padding):
+    """Sizes of observations of graphs.
+
+    Attributes:
+        operators: most operators.
+        edges: most edges.
+        devices: most devices.
+    """
+
+    operators: int
+    edges: int
+    devices: int
+
+
+@dataclass(frozen=True)
+class BlockPadding(Padding):
+    """Sizes of observations of pipelines.
+
+    Attributes:
+        blocks: most blocks.
+        devices: most devices.
+    """
+
+    blocks: int
+    devices: int

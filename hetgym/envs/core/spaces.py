@@ -1,0 +1,50 @@
+"""Levels of observation: everything, the candidates alone, or the same as one vector."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Literal, get_args
+
+import numpy as np
+import numpy.typing as npt
+from gymnasium import spaces
+
+from hetgym.envs.core.scaling import CLIP
+
+Level = Literal["graph", "candidates", "flat"]
+"""How much is seen: everything; what each action would lead to; the same as one vector."""
+
+LEVELS: tuple[str, ...] = get_args(Level)
+
+Reward = Literal["dense", "sparse"]
+"""When rewards are paid: at each step, or all at the end."""
+
+
+def feature_box(*shape: int) -> spaces.Box:
+    """The space of features of a shape."""
+    return spaces.Box(0.0, CLIP, shape, np.float32)
+
+
+def level_space(space: spaces.Dict, narrow: Sequence[str], level: str) -> spaces.Space[Any]:
+    """The space of a level of observation.
+
+    Args:
+        space: of the level ``graph``.
+        narrow: keys that the levels below show; ``flat`` joins them in this order, row by row.
+        level: one of :data:`LEVELS`.
+    """
+    if level == "graph":
+        return space
+    if level == "candidates":
+        return spaces.Dict({key: space[key] for key in narrow})
+    return feature_box(sum(int(np.prod(shape_of(space, key))) for key in narrow))
+
+
+def shape_of(space: spaces.Dict, key: str) -> tuple[int, ...]:
+    """The shape of a key's arrays."""
+    return space[key].shape or ()
+
+
+def blank(space: spaces.Dict, *count: int) -> dict[str, npt.NDArray[Any]]:
+    """Zeros for every key, with further dimensions in front."""
+    return {key: np.zeros((*count, *shape_of(space, key)), space[key].dtype) for key in space}

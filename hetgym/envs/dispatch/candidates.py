@@ -1,0 +1,215 @@
+"""The candidates of ``mode="dispatch"``: ready operators, and where committing them to each device would lead."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from hetgym._jit import lean, step
+from hetgym._types import BoolArray, Int64Array
+from hetgym.envs.core.scaling import CLIP, share
+from hetgym.envs.dispatch.observation import DispatchCandidateColumn
+from hetgym.envs.dispatch.rollouts import Rollouts, play_on, survey
+from hetgym.envs.dispatch.state import (
+    DispatchObservation,
+    DispatchState,
+    DispatchTables,
+    read_lanes,
+    read_problem,
+    read_rollouts,
+    read_run,
+    read_state,
+    read_tables,
+)
+from hetgym.envs.place.observation import OperatorColumn
+from hetgym.problem import ProblemArrays
+from hetgym.sim.decisions import estimate
+from hetgym.sim.kernel import State, Switches
+from hetgym.sim.progress import EVENTS, OPEN, Progress
+
+
+@step
+def offer(
+    p: ProblemArrays,
+    tables: DispatchTables,
+    s: State,
+    g: Progress,
+    b: DispatchState,
+    seen: DispatchObservation,
+    lane: int,
+    switches: Switches,
+    over: bool,
+) -> None:
+    """Show the candidates and the mask; the completion of a decision is its bound. At the end only waiting is legal."""
+    wait = seen.mask.shape[1] - 1
+    for action in range(wait + 1):
+        seen.mask[lane, action] = 0
+        for column in range(seen.candidates.shape[2]):
+            seen.candidates[lane, action, column] = 0.0
+    for k in range(seen.candidate_operators.shape[1]):
+        seen.candidate_operators[lane, k] = -1
+    if over:
+        seen.mask[lane, wait] = 1
+        return
+    count = 0
+    for i in tables.order:
+        if g.status[i] == OPEN and count < seen.candidate_operators.shape[1]:
+            seen.candidate_operators[lane, count] = i
+            if seen.operators.shape[1] > 0:
+                seen.operators[lane, i, OperatorColumn.IS_CURRENT] = 1.0
+            _offer_one(p, tables, s, g, b, seen, lane, count, i, switches)
+            count += 1
+    _offer_wait(g, b, seen, lane)
+    show_completion(b, seen, lane, wait)
+
+
+@step
+def _offer_one(
+    p: ProblemArrays,
+    tables: DispatchTables,
+    s: State,
+    g: Progress,
+    b: DispatchState,
+    seen: DispatchObservation,
+    lane: int,
+    k: int,
+    operator: int,
+    switches: Switches,
+) -> None:
+    """Show candidate k on every device."""
+    scale, now = b.scale[lane], g.clock[0]
+    ready, start, finish = b.ready[lane], b.start[lane], b.finish[lane]
+    estimate(p, s, g, operator, switches, ready, start, finish)
+    for device in range(p.cost.shape[1]):
+        action = k * seen.devices.shape[1] + device
+        row = seen.candidates[lane, action]
+        b.ends[lane, action] = b.ahead[lane, action] = b.completion[lane, action] = finish[device]
+        if finish[device] == np.inf:
+            for column in range(len(row)):
+                row[column] = CLIP
+            row[DispatchCandidateColumn.IS_WAIT] = row[DispatchCandidateColumn.NEXT_EVENT] = 0.0
+        else:
+            ahead = max(b.bound[lane], finish[device] + tables.tail[operator, device])
+            b.ahead[lane, action] = b.completion[lane, action] = b.flow[lane, action] = ahead
+            seen.mask[lane, action] = 1
+            row[DispatchCandidateColumn.COST] = share(p.cost[operator, device] * g.slowdown[device], scale)
+            row[DispatchCandidateColumn.READY] = share(ready[device] - now, scale)
+            row[DispatchCandidateColumn.START] = share(start[device] - now, scale)
+            row[DispatchCandidateColumn.FINISH] = share(finish[device] - now, scale)
+            row[DispatchCandidateColumn.WAIT] = share(start[device] - ready[device], scale)
+            row[DispatchCandidateColumn.COST_TO_GO] = share(tables.optimistic[operator, device], scale)
+            row[DispatchCandidateColumn.BOUND] = share(ahead, scale)
+        row[DispatchCandidateColumn.UPWARD_RANK] = share(tables.rank[operator], scale)
+
+
+@step
+def _offer_wait(g: Progress, b: DispatchState, seen: DispatchObservation, lane: int) -> None:
+    """Show waiting, which is legal while something is to happen or devices have work."""
+    wait, now = seen.mask.shape[1] - 1, g.clock[0]
+    waiting = g.heaps.size[EVENTS] > 0
+    for device in range(len(g.running)):
+        waiting = waiting or g.running[device] > 0 or g.head[device] < g.tail[device]
+    seen.mask[lane, wait] = waiting
+    row = seen.candidates[lane, wait]
+    row[DispatchCandidateColumn.IS_WAIT] = 1.0
+    if waiting:
+        b.completion[lane, wait] = b.flow[lane, wait] = b.bound[lane]
+        row[DispatchCandidateColumn.BOUND] = share(b.bound[lane], b.scale[lane])
+        row[DispatchCandidateColumn.NEXT_EVENT] = share(_next_event(g) - now, b.scale[lane])
+
+
+@step
+def _next_event(g: Progress) -> float:
+    """When something happens next [s]; now if nothing is known to."""
+    return float(g.heaps.key[0] if g.heaps.size[EVENTS] > 0 else g.clock[0])
+
+
+@step
+def show_completion(b: DispatchState, seen: DispatchObservation, lane: int, compared: int) -> None:
+    """Show completion and flow of the legal actions, and the difference to the least completion of the first few.
+
+    Args:
+        b: of all lanes.
+        seen: of all lanes.
+        lane: which.
+        compared: the actions of which the least completion is taken; without roll-outs that is not waiting, whose
+            bound is no estimate.
+    """
+    best = np.inf
+    for action in range(compared):
+        if seen.mask[lane, action]:
+            best = min(best, b.completion[lane, action])
+    for action in range(seen.mask.shape[1]):
+        if seen.mask[lane, action]:
+            row = seen.candidates[lane, action]
+            row[DispatchCandidateColumn.COMPLETION] = share(b.completion[lane, action], b.scale[lane])
+            row[DispatchCandidateColumn.REGRET] = share(b.completion[lane, action] - best, b.scale[lane])
+            row[DispatchCandidateColumn.FLOW] = share(b.flow[lane, action], b.scale[lane])
+
+
+@lean
+def complete(lanes: Int64Array, switches: Switches, active: BoolArray) -> None:
+    """Work out and show the completion and flow of each legal action in every active lane that is not over.
+
+    Args:
+        lanes: row of a :class:`~hetgym.envs.dispatch.state.DispatchRecord`.
+        switches: of the runtime.
+        active: [L] lanes that have gone on.
+    """
+    r = read_lanes(lanes)
+    b, seen = r.state, r.observation
+    for lane in range(len(active)):
+        if not active[lane] or r.over[lane]:
+            continue
+        p, tables = read_problem(r.problems[lane]), read_tables(r.tables[lane])
+        s, g, spare = read_state(r.states[lane]), read_run(r.runs[lane]), read_rollouts(r.spares[lane])
+        survey(p, s, g, tables.release, spare.now)
+        width, wait = seen.devices.shape[1], seen.mask.shape[1] - 1
+        for action in range(wait + 1):
+            if seen.mask[lane, action]:
+                operator = -1
+                if action < wait:
+                    operator = int(seen.candidate_operators[lane, action // width])
+                completion, flow = _better(p, tables, g, spare, switches, operator, action % width)
+                b.completion[lane, action], b.flow[lane, action] = completion, flow
+        show_completion(b, seen, lane, wait + 1)
+
+
+@step
+def _better(
+    p: ProblemArrays,
+    tables: DispatchTables,
+    g: Progress,
+    spare: Rollouts,
+    switches: Switches,
+    operator: int,
+    device: int,
+) -> tuple[float, float]:
+    """Completion and flow of a decision [s]: of operators committed as they open or by rank, what ends earlier.
+
+    Args:
+        p: the problem.
+        tables: of the episode.
+        g: the run.
+        spare: scratch, surveyed.
+        switches: of the runtime.
+        operator: the operator that is committed; -1 to wait.
+        device: its device.
+    """
+    makespan, flow = np.inf, np.inf
+    for by_rank in range(2):
+        other, slower = play_on(
+            p,
+            g,
+            tables.turn,
+            tables.bonus,
+            tables.optimistic,
+            spare,
+            switches,
+            operator,
+            device,
+            _next_event(g),
+            by_rank == 1,
+        )
+        if by_rank == 0 or other < makespan:
+            makespan, flow = other, slower
+    return makespan, flow

@@ -1,0 +1,158 @@
+"""The conditions of ``mode="dispatch"``: noise, arrivals and changes, given or drawn for each episode."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import KW_ONLY, dataclass, fields, replace
+from typing import NamedTuple
+
+import numpy as np
+
+from hetgym._types import BoolArray, FloatArray, Int64Array, IntArray
+from hetgym.envs.core.arguments import Arguments, real, whole
+from hetgym.errors import ConfigError, shown
+from hetgym.problem import Problem
+from hetgym.sim import Loss, Runtime, SlowDown
+from hetgym.sim.online import changes_of
+
+SLOWEST = 4.0
+"""Largest factor of a slow-down that is drawn; the least is 1.5."""
+
+
+@dataclass(frozen=True)
+class Conditions(Arguments):
+    """The conditions that episodes of dispatch are played under.
+
+    Attributes:
+        candidates: operators that are offered at a time.
+        noise: standard deviation of the logarithm of each run time, drawn anew for each episode.
+        jobs: problems that are drawn for an episode, on the machine of the first.
+        gap: mean time from one job's arrival to the next, as a share of the first one's HEFT makespan.
+        changes: slow-downs and losses of every episode.
+        slow_downs: slow-downs that are drawn for each episode, within the time of the reference without them.
+        losses: losses that are drawn for each episode, in the same time; see :func:`draw_losses`.
+    """
+
+    _: KW_ONLY
+    candidates: int = whole(8, most=4096)
+    noise: float = real(0.0)
+    jobs: int = whole(1, most=4096)
+    gap: float = real(0.5)
+    changes: Sequence[SlowDown | Loss] = ()
+    slow_downs: int = whole(0, least=0, most=4096)
+    losses: int = whole(0, least=0, most=4096)
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if not isinstance(self.changes, list | tuple):
+            raise ConfigError(f"changes is {shown(self.changes)}; it must be a list of SlowDown and Loss")
+        for change in self.changes:
+            if not isinstance(change, SlowDown | Loss):
+                raise ConfigError(f"changes holds {shown(change)}; expected a SlowDown or a Loss")
+
+    @property
+    def calm(self) -> bool:
+        """Whether nothing is noisy, arrives late or changes."""
+        names = [field.name for field in fields(Conditions) if field.name != "candidates"]
+        calm = Conditions()
+        return all(
+            (tuple(value) if isinstance(value, list) else value) == getattr(calm, name)
+            for name, value in ((name, getattr(self, name)) for name in names)
+        )
+
+
+class Drawn(NamedTuple):
+    """The conditions of one episode.
+
+    Attributes:
+        runtime: with the seed of its noise.
+        release: [n] when each operator becomes known [s].
+        devices: [c] device of each change.
+        factors: [c] its new slow-down; inf for a loss.
+        moments: [c] when it happens [s].
+    """
+
+    runtime: Runtime
+    release: FloatArray
+    devices: IntArray
+    factors: FloatArray
+    moments: FloatArray
+
+
+def given(problem: Problem, conditions: Conditions, runtime: Runtime, release: FloatArray) -> Drawn:
+    """The conditions of an episode before slow-downs and losses are drawn.
+
+    Args:
+        problem: of the episode.
+        conditions: of all episodes.
+        runtime: with the seed of its noise.
+        release: [n] when each operator becomes known [s].
+
+    Raises:
+        ConfigError: a change that makes no sense on this problem.
+    """
+    drawn = Drawn(runtime, release, *changes_of(problem, conditions.changes))
+    alive = survivors(problem, drawn)
+    homeless = ~np.isfinite(problem.cost[:, alive]).any(axis=1)
+    if homeless.any():
+        name = problem.operator_names[int(np.argmax(homeless))]
+        raise ConfigError(f"after the losses no device is left that can run operator {name!r}")
+    return drawn
+
+
+def noisy(runtime: Runtime, noise: float, rng: np.random.Generator) -> Runtime:
+    """A runtime with noise whose seed is drawn; without noise the runtime as it is."""
+    noise = noise if noise > 0 else runtime.noise
+    return replace(runtime, noise=noise, seed=int(rng.integers(2**31))) if noise > 0 else runtime
+
+
+def with_changes(
+    problem: Problem, drawn: Drawn, conditions: Conditions, horizon: float, rng: np.random.Generator
+) -> Drawn:
+    """Conditions with the slow-downs and losses that are drawn.
+
+    Args:
+        problem: of the episode.
+        drawn: the conditions so far.
+        conditions: how many changes are drawn.
+        horizon: time within which they happen [s].
+        rng: draws them.
+    """
+    order = rng.permutation(problem.num_devices)
+    lost = draw_losses(problem, survivors(problem, drawn), order, conditions.losses)
+    slowed = rng.integers(problem.num_devices, size=conditions.slow_downs)
+    factors = rng.uniform(1.5, SLOWEST, conditions.slow_downs)
+    moments = rng.uniform(0.0, horizon, conditions.slow_downs + len(lost))
+    return drawn._replace(
+        devices=np.concatenate([drawn.devices, slowed, lost]).astype(np.int32),
+        factors=np.concatenate([drawn.factors, factors, np.full(len(lost), np.inf)]),
+        moments=np.concatenate([drawn.moments, moments]),
+    )
+
+
+def draw_losses(problem: Problem, alive: BoolArray, order: Int64Array, losses: int) -> IntArray:
+    """The devices that are lost: the first in an order, each of which leaves every operator a device.
+
+    Args:
+        problem: of the episode.
+        alive: [d] devices that are not lost anyway.
+        order: [d] all devices as they were drawn.
+        losses: how many are wanted; there are fewer where no other device can be spared.
+    """
+    alive, able = alive.copy(), np.isfinite(problem.cost)
+    lost: list[int] = []
+    for device in order.tolist():
+        if len(lost) == losses:
+            break
+        kept = alive & (np.arange(len(alive)) != device)
+        if able[:, kept].any(axis=1).all() and kept.any():
+            lost.append(device)
+            alive = kept
+    return np.array(lost, np.int32)
+
+
+def survivors(problem: Problem, drawn: Drawn) -> BoolArray:
+    """[d] devices that no change takes away."""
+    alive = np.ones(problem.num_devices, np.bool_)
+    alive[drawn.devices[np.isinf(drawn.factors)]] = False
+    return alive

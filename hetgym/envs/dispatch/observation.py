@@ -1,0 +1,70 @@
+"""Observations of ``mode="dispatch"``; operators, edges and links are those of :mod:`hetgym.envs.place.observation`."""
+
+from __future__ import annotations
+
+import numpy as np
+from gymnasium import spaces
+
+from hetgym.envs.core.features import Column, features_of
+from hetgym.envs.core.padding import GraphPadding
+from hetgym.envs.core.spaces import feature_box
+from hetgym.envs.place.observation import NARROW, CandidateColumn, DeviceColumn, place_space
+
+
+class DispatchDeviceColumn(Column):
+    """Columns of ``obs["devices"]`` in ``mode="dispatch"``."""
+
+    BUSY = "reference", "summed run time of what is committed to it"
+    BACKLOG = "reference", "time from now until it would be done with that"
+    SHARE = "-", "share of the committed operators that it runs"
+    TOTAL_COST = DeviceColumn.TOTAL_COST.unit, DeviceColumn.TOTAL_COST.meaning
+    QUEUED = "1/8 operator", "operators committed to it that have not started"
+    RUNNING = "1/8 operator", "operators that run on it"
+    IS_ALIVE = "-", "1 unless it is lost"
+    SLOWDOWN = "factor", "by which it takes longer than the costs say"
+
+
+class DispatchCandidateColumn(Column):
+    """Columns of ``obs["candidates"]`` in ``mode="dispatch"``: a row for each action."""
+
+    COST = "reference", "run time of the operator there, slow-down included"
+    READY = "reference", "arrival of its last input, from now"
+    START = "reference", "start behind what is queued there, from now"
+    FINISH = "reference", "finish, from now"
+    WAIT = CandidateColumn.WAIT.unit, CandidateColumn.WAIT.meaning
+    COST_TO_GO = CandidateColumn.COST_TO_GO.unit, CandidateColumn.COST_TO_GO.meaning
+    BOUND = CandidateColumn.BOUND.unit, CandidateColumn.BOUND.meaning
+    COMPLETION = "reference", "makespan if list scheduling took over; the bound when switched off"
+    REGRET = "reference", "completion minus the least completion of a legal action"
+    UPWARD_RANK = "reference", "mean longest path to an exit, HEFT's rank_u"
+    IS_WAIT = "-", "1 for the last row, which is to wait"
+    NEXT_EVENT = "reference", "time until something happens, in that row"
+    FLOW = "reference", "mean of finish and optimistic cost to the exit of all that is left, likewise"
+
+
+DISPATCH_DEVICE_FEATURES = features_of(DispatchDeviceColumn)
+"""Columns of ``obs["devices"]`` in ``mode="dispatch"``."""
+
+DISPATCH_CANDIDATE_FEATURES = features_of(DispatchCandidateColumn)
+"""Columns of ``obs["candidates"]`` in ``mode="dispatch"``."""
+
+DISPATCH_NARROW = (*NARROW, "now")
+"""Keys that the levels below ``graph`` show; ``flat`` joins them in this order, row by row."""
+
+
+def dispatch_space(padding: GraphPadding, candidates: int) -> spaces.Dict:
+    """The space of observations of the whole graph.
+
+    Args:
+        padding: sizes, of all jobs together.
+        candidates: operators that are offered at a time.
+    """
+    d, actions = padding.devices, candidates * padding.devices + 1
+    space = dict(place_space(padding).spaces)
+    del space["current"]
+    space["devices"] = feature_box(d, len(DispatchDeviceColumn))
+    space["candidates"] = feature_box(actions, len(DispatchCandidateColumn))
+    space["candidate_operators"] = spaces.Box(-1, padding.operators - 1, (candidates,), np.int64)
+    space["now"] = feature_box(1)
+    space["action_mask"] = spaces.MultiBinary(actions)
+    return spaces.Dict(space)

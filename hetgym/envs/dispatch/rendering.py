@@ -1,0 +1,29 @@
+"""Text frames of a run that goes on: the load of each device so far."""
+
+from __future__ import annotations
+
+from hetgym.envs.core.rendering import device_lines
+from hetgym.sim.gantt import time_unit
+from hetgym.sim.trace import Trace
+
+
+def dispatch_text(trace: Trace, now: float, reference: float, over: bool) -> str:
+    """A text frame.
+
+    Args:
+        trace: operators that have started; the others are on device -1.
+        now: the time [s].
+        reference: makespan that the agent is compared with [s].
+        over: whether all operators have run.
+    """
+    begun = trace.assignment >= 0
+    end = max(now, float(trace.finish[begun].max()) if begun.any() else 0.0)
+    scale, unit = time_unit(max(end, reference))
+    lines = [
+        f"{trace.problem.name}: {now / scale:.4g} {unit}, {int(begun.sum())}/{trace.problem.num_operators} started, "
+        f"reference {reference / scale:.4g} {unit}",
+        *device_lines(trace, end),
+    ]
+    if over:
+        lines.append(f"done: makespan {end / scale:.6g} {unit}")
+    return "\n".join(lines)

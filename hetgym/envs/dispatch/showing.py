@@ -1,0 +1,91 @@
+"""The part of the observations of ``mode="dispatch"`` that the run alone decides: the time, devices, operators."""
+
+from __future__ import annotations
+
+from hetgym._jit import step
+from hetgym.envs.core.scaling import CLIP, share
+from hetgym.envs.dispatch.observation import DispatchDeviceColumn
+from hetgym.envs.dispatch.state import DispatchObservation, DispatchTables
+from hetgym.envs.place.observation import OperatorColumn
+from hetgym.problem import ProblemArrays
+from hetgym.sim.decisions import backlog
+from hetgym.sim.kernel import State
+from hetgym.sim.progress import RUNNING, Progress
+
+_MOST_COUNTED = 8 * int(CLIP)
+
+
+@step
+def show(
+    p: ProblemArrays, tables: DispatchTables, s: State, g: Progress, seen: DispatchObservation, lane: int, scale: float
+) -> None:
+    """Write the time, the devices and, if the graph is seen, operators and edges that are known by now."""
+    seen.now[lane, 0] = share(g.clock[0], scale)
+    for device in range(p.cost.shape[1]):
+        _show_device(p, s, g, seen, lane, device, scale)
+    if seen.operators.shape[1] > 0:
+        news = _reveal(tables, g, seen, lane)
+        _show_operators(s, g, seen, lane, scale)
+        if news:
+            _show_edges(p, tables, seen, lane)
+
+
+@step
+def _show_device(
+    p: ProblemArrays, s: State, g: Progress, seen: DispatchObservation, lane: int, device: int, scale: float
+) -> None:
+    """Write a device's row."""
+    busy, committed, total = 0.0, 0, 0
+    for i in range(len(g.status)):
+        total += g.assignment[i] >= 0
+        if g.assignment[i] == device:
+            committed += 1
+            busy += p.cost[i, device]
+    now = g.clock[0]
+    row = seen.devices[lane, device]
+    row[DispatchDeviceColumn.BUSY] = share(busy, scale)
+    row[DispatchDeviceColumn.BACKLOG] = share(backlog(p, s, g, device) - now, scale)
+    row[DispatchDeviceColumn.SHARE] = committed / max(1, total)
+    row[DispatchDeviceColumn.QUEUED] = min(g.tail[device] - g.head[device], _MOST_COUNTED) / 8
+    row[DispatchDeviceColumn.RUNNING] = min(g.running[device], _MOST_COUNTED) / 8
+    row[DispatchDeviceColumn.IS_ALIVE] = g.alive[device]
+    row[DispatchDeviceColumn.SLOWDOWN] = min(g.slowdown[device], CLIP)
+
+
+@step
+def _reveal(tables: DispatchTables, g: Progress, seen: DispatchObservation, lane: int) -> bool:
+    """Show the operators that are released by now; whether there are new ones."""
+    news = False
+    for i in range(len(g.status)):
+        if not tables.known[i] and tables.release[i] <= g.clock[0]:
+            tables.known[i] = news = True
+            seen.operator_mask[lane, i] = 1
+            for column in range(tables.operators.shape[1]):
+                seen.operators[lane, i, column] = tables.operators[i, column]
+            for device in range(tables.costs.shape[1]):
+                seen.costs[lane, i, device] = tables.costs[i, device]
+    return news
+
+
+@step
+def _show_operators(s: State, g: Progress, seen: DispatchObservation, lane: int, scale: float) -> None:
+    """Write the columns of operators that change."""
+    for i in range(len(g.status)):
+        committed, started = g.assignment[i] >= 0, g.status[i] >= RUNNING
+        row = seen.operators[lane, i]
+        row[OperatorColumn.IS_PLACED] = committed
+        row[OperatorColumn.IS_CURRENT] = 0.0
+        row[OperatorColumn.START] = share(s.start[i], scale) if started else 0.0
+        row[OperatorColumn.FINISH] = share(s.finish[i], scale) if started else 0.0
+        seen.assignment[lane, i] = g.assignment[i] if committed else -1
+
+
+@step
+def _show_edges(p: ProblemArrays, tables: DispatchTables, seen: DispatchObservation, lane: int) -> None:
+    """Show the edges between operators that are known."""
+    for edge in range(len(p.successor)):
+        if tables.known[p.edge_source[edge]] and tables.known[p.successor[edge]]:
+            seen.edge_mask[lane, edge] = 1
+            seen.edges[lane, 0, edge] = tables.edges[0, edge]
+            seen.edges[lane, 1, edge] = tables.edges[1, edge]
+            seen.edge_transfer[lane, edge] = tables.transfer[edge]

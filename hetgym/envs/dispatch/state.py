@@ -1,0 +1,221 @@
+"""The typed state of dispatch: the arrays that :mod:`hetgym.envs.dispatch.dynamics` reads and writes.
+
+Sizes: L lanes, n operators, e edges and d devices of a problem, padded to N, E and D in what all lanes share; K
+candidates and A = K D + 1 actions.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from hetgym import _records as records
+from hetgym._types import BoolArray, FloatArray, Int64Array, IntArray
+from hetgym.envs.dispatch.conditions import Drawn
+from hetgym.envs.dispatch.rollouts import ROLLOUTS
+from hetgym.envs.place.instance import ScheduleInstance
+from hetgym.envs.place.state import PROBLEM, Float32Array, Int8Array
+from hetgym.sim.decisions import new_run
+from hetgym.sim.fair import Flows
+from hetgym.sim.kernel import State, Switches
+from hetgym.sim.progress import Progress
+
+
+class DispatchTables(NamedTuple):
+    """One episode's tables for kernels.
+
+    Attributes:
+        order: [n] operators by falling priority, which is that of the candidates.
+        rank: [n] upward rank [s].
+        optimistic: [n, d] PEFT's optimistic cost to an exit [s].
+        tail: [n, d] proven least time from the operator's finish to the end [s].
+        bonus: [n, d] added to finish times when the completion compares devices [s].
+        turn: [n] position of each operator in ``order``.
+        release: [n] when each operator becomes known [s].
+        known: [n] whether its row is shown; the only table that changes.
+        operators: [N, 12] rows of the operators, as they are shown once they are known.
+        costs: [N, D] run times, likewise.
+        edges: [2, E] ends of the edges, likewise.
+        transfer: [E] mean transfer times, likewise.
+    """
+
+    order: IntArray
+    rank: FloatArray
+    optimistic: FloatArray
+    tail: FloatArray
+    bonus: FloatArray
+    turn: IntArray
+    release: FloatArray
+    known: BoolArray
+    operators: Float32Array
+    costs: Float32Array
+    edges: Int64Array
+    transfer: Float32Array
+
+
+def tables_of(instance: ScheduleInstance, drawn: Drawn, blank: Mapping[str, npt.NDArray[Any]]) -> DispatchTables:
+    """The tables of an episode.
+
+    Args:
+        instance: of the problem.
+        drawn: the conditions.
+        blank: the fixed part of its observations, see :func:`hetgym.envs.place.observation.fixed`.
+    """
+    n = instance.problem.num_operators
+    turn = np.empty(n, np.int32)
+    turn[instance.order] = np.arange(n, dtype=np.int32)
+    tables = DispatchTables(
+        order=instance.order,
+        rank=instance.upward,
+        optimistic=instance.optimistic,
+        tail=instance.tail,
+        bonus=instance.bonus,
+        turn=turn,
+        release=drawn.release,
+        known=np.zeros(n, np.bool_),
+        operators=blank["operators"],
+        costs=blank["costs"],
+        edges=blank["edges"],
+        transfer=blank["edge_transfer"],
+    )
+    return DispatchTables._make(np.ascontiguousarray(array) for array in tables)
+
+
+def reference_tables(order: IntArray) -> DispatchTables:
+    """Tables that are enough to play the reference: the order."""
+    return TABLES._replace(order=order)
+
+
+class DispatchState(NamedTuple):
+    """The state of the episodes, apart from their runs.
+
+    Attributes:
+        turn: [L] decisions so far.
+        reference: [L] makespan that returns compare with [s].
+        scale: [L] 1 / reference; 0 if that is 0 [1/s].
+        bound: [L] the least makespan that the committed operators seem to allow [s].
+        potential: [L] estimate of the makespan whose fall is the reward [s]: the reference at the start, the bound
+            on the way, the makespan at the end.
+        ready: [L, D] scratch: arrival of the last input of one candidate [s].
+        start: [L, D] scratch: its start [s].
+        finish: [L, D] scratch: its finish [s].
+        ends: [L, K D] finish of each decision [s]; inf where it is impossible.
+        ahead: [L, K D] bound after each decision [s].
+        completion: [L, A] makespan if list scheduling followed [s].
+        flow: [L, A] mean over what is left of finish and optimistic cost to the exit then [s].
+    """
+
+    turn: Int64Array
+    reference: FloatArray
+    scale: FloatArray
+    bound: FloatArray
+    potential: FloatArray
+    ready: FloatArray
+    start: FloatArray
+    finish: FloatArray
+    ends: FloatArray
+    ahead: FloatArray
+    completion: FloatArray
+    flow: FloatArray
+
+
+def new_dispatch_state(lanes: int, candidates: int, devices: int) -> DispatchState:
+    """A state of zeros."""
+    per_lane = [np.zeros(lanes) for _ in range(4)]
+    per_device = [np.zeros((lanes, devices)) for _ in range(3)]
+    per_action = [np.zeros((lanes, candidates * devices + wait)) for wait in (0, 0, 1, 1)]
+    return DispatchState(np.zeros(lanes, np.int64), *per_lane, *per_device, *per_action)
+
+
+class DispatchObservation(NamedTuple):
+    """Observations; see :mod:`hetgym.envs.dispatch.observation`. Where nobody sees the graph, N and E are 0.
+
+    Attributes:
+        operators: [L, N, 12].
+        costs: [L, N, D].
+        assignment: [L, N].
+        edges: [L, 2, E].
+        edge_transfer: [L, E].
+        operator_mask: [L, N].
+        edge_mask: [L, E].
+        devices: [L, D, 8].
+        candidates: [L, A, 13].
+        candidate_operators: [L, K].
+        now: [L, 1].
+        mask: [L, A].
+    """
+
+    operators: Float32Array
+    costs: Float32Array
+    assignment: Int64Array
+    edges: Int64Array
+    edge_transfer: Float32Array
+    operator_mask: Int8Array
+    edge_mask: Int8Array
+    devices: Float32Array
+    candidates: Float32Array
+    candidate_operators: Int64Array
+    now: Float32Array
+    mask: Int8Array
+
+
+class DispatchRecord(NamedTuple):
+    """All that the kernels need of the lanes, as one record.
+
+    Attributes:
+        problems: [L, …] rows of records: :class:`~hetgym.problem.ProblemArrays`.
+        tables: [L, …] rows of records: :class:`DispatchTables`.
+        states: [L, …] rows of records: :class:`~hetgym.sim.kernel.State`.
+        runs: [L, …] rows of records: :class:`~hetgym.sim.progress.Progress`.
+        flows: [L, …] rows of records: :class:`~hetgym.sim.fair.Flows`.
+        spares: [L, …] rows of records: :class:`~hetgym.envs.dispatch.rollouts.Rollouts`.
+        state: of all lanes.
+        observation: of all lanes.
+        reward: [L] of the last step.
+        over: [L] whether episodes are over.
+        illegal: [L] actions that were not legal.
+    """
+
+    problems: Int64Array
+    tables: Int64Array
+    states: Int64Array
+    runs: Int64Array
+    flows: Int64Array
+    spares: Int64Array
+    state: DispatchState
+    observation: DispatchObservation
+    reward: FloatArray
+    over: BoolArray
+    illegal: Int64Array
+
+
+def _examples() -> tuple[State, Progress, Flows, DispatchTables, DispatchRecord]:
+    switches = Switches(0, 0, 0.0, 1, 0.0, False)
+    none = np.zeros(0)
+    state, run, flows = new_run(PROBLEM, switches, np.ones(1), np.ones(1), np.zeros(0, np.int32), none, none)
+    whole, table, number, known = np.ones(1), np.ones((1, 1)), np.zeros(1, np.int32), np.ones(1, np.bool_)
+    shown, rows, mask = np.zeros((1, 1), np.float32), np.zeros((1, 1), np.int64), np.zeros((1, 1), np.int8)
+    cube, ends = np.zeros((1, 1, 1), np.float32), np.zeros((1, 1, 1), np.int64)
+    tables = DispatchTables(
+        number, whole, table, table, table, number, whole, known, shown, shown, rows, np.zeros(1, np.float32)
+    )
+    observation = DispatchObservation(cube, cube, rows, ends, shown, mask, mask, cube, cube, rows, shown, mask)
+    record = DispatchRecord(
+        *(rows,) * 6, new_dispatch_state(1, 1, 1), observation, whole, known, np.zeros(1, np.int64)
+    )  # fmt: skip
+    return state, run, flows, tables, record
+
+
+STATE, RUN, FLOWS, TABLES, RECORD = _examples()
+"""Records of the kinds that lanes hold."""
+
+read_problem = records.reader(PROBLEM)
+read_tables = records.reader(TABLES)
+read_state = records.reader(STATE)
+read_run = records.reader(RUN)
+read_flows = records.reader(FLOWS)
+read_rollouts = records.reader(ROLLOUTS)
+read_lanes = records.reader(RECORD)

@@ -1,0 +1,93 @@
+"""The problems of HetPipeline-v0: pipelines, graphs on platforms, or a generator."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import KW_ONLY, dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from hetgym.costs import CostModel
+from hetgym.envs.core.arguments import Arguments, whole
+from hetgym.envs.core.padding import BlockPadding
+from hetgym.envs.core.sources import Kind, Source, as_costs, generator_of, grid, listed, only_one, together
+from hetgym.errors import ConfigError
+from hetgym.graph import DataflowGraph
+from hetgym.pipeline import PipelineProblem, RandomChains, TrainingPipeline, load, training_pipeline
+from hetgym.pipeline.contraction import bind
+from hetgym.platform import Platform
+
+Graph = DataflowGraph | str | Path
+Machine = Platform | str | Path
+Pipeline = PipelineProblem | TrainingPipeline
+
+
+def _is_pipeline(made: object) -> bool:
+    return isinstance(made, PipelineProblem | TrainingPipeline)
+
+
+def _sizes(pipeline: Pipeline) -> BlockPadding:
+    problem = pipeline.problem if isinstance(pipeline, TrainingPipeline) else pipeline
+    return BlockPadding(len(bind(problem).members), problem.num_devices)
+
+
+PIPELINES: Kind[Pipeline, BlockPadding] = Kind("a PipelineProblem or a TrainingPipeline", _is_pipeline, _sizes)
+
+
+@dataclass(frozen=True)
+class PipelineArguments(Arguments):
+    """The source of an environment's pipelines; see :class:`~hetgym.envs.HetPipelineEnv`.
+
+    Attributes:
+        problem: a PipelineProblem, a TrainingPipeline, a path to a file of dnn-partitioning, or a list of these.
+        graph: a DataflowGraph, a zoo name or a path, or a list of these; needs ``platform``.
+        platform: a Platform, a preset's name or a path, or a list of these; needs ``graph``.
+        generator: ``callable(rng) -> PipelineProblem``.
+        batch: batch size of graphs given by name.
+        costs: cost model of graphs on platforms, or its name.
+        blocks: what is never cut in a graph.
+        optimizer: of graphs.
+    """
+
+    problem: Pipeline | str | Path | Sequence[Pipeline | str | Path] | None = None
+    _: KW_ONLY
+    graph: Graph | Sequence[Graph] | None = None
+    platform: Machine | Sequence[Machine] | None = None
+    generator: Callable[[np.random.Generator], Pipeline] | None = None
+    batch: int = whole(1)
+    costs: str | CostModel = "auto"
+    blocks: str = "auto"
+    optimizer: str = "adam"
+
+    def source(self) -> Source[Pipeline, BlockPadding]:
+        """The source.
+
+        Raises:
+            ConfigError: more than one kind of source, a graph without a platform, or a generator that cannot be called.
+        """
+        given = only_one(problem=self.problem, graph=self.graph, generator=self.generator)
+        together(self.graph, self.platform)
+        if given == "problem":
+            return Source(PIPELINES, [as_pipeline(item) for item in listed(self.problem)])
+        if given == "graph":
+            costs = as_costs(self.costs)
+            pairs = grid(self.graph, self.platform, self.batch)
+            return Source(PIPELINES, [training_pipeline(g, m, costs, self.blocks, self.optimizer) for g, m in pairs])
+        generate = RandomChains() if self.generator is None else generator_of(self.generator, "PipelineProblem")
+        limit = BlockPadding(*generate.limit) if isinstance(generate, RandomChains) else None
+        return Source(PIPELINES, generate=generate, limit=limit)
+
+
+def as_pipeline(source: Any) -> Pipeline:
+    """A pipeline as it is, or the one that a file holds.
+
+    Raises:
+        ConfigError: neither a pipeline nor a path.
+    """
+    if isinstance(source, PipelineProblem | TrainingPipeline):
+        return source
+    if isinstance(source, str | Path):
+        return load(source)
+    raise ConfigError(f"expected a hetgym.pipeline.PipelineProblem or a path, got {type(source).__name__}")

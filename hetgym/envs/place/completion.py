@@ -1,0 +1,41 @@
+"""The completion of a placement: the makespan if a heuristic placed all operators that are left."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from hetgym._jit import lean
+from hetgym._types import BoolArray, Int64Array
+from hetgym.envs.place.dynamics import show_completion
+from hetgym.envs.place.state import read_lanes, read_problem, read_tables, read_timeline
+from hetgym.planning import list_scheduling, timeline
+
+
+@lean
+def complete(lanes: Int64Array, active: BoolArray, insertion: bool) -> None:
+    """Work out and show the completion of each decision in every active lane whose episode is running.
+
+    Each costs a list schedule of all that is left: every operator goes where its finish plus the bonus is least.
+
+    Args:
+        lanes: row of a :class:`~hetgym.envs.place.state.PlaceRecord`.
+        active: [L] lanes that have gone on.
+        insertion: whether idle gaps are filled.
+    """
+    r = read_lanes(lanes)
+    b = r.state
+    for lane in range(len(active)):
+        if not active[lane] or r.over[lane]:
+            continue
+        p, tables = read_problem(r.problems[lane]), read_tables(r.tables[lane])
+        t, spare = read_timeline(r.placed[lane]), read_timeline(r.spare[lane])
+        operator, rest = tables.order[b.turn[lane]], tables.order[b.turn[lane] + 1 :]
+        best = np.inf
+        for device in range(p.cost.shape[1]):
+            if p.cost[operator, device] < np.inf:
+                timeline.copy_into(t, spare)
+                timeline.book(p, spare, operator, device, b.start[lane, device])
+                last = list_scheduling.place_in_order(p, spare, rest, tables.free, tables.bonus, insertion)
+                b.completion[lane, device] = max(b.last[lane], max(b.finish[lane, device], last))
+                best = min(best, b.completion[lane, device])
+        show_completion(p, b, r.observation, lane, operator, best)

@@ -1,0 +1,71 @@
+"""Instances of HetSchedule-v0: a problem, its ranks and cost tables, and the makespan that returns compare with."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from hetgym import metrics
+from hetgym._types import FloatArray, IntArray
+from hetgym.baselines import critical_path_bound, heft
+from hetgym.planning import ranks
+from hetgym.problem import Problem
+from hetgym.sim import Runtime, simulate
+
+
+class ScheduleInstance(NamedTuple):
+    """A problem with what is worked out once for all of its episodes.
+
+    Attributes:
+        problem: the problem.
+        order: [n] operators by falling upward rank.
+        upward: [n] upward rank [s].
+        downward: [n] downward rank [s].
+        optimistic: [n, d] PEFT's optimistic cost to an exit [s].
+        tail: [n, d] proven least time from the operator's finish to the end [s].
+        bonus: [n, d] added to finish times when the completion compares devices [s].
+        reference: makespan that returns compare with [s].
+        alone: makespan of everything on the one best device under the runtime [s].
+        path: the critical path with every operator at its fastest [s].
+    """
+
+    problem: Problem
+    order: IntArray
+    upward: FloatArray
+    downward: FloatArray
+    optimistic: FloatArray
+    tail: FloatArray
+    bonus: FloatArray
+    reference: float
+    alone: float
+    path: float
+
+
+def prepare(problem: Problem, runtime: Runtime, completion: str, reference: float | None = None) -> ScheduleInstance:
+    """Work out the instance of a problem.
+
+    Args:
+        problem: the problem.
+        runtime: that prices schedules.
+        completion: see :class:`~hetgym.envs.HetScheduleEnv`; with ``"eft+oct"`` the bonus is the optimistic cost.
+        reference: makespan that returns compare with [s]; None = that of HEFT's schedule under the runtime.
+    """
+    upward, optimistic = ranks.upward_rank(problem), ranks.optimistic_cost(problem)
+    return ScheduleInstance(
+        problem=problem,
+        order=ranks.list_order(problem.arrays, upward),
+        upward=upward,
+        downward=ranks.downward_rank(problem),
+        optimistic=optimistic,
+        tail=ranks.least_cost_to_exit(problem),
+        bonus=optimistic if completion == "eft+oct" else np.zeros(problem.cost.shape),
+        reference=heft_makespan(problem, runtime) if reference is None else reference,
+        alone=metrics.single_device_makespan(problem, runtime),
+        path=critical_path_bound(problem),
+    )
+
+
+def heft_makespan(problem: Problem, runtime: Runtime) -> float:
+    """Makespan of HEFT's schedule under a runtime [s]."""
+    return simulate(problem, heft(problem), runtime).makespan

@@ -1,0 +1,91 @@
+"""The problems of HetSchedule-v0: one, several, graphs on platforms, a suite, or a generator."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import KW_ONLY, dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from hetgym.costs import CostModel
+from hetgym.envs.core.arguments import Arguments, whole
+from hetgym.envs.core.padding import GraphPadding
+from hetgym.envs.core.sources import Kind, Source, as_costs, grid, listed, only_one, together
+from hetgym.errors import ConfigError
+from hetgym.graph import DataflowGraph
+from hetgym.platform import Platform
+from hetgym.problem import Problem
+from hetgym.workloads import RandomMix, load_problem, load_suite
+
+Graph = DataflowGraph | str | Path
+Machine = Platform | str | Path
+
+
+def _sizes(problem: Problem) -> GraphPadding:
+    return GraphPadding(problem.num_operators, problem.num_edges, problem.num_devices)
+
+
+def _is_problem(made: object) -> bool:
+    return isinstance(made, Problem)
+
+
+PROBLEMS: Kind[Problem, GraphPadding] = Kind("a hetgym.Problem", _is_problem, _sizes)
+
+
+@dataclass(frozen=True)
+class ProblemArguments(Arguments):
+    """The source of an environment's problems; see :class:`~hetgym.envs.HetScheduleEnv`.
+
+    Attributes:
+        problem: a Problem, a path, or a list of these.
+        graph: a DataflowGraph, a zoo name or a path, or a list of these; needs ``platform``.
+        platform: a Platform, a preset's name or a path, or a list of these; needs ``graph``.
+        suite: a suite's name or path.
+        generator: a family's name, or ``callable(rng) -> Problem``.
+        batch: batch size of graphs given by name.
+        costs: cost model of graphs on platforms, or its name.
+    """
+
+    problem: Problem | str | Path | Sequence[Problem | str | Path] | None = None
+    _: KW_ONLY
+    graph: Graph | Sequence[Graph] | None = None
+    platform: Machine | Sequence[Machine] | None = None
+    suite: str | Path | None = None
+    generator: str | Callable[[np.random.Generator], Problem] | None = None
+    batch: int = whole(1)
+    costs: str | CostModel = "auto"
+
+    def source(self) -> Source[Problem, GraphPadding]:
+        """The source.
+
+        Raises:
+            ConfigError: more than one kind of source, or a graph without a platform.
+        """
+        given = only_one(problem=self.problem, graph=self.graph, suite=self.suite, generator=self.generator)
+        together(self.graph, self.platform)
+        if given == "problem":
+            return Source(PROBLEMS, [as_problem(item) for item in listed(self.problem)])
+        if given == "graph":
+            costs, pairs = as_costs(self.costs), grid(self.graph, self.platform, self.batch)
+            return Source(PROBLEMS, [Problem.build(graph, platform, costs) for graph, platform in pairs])
+        if self.suite is not None:
+            return Source(PROBLEMS, [spec.build() for spec in load_suite(self.suite).specs])
+        if callable(self.generator):
+            return Source(PROBLEMS, generate=self.generator)
+        mix = RandomMix() if self.generator is None else RandomMix(families=(self.generator,))
+        return Source(PROBLEMS, generate=mix, limit=GraphPadding(*mix.limit))
+
+
+def as_problem(source: Any) -> Problem:
+    """A Problem as it is, or the one that a file holds.
+
+    Raises:
+        ConfigError: neither a problem nor a path.
+    """
+    if isinstance(source, Problem):
+        return source
+    if isinstance(source, str | Path):
+        return load_problem(source)
+    raise ConfigError(f"expected a hetgym.Problem or a path, got {type(source).__name__}")

@@ -1,0 +1,37 @@
+"""The rules that episodes of HetSchedule-v0 are played by, in either mode."""
+
+from __future__ import annotations
+
+from dataclasses import KW_ONLY, dataclass
+from typing import Literal
+
+from hetgym.envs.core.arguments import Arguments
+from hetgym.sim import Runtime
+from hetgym.sim.runtime import runtime as as_runtime
+
+
+@dataclass(frozen=True)
+class ScheduleRules(Arguments):
+    """The rules of an episode; see :class:`~hetgym.envs.HetScheduleEnv` for the values.
+
+    Attributes:
+        decode: rule by which the final placement gets its start times.
+        runtime: the simulated runtime that prices the final schedule: a preset's name or a :class:`hetgym.Runtime`.
+        completion: heuristic that finishes the job in the ``completion`` feature.
+        memory: whether devices whose capacity a decision would surely exceed are masked.
+    """
+
+    _: KW_ONLY
+    decode: Literal["insertion", "append", "bottom-level", "best"] = "insertion"
+    runtime: str | Runtime = "classic"
+    completion: Literal["off", "eft", "eft+oct"] = "eft+oct"
+    memory: Literal["ignore", "mask"] = "ignore"
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        as_runtime(self.runtime)
+
+    @property
+    def simulated(self) -> Runtime:
+        """The runtime as an object."""
+        return as_runtime(self.runtime)

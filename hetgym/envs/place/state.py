@@ -1,0 +1,186 @@
+"""The typed state of placing operators: the arrays that :mod:`hetgym.envs.place.dynamics` reads and writes.
+
+Sizes: L lanes, n operators and d devices of a problem, padded to N and D in what all lanes share.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from hetgym import _records as records
+from hetgym._types import BoolArray, FloatArray, Int64Array, IntArray, frozen
+from hetgym.envs.place.instance import ScheduleInstance
+from hetgym.planning.timeline import Timeline
+from hetgym.problem import Problem, ProblemArrays
+
+Float32Array = npt.NDArray[np.float32]
+Int8Array = npt.NDArray[np.int8]
+
+
+class PlaceTables(NamedTuple):
+    """A problem's tables for kernels; read-only, computed once a problem.
+
+    Attributes:
+        order: [n] operators as they are decided.
+        optimistic: [n, d] PEFT's optimistic cost to an exit [s].
+        tail: [n, d] proven least time from the operator's finish to the end [s].
+        bonus: [n, d] added to finish times when the completion compares devices [s].
+        free: [n] -1: no operator's device is fixed.
+        weights: [n] bytes that stay on the operator's device.
+        working: [n] bytes of its inputs and outputs.
+        capacity: [d] memory of each device [byte]; inf where memory is ignored.
+    """
+
+    order: IntArray
+    optimistic: FloatArray
+    tail: FloatArray
+    bonus: FloatArray
+    free: IntArray
+    weights: FloatArray
+    working: FloatArray
+    capacity: FloatArray
+
+
+def tables_of(instance: ScheduleInstance, memory: str) -> PlaceTables:
+    """The tables of an instance.
+
+    Args:
+        instance: the instance.
+        memory: ``"mask"`` to look at the devices' capacities, ``"ignore"`` not to.
+    """
+    problem = instance.problem
+    working = problem.output_bytes.copy()
+    np.add.at(working, problem.edge_target, problem.edge_bytes)
+    tables = PlaceTables(
+        order=instance.order,
+        optimistic=instance.optimistic,
+        tail=instance.tail,
+        bonus=instance.bonus,
+        free=np.full(problem.num_operators, -1, np.int32),
+        weights=problem.weight_bytes,
+        working=working,
+        capacity=problem.memory_capacity if memory == "mask" else np.full(problem.num_devices, np.inf),
+    )
+    return PlaceTables._make(frozen(np.ascontiguousarray(array)) for array in tables)
+
+
+class PlaceState(NamedTuple):
+    """The state of the episodes, apart from their timelines.
+
+    Attributes:
+        turn: [L] number of operators that are placed.
+        reference: [L] makespan that returns compare with [s].
+        scale: [L] 1 / reference; 0 if that is 0 [1/s].
+        bound: [L] proven lower bound on the makespan of what is placed [s].
+        potential: [L] estimate of the makespan whose fall is the reward [s]: the reference at the start, the bound
+            on the way, the makespan at the end.
+        last: [L] finish of the last placed operator [s].
+        start: [L, D] start of the current operator on each device [s]; inf where it cannot run.
+        finish: [L, D] its finish there [s].
+        ahead: [L, D] the bound after placing it there [s].
+        completion: [L, D] the completion after placing it there [s].
+        busy: [L, D] summed run time of what is placed [s].
+        held: [L, D] weights that are placed [byte].
+        peak: [L, D] largest working set of what is placed [byte].
+        log: [L, N] actions as they came.
+    """
+
+    turn: Int64Array
+    reference: FloatArray
+    scale: FloatArray
+    bound: FloatArray
+    potential: FloatArray
+    last: FloatArray
+    start: FloatArray
+    finish: FloatArray
+    ahead: FloatArray
+    completion: FloatArray
+    busy: FloatArray
+    held: FloatArray
+    peak: FloatArray
+    log: Int64Array
+
+
+def new_state(lanes: int, operators: int, devices: int) -> PlaceState:
+    """A state of zeros."""
+    per_lane = [np.zeros(lanes) for _ in range(5)]
+    per_device = [np.zeros((lanes, devices)) for _ in range(7)]
+    log = np.zeros((lanes, operators), np.int64)
+    return PlaceState._make([np.zeros(lanes, np.int64), *per_lane, *per_device, log])
+
+
+class PlaceObservation(NamedTuple):
+    """The part of the observations that changes from step to step; see :mod:`hetgym.envs.place.observation`.
+
+    Attributes:
+        operators: [L, N, 12], or [L, 0, 12] where nobody sees the graph.
+        assignment: [L, N], or [L, 0].
+        devices: [L, D, 4].
+        candidates: [L, D, 9].
+        current: [L, 1].
+        mask: [L, D].
+    """
+
+    operators: Float32Array
+    assignment: Int64Array
+    devices: Float32Array
+    candidates: Float32Array
+    current: Int64Array
+    mask: Int8Array
+
+
+class PlaceRecord(NamedTuple):
+    """All that the kernel needs of the lanes, as one record.
+
+    Attributes:
+        problems: [L, …] rows of records: :class:`~hetgym.problem.ProblemArrays`.
+        tables: [L, …] rows of records: :class:`PlaceTables`.
+        placed: [L, …] rows of records: :class:`~hetgym.planning.timeline.Timeline`.
+        spare: [L, …] rows of records: timelines of the same sizes, as scratch.
+        state: of all lanes.
+        observation: of all lanes.
+        reward: [L] of the last step.
+        over: [L] whether episodes are over.
+        illegal: [L] actions that were not legal.
+    """
+
+    problems: Int64Array
+    tables: Int64Array
+    placed: Int64Array
+    spare: Int64Array
+    state: PlaceState
+    observation: PlaceObservation
+    reward: FloatArray
+    over: BoolArray
+    illegal: Int64Array
+
+
+def _examples() -> tuple[ProblemArrays, PlaceTables, Timeline, PlaceRecord]:
+    whole, row = np.ones(1), np.ones(1)  # arrays of the types that callers of the timeline pass elsewhere
+    table, number = np.ones((1, 1)), np.zeros(1, np.int32)
+    tables = PlaceTables(number, table, table, table, number, whole, whole, row)
+    placed = Timeline(number, whole, whole, table, table, np.zeros((1, 1), np.int32), number, table)
+    rows = np.zeros((1, 1), np.int64)
+    observation = PlaceObservation(
+        np.zeros((1, 1, 1), np.float32),
+        rows,
+        np.zeros((1, 1, 1), np.float32),
+        np.zeros((1, 1, 1), np.float32),
+        rows,
+        np.zeros((1, 1), np.int8),
+    )
+    over, illegal = np.zeros(1, np.bool_), np.zeros(1, np.int64)
+    record = PlaceRecord(rows, rows, rows, rows, new_state(1, 1, 1), observation, whole, over, illegal)
+    return Problem.from_arrays(np.ones((1, 1)), []).arrays, tables, placed, record
+
+
+PROBLEM, TABLES, TIMELINE, RECORD = _examples()
+"""Records of the kinds that lanes hold."""
+
+read_problem = records.tuple_reader(PROBLEM)  # as tuples: HEFT has the timeline compiled for these
+read_timeline = records.tuple_reader(TIMELINE)
+read_tables = records.reader(TABLES)
+read_lanes = records.reader(RECORD)

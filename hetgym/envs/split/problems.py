@@ -1,0 +1,67 @@
+"""The problems of HetSplit-v0: graphs on platforms, given ones of which each episode draws, or a generator's."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import KW_ONLY, dataclass
+from pathlib import Path
+
+import numpy as np
+
+from hetgym.envs.core.arguments import Arguments, whole
+from hetgym.envs.core.padding import GraphPadding
+from hetgym.envs.core.sources import Kind, Source, generator_of, grid, only_one, together
+from hetgym.envs.split.networks import RandomNetworks
+from hetgym.graph import DataflowGraph
+from hetgym.platform import Platform
+
+Graph = DataflowGraph | str | Path
+Machine = Platform | str | Path
+Pair = tuple[DataflowGraph, Platform]
+"""A graph and the platform that it is to run on."""
+
+
+def _is_pair(made: object) -> bool:
+    if not isinstance(made, tuple) or len(made) != 2:
+        return False
+    return isinstance(made[0], DataflowGraph) and isinstance(made[1], Platform)
+
+
+def _sizes(pair: Pair) -> GraphPadding:
+    graph, platform = pair
+    return GraphPadding(len(graph), len(graph.edges), len(platform))
+
+
+PAIRS: Kind[Pair, GraphPadding] = Kind("a hetgym.DataflowGraph and a hetgym.Platform", _is_pair, _sizes)
+
+
+@dataclass(frozen=True)
+class GraphArguments(Arguments):
+    """The source of an environment's graphs and platforms; see :class:`~hetgym.envs.HetSplitEnv`.
+
+    Attributes:
+        graph: a DataflowGraph, a zoo name or a path, or a list of these; needs ``platform``.
+        platform: a Platform, a preset's name or a path, or a list of these; needs ``graph``.
+        generator: ``callable(rng) -> (graph, platform)``.
+        batch: batch size of graphs given by name.
+    """
+
+    graph: Graph | Sequence[Graph] | None = None
+    platform: Machine | Sequence[Machine] | None = None
+    _: KW_ONLY
+    generator: Callable[[np.random.Generator], Pair] | None = None
+    batch: int = whole(1)
+
+    def source(self) -> Source[Pair, GraphPadding]:
+        """The source.
+
+        Raises:
+            ConfigError: a graph without a platform, both kinds of source, or a generator that cannot be called.
+        """
+        only_one(graph=self.graph if self.graph is not None else self.platform, generator=self.generator)
+        together(self.graph, self.platform)
+        if self.graph is not None:
+            return Source(PAIRS, grid(self.graph, self.platform, self.batch))
+        if self.generator is None:
+            return Source(PAIRS, generate=RandomNetworks(), limit=RandomNetworks.LIMIT)
+        return Source(PAIRS, generate=generator_of(self.generator, "(graph, platform)"))

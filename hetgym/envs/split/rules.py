@@ -1,0 +1,93 @@
+"""The rules that episodes of HetSplit-v0 are played by."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import KW_ONLY, dataclass
+from typing import Any, Literal
+
+from hetgym.baselines import get
+from hetgym.costs import CostModel
+from hetgym.envs.core.arguments import Arguments, real, whole
+from hetgym.envs.core.sources import as_costs
+from hetgym.envs.split.menu import PARTS, Choice, menu
+from hetgym.errors import ConfigError, shown
+from hetgym.graph.transforms import AXES
+from hetgym.sim import Runtime
+from hetgym.sim.runtime import runtime as as_runtime
+
+
+@dataclass(frozen=True)
+class SplitRules(Arguments):
+    """The rules of an episode; see :class:`~hetgym.envs.HetSplitEnv` for the values.
+
+    Attributes:
+        fused: whether graphs are fused first.
+        costs: cost model, or the name of one.
+        scheduler: name of the inner scheduler.
+        runtime: the simulated runtime that prices its schedules.
+        key_operators: most decisions of an episode.
+        axes: of the menu.
+        ways: numbers of parts of the menu: a list, or the largest; None = up to the number of devices.
+        parts: rules of parts of the menu.
+        granularity: least share of the unsplit makespan that a part takes on its fastest device.
+        multiple: parts are multiples of this along their axis, the last one aside.
+        divisible: whether equal parts must be equal to the last row.
+        memory: whether choices whose schedule exceeds a memory are masked.
+        lookahead: whether the makespan after each choice is worked out.
+        completion: whether that with the pattern for the rest is.
+    """
+
+    _: KW_ONLY
+    fused: bool = False
+    costs: str | CostModel = "auto"
+    scheduler: str = "heft"
+    runtime: str | Runtime = "classic"
+    key_operators: int = whole(12)
+    axes: Sequence[str] = AXES
+    ways: int | Sequence[int] | None = None
+    parts: Sequence[str] = PARTS
+    granularity: float = real(0.002, below=1.0)
+    multiple: int = whole(1)
+    divisible: bool = True
+    memory: Literal["ignore", "mask"] = "ignore"
+    lookahead: bool = False
+    completion: bool = False
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if as_runtime(self.runtime).memory == "enforce":
+            raise ConfigError("a runtime that enforces memory ends episodes: use memory='mask' of the environment")
+        if not isinstance(self.scheduler, str):
+            raise ConfigError(f"scheduler is {shown(self.scheduler)}; it must be a scheduler's name")
+        get(self.scheduler)
+        as_costs(self.costs)
+        self.menu(2)
+
+    @property
+    def simulated(self) -> Runtime:
+        """The runtime as an object."""
+        return as_runtime(self.runtime)
+
+    def menu(self, devices: int) -> tuple[Choice, ...]:
+        """The choices; the first leaves an operator whole.
+
+        Args:
+            devices: most devices of a platform.
+
+        Raises:
+            UnknownName: an unknown axis, or an unknown rule of parts.
+            ConfigError: an empty list or a repeated entry, or a number of parts that is none.
+        """
+        return menu(self.axes, _numbers(self.ways, devices), self.parts)
+
+
+def _numbers(ways: Any, devices: int) -> Sequence[int]:
+    """Numbers of parts: those given, from 2 to the one given, or from 2 to the number of devices."""
+    if ways is None:
+        return range(2, devices + 1)
+    if isinstance(ways, int) and not isinstance(ways, bool) and 2 <= ways <= 4096:
+        return range(2, ways + 1)
+    if isinstance(ways, list | tuple):
+        return ways
+    raise ConfigError(f"ways is {shown(ways)}; expected the largest number of parts, from 2 on, or a list of numbers")

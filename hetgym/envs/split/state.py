@@ -1,0 +1,57 @@
+"""The typed state of splitting: the choices of an episode, and the graph that they make."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from hetgym.envs.split.instance import SplitInstance
+from hetgym.graph import DataflowGraph
+from hetgym.problem import Problem
+from hetgym.schedule import Schedule
+
+Chosen = tuple[tuple[int, int], ...]
+"""What was split: (turn, entry of the menu) of each, in that order; operators that are left do not appear."""
+
+
+@dataclass(frozen=True, eq=False)
+class SplitNode:
+    """A graph as split so far.
+
+    Attributes:
+        graph: the graph, its parts as operators of their own.
+        problem: the graph on the platform.
+        schedule: the inner scheduler's.
+        makespan: of that schedule under the runtime [s].
+        excess: bytes by which the fullest device exceeds its memory, at most 0 if all fit; -inf unless looked at.
+    """
+
+    graph: DataflowGraph
+    problem: Problem
+    schedule: Schedule
+    makespan: float
+    excess: float
+
+
+@dataclass(eq=False)
+class SplitState:
+    """The state of one lane.
+
+    Attributes:
+        instance: the graph on the platform.
+        chosen: the splits so far.
+        actions: actions as they came, one for each operator that is decided.
+    """
+
+    instance: SplitInstance
+    chosen: Chosen = ()
+    actions: list[int] = field(default_factory=list)
+
+    @property
+    def turn(self) -> int:
+        """Number of operators that are decided."""
+        return len(self.actions)
+
+    @property
+    def operator(self) -> int:
+        """The operator to be decided on."""
+        return self.instance.keys[self.turn]
