@@ -64,10 +64,12 @@ def pass_table(passes: Orders) -> Int64Array:
 
     Returns:
         [p, q, 3], read-only: kind, micro-batch, and chunk of the whole model, which is ``c * p + s`` for chunk c of
-        stage s. Rows of stages that run fewer passes than others end with kind -1.
+        stage s. There is room for as many passes as there are micro-batches at least; rows of stages that run fewer
+        end with kind -1.
     """
     stages = len(passes)
-    table = np.full((stages, max(map(len, passes), default=0), 3), -1, np.int64)
+    batches = max((1 + item.micro_batch for order in passes for item in order), default=0)
+    table = np.full((stages, max(batches, *map(len, passes)), 3), -1, np.int64)
     for stage, order in enumerate(passes):
         for k, item in enumerate(order):
             table[stage, k] = "FBW".index(item.kind), item.micro_batch, item.chunk * stages + stage
@@ -89,6 +91,12 @@ def flow_table(stages: int, jobs: int) -> Int64Array:
     return frozen(table)
 
 
+@lru_cache(maxsize=64)
+def request_table(stages: int, requests: int) -> Int64Array:
+    """:func:`flow_table`, remembered: cuts ask for the same few of them again and again."""
+    return flow_table(stages, requests)
+
+
 def last_finish(passes: Int64Array, seconds: FloatArray, moves: FloatArray, in_flight: int) -> float:
     """When the last pass ends [s]; inf if some passes can never run.
 
@@ -101,11 +109,9 @@ def last_finish(passes: Int64Array, seconds: FloatArray, moves: FloatArray, in_f
         moves: [v * p] seconds from each chunk to the next one, either way; the last is not used.
         in_flight: most micro-batches that have begun their first and not ended their last forward pass; 0 = any number.
     """
-    batches = int(passes[:, :, 1].max(initial=0)) + 1
-    finish = np.full((3, seconds.shape[2], batches), np.inf)
-    return _run_passes(
-        passes, seconds, moves, in_flight, finish, np.zeros(len(passes)), np.zeros(len(passes), np.int64)
-    )
+    stages, room, _ = passes.shape
+    finish = np.full((3, seconds.shape[2], room), np.inf)
+    return _run_passes(passes, seconds, moves, in_flight, finish, np.zeros(stages), np.zeros(stages, np.int64))
 
 
 # Before each visit of a stage s its first at[s] passes have run, clock[s] is when the last of them finished, and
@@ -133,7 +139,7 @@ def _run_passes(
         seconds: [kinds, 1 or m, v * p] seconds of the passes of each chunk.
         moves: [v * p] seconds from each chunk to the next one.
         in_flight: most micro-batches in flight; 0 = any number.
-        finish: [3, v * p, m] written; inf everywhere before [s].
+        finish: [3, v * p, q] written; inf everywhere before [s].
         clock: [p] written; 0 before [s].
         at: [p] written; 0 before.
     """
