@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import json
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -130,7 +131,13 @@ def test_the_check_sees_all_kinds_of_imports(tmp_path: Path) -> None:
     path = tmp_path / "module.py"
     path.write_text(
         "from typing import TYPE_CHECKING\nimport hetgym.sim.kernel\nif TYPE_CHECKING:\n    from hetgym import envs\n"
-        "def f():\n    from hetgym.cli.main import main\n    import numpy\n"
+        "def f():\n    from hetgym.cli.app import main\n    import numpy\n"
     )
-    modules = {"hetgym", "hetgym.envs", "hetgym.cli.main", "hetgym.sim.kernel"}
-    assert imports_of(path, modules) == {"hetgym.sim.kernel", "hetgym.envs", "hetgym.cli.main"}
+    modules = {"hetgym", "hetgym.envs", "hetgym.cli.app", "hetgym.sim.kernel"}
+    assert imports_of(path, modules) == {"hetgym.sim.kernel", "hetgym.envs", "hetgym.cli.app"}
+
+
+@pytest.mark.parametrize("module", sorted(name for name in sources() if not name.startswith("hetgym.cli")))
+def test_only_the_command_line_knows_of_a_terminal(module: str) -> None:
+    words = sources()[module].read_text("utf-8")
+    assert not re.search(r"^\s*(from|import) (rich|typer)\b", words, re.M)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import subprocess
 import sys
@@ -32,3 +33,22 @@ def test_a_change_in_a_called_kernel_is_seen_by_its_callers(tmp_path: Path) -> N
     assert text.count("    ready = 0.0\n") == 1
     timeline.write_text(text.replace("    ready = 0.0\n", "    ready = 1.0\n"), "utf-8")
     assert makespan() == 128.0
+
+
+def test_compiling_is_announced_once_and_only_when_it_takes_long(tmp_path: Path) -> None:
+    """The first run compiles for seconds; the second finds everything in the cache."""
+    script = (
+        "from hetgym import baselines; from hetgym.workloads import textbook\n"
+        "for name in ('heft', 'annealing'):\n    print(baselines.get(name)(textbook('topcuoglu')).makespan)\n"
+    )
+    environment = {**os.environ, "NUMBA_CACHE_DIR": str(tmp_path)}
+
+    def python() -> tuple[str, str]:
+        done = subprocess.run(
+            [sys.executable, "-c", script], env=environment, capture_output=True, text=True, check=True
+        )
+        return done.stdout, done.stderr
+
+    first, second = python(), python()
+    assert first[1] == "hetgym: compiling kernels once …\n"
+    assert second == (first[0], "")

@@ -6,8 +6,9 @@ import inspect
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
-from importlib.util import find_spec
+from importlib.util import find_spec, module_from_spec, spec_from_file_location
 from numbers import Integral, Real
+from pathlib import Path
 from typing import Any, TypeVar
 
 import numpy as np
@@ -168,3 +169,29 @@ def names(kind: str | None = None) -> list[str]:
     """Names of all schedulers, or of those of one kind, by kind and then alphabet."""
     rows = sorted(_TABLE.values(), key=lambda row: (KINDS.index(row.kind), row.name))
     return [row.name for row in rows if kind in (None, row.kind)]
+
+
+_files: set[Path] = set()  # that import_file has run
+
+
+def import_file(path: str | Path) -> None:
+    """Run a Python file that registers schedulers; a file that was run before is not run again.
+
+    Args:
+        path: of the file.
+
+    Raises:
+        ConfigError: no such file, or it fails; the message says why.
+    """
+    file = Path(path).resolve()
+    if file in _files:
+        return
+    spec = spec_from_file_location(file.stem, file) if file.suffix == ".py" and file.is_file() else None
+    if spec is None or spec.loader is None:
+        raise ConfigError(f"{path}: not a Python file that could be imported")
+    try:
+        spec.loader.exec_module(module_from_spec(spec))
+    except Exception as error:
+        why = f"{type(error).__name__}: {error}".partition("\n")[0]
+        raise ConfigError(f"{path}: cannot be imported ({why})") from error
+    _files.add(file)

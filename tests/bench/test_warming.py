@@ -9,6 +9,7 @@ from dataclasses import replace
 import pytest
 
 from hetgym import Problem, Schedule, baselines
+from hetgym._jit import compiling
 from hetgym.baselines import Baseline
 from hetgym.bench import Row, run, warm_up, warming
 from hetgym.bench.warming import Kernels, WarmingUp
@@ -61,11 +62,11 @@ def test_helpers_end_with_the_context() -> None:
 def test_without_compiling_there_are_no_helpers() -> None:
     table = [baselines.get(name) for name in NAMES]
     warm_up(table, ("classic",))
-    before = warming.compiling.seconds
+    before = compiling.seconds
     with Kernels(table, ("classic",)) as kernels:
         while kernels.load_next():
             pass
-        assert warming.compiling.seconds == before
+        assert compiling.seconds == before
         assert not kernels.compiling_elsewhere
 
 
@@ -78,3 +79,23 @@ def test_warming_up_survives_a_broken_scheduler() -> None:
 
     warm_up([Baseline("broken", "search", broken, "a test", "O(1)"), "heft"], ("classic", "links"))
     assert calls == ["topcuoglu"]
+
+
+@pytest.mark.usefixtures("helpers")
+def test_an_interrupt_keeps_what_was_made_before_its_turn() -> None:
+    """The first scheduler of the run stops it on the second problem."""
+    seen = []
+
+    def stop(problem: Problem) -> Schedule:
+        seen.append(problem.name)
+        if len(seen) == 3:  # after the warm-up and the first problem
+            raise KeyboardInterrupt
+        return baselines.heft(problem)
+
+    table = [Baseline("stop", "list", stop, "a test", "O(1)"), *(baselines.get(name) for name in NAMES)]
+    result = run(SPECS, table, ("classic",), executor=WarmingUp(table))
+    makespans = {(row.problem, row.scheduler): row.makespan_s for row in run(SPECS, NAMES, ("classic",)).rows}
+    assert result.interrupted and seen == ["topcuoglu", "topcuoglu", "arabnejad-barbosa"]
+    assert (result.rows[0].problem, result.rows[0].scheduler) == ("topcuoglu", "stop")
+    for row in result.rows[1:]:
+        assert row.makespan_s == makespans[row.problem, row.scheduler]
