@@ -191,6 +191,8 @@ def serve(parent: int) -> None:
     Args:
         parent: process id of the parent, with which it ends.
     """
+    import hetgym.agents.schedulers  # noqa: F401 - enters the policies into the table
+
     end_with_parent(parent)
     problem = textbook("topcuoglu")
     for line in sys.stdin.buffer:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import signal
+import subprocess
+import sys
 from dataclasses import replace
 
 import pytest
@@ -99,3 +101,17 @@ def test_an_interrupt_keeps_what_was_made_before_its_turn() -> None:
     assert (result.rows[0].problem, result.rows[0].scheduler) == ("topcuoglu", "stop")
     for row in result.rows[1:]:
         assert row.makespan_s == makespans[row.problem, row.scheduler]
+
+
+def test_a_helper_looks_up_every_scheduler_that_the_run_has() -> None:
+    """In a process of its own, in which nothing was imported before."""
+    names = "".join(f"{name}\n" for name in baselines.names())
+    script = (
+        "import sys; from hetgym.bench import warming; from hetgym import baselines\n"
+        "found = []\n"
+        "warming.get = lambda name: found.append(baselines.get(name)) or (lambda problem: None)\n"
+        "import os; warming.serve(os.getppid())\n"
+        f"sys.exit(len(found) != {len(baselines.names())})\n"
+    )
+    done = subprocess.run([sys.executable, "-c", script], input=names, capture_output=True, text=True, timeout=120)
+    assert (done.returncode, done.stdout) == (0, "." * len(baselines.names())), done.stderr
