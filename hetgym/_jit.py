@@ -129,7 +129,8 @@ class Compiling(event.Listener):  # type: ignore[misc]
 
     def _tell(self) -> None:
         self._told = True
-        print("hetgym: compiling kernels once …", file=sys.stderr, flush=True)
+        if sys.stderr is not None:
+            print("hetgym: compiling kernels once …", file=sys.stderr, flush=True)
 
 
 compiling = Compiling()

@@ -1,4 +1,4 @@
-"""Budgets of time: how they are written, and as many of them as fit into the time that there is."""
+"""Budgets of time: their notation, and the choice of those that fit into a time limit."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ TIME_LIMIT = 900.0
 
 
 class Plan(NamedTuple):
-    """What a measurement will do.
+    """The extent of a measurement.
 
     Attributes:
         budgets: that are measured [s].

@@ -1,4 +1,4 @@
-"""A case: a problem of a run when its turn has come, and what makespans on it are compared with."""
+"""A case: a problem of a run, built, and the reference values of its makespans."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from hetgym.workloads import BestKnown, ProblemSpec
 
 
 class Reference:
-    """What the makespans of one problem are compared with, each worked out once.
+    """Reference values of one problem's makespans, each worked out once.
 
     A bound that was proved before counts under the runtimes that it was proved for.
     """
@@ -36,7 +36,7 @@ class Case:
     """A problem whose turn has come.
 
     Attributes:
-        spec: what it was built from.
+        spec: the specification that it was built from.
         built: the problem and its references; None if it cannot be built.
         status: ``"ok"``, or the sentence that says why it cannot.
     """

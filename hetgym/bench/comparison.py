@@ -15,7 +15,7 @@ from hetgym.bench.summary import finished
 from hetgym.errors import unknown_name
 
 REFERENCE = "heft"
-"""What schedulers are compared with unless something else is asked for, where it is in the run."""
+"""The default reference of comparisons, where it is in the run."""
 
 SEED = 0
 """Of the bootstrap: the same rows give the same intervals."""

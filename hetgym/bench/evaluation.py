@@ -1,4 +1,4 @@
-"""What a run tells beyond its summary: comparisons with a reference, groups of problems, quality against time."""
+"""Evaluation of a run beyond its summary: comparisons with a reference, groups of problems, quality against time."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from hetgym.workloads import ProblemSpec
 
 @dataclass(frozen=True)
 class Evaluation:
-    """What is asked for beyond the summary.
+    """A request for results beyond the summary.
 
     Attributes:
         reference: scheduler that all are compared with; by default HEFT, where it is in the run.
@@ -51,11 +51,11 @@ class Evaluation:
 
 @dataclass(frozen=True)
 class Pareto:
-    """Quality against time, measured and worked out.
+    """Quality against time: a measurement, and what follows from it.
 
     Attributes:
-        plan: what was to be measured.
-        measurement: what was measured, its rows with gaps.
+        plan: the budgets that were to be measured.
+        measurement: the measurement, its rows with gaps.
         points: of all runtimes.
         fronts, choices: by runtime.
     """
@@ -89,10 +89,10 @@ class Pareto:
 
 @dataclass(frozen=True)
 class Findings:
-    """What an evaluation found.
+    """The results of an evaluation.
 
     Attributes:
-        reference: what schedulers were compared with; empty if nothing.
+        reference: the scheduler with which others were compared; empty if none.
         against: comparisons with it.
         groups: lines of all columns.
         pareto: None if it was not asked for.
@@ -133,7 +133,7 @@ def quality_against_time(
     rows: Sequence[Row] = (),
     progress: Tell | None = None,
 ) -> Pareto:
-    """Measure schedulers on problems, and work out points, fronts and what to take for how much time.
+    """Measure schedulers on problems, and work out points, fronts and the best choice for each time.
 
     Args:
         asked: budgets and the limit.

@@ -1,4 +1,4 @@
-"""Executors: where the schedulers of a run run. All else about a run is the same wherever that is."""
+"""Executors: they run the schedulers of a run, here or elsewhere; the rows are the same."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class Executor(Protocol):
 
     @property
     def description(self) -> str:
-        """Where it works, for the record."""
+        """The place where schedulers run, for the record."""
 
     def work(self, batches: Iterable[Batch], runtimes: Sequence[str]) -> Iterator[tuple[Batch, Attempts]]:
         """Every batch once, in order, with its attempts, which are all taken before the next batch is asked for.

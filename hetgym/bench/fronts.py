@@ -1,4 +1,4 @@
-"""The Pareto front of quality against time, and which scheduler to take for how much time."""
+"""The Pareto front of quality against time, and the best scheduler for each time."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ class Point:
 
 @dataclass(frozen=True)
 class Choice:
-    """What is best within a time.
+    """The best scheduler within a time.
 
     Attributes:
         within_s: the time [s].
@@ -126,7 +126,7 @@ def front(found: Sequence[Point], runtime: str) -> list[Point]:
 def choices(
     found: Sequence[Point], rows: Sequence[Measured], runtime: str, times: Sequence[float], rng: np.random.Generator
 ) -> list[Choice]:
-    """What is best within each of some times; times within which there is nothing are left out.
+    """The best scheduler within each of some times; times within which none is done are left out.
 
     Args:
         found: the points of a measurement.

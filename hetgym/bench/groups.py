@@ -1,4 +1,4 @@
-"""Groups of problems: how well schedulers do on one family, size, number of devices, CCR or platform at a time."""
+"""Results by group of problems: family, size, number of devices, CCR or platform."""
 
 from __future__ import annotations
 
@@ -70,12 +70,12 @@ def _platform(row: Row, traits: Traits) -> tuple[int, str]:
 COLUMNS: dict[str, Callable[[Row, Traits], tuple[int, str]]] = {
     "family": _family, "size": _size, "devices": _devices, "ccr": _ccr, "platform": _platform,
 }  # fmt: skip
-"""What problems can be grouped by."""
+"""Properties by which problems can be grouped."""
 
 
 @dataclass(frozen=True)
 class GroupLine:
-    """What one scheduler achieved on one group of problems under one runtime.
+    """Results of one scheduler on one group of problems under one runtime.
 
     Attributes:
         by: one of :data:`COLUMNS`.

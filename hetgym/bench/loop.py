@@ -18,7 +18,7 @@ from hetgym.workloads import ProblemSpec
 
 
 class Progress(NamedTuple):
-    """How far a run is: ``done`` of ``total`` schedules, and what comes next."""
+    """Progress of a run: ``done`` of ``total`` schedules, and what comes next."""
 
     done: int
     total: int

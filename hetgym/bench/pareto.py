@@ -37,7 +37,7 @@ REPEATS = 5
 
 @dataclass(frozen=True)
 class Measured:
-    """What one scheduler did on one problem under one runtime, within a budget or without.
+    """Result of one scheduler on one problem under one runtime, within a budget or without.
 
     Attributes:
         problem, scheduler, kind, runtime: names.
@@ -67,15 +67,15 @@ class Measured:
 
 @dataclass
 class Measurement:
-    """What came of measuring.
+    """A measurement.
 
     Attributes:
         rows: one for each problem, scheduler, budget and runtime.
         budgets: that were finished [s].
         interrupted: whether it was stopped; budgets that were not finished are left out then.
         seconds: wall time of the measurement [s].
-        busy: CPU time over wall time of this process meanwhile; well below 1 others had the core, too,
-            and searches got less done than in their time they could.
+        busy: CPU time over wall time of this process; where it is well below 1, others used the core and
+            searches got less done than their time allows.
     """
 
     rows: list[Measured] = field(default_factory=list)
@@ -86,7 +86,7 @@ class Measurement:
 
 
 def takes(scheduler: Baseline, option: str) -> bool:
-    """Whether a scheduler's function has an option of that name.
+    """True if a scheduler's function has an option of that name.
 
     >>> takes(get("annealing"), "seconds"), takes(get("heft"), "seconds")
     (True, False)
@@ -181,7 +181,7 @@ class _Passes:
             yield Batch(case, [within(member, budget) if budget else member for member in still], label)
 
     def _wants(self, case: Case, member: Baseline) -> bool:
-        """Whether more time may change anything."""
+        """True if more time may change the result."""
         before = self.last.get((case.spec.name, member.name))
         return before is None or not _ended_by_itself(before[0])
 
@@ -250,5 +250,5 @@ def _passes(table: Sequence[Baseline], budgets: Sequence[float]) -> list[tuple[f
 
 
 def _ended_by_itself(row: Measured) -> bool:
-    """Whether a search is done, so that more time would change nothing."""
+    """True if a search ended by itself, so that more time would change nothing."""
     return row.seconds is not None and row.budget_s is not None and row.seconds < SPARE * row.budget_s

@@ -36,7 +36,7 @@ _APART = 0.028  # of the axis' height between two names in the margin
 
 
 def height(gap: float) -> float:
-    """Where a gap is on the vertical axis.
+    """Position of a gap on the vertical axis.
 
     >>> height(0.0) < height(0.001) < height(0.1)
     True

@@ -22,7 +22,7 @@ from hetgym.problem import Problem
 from hetgym.workloads.packing import pack_problem, unpack_problem
 
 RETRIES = 3
-"""How often a task is run again whose process or node was lost."""
+"""Number of times that a task is run again whose process or node was lost."""
 
 Reference = Any
 """A ``ray.ObjectRef``, whose type is known only where Ray is installed."""
@@ -173,7 +173,7 @@ _warm: set[tuple[str, tuple[str, ...]]] = set()
 
 
 def _work(key: str, data: npt.NDArray[np.uint8], baseline: Baseline, runtimes: tuple[str, ...]) -> Packed:
-    """What a worker process does: one scheduler on one problem, with warm kernels."""
+    """The task: one scheduler on one problem, with warm kernels."""
     from hetgym.workloads import textbook
 
     global _last

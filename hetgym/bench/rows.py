@@ -1,4 +1,4 @@
-"""Rows: what one scheduler did on one problem under one runtime, and the file that they go to."""
+"""Rows: the result of one scheduler on one problem under one runtime, and the file of all rows."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class Row:
         problem, graph, platform: names.
         n, edges, devices: sizes of the problem.
         scheduler, kind: name and kind of the scheduler.
-        runtime: what the schedule was simulated under.
+        runtime: name of the runtime of the simulation.
         makespan_s: simulated makespan [s].
         slr: schedule length ratio, see :func:`hetgym.metrics.schedule_length_ratio`.
         speedup: over the best single device under the same runtime.
@@ -30,7 +30,7 @@ class Row:
             shorter; None until the problem is complete.
         gap_to_bound: excess over the lower bound.
         best_known_s: the best known makespan, None if the problem's suite does not say [s].
-        lower_bound_s: what no schedule can beat [s].
+        lower_bound_s: proved lower bound on every schedule's makespan [s].
         schedule_seconds: wall time that the scheduler took, kernels warm [s].
         utilisation: share of the makespan in which a device runs an operator, mean over devices.
         status: ``"ok"``, or the sentence that says what went wrong.
@@ -59,7 +59,7 @@ class Row:
 
     @property
     def ok(self) -> bool:
-        """Whether the scheduler gave a legal schedule."""
+        """True if the scheduler gave a legal schedule."""
         return self.status == "ok"
 
     def to_dict(self) -> dict[str, Any]:
@@ -72,7 +72,7 @@ COLUMNS = tuple(field.name for field in fields(Row))
 
 
 class Measured(Protocol):
-    """What rows of all tables have in common."""
+    """The columns that rows of all tables share."""
 
     @property
     def problem(self) -> str:

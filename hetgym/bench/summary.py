@@ -17,7 +17,7 @@ TIE = 1e-9
 
 @dataclass(frozen=True)
 class Line:
-    """What one scheduler achieved under one runtime; means are None if nothing succeeded.
+    """Results of one scheduler under one runtime; means are None if nothing succeeded.
 
     Attributes:
         runtime, scheduler, kind: names.

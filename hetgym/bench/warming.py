@@ -12,16 +12,16 @@ import sys
 from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
-from select import select
+from queue import Empty, SimpleQueue
+from threading import Thread
 from types import TracebackType
 
-from hetgym._jit import compiling
+from hetgym import _jit
 from hetgym._process import end_with_parent
 from hetgym.baselines import Baseline, critical_path_bound, get, lower_bound
 from hetgym.bench.attempt import Attempt, attempt
 from hetgym.bench.case import Reference
 from hetgym.bench.executor import Attempts, Batch
-from hetgym.problem import Problem
 from hetgym.workloads import textbook
 
 PATIENCE = 0.5
@@ -58,6 +58,7 @@ class Kernels:
         self._ready: set[str] = set()
         self._left = {baseline.name: baseline for baseline in schedulers}  # neither ready nor under way
         self._helpers: list[_Helper] = []
+        self._done: SimpleQueue[_Helper] = SimpleQueue()  # helpers whose task is done, or that are gone
 
     def __enter__(self) -> Kernels:
         try:
@@ -81,7 +82,7 @@ class Kernels:
 
     @property
     def compiling_elsewhere(self) -> bool:
-        """Whether a helper is at work."""
+        """True while a helper is at work."""
         return any(helper.task for helper in self._helpers)
 
     @property
@@ -90,8 +91,10 @@ class Kernels:
         return self._ready
 
     def load_finished(self) -> None:
-        """Load what helpers have finished."""
-        self._look(0.0)
+        """Load the schedulers that helpers have finished."""
+        with suppress(Empty):
+            while True:
+                self._finish(self._done.get_nowait())
 
     def load_next(self) -> bool:
         """Make one more scheduler ready, here or by waiting for a helper; False if all are."""
@@ -101,7 +104,8 @@ class Kernels:
             self._start_helpers()
             return True
         if self.compiling_elsewhere:
-            self._look(None)
+            with suppress(Empty):
+                self._finish(self._done.get(timeout=0.5))  # and look whether Ctrl-C was pressed
             return True
         return False
 
@@ -111,70 +115,74 @@ class Kernels:
 
     def _start_helpers(self) -> None:
         """Start helpers once it shows that kernels have to be compiled, and give them work."""
-        if self._helpers or compiling.seconds < PATIENCE:
+        if self._helpers or _jit.compiling.seconds < PATIENCE:
             return
         count = min((os.cpu_count() or 1) - 1, MOST_HELPERS, len(self._left) // 2)
         with suppress(OSError):  # without helpers it takes longer
-            self._helpers = [_Helper() for _ in range(count)]
+            self._helpers = [_Helper(self._done) for _ in range(count)]
         for helper in self._helpers:
             self._give(helper)
 
     def _give(self, helper: _Helper) -> None:
         """Give a helper the next scheduler: of those that it can look up by name, the last."""
         able = [row for row in self._left.values() if row.function.__module__.startswith("hetgym.")]
-        if able:
+        if able and helper.alive:
             able.sort(key=lambda row: row.kind not in _LAST)
             helper.give(self._left.pop(able[-1].name))
 
-    def _look(self, seconds: float | None) -> None:
-        """Load what helpers have finished, after waiting for one at most some seconds, or as long as it takes."""
-        busy = [helper for helper in self._helpers if helper.task]
-        done, _, _ = select(busy, [], [], seconds) if busy else ([], [], [])
-        for helper in done:
-            task = helper.take()
+    def _finish(self, helper: _Helper) -> None:
+        """Load the scheduler that a helper has finished; if the helper is gone, that compiles it here."""
+        task, helper.task = helper.task, None
+        if task is not None:
             self._give(helper)
             self._load(task)
 
 
 class _Helper:
-    """A process that compiles kernels into Numba's cache, one scheduler at a time."""
+    """A process that compiles kernels into Numba's cache, one scheduler at a time.
 
-    def __init__(self) -> None:
+    Args:
+        done: the helper itself is put there when its task is done, and when the process is gone.
+    """
+
+    def __init__(self, done: SimpleQueue[_Helper]) -> None:
         self.task: Baseline | None = None
+        self.alive = True
+        self._done = done
         code = f"from hetgym.bench.warming import serve; serve({os.getpid()})"
         command = [sys.executable, "-c", f"import sys; sys.path[:] = {sys.path!r}; {code}"]
         self._process = subprocess.Popen(
             command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, start_new_session=True
         )
-
-    def fileno(self) -> int:
-        """The descriptor that can be read when the task is done, or the process is gone."""
-        assert self._process.stdout is not None
-        return self._process.stdout.fileno()
+        self._listener = Thread(target=self._listen, daemon=True)
+        self._listener.start()
 
     def give(self, task: Baseline) -> None:
         """Give it a task."""
         assert self._process.stdin is not None
-        with suppress(BrokenPipeError):  # take() then finds it gone
+        self.task = task
+        with suppress(OSError):
             self._process.stdin.write(task.name.encode() + b"\n")
             self._process.stdin.flush()
-        self.task = task
-
-    def take(self) -> Baseline:
-        """The task that is done; if the process is gone, the caller compiles what is missing."""
-        os.read(self.fileno(), 1)
-        task, self.task = self.task, None
-        assert task is not None
-        return task
+        if not self.alive:  # the listener may have ended before it could see the task
+            self._done.put(self)
 
     def end(self) -> None:
         """End the process, whatever it is doing."""
         self._process.kill()
         self._process.wait()
+        self._listener.join()
         for stream in (self._process.stdin, self._process.stdout):
             if stream is not None:
-                with suppress(BrokenPipeError):
+                with suppress(OSError):
                     stream.close()
+
+    def _listen(self) -> None:
+        assert self._process.stdout is not None
+        while self._process.stdout.read(1):
+            self._done.put(self)
+        self.alive = False
+        self._done.put(self)
 
 
 def serve(parent: int) -> None:
@@ -183,6 +191,8 @@ def serve(parent: int) -> None:
     Args:
         parent: process id of the parent, with which it ends.
     """
+    import hetgym.agents.schedulers  # noqa: F401 - enters the policies into the table
+
     end_with_parent(parent)
     problem = textbook("topcuoglu")
     for line in sys.stdin.buffer:
@@ -197,7 +207,7 @@ class WarmingUp:
 
     While a scheduler is awaited that a helper compiles, others are attempted on the problems that follow;
     attempts come out in their order all the same. Once all kernels are ready it works like
-    :class:`~hetgym.bench.executor.Here`.
+    :class:`~hetgym.bench.executor.Here`. Interrupted by Ctrl-C, it yields what is done.
 
     Args:
         schedulers: of the run.
@@ -209,51 +219,81 @@ class WarmingUp:
     def __init__(self, schedulers: Sequence[Baseline], ahead: int = 64) -> None:
         self._schedulers = schedulers
         self._most_ahead = ahead
-        self._ahead: deque[Batch] = deque()
-        self._made: dict[tuple[int, str], Attempt] = {}
 
     def work(self, batches: Iterable[Batch], runtimes: Sequence[str]) -> Iterator[tuple[Batch, Attempts]]:
         """Each attempt is made when it is asked for, or before."""
-        source = iter(batches)
         with Kernels(self._schedulers, runtimes) as kernels:
-            while True:
-                batch = self._ahead.popleft() if self._ahead else next(source, None)
-                if batch is None:
-                    return
-                yield batch, self._attempts(batch, source, kernels, runtimes)
+            yield from _OutOfOrder(batches, kernels, runtimes, self._most_ahead)
 
-    def _attempts(self, batch: Batch, source: Iterator[Batch], kernels: Kernels, runtimes: Sequence[str]) -> Attempts:
+
+class _OutOfOrder:
+    """Attempts in the order of a run that are made in the order in which their kernels are ready.
+
+    Args:
+        batches: of the run.
+        kernels: of its schedulers.
+        runtimes: names of runtime presets.
+        most_ahead: batches that are taken before their turn.
+    """
+
+    def __init__(self, batches: Iterable[Batch], kernels: Kernels, runtimes: Sequence[str], most_ahead: int) -> None:
+        self._source = iter(batches)
+        self._kernels = kernels
+        self._runtimes = runtimes
+        self._most_ahead = most_ahead
+        self._ahead: deque[Batch] = deque()  # taken before their turn
+        self._made: dict[tuple[int, str], Attempt] = {}  # (id of a batch, scheduler) -> attempt before its turn
+        self._interrupted = False
+
+    def __iter__(self) -> Iterator[tuple[Batch, Attempts]]:
+        while True:
+            batch = self._ahead.popleft() if self._ahead else self._take()
+            if batch is None:
+                break
+            if not self._interrupted or any((id(batch), row.name) in self._made for row in batch.schedulers):
+                yield batch, self._attempts(batch)
+        if self._interrupted:
+            raise KeyboardInterrupt
+
+    def _take(self) -> Batch | None:
+        """The next batch of the run; None at its end, or after an interrupt."""
+        return None if self._interrupted else next(self._source, None)
+
+    def _attempts(self, batch: Batch) -> Attempts:
         for baseline in batch.schedulers if batch.case.built else ():
-            key = id(batch), baseline.name
-            while key not in self._made and baseline.name not in kernels.ready:
-                kernels.load_finished()
-                if not (kernels.compiling_elsewhere and self._attempt_ahead(batch, source, kernels, runtimes)):
-                    kernels.load_next()
-            made = self._made.pop(key, None)
-            yield made or attempt(baseline, _problem(batch), runtimes)
+            try:
+                self._wait_for(batch, baseline)
+            except KeyboardInterrupt:
+                self._interrupted = True
+            yield self._made.pop((id(batch), baseline.name), None)
 
-    def _attempt_ahead(self, batch: Batch, source: Iterator[Batch], kernels: Kernels, runtimes: Sequence[str]) -> bool:
+    def _wait_for(self, batch: Batch, baseline: Baseline) -> None:
+        """Make an attempt, after others as long as its kernels are not ready; after an interrupt none is made."""
+        key = id(batch), baseline.name
+        while key not in self._made and not self._interrupted:
+            self._kernels.load_finished()
+            if baseline.name in self._kernels.ready:
+                self._make(batch, baseline)
+            elif not (self._kernels.compiling_elsewhere and self._attempt_ahead(batch)):
+                self._kernels.load_next()
+
+    def _make(self, batch: Batch, baseline: Baseline) -> None:
+        assert batch.case.built is not None
+        self._made[id(batch), baseline.name] = attempt(baseline, batch.case.built[0], self._runtimes)
+
+    def _attempt_ahead(self, batch: Batch) -> bool:
         """Make the next attempt of a scheduler that is ready; False if there is none within reach."""
-        for other in self._within_reach(batch, source):
+        for other in self._within_reach(batch):
             for baseline in other.schedulers if other.case.built else ():
-                key = id(other), baseline.name
-                if baseline.name in kernels.ready and key not in self._made:
-                    self._made[key] = attempt(baseline, _problem(other), runtimes)
+                if baseline.name in self._kernels.ready and (id(other), baseline.name) not in self._made:
+                    self._make(other, baseline)
                     return True
         return False
 
-    def _within_reach(self, batch: Batch, source: Iterator[Batch]) -> Iterator[Batch]:
+    def _within_reach(self, batch: Batch) -> Iterator[Batch]:
         """The batch, and those after it, of which more are taken until enough are there."""
         yield batch
         yield from tuple(self._ahead)
-        while len(self._ahead) < self._most_ahead:
-            following = next(source, None)
-            if following is None:
-                return
+        while len(self._ahead) < self._most_ahead and (following := self._take()) is not None:
             self._ahead.append(following)
             yield following
-
-
-def _problem(batch: Batch) -> Problem:
-    assert batch.case.built is not None
-    return batch.case.built[0]

@@ -30,7 +30,7 @@ JsonOption = Annotated[bool, typer.Option("--json", help="Print the results as J
 
 @dataclass(frozen=True)
 class Output:
-    """Where the results of a run go.
+    """The destination of a run's results.
 
     Attributes:
         root: folder of all runs.

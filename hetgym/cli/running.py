@@ -24,7 +24,7 @@ CROWDED = 0.95
 
 @contextmanager
 def executing(job: Job, address: str = "") -> Iterator[Executor]:
-    """Where schedulers run: on the Ray cluster of an address, which takes some seconds to join, or in this process."""
+    """The executor: a Ray cluster, which takes some seconds to join, or this process if there is no address."""
     if not address:
         yield WarmingUp(job.schedulers)
         return
@@ -37,7 +37,7 @@ def executing(job: Job, address: str = "") -> Iterator[Executor]:
 
 
 def announce(job: Job) -> None:
-    """How long quality against time takes at most, on stderr, before anything starts."""
+    """Announce on stderr how long quality against time takes at most."""
     if not job.evaluation.pareto:
         return
     plan = job.evaluation.plan(job.schedulers, len(job.specs))

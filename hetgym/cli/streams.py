@@ -1,4 +1,4 @@
-"""The standard streams of the command: what becomes of output that cannot be written, and of signals.
+"""The standard streams of the command when they cannot be written, and the signals that end it.
 
 Results are on the disk before they are printed. A reader that goes away (``| head``) or a full device is
 therefore no reason to stop: output is dropped from then on, and the exit code tells of it at the end.
@@ -101,7 +101,7 @@ def forgiving() -> Iterator[list[OSError]]:
 
 
 def _writes_to(stream: Any, descriptor: int) -> bool:
-    """Whether a stream is that of a descriptor; one that somebody put in its place is left alone."""
+    """True if a stream is that of a descriptor; a replacement, such as that of a test, is left alone."""
     try:
         stream.flush()
         return bool(stream.fileno() == descriptor)

@@ -137,7 +137,7 @@ def choices_table(choices: Sequence[Choice]) -> Table:
 
 
 def device_table(shares: Sequence[DeviceShare]) -> Table:
-    """What a plan asks of each device."""
+    """The load of each device under a plan."""
     table = table_of("device", "operators", "busy", "utilised", "weights", "sends", "receives", left=("device",))
     for share in shares:
         table.add_row(

@@ -70,7 +70,7 @@ class Child:
         self._errors.close()
 
     def answer(self, limit: float) -> dict[str, Any]:
-        """What it printed.
+        """The JSON object that it printed.
 
         Args:
             limit: seconds to wait.
@@ -96,7 +96,7 @@ class Child:
 
 
 def request() -> tuple[dict[str, Any], HostSettings]:
-    """What the parent asks of this process: the JSON object, and the settings in it."""
+    """The parent's request, and the settings that came with it."""
     found = json.loads(sys.argv[1])
     end_with_parent(found.pop("parent"))
     host = found.pop("host")

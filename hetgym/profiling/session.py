@@ -62,7 +62,7 @@ class Item:
 
     @property
     def key(self) -> tuple[str, ...]:
-        """What tells it from other items."""
+        """The columns that identify it."""
         return tuple(self.blank.row()[:7])
 
     @property
@@ -209,7 +209,7 @@ class Profile:
             raise ConfigError(f"{journal}: cannot be written ({error.strerror or error})") from error
 
     def missing(self, items: Iterable[Item], passes: int = 1) -> list[Item]:
-        """What is still to be measured, in the order in which it will be.
+        """The items that are still to be measured, in that order.
 
         Each pass takes all items in an order of its own. The machine drifts (clocks, other load); shuffled
         passes turn drift into noise, and make the time that is left predictable.

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import os
 import signal
+import subprocess
+import sys
 from dataclasses import replace
 
 import pytest
 
 from hetgym import Problem, Schedule, baselines
+from hetgym._jit import compiling
 from hetgym.baselines import Baseline
 from hetgym.bench import Row, run, warm_up, warming
 from hetgym.bench.warming import Kernels, WarmingUp
@@ -61,11 +64,11 @@ def test_helpers_end_with_the_context() -> None:
 def test_without_compiling_there_are_no_helpers() -> None:
     table = [baselines.get(name) for name in NAMES]
     warm_up(table, ("classic",))
-    before = warming.compiling.seconds
+    before = compiling.seconds
     with Kernels(table, ("classic",)) as kernels:
         while kernels.load_next():
             pass
-        assert warming.compiling.seconds == before
+        assert compiling.seconds == before
         assert not kernels.compiling_elsewhere
 
 
@@ -78,3 +81,37 @@ def test_warming_up_survives_a_broken_scheduler() -> None:
 
     warm_up([Baseline("broken", "search", broken, "a test", "O(1)"), "heft"], ("classic", "links"))
     assert calls == ["topcuoglu"]
+
+
+@pytest.mark.usefixtures("helpers")
+def test_an_interrupt_keeps_what_was_made_before_its_turn() -> None:
+    """The first scheduler of the run stops it on the second problem."""
+    seen = []
+
+    def stop(problem: Problem) -> Schedule:
+        seen.append(problem.name)
+        if len(seen) == 3:  # after the warm-up and the first problem
+            raise KeyboardInterrupt
+        return baselines.heft(problem)
+
+    table = [Baseline("stop", "list", stop, "a test", "O(1)"), *(baselines.get(name) for name in NAMES)]
+    result = run(SPECS, table, ("classic",), executor=WarmingUp(table))
+    makespans = {(row.problem, row.scheduler): row.makespan_s for row in run(SPECS, NAMES, ("classic",)).rows}
+    assert result.interrupted and seen == ["topcuoglu", "topcuoglu", "arabnejad-barbosa"]
+    assert (result.rows[0].problem, result.rows[0].scheduler) == ("topcuoglu", "stop")
+    for row in result.rows[1:]:
+        assert row.makespan_s == makespans[row.problem, row.scheduler]
+
+
+def test_a_helper_looks_up_every_scheduler_that_the_run_has() -> None:
+    """In a process of its own, in which nothing was imported before."""
+    names = "".join(f"{name}\n" for name in baselines.names())
+    script = (
+        "import sys; from hetgym.bench import warming; from hetgym import baselines\n"
+        "found = []\n"
+        "warming.get = lambda name: found.append(baselines.get(name)) or (lambda problem: None)\n"
+        "import os; warming.serve(os.getppid())\n"
+        f"sys.exit(len(found) != {len(baselines.names())})\n"
+    )
+    done = subprocess.run([sys.executable, "-c", script], input=names, capture_output=True, text=True, timeout=120)
+    assert (done.returncode, done.stdout) == (0, "." * len(baselines.names())), done.stderr

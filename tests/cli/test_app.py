@@ -7,7 +7,7 @@ import textwrap
 from pathlib import Path
 
 import pytest
-from cli.commands import ENVIRONMENT, command, run
+from cli.commands import ENVIRONMENT, command, run, said
 
 import hetgym
 from hetgym.cli.app import LONGEST_WORD
@@ -78,7 +78,7 @@ def test_a_mistake_costs_one_line_and_exit_code_2(tmp_path: Path, words: list[st
     before = sorted(path.name for path in tmp_path.rglob("*"))
     done = run(*words, cwd=tmp_path)
     assert done.returncode == 2, done
-    (line,) = done.stderr.splitlines()
+    (line,) = said(done).splitlines()
     assert line.startswith("hetgym: error: ") and message in line
     assert done.stdout == ""
     assert sorted(path.name for path in tmp_path.rglob("*")) == before, "nothing may be left behind"
@@ -108,7 +108,7 @@ def test_a_mistake_costs_one_line_and_exit_code_2(tmp_path: Path, words: list[st
 def test_input_of_any_length_gives_a_short_line(tmp_path: Path, words: list[str]) -> None:
     done = run(*words, cwd=tmp_path)
     assert (done.returncode, done.stdout) == (2, ""), done.stderr[-500:]
-    (line,) = done.stderr.splitlines()
+    (line,) = said(done).splitlines()
     assert line.startswith("hetgym: error: ") and len(line) < 3 * LONGEST_WORD
 
 
