@@ -568,9 +568,9 @@ def dispatch_configurations() -> Iterator[tuple[str, dict[str, Any]]]:
         yield f"candidates{candidates}", {**problems, "candidates": candidates}
     for jobs, gap in ((2, 0.5), (3, 0.1)):
         yield f"jobs{jobs}", {"jobs": jobs, "gap": gap, "runtime": "links", "noise": 0.1}
-    changes = (SlowDown(1, 0.01, 2.5), SlowDown(0, 0.02, 0.5))
+    changes = (SlowDown(1, 15.0, 2.5), SlowDown(0, 30.0, 0.5))
     yield "changes", {"changes": changes, "observation": "candidates"}
-    yield "changes/loss", {"changes": (*changes, Loss(2, 0.015)), "runtime": "framework"}
+    yield "changes/loss", {"changes": (*changes, Loss(2, 22.0)), "runtime": "framework"}
     for name in PRESETS:
         losses = 0 if name == "fair" else 2
         yield f"drawn/{name}", {"slow_downs": 2, "losses": losses, "runtime": name, "jobs": 2, "noise": 0.1}

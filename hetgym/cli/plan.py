@@ -52,8 +52,10 @@ def plan(
     Runs the schedulers, shows what the best schedule asks of each device, and writes it to
     <out>/<name>/plan.json beside the report.
     """
-    from hetgym import Problem, load_graph, load_platform
     from hetgym.bench.job import Job, pick_runtimes, pick_schedulers
+    from hetgym.graph import load_graph
+    from hetgym.platform import load_platform
+    from hetgym.problem import Problem
     from hetgym.workloads import ProblemSpec
 
     import_files(imports)

@@ -27,6 +27,7 @@ def transfer_time(p: ProblemArrays, a: int, b: int, size: float) -> float:
 def transfer_times(problem: Problem, a: IntArray, b: IntArray, size: FloatArray) -> FloatArray:
     """As :func:`transfer_time` for arrays of transfers, [k] each.
 
+    >>> import numpy as np
     >>> problem = Problem.from_arrays([[1.0, 1.0]], [], latency=0.5, bandwidth=4.0)
     >>> transfer_times(problem, np.array([0, 1]), np.array([1, 1]), np.array([6.0, 6.0]))
     array([2., 0.])
