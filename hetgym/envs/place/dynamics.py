@@ -20,6 +20,7 @@ from hetgym._types import BoolArray, FloatArray, IntArray, frozen
 from hetgym.baselines import critical_path_bound, heft
 from hetgym.errors import unknown_name
 from hetgym.planning import decode, list_scheduling, ranks, timeline
+from hetgym.planning.intervals import last_end
 from hetgym.problem import Problem, ProblemArrays
 from hetgym.schedule import Schedule
 from hetgym.sim import Runtime, simulate
@@ -318,11 +319,10 @@ def _show_placed(
         seen.operators[lane, operator, 10] = feature(start, scale)
         seen.operators[lane, operator, 11] = feature(finish, scale)
         seen.assignment[lane, operator] = device
-    count = t.intervals[device]
     seen.devices[lane, device, 0] = feature(board.busy[lane, device], scale)
-    seen.devices[lane, device, 1] = feature(t.busy_to[device, count - 1], scale)
+    seen.devices[lane, device, 1] = feature(last_end(t.busy, device), scale)
     for other in range(p.cost.shape[1]):
-        seen.devices[lane, other, 2] = t.intervals[other] / board.turn[lane]
+        seen.devices[lane, other, 2] = t.busy.size[other] / board.turn[lane]
 
 
 @step
