@@ -7,11 +7,11 @@ import argparse
 import numpy as np
 
 import hetgym
-from hetgym.planning import decode_placement
+from hetgym.planning import decode_placement, register
 from hetgym.workloads import load_suite
 
 
-@hetgym.baselines.register("mutation", kind="search", citation="this file", complexity="O(rounds width e p)")
+@register("mutation", kind="search", citation="this file", complexity="O(rounds width e p)")
 def mutation(problem: hetgym.Problem, rounds: int = 40, width: int = 128, seed: int = 0) -> hetgym.Schedule:
     """Send a few operators elsewhere at random, many ways at once, and keep the best.
 

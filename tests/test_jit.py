@@ -12,7 +12,7 @@ import hetgym
 
 SCRIPT = """
 import numpy as np
-from hetgym.planning.evaluation import decode_placement
+from hetgym.planning import decode_placement
 from hetgym.workloads import textbook
 print(decode_placement(textbook("topcuoglu"), np.zeros(10, np.int32)).makespan)
 """

@@ -59,8 +59,9 @@ def critical_chain(problem: Problem, schedule: Schedule) -> IntArray:
 
 
 # `operator` is the first operator of the chain so far, whose last `count` members stand in `chain`, last first. Each
-# iteration steps to an operator that ends no later than this one starts. Such steps go down in (start, topological
-# position), so the loop ends after n steps at most, at an operator that waits for nobody. O(e + n log n).
+# iteration steps to an operator that ends when this one starts or sends it what it waits for. Steps go down in (start,
+# topological position), so the loop ends after n of them at most: at a start of 0, or behind an operator of no
+# duration that holds its place on the device, which is not followed. O(e + n log n).
 @lean
 def find_chain(p: ProblemArrays, t: Timeline, chain: IntArray) -> int:
     """Operators that the makespan of a complete timeline waits for.
