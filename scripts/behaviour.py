@@ -50,15 +50,23 @@ from hetgym import (
     Schedule,
     Trace,
     baselines,
-    catalogue,
     evaluate,
     load_graph,
     load_platform,
     simulate,
-    suites,
     validate,
 )
-from hetgym.sim import DECODES, PRESETS, Loss, Situation, SlowDown, online
+from hetgym.sim import PRESETS, Loss, Situation, SlowDown, online
+
+try:
+    from hetgym import workloads as suites
+    from hetgym import workloads as synthetic
+    from hetgym.cli import catalogue
+    from hetgym.planning import DECODES
+except ImportError:  # releases whose rooms were others
+    from hetgym import catalogue, suites
+    from hetgym import costs as synthetic
+    from hetgym.sim import DECODES
 
 with suppress(ImportError):
     import hetgym.agents.schedulers  # noqa: F401, enters the policies into the table of schedulers
@@ -1068,10 +1076,10 @@ def _synthetic(_: str) -> Cases:
     for seed in range(10):
         rng = np.random.default_rng([SALT, seed])
         found = {
-            "cvb": [hetgym.costs.cvb_costs(20, 4, rng, consistency=word) for word in ("inconsistent", "consistent")],
-            "range": hetgym.costs.range_based_costs(20, 4, rng),
-            "unrelated": hetgym.costs.unrelated_costs(20, 4, rng, heterogeneity=0.8),
-            "edges": hetgym.costs.edge_weights(30, rng),
+            "cvb": [synthetic.cvb_costs(20, 4, rng, consistency=word) for word in ("inconsistent", "consistent")],
+            "range": synthetic.range_based_costs(20, 4, rng),
+            "unrelated": synthetic.unrelated_costs(20, 4, rng, heterogeneity=0.8),
+            "edges": synthetic.edge_weights(30, rng),
             "mix": hetgym.workloads.RandomMix()(rng),
             "real": hetgym.workloads.RealMix()(rng),
             "uniform": hetgym.workloads.on_uniform_machines(hetgym.graph.generate_graph("cholesky"), 5, 2.0, rng),

@@ -7,7 +7,7 @@ import os
 from pathlib import Path
 
 import pytest
-from hetgym.agents.policy import load_policy
+from hetgym.agents.network_policy import load_policy
 
 import hetgym
 from hetgym._files import as_path, read_bytes, read_text, write_bytes

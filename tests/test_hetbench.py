@@ -44,8 +44,8 @@ def test_the_files_stay_small() -> None:
 
 def test_the_package_takes_every_file_of_the_suite() -> None:
     project = tomllib.loads((SCRIPTS.parent / "pyproject.toml").read_text())
-    patterns = project["tool"]["setuptools"]["package-data"]["hetgym"]
-    taken = {path.resolve() for pattern in patterns for path in (SCRIPTS.parent / "hetgym").glob(pattern)}
+    patterns = project["tool"]["setuptools"]["package-data"]["hetgym.configs"]
+    taken = {path.resolve() for pattern in patterns for path in (SCRIPTS.parent / "configs").glob(pattern)}
     files = {path.resolve() for path in SUITE.rglob("*") if path.is_file()}
     assert len(files) == 62 and files <= taken
 

@@ -10,7 +10,7 @@ import pytest
 torch = pytest.importorskip("torch")
 pytest.importorskip("torch_geometric")
 
-from hetgym.agents.policy import Policy, load_policy  # noqa: E402
+from hetgym.agents.network_policy import NetworkPolicy, load_policy  # noqa: E402
 
 from hetgym.agents import artefact  # noqa: E402
 from hetgym.agents.checkpoint import (  # noqa: E402
@@ -128,7 +128,7 @@ def test_a_card_that_describes_a_network_of_any_size_allocates_none(tmp_path: Pa
     """4096 layers of 4096 take 275 GB; the weights of the file show that it is none of them."""
     path = tmp_path / "p.safetensors"
     network = ActorCritic("place", "graph", Sizes(8, 8, 1))
-    Policy(network).save(path)
+    NetworkPolicy(network).save(path)
     kind = artefact.policy_file("hetgym-policy")
     _, weights = artefact.load(path, kind)
     for sizes in (
@@ -152,7 +152,7 @@ def test_cards_of_no_network_are_refused(tmp_path: Path, card: dict[str, Any]) -
 
 def test_reading_a_policy_draws_as_much_as_it_did(tmp_path: Path) -> None:
     """The outline of the network is built without drawing: training that starts from a policy stays the same."""
-    Policy(ActorCritic("place", "graph", Sizes(8, 8, 1))).save(tmp_path / "p")
+    NetworkPolicy(ActorCritic("place", "graph", Sizes(8, 8, 1))).save(tmp_path / "p")
     torch.manual_seed(3)
     ActorCritic("place", "graph", Sizes(8, 8, 1))
     expected = torch.rand(3)

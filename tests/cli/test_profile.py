@@ -60,7 +60,7 @@ module.describe_device = lambda *_: os.kill(os.getpid(), signal.SIGKILL)
 """,
     "between the table and the card": """
 import hetgym.measurements.dataset as module
-module.atomic_write = lambda *_: os.kill(os.getpid(), signal.SIGKILL)
+module.write_bytes = lambda *_: os.kill(os.getpid(), signal.SIGKILL)
 """,
 }
 

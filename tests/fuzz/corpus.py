@@ -14,7 +14,7 @@ import networkx as nx
 import numpy as np
 import onnx
 import yaml
-from hetgym.agents.policy import Policy
+from hetgym.agents.network_policy import NetworkPolicy
 from onnx import TensorProto, helper, numpy_helper
 
 import hetgym
@@ -238,7 +238,7 @@ def _policies(folder: Path) -> dict[str, list[Entry]]:
         found[f"{kind}-weights"].append(Entry("p.safetensors", weights, {"p.json": card}))
     for level in ("candidates", "graph"):
         path = folder / f"{level}.safetensors"
-        Policy(ActorCritic("place", level, SIZES), {"step": 3, "recipe": {"arguments": {}}}).save(path)
+        NetworkPolicy(ActorCritic("place", level, SIZES), {"step": 3, "recipe": {"arguments": {}}}).save(path)
         found["policy"].append(Entry("p.safetensors", path.read_bytes()))
     path = folder / "checkpoint.safetensors"
     history = [{"step": 0, "return": 0.1, "ratio_reference": 0.9}]

@@ -11,7 +11,7 @@ from typing import Any
 
 import networkx as nx
 import numpy as np
-from hetgym.agents.policy import load_policy
+from hetgym.agents.network_policy import load_policy
 
 import hetgym
 from hetgym.agents import candidates

@@ -276,14 +276,14 @@ def test_a_path_names_a_trained_policy(tmp_path: Path) -> None:
 
 def test_a_path_names_what_training_wrote(tmp_path: Path) -> None:
     pytest.importorskip("torch")
-    from hetgym.agents.policy import Policy
+    from hetgym.agents.network_policy import NetworkPolicy
 
     from hetgym.agents.networks import ActorCritic
 
     path = tmp_path / "policy.safetensors"
-    Policy(ActorCritic("place")).save(path)
+    NetworkPolicy(ActorCritic("place")).save(path)
     assert get(str(path))(textbook("topcuoglu")).makespan == 127.0  # fresh: the first legal device is taken
-    Policy(ActorCritic("pipeline")).save(tmp_path / "cut.safetensors")
+    NetworkPolicy(ActorCritic("pipeline")).save(tmp_path / "cut.safetensors")
     with pytest.raises(ConfigError, match=r"cut.safetensors: a pipeline policy does not schedule problems"):
         get(str(tmp_path / "cut.safetensors"))
 

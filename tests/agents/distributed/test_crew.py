@@ -235,7 +235,7 @@ def test_workers_that_find_no_core_or_cannot_be_sent() -> None:
 def test_workers_load_no_extra() -> None:
     """Nodes have to have what they play with, and no more."""
     script = (
-        "import json, sys; from hetgym.agents.cluster import lanes, players; players.PlayWorker();"
+        "import json, sys; from hetgym.agents.distributed import lanes, players; players.PlayWorker();"
         "lanes.LaneWorker('HetSchedule-v0', 2, {'observation': 'candidates'}).begin([0, 1]);"
         "print(json.dumps(list(sys.modules)))"
     )
