@@ -1,8 +1,8 @@
-"""Agents: what decides in an environment, and how to let it.
+"""Agents: what decides in an environment, and how it is played, trained and loaded.
 
-An agent is any function from an observation and an info to an action. :func:`play` runs one through
-an environment; :func:`as_scheduler` makes a scheduler of it, so that it stands in the same tables as
-the heuristics. :func:`load` gives a pretrained policy.
+An agent is any function from an observation and an info to an action; :func:`play` runs one through an environment,
+and :func:`as_scheduler` makes a scheduler of it, so that it stands in the same tables as the heuristics. A
+:class:`Policy` is a trained agent that can plan, too; :func:`load` gives a shipped one, or one's own from its file.
 """
 
 from __future__ import annotations
@@ -10,28 +10,46 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from hetgym._lazy import lazy
-from hetgym.agents.play import Agent, Result, as_scheduler, play
+from hetgym.agents.play import Agent, Policy, Result, as_scheduler, play
 from hetgym.agents.reference import greedy, uniform
 
 if TYPE_CHECKING:
+    from hetgym.agents.algorithms import ALGORITHMS, Algorithm
     from hetgym.agents.candidates import CandidatePolicy
+    from hetgym.agents.checkpoint import Checkpoint
+    from hetgym.agents.network_policy import NetworkPolicy
     from hetgym.agents.place.planner import PlacePlanner
     from hetgym.agents.pretrained import load, names
+    from hetgym.agents.recipe import Recipe, load_recipe
+    from hetgym.agents.run import TrainingRun
 
 _HOME = {
+    "hetgym.agents.algorithms": ("ALGORITHMS", "Algorithm"),
     "hetgym.agents.candidates": ("CandidatePolicy",),
+    "hetgym.agents.checkpoint": ("Checkpoint",),
+    "hetgym.agents.network_policy": ("NetworkPolicy",),
     "hetgym.agents.place.planner": ("PlacePlanner",),
     "hetgym.agents.pretrained": ("load", "names"),
+    "hetgym.agents.recipe": ("Recipe", "load_recipe"),
+    "hetgym.agents.run": ("TrainingRun",),
 }
 
 __all__ = [
+    "ALGORITHMS",
     "Agent",
+    "Algorithm",
     "CandidatePolicy",
+    "Checkpoint",
+    "NetworkPolicy",
     "PlacePlanner",
+    "Policy",
+    "Recipe",
     "Result",
+    "TrainingRun",
     "as_scheduler",
     "greedy",
     "load",
+    "load_recipe",
     "names",
     "play",
     "uniform",

@@ -1,4 +1,4 @@
-"""CandidatePolicy: a trained policy that looks at candidates alone, without PyTorch."""
+"""Trained policies that look at candidate features alone, in compiled code without PyTorch: one class a decision."""
 
 from __future__ import annotations
 
@@ -16,28 +16,34 @@ from hetgym.agents.actions import COLUMNS, describe
 from hetgym.agents.artefact import Weights, load_pair, save_pair
 from hetgym.agents.inference import HeadWeights, decide, head_weights
 from hetgym.agents.kinds import ENVIRONMENT, KINDS, check_features
+from hetgym.agents.play import Agent
 from hetgym.agents.recipe import manner
 from hetgym.envs.core.autoreset import make_lanes
 from hetgym.envs.core.lanes import Lanes, Observation
 from hetgym.errors import ArtefactError, ConfigError, shown
+from hetgym.graph import DataflowGraph
+from hetgym.pipeline import PipelineProblem, TrainingPipeline
 from hetgym.planning.graph_plan import GraphPlan
 from hetgym.planning.walk import TIE
+from hetgym.platform import Platform
+from hetgym.problem import Problem
+from hetgym.schedule import Schedule
 
 FORMAT = "hetgym-candidate-policy"
 HEAD = "actor."
-"""What names of a trained network's weights begin with that decide; the others describe graphs, or value states."""
+"""Prefix of the weights that decide; the others of a trained network embed graphs, or value states."""
 
 
 class CandidatePolicy:
-    """Decides by what each action would lead to: the likeliest action, the smaller number on ties.
+    """Takes the likeliest action by the candidates' features, the smaller number on ties.
 
-    It is an :data:`~hetgym.agents.play.Agent` for ``observation="candidates"`` or ``"graph"``, of any sizes;
-    :meth:`plan` lets it play on a problem. Decisions are worked out in float64 by compiled loops,
-    the same on every machine.
+    It is an :data:`~hetgym.agents.play.Agent` for ``observation="candidates"`` or ``"graph"`` of any size.
+    Scores are computed in float64 by compiled loops, so decisions are the same on every machine. Subclasses, one for
+    each kind of decision, plan by playing.
 
     Args:
         weights: of an :class:`~hetgym.agents.networks.ActorCritic` of the level ``candidates``, by name.
-        card: where they come from, as JSON values; ``network`` describes the network, ``recipe`` its training.
+        card: their origin, as JSON values; ``network`` describes the network, ``recipe`` its training.
 
     Attributes:
         kind: of decision, one of :data:`~hetgym.agents.kinds.KINDS`.
@@ -111,51 +117,23 @@ class CandidatePolicy:
         """Arguments of the environment that the policy expects, apart from problems, sizes and conditions."""
         return manner(self.card.get("recipe", {}).get("arguments", {})) | {"observation": "candidates"}
 
-    def plan(
-        self, problem: Any, platform: Any = None, *, samples: int | None = None,
-        temperature: float | None = None, seed: int = 0, **arguments: Any,
-    ) -> Any:  # fmt: skip
-        """Plan by playing: the best of one greedy and of some sampled episodes, without noise and changes.
-
-        Args:
-            problem: for ``dispatch`` a :class:`~hetgym.Problem`, for ``pipeline`` a
-                :class:`~hetgym.pipeline.PipelineProblem` or :class:`~hetgym.pipeline.TrainingPipeline`, for
-                ``split`` a graph.
-            platform: for ``split``: the devices.
-            samples: number of episodes; what the card says by default.
-            temperature: by which scores are divided in sampled episodes; likewise.
-            seed: of the draws.
-            arguments: of the environment.
-
-        Returns:
-            A :class:`~hetgym.Schedule` for ``dispatch``, a :class:`~hetgym.baselines.GraphPlan` for ``split``, and for
-            ``pipeline`` the stages, (first block, block behind the last, device) each: those of the reference, one
-            device or equal cuts, where no episode is better.
-
-        Raises:
-            ConfigError: see :meth:`play`.
-        """
-        where = {"graph": problem, "platform": platform} if self.kind == "split" else {"problem": problem}
-        info = self.play(samples, temperature, seed, **where, **arguments)
-        if self.kind == "split":
-            return GraphPlan(info["split_graph"], info["split_problem"], info["schedule"])
-        if self.kind == "pipeline":
-            return info["stages" if info["value"] <= info["reference"] else "reference_stages"]
-        return info["schedule"]
+    def agent(self) -> Agent:
+        """The policy itself: it is an agent."""
+        return self
 
     def play(
         self, samples: int | None = None, temperature: float | None = None, seed: int = 0, **arguments: Any
     ) -> dict[str, Any]:
-        """Play side by side, as :meth:`plan` does, and return the last info of the best episode.
+        """Play one greedy and some sampled episodes side by side, and return the last info of the best.
 
         Args:
-            samples: see :meth:`plan`.
-            temperature: likewise.
-            seed: likewise; also of the episodes, of which all are the same.
+            samples: number of episodes; that of the card by default.
+            temperature: divides scores in sampled episodes; that of the card by default.
+            seed: of the sampled actions, and of the episodes' reset.
             arguments: of the environment; those of the training by default.
 
         Raises:
-            ConfigError: not one episode, a temperature that is none, or an argument that there is not.
+            ConfigError: fewer than one episode, a temperature that is not positive, or an unknown argument.
         """
         count = self.card.get("samples", 1) if samples is None else samples
         heat = self.card.get("temperature", 1.0) if temperature is None else temperature
@@ -178,6 +156,81 @@ class CandidatePolicy:
         return next(result for result in results if float(result["makespan"]) <= longest)
 
 
+class SchedulePolicy(CandidatePolicy):
+    """Decides in HetSchedule-v0, in either mode."""
+
+    def plan(self, problem: Problem, /, **playing: Any) -> Schedule:
+        """Schedule a problem by playing, without noise and changes.
+
+        Args:
+            problem: to be scheduled.
+            playing: arguments of :meth:`~CandidatePolicy.play`.
+
+        Raises:
+            ConfigError: see :meth:`~CandidatePolicy.play`.
+        """
+        schedule: Schedule = self.play(problem=problem, **playing)["schedule"]
+        return schedule
+
+
+class SplitPolicy(CandidatePolicy):
+    """Decides in HetSplit-v0."""
+
+    def plan(self, graph: DataflowGraph, /, platform: Platform, **playing: Any) -> GraphPlan:
+        """Split a graph's operators between devices by playing, and schedule the result.
+
+        Args:
+            graph: with the operators as they are before splitting.
+            platform: the devices.
+            playing: arguments of :meth:`~CandidatePolicy.play`.
+
+        Raises:
+            ConfigError: see :meth:`~CandidatePolicy.play`.
+        """
+        info = self.play(graph=graph, platform=platform, **playing)
+        return GraphPlan(info["split_graph"], info["split_problem"], info["schedule"])
+
+
+class PipelinePolicy(CandidatePolicy):
+    """Decides in HetPipeline-v0."""
+
+    def plan(self, pipeline: PipelineProblem | TrainingPipeline, /, **playing: Any) -> list[tuple[int, int, int]]:
+        """Cut a model into pipeline stages by playing.
+
+        Args:
+            pipeline: to be cut.
+            playing: arguments of :meth:`~CandidatePolicy.play`.
+
+        Returns:
+            (first block, block after the last, device) of each stage: those of the reference, one device or equal
+            cuts, where no episode is better.
+
+        Raises:
+            ConfigError: see :meth:`~CandidatePolicy.play`.
+        """
+        info = self.play(problem=pipeline, **playing)
+        stages: list[tuple[int, int, int]] = info[
+            "stages" if info["value"] <= info["reference"] else "reference_stages"
+        ]
+        return stages
+
+
+CLASSES: dict[str, type[CandidatePolicy]] = {
+    "place": SchedulePolicy,
+    "dispatch": SchedulePolicy,
+    "split": SplitPolicy,
+    "pipeline": PipelinePolicy,
+}
+"""Kind of decision -> class of its policies."""
+
+
+def candidate_policy(weights: Weights, card: Mapping[str, Any]) -> Any:
+    """A policy of the class that its card asks for; for arguments and errors see :class:`CandidatePolicy`."""
+    network = card.get("network")
+    kind = network.get("view") if isinstance(network, dict) else None
+    return CLASSES.get(str(kind), CandidatePolicy)(weights, card)
+
+
 def save_policy(path: str | Path, weights: Weights, card: Mapping[str, Any]) -> None:
     """Write ``<path>.safetensors`` and ``<path>.json``.
 
@@ -193,7 +246,7 @@ def save_policy(path: str | Path, weights: Weights, card: Mapping[str, Any]) -> 
     save_pair(path, FORMAT, {name: weight for name, weight in weights.items() if name.startswith(HEAD)}, card)
 
 
-def load_policy(path: str | Path) -> CandidatePolicy:
+def load_policy(path: str | Path) -> Any:
     """Read what :func:`save_policy` wrote.
 
     Args:
@@ -204,6 +257,6 @@ def load_policy(path: str | Path) -> CandidatePolicy:
     """
     card, weights = load_pair(path, FORMAT)
     try:
-        return CandidatePolicy(weights, card)
+        return candidate_policy(weights, card)
     except ArtefactError as error:
         raise ArtefactError(f"{path}: {error}") from error

@@ -19,6 +19,8 @@ from hetgym.envs.core.autoreset import make_lanes
 from hetgym.envs.dispatch.lanes import DispatchLanes
 from hetgym.envs.place.lanes import PlaceLanes
 from hetgym.errors import ConfigError, suggestion
+from hetgym.planning import get
+from hetgym.sim import simulate
 
 Decide = Callable[[Any], npt.NDArray[np.int64]]
 """``decide(observations [L, …]) -> actions [L]``."""
@@ -125,9 +127,6 @@ class Evaluator:
 
     def _scheduled(self, name: str) -> FloatArray:
         """[E] makespans of a registered scheduler, whose schedules are simulated under the environment's runtime."""
-        from hetgym import baselines
-        from hetgym.sim import simulate
-
         lanes = self.lanes
         calm = not isinstance(lanes, DispatchLanes) or lanes.conditions.calm
         if not isinstance(lanes, PlaceLanes | DispatchLanes) or not calm:
@@ -135,5 +134,5 @@ class Evaluator:
                 f"baseline {name!r}: schedulers are compared in HetSchedule-v0 without noise, arrivals and changes; "
                 f"here there are {', '.join(IN_PLACE)}"
             )
-        scheduler = baselines.get(name)
+        scheduler = get(name)
         return np.array([simulate(p, scheduler(p), lanes.rules.simulated).makespan for p in self.problems()])

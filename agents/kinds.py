@@ -1,10 +1,11 @@
-"""The kinds of decisions that environments ask for, told by their observations."""
+"""Kinds of decisions, recognised by the observations that ask for them."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from typing import Any
 
+import numpy as np
 from gymnasium import spaces
 
 from hetgym.envs.core.features import Column, features_of
@@ -58,14 +59,27 @@ def kind_of(space: spaces.Space[Any]) -> tuple[str, str]:
     >>> kind_of(gym.make("HetPipeline-v0", observation="candidates").observation_space)
     ('pipeline', 'candidates')
     """
-    keys = set(space) if isinstance(space, spaces.Dict) else set()
-    if not {"candidates", "devices", "action_mask"} <= keys:
+    shapes = {key: part.shape or () for key, part in space.items()} if isinstance(space, spaces.Dict) else {}
+    return _kind_of(shapes)
+
+
+def kind_of_observation(observation: Any) -> tuple[str, str]:
+    """As :func:`kind_of`, for one observation of an environment.
+
+    Raises:
+        ConfigError: it is not an observation of an environment of hetgym, or a flat one.
+    """
+    found = observation if isinstance(observation, Mapping) else {}
+    return _kind_of({key: np.shape(values) for key, values in found.items()})
+
+
+def _kind_of(shapes: Mapping[str, tuple[int, ...]]) -> tuple[str, str]:
+    if not {"candidates", "devices", "action_mask"} <= set(shapes):
         raise ConfigError("agents take the observations of hetgym's environments, observation='graph' or 'candidates'")
-    level = "graph" if "device_mask" in keys else "candidates"
-    if "now" in keys or "operator" in keys:
-        return "dispatch" if "now" in keys else "split", level
-    columns = space["candidates"].shape[-1]  # type: ignore[index]
-    return "place" if columns == len(CandidateColumn) else "pipeline", level
+    level = "graph" if "device_mask" in shapes else "candidates"
+    if "now" in shapes or "operator" in shapes:
+        return "dispatch" if "now" in shapes else "split", level
+    return "place" if shapes["candidates"][-1] == len(CandidateColumn) else "pipeline", level
 
 
 def check_features(kind: str, trained: Mapping[str, Any], lanes: Lanes) -> None:

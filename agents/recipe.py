@@ -10,13 +10,14 @@ from typing import Any
 
 from hetgym._config import check_number, read
 from hetgym._files import as_path
+from hetgym._parts import part
 from hetgym._yaml import load_yaml
 from hetgym.agents.algorithms import ALGORITHMS
 from hetgym.agents.sizes import Sizes
 from hetgym.envs.registration import ENVIRONMENTS
 from hetgym.errors import ConfigError, suggestion, unknown_name
 
-FOLDER = Path(__file__).parents[1] / "configs" / "train"
+FOLDER = part("configs") / "train"
 """Folder of the shipped recipes."""
 
 SOURCES = ("problem", "graph", "platform", "suite", "generator", "curriculum")

@@ -12,11 +12,11 @@ from hetgym._files import atomic_write, read_text
 from hetgym._json import noun, parse
 from hetgym._yaml import SIZE_LIMIT
 from hetgym.agents.algorithms import ALGORITHMS
-from hetgym.agents.board import Board
 from hetgym.agents.checkpoint import Checkpoint
-from hetgym.agents.distributed.crew import Cluster
+from hetgym.agents.curves import Curves
+from hetgym.agents.distributed.crew import RayCluster
 from hetgym.agents.evaluation import Evaluator
-from hetgym.agents.policy import Policy
+from hetgym.agents.network_policy import NetworkPolicy
 from hetgym.agents.recipe import Recipe
 from hetgym.errors import ConfigError, shown
 
@@ -62,7 +62,7 @@ class TrainingRun:
     def __init__(
         self, recipe: Recipe, path: Path, force: bool = False,
         watch: Callable[[int, dict[str, float] | None], None] = lambda step, judged: None,
-        cluster: Cluster | None = None,
+        cluster: RayCluster | None = None,
     ) -> None:  # fmt: skip
         self.recipe, self.path, self.watch, self.cluster = recipe, path, watch, cluster
         kept = path / "checkpoint.safetensors"
@@ -81,12 +81,12 @@ class TrainingRun:
             raise ConfigError(f"{path}: cannot be written ({error.strerror or error})") from error
         self.checkpoint = Checkpoint.load(kept) if kept.exists() else None
         state: Mapping[str, Any] = {} if self.checkpoint is None else self.checkpoint.state
-        self.wrap: Callable[[Any, Mapping[str, Any]], Product] = Policy
+        self.wrap: Callable[[Any, Mapping[str, Any]], Product] = NetworkPolicy
         self.history: History = list(state.get("history", []))
         self._step = 0 if self.checkpoint is None else self.checkpoint.step
         self._began, self._first = time.perf_counter(), self._step
         self._seconds: float = state.get("seconds", 0.0)
-        self.board = Board(path / "curves", self._step)
+        self.curves = Curves(path / "curves", self._step)
 
     def _compare(self) -> None:
         """Compare with the recipe of the run that is there.
@@ -116,7 +116,7 @@ class TrainingRun:
             The trained network, whose policy lies in ``policy.safetensors``.
         """
         network = ALGORITHMS[self.recipe.algorithm].train()(self)
-        self.board.close()
+        self.curves.close()
         return network
 
     def between(self, step: int, network: Any, snapshot: Callable[[], Checkpoint], last: bool = False) -> None:
@@ -143,7 +143,7 @@ class TrainingRun:
 
     def log(self, step: int, values: Mapping[str, float]) -> None:
         """Add to the curves."""
-        self.board.write(step, values)
+        self.curves.write(step, values)
 
     def speed(self, step: int) -> float:
         """Steps a second since this process took the run up, evaluations included."""

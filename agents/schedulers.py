@@ -6,9 +6,6 @@ from functools import cache
 from pathlib import Path
 
 from hetgym.agents.candidates import CandidatePolicy
-from hetgym.agents.candidates import load_policy as load_candidates
-from hetgym.agents.place.artefact import load_planner
-from hetgym.agents.play import as_scheduler
 from hetgym.agents.pretrained import load
 from hetgym.errors import ArtefactError, ConfigError
 from hetgym.planning.baseline import Baseline
@@ -104,23 +101,9 @@ def _scheduler(path: str) -> Scheduler:
 
 @cache
 def _read(path: str, changed: int) -> Scheduler:
-    bare = path.removesuffix(".safetensors")
-    if not Path(f"{bare}.json").exists():
-        from hetgym.agents.policy import load_policy
-
-        policy = load_policy(path)
-        _check_kind(path, policy.network.kind)
-        return as_scheduler(policy, **policy.arguments)
-    try:
-        return load_planner(bare)
-    except ArtefactError:
-        found = load_candidates(bare)
-    _check_kind(path, found.kind)
-    if found.kind == "place":
-        return as_scheduler(found, observation="candidates")
-    return lambda problem: _dispatched(found, problem)
-
-
-def _check_kind(path: str, kind: str) -> None:
-    if kind not in ("place", "dispatch"):
-        raise ConfigError(f"{path}: a {kind} policy does not schedule problems; it acts in its own environment")
+    policy = load(path)
+    if policy.kind not in ("place", "dispatch"):
+        raise ConfigError(f"{path}: a {policy.kind} policy does not schedule problems; it acts in its own environment")
+    if isinstance(policy, CandidatePolicy) and policy.kind == "dispatch":
+        return lambda problem: _dispatched(policy, problem)
+    return policy.plan

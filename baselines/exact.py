@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -49,7 +49,8 @@ class Solution:
 def cp_sat(problem: Problem, seconds: float = 10.0, workers: int = 4, seed: int = 0, memory: bool = False) -> Schedule:
     """Search for a provably shortest schedule by constraint programming, from the best heuristic's on.
 
-    See :func:`solve` for the model, and for the bound that comes with it. A schedule that is not
+    See :func:`solve` for the model, and for the bound, which the schedule carries unless ``memory`` restricts
+    what is compared. A schedule that is not
     proved optimal within the time depends on the machine's speed; give a proof the time that it needs.
 
     Args:
@@ -65,7 +66,8 @@ def cp_sat(problem: Problem, seconds: float = 10.0, workers: int = 4, seed: int 
         MissingExtra: OR-Tools is not installed.
         ProblemError: no placement fits into memory.
     """
-    return solve(problem, seconds, workers, seed, memory).schedule
+    found = solve(problem, seconds, workers, seed, memory)
+    return replace(found.schedule, lower_bound=None if memory else found.lower_bound)
 
 
 def solve(problem: Problem, seconds: float = 10.0, workers: int = 4, seed: int = 0, memory: bool = False) -> Solution:

@@ -25,7 +25,7 @@ from _common import save, show
 
 from hetgym import Problem, Runtime, simulate
 from hetgym.baselines import eop, get, tvm_fusion
-from hetgym.planning.evaluation import decode_placement
+from hetgym.planning import decode_placement
 from hetgym.workloads import ProblemSpec, load_suite
 
 Row = dict[str, Any]

@@ -26,7 +26,7 @@ from _common import save, seconds, show
 
 import hetgym
 from hetgym import Problem
-from hetgym.planning.list_scheduling import place_by_priority
+from hetgym.planning import place_by_priority
 
 PAIRS = {
     "heft": "heft:HeftScheduler", "cpop": "cpop:CpopScheduler", "mct": "mct:MCTScheduler", "met": "met:METScheduler",

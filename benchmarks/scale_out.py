@@ -22,12 +22,10 @@ import numpy as np
 from _common import median_seconds, random_problem, save, seconds, show
 
 from hetgym import _ray
-from hetgym.baselines import Baseline, get
-from hetgym.bench import on_ray, run
-from hetgym.bench.case import Case
-from hetgym.bench.executor import Attempts, Executor, Here
+from hetgym.baselines import get
+from hetgym.bench import on_ray, run, warm_up
+from hetgym.bench.executor import Attempts, Batch, Executor, Here
 from hetgym.bench.ray_executor import _work
-from hetgym.bench.runner import warm_up
 from hetgym.bench.wire import unpack_attempt
 from hetgym.workloads import ProblemSpec, load_suite
 from hetgym.workloads.packing import pack_problem, unpack_problem
@@ -56,19 +54,17 @@ class Pool:
         self.description = "pool"
         self._pool = pool
 
-    def work(
-        self, cases: Iterable[Case], schedulers: Sequence[Baseline], runtimes: Sequence[str]
-    ) -> Iterator[tuple[Case, Attempts]]:
+    def work(self, batches: Iterable[Batch], runtimes: Sequence[str]) -> Iterator[tuple[Batch, Attempts]]:
         """Everything is submitted at once."""
         todo = []
-        for case in cases:
-            assert case.built is not None
-            data = np.frombuffer(pack_problem(case.built[0]), np.uint8)
-            fixed = (case.spec.name, data)
-            todo.append((case, [self._pool.submit(_work, *fixed, b, tuple(runtimes)) for b in schedulers]))
-        for case, futures in todo:
-            assert case.built is not None
-            yield case, iter([unpack_attempt(future.result(), case.built[0]) for future in futures])
+        for batch in batches:
+            assert batch.case.built is not None
+            data = np.frombuffer(pack_problem(batch.case.built[0]), np.uint8)
+            fixed = (batch.case.spec.name, data)
+            todo.append((batch, [self._pool.submit(_work, *fixed, b, tuple(runtimes)) for b in batch.schedulers]))
+        for batch, futures in todo:
+            assert batch.case.built is not None
+            yield batch, iter([unpack_attempt(future.result(), batch.case.built[0]) for future in futures])
 
 
 def timed(name: str, specs: Sequence[ProblemSpec], schedulers: Sequence[str], executor: Executor) -> dict[str, Any]:

@@ -21,7 +21,7 @@ from _common import save, seconds, show
 
 from hetgym import Problem
 from hetgym.baselines import get
-from hetgym.planning.list_scheduling import place_by_priority
+from hetgym.planning import place_by_priority
 from hetgym.planning.ranks import optimistic_cost
 from hetgym.workloads import RandomMix
 

@@ -22,7 +22,7 @@ from _common import SIZES, median_seconds, random_problem, save, seconds, show
 
 import hetgym
 from hetgym import Problem
-from hetgym.planning.evaluation import decode_placement
+from hetgym.planning import decode_placement
 from hetgym.sim import PRESETS
 from hetgym.sim.run import new_workspace, run, setting
 from hetgym.sim.runtime import runtime as as_runtime

@@ -5,16 +5,13 @@ from __future__ import annotations
 import argparse
 
 import numpy as np
-from rich.console import Console
 
 import hetgym
-from hetgym.bench.runner import warm_up
-from hetgym.bench.summary import rich_table
-from hetgym.planning.evaluation import decode_placement
+from hetgym.planning import decode_placement, register
 from hetgym.workloads import load_suite
 
 
-@hetgym.baselines.register("mutation", kind="search", citation="this file", complexity="O(rounds width e p)")
+@register("mutation", kind="search", citation="this file", complexity="O(rounds width e p)")
 def mutation(problem: hetgym.Problem, rounds: int = 40, width: int = 128, seed: int = 0) -> hetgym.Schedule:
     """Send a few operators elsewhere at random, many ways at once, and keep the best.
 
@@ -47,9 +44,10 @@ def main() -> None:
     parser.add_argument("--schedulers", default="mutation,heft,peft,cpgc,single-device")
     arguments = parser.parse_args()
     schedulers = [hetgym.baselines.get(name) for name in arguments.schedulers.split(",")]
-    warm_up(schedulers, ["classic"])  # or times to schedule would include compiling
+    hetgym.bench.warm_up(schedulers, ["classic"])  # or times to schedule would include compiling
     result = hetgym.bench.run(load_suite(arguments.suite).specs, schedulers, ["classic"])
-    Console(width=110).print(rich_table(hetgym.bench.summarise(result.rows), "classic"))
+    for line in hetgym.bench.summarise(result.rows):
+        print(f"{line.scheduler:14}  gap to best {line.gap_to_best:7.2%}  time {1e3 * line.schedule_seconds:8.2f} ms")
 
 
 if __name__ == "__main__":

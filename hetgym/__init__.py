@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from hetgym._lazy import lazy
+from hetgym._version import VERSION
 from hetgym.envs.registration import register
 
 if TYPE_CHECKING:
@@ -32,7 +33,7 @@ if TYPE_CHECKING:
     from hetgym.sim import Runtime, Trace, simulate
     from hetgym.workloads import load_problem
 
-__version__ = "0.1.0"
+__version__ = VERSION
 
 _HOME = {
     "hetgym.errors": (

@@ -4,13 +4,20 @@ from __future__ import annotations
 
 import hashlib
 import os
+import sys
 from collections.abc import Callable
 from functools import cache
+from itertools import chain
 from pathlib import Path
+from threading import Timer
+from time import monotonic
 from typing import Any, TypeVar, cast
 
 import numba
 from numba import types
+from numba.core import event
+
+from hetgym._parts import PACKAGE, part
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -79,11 +86,66 @@ def _within(dispatcher: Any) -> Any:
     return dispatcher
 
 
+class Compiling(event.Listener):  # type: ignore[misc]
+    """Adds up the time that compiling takes in this process, and says once what the user waits for.
+
+    Kernels that come from the cache on disk are not compiled, so that nothing is said of them.
+
+    Args:
+        patience: time of compiling after which the message is printed [s].
+    """
+
+    def __init__(self, patience: float = 2.0) -> None:
+        self._patience = patience
+        self._told = False
+        self._finished, self._began, self._depth = 0.0, 0.0, 0
+        self._timer: Timer | None = None
+
+    @property
+    def seconds(self) -> float:
+        """Time of all compiling until now [s]."""
+        return self._finished + (monotonic() - self._began if self._depth else 0.0)
+
+    def on_start(self, event: Any) -> None:
+        """A function, or one that it calls, begins to be compiled."""
+        self._depth += 1
+        if self._depth > 1:
+            return
+        self._began = monotonic()
+        if not self._told:
+            self._timer = Timer(max(0.0, self._patience - self._finished), self._tell)
+            self._timer.daemon = True
+            self._timer.start()
+
+    def on_end(self, event: Any) -> None:
+        """It is compiled."""
+        self._depth -= 1
+        if self._depth:
+            return
+        self._finished += monotonic() - self._began
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+
+    def _tell(self) -> None:
+        self._told = True
+        if sys.stderr is not None:
+            print("hetgym: compiling kernels once …", file=sys.stderr, flush=True)
+
+
+compiling = Compiling()
+"""The compiling of this process."""
+
+event.register("numba:compile", compiling)
+
+
 @cache
 def sources_stamp() -> str:
     """Digest of every file of the package that holds a kernel."""
     digest = hashlib.sha256()
-    for folder, folders, names in os.walk(Path(__file__).parent, followlinks=True):
+    inside = [PACKAGE, part("agents"), part("baselines")]
+    roots = [root for root in inside if root == PACKAGE or not root.is_relative_to(PACKAGE)]
+    for folder, folders, names in chain.from_iterable(os.walk(root, followlinks=True) for root in roots):
         folders.sort()
         for name in sorted(names):
             text = (Path(folder) / name).read_bytes() if name.endswith(".py") else b""

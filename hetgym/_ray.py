@@ -14,7 +14,7 @@ from typing import Any
 from hetgym.errors import ClusterError, require
 
 LOCAL = "local"
-"""Address of a cluster that does not exist yet: it is started on this machine and ends with the connection."""
+"""Address of a Ray cluster that does not exist yet: it is started on this machine and ends with the connection."""
 
 _PACKAGES = ("hetgym", "numpy", "numba")
 """What a result depends on; Ray itself compares its own version and Python's."""
@@ -23,7 +23,7 @@ _SETTINGS = {"RAY_USAGE_STATS_ENABLED": "0", "RAY_task_oom_retries": "3"}
 """Of Ray, unless the environment has others; it would run a task again for ever whose memory does not suffice."""
 
 _TIMEOUT = 120.0
-"""Seconds that the nodes of a cluster get to start a process and import hetgym."""
+"""Seconds that the nodes of a Ray cluster get to start a process and import hetgym."""
 
 
 @contextmanager
@@ -33,8 +33,8 @@ def connect(address: str = LOCAL) -> Iterator[ModuleType]:
     A process that is connected to a cluster already stays so, and works there whatever the address.
 
     Args:
-        address: ``"local"`` starts a cluster of this machine's cores; ``"auto"`` joins the one that runs on
-            this machine, ``"host:port"`` one elsewhere.
+        address: ``"local"`` starts a Ray cluster of this machine's cores, which no other machine can reach; ``"auto"``
+            joins the one that runs on this machine, ``"host:port"`` one elsewhere.
 
     Yields:
         The module ``ray``. Nothing that Ray has to say reaches the terminal; what it raises does reach the caller.
@@ -51,7 +51,7 @@ def connect(address: str = LOCAL) -> Iterator[ModuleType]:
         return
     if address not in (LOCAL, "auto"):
         _knock(address)
-    with _quiet(ray):
+    with _quiet(ray), _loopback(ray, address == LOCAL):
         try:
             own = {"include_dashboard": False} if address == LOCAL else {}
             ray.init(address, logging_level=logging.CRITICAL, log_to_driver=False, **own)
@@ -109,6 +109,29 @@ def _quiet(ray: ModuleType) -> Iterator[None]:
     finally:
         if before is not None:
             setattr(worker, name, before)
+
+
+@contextmanager
+def _loopback(ray: ModuleType, local: bool) -> Iterator[None]:
+    """Have a cluster that is started here listen on the loopback interface only: whoever reaches it can run code.
+
+    Ray replaces a loopback address that it is given by that of a network interface. On macOS and Windows it uses
+    the loopback interface unless told otherwise; the switch for that, which it reads on import, serves on Linux too.
+
+    Args:
+        ray: the module.
+        local: whether the cluster is one of this machine alone; otherwise nothing changes.
+    """
+    constants = getattr(getattr(ray, "_private", None), "ray_constants", None)
+    name = "ENABLE_RAY_CLUSTER"
+    before = getattr(constants, name, None)
+    if local and before is not None:
+        setattr(constants, name, False)
+    try:
+        yield
+    finally:
+        if local and before is not None:
+            setattr(constants, name, before)
 
 
 def _check_nodes(ray: ModuleType) -> None:

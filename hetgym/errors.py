@@ -87,7 +87,7 @@ class ExecutionError(HetgymError, RuntimeError):
 
 
 class ClusterError(HetgymError, RuntimeError):
-    """A cluster cannot be worked on: none answers, or a node lacks what the work needs; the message says which."""
+    """A Ray cluster cannot be worked on: none answers, or a node lacks what the work needs; the message says which."""
 
 
 class MissingExtra(HetgymError, RuntimeError):

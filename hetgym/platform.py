@@ -14,12 +14,13 @@ import numpy as np
 
 from hetgym._config import check_number, read
 from hetgym._files import as_path
+from hetgym._parts import part
 from hetgym._types import FloatArray, IntArray, frozen
 from hetgym._yaml import load_yaml
 from hetgym.device import DEVICE_KINDS, Device, Link
 from hetgym.errors import PlatformError, suggestion, unknown_name
 
-_PRESETS = Path(__file__).parent / "configs" / "platforms"
+_PRESETS = part("configs") / "platforms"
 _FIGURES = ("peak_flops", "memory_bandwidth", "memory_capacity", "launch_overhead")
 
 

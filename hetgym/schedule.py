@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -34,6 +35,7 @@ class Schedule:
         finish: [n] planned finish [s]; only beside ``start``.
         model: the runtime that the times were planned under.
         scheduler: name of what made it, for tables and pictures.
+        lower_bound: makespan that its scheduler has proved no schedule to be shorter than, under ``model`` [s].
 
     >>> Schedule(assignment=[0, 1, 0], order=[[0, 2], [1]]).order
     (array([0, 2], dtype=int32), array([1], dtype=int32))
@@ -46,6 +48,7 @@ class Schedule:
     finish: FloatArray | None = None
     model: str = "classic"
     scheduler: str = ""
+    lower_bound: float | None = None
 
     def __init__(
         self,
@@ -56,6 +59,7 @@ class Schedule:
         finish: npt.ArrayLike | None = None,
         model: str = "classic",
         scheduler: str = "",
+        lower_bound: float | None = None,
     ) -> None:
         if (order is not None) + (priority is not None) > 1:
             raise InvalidSchedule("a schedule has either an order or priorities, not both")
@@ -73,6 +77,7 @@ class Schedule:
             put(self, name, None if values is None else _numbers(values, name, len(self.assignment)))
         put(self, "model", model)
         put(self, "scheduler", scheduler)
+        put(self, "lower_bound", None if lower_bound is None else _bound(lower_bound))
 
     @property
     def makespan(self) -> float:
@@ -112,6 +117,8 @@ class Schedule:
             values = getattr(self, name)
             if values is not None:
                 fields[name] = values.tolist()
+        if self.lower_bound is not None:
+            fields["lower_bound"] = self.lower_bound
         return fields | ({"scheduler": self.scheduler} if self.scheduler else {})
 
     @classmethod
@@ -121,13 +128,19 @@ class Schedule:
         Raises:
             InvalidSchedule: an unknown field, or one of the wrong type.
         """
-        known = {"assignment", "order", "priority", "start", "finish", "model", "scheduler"}
+        known = {"assignment", "order", "priority", "start", "finish", "model", "scheduler", "lower_bound"}
         if not isinstance(fields, Mapping):
             raise InvalidSchedule(f"a schedule is restored from a mapping, not from {shown(fields)}")
         unknown = sorted(shown(field) for field in set(fields) - known)
         if unknown or "assignment" not in fields:
             raise InvalidSchedule(f"schedule: unknown field {unknown[0]}" if unknown else "schedule: no assignment")
         return cls(**dict(fields))
+
+
+def _bound(value: object) -> float:
+    if isinstance(value, bool) or not isinstance(value, int | float | np.floating) or not 0 <= value < math.inf:
+        raise InvalidSchedule(f"lower_bound must be a time from 0 s on, not {value!r}")
+    return float(value)
 
 
 def _rows(order: Sequence[npt.ArrayLike]) -> tuple[IntArray, ...]:

@@ -41,7 +41,7 @@ def main() -> None:
         card = {key: value for key, value in load_planner(best).card.items() if key not in ("format", "version")} | more
         weights, save = load_file(f"{best}.safetensors"), save_planner
     else:
-        from hetgym.agents.policy import load_policy
+        from hetgym.agents.network_policy import load_policy
 
         policy = load_policy(f"{best}.safetensors")
         card = {key: value for key, value in policy.card.items() if key not in ("format", "version")} | more

@@ -2,18 +2,32 @@
 
 from __future__ import annotations
 
-import ast
+import importlib.util
 import json
-import os
+import re
 import subprocess
 import sys
 from pathlib import Path
+from types import ModuleType
+from typing import Any
 
 import pytest
 
 import hetgym
+from hetgym._parts import PACKAGE, part
 
-PACKAGE = Path(hetgym.__file__).parent
+
+def script(name: str) -> ModuleType:
+    """One of scripts/, as a module."""
+    spec = importlib.util.spec_from_file_location(name, Path(__file__).parents[1] / "scripts" / f"{name}.py")
+    assert spec is not None and spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[name] = module  # where dataclasses look
+    spec.loader.exec_module(module)
+    return module
+
+
+graph = script("import_graph")
 
 
 def python(script: str) -> str:
@@ -63,74 +77,85 @@ def test_an_unknown_name_is_an_attribute_error() -> None:
         hetgym.simulat  # noqa: B018
 
 
-# A module may import its own layer and those before it. Private modules at the top belong to the first.
-LAYERS: tuple[tuple[str, ...], ...] = (
-    ("errors",),
-    ("graph", "platform", "device"),
-    ("measurements",),
-    ("costs", "profiling"),
-    ("problem", "workloads"),
-    ("schedule", "sim", "pipeline"),
-    ("planning",),
-    ("execution", "envs", "baselines", "metrics"),
-    ("agents", "bench"),
-    ("cli",),
-)
-
-ALLOWED = {("hetgym.bench.job", "hetgym"): "for the version that a report names"}
+def test_imports_run_one_way() -> None:
+    """By room, without circles, and without private names of other rooms; see scripts/import_graph.py."""
+    assert not list(graph.violations())
 
 
-def layer(module: str) -> int:
-    """Position of a module's layer; the package itself, which gives out names of all layers, is in the last."""
-    top = module.split(".")[1:2]
-    if not top:
-        return len(LAYERS) - 1
-    if top[0].startswith("_"):
-        return 0
-    found = [number for number, names in enumerate(LAYERS) if top[0] in names]
-    assert found, f"hetgym.{top[0]} has no place in LAYERS"
-    return found[0]
+def test_every_module_is_looked_at() -> None:
+    looked_at = {path.resolve() for path in graph.modules().values()}
+    folders = (PACKAGE, part("agents"), part("baselines"))
+    assert looked_at == {path.resolve() for folder in folders for path in folder.rglob("*.py")}
 
 
-def sources() -> dict[str, Path]:
-    """All modules of the package by dotted name; agents, baselines and configs are links, which are followed."""
-    found = {}
-    for folder, _, names in os.walk(PACKAGE, followlinks=True):
-        for name in names:
-            path = Path(folder) / name
-            if path.suffix == ".py":
-                parts = path.relative_to(PACKAGE.parent).with_suffix("").parts
-                found[".".join(parts[:-1] if parts[-1] == "__init__" else parts)] = path
-    return found
+SOURCE = """
+from typing import TYPE_CHECKING
+import hetgym, numpy
+import hetgym.sim.kernel
+from hetgym import graph as g, load_graph
+if TYPE_CHECKING:
+    from hetgym import envs
+def f():
+    from hetgym.cli.main import app, _show
+    g._cache, g.__name__, hetgym.sim.kernel._step, numpy._core, hetgym.envs
+    return "hetgym.bench.job"
+"""
 
 
-def imports_of(path: Path, modules: set[str]) -> set[str]:
-    """Modules that a file imports anywhere in it: at the top, in functions, under TYPE_CHECKING."""
-    imported = set()
-    for node in ast.walk(ast.parse(path.read_text("utf-8"))):
-        if isinstance(node, ast.Import):
-            imported |= {alias.name for alias in node.names}
-        elif isinstance(node, ast.ImportFrom):
-            assert node.level == 0, f"{path}: relative import"
-            for alias in node.names:
-                inner = f"{node.module}.{alias.name}"
-                imported.add(inner if inner in modules else str(node.module))
-    return {name for name in imported if name.partition(".")[0] == "hetgym"}
+@pytest.mark.parametrize("package", [False, True])
+def test_all_kinds_of_imports_are_seen(package: bool) -> None:
+    source = "hetgym.cost"
+    names = ["hetgym", "hetgym.bench.job", "hetgym.cli.main", "hetgym.envs", "hetgym.graph", "hetgym.sim"]
+    names += ["hetgym.sim.kernel"]
+    known = {name: Path("module.py") for name in names} | {source: Path("__init__.py" if package else "costs.py")}
+    found = {(imported.target, imported.name) for imported in graph.imports_of(source, SOURCE, known)}
+    lazy = {("hetgym.bench.job", "")} if package else set()
+    assert found == lazy | {
+        ("hetgym", ""), ("hetgym", "load_graph"), ("hetgym.cli.main", "_show"), ("hetgym.cli.main", "app"),
+        ("hetgym.envs", ""), ("hetgym.graph", ""), ("hetgym.graph", "_cache"),
+        ("hetgym.sim.kernel", ""), ("hetgym.sim.kernel", "_step"),
+    }  # fmt: skip
 
 
-@pytest.mark.parametrize("module", sorted(set(sources()) - {"hetgym"}))
-def test_no_module_imports_upward(module: str) -> None:
-    modules = sources()
-    for imported in imports_of(modules[module], set(modules)):
-        fine = layer(imported) <= layer(module) or (module, imported) in ALLOWED
-        assert fine, f"{module} imports {imported}, which stands above it"
+@pytest.mark.parametrize("text", ["from . import kernel", "from hetgym.simm import run", "import hetgym.sim.kernels"])
+def test_imports_name_modules_in_full(text: str) -> None:
+    known = {"hetgym.sim": Path("sim/__init__.py")}
+    with pytest.raises(ValueError, match=r"relative import|no such module: hetgym\.sim -> hetgym\.sim"):
+        graph.imports_of("hetgym.sim", text, known)
 
 
-def test_the_check_sees_all_kinds_of_imports(tmp_path: Path) -> None:
-    path = tmp_path / "module.py"
-    path.write_text(
-        "from typing import TYPE_CHECKING\nimport hetgym.sim.kernel\nif TYPE_CHECKING:\n    from hetgym import envs\n"
-        "def f():\n    from hetgym.cli.main import main\n    import numpy\n"
+def imports(*pairs: str) -> set[Any]:
+    """Imports from ``"hetgym.a hetgym.b"`` or ``"hetgym.a hetgym.b name"``."""
+    return {graph.Import(*pair.split()) for pair in pairs}
+
+
+def test_what_stands_above_cannot_be_imported() -> None:
+    fine = imports("hetgym.sim.run hetgym._jit", "hetgym.sim.run hetgym.problem", "hetgym.cli.main hetgym.cli.terminal")
+    wrong = imports(
+        "hetgym.sim.run hetgym.envs", "hetgym._jit hetgym.graph", "hetgym.cli hetgym", "hetgym.sim hetgym.new"
     )
-    modules = {"hetgym", "hetgym.envs", "hetgym.cli.main", "hetgym.sim.kernel"}
-    assert imports_of(path, modules) == {"hetgym.sim.kernel", "hetgym.envs", "hetgym.cli.main"}
+    assert set(graph.upward(fine | wrong)) == wrong
+
+
+def test_private_names_stay_in_their_room() -> None:
+    fine = imports("hetgym.sim.run hetgym._jit", "hetgym.sim.run hetgym.sim._steps", "hetgym.sim hetgym.graph __doc__")
+    wrong = imports("hetgym.sim hetgym.graph._ops", "hetgym.sim hetgym.graph _cache", "hetgym.sim hetgym._jit _hidden")
+    assert set(graph.private(fine | wrong)) == wrong
+
+
+def test_circles_and_chains() -> None:
+    ring = imports("hetgym.a hetgym.b", "hetgym.b hetgym.c", "hetgym.c hetgym.b")
+    tail = imports("hetgym.c hetgym.d", "hetgym.a hetgym.d")
+    assert graph.circles(tail) == [] and graph.longest_chain(tail) in (
+        ["hetgym.c", "hetgym.d"],
+        ["hetgym.a", "hetgym.d"],
+    )
+    assert graph.circles(ring | tail) == [["hetgym.b", "hetgym.c"]]
+    assert graph.longest_chain(ring | tail) == ["hetgym.a", "hetgym.b = hetgym.c", "hetgym.d"]
+    assert graph.circles(imports("hetgym.a hetgym.a")) == [["hetgym.a"]]
+
+
+@pytest.mark.parametrize("module", sorted(name for name in graph.modules() if not name.startswith("hetgym.cli")))
+def test_only_the_command_line_knows_of_a_terminal(module: str) -> None:
+    words = graph.modules()[module].read_text("utf-8")
+    assert not re.search(r"^\s*(from|import) (rich|typer)\b", words, re.M)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import subprocess
 import sys
@@ -11,7 +12,7 @@ import hetgym
 
 SCRIPT = """
 import numpy as np
-from hetgym.planning.evaluation import decode_placement
+from hetgym.planning import decode_placement
 from hetgym.workloads import textbook
 print(decode_placement(textbook("topcuoglu"), np.zeros(10, np.int32)).makespan)
 """
@@ -35,3 +36,22 @@ def test_a_change_in_a_called_kernel_or_its_records_is_seen_by_its_callers(tmp_p
     for path in package.rglob("*.py"):
         path.write_text(path.read_text("utf-8").replace("Timeline", "Chart"), "utf-8")  # a record of the cached kernels
     assert makespan() == 128.0
+
+
+def test_compiling_is_announced_once_and_only_when_it_takes_long(tmp_path: Path) -> None:
+    """The first run compiles for seconds; the second finds everything in the cache."""
+    script = (
+        "from hetgym import baselines; from hetgym.workloads import textbook\n"
+        "for name in ('heft', 'annealing'):\n    print(baselines.get(name)(textbook('topcuoglu')).makespan)\n"
+    )
+    environment = {**os.environ, "NUMBA_CACHE_DIR": str(tmp_path)}
+
+    def python() -> tuple[str, str]:
+        done = subprocess.run(
+            [sys.executable, "-c", script], env=environment, capture_output=True, text=True, check=True
+        )
+        return done.stdout, done.stderr
+
+    first, second = python(), python()
+    assert first[1] == "hetgym: compiling kernels once …\n"
+    assert second == (first[0], "")

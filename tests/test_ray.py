@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ipaddress
 import socket
 import subprocess
 import sys
@@ -10,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from hetgym import _ray
-from hetgym.cli.main import _with_values
+from hetgym.cli.app import _with_values
 from hetgym.errors import ClusterError, MissingExtra
 
 
@@ -21,6 +22,23 @@ def test_a_missing_ray_is_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
         _ray.connect(),
     ):
         pass
+
+
+def test_a_local_cluster_is_not_reached_from_elsewhere() -> None:
+    pytest.importorskip("ray")
+    psutil = pytest.importorskip("psutil")
+    with _ray.connect() as ray:
+        this = psutil.Process()
+        listeners = [
+            ipaddress.ip_address(connection.laddr.ip)
+            for process in (this, *this.children(recursive=True))
+            for connection in process.net_connections("inet")
+            if connection.status == psutil.CONN_LISTEN
+        ]
+        assert [node["NodeManagerAddress"] for node in ray.nodes()] == ["127.0.0.1"]
+    assert len(listeners) >= 4  # head, scheduler, object store, driver
+    for address in listeners:
+        assert (getattr(address, "ipv4_mapped", None) or address).is_loopback, f"a listener on {address}"
 
 
 def test_without_ray_asked_for_none_is_imported(tmp_path: Path) -> None:

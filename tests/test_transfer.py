@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from steps import callable_step
 
 from hetgym import Problem
-from hetgym._transfer import transfer_time, transfer_times
+from hetgym.transfer import transfer_time, transfer_times
 
 kernel = callable_step(transfer_time)
 

@@ -1,5 +1,9 @@
-"""Training on a cluster: workers that play, while the learner stays in the process that was started.
+"""Training on a Ray cluster: workers play, while the learner stays in the process that was started.
 
-What workers play does not depend on which of them did what, so a run ends with the weights of a local one. What
-runs on workers needs neither PyTorch nor Stable-Baselines3.
+What is played does not depend on which worker plays it, so a run ends with the weights of a local one. Workers need
+neither PyTorch nor Stable-Baselines3.
 """
+
+from hetgym.agents.distributed.crew import RayCluster, join
+
+__all__ = ["RayCluster", "join"]

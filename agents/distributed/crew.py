@@ -16,7 +16,7 @@ RETRIES = 3
 """How often a call is made again whose worker was lost."""
 
 TIMEOUT = 120.0
-"""Seconds that workers get to start: a cluster whose cores are all taken would keep them waiting for ever."""
+"""Seconds that workers get to start: a Ray cluster whose cores are all taken would keep them waiting for ever."""
 
 Call = tuple[str, tuple[Any, ...]]
 """A method's name and its arguments."""
@@ -29,7 +29,7 @@ Reference = Any
 
 
 @dataclass(frozen=True)
-class Cluster:
+class RayCluster:
     """A Ray cluster to train on.
 
     Attributes:
@@ -51,22 +51,22 @@ class Cluster:
 
 
 @contextmanager
-def join(address: str = _ray.LOCAL, workers: int | None = None) -> Iterator[Cluster]:
-    """Be connected to a cluster to train on, for the time of a ``with`` statement.
+def join(address: str = _ray.LOCAL, workers: int | None = None) -> Iterator[RayCluster]:
+    """Be connected to a Ray cluster to train on, for the time of a ``with`` statement.
 
     Args:
-        address: see :func:`hetgym._ray.connect`; by default a cluster of this machine's cores.
-        workers: how many play; by default as many as the cluster has cores.
+        address: see :func:`hetgym._ray.connect`; by default a Ray cluster of this machine's cores.
+        workers: how many play; by default as many as the Ray cluster has cores.
 
     Raises:
         MissingExtra: Ray is not installed.
-        ClusterError: the cluster cannot be joined or worked on, or has fewer cores than there are to be workers.
+        ClusterError: the Ray cluster cannot be joined or worked on, or has fewer cores than there are to be workers.
     """
     with _ray.connect(address) as ray:
         cores = _ray.cores(ray)
         if workers is not None and workers > cores:
             raise ClusterError(f"the Ray cluster has {cores} cores, too few for {workers} workers")
-        yield Cluster(ray, workers or cores)
+        yield RayCluster(ray, workers or cores)
 
 
 class Crew:

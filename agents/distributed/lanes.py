@@ -1,4 +1,4 @@
-"""Lanes of a cluster: each worker plays some, as one process would play all."""
+"""Lanes of a Ray cluster: each worker plays some, as one process would play all."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import numpy.typing as npt
 from gymnasium import spaces
 
 from hetgym._types import BoolArray
-from hetgym.agents.distributed.crew import Call, Cluster
+from hetgym.agents.distributed.crew import Call, RayCluster
 from hetgym.agents.recipe import Recipe
 from hetgym.envs.core.autoreset import AutoresetLanes, LaneState, Taken, make_lanes
 from hetgym.envs.core.lanes import Observation
@@ -65,7 +65,7 @@ _PLAIN = (bool, int, float, str, np.generic, np.ndarray, dict)
 """Types of what is said of an ended episode; schedules, traces and replays stay where they were played."""
 
 
-class ClusterLanes:
+class RayLanes:
     """Lanes that workers play, as :class:`~hetgym.envs.core.autoreset.Episodes`.
 
     Where each lane stands is known here at all times, so a worker that is lost costs what it takes to play the
@@ -80,7 +80,7 @@ class ClusterLanes:
         ConfigError: arguments that the environment does not have.
     """
 
-    def __init__(self, cluster: Cluster, recipe: Recipe) -> None:
+    def __init__(self, cluster: RayCluster, recipe: Recipe) -> None:
         self.count = recipe.lanes
         parts = np.array_split(np.arange(recipe.lanes), min(cluster.workers, recipe.lanes))
         self._ranges = [slice(int(part[0]), int(part[-1]) + 1) for part in parts]
@@ -111,10 +111,10 @@ class ClusterLanes:
         """Begin an episode in every lane.
 
         Raises:
-            ConfigError: options, which lanes of a cluster do not take.
+            ConfigError: options, which lanes of a Ray cluster do not take.
         """
         if any(options):
-            raise ConfigError("lanes on a cluster take no options of a reset")
+            raise ConfigError("lanes on a Ray cluster take no options of a reset")
         return self._begin("begin", seeds)
 
     def step(self, actions: npt.NDArray[np.int64]) -> Taken:
@@ -168,7 +168,7 @@ class ClusterLanes:
         Raises:
             AttributeError: always.
         """
-        raise AttributeError("problems of lanes on a cluster stay there")
+        raise AttributeError("problems of lanes on a Ray cluster stay there")
 
     def frame(self, lane: int) -> Any:
         """Pictures are not fetched.
@@ -176,7 +176,7 @@ class ClusterLanes:
         Raises:
             AttributeError: always.
         """
-        raise AttributeError("lanes on a cluster are not drawn")
+        raise AttributeError("lanes on a Ray cluster are not drawn")
 
     def close(self) -> None:
         """End the workers."""

@@ -1,4 +1,4 @@
-"""Players of a cluster: self-labelling's episodes and searches on workers."""
+"""Players of a Ray cluster: self-labelling's episodes and searches on workers."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from hetgym.agents.distributed.crew import Cluster
+from hetgym.agents.distributed.crew import RayCluster
 from hetgym.agents.inference import HeadWeights
 from hetgym.agents.place.tokens import View, view
 from hetgym.agents.training.playing import Played, Turn, play
@@ -45,7 +45,7 @@ class PlayWorker:
         return play(*self._known[number], given, weights)._asdict()
 
 
-class ClusterPlayers:
+class RayPlayers:
     """Workers as :class:`~hetgym.agents.training.playing.Players`; a problem and an update's weights are sent once.
 
     Args:
@@ -56,7 +56,7 @@ class ClusterPlayers:
         ClusterError: the workers do not start.
     """
 
-    def __init__(self, cluster: Cluster, problems: int) -> None:
+    def __init__(self, cluster: RayCluster, problems: int) -> None:
         self._ray = cluster.ray
         self.crew = cluster.crew(PlayWorker, [()] * min(cluster.workers, problems))
         self._sent: dict[int, Any] = {}

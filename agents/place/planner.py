@@ -16,9 +16,11 @@ from hetgym.agents.inference import head_weights
 from hetgym.agents.place import episodes, inference
 from hetgym.agents.place.refinement import Refinement, Refining, settled_order
 from hetgym.agents.place.tokens import EDGE_FEATURES, TOKEN_FEATURES, View, view
+from hetgym.agents.play import Agent
 from hetgym.errors import ArtefactError, ConfigError
 from hetgym.planning import ranks
 from hetgym.planning.decode import decode_in_order, start_order
+from hetgym.planning.policy import SchedulerPolicy
 from hetgym.planning.registry import get
 from hetgym.planning.search import Search, check_limits, run
 from hetgym.problem import Problem
@@ -78,6 +80,15 @@ class PlacePlanner:
     def __call__(self, problem: Problem) -> Schedule:
         """The best of a few greedy episodes."""
         return self.plan(problem)
+
+    @property
+    def arguments(self) -> dict[str, Any]:
+        """Arguments of HetSchedule-v0 under which :meth:`agent` ends with the makespan of :meth:`plan`."""
+        return {"decode": "append"}
+
+    def agent(self) -> Agent:
+        """An agent for HetSchedule-v0 that follows the plan."""
+        return SchedulerPolicy(self)
 
     def plan(
         self,

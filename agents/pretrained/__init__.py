@@ -8,10 +8,11 @@ from typing import Literal, overload
 
 from hetgym.agents import candidates
 from hetgym.agents.artefact import load_pair
-from hetgym.agents.candidates import CandidatePolicy
+from hetgym.agents.candidates import CandidatePolicy, PipelinePolicy, SchedulePolicy, SplitPolicy
 from hetgym.agents.place import artefact as place
 from hetgym.agents.place.planner import PlacePlanner
-from hetgym.errors import unknown_name
+from hetgym.agents.play import Policy
+from hetgym.errors import ConfigError, unknown_name
 
 FOLDER = Path(__file__).parent
 
@@ -21,7 +22,7 @@ CASES: dict[str, tuple[str, ...]] = {
     "split": ("alexnet on even-pair", "squeezenet on core-pair"),
     "pipeline": ("resnet50 on cpu-gpu-npu", "bert_base on cpu-2gpu-nvlink"),
 }
-"""Kind of decision -> problems whose makespans cards tell; see :func:`replay`."""
+"""Kind of decision -> problems whose makespans stand on cards; see :func:`replay`."""
 
 
 def names() -> list[str]:
@@ -30,43 +31,67 @@ def names() -> list[str]:
 
 
 @overload
-def load(name: Literal["place-v1"]) -> PlacePlanner: ...
+def load(policy: Literal["place-v1"]) -> PlacePlanner: ...
 @overload
-def load(name: Literal["dispatch-v1", "split-v1", "pipeline-v1"]) -> CandidatePolicy: ...
+def load(policy: Literal["dispatch-v1"]) -> SchedulePolicy: ...
 @overload
-def load(name: str) -> PlacePlanner | CandidatePolicy: ...
-def load(name: str) -> PlacePlanner | CandidatePolicy:
-    """A shipped policy, ready to plan; it needs no PyTorch.
+def load(policy: Literal["split-v1"]) -> SplitPolicy: ...
+@overload
+def load(policy: Literal["pipeline-v1"]) -> PipelinePolicy: ...
+@overload
+def load(policy: str | Path) -> Policy: ...
+def load(policy: str | Path) -> Policy:
+    """A trained policy, ready to plan and to act: a shipped one by its name, or one's own by its file.
 
     Args:
-        name: see :func:`names`.
+        policy: see :func:`names`; or the path of a ``.safetensors`` file that ``hetgym train`` wrote, which needs
+            PyTorch, or of a compiled policy with its card beside it, which does not.
 
     Returns:
-        A :class:`~hetgym.agents.PlacePlanner` for ``place-v1``, a :class:`~hetgym.agents.CandidatePolicy` for the
-        others.
+        A :class:`~hetgym.agents.PlacePlanner` for ``place-v1``; see :class:`~hetgym.agents.Policy` for what all have
+        in common.
 
     Raises:
-        UnknownName: no such policy.
+        UnknownName: no shipped policy of that name.
+        ArtefactError: the file is missing, damaged, or not a policy.
 
     >>> import hetgym
     >>> planner = hetgym.agents.load("place-v1")
     >>> planner.plan(hetgym.workloads.textbook("topcuoglu")).makespan
     73.0
     """
-    if name not in names():
-        raise unknown_name("policy", name, names())
-    return read(name)
+    if not isinstance(policy, str | Path):
+        raise ConfigError(f"a policy is loaded by its name or path, not by {type(policy).__name__}")
+    if str(policy).endswith(".safetensors"):
+        return _read_file(Path(policy))
+    if policy not in names():
+        raise unknown_name("policy", str(policy), names())
+    return read(str(policy))
+
+
+def _read_file(path: Path) -> Policy:
+    """A policy of the user's own."""
+    if path.with_suffix(".json").exists():
+        return _read(path.with_suffix(""))
+    from hetgym.agents.network_policy import load_policy
+
+    return load_policy(path)
 
 
 @cache
-def read(name: str) -> PlacePlanner | CandidatePolicy:
-    """Read a shipped policy's files."""
-    card, _ = load_pair(FOLDER / name, place.FORMAT, candidates.FORMAT)
-    return (place.load_planner if card["format"] == place.FORMAT else candidates.load_policy)(FOLDER / name)
+def read(name: str) -> Policy:
+    """Read a shipped policy's files, once a process."""
+    return _read(FOLDER / name)
 
 
-def replay(policy: PlacePlanner | CandidatePolicy, case: str) -> float:
-    """The makespan that a policy gives on one of :data:`CASES` [s], which its card tells too."""
+def _read(path: Path) -> Policy:
+    card, _ = load_pair(path, place.FORMAT, candidates.FORMAT)
+    policy: Policy = (place.load_planner if card["format"] == place.FORMAT else candidates.load_policy)(path)
+    return policy
+
+
+def replay(policy: Policy, case: str) -> float:
+    """The makespan of a policy on one of :data:`CASES` [s]; its card has the same figure."""
     from hetgym.graph import load_graph
     from hetgym.platform import load_platform
     from hetgym.workloads import textbook
@@ -74,9 +99,10 @@ def replay(policy: PlacePlanner | CandidatePolicy, case: str) -> float:
     network, _, platform = case.partition(" on ")
     if isinstance(policy, PlacePlanner):
         return policy.plan(textbook(case)).makespan
-    if policy.kind in ("place", "dispatch"):
+    assert isinstance(policy, CandidatePolicy)
+    if isinstance(policy, SchedulePolicy):
         makespan = policy.play(problem=textbook(case))["makespan"]
-    elif policy.kind == "split":
+    elif isinstance(policy, SplitPolicy):
         makespan = policy.plan(load_graph(network, batch=8), load_platform(platform), costs="roofline").makespan
     else:
         makespan = policy.play(graph=network, platform=platform, costs="roofline")["value"]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from hetgym.agents.policy import check_fits, load_policy
+from hetgym.agents.network_policy import check_fits, load_policy
 from hetgym.agents.sb3.policies import POLICIES
 from hetgym.envs.sb3 import LaneVecEnv
 from hetgym.errors import require, unknown_name
@@ -33,7 +33,7 @@ def load_model(path: str | Path, envs: LaneVecEnv, algorithm: str = "maskable-pp
     The model's own ``save`` pickles, and keeps the padding; a policy file does neither.
 
     Args:
-        path: what ``hetgym train`` or :meth:`hetgym.agents.policy.Policy.save` wrote.
+        path: what ``hetgym train`` or :meth:`hetgym.agents.network_policy.NetworkPolicy.save` wrote.
         envs: lanes, of any padding, of the kind of environment that the policy was trained in.
         algorithm: ``ppo`` or ``maskable-ppo``.
         arguments: of the model.

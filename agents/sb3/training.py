@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from hetgym.agents.checkpoint import Checkpoint, learner_tensors, numpy_state, restore_learner, restore_numpy
-from hetgym.agents.distributed.crew import Cluster
-from hetgym.agents.distributed.lanes import ClusterLanes
+from hetgym.agents.distributed.crew import RayCluster
+from hetgym.agents.distributed.lanes import RayLanes
+from hetgym.agents.network_policy import check_fits, start_from
 from hetgym.agents.networks import ActorCritic
 from hetgym.agents.networks._torch import torch
-from hetgym.agents.policy import check_fits, start_from
 from hetgym.agents.recipe import Recipe
 from hetgym.agents.run import TrainingRun
 from hetgym.agents.sb3.loading import algorithm_class
@@ -69,7 +69,7 @@ def _train(run: TrainingRun, model: Any) -> ActorCritic:
     return network
 
 
-def build(recipe: Recipe, cluster: Cluster | None = None) -> Any:
+def build(recipe: Recipe, cluster: RayCluster | None = None) -> Any:
     """The model of Stable-Baselines3, its lanes included, that a recipe asks for.
 
     Args:
@@ -88,7 +88,7 @@ def build(recipe: Recipe, cluster: Cluster | None = None) -> Any:
     if cluster is None:
         envs = make_vec_env(recipe.env, recipe.lanes, recipe.seed, **recipe.environment())
     else:
-        envs = LaneVecEnv(ClusterLanes(cluster, recipe), recipe.seed)
+        envs = LaneVecEnv(RayLanes(cluster, recipe), recipe.seed)
     rate = settings.learning_rate
     return algorithm_class(recipe.algorithm)(
         POLICIES[recipe.algorithm],

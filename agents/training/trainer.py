@@ -71,13 +71,13 @@ def train(run: TrainingRun) -> PlaceNetwork:
 
 @contextmanager
 def _players(run: TrainingRun, training: SelfLabelling) -> Iterator[Players]:
-    """Who plays: threads of this process, or workers of the run's cluster."""
+    """Who plays: threads of this process, or workers of the run's Ray cluster."""
     settings = training.settings
     if run.cluster is None:
         with ThreadPoolExecutor(settings.workers) as pool:
             yield Threads(pool)
         return
-    from hetgym.agents.distributed.players import ClusterPlayers
+    from hetgym.agents.distributed.players import RayPlayers
 
-    with closing(ClusterPlayers(run.cluster, min(settings.problems, len(training.lessons)))) as players:
+    with closing(RayPlayers(run.cluster, min(settings.problems, len(training.lessons)))) as players:
         yield players

@@ -13,7 +13,7 @@ Bits = npt.NDArray[np.uint64]
 
 # value[a, S] is the least max-load of the nodes of downset a on devices of the set S. Rows are done in order: each
 # comes after all downsets inside it, so before row a every row b < a is final, and value[a, S] is inf. Row a then
-# tries each b inside a as what the stages before the last one hold; from the largest b downwards, so that the last
+# tries each b inside a as what the stages before the last one hold; from the b of most work downwards, so that the last
 # stage grows and the search ends at the first b that leaves more work than `upper` to one device. What it costs to
 # leave or enter a last stage is only worked out for pairs whose work alone would be an improvement: most pairs never
 # are.
@@ -62,7 +62,9 @@ def fill_values(
     useful = np.zeros(m, np.int64)
     outside = np.zeros(m)  # seconds of all tensors that leave a downset
     opened = np.zeros(len(seconds), np.int64)  # tensors that leave the current one
-    wanted = np.zeros(len(moves), np.int64)
+    wanted = np.zeros(len(moves), np.int64)  # the moves to sets that are filled in: set, set without, kind
+    without = np.zeros(len(moves), np.int64)
+    used = np.zeros(len(moves), np.int64)
     useful[0] = 1
     value[0, :] = 0.0
     for a in range(1, m):
@@ -73,7 +75,7 @@ def fill_values(
         for k in range(len(moves)):
             rest = left[moves[k, 0]]
             if rest * upper >= work[m - 1] - work[a] if rest > 0 else a == m - 1:
-                wanted[ways] = k
+                wanted[ways], without[ways], used[ways] = moves[k, 0], moves[k, 1], moves[k, 2]
                 ways += 1
         for b in range(a - 1, -1, -1):
             if work[a] - work[b] > upper:
@@ -82,7 +84,7 @@ def fill_values(
                 continue
             transfers = -1.0  # not known yet
             for k in range(ways):
-                s, less, t = moves[wanted[k], 0], moves[wanted[k], 1], moves[wanted[k], 2]
+                s, less, t = wanted[k], without[k], used[k]
                 load = cost[a, t] - cost[b, t]
                 if max(value[b, less], load) >= value[a, s]:
                     continue
@@ -97,9 +99,9 @@ def fill_values(
                 if best < value[a, s] and best <= upper:
                     value[a, s], before[a, s], kind[a, s] = best, b, t
         for k in range(ways):
-            s, less = moves[wanted[k], 0], moves[wanted[k], 1]
+            s, less = wanted[k], without[k]
             if value[a, less] < value[a, s]:
-                value[a, s], before[a, s], kind[a, s] = value[a, less], a, moves[wanted[k], 2]
+                value[a, s], before[a, s], kind[a, s] = value[a, less], a, used[k]
         for s in range(value.shape[1]):
             if value[a, s] <= upper:
                 useful[a] = 1
@@ -107,7 +109,7 @@ def fill_values(
 
 @step
 def _contains(bits: Bits, a: int, b: int) -> bool:
-    """Whether downset a holds all of b."""
+    """True if downset a holds all of b."""
     for w in range(bits.shape[1] - 1, -1, -1):  # noqa: SIM110, which Numba makes no loop of
         if bits[b, w] & ~bits[a, w] != 0:
             return False
@@ -132,7 +134,7 @@ def _open_tensors(bits: Bits, a: int, crossing: Bits, opened: Int64Array) -> int
 
 @step
 def _beyond(bits: Bits, a: int, b: int, crossing: Bits, seconds: FloatArray, opened: Int64Array, count: int) -> float:
-    """What the stage between downsets b and a pays beyond all tensors that leave b [s].
+    """Transfers that the stage between downsets b and a pays beyond those of all tensors that leave b [s].
 
     Tensors that end in the stage are among those. Of tensors that go on behind the stage, those that
     begin in it come on top, and those that pass it by without a reader must be taken off.

@@ -149,14 +149,14 @@ class _Model:
         return int(min(seconds * (1.0 - _SLACK), 2.0 * self.horizon) * self.ticks)
 
     def inside(self, i: int, s: int) -> Any:
-        """Whether a node is in a stage."""
+        """A Boolean: a node is in a stage."""
         here = self.model.new_bool_var(f"x{i},{s}")
         now = self.by[i][s] if s < len(self.by[i]) else 1
         self.model.add(here == now - (self.by[i][s - 1] if s else 0))
         return here
 
     def cut(self, small: Contraction, s: int, inside: list[Any]) -> Any:
-        """What a stage pays for tensors that it holds in part."""
+        """Ticks that a stage pays for tensors that it holds in part."""
         paid = []
         for nodes, seconds in small.crossing.items():
             part = self.model.new_bool_var(f"y{nodes:x},{s}")

@@ -29,7 +29,7 @@ class ReplicatedStage:
 
 @dataclass(frozen=True)
 class ReplicatedPlan:
-    """What :func:`pipedream` found.
+    """Stages with their replicas, as :func:`pipedream` cuts them.
 
     Attributes:
         stages: first stage first.
@@ -89,21 +89,27 @@ def pipedream(
     if not np.isfinite(value[n, best]):
         raise ProblemError(f"pipeline {problem.name!r}: no cut fits into the memory of {devices} devices")
     first = int(np.flatnonzero(problem.device_kind == chosen)[0])
-    rows, j, m = [], n, best
-    while j > 0:
-        i, replicas = choice[j, m]
-        rows.append((int(i), j, int(replicas)))
-        j, m = int(i), m - int(replicas)
+    rows = _rows(choice, best)
     stage = np.zeros(n, np.int32)
-    for number, (i, j, _) in enumerate(reversed(rows)):
+    for number, (i, j, _) in enumerate(rows):
         stage[i:j] = number
     of_operator = small.expand(stage, problem.num_operators)
     stages = []
-    for number, (_, _, replicas) in enumerate(reversed(rows)):
+    for number, (_, _, replicas) in enumerate(rows):
         operators = tuple(np.flatnonzero(of_operator == number).tolist())
         stages.append(ReplicatedStage(operators, tuple(range(first, first + replicas))))
         first += replicas
     return ReplicatedPlan(tuple(stages), float(value[n, best]))
+
+
+def _rows(choice: npt.NDArray[np.int64], devices: int) -> list[tuple[int, int, int]]:
+    """First block, end and replicas of each stage of the best cut of all blocks on so many devices."""
+    rows, j, m = [], len(choice) - 1, devices
+    while j > 0:
+        i, replicas = choice[j, m]
+        rows.append((int(i), j, int(replicas)))
+        j, m = int(i), m - int(replicas)
+    return rows[::-1]
 
 
 def _table(

@@ -149,14 +149,15 @@ def wavefront(
             sizes[-1] = steps - chunk * (len(sizes) - 1)
             seconds = sizes[:, None] * step[None, :] + start[list(order)][None, :]
             plan = FlowShop(order, tuple(parts.tolist()), np.tile(seconds, (tasks, 1)), moves)
-            if best is None or plan.makespan < best[0]:
-                best = plan.makespan, plan, chunk
+            makespan = plan.makespan
+            if best is None or makespan < best[0]:
+                best = makespan, plan, chunk
     assert best is not None
     return best[1], best[2]
 
 
 def _min_max_cut(layers: FloatArray) -> list[int]:
-    """Where to cut consecutive layers, one part a column, so that the largest part is least."""
+    """Ends of consecutive parts of the layers, one part a column, so that the largest part is least."""
     n, stages = layers.shape
     total = np.concatenate([np.zeros((1, stages)), np.cumsum(layers, axis=0)])
     value = np.full((stages + 1, n + 1), np.inf)

@@ -18,8 +18,8 @@ from pathlib import Path
 
 import numpy as np
 
-from hetgym.cli.profiling import Scores
 from hetgym.costs.fitting import Score, fit, predict_rows, priced
+from hetgym.costs.scoring import Scores
 from hetgym.measurements import Dataset
 
 MODELS = ("alexnet", "bert_base", "densenet121", "gpt2", "inception_v1", "inception_v2", "resnet50", "shufflenet",

@@ -29,7 +29,7 @@ sys.path.insert(0, str(Path(__file__).parents[1]))
 from _common import seconds, show
 
 from hetgym import load_graph, load_platform
-from hetgym.cli.validation import learned_costs
+from hetgym.cli.validate import learned_costs
 from hetgym.costs.fitting import Score
 from hetgym.execution import ExecutionDevice, parse_devices, run
 from hetgym.execution.calibration import in_topological_order

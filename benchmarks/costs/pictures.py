@@ -15,7 +15,7 @@ matplotlib.use("Agg")
 import matplotlib.pyplot as plt
 import numpy as np
 
-from hetgym.cli.profiling import Scores
+from hetgym.costs.scoring import Scores
 from hetgym.measurements import Dataset
 
 

@@ -1,11 +1,16 @@
-"""Benchmarks: every scheduler on every problem of a suite, as tables, files and a report."""
+"""Benchmarks: every scheduler on every problem of a suite; run, analyse, report. Nothing here knows of a terminal.
+
+Run: ``case``, ``attempt``, ``executor`` (``ray_executor``, ``wire``), ``warming``, ``loop``, ``runner``, ``pareto``,
+``job``. Analyse: ``rows``, ``summary``, ``comparison``, ``significance``, ``groups``, ``fronts``, ``evaluation``.
+Report: ``folder``, ``report``, ``encode``, ``pareto_files``, ``pareto_picture``, ``plan``, ``formats``.
+"""
 
 from hetgym._lazy import lazy
 
 __all__ = [
     "Comparison", "Evaluation", "Job", "Line", "Measured", "Outcome", "Point", "Progress", "Result", "Row", "RunFolder",
     "Sink", "against", "choices", "compare", "execute", "front", "grouped", "load_best_schedule", "mean_intervals",
-    "measure", "on_ray", "points", "run", "summarise", "with_gaps",
+    "measure", "on_ray", "points", "run", "summarise", "warm_up", "with_gaps",
 ]  # fmt: skip
 
 __getattr__ = lazy(
@@ -21,9 +26,11 @@ __getattr__ = lazy(
         "hetgym.bench.pareto": ("Measured", "measure", "with_gaps"),
         "hetgym.bench.ray_executor": ("on_ray",),
         "hetgym.bench.rows": ("Row",),
-        "hetgym.bench.runner": ("Progress", "Result", "run"),
+        "hetgym.bench.loop": ("Progress",),
+        "hetgym.bench.runner": ("Result", "run"),
         "hetgym.bench.significance": ("Comparison", "compare", "mean_intervals"),
         "hetgym.bench.sink": ("Sink",),
         "hetgym.bench.summary": ("Line", "summarise"),
+        "hetgym.bench.warming": ("warm_up",),
     },
 )

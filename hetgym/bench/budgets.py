@@ -1,4 +1,4 @@
-"""Budgets of time: how they are written, and as many of them as fit into the time that there is."""
+"""Budgets of time: their notation, and the choice of those that fit into a time limit."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from hetgym._times import parse_time
-from hetgym.bench.summary import duration, minutes
+from hetgym.bench.formats import duration, minutes
 from hetgym.errors import ConfigError
 
 BUDGETS = (1e-3, 2e-3, 5e-3, 1e-2, 5e-2, 1e-1, 5e-1, 1.0, 5.0, 10.0)
@@ -17,7 +17,7 @@ TIME_LIMIT = 900.0
 
 
 class Plan(NamedTuple):
-    """What a measurement will do.
+    """The extent of a measurement.
 
     Attributes:
         budgets: that are measured [s].

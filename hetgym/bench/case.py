@@ -1,4 +1,4 @@
-"""A case: a problem of a run when its turn has come, and what makespans on it are compared with."""
+"""A case: a problem of a run, built, and the reference values of its makespans."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from hetgym.workloads import BestKnown, ProblemSpec
 
 
 class Reference:
-    """What the makespans of one problem are compared with, each worked out once.
+    """Reference values of one problem's makespans, each worked out once.
 
     A bound that was proved before counts under the runtimes that it was proved for.
     """
@@ -36,7 +36,7 @@ class Case:
     """A problem whose turn has come.
 
     Attributes:
-        spec: what it was built from.
+        spec: the specification that it was built from.
         built: the problem and its references; None if it cannot be built.
         status: ``"ok"``, or the sentence that says why it cannot.
     """
@@ -47,12 +47,21 @@ class Case:
 
     @classmethod
     def of(cls, spec: ProblemSpec, runtimes: Sequence[str]) -> Case:
-        """Build a problem and work out its references."""
+        """Build a problem and work out its references; if it cannot be built, the case says why."""
         try:
-            problem = spec.build()
-            return cls(spec, (problem, Reference(problem, runtimes, spec.known)))
+            return cls.built_of(spec, runtimes)
         except HetgymError as error:
             return cls(spec, None, sentence(error))
+
+    @classmethod
+    def built_of(cls, spec: ProblemSpec, runtimes: Sequence[str]) -> Case:
+        """Build a problem and work out its references.
+
+        Raises:
+            HetgymError: it cannot be built.
+        """
+        problem = spec.build()
+        return cls(spec, (problem, Reference(problem, runtimes, spec.known)))
 
 
 def share_views(problem: Problem) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -14,11 +14,8 @@ from hetgym.bench.significance import Comparison, compare_all
 from hetgym.bench.summary import finished
 from hetgym.errors import unknown_name
 
-if TYPE_CHECKING:
-    from rich.table import Table
-
 REFERENCE = "heft"
-"""What schedulers are compared with unless something else is asked for, where it is in the run."""
+"""The default reference of comparisons, where it is in the run."""
 
 SEED = 0
 """Of the bootstrap: the same rows give the same intervals."""
@@ -107,37 +104,3 @@ def compare_table(makespans: Mapping[str, Mapping[str, float]], reference: str) 
 
 def _comparable(ours: float, theirs: float | None) -> bool:
     return theirs is not None and 0 < ours < math.inf and 0 < theirs < math.inf
-
-
-def rich_against(lines: Sequence[Against], runtime: str) -> Table:
-    """The comparisons under one runtime as a table for a terminal, the shortest schedules first."""
-    from rich.box import SIMPLE_HEAD
-    from rich.table import Table
-    from rich.text import Text
-
-    mine = [line for line in lines if line.runtime == runtime]
-    table = Table(box=SIMPLE_HEAD)
-    table.add_column("scheduler", no_wrap=True)
-    for heading in (f"makespan over {mine[0].reference if mine else ''}", "95 % interval", "better", "equal", "worse"):
-        table.add_column(heading, justify="right")
-    table.add_column("probability", justify="right")
-    for line in sorted(mine, key=lambda line: line.comparison.ratio if line.comparison else math.inf):
-        found = line.comparison
-        if found is None:
-            table.add_row(line.scheduler, *["–"] * 6)
-            continue
-        table.add_row(
-            line.scheduler, Text(f"{found.ratio:.3f}", style="bold" if found.significant else ""), interval(found),
-            str(found.better), str(found.equal), str(found.worse),
-            "–" if found.probability is None else f"{100 * found.probability:.1f} %",
-        )  # fmt: skip
-    return table
-
-
-def interval(found: Comparison) -> str:
-    """The ends of an interval.
-
-    >>> interval(Comparison(3, 0.9, 0.8125, 1.0, 2, 1, 0, 0.98))
-    '0.812 to 1.000'
-    """
-    return "–" if found.low is None or found.high is None else f"{found.low:.3f} to {found.high:.3f}"

@@ -63,11 +63,21 @@ def encode_problem(problem: Problem, lower_bound: float) -> dict[str, Any]:
     return {
         "devices": list(problem.device_names),
         "quantum": unit,
-        "bound": significant(lower_bound / unit, DIGITS + 1),
+        "bound": encode_bound(lower_bound, unit),
         "cost": [[significant(x / unit, 4) for x in column] for column in problem.cost.T.tolist()],
         "latency": [[significant(x / unit, 4) for x in row] for row in problem.latency.tolist()],
         "rate": [[significant(x * unit) for x in row] for row in problem.bandwidth.tolist()],
     }
+
+
+def encode_bound(lower_bound: float, unit: float) -> float | int:
+    """A lower bound in quanta.
+
+    Args:
+        lower_bound: on the makespan [s].
+        unit: the quantum [s].
+    """
+    return significant(lower_bound / unit, DIGITS + 1)
 
 
 def encode_trace(trace: Trace, lower_bound: float) -> str:

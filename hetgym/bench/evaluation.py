@@ -1,8 +1,8 @@
-"""What a run tells beyond its summary: comparisons with a reference, groups of problems, quality against time."""
+"""Evaluation of a run beyond its summary: comparisons with a reference, groups of problems, quality against time."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,15 +13,15 @@ from hetgym.bench.budgets import BUDGETS, TIME_LIMIT, Plan, fitting
 from hetgym.bench.comparison import SEED, Against, against, pick_reference
 from hetgym.bench.fronts import Choice, Point, choices, front, ladder, points
 from hetgym.bench.groups import COLUMNS, GroupLine, Traits, grouped
+from hetgym.bench.loop import Tell
 from hetgym.bench.pareto import Measurement, measure, takes, with_gaps
-from hetgym.bench.rows import Row
-from hetgym.bench.runner import Progress
+from hetgym.bench.rows import Row, shortest
 from hetgym.workloads import ProblemSpec
 
 
 @dataclass(frozen=True)
 class Evaluation:
-    """What is asked for beyond the summary.
+    """A request for results beyond the summary.
 
     Attributes:
         reference: scheduler that all are compared with; by default HEFT, where it is in the run.
@@ -51,11 +51,11 @@ class Evaluation:
 
 @dataclass(frozen=True)
 class Pareto:
-    """Quality against time, measured and worked out.
+    """Quality against time: a measurement, and what follows from it.
 
     Attributes:
-        plan: what was to be measured.
-        measurement: what was measured, its rows with gaps.
+        plan: the budgets that were to be measured.
+        measurement: the measurement, its rows with gaps.
         points: of all runtimes.
         fronts, choices: by runtime.
     """
@@ -89,10 +89,10 @@ class Pareto:
 
 @dataclass(frozen=True)
 class Findings:
-    """What an evaluation found.
+    """The results of an evaluation.
 
     Attributes:
-        reference: what schedulers were compared with; empty if nothing.
+        reference: the scheduler with which others were compared; empty if none.
         against: comparisons with it.
         groups: lines of all columns.
         pareto: None if it was not asked for.
@@ -131,9 +131,9 @@ def quality_against_time(
     schedulers: Sequence[Baseline],
     runtimes: Sequence[str],
     rows: Sequence[Row] = (),
-    progress: Callable[[Progress], None] | None = None,
+    progress: Tell | None = None,
 ) -> Pareto:
-    """Measure schedulers on problems, and work out points, fronts and what to take for how much time.
+    """Measure schedulers on problems, and work out points, fronts and the best choice for each time.
 
     Args:
         asked: budgets and the limit.
@@ -145,12 +145,7 @@ def quality_against_time(
     """
     plan = asked.plan(schedulers, len(specs))
     measurement = measure(specs, schedulers, plan.budgets, runtimes, progress)
-    best: dict[tuple[str, str], float] = {}
-    for row in rows:
-        if row.makespan_s is not None:
-            key = row.problem, row.runtime
-            best[key] = min(best.get(key, row.makespan_s), row.makespan_s)
-    measurement.rows = with_gaps(measurement.rows, best)
+    measurement.rows = with_gaps(measurement.rows, shortest(rows))
     rng = np.random.default_rng(SEED)
     found = points(measurement.rows, rng)
     chosen = {}

@@ -1,8 +1,9 @@
-"""Executors: where the schedulers of a run run. All else about a run is the same wherever that is."""
+"""Executors: they run the schedulers of a run, here or elsewhere; the rows are the same."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from typing import Protocol
 
 from hetgym.baselines import Baseline
@@ -10,44 +11,61 @@ from hetgym.bench.attempt import Attempt, attempt
 from hetgym.bench.case import Case
 
 Attempts = Iterator[Attempt | None]
-"""One attempt for each scheduler, in their order; None if the run was interrupted before it was done."""
+"""One attempt for each scheduler of a batch, in their order; None if the run was interrupted before it was done."""
+
+
+@dataclass(frozen=True)
+class Batch:
+    """A problem, and the schedulers that attempt it.
+
+    Attributes:
+        case: the problem; if it could not be built, nothing is attempted.
+        schedulers: in the order in which they run.
+        label: name under which progress shows it; by default the problem's.
+    """
+
+    case: Case
+    schedulers: Sequence[Baseline]
+    label: str = ""
 
 
 class Executor(Protocol):
-    """Attempts every scheduler on every problem, here or elsewhere."""
+    """Attempts every scheduler of every batch, here or elsewhere."""
 
     @property
     def description(self) -> str:
-        """Where it works, for the record."""
+        """The place where schedulers run, for the record."""
 
-    def work(
-        self, cases: Iterable[Case], schedulers: Sequence[Baseline], runtimes: Sequence[str]
-    ) -> Iterator[tuple[Case, Attempts]]:
-        """Every case once, in order, with its attempts, which are all taken before the next case is asked for.
+    def work(self, batches: Iterable[Batch], runtimes: Sequence[str]) -> Iterator[tuple[Batch, Attempts]]:
+        """Every batch once, in order, with its attempts, which are all taken before the next batch is asked for.
 
-        An executor may take cases ahead of what it yields. Interrupted by Ctrl-C, it either lets
+        An executor may take batches ahead of what it yields. Interrupted by Ctrl-C, it either lets
         :class:`KeyboardInterrupt` through at once, or first yields what is done and raises it at the end.
 
         Args:
-            cases: each is built when it is taken; those that could not be built have no attempts.
-            schedulers: what is attempted on each.
+            batches: each is made when it is taken.
             runtimes: names of runtime presets.
         """
 
 
 class Here:
-    """In this process, one after the other, so that schedulers do not disturb each other's times."""
+    """In this process, one after the other, so that schedulers do not disturb each other's times.
+
+    Args:
+        repeats: most calls of a quick scheduler that are timed; see :func:`~hetgym.bench.attempt.attempt`.
+    """
 
     description = "this process"
 
-    def work(
-        self, cases: Iterable[Case], schedulers: Sequence[Baseline], runtimes: Sequence[str]
-    ) -> Iterator[tuple[Case, Attempts]]:
-        """Each attempt is made when it is asked for."""
-        for case in cases:
-            yield case, self._attempts(case, schedulers, runtimes)
+    def __init__(self, repeats: int = 1) -> None:
+        self.repeats = repeats
 
-    def _attempts(self, case: Case, schedulers: Sequence[Baseline], runtimes: Sequence[str]) -> Attempts:
-        if case.built is not None:
-            for baseline in schedulers:
-                yield attempt(baseline, case.built[0], runtimes)
+    def work(self, batches: Iterable[Batch], runtimes: Sequence[str]) -> Iterator[tuple[Batch, Attempts]]:
+        """Each attempt is made when it is asked for."""
+        for batch in batches:
+            yield batch, self._attempts(batch, runtimes)
+
+    def _attempts(self, batch: Batch, runtimes: Sequence[str]) -> Attempts:
+        if batch.case.built is not None:
+            for baseline in batch.schedulers:
+                yield attempt(baseline, batch.case.built[0], runtimes, self.repeats)

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from datetime import datetime
 from pathlib import Path
 from typing import Any
@@ -96,7 +97,8 @@ class RunFolder(Sink):
         folder = self.path / "traces"
         folder.mkdir(exist_ok=True)
         name = "__".join(re.sub(r"[^\w.@+-]+", "-", part) for part in (spec.name, trace.scheduler, trace.runtime))
-        trace.save_chrome(folder / f"{name}.json")
+        with naming(folder / f"{name}.json") as path:
+            trace.save_chrome(path)
 
     def close(self) -> None:
         """Write what is still held back; the run is over, by its end or by Ctrl-C."""
@@ -117,9 +119,19 @@ class RunFolder(Sink):
         Returns:
             Its path.
         """
-        path = self.path / name
-        atomic_write(path, lambda file: file.write(text.encode()))
+        with naming(self.path / name) as path:
+            atomic_write(path, lambda file: file.write(text.encode()))
         return path
+
+
+@contextmanager
+def naming(path: Path) -> Iterator[Path]:
+    """Let an :class:`OSError` of writing a file name it: errors of a full disk name none, others a temporary one."""
+    try:
+        yield path
+    except OSError as error:
+        error.filename = str(path)
+        raise
 
 
 def _fresh(root: Path) -> Path:

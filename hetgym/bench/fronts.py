@@ -1,4 +1,4 @@
-"""The Pareto front of quality against time, and which scheduler to take for how much time."""
+"""The Pareto front of quality against time, and the best scheduler for each time."""
 
 from __future__ import annotations
 
@@ -6,16 +6,12 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from statistics import median
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from hetgym.bench.pareto import Measured
 from hetgym.bench.significance import mean_intervals, probability_below_zero
-from hetgym.bench.summary import duration, percent
-
-if TYPE_CHECKING:
-    from rich.table import Table
 
 LATE = 1.1
 """A budget counts as kept up to this factor: searches look at the clock now and then."""
@@ -54,7 +50,7 @@ class Point:
 
 @dataclass(frozen=True)
 class Choice:
-    """What is best within a time.
+    """The best scheduler within a time.
 
     Attributes:
         within_s: the time [s].
@@ -130,7 +126,7 @@ def front(found: Sequence[Point], runtime: str) -> list[Point]:
 def choices(
     found: Sequence[Point], rows: Sequence[Measured], runtime: str, times: Sequence[float], rng: np.random.Generator
 ) -> list[Choice]:
-    """What is best within each of some times; times within which there is nothing are left out.
+    """The best scheduler within each of some times; times within which none is done are left out.
 
     Args:
         found: the points of a measurement.
@@ -174,31 +170,3 @@ def ladder(found: Sequence[Point], budgets: Sequence[float]) -> list[float]:
         for digit in (1, 2, 5)
     ]
     return [step for step in steps if quickest <= step * LATE and step < top * 0.999] + sorted(budgets)
-
-
-def rich_choices(found: Sequence[Choice]) -> Table:
-    """What is best within each time as a table for a terminal; what changed is bold."""
-    from rich.box import SIMPLE_HEAD
-    from rich.table import Table
-    from rich.text import Text
-
-    table = Table(box=SIMPLE_HEAD)
-    table.add_column("within", justify="right", no_wrap=True)
-    table.add_column("best", no_wrap=True)
-    for heading in ("takes", "gap to best", "95 %"):
-        table.add_column(heading, justify="right", no_wrap=True)
-    table.add_column("next best", no_wrap=True)
-    table.add_column("gap", justify="right", no_wrap=True)
-    table.add_column("chance", justify="right", no_wrap=True)
-    before = ""
-    for choice in found:
-        best, second = choice.best, choice.second
-        table.add_row(
-            duration(choice.within_s), Text(best.scheduler, style="" if best.scheduler == before else "bold"),
-            duration(best.seconds), percent(best.gap),
-            "–" if best.low is None or best.high is None else f"{100 * best.low:.1f} to {100 * best.high:.1f} %",
-            second.scheduler if second else "–", percent(second.gap if second else None),
-            "–" if choice.probability is None else f"{100 * choice.probability:.0f} %",
-        )  # fmt: skip
-        before = best.scheduler
-    return table

@@ -1,30 +1,25 @@
-"""Groups of problems: how well schedulers do on one family, size, number of devices, CCR or platform at a time."""
+"""Results by group of problems: family, size, number of devices, CCR or platform."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from hetgym.bench.comparison import compare_table
 from hetgym.bench.rows import Row
 from hetgym.bench.sink import Sink
-from hetgym.bench.summary import finished, percent
+from hetgym.bench.summary import finished
 from hetgym.errors import unknown_name
 from hetgym.metrics import arithmetic_mean, ratio
 from hetgym.problem import Problem
 from hetgym.workloads import ProblemSpec
-
-if TYPE_CHECKING:
-    from rich.table import Table
 
 SIZES = (50, 150, 500, 1500)
 """Largest numbers of operators of the groups by size."""
 
 CCRS = (0.3, 3.0)
 """Largest communication-to-computation ratios of the groups by CCR: half a decade around 1."""
-
-_ACROSS = 6  # groups side by side in a terminal
 
 
 class Traits(Sink):
@@ -75,12 +70,12 @@ def _platform(row: Row, traits: Traits) -> tuple[int, str]:
 COLUMNS: dict[str, Callable[[Row, Traits], tuple[int, str]]] = {
     "family": _family, "size": _size, "devices": _devices, "ccr": _ccr, "platform": _platform,
 }  # fmt: skip
-"""What problems can be grouped by."""
+"""Properties by which problems can be grouped."""
 
 
 @dataclass(frozen=True)
 class GroupLine:
-    """What one scheduler achieved on one group of problems under one runtime.
+    """Results of one scheduler on one group of problems under one runtime.
 
     Attributes:
         by: one of :data:`COLUMNS`.
@@ -168,31 +163,3 @@ def _lines(by: str, group: str, runtime: str, rows: Sequence[Row], reference: st
             *((found.ratio, found.low, found.high) if found else (None, None, None)),
         ))  # fmt: skip
     return lines
-
-
-def rich_groups(lines: Sequence[GroupLine], by: str, runtime: str, ranking: Sequence[str]) -> list[Table]:
-    """Mean gaps of schedulers (rows) on groups (columns) for a terminal, a few groups side by side.
-
-    Args:
-        lines: of a run.
-        by: one of :data:`COLUMNS`.
-        runtime: name.
-        ranking: schedulers in the order in which they are shown.
-    """
-    from rich.box import SIMPLE_HEAD
-    from rich.table import Table
-
-    mine = {(line.scheduler, line.group): line for line in lines if line.by == by and line.runtime == runtime}
-    groups = list(dict.fromkeys(group for _, group in mine))
-    tables = []
-    for first in range(0, len(groups), _ACROSS):
-        table = Table(box=SIMPLE_HEAD)
-        table.add_column(by, no_wrap=True)
-        for group in groups[first : first + _ACROSS]:
-            count = max(line.problems for (_, name), line in mine.items() if name == group)
-            table.add_column(f"{group}\n({count})", justify="right")
-        for scheduler in ranking:
-            cells = [mine.get((scheduler, group)) for group in groups[first : first + _ACROSS]]
-            table.add_row(scheduler, *("–" if cell is None else percent(cell.gap_to_best) for cell in cells))
-        tables.append(table)
-    return tables

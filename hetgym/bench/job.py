@@ -4,24 +4,28 @@ from __future__ import annotations
 
 import os
 import platform as machine
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from importlib import metadata
 from pathlib import Path
 from typing import Any
 
+from hetgym._version import VERSION
 from hetgym.baselines import Baseline, get
 from hetgym.bench.comparison import pick_reference
 from hetgym.bench.evaluation import Evaluation, Findings, evaluate, quality_against_time
 from hetgym.bench.executor import Executor, Here
 from hetgym.bench.folder import RunFolder
+from hetgym.bench.formats import finite
 from hetgym.bench.groups import Traits
+from hetgym.bench.loop import Tell
 from hetgym.bench.pareto_files import write_pareto
-from hetgym.bench.report import Gantts, write_report
-from hetgym.bench.runner import Progress, Result, run
+from hetgym.bench.report import Gantts, render
+from hetgym.bench.runner import Result, run
 from hetgym.bench.sink import Sink, Tee
-from hetgym.bench.summary import Line, by_platform, finite, records, summarise
+from hetgym.bench.summary import Line, by_platform, records, summarise
+from hetgym.bench.warming import warm_up
 from hetgym.errors import ConfigError
 from hetgym.planning.baseline import KINDS
 from hetgym.planning.registry import rows
@@ -35,7 +39,7 @@ RUNTIMES = ("classic", "links")
 
 @dataclass(frozen=True)
 class Job:
-    """What is to be run.
+    """A run that is asked for.
 
     Attributes:
         title: the suite's name, or the model's.
@@ -68,14 +72,14 @@ class Job:
 
 @dataclass
 class Outcome:
-    """What came of a job.
+    """The results of a job.
 
     Attributes:
         result: rows and whether it was interrupted.
         summary: a line for each scheduler and runtime.
         document: the content of ``results.json``.
-        findings: what the evaluation found.
-        files: what was written.
+        findings: of the evaluation.
+        files: label -> file that was written.
     """
 
     result: Result
@@ -96,7 +100,7 @@ class Outcome:
 def execute(
     job: Job,
     folder: RunFolder,
-    progress: Callable[[Progress], None] | None = None,
+    progress: Tell | None = None,
     *sinks: Sink,
     executor: Executor | None = None,
 ) -> Outcome:
@@ -120,13 +124,14 @@ def execute(
     if job.evaluation.pareto and not result.interrupted:
         done = {row.problem for row in result.rows if row.n}  # what cannot be built has its failed rows already
         specs = [spec for spec in job.specs if spec.name in done]
+        warm_up(job.schedulers, job.runtimes)  # a run elsewhere has loaded nothing here
         pareto = quality_against_time(job.evaluation, specs, job.schedulers, job.runtimes, result.rows, progress)
         findings = replace(findings, pareto=pareto)
         files = write_pareto(folder, job.title, pareto)
     document = _document(job, result, summary, started, executor.description) | finite(findings.to_dict())
     files = {
         "results": folder.write_json("results.json", document),
-        "report": write_report(folder.path / "report.html", document, gantts),
+        "report": folder.write_text("report.html", render(document, gantts)),
         "rows": folder.path / "rows.csv",
         **files,
     }
@@ -217,10 +222,8 @@ def _document(job: Job, result: Result, summary: Sequence[Line], started: str, e
 
 def versions() -> dict[str, str]:
     """Versions of hetgym, Python and what the numbers depend on."""
-    import hetgym
-
     packages = {name: metadata.version(name) for name in ("numpy", "numba")}
-    return {"hetgym": hetgym.__version__, "python": machine.python_version(), **packages}
+    return {"hetgym": VERSION, "python": machine.python_version(), **packages}
 
 
 def _processor() -> str:

@@ -10,23 +10,19 @@ from __future__ import annotations
 import inspect
 import os
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
-from statistics import median
 from time import perf_counter, process_time
 from typing import Any
 
 from hetgym import metrics
 from hetgym.baselines import Baseline, get
-from hetgym.bench.attempt import sentence
-from hetgym.bench.case import share_views
-from hetgym.bench.rows import shortest
-from hetgym.bench.runner import Progress
-from hetgym.bench.summary import duration
-from hetgym.problem import Problem
-from hetgym.schedule import Schedule, validate
-from hetgym.sim import simulate
+from hetgym.bench.case import Case
+from hetgym.bench.executor import Batch, Here
+from hetgym.bench.formats import duration
+from hetgym.bench.loop import Loop, Tell
+from hetgym.bench.rows import Row, shortest
 from hetgym.workloads import ProblemSpec
 
 UNLIMITED = 2**62
@@ -35,12 +31,13 @@ UNLIMITED = 2**62
 SPARE = 0.1
 """A search that ends by itself within this share of its time is not run again with more."""
 
-_REPEATS, _ENOUGH = 5, 0.02  # quick schedulers are timed several times, up to this many seconds
+REPEATS = 5
+"""Calls of a scheduler without a budget that are timed, as long as they are quick."""
 
 
 @dataclass(frozen=True)
 class Measured:
-    """What one scheduler did on one problem under one runtime, within a budget or without.
+    """Result of one scheduler on one problem under one runtime, within a budget or without.
 
     Attributes:
         problem, scheduler, kind, runtime: names.
@@ -70,15 +67,15 @@ class Measured:
 
 @dataclass
 class Measurement:
-    """What came of measuring.
+    """A measurement.
 
     Attributes:
         rows: one for each problem, scheduler, budget and runtime.
         budgets: that were finished [s].
         interrupted: whether it was stopped; budgets that were not finished are left out then.
         seconds: wall time of the measurement [s].
-        busy: CPU time over wall time of this process meanwhile; well below 1 others had the core, too,
-            and searches got less done than in their time they could.
+        busy: CPU time over wall time of this process; where it is well below 1, others used the core and
+            searches got less done than their time allows.
     """
 
     rows: list[Measured] = field(default_factory=list)
@@ -89,7 +86,7 @@ class Measurement:
 
 
 def takes(scheduler: Baseline, option: str) -> bool:
-    """Whether a scheduler's function has an option of that name.
+    """True if a scheduler's function has an option of that name.
 
     >>> takes(get("annealing"), "seconds"), takes(get("heft"), "seconds")
     (True, False)
@@ -112,7 +109,7 @@ def measure(
     schedulers: Sequence[str | Baseline],
     budgets: Sequence[float],
     runtimes: Sequence[str] = ("classic",),
-    progress: Callable[[Progress], None] | None = None,
+    progress: Tell | None = None,
 ) -> Measurement:
     """Measure schedulers on problems, budget by budget, so that what is finished can be compared.
 
@@ -131,35 +128,82 @@ def measure(
     [('heft', None), ('annealing', 0.002), ('annealing', 0.01)]
     """
     table = [get(item) if isinstance(item, str) else item for item in schedulers]
-    problems = [(spec, spec.build()) for spec in specs]
-    for _, problem in problems:
-        share_views(problem)
-    passes = _passes(table, budgets)
-    found, tell = Measurement(), progress or (lambda step: None)
-    done, total = 0, len(problems) * sum(len(members) for _, members in passes)
-    last: dict[tuple[str, str], list[Measured]] = {}
-    began, used = perf_counter(), process_time()
+    cases = [Case.built_of(spec, runtimes) for spec in specs]
+    found, began, used = Measurement(), perf_counter(), process_time()
     try:
         with one_core():
-            for budget, members in passes:
-                rows: list[Measured] = []
-                for spec, problem in problems:
-                    for scheduler in members:
-                        shown = f"{spec.name} within {duration(budget)}" if budget else spec.name
-                        tell(Progress(done, total, shown, scheduler.name))
-                        key, done = (spec.name, scheduler.name), done + 1
-                        before = last.get(key)
-                        if before is None or not _ended_by_itself(before[0]):
-                            last[key] = _attempt(spec, problem, scheduler, budget, runtimes)
-                        rows += [replace(row, budget_s=budget) for row in last[key]]
-                found.rows += rows
-                found.budgets += [budget] if budget else []
-        tell(Progress(total, total, "", ""))
+            _Passes(cases, table, budgets, runtimes, progress).run(found)
     except KeyboardInterrupt:
         found.interrupted = True
     found.seconds = perf_counter() - began
     found.busy = (process_time() - used) / max(found.seconds, 1e-9)
     return found
+
+
+class _Passes:
+    """The passes of a measurement, in each of which schedulers take turns on all problems within one budget."""
+
+    def __init__(
+        self,
+        cases: Sequence[Case],
+        table: Sequence[Baseline],
+        budgets: Sequence[float],
+        runtimes: Sequence[str],
+        progress: Tell | None,
+    ) -> None:
+        self.cases = cases
+        self.passes = _passes(table, budgets)
+        self.loop = Loop(runtimes, len(cases) * sum(len(members) for _, members in self.passes), progress=progress)
+        self.last: dict[tuple[str, str], list[Measured]] = {}
+
+    def run(self, found: Measurement) -> None:
+        """Run all passes; rows go to ``found`` when their pass is finished.
+
+        Raises:
+            KeyboardInterrupt: it was interrupted.
+        """
+        for budget, members in self.passes:
+            first = len(self.loop.rows)
+            self.loop.run(self._batches(budget, members), Here(REPEATS if budget is None else 1))
+            self._keep(self.loop.rows[first:], budget)
+            for case in self.cases:
+                for member in members:
+                    rows = self.last[case.spec.name, member.name]
+                    found.rows += [replace(row, budget_s=budget) for row in rows]
+            found.budgets += [budget] if budget else []
+        self.loop.step()
+
+    def _batches(self, budget: float | None, members: Sequence[Baseline]) -> Iterator[Batch]:
+        for case in self.cases:
+            still = [member for member in members if self._wants(case, member)]
+            label = f"{case.spec.name} within {duration(budget)}" if budget else case.spec.name
+            self.loop.done += len(members) - len(still)
+            yield Batch(case, [within(member, budget) if budget else member for member in still], label)
+
+    def _wants(self, case: Case, member: Baseline) -> bool:
+        """True if more time may change the result."""
+        before = self.last.get((case.spec.name, member.name))
+        return before is None or not _ended_by_itself(before[0])
+
+    def _keep(self, rows: Iterable[Row], budget: float | None) -> None:
+        new: dict[tuple[str, str], list[Measured]] = {}
+        for row in rows:
+            new.setdefault((row.problem, row.scheduler), []).append(_measured(row, budget))
+        self.last |= new
+
+
+def _measured(row: Row, budget: float | None) -> Measured:
+    return Measured(
+        row.problem,
+        row.scheduler,
+        row.kind,
+        row.runtime,
+        budget,
+        seconds=row.schedule_seconds,
+        makespan_s=row.makespan_s,
+        best_known_s=row.best_known_s,
+        status=row.status,
+    )
 
 
 def with_gaps(rows: Sequence[Measured], best: Mapping[tuple[str, str], float] | None = None) -> list[Measured]:
@@ -206,37 +250,5 @@ def _passes(table: Sequence[Baseline], budgets: Sequence[float]) -> list[tuple[f
 
 
 def _ended_by_itself(row: Measured) -> bool:
-    """Whether a search is done, so that more time would change nothing."""
+    """True if a search ended by itself, so that more time would change nothing."""
     return row.seconds is not None and row.budget_s is not None and row.seconds < SPARE * row.budget_s
-
-
-def _attempt(
-    spec: ProblemSpec, problem: Problem, scheduler: Baseline, budget: float | None, runtimes: Sequence[str]
-) -> list[Measured]:
-    """Schedule, validate and simulate under every runtime."""
-    rows = [Measured(spec.name, scheduler.name, scheduler.kind, runtime, budget) for runtime in runtimes]
-    try:
-        schedule, seconds = _timed(within(scheduler, budget) if budget else scheduler, problem, once=bool(budget))
-        validate(problem, schedule)
-        makespans = [simulate(problem, schedule, runtime).makespan for runtime in runtimes]
-    except Exception as error:  # a plug-in may raise anything; the measurement must survive it
-        return [replace(row, status=sentence(error)) for row in rows]
-    best = spec.known.best if spec.known else {}
-    return [
-        replace(
-            row, seconds=seconds, makespan_s=makespan,
-            best_known_s=best[row.runtime].makespan_s if row.runtime in best else None,
-        )
-        for row, makespan in zip(rows, makespans, strict=True)
-    ]  # fmt: skip
-
-
-def _timed(scheduler: Baseline, problem: Problem, once: bool) -> tuple[Schedule, float]:
-    """A schedule and the median wall time of making it; quick schedulers are asked again."""
-    times: list[float] = []
-    while True:
-        began = perf_counter()
-        schedule = scheduler(problem)
-        times.append(perf_counter() - began)
-        if once or len(times) == _REPEATS or sum(times) > _ENOUGH:
-            return schedule, median(times)

@@ -9,9 +9,9 @@ from importlib.util import find_spec
 from pathlib import Path
 
 from hetgym.bench.evaluation import Pareto
-from hetgym.bench.folder import RunFolder
+from hetgym.bench.folder import RunFolder, naming
+from hetgym.bench.formats import finite
 from hetgym.bench.pareto import Measured
-from hetgym.bench.summary import finite
 
 COLUMNS = tuple(field.name for field in fields(Measured))
 """Header of ``pareto.csv``."""
@@ -44,6 +44,6 @@ def write_pareto(folder: RunFolder, title: str, pareto: Pareto) -> dict[str, Pat
         problems = max(point.problems for point in pareto.points)
         named = f"{title} · {problems} problem{'s' if problems > 1 else ''} · runtime {runtime}"
         for suffix in ("svg", "png"):
-            files["picture"] = folder.path / f"pareto.{suffix}"
-            draw(pareto.points, pareto.fronts[runtime], runtime, named, files["picture"])
+            with naming(folder.path / f"pareto.{suffix}") as files["picture"]:
+                draw(pareto.points, pareto.fronts[runtime], runtime, named, files["picture"])
     return files

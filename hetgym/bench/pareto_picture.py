@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from hetgym.bench.formats import duration
 from hetgym.bench.fronts import Point
-from hetgym.bench.summary import duration
 from hetgym.errors import require
 
 if TYPE_CHECKING:
@@ -36,7 +36,7 @@ _APART = 0.028  # of the axis' height between two names in the margin
 
 
 def height(gap: float) -> float:
-    """Where a gap is on the vertical axis.
+    """Position of a gap on the vertical axis.
 
     >>> height(0.0) < height(0.001) < height(0.1)
     True

@@ -33,7 +33,7 @@ def _cost(trace: Trace) -> tuple[float, int]:
 
 @dataclass(frozen=True)
 class DeviceShare:
-    """What a plan asks of one device.
+    """Load of one device under a plan.
 
     Attributes:
         name: of the device.
@@ -54,7 +54,7 @@ class DeviceShare:
 
 
 def device_shares(trace: Trace) -> list[DeviceShare]:
-    """What a run asked of each device."""
+    """Load of each device in a run."""
     p, d = trace.problem, trace.problem.num_devices
     busy = np.bincount(trace.assignment, trace.finish - trace.start, minlength=d)
     weights = np.bincount(trace.assignment, p.weight_bytes, minlength=d)
@@ -93,9 +93,9 @@ def plan_document(trace: Trace, model: str, platform: str, batch: int | None) ->
 
     Args:
         trace: the run that was chosen.
-        model: what it is a plan for, as the user named it.
-        platform: likewise.
-        batch: likewise.
+        model: name or file of the model, as the user gave it.
+        platform: name or file of the platform, as the user gave it.
+        batch: batch size that the user gave; None for the model's own.
     """
     p = trace.problem
     return {

@@ -14,15 +14,15 @@ import numpy.typing as npt
 from hetgym import _ray
 from hetgym.baselines import Baseline
 from hetgym.bench.attempt import Attempt, attempt
-from hetgym.bench.case import Case, share_views
-from hetgym.bench.executor import Attempts, Executor
+from hetgym.bench.case import share_views
+from hetgym.bench.executor import Attempts, Batch, Executor
 from hetgym.bench.wire import Packed, pack_attempt, unpack_attempt
 from hetgym.errors import ConfigError
 from hetgym.problem import Problem
 from hetgym.workloads.packing import pack_problem, unpack_problem
 
 RETRIES = 3
-"""How often a task is run again whose process or node was lost."""
+"""Number of times that a task is run again whose process or node was lost."""
 
 Reference = Any
 """A ``ray.ObjectRef``, whose type is known only where Ray is installed."""
@@ -51,15 +51,13 @@ class _OnRay:
     def description(self) -> str:
         return _ray.describe(self._ray)
 
-    def work(
-        self, cases: Iterable[Case], schedulers: Sequence[Baseline], runtimes: Sequence[str]
-    ) -> Iterator[tuple[Case, Attempts]]:
+    def work(self, batches: Iterable[Batch], runtimes: Sequence[str]) -> Iterator[tuple[Batch, Attempts]]:
         """Tasks of the next problems run while those of one are awaited.
 
         Raises:
             ConfigError: a scheduler that cannot be sent to another process.
         """
-        return iter(_Flow(self._ray, cases, schedulers, runtimes))
+        return iter(_Flow(self._ray, batches, runtimes))
 
 
 class _Flow:
@@ -69,32 +67,30 @@ class _Flow:
     object store until its turn comes, so that one slow scheduler holds nothing up.
     """
 
-    def __init__(
-        self, ray: ModuleType, cases: Iterable[Case], schedulers: Sequence[Baseline], runtimes: Sequence[str]
-    ) -> None:
+    def __init__(self, ray: ModuleType, batches: Iterable[Batch], runtimes: Sequence[str]) -> None:
         self._ray = ray
-        self._cases = iter(cases)
-        self._schedulers = [_sent(ray, baseline) for baseline in schedulers]
+        self._batches = iter(batches)
+        self._sent: dict[int, tuple[Baseline, Reference]] = {}
         self._runtimes = tuple(runtimes)
         self._task = ray.remote(num_cpus=1, max_retries=RETRIES)(_work)
-        self._queue: deque[tuple[Case, list[Reference]]] = deque()
+        self._queue: deque[tuple[Batch, list[Reference]]] = deque()
         self._unfinished: set[Reference] = set()
         self._room = 0
         self._interrupted = False
 
-    def __iter__(self) -> Iterator[tuple[Case, Attempts]]:
+    def __iter__(self) -> Iterator[tuple[Batch, Attempts]]:
         while self._more():
-            case, tasks = self._queue.popleft()
+            batch, tasks = self._queue.popleft()
             if not self._interrupted or any(task not in self._unfinished for task in tasks):
-                yield case, self._attempts(case, tasks)
+                yield batch, self._attempts(batch, tasks)
         if self._interrupted:
             raise KeyboardInterrupt
 
-    def _attempts(self, case: Case, tasks: list[Reference]) -> Attempts:
+    def _attempts(self, batch: Batch, tasks: list[Reference]) -> Attempts:
         for task in tasks:
             while task in self._unfinished and not self._interrupted:
                 self._more(wait=True)
-            yield None if task in self._unfinished else self._result(case, task)
+            yield None if task in self._unfinished else self._result(batch, task)
 
     def _more(self, wait: bool = False) -> bool:
         """Keep the cluster at work; whether any problem is left to give out."""
@@ -110,16 +106,23 @@ class _Flow:
     def _submit(self) -> None:
         """Submit problems while the cluster has room for their tasks."""
         while not self._queue or len(self._unfinished) < self._room:
-            case = next(self._cases, None)
-            if case is None:
+            batch = next(self._batches, None)
+            if batch is None:
                 return
             tasks: list[Reference] = []
-            if case.built is not None:
-                data = self._ray.put(np.frombuffer(pack_problem(case.built[0]), np.uint8))
-                tasks = [self._task.remote(data.hex(), data, b, self._runtimes) for b in self._schedulers]
+            if batch.case.built is not None:
+                schedulers = [self._send(baseline) for baseline in batch.schedulers]
+                data = self._ray.put(np.frombuffer(pack_problem(batch.case.built[0]), np.uint8))
+                tasks = [self._task.remote(data.hex(), data, sent, self._runtimes) for sent in schedulers]
             self._unfinished.update(tasks)
-            self._queue.append((case, tasks))
+            self._queue.append((batch, tasks))
             self._room = 2 * _ray.cores(self._ray)
+
+    def _send(self, baseline: Baseline) -> Reference:
+        """The scheduler in the object store, to which it goes once."""
+        if id(baseline) not in self._sent:
+            self._sent[id(baseline)] = baseline, _sent(self._ray, baseline)
+        return self._sent[id(baseline)][1]
 
     def _wait(self) -> None:
         """Until a task is finished, or for a moment, after which Ctrl-C has been noticed."""
@@ -139,11 +142,11 @@ class _Flow:
         for task in self._unfinished:
             self._ray.cancel(task, force=True)
 
-    def _result(self, case: Case, task: Reference) -> Attempt:
-        assert case.built is not None
+    def _result(self, batch: Batch, task: Reference) -> Attempt:
+        assert batch.case.built is not None
         errors = self._ray.exceptions
         try:
-            return unpack_attempt(self._ray.get(task), case.built[0])
+            return unpack_attempt(self._ray.get(task), batch.case.built[0])
         except errors.OutOfMemoryError:
             return Attempt(status="the process that ran it was ended each time because its node ran out of memory")
         except (errors.WorkerCrashedError, errors.NodeDiedError):
@@ -170,7 +173,7 @@ _warm: set[tuple[str, tuple[str, ...]]] = set()
 
 
 def _work(key: str, data: npt.NDArray[np.uint8], baseline: Baseline, runtimes: tuple[str, ...]) -> Packed:
-    """What a worker process does: one scheduler on one problem, with warm kernels."""
+    """The task: one scheduler on one problem, with warm kernels."""
     from hetgym.workloads import textbook
 
     global _last

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from importlib.resources import files
-from pathlib import Path
 from typing import Any
 
-from hetgym._files import atomic_write
-from hetgym.bench.encode import compact, encode_graph, encode_problem, encode_trace, significant
+from hetgym.bench.encode import compact, encode_bound, encode_graph, encode_problem, encode_trace, significant
+from hetgym.bench.rows import Row
 from hetgym.bench.sink import Sink
 from hetgym.problem import Problem
 from hetgym.sim import Trace
@@ -46,6 +46,16 @@ class Gantts(Sink):
         """Keep one run."""
         self.traces[spec.name, trace.scheduler, trace.runtime] = encode_trace(trace, self._bound)
 
+    def complete(self, rows: Sequence[Row]) -> None:
+        """Keep the bound, which a scheduler may have raised."""
+        bounds: dict[str, float] = {}
+        for row in rows:
+            if row.lower_bound_s is not None:
+                bounds[row.runtime] = max(bounds.get(row.runtime, 0.0), row.lower_bound_s)
+        if bounds:
+            chart = self.problems[rows[0].problem]
+            chart["bound"] = encode_bound(min(bounds.values()), chart["quantum"])
+
     def fitting(self, ranking: list[str], limit: int = CHART_BYTES) -> list[str]:
         """As many schedulers, best first, as have room for all their charts."""
         room = limit - sum(map(len, self.graphs)) - sum(len(compact(p)) for p in self.problems.values())
@@ -58,24 +68,13 @@ class Gantts(Sink):
         return chosen
 
 
-def write_report(path: Path, document: dict[str, Any], gantts: Gantts) -> Path:
-    """Write the report of a run.
+def render(document: dict[str, Any], gantts: Gantts) -> str:
+    """The report of a run as text.
 
     Args:
-        path: the HTML file.
         document: the content of ``results.json``.
         gantts: the charts.
-
-    Returns:
-        The path.
     """
-    text = render(document, gantts)
-    atomic_write(path, lambda file: file.write(text.encode()))
-    return path
-
-
-def render(document: dict[str, Any], gantts: Gantts) -> str:
-    """The report as text."""
     folder = files("hetgym.bench")
     template = folder.joinpath("report.html").read_text(encoding="utf-8")
     scripts = "\n".join(folder.joinpath(name).read_text(encoding="utf-8") for name in _SCRIPTS)

@@ -1,7 +1,8 @@
-"""Rows: what one scheduler did on one problem under one runtime, and the file that they go to."""
+"""Rows: the result of one scheduler on one problem under one runtime, and the file of all rows."""
 
 from __future__ import annotations
 
+import contextlib
 import csv
 import io
 from collections.abc import Iterable, Mapping, Sequence
@@ -20,7 +21,7 @@ class Row:
         problem, graph, platform: names.
         n, edges, devices: sizes of the problem.
         scheduler, kind: name and kind of the scheduler.
-        runtime: what the schedule was simulated under.
+        runtime: name of the runtime of the simulation.
         makespan_s: simulated makespan [s].
         slr: schedule length ratio, see :func:`hetgym.metrics.schedule_length_ratio`.
         speedup: over the best single device under the same runtime.
@@ -29,7 +30,7 @@ class Row:
             shorter; None until the problem is complete.
         gap_to_bound: excess over the lower bound.
         best_known_s: the best known makespan, None if the problem's suite does not say [s].
-        lower_bound_s: what no schedule can beat [s].
+        lower_bound_s: proved lower bound on every schedule's makespan [s].
         schedule_seconds: wall time that the scheduler took, kernels warm [s].
         utilisation: share of the makespan in which a device runs an operator, mean over devices.
         status: ``"ok"``, or the sentence that says what went wrong.
@@ -58,7 +59,7 @@ class Row:
 
     @property
     def ok(self) -> bool:
-        """Whether the scheduler gave a legal schedule."""
+        """True if the scheduler gave a legal schedule."""
         return self.status == "ok"
 
     def to_dict(self) -> dict[str, Any]:
@@ -71,7 +72,7 @@ COLUMNS = tuple(field.name for field in fields(Row))
 
 
 class Measured(Protocol):
-    """What rows of all tables have in common."""
+    """The columns that rows of all tables share."""
 
     @property
     def problem(self) -> str:
@@ -109,47 +110,85 @@ def shortest(
 
 
 def with_gaps(rows: Sequence[Row]) -> list[Row]:
-    """Fill in the gap to the best makespan of each problem and runtime, once all rows are known.
+    """Fill in the gaps of each problem and runtime, once all rows are known.
 
-    The best is the shortest of these rows, or what was known before if that is shorter.
+    The best makespan is the shortest of these rows, or what was known before if that is shorter. The bound is
+    the largest that any of them has, so that what one scheduler has proved counts for all.
     """
-    best = shortest(rows)
-    return [
-        row if row.makespan_s is None
-        else replace(row, gap_to_best=metrics.gap(row.makespan_s, best[row.problem, row.runtime]))
-        for row in rows
-    ]  # fmt: skip
+    best, bounds = shortest(rows), _largest_bounds(rows)
+    return [_with_gaps(row, best, bounds) for row in rows]
+
+
+def _with_gaps(row: Row, best: Mapping[tuple[str, str], float], bounds: Mapping[tuple[str, str], float]) -> Row:
+    key, makespan = (row.problem, row.runtime), row.makespan_s
+    if makespan is None:
+        return row
+    row = replace(row, gap_to_best=metrics.gap(makespan, best[key]))
+    if row.lower_bound_s is None:
+        return row
+    return replace(row, lower_bound_s=bounds[key], gap_to_bound=metrics.gap(makespan, bounds[key]))
+
+
+def _largest_bounds(rows: Iterable[Row]) -> dict[tuple[str, str], float]:
+    """(problem, runtime) -> the largest lower bound of the rows [s]."""
+    largest: dict[tuple[str, str], float] = {}
+    for row in rows:
+        if row.lower_bound_s is not None:
+            key = row.problem, row.runtime
+            largest[key] = max(largest.get(key, row.lower_bound_s), row.lower_bound_s)
+    return largest
 
 
 class RowsFile:
     """``rows.csv``, complete on disk after every call, so that a killed run keeps what was finished.
 
-    The rows of the current problem are written again when its gaps are known; nothing else is ever
-    touched.
+    The rows of the current problem are written again when its gaps are known; nothing else is ever touched.
+    When the disk is full, the file is left as it was before the call that failed.
+
+    Args:
+        path: of the file.
 
     Raises:
-        OSError: the file cannot be written.
+        OSError: the file cannot be written; of all methods, too.
     """
 
     def __init__(self, path: Path) -> None:
-        self._file = path.open("wb")
-        self._file.write(_csv([COLUMNS]))
-        self._file.flush()
-        self._current = self._file.tell()
+        self._path = path
+        self._file = path.open("wb", buffering=0)
+        self._start = 0  # of the current problem's rows
+        self._rows = b""
+        self._replace(_csv([COLUMNS]))
+        self._next_problem()
 
     def add(self, rows: Sequence[Row]) -> None:
         """Append rows of the current problem."""
-        self._file.write(_csv(_values(rows)))
-        self._file.flush()
+        self._replace(self._rows + _csv(_values(rows)), keep=len(self._rows))
 
     def complete(self, rows: Sequence[Row]) -> None:
         """Replace all rows of the current problem and move on to the next one."""
-        text = _csv(_values(rows))
-        self._file.seek(self._current)
-        self._file.write(text)
-        self._file.truncate()
-        self._file.flush()
-        self._current += len(text)
+        self._replace(_csv(_values(rows)))
+        self._next_problem()
+
+    def _replace(self, text: bytes, keep: int = 0) -> None:
+        """Write the current problem's rows, of which the first ``keep`` bytes are in the file already."""
+        try:
+            self._write(text, keep)
+        except OSError as error:
+            with contextlib.suppress(OSError):
+                self._write(self._rows, 0)  # into the space that they had
+            error.filename = str(self._path)
+            raise
+        self._rows = text
+
+    def _write(self, text: bytes, keep: int) -> None:
+        self._file.seek(self._start + keep)
+        rest = memoryview(text)[keep:]
+        while rest:
+            rest = rest[self._file.write(rest) :]
+        self._file.truncate(self._start + len(text))
+
+    def _next_problem(self) -> None:
+        self._start, self._rows = self._start + len(self._rows), b""
 
     def close(self) -> None:
         """Close the file."""

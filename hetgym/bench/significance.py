@@ -1,4 +1,4 @@
-"""Significance: how far a difference of two methods goes beyond the luck of the problems that were drawn.
+"""Significance: differences of two methods, and how much of them may be the luck of the draw of problems.
 
 All methods of a benchmark see the same problems, so differences are taken problem by problem and the
 problems are drawn again, with replacement: the paired bootstrap of Efron and Tibshirani, *An
@@ -67,7 +67,7 @@ class Comparison:
 
     @property
     def significant(self) -> bool:
-        """Whether the interval leaves out 1."""
+        """True if the interval leaves out 1."""
         return self.low is not None and self.high is not None and (self.high < 1.0 or self.low > 1.0)
 
 

@@ -1,4 +1,4 @@
-"""Where a run's findings go as they come."""
+"""Sinks: receivers of the findings of a run, as they come."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class Sink:
         """One scheduler is done with the current problem: a row for each runtime."""
 
     def trace(self, spec: ProblemSpec, trace: Trace) -> None:
-        """What one schedule did under one runtime."""
+        """One schedule was simulated under one runtime."""
 
     def complete(self, rows: Sequence[Row]) -> None:
         """The current problem is done; these are all its rows, gaps included."""

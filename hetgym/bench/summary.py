@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict, dataclass
 from statistics import median
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from hetgym.bench.rows import Row
 from hetgym.metrics import arithmetic_mean, geometric_mean
-
-if TYPE_CHECKING:
-    from rich.table import Table
 
 TIE = 1e-9
 """Relative difference below which two makespans count as equal."""
@@ -20,7 +17,7 @@ TIE = 1e-9
 
 @dataclass(frozen=True)
 class Line:
-    """What one scheduler achieved under one runtime; means are None if nothing succeeded.
+    """Results of one scheduler under one runtime; means are None if nothing succeeded.
 
     Attributes:
         runtime, scheduler, kind: names.
@@ -125,94 +122,3 @@ def _line(rows: Sequence[Row]) -> Line:
         wins=sum(row.gap_to_best is not None and row.gap_to_best <= TIE for row in good),
         schedule_seconds=over(median, "schedule_seconds"),
     )
-
-
-def rich_table(lines: Sequence[Line], runtime: str) -> Table:
-    """The lines of one runtime as a table for a terminal."""
-    from rich.box import SIMPLE_HEAD
-    from rich.table import Table
-    from rich.text import Text
-
-    table = Table(box=SIMPLE_HEAD)
-    table.add_column("scheduler", no_wrap=True)
-    table.add_column("kind")
-    for heading in ("gap to best", "gap to bound", "SLR", "speed-up", "wins", "time to schedule"):
-        table.add_column(heading, justify="right")
-    chosen = [line for line in lines if line.runtime == runtime]
-    for place, line in enumerate(chosen):
-        cells = [
-            percent(line.gap_to_best), percent(line.gap_to_bound), number(line.slr, "{:.3f}"),
-            number(line.speedup, "{:.2f}×"), f"{line.wins}/{line.problems}", duration(line.schedule_seconds),
-        ]  # fmt: skip
-        name = Text(line.scheduler, style="bold" if place == 0 else "")
-        if line.failed:
-            name.append(f" ({line.failed} failed)", style="red")
-        table.add_row(name, line.kind, *cells)
-    return table
-
-
-def finite(value: Any) -> Any:
-    """The value with infinities and NaN, which JSON does not have, as None."""
-    if isinstance(value, float):
-        return value if math.isfinite(value) else None
-    if isinstance(value, Mapping):
-        return {key: finite(item) for key, item in value.items()}
-    return [finite(item) for item in value] if isinstance(value, list | tuple) else value
-
-
-def percent(value: float | None) -> str:
-    """A gap as a percentage.
-
-    >>> percent(0.0314), percent(12.5), percent(None)
-    ('3.14 %', '1250 %', '–')
-    """
-    if value is None:
-        return "–"
-    value *= 100
-    return f"{value:.2f} %" if abs(value) < 99.995 else f"{value:.0f} %"
-
-
-def number(value: float | None, form: str) -> str:
-    """A number in a format, or a dash."""
-    return "–" if value is None else form.format(value)
-
-
-def duration(seconds: float | None) -> str:
-    """A time in the unit that suits it.
-
-    >>> duration(0.00042), duration(0.0), duration(None)
-    ('420 µs', '0 s', '–')
-    """
-    if seconds is None:
-        return "–"
-    from hetgym.sim.gantt import time_unit
-
-    scale, unit = time_unit(seconds)
-    return f"{seconds / scale:.3g} {unit}"
-
-
-def minutes(seconds: float) -> str:
-    """A longer time, as people say it.
-
-    >>> minutes(801.0), minutes(7390.0), minutes(12.3)
-    ('13 min 21 s', '2 h 3 min', '12.3 s')
-    """
-    if seconds < 60:
-        return duration(seconds)
-    whole = round(seconds)
-    if whole < 3600:
-        return f"{whole // 60} min" + (f" {whole % 60} s" if whole % 60 else "")
-    whole = round(seconds / 60)
-    return f"{whole // 60} h" + (f" {whole % 60} min" if whole % 60 else "")
-
-
-def size(amount: float) -> str:
-    """Bytes in the unit that suits them.
-
-    >>> size(102_228_128), size(12)
-    ('102 MB', '12 B')
-    """
-    for scale, unit in ((1e9, "GB"), (1e6, "MB"), (1e3, "kB")):
-        if amount >= scale:
-            return f"{amount / scale:.3g} {unit}"
-    return f"{amount:.3g} B"

@@ -20,13 +20,14 @@ _TIMES = ("start", "finish", "sent", "arrived")
 
 def pack_attempt(made: Attempt) -> Packed:
     """An attempt without its problem, which the receiver has."""
-    return {"status": made.status, "seconds": made.seconds, "traces": [_pack_trace(trace) for trace in made.traces]}
+    traces = [_pack_trace(trace) for trace in made.traces]
+    return {"status": made.status, "seconds": made.seconds, "bounds": dict(made.bounds), "traces": traces}
 
 
 def unpack_attempt(packed: Packed, problem: Problem) -> Attempt:
     """The same attempt, on the receiver's problem."""
     traces = [_unpack_trace(fields, problem) for fields in packed["traces"]]
-    return Attempt(traces, packed["seconds"], packed["status"])
+    return Attempt(traces, packed["seconds"], packed["bounds"], packed["status"])
 
 
 def _pack_trace(trace: Trace) -> Packed:

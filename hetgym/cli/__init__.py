@@ -1,5 +1,5 @@
-"""The command line: ``hetgym bench``, ``plan``, ``train``, ``profile``, ``fit``, ``validate`` and ``list``."""
+"""The command line, and all code that knows of a terminal; one module for each command."""
 
-from hetgym.cli.main import main
+from hetgym.cli.app import main
 
 __all__ = ["main"]

@@ -17,13 +17,12 @@ def graphs() -> list[Entry]:
     entries = []
     for name in zoo.names():
         graph = load_graph(name)
-        entries.append({
-            "name": name,
-            "operators": len(graph),
-            "edges": len(graph.edges),
+        sizes = {"operators": len(graph), "edges": len(graph.edges)}
+        amounts = {
             "gflop": float(graph.flops.sum()) / 1e9,
             "weights_mb": float(graph.resident_bytes.sum()) / 1e6,
-        })  # fmt: skip
+        }
+        entries.append({"name": name, **sizes, **amounts})
     return entries
 
 
@@ -85,7 +84,7 @@ def datasets() -> list[Entry]:
     return [
         {"name": name, "rows": len(found.table), "machine": found.machine.label, "notes": found.notes}
         for name, found in loaded
-    ]  # fmt: skip
+    ]
 
 
 def recipes() -> list[Entry]:
@@ -115,7 +114,7 @@ CATALOGUES: dict[str, Callable[[], list[Entry]]] = {
     "datasets": datasets,
     "recipes": recipes,
 }
-"""What can be listed."""
+"""Name of a catalogue -> function that gives its rows."""
 
 
 def entries(what: str) -> list[Entry]:

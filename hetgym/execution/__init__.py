@@ -1,7 +1,8 @@
 """Schedules on real devices: run them, time them, and compare with what the simulator said.
 
 A device is a worker process bound to cores and capped in its instruction set, or a GPU with a worker of
-its own; see :class:`ExecutionDevice`. Linux only: processes are bound to cores.
+its own; see :class:`ExecutionDevice`. A :class:`Cluster` is the worker processes of one graph; it has nothing
+to do with Ray clusters. Linux only: processes are bound to cores.
 """
 
 from hetgym.execution.cluster import Cluster, Loaded

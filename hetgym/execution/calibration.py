@@ -63,7 +63,7 @@ class Line:
 
 @dataclass(frozen=True, eq=False)
 class Calibration:
-    """Costs of one graph on the devices of one cluster.
+    """Costs of one graph on the worker processes of one :class:`Cluster`.
 
     Attributes:
         graph: what ran.

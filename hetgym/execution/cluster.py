@@ -127,7 +127,7 @@ class Cluster:
         """Send a schedule to the workers, which make what they need for it.
 
         Args:
-            schedule: of the cluster's graph on its devices, with an order or with planned times.
+            schedule: of the same graph on the same devices, with an order or with planned times.
 
         Raises:
             InvalidSchedule: it is not legal, or leaves the order to priorities.
@@ -169,7 +169,7 @@ class Cluster:
 
     def _check_open(self) -> None:
         if self.closed:
-            raise ExecutionError("this cluster is closed")
+            raise ExecutionError("the worker processes have ended: this Cluster is closed")
 
     def _tell(self, messages: list[dict[str, Any]], patience: float | None = None) -> None:
         """Send each worker its message and wait for all answers.

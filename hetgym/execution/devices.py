@@ -18,7 +18,7 @@ class ExecutionDevice:
     """A device that really runs operators: one worker process.
 
     Args:
-        name: unique among the devices of a cluster.
+        name: unique among the devices that run one graph.
         host: cores and instruction set of the worker.
         processor: torch's name of what computes: ``cpu``, or a GPU such as ``cuda:0``, which the worker
             feeds from pinned memory.

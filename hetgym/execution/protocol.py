@@ -1,6 +1,6 @@
 """The validation protocol: are predictions of whole runs right, and do they rank placements right?
 
-For every model, in one session of one cluster:
+For every model, in one session of the same worker processes:
 
 1. the cores must be quiet, else the model is skipped;
 2. everything on each device and dealt out to them in turn is run; operator costs, publishing, remote

@@ -21,7 +21,7 @@ class Recipes(NamedTuple):
     """A module ready to be executed.
 
     Attributes:
-        work: for a cluster.
+        work: for the worker processes.
         constants: tensor -> its value, to be written to its slot before the first run.
         inputs: for each user input the tensor it is written to, or -1 if nothing reads it.
         outputs: for each user output a tensor, or a value that is no tensor.

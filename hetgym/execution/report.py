@@ -1,11 +1,11 @@
-"""Results of validations: one document, tables, and traces with both runs side by side."""
+"""Results of validations: one document, the rows of a table, and traces with both runs side by side."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -13,9 +13,6 @@ from hetgym._files import atomic_write
 from hetgym.execution.protocol import DONE, PROTOCOL, ModelResult, Settings
 from hetgym.execution.scores import Scores
 from hetgym.sim import Trace
-
-if TYPE_CHECKING:
-    from rich.table import Table
 
 COLUMNS = ("model", "costs", "n", "mean", "median", "P90", "worst", "tau", "tau fast", "noise")
 """Headings of the table of scores; see :class:`~hetgym.execution.scores.Scores`."""
@@ -92,19 +89,6 @@ def score_rows(results: Sequence[ModelResult]) -> list[tuple[str, ...]]:
 def _row(model: str, costs: str, s: Scores) -> tuple[str, ...]:
     errors = [f"{100 * value:.1f} %" for value in (s.mean, s.median, s.p90, s.worst)]
     return (model, costs, str(s.n), *errors, f"{s.tau:.2f}", f"{s.tau_fast:.2f}", f"{100 * s.noise:.1f} %")
-
-
-def table(results: Sequence[ModelResult]) -> Table:
-    """The scores for a terminal."""
-    from rich.box import SIMPLE_HEAD
-    from rich.table import Table
-
-    made = Table(box=SIMPLE_HEAD)
-    for at, heading in enumerate(COLUMNS):
-        made.add_column(heading, justify="left" if at < 2 else "right")
-    for row in score_rows(results):
-        made.add_row(*row)
-    return made
 
 
 def side_by_side(predicted: Trace, executed: Trace) -> dict[str, Any]:

@@ -105,7 +105,7 @@ def execute(
     Slow changes of the machine's speed meet all schedules alike in this way, so that they compare.
 
     Args:
-        cluster: of the schedules' graph.
+        cluster: worker processes of the schedules' graph.
         schedules: what runs.
         rounds: runs of each schedule that count, at least 1.
         warmups: runs of each before them that do not.

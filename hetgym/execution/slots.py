@@ -1,4 +1,4 @@
-"""Shared memory of a cluster: words that say how far everybody is, and a slot for every tensor.
+"""Shared memory of worker processes: words that say how far everybody is, and a slot for every tensor.
 
 The memory has no name in the file system: the processes inherit a descriptor. So nothing is left
 behind when all of them are killed, however that happens.
@@ -25,7 +25,7 @@ LINE = 8
 """Words of a cache line: words that different processes write or watch stand on lines of their own."""
 
 ABORT, GO, ZERO = 0, LINE, 2 * LINE
-"""Words of the whole cluster: worker that failed + 1; number of the run under way; its start [ns]."""
+"""Words that all worker processes share: worker that failed + 1; number of the run under way; its start [ns]."""
 
 READY, ENDED, PLACE, WAITS = 0, 1, 2, 3
 """Words of one worker: run it is ready for; run it has ended; steps begun; tensor it waits for + 1."""
@@ -48,7 +48,7 @@ class Slot(NamedTuple):
 
 @dataclass(frozen=True)
 class Layout:
-    """Where everything lies in the shared memory of a cluster.
+    """Where everything lies in the shared memory.
 
     Args:
         operators: number of operators.
@@ -114,7 +114,7 @@ class Times(NamedTuple):
 
 
 class SharedMemory:
-    """The memory of a cluster as one process sees it.
+    """The shared memory as one process sees it.
 
     Args:
         layout: what lies where.

@@ -14,7 +14,7 @@ class InPlace:
     """A CPU: it reads the slots where they lie.
 
     Args:
-        memory: shared by the cluster.
+        memory: shared by the worker processes.
     """
 
     staged = False
@@ -41,7 +41,7 @@ class Staged(InPlace):
     The shared memory is registered with CUDA, so that copies run at the speed of pinned memory.
 
     Args:
-        memory: shared by the cluster.
+        memory: shared by the worker processes.
         processor: torch's name of the GPU.
 
     Raises:

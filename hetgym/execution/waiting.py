@@ -24,7 +24,7 @@ class Waiter:
     take 30 to 40 us.
 
     Args:
-        memory: shared by the cluster.
+        memory: shared by the worker processes.
         worker: number of the worker that waits.
         crowded: whether workers share cores: then each look lets the others run.
         patience: longest wait [s].
@@ -46,7 +46,7 @@ class Waiter:
             tensor: what is waited for, for messages.
 
         Raises:
-            Stopped: the cluster gave the run up, its parent died, or the wait took too long.
+            Stopped: the parent gave the run up, its parent died, or the wait took too long.
         """
         words = self._words
         for _ in range(self._spins):

@@ -1,4 +1,4 @@
-"""Work: everything that a cluster must know of a graph to run it, as plain values."""
+"""Work: everything that worker processes must know of a graph to run it, as plain values."""
 
 from __future__ import annotations
 

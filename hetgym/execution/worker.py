@@ -55,7 +55,7 @@ def main(socket: int, descriptor: int) -> None:
 
 
 class Worker:
-    """One device of a cluster, inside its own process.
+    """One device, inside its own process.
 
     Args:
         setup: the parent's first message.

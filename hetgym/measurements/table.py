@@ -216,12 +216,18 @@ class Journal:
         return journal
 
     def add(self, rows: Iterable[Measurement]) -> None:
-        """Append rows in one write, so that a kill leaves all of them or a torn last line."""
+        """Append rows in one write, so that a kill leaves all of them or a torn last line.
+
+        Raises:
+            OSError: the file cannot be written.
+        """
         added = list(rows)
         text = io.StringIO()
         csv.writer(text, lineterminator="\n").writerows(row.row() for row in added)
+        rest = memoryview(text.getvalue().encode())
         with self.path.open("ab", buffering=0) as file:
-            file.write(text.getvalue().encode())
+            while rest:
+                rest = rest[file.write(rest) :]
         self.rows += added
 
 

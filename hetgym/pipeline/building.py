@@ -16,9 +16,9 @@ from hetgym.platform import Platform
 from hetgym.problem import Problem
 
 BLOCKS = ("auto", "trunk", "steps", "operators")
-"""What is never cut: ``trunk``, what lies between two operators that all paths pass; ``steps``, a time step of
-a recurrent network; ``operators``, each operator by itself. ``auto`` takes steps where there are any, else
-the trunk."""
+"""Kinds of blocks, the units that are never cut: ``trunk``, the operators between two that all paths pass; ``steps``,
+a time step of a recurrent network; ``operators``, each operator by itself. ``auto`` takes steps where there are any,
+else the trunk."""
 
 
 def blocks(graph: DataflowGraph, how: str = "auto") -> IntArray:
@@ -145,9 +145,15 @@ class _Build:
         devices = [platform[k] for k in self.first]
         kinds = [DeviceKind(d.name, c, d.memory_capacity) for d, c in zip(devices, counts, strict=True)]
         self.problem = PipelineProblem(
-            cost, edges, kinds, sent, size, None if self.chain else self.block, None, names,
-            f"{graph.name}@{platform.name}",
-        )  # fmt: skip
+            cost,
+            edges,
+            kinds,
+            transfer=sent,
+            size=size,
+            colour=None if self.chain else self.block,
+            operator_names=names,
+            name=f"{graph.name}@{platform.name}",
+        )
 
     def training(self, optimizer: str) -> TrainingPipeline:
         """The same with its backward pass."""
@@ -188,9 +194,10 @@ class _Build:
         """The first device of each kind."""
         memory = [device.memory_capacity for device in self.platform.devices]
         return [
-            d for d in range(len(memory))
+            d
+            for d in range(len(memory))
             if d == 0 or memory[d] != memory[d - 1] or (cost[:, d] != cost[:, d - 1]).any()
-        ]  # fmt: skip
+        ]
 
     def _sent(self, apart: IntArray) -> FloatArray:
         """[n] seconds to move what other blocks read of an operator, averaged over the pairs of devices."""

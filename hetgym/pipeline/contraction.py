@@ -1,4 +1,4 @@
-"""What must, or may without loss, be on one device becomes one node before a pipeline is cut."""
+"""Contraction: operators that must, or without loss may, share a device become one node before a pipeline is cut."""
 
 from __future__ import annotations
 

@@ -10,7 +10,7 @@ import numpy as np
 
 from hetgym._types import FloatArray, IntArray
 from hetgym.pipeline.contraction import Contraction
-from hetgym.pipeline.evaluation import flow_table, last_finish, schedule_table
+from hetgym.pipeline.evaluation import last_finish, request_table, schedule_table
 from hetgym.pipeline.objective import LATENCY, THROUGHPUT, TRAINING, Objective
 from hetgym.pipeline.problem import DeviceKind, PipelineProblem
 from hetgym.pipeline.tables import CutTables
@@ -35,7 +35,7 @@ Cut = Sequence[Stage]
 
 
 class CutValue(NamedTuple):
-    """What a cut is worth.
+    """The value of a cut, and the times of its stages that lead to it.
 
     Attributes:
         value: of the objective [s].
@@ -101,13 +101,13 @@ class CutProblem:
         return held
 
     def fits(self, cut: Cut) -> bool:
-        """Whether every device can run and hold its stages."""
+        """True if every device can run and hold its stages."""
         t = self.tables
         able = all(t.wall[first, d] >= end for first, end, d in cut)
         return able and not (self.memory(cut) > t.capacity).any()
 
     def evaluate(self, cut: Cut) -> CutValue:
-        """What a cut is worth."""
+        """The value of a cut, from the tables."""
         t = self.tables
         sums = [
             [float(np.cumsum(table[first:end, d])[-1]) for first, end, d in cut]
@@ -118,7 +118,7 @@ class CutProblem:
         return self.price(cut, np.array(sums[0]) + paid, backward, np.array(sums[2]))
 
     def price(self, cut: Cut, forward: FloatArray, backward: FloatArray, weight: FloatArray) -> CutValue:
-        """What a cut is worth whose passes' times are known from the tables.
+        """The value of a cut whose stages' times have been added up from the tables.
 
         Where the tables may differ from :meth:`PipelineProblem.loads` in the last bits, those loads are taken.
 
@@ -135,7 +135,7 @@ class CutProblem:
         if objective.code == THROUGHPUT:
             value = float(forward.max())
         elif objective.code == LATENCY:
-            table = flow_table(depth, objective.turns)
+            table = request_table(depth, objective.turns)
             value = last_finish(table, forward[None, None], np.zeros(len(cut)), 0)
         else:
             table = schedule_table(objective.schedule, depth, objective.turns, len(cut) // depth)

@@ -11,7 +11,7 @@ from functools import lru_cache
 import numpy as np
 import numpy.typing as npt
 
-from hetgym._jit import jit
+from hetgym._jit import lean
 from hetgym._types import FloatArray, Int64Array, frozen
 from hetgym.errors import ConfigError
 from hetgym.pipeline.schedules import Orders, orders, pass_seconds
@@ -64,10 +64,12 @@ def pass_table(passes: Orders) -> Int64Array:
 
     Returns:
         [p, q, 3], read-only: kind, micro-batch, and chunk of the whole model, which is ``c * p + s`` for chunk c of
-        stage s. Rows of stages that run fewer passes than others end with kind -1.
+        stage s. There is room for as many passes as there are micro-batches at least; rows of stages that run fewer
+        end with kind -1.
     """
     stages = len(passes)
-    table = np.full((stages, max(map(len, passes), default=0), 3), -1, np.int64)
+    batches = max((1 + item.micro_batch for order in passes for item in order), default=0)
+    table = np.full((stages, max(batches, *map(len, passes)), 3), -1, np.int64)
     for stage, order in enumerate(passes):
         for k, item in enumerate(order):
             table[stage, k] = "FBW".index(item.kind), item.micro_batch, item.chunk * stages + stage
@@ -89,15 +91,12 @@ def flow_table(stages: int, jobs: int) -> Int64Array:
     return frozen(table)
 
 
-# Before each visit of a stage s its first at[s] passes have run, clock[s] is when the last of them finished, and
-# finish[kind, chunk, micro-batch] holds the finish of every pass that has run, inf of all others. A visit runs passes
-# of s until one waits for a pass that has not run. The start of a pass depends on the finish of its inputs and of the
-# pass before it alone, so the times are the same, to the last bit, in whichever order stages are visited.
-#
-# A sweep visits every stage once. `left` counts the passes that have not run: a sweep either makes it smaller or, at
-# a fixed point, proves that the rest can never run. Cost: O(passes + sweeps * p), with at most two sweeps for each
-# micro-batch and stage under the schedules of the package, and one for forward passes alone.
-@jit
+@lru_cache(maxsize=64)
+def request_table(stages: int, requests: int) -> Int64Array:
+    """:func:`flow_table`, remembered: cuts ask for the same few of them again and again."""
+    return flow_table(stages, requests)
+
+
 def last_finish(passes: Int64Array, seconds: FloatArray, moves: FloatArray, in_flight: int) -> float:
     """When the last pass ends [s]; inf if some passes can never run.
 
@@ -110,16 +109,45 @@ def last_finish(passes: Int64Array, seconds: FloatArray, moves: FloatArray, in_f
         moves: [v * p] seconds from each chunk to the next one, either way; the last is not used.
         in_flight: most micro-batches that have begun their first and not ended their last forward pass; 0 = any number.
     """
+    stages, room, _ = passes.shape
+    finish = np.full((3, seconds.shape[2], room), np.inf)
+    return _run_passes(passes, seconds, moves, in_flight, finish, np.zeros(stages), np.zeros(stages, np.int64))
+
+
+# Before each visit of a stage s its first at[s] passes have run, clock[s] is when the last of them finished, and
+# finish[kind, chunk, micro-batch] holds the finish of every pass that has run, inf of all others. A visit runs passes
+# of s until one waits for a pass that has not run. The start of a pass depends on the finish of its inputs and of the
+# pass before it alone, so the times are the same, to the last bit, in whichever order stages are visited.
+#
+# A sweep visits every stage once. `left` counts the passes that have not run: a sweep either makes it smaller or, at
+# a fixed point, proves that the rest can never run. Cost: O(passes + sweeps * p); one sweep does for forward passes
+# alone, p for GPipe, and one or two a micro-batch for the other schedules.
+@lean
+def _run_passes(
+    passes: Int64Array,
+    seconds: FloatArray,
+    moves: FloatArray,
+    in_flight: int,
+    finish: FloatArray,
+    clock: FloatArray,
+    at: Int64Array,
+) -> float:
+    """See :func:`last_finish`.
+
+    Args:
+        passes: [p, q, 3], read-only, see :func:`pass_table`.
+        seconds: [kinds, 1 or m, v * p] seconds of the passes of each chunk.
+        moves: [v * p] seconds from each chunk to the next one.
+        in_flight: most micro-batches in flight; 0 = any number.
+        finish: [3, v * p, q] written; inf everywhere before [s].
+        clock: [p] written; 0 before [s].
+        at: [p] written; 0 before.
+    """
     stages, chunks = passes.shape[0], seconds.shape[2]
-    batches, left = 0, 0
+    left = 0
     for s in range(stages):
         for k in range(passes.shape[1]):
-            if passes[s, k, 0] >= 0:
-                batches = max(batches, passes[s, k, 1] + 1)
-                left += 1
-    finish = np.full((3, chunks, batches), np.inf)
-    clock = np.zeros(stages)
-    at = np.zeros(stages, np.int64)
+            left += 1 if passes[s, k, 0] >= 0 else 0
     before = left + 1
     while 0 < left < before:
         before = left

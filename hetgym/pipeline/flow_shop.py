@@ -42,7 +42,7 @@ class FlowShop:
         known = min(stages, len(self.moves))
         moves[:known] = self.moves[:known]
         return last_finish(
-            flow_table(stages, jobs), np.array(self.seconds, np.float64)[None], moves, self.in_flight or 0
+            flow_table(stages, jobs), np.array(self.seconds, np.float64, order="C")[None], moves, self.in_flight or 0
         )
 
     def unroll(self) -> tuple[Problem, Schedule]:

@@ -73,5 +73,5 @@ class Objective:
 
     @property
     def split_backward(self) -> bool:
-        """Whether the gradients of weights are passes of their own."""
+        """True if the gradients of weights are passes of their own."""
         return self.code == TRAINING and self.schedule == "zb-h1"

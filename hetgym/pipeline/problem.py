@@ -44,7 +44,7 @@ class DeviceKind:
 
 
 class PipelineProblem:
-    """What each operator costs on each kind of device, and what crosses a cut between stages.
+    """Times of operators on each kind of device, and of the tensors that cross a cut between stages.
 
     Every device holds one stage and works on one request (or micro-batch) while the others work on
     others, so in steady state the slowest device sets the pace: the *max-load* is the time between
@@ -133,10 +133,8 @@ class PipelineProblem:
     def __reduce__(self) -> tuple[Any, ...]:
         """Pickle what the constructor takes, so that the restored arrays are read-only again."""
         edges = list(zip(self.edge_source.tolist(), self.edge_target.tolist(), strict=True))
-        return PipelineProblem, (
-            self.cost, edges, self.kinds, self.transfer, self.size, self.colour, self.backward, self.operator_names,
-            self.name,
-        )  # fmt: skip
+        arrays = self.transfer, self.size, self.colour, self.backward
+        return PipelineProblem, (self.cost, edges, self.kinds, *arrays, self.operator_names, self.name)
 
     def __repr__(self) -> str:
         return (

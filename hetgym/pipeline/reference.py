@@ -48,9 +48,9 @@ def cut_problem(pipeline: PipelineProblem | TrainingPipeline, objective: Objecti
             "pass to one of inference; cut it for its throughput or latency"
         )
     blocks = bind(problem)
-    is_chain = [list(m) for m in blocks.members] == [[i] for i in range(problem.num_operators)] and bool(
-        (problem.edge_target == problem.edge_source + 1).all()
-    )
+    n = problem.num_operators
+    edges = list(zip(problem.edge_source.tolist(), problem.edge_target.tolist(), strict=True))
+    is_chain = blocks.members == [(i,) for i in range(n)] and edges == [(i, i + 1) for i in range(n - 1)]
     tables = with_room(tables_of(training, blocks, objective, is_chain), problem)
     within = something_fits(tables)
     if not within:

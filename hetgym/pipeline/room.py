@@ -35,7 +35,7 @@ def with_room(tables: CutTables, problem: PipelineProblem) -> CutTables:
 
 
 def something_fits(tables: CutTables) -> bool:
-    """Whether some cut fits on the devices."""
+    """True if some cut fits on the devices."""
     free = int(tables.free[0])
     return any(bool((tables.room[row, : p + 1, free] == 0).any()) for row, p in enumerate(tables.levels.tolist()))
 

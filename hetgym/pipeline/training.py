@@ -1,4 +1,4 @@
-"""What a training step adds to a pipeline: backward times, stashed activations, the optimiser's state."""
+"""Training steps of pipelines: backward times, stashed activations, the optimiser's state."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from hetgym.pipeline.problem import PipelineProblem
 
 
 class TrainingPipeline:
-    """A pipeline of inference with what its training step takes in addition.
+    """A pipeline of inference, and the time and memory that its training step takes in addition.
 
     All arrays are read-only.
 

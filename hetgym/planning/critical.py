@@ -6,6 +6,7 @@ import numpy as np
 
 from hetgym._jit import lean
 from hetgym._types import FloatArray, IntArray
+from hetgym.planning.intervals import left_at
 from hetgym.planning.ranks import upward_rank
 from hetgym.planning.timeline import Timeline, of_schedule
 from hetgym.problem import Problem, ProblemArrays
@@ -58,8 +59,9 @@ def critical_chain(problem: Problem, schedule: Schedule) -> IntArray:
 
 
 # `operator` is the first operator of the chain so far, whose last `count` members stand in `chain`, last first. Each
-# iteration steps to an operator that ends no later than this one starts. Such steps go down in (start, topological
-# position), so the loop ends after n steps at most, at an operator that waits for nobody. O(e + n log n).
+# iteration steps to an operator that ends when this one starts or sends it what it waits for. Steps go down in (start,
+# topological position), so the loop ends after n of them at most: at a start of 0, or behind an operator of no
+# duration that holds its place on the device, which is not followed. O(e + n log n).
 @lean
 def find_chain(p: ProblemArrays, t: Timeline, chain: IntArray) -> int:
     """Operators that the makespan of a complete timeline waits for.
@@ -96,15 +98,7 @@ def find_chain(p: ProblemArrays, t: Timeline, chain: IntArray) -> int:
             if arrival == start and (before < 0 or i < before):
                 before = i
         if before < 0 and start > 0.0:
-            low, high = 0, t.intervals[device]  # the last interval that begins before this one does
-            while low < high:
-                middle = (low + high) // 2
-                if t.busy_from[device, middle] < start:
-                    low = middle + 1
-                else:
-                    high = middle
-            if low > 0 and t.busy_to[device, low - 1] == start:
-                before = t.operators[device, low - 1]
+            before = left_at(t.busy, device, start)
         if before < 0:
             break
         operator = np.int32(before)

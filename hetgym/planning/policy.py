@@ -9,8 +9,8 @@ import numpy as np
 import numpy.typing as npt
 
 from hetgym._types import IntArray
-from hetgym.planning.baseline import Baseline
 from hetgym.planning.decode import by_start
+from hetgym.planning.protocols import Scheduler
 from hetgym.planning.registry import get
 from hetgym.problem import Problem
 from hetgym.sim import simulate
@@ -37,13 +37,13 @@ class SchedulerPolicy:
     True
     """
 
-    def __init__(self, scheduler: Baseline) -> None:
+    def __init__(self, scheduler: Scheduler) -> None:
         self.scheduler = scheduler
         self._devices: IntArray = np.zeros(0, np.int32)
         self._turn = 0
 
-    def plan(self, problem: Problem) -> IntArray:
-        """Schedule a problem, to be played next.
+    def prepare(self, problem: Problem) -> IntArray:
+        """Schedule the problem of the next episode.
 
         Returns:
             [n] operators in the order of their planned starts, for ``reset(options={"order": …})``.
@@ -54,19 +54,22 @@ class SchedulerPolicy:
         self._devices, self._turn = trace.assignment[order], 0
         return order
 
-    def reset(self, env: Any, seed: int | None = None) -> tuple[Any, dict[str, Any]]:
+    def reset(
+        self, env: Any, seed: int | None = None, options: Mapping[str, Any] | None = None
+    ) -> tuple[Any, dict[str, Any]]:
         """Reset an environment on a problem that it draws, with the scheduler's order of decisions.
 
         Args:
             env: a HetSchedule-v0 environment in ``mode="place"``.
             seed: of the draw.
+            options: of the environment's reset; its ``problem`` takes the place of the drawn one.
 
         Returns:
-            What the environment's own ``reset`` returns.
+            The environment's first observation and info.
         """
-        env.reset(seed=seed)
+        env.reset(seed=seed, options=options)
         problem = env.unwrapped.problem
-        observation, info = env.reset(options={"problem": problem, "order": self.plan(problem)})
+        observation, info = env.reset(options={"problem": problem, "order": self.prepare(problem)})
         return observation, info
 
     def __call__(self, observation: Any, info: Mapping[str, Any] | None = None) -> int:
@@ -82,7 +85,7 @@ class SchedulerPolicy:
         return np.array(self(observation)), state
 
 
-def as_policy(scheduler: str | Baseline, **options: Any) -> SchedulerPolicy:
+def as_policy(scheduler: str | Scheduler, **options: Any) -> SchedulerPolicy:
     """Make an agent of a scheduler.
 
     Args:

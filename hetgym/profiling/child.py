@@ -12,6 +12,7 @@ import tempfile
 from types import TracebackType
 from typing import Any
 
+from hetgym._process import end_with_parent
 from hetgym.errors import ProfilingError
 from hetgym.profiling.host import HostSettings
 
@@ -19,7 +20,7 @@ from hetgym.profiling.host import HostSettings
 class Child:
     """Runs a module of the package as a program, ``python -m module REQUEST``, and reads the JSON it prints.
 
-    Leaving the ``with`` block ends the process whatever it is doing.
+    Leaving the ``with`` block ends the process whatever it is doing, and so does the end of this process.
 
     Args:
         module: dotted name; its program takes one argument, a JSON object.
@@ -38,7 +39,12 @@ class Child:
         self._errors = tempfile.TemporaryFile()  # noqa: SIM115 - lives as long as the process
         try:
             self._process = subprocess.Popen(
-                [sys.executable, "-m", module, json.dumps({"host": settings.to_dict(), **request})],
+                [
+                    sys.executable,
+                    "-m",
+                    module,
+                    json.dumps({"host": settings.to_dict(), "parent": os.getpid(), **request}),
+                ],
                 env={**os.environ, **settings.environment(), "PYTHONHASHSEED": "0"},
                 pass_fds=descriptors,
                 stdin=subprocess.DEVNULL,
@@ -64,7 +70,7 @@ class Child:
         self._errors.close()
 
     def answer(self, limit: float) -> dict[str, Any]:
-        """What it printed.
+        """The JSON object that it printed.
 
         Args:
             limit: seconds to wait.
@@ -90,7 +96,8 @@ class Child:
 
 
 def request() -> tuple[dict[str, Any], HostSettings]:
-    """What the parent asks of this process: the JSON object, and the settings in it."""
+    """The parent's request, and the settings that came with it."""
     found = json.loads(sys.argv[1])
+    end_with_parent(found.pop("parent"))
     host = found.pop("host")
     return found, HostSettings(tuple(host["cores"]), host["isa"])

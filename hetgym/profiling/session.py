@@ -14,7 +14,6 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from types import TracebackType
 from typing import Any
 
 import numpy as np
@@ -23,6 +22,7 @@ from hetgym.errors import ConfigError, ProfilingError
 from hetgym.graph.dataflow import DataflowGraph
 from hetgym.graph.ops import Operator, Tensor
 from hetgym.graph.serialization import to_document
+from hetgym.measurements.dataset import Dataset
 from hetgym.measurements.table import Journal, Measurement, Measurements
 from hetgym.profiling.host import HostSettings
 
@@ -62,7 +62,7 @@ class Item:
 
     @property
     def key(self) -> tuple[str, ...]:
-        """What tells it from other items."""
+        """The columns that identify it."""
         return tuple(self.blank.row()[:7])
 
     @property
@@ -82,14 +82,16 @@ class Worker:
     Args:
         settings: of the process.
         memory_limit: see :func:`~hetgym.profiling.worker.serve`.
-        device: likewise.
+        device: ``cpu``, or a CUDA device such as ``cuda:0``.
 
     Raises:
         ProfilingError: it does not start.
     """
 
     def __init__(self, settings: HostSettings, memory_limit: float = 8e9, device: str = "cpu") -> None:
-        self._arguments = json.dumps({**settings.to_dict(), "memory_limit": memory_limit, "device": device})
+        self._arguments = json.dumps(
+            {**settings.to_dict(), "memory_limit": memory_limit, "device": device, "parent": os.getpid()}
+        )
         self._environment = {**os.environ, **settings.environment(), "PYTHONHASHSEED": "0"}
         self._process: subprocess.Popen[bytes] | None = None
 
@@ -165,8 +167,11 @@ def _line(process: subprocess.Popen[bytes], limit: float) -> dict[str, Any] | No
 class Profile:
     """Measures items into a journal; items that the journal holds already are not measured again.
 
+    The journal lies beside the table until the table and its card are written, so that a profile that is
+    killed at any time goes on from it.
+
     Args:
-        path: the table that is made; the journal lies beside it until all is measured.
+        path: the table that is made, ``NAME.csv.gz``.
         settings: of the measuring process.
         time_limit: seconds after which an operator is given up; a graph may take ten times as long.
         memory_limit: items whose estimate is larger are not run [byte].
@@ -174,6 +179,7 @@ class Profile:
         device: ``cpu``, or a CUDA device such as ``cuda:0``.
 
     Raises:
+        ConfigError: the table is there already and was finished, or its folder cannot be written.
         ArtefactError: the journal of an earlier run is damaged.
     """
 
@@ -193,19 +199,17 @@ class Profile:
         self.memory_limit = memory_limit
         self.rounds = rounds
         self.device = device
-        self.path.parent.mkdir(parents=True, exist_ok=True)
-        self.journal = Journal.open(self.path.parent / f"{self.path.name.partition('.')[0]}.part.csv")
-
-    def __enter__(self) -> Profile:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        return None
+        journal = self.path.parent / f"{self.path.name.partition('.')[0]}.part.csv"
+        if self.path.exists() and not journal.exists():
+            raise ConfigError(f"{self.path} is there already; give the profile another name")
+        try:
+            self.path.parent.mkdir(parents=True, exist_ok=True)
+            self.journal = Journal.open(journal)
+        except OSError as error:
+            raise ConfigError(f"{journal}: cannot be written ({error.strerror or error})") from error
 
     def missing(self, items: Iterable[Item], passes: int = 1) -> list[Item]:
-        """What is still to be measured, in the order in which it will be.
+        """The items that are still to be measured, in that order.
 
         Each pass takes all items in an order of its own. The machine drifts (clocks, other load); shuffled
         passes turn drift into noise, and make the time that is left predictable.
@@ -226,7 +230,7 @@ class Profile:
     def run(
         self, items: Sequence[Item], passes: int = 1, progress: Callable[[Item, str], None] | None = None
     ) -> Measurements:
-        """Measure what is missing, then write the table and remove the journal.
+        """Measure what is missing; :meth:`finish` then writes the table.
 
         Args:
             items: all items of the profile.
@@ -238,6 +242,7 @@ class Profile:
 
         Raises:
             ProfilingError: the measuring process cannot be started.
+            OSError: the journal cannot be written.
         """
         with Worker(self.settings, self.memory_limit, self.device) as worker:
             for item in self.missing(items, passes):
@@ -245,10 +250,19 @@ class Profile:
                 self.journal.add(rows)
                 if progress is not None:
                     progress(item, rows[-1].status)
-        table = Measurements(merged(self.journal.rows), self.path.name.partition(".")[0])
-        table.save(self.path)
+        return Measurements(merged(self.journal.rows), self.path.name.partition(".")[0])
+
+    def finish(self, dataset: Dataset) -> None:
+        """Write the table and its card, then remove the journal.
+
+        Args:
+            dataset: what :meth:`run` returned, with the machine and the device.
+
+        Raises:
+            ArtefactError: a file cannot be written; the journal stays.
+        """
+        dataset.save(self.path)
         self.journal.path.unlink()
-        return table
 
     def _measure(self, worker: Worker, item: Item) -> list[Measurement]:
         blank = item.blank

@@ -2,7 +2,7 @@
 
 It reads requests from standard input, one JSON object a line, and answers each with one on standard output:
 ``{"row": [...]}``, an operator as a row of the table, or ``{"graph": {...}, "rounds": k}``. A parent that
-gets no answer in time kills it and starts another.
+gets no answer in time kills it and starts another. It ends with its parent.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from typing import IO, Any
 
 import numpy as np
 
+from hetgym._process import end_with_parent
 from hetgym.errors import UnsupportedOperator
 from hetgym.graph.ops import Operator, Tensor
 from hetgym.graph.serialization import from_json
@@ -67,9 +68,11 @@ def _apart(request: dict[str, Any], device: str) -> str:
     if not hasattr(os, "fork"):
         return _answer(request, device)
     source, target = os.pipe()
+    parent = os.getpid()
     child = os.fork()
     if not child:
         try:
+            end_with_parent(parent)
             os.close(source)
             with os.fdopen(target, "w") as file:
                 file.write(_answer(request, device))
@@ -124,6 +127,7 @@ def _limit_memory(limit: int) -> None:
 def main() -> None:
     """Serve on the standard streams; what libraries print goes to standard error instead."""
     settings = json.loads(sys.argv[1])
+    end_with_parent(settings["parent"])
     answers = os.fdopen(os.dup(1), "w")
     os.dup2(2, 1)
     host = HostSettings(tuple(settings["cores"]), settings["isa"])

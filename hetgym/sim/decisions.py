@@ -10,7 +10,6 @@ from __future__ import annotations
 import numpy as np
 
 from hetgym._jit import inlined, lean
-from hetgym._transfer import transfer_time
 from hetgym._types import FloatArray, IntArray
 from hetgym.problem import ProblemArrays
 from hetgym.sim import fair
@@ -19,6 +18,7 @@ from hetgym.sim.kernel import AGGREGATED, CACHED, FAIR, State, Switches, new_sta
 from hetgym.sim.loop import CHANGED, DECIDE, go_on
 from hetgym.sim.progress import CHANGE, EVENTS, OPEN, QUEUED, RELEASE, Progress, online_progress
 from hetgym.sim.requests import fetch_edge, find_copy, pull
+from hetgym.transfer import transfer_time
 
 WAIT, GO_ON = -1, -2
 """Decisions that commit nothing: to wait with all operators that are open, and to go on to the first decision."""

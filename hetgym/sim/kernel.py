@@ -12,9 +12,9 @@ from typing import NamedTuple
 import numpy as np
 
 from hetgym._jit import inlined, step
-from hetgym._transfer import transfer_time
 from hetgym._types import FloatArray, IntArray
 from hetgym.problem import ProblemArrays
+from hetgym.transfer import transfer_time
 
 FREE, FIFO, FAIR, ENDPOINT = 0, 1, 2, 3  # positions in runtime.COMMUNICATION
 PER_EDGE, CACHED, AGGREGATED = 0, 1, 2  # positions in runtime.TRANSFERS

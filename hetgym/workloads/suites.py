@@ -35,13 +35,14 @@ from typing import Any
 
 from hetgym._config import read
 from hetgym._files import as_path, reason
+from hetgym._parts import part
 from hetgym._yaml import load_yaml
 from hetgym.errors import ConfigError, ProblemError, shown, unknown_name
 from hetgym.workloads.best_known import load_best_known
 from hetgym.workloads.examples import textbook
 from hetgym.workloads.specs import MODELS, PLATFORMS, TRANSFORMS, ProblemSpec, generated_graph, platform_of
 
-FOLDER = Path(__file__).parents[1] / "configs" / "suites"
+FOLDER = part("configs") / "suites"
 """Folder of the shipped suites."""
 
 ALL = "all"

@@ -12,11 +12,11 @@ import pytest
 torch = pytest.importorskip("torch")
 
 from hetgym.agents.actions import COLUMNS  # noqa: E402
-from hetgym.agents.candidates import FORMAT, CandidatePolicy, load_policy, save_policy  # noqa: E402
+from hetgym.agents.candidates import FORMAT, CandidatePolicy, candidate_policy, load_policy, save_policy  # noqa: E402
 from hetgym.agents.kinds import KINDS  # noqa: E402
+from hetgym.agents.network_policy import NetworkPolicy  # noqa: E402
 from hetgym.agents.networks import ActorCritic, Sizes  # noqa: E402
 from hetgym.agents.networks.actor_critic import VIEWS  # noqa: E402
-from hetgym.agents.policy import Policy  # noqa: E402
 from hetgym.errors import ArtefactError, ConfigError, UnknownName  # noqa: E402
 from hetgym.graph import load_graph  # noqa: E402
 from hetgym.pipeline import RandomChains  # noqa: E402
@@ -41,9 +41,9 @@ def trained(kind: str, seed: int = 0) -> ActorCritic:
     return found.eval()
 
 
-def compiled(network: ActorCritic) -> CandidatePolicy:
+def compiled(network: ActorCritic) -> Any:
     weights = {name: tensor.numpy() for name, tensor in network.state_dict().items()}
-    return CandidatePolicy(weights, {"network": network.card()})
+    return candidate_policy(weights, {"network": network.card()})
 
 
 def test_every_kind_has_columns() -> None:
@@ -59,7 +59,7 @@ def test_decides_as_the_network_all_episode_long(kind: str, level: str) -> None:
     steps = alike = 0
     for seed in range(3):
         network = trained(kind, seed)
-        policy, reference = compiled(network), Policy(network)
+        policy, reference = compiled(network), NetworkPolicy(network)
         seen, info = env.reset(seed=seed)
         over = False
         while not over:

@@ -10,6 +10,8 @@ import pytest
 torch = pytest.importorskip("torch")
 pytest.importorskip("torch_geometric")
 
+from hetgym.agents.policy import Policy, load_policy  # noqa: E402
+
 from hetgym.agents import artefact  # noqa: E402
 from hetgym.agents.checkpoint import (  # noqa: E402
     Checkpoint,
@@ -19,7 +21,6 @@ from hetgym.agents.checkpoint import (  # noqa: E402
     restore_numpy,
 )
 from hetgym.agents.networks import ActorCritic, Sizes  # noqa: E402
-from hetgym.agents.policy import Policy, load_policy  # noqa: E402
 from hetgym.errors import ArtefactError  # noqa: E402
 
 HISTORY = [{"step": 0, "return": 0.0}, {"step": 7, "return": 0.25, "ratio_reference": 0.9}]

@@ -1,42 +1,68 @@
-"""Playing: an environment whose features do not mean what a policy learned is refused in one sentence."""
+"""Agents, policies and schedulers share protocols: each can act, plan and be scheduled where that makes sense."""
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import gymnasium as gym
+import numpy as np
 import pytest
 
 import hetgym
-from hetgym.agents import play
-from hetgym.errors import ConfigError
+from hetgym.agents import Policy, as_scheduler, greedy, load, names, play
+from hetgym.agents.candidates import PipelinePolicy, SchedulePolicy, SplitPolicy
+from hetgym.errors import ArtefactError, ConfigError, UnknownName
+from hetgym.workloads import RandomMix, textbook
 
-ELSEWHERE = [
-    ("dispatch-v1", "HetSchedule-v0", {"mode": "dispatch"}, {"completion": "off"}, "completion='eft\\+oct'"),
-    ("dispatch-v1", "HetSchedule-v0", {"mode": "dispatch"}, {"completion": "eft"}, "completion='eft\\+oct'"),
-    ("pipeline-v1", "HetPipeline-v0", {}, {"completion": False}, "completion=True"),
-    ("split-v1", "HetSplit-v0", {"completion": True}, {"completion": False}, "completion=True"),
-    ("split-v1", "HetSplit-v0", {"completion": True}, {"lookahead": True}, "lookahead=False"),
-]
-
-
-@pytest.mark.parametrize(("name", "env_id", "right", "wrong", "words"), ELSEWHERE)
-def test_a_policy_refuses_features_that_it_did_not_learn(
-    name: str, env_id: str, right: dict, wrong: dict, words: str
-) -> None:
-    policy = hetgym.agents.load(name)
-    env = gym.make(env_id, observation="candidates", **(right | wrong))
-    with pytest.raises(ConfigError, match=words) as caught:
-        play(env, policy, seed=0)
-    assert "\n" not in str(caught.value)
-    with pytest.raises(ConfigError, match=words):
-        policy.play(**(right | wrong))
+ENVIRONMENTS = {
+    "place-v1": {"id": "HetSchedule-v0"},
+    "dispatch-v1": {"id": "HetSchedule-v0"},
+    "split-v1": {"id": "HetSplit-v0", "graph": "alexnet", "platform": "even-pair"},
+    "pipeline-v1": {"id": "HetPipeline-v0"},
+}
 
 
-def test_a_policy_plays_the_environment_that_it_knows() -> None:
-    policy = hetgym.agents.load("dispatch-v1")
-    env = gym.make("HetSchedule-v0", mode="dispatch", observation="candidates")
-    assert sum(play(env, policy, seed=seed).total_reward for seed in range(5)) > 0
+@pytest.mark.parametrize("name", names())
+def test_every_shipped_policy_is_a_policy_and_plays(name: str) -> None:
+    policy = load(name)
+    assert isinstance(policy, Policy)
+    env = gym.make(**ENVIRONMENTS[name], **policy.arguments)  # type: ignore[arg-type]
+    result = play(env, policy, seed=5)
+    assert result.total_reward == pytest.approx(1 - result.info["makespan"] / result.info["reference"])
+    assert play(env, policy.agent(), seed=5).info["makespan"] == result.info["makespan"]
 
 
-def test_agents_without_a_past_play_anything() -> None:
-    env = gym.make("HetSchedule-v0", completion="off")
-    assert play(env, hetgym.agents.greedy("finish"), seed=0).info["makespan"] > 0
+@pytest.mark.parametrize("seed", range(5))
+def test_the_place_policy_acts_as_it_plans(seed: int) -> None:
+    planner, problem = load("place-v1"), RandomMix(operators=(20, 30))(np.random.default_rng(seed))
+    result = play(gym.make("HetSchedule-v0", problem=problem, **planner.arguments), planner)
+    assert result.info["makespan"] == pytest.approx(planner.plan(problem).makespan, rel=1e-12)
+    assert as_scheduler(planner)(problem).makespan == pytest.approx(planner.plan(problem).makespan, rel=1e-12)
+
+
+def test_an_agent_that_plans_follows_the_problem_of_the_reset() -> None:
+    policy, problem = hetgym.baselines.as_policy("peft"), textbook("arabnejad-barbosa")
+    env = gym.make("HetSchedule-v0", decode="append")
+    assert play(env, policy, seed=0, options={"problem": problem}).info["makespan"] == 122
+
+
+def test_plans_have_the_type_of_their_kind() -> None:
+    assert isinstance(load("dispatch-v1"), SchedulePolicy)
+    assert isinstance(load("split-v1"), SplitPolicy)
+    assert isinstance(load("pipeline-v1"), PipelinePolicy)
+    hetgym.validate(textbook("topcuoglu"), load("dispatch-v1").plan(textbook("topcuoglu")))
+
+
+def test_an_agent_is_a_scheduler_with_arguments_of_the_environment() -> None:
+    problem = textbook("topcuoglu")
+    schedule = as_scheduler(greedy("finish"), completion="off")(problem)
+    assert schedule.makespan == hetgym.baselines.get("heft")(problem).makespan == 80
+
+
+def test_loading_refuses_what_is_no_policy(tmp_path: Path) -> None:
+    with pytest.raises(UnknownName, match="did you mean 'place-v1'"):
+        load("place-v2")
+    with pytest.raises(ArtefactError, match="no such file"):
+        load(tmp_path / "missing.safetensors")
+    with pytest.raises(ConfigError, match="by its name or path, not by int"):
+        load(3)  # type: ignore[call-overload]

@@ -14,7 +14,6 @@ from hetgym.bench.job import Job, execute
 from hetgym.bench.rows import Row
 from hetgym.bench.runner import run
 from hetgym.bench.summary import records, summarise
-from hetgym.cli.terminal import print_tables
 from hetgym.workloads import Best, BestKnown, ProblemSpec, textbook
 
 PROBLEM = textbook("topcuoglu")  # HEFT 80, CPOP 86, optimum 73
@@ -78,13 +77,29 @@ def test_values_of_another_problem_make_failed_rows() -> None:
     }
 
 
-@pytest.mark.parametrize(("makespan", "told"), [(85.0, True), (73.0, False)])
-def test_the_terminal_tells_of_records(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], makespan: float, told: bool
-) -> None:
-    job = Job("test", (known(makespan, 60.0),), (baselines.get("heft"),), ("classic",))
+def test_an_optimum_that_the_run_proves_is_the_bound_of_all() -> None:
+    pytest.importorskip("ortools")
+    solver = baselines.get("cp-sat", seconds=60.0)
+    result = run([ProblemSpec.textbook("topcuoglu")], ["heft", solver, "cpop"], ("classic", "links"))
+    found = {(row.scheduler, row.runtime): row for row in result.rows}
+    assert lower_bound(PROBLEM) < 72.9  # what was known before
+    for name, makespan in (("heft", 80.0), ("cp-sat", 73.0), ("cpop", 86.0)):
+        row = found[name, "classic"]
+        assert row.lower_bound_s == pytest.approx(73.0)
+        assert row.gap_to_bound == pytest.approx(makespan / 73 - 1, abs=1e-9)
+        assert found[name, "links"].lower_bound_s == lower_bound(PROBLEM)
+
+
+def test_a_proof_reaches_files_and_report(tmp_path: Path) -> None:
+    pytest.importorskip("ortools")
+    solver = baselines.get("cp-sat", seconds=60.0)
+    job = Job("test", (ProblemSpec.textbook("topcuoglu"),), (baselines.get("heft"), solver), ("classic",))
     outcome = execute(job, RunFolder(tmp_path, "run"))
-    print_tables(job, outcome)
-    expected = "new best: heft takes 80 s on topcuoglu under classic, 5.88 % less than the best known 85 s"
-    assert (expected in capsys.readouterr().out) == told
-    assert bool(outcome.document["records"]) == told
+    assert {row["lower_bound_s"] for row in outcome.document["rows"]} == {73.0}
+    assert [line.gap_to_bound for line in outcome.summary] == pytest.approx([0.0, 80 / 73 - 1])
+    assert '"bound":73000' in outcome.files["report"].read_text()  # quanta of a millisecond
+
+
+def test_a_solver_that_is_bound_by_memory_proves_nothing_for_others() -> None:
+    pytest.importorskip("ortools")
+    assert baselines.get("cp-sat", memory=True)(PROBLEM).lower_bound is None

@@ -1,11 +1,8 @@
 from __future__ import annotations
 
-import io
-
 import pytest
-from rich.console import Console
 
-from hetgym.bench.comparison import Against, against, compare_table, pick_reference, rich_against
+from hetgym.bench.comparison import against, compare_table, pick_reference
 from hetgym.bench.rows import Row, with_gaps
 from hetgym.errors import UnknownName
 
@@ -21,12 +18,6 @@ ROWS = with_gaps([
     row("a", "heft", 1.0, "links"), row("a", "x", 1.0, "links"), row("a", "y", None, "links"),
     row("b", "heft", 1.0, "links"), row("b", "x", 1.0, "links"), row("b", "y", None, "links"),
 ])  # fmt: skip
-
-
-def shown(lines: list[Against], runtime: str) -> str:
-    text = io.StringIO()
-    Console(file=text, width=110).print(rich_against(lines, runtime))
-    return text.getvalue()
 
 
 def test_each_scheduler_is_compared_on_the_problems_that_both_have_done() -> None:
@@ -63,10 +54,3 @@ def test_lines_are_json_ready() -> None:
     entries = [line.to_dict() for line in against(ROWS, "heft")]
     assert entries[0]["ratio"] == pytest.approx(1.0) and entries[0]["runtime"] == "classic"
     assert entries[-1]["problems"] == 0 and entries[-1]["low"] is None
-
-
-def test_the_table_has_the_shortest_first_and_a_dash_for_what_failed() -> None:
-    text = shown(against(ROWS, "heft"), "links")
-    assert "makespan over heft" in text
-    lines = [line.split() for line in text.splitlines() if line.strip().startswith(("x", "y"))]
-    assert lines[0][:5] == ["x", "1.000", "1.000", "to", "1.000"] and set(lines[1][1:]) == {"–"}

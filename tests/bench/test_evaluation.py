@@ -14,7 +14,6 @@ from hetgym.bench.folder import RunFolder
 from hetgym.bench.job import Job, Outcome, execute
 from hetgym.bench.pareto_files import COLUMNS
 from hetgym.bench.pareto_picture import draw, spread
-from hetgym.cli.terminal import announce, print_evaluation
 from hetgym.errors import ConfigError, UnknownName
 from hetgym.workloads import ProblemSpec
 
@@ -82,24 +81,6 @@ def test_names_in_the_margin_keep_apart() -> None:
     placed = spread([0.1, 0.1, 0.11, 0.9], 0.05)
     assert placed == pytest.approx([0.1, 0.15, 0.2, 0.9])
     assert spread([], 0.1) == []
-
-
-def test_the_terminal_announces_what_it_will_take(capsys: pytest.CaptureFixture[str]) -> None:
-    announce(job("heft,lns", Evaluation(pareto=True, budgets=(0.001, 1.0, 60.0), time_limit=10.0)))
-    told = " ".join(capsys.readouterr().err.split())
-    assert "2 budgets from 1 ms to 1 s, after the run itself, at most 2 s" in told
-    assert "left out: 60 s; with them at most 2 min 2 s" in told
-    announce(job("heft", Evaluation(pareto=True)))
-    assert "all are points" in capsys.readouterr().err
-    announce(job("heft", Evaluation()))
-    assert capsys.readouterr().err == ""
-
-
-def test_the_terminal_shows_what_was_asked_for(outcome: Outcome, capsys: pytest.CaptureFixture[str]) -> None:
-    print_evaluation(job("heft,cpop,lns", Evaluation("cpop", ("family",), True, (0.001, 0.002))), outcome)
-    shown = capsys.readouterr().out
-    assert "makespan over cpop" in shown and "textbook" in shown and "what is best within a time" in shown
-    assert "…" not in shown
 
 
 def test_bad_input_is_refused_before_anything_runs() -> None:

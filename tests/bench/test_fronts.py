@@ -1,12 +1,9 @@
 from __future__ import annotations
 
-import io
-
 import numpy as np
 import pytest
-from rich.console import Console
 
-from hetgym.bench.fronts import Point, choices, front, ladder, points, rich_choices
+from hetgym.bench.fronts import choices, front, ladder, points
 from hetgym.bench.pareto import Measured
 
 
@@ -73,15 +70,3 @@ def test_choices_say_what_is_best_within_a_time_and_how_surely() -> None:
 def test_the_ladder_goes_down_to_the_quickest() -> None:
     assert ladder(FOUND, [0.01, 0.1]) == [1e-5, 2e-5, 5e-5, 1e-4, 2e-4, 5e-4, 1e-3, 2e-3, 5e-3, 0.01, 0.1]
     assert ladder(FOUND[:1], []) == [2e-4, 5e-4, 1e-3]
-
-
-def test_the_table_fits_a_terminal() -> None:
-    long = Point("classic", "pilot-append-eft", "search", 10.0, 60, 0, 9.999, 10.0, 1.23456, 0.98765, 12.5)
-    text = io.StringIO()
-    found = choices([long, *FOUND], [*ROWS, row("a", "pilot-append-eft", 10.0, 1.0, 1.0)], "classic", [0.2], rng())
-    Console(file=text, width=110).print(rich_choices([*found, *found]))
-    assert "200 ms" in text.getvalue() and "…" not in text.getvalue()
-    text = io.StringIO()
-    wide = type(found[0])(10.0, long, long, 0.995)
-    Console(file=text, width=110).print(rich_choices([wide]))
-    assert "…" not in text.getvalue()

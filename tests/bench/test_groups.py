@@ -1,12 +1,9 @@
 from __future__ import annotations
 
-import io
-
 import pytest
-from rich.console import Console
 
 from hetgym import Problem
-from hetgym.bench.groups import COLUMNS, Traits, grouped, pick_columns, rich_groups
+from hetgym.bench.groups import COLUMNS, Traits, grouped, pick_columns
 from hetgym.bench.rows import Row, with_gaps
 from hetgym.errors import UnknownName
 from hetgym.workloads import ProblemSpec
@@ -81,12 +78,3 @@ def test_picking_columns() -> None:
     assert pick_columns("") == ()
     with pytest.raises(UnknownName, match="did you mean 'platform'"):
         pick_columns("size,plattform")
-
-
-def test_wide_tables_come_in_parts() -> None:
-    rows = with_gaps([row(f"g{k}@p", "heft", 1.0, 9) for k in range(8)])
-    lines = grouped(rows, traits(), ["family"], "heft")
-    tables = rich_groups(lines, "family", "classic", ["heft"])
-    text = io.StringIO()
-    Console(file=text, width=110).print(*tables)
-    assert len(tables) == 2 and all(f"g{k}" in text.getvalue() for k in range(8))

@@ -24,8 +24,9 @@ from hetgym.bench import on_ray
 from hetgym.bench.executor import Executor
 from hetgym.bench.folder import RunFolder
 from hetgym.bench.job import Job, execute
+from hetgym.bench.loop import Progress
 from hetgym.bench.rows import Row
-from hetgym.bench.runner import Progress, run
+from hetgym.bench.runner import run
 from hetgym.bench.sink import Sink
 from hetgym.errors import ClusterError, ProblemError
 from hetgym.sim import Trace

@@ -11,8 +11,9 @@ from hetgym import Problem, Schedule, baselines, simulate
 from hetgym.baselines import Baseline
 from hetgym.bench.folder import RunFolder
 from hetgym.bench.job import Job, execute, pick_runtimes, pick_schedulers
+from hetgym.bench.loop import Progress
 from hetgym.bench.rows import COLUMNS
-from hetgym.bench.runner import Progress, run, warm_up
+from hetgym.bench.runner import run
 from hetgym.errors import ConfigError, ProblemError, UnknownName
 from hetgym.workloads import ProblemSpec, textbook
 
@@ -239,14 +240,3 @@ def test_picking() -> None:
     assert [b.name for b in pick_schedulers("heft,partition,duet")] == ["heft", *baselines.names("partition")]
     assert pick_runtimes(None) == ("classic", "links")
     assert pick_runtimes(["links", "links"]) == ("links",)
-
-
-def test_warming_up_survives_a_broken_scheduler() -> None:
-    calls = []
-
-    def broken(problem: Problem) -> Schedule:
-        calls.append(problem.name)
-        return failing(problem)
-
-    warm_up([plugin("broken", broken), "heft"], RUNTIMES)
-    assert calls == ["topcuoglu"]

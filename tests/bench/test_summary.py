@@ -1,13 +1,11 @@
 from __future__ import annotations
 
-import io
 from dataclasses import replace
 
 import pytest
-from rich.console import Console
 
 from hetgym.bench.rows import Row, with_gaps
-from hetgym.bench.summary import by_platform, duration, percent, rich_table, size, summarise
+from hetgym.bench.summary import by_platform, summarise
 
 
 def row(problem: str, scheduler: str, makespan: float | None, runtime: str = "classic", platform: str = "p") -> Row:
@@ -74,22 +72,3 @@ def test_platforms_are_apart() -> None:
 
 def test_nothing_gives_nothing() -> None:
     assert summarise([]) == []
-
-
-def test_the_table_shows_every_scheduler_and_its_failures() -> None:
-    lines = summarise(with_gaps([row("a", "x", 4.0), row("a", "y", None)]))
-    text = io.StringIO()
-    Console(file=text, width=110).print(rich_table(lines, "classic"))
-    shown = text.getvalue()
-    assert "y (1 failed)" in shown and "2.00×" in shown and "1/1" in shown
-
-
-@pytest.mark.parametrize(
-    ("shown", "expected"),
-    [
-        (percent(0.0), "0.00 %"), (percent(0.99994), "99.99 %"), (percent(1.0), "100 %"),
-        (duration(1.5e-3), "1.5 ms"), (duration(90.0), "90 s"), (size(1_500), "1.5 kB"), (size(2.5e9), "2.5 GB"),
-    ],
-)  # fmt: skip
-def test_units(shown: str, expected: str) -> None:
-    assert shown == expected

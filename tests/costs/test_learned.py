@@ -78,7 +78,7 @@ def test_the_split_keeps_whole_shape_groups_together():
 
 
 def test_no_held_out_shape_or_label_reaches_the_fit(monkeypatch):
-    from hetgym.cli import profiling
+    from hetgym.costs import scoring
 
     table = measured()
     rows = [
@@ -87,14 +87,14 @@ def test_no_held_out_shape_or_label_reaches_the_fit(monkeypatch):
     ]
     table = Measurements(tuple(rows))
     seen = []
-    real = profiling.fit
+    real = scoring.fit
 
     def spy(part, *arguments, **options):
         seen.append(part)
         return real(part, *arguments, **options)
 
-    monkeypatch.setattr(profiling, "fit", spy)
-    scores = profiling.Scores.of(table, CPU, "roofline", 0)
+    monkeypatch.setattr(scoring, "fit", spy)
+    scores = scoring.Scores.of(table, CPU, "roofline", 0)
     shapes, whole = seen
     tested = {shape_group(row.operator) for row in scores.shapes[0]}
     assert tested

@@ -14,12 +14,12 @@ import networkx as nx
 import numpy as np
 import onnx
 import yaml
+from hetgym.agents.policy import Policy
 from onnx import TensorProto, helper, numpy_helper
 
 import hetgym
 from hetgym.agents.checkpoint import Checkpoint
 from hetgym.agents.networks import ActorCritic
-from hetgym.agents.policy import Policy
 from hetgym.bench.best_schedules import save_best_schedules
 from hetgym.costs import calibrated, polynomial
 from hetgym.costs.features import FEATURES

@@ -11,6 +11,7 @@ from typing import Any
 
 import networkx as nx
 import numpy as np
+from hetgym.agents.policy import load_policy
 
 import hetgym
 from hetgym.agents import candidates
@@ -18,7 +19,6 @@ from hetgym.agents.checkpoint import Checkpoint, learner_tensors, restore_learne
 from hetgym.agents.networks import ActorCritic, Sizes
 from hetgym.agents.networks._torch import torch
 from hetgym.agents.place import artefact as place
-from hetgym.agents.policy import load_policy
 from hetgym.agents.recipe import load_recipe
 from hetgym.bench.best_schedules import load_best_schedules
 from hetgym.costs import load_costs

@@ -1,9 +1,6 @@
-"""Blocks of models, what they cost on platforms, and problems that are copied and pickled."""
+"""Blocks of models, and what they cost on platforms."""
 
 from __future__ import annotations
-
-import copy
-import pickle
 
 import numpy as np
 import pytest
@@ -12,16 +9,9 @@ import hetgym
 from hetgym.graph import DataflowGraph, Operator, Tensor, load_graph
 from hetgym.graph.generators import lstm_grid
 from hetgym.pipeline import (
-    DeviceKind,
-    PipelineProblem,
-    RandomChains,
-    TrainingPipeline,
     blocks,
-    orders,
     pipeline,
-    run,
     training_pipeline,
-    unroll,
 )
 from hetgym.pipeline.contraction import bind
 from hetgym.platform import load_platform
@@ -89,38 +79,3 @@ def test_backward_passes() -> None:
     np.testing.assert_allclose(step.state, 2 * step.problem.size)
     with pytest.raises(hetgym.UnknownName, match="optimizer"):
         training_pipeline(graph, load_platform("cpu-gpu"), optimizer="lion")
-
-
-def test_copies_and_pickles_are_equal_and_read_only() -> None:
-    step = RandomChains()(np.random.default_rng(3))
-    assert copy.deepcopy(step) is step and copy.deepcopy(step.problem) is step.problem
-    again = pickle.loads(pickle.dumps(step))
-    assert again.digest == step.digest and again.id == step.id and again.problem.id == step.problem.id
-    assert not again.problem.cost.flags.writeable and not again.stash.flags.writeable
-    other = TrainingPipeline(step.problem, stash=1.0)
-    assert other.digest != step.digest and other.problem.digest == step.problem.digest
-    wider = PipelineProblem.chain(step.problem.cost, [DeviceKind("accelerator", 3), DeviceKind("cpu", 2)])
-    assert wider.digest != step.problem.digest
-
-
-def test_chunks_may_differ() -> None:
-    passes = orders("interleaved", 2, 2, 2)
-    even = run(passes, [2.0, 2.0], 2.0).makespan
-    assert run(passes, [[1.0, 1.0], [1.0, 1.0]], 2.0).makespan == even
-    problem, _ = unroll(passes, [[0.5, 1.0], [1.5, 3.0]], 2.0)
-    cost = dict(zip(problem.operator_names, problem.cost.min(axis=1).tolist(), strict=True))
-    assert [cost[f"F1.{piece}"] for piece in range(4)] == [0.5, 1.0, 1.5, 3.0] and cost["B0.3"] == 1.0
-    with pytest.raises(hetgym.ConfigError, match="must be one time"):
-        run(passes, [[1.0, 1.0]], 2.0)
-
-
-def test_nodes_that_are_bound_but_not_reduced() -> None:
-    problem = PipelineProblem([[0.0], [1.0], [0.0], [1.0]], [(0, 1), (1, 2), (2, 3)], [DeviceKind("gpu", 2)])
-    assert bind(problem).members == [(0,), (1,), (2,), (3,)]
-    coloured = PipelineProblem(
-        [[0.0], [1.0], [0.0], [1.0]], [(0, 1), (1, 2), (2, 3)], [DeviceKind("gpu", 2)], colour=[-1, 5, 5, -1]
-    )
-    assert bind(coloured).members == [(0,), (1, 2), (3,)]
-    plain = PipelineProblem([[1.0]] * 4, [(3, 0), (1, 2)], [DeviceKind("gpu", 1)])
-    alone = PipelineProblem([[1.0]] * 4, [(3, 0), (1, 2)], [DeviceKind("gpu", 1)], colour=[0, 1, 2, 3])
-    assert bind(plain).members == bind(alone).members == [(i,) for i in plain.order.tolist()]

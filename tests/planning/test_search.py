@@ -31,8 +31,8 @@ def test_seconds_count_from_the_call_and_are_kept(monkeypatch: pytest.MonkeyPatc
     monkeypatch.setattr(searching, "time", SimpleNamespace(perf_counter=lambda: search.now))
     curve = searching.run(search, 2**62, 0.1, began=0.0)
     assert curve[0] == (100, 0.004, np.inf)
-    assert 0.1 <= search.now <= 0.1 + 1e-6 * search.LEAST
-    assert max(search.parts) == search.SLICE
+    assert 0.1 <= search.now <= 0.1 + 1e-6 * searching.LEAST
+    assert max(search.parts) == searching.SLICE
     assert searching.run(Clockwork(), 1_000, None)[-1][0] == 1_000
 
 

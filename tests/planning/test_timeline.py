@@ -32,7 +32,7 @@ def single_device(durations: list[float]) -> Problem:
         min_size=1,
         max_size=12,
     ),
-    copies=st.sampled_from([1, 1, 1, 10]),  # beyond 32 intervals the search bisects, beyond 64 it skips blocks
+    copies=st.sampled_from([1, 1, 1, 10]),  # beyond 64 intervals there are several blocks
     insertion=st.booleans(),
 )
 @example(jobs=[(0.0, 5.0), (3.0, 4.0)], copies=1, insertion=True)  # nothing may run across an operator of no duration
@@ -51,10 +51,10 @@ def test_earliest_start_is_the_first_gap(jobs: list[tuple[float, float]], copies
             assert start == max([ready, *(to for _, to in busy)])
         timeline.book(problem.arrays, line, operator, 0, start)
         busy.append((start, start + duration))
-        booked = line.intervals[0]
-        assert booked == len(busy)
-        assert line.busy_from[0, :booked].tolist() == sorted(a for a, _ in busy)
-        assert line.busy_to[0, :booked].tolist() == sorted(b for _, b in busy)
+        order = timeline.device_order(line)[0][: len(busy)]
+        assert line.busy.size[0] == len(busy)
+        assert line.start[order].tolist() == sorted(a for a, _ in busy)
+        assert line.finish[order].tolist() == sorted(b for _, b in busy)
 
 
 @pytest.mark.parametrize("insertion", [True, False])
@@ -121,11 +121,15 @@ def test_long_timelines_skip_no_gap(seed: int) -> None:
         if operator < n // 3 and rng.random() < 0.02:
             copy_into(line, spare)
             line, spare = spare, line
-    held = int(line.intervals[0])
-    assert held > 5 * timeline.BLOCK
-    gaps = line.busy_from[0, :held] - np.concatenate([[0.0], line.busy_to[0, : held - 1]])
-    assert (line.widest[0, np.arange(held) // timeline.BLOCK] >= gaps).all()
-    assert np.isfinite(line.widest[0, : held // timeline.BLOCK]).any()
+    v = line.busy
+    assert v.blocks[0] > 5
+    order, pointer = timeline.device_order(line)
+    held = order[: v.size[0]]
+    assert sorted(held.tolist()) == sorted(busy) and pointer.tolist() == [0, len(busy)]
+    gaps = line.start[held] - np.concatenate([[0.0], line.finish[held[:-1]]])
+    used = v.chain[0, : v.blocks[0]]
+    assert (np.repeat(v.widest[0, used], v.held[0, used]) >= gaps).all()
+    assert np.isfinite(v.widest[0, used]).any()
 
 
 @given(problem=strategies.problems())

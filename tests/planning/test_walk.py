@@ -89,8 +89,8 @@ def test_a_prefix_is_what_was_placed_before(problem: Problem, seed: int, first: 
     copy_prefix(walk.now, part, walk.turn, first)
     fresh = timeline.new_timeline(n, d)
     place_in_order(arrays, fresh, walk.order[:first], walk.fixed, np.zeros((n, d)), True)
-    assert part.intervals.tolist() == fresh.intervals.tolist()
-    for device in range(d):
-        held = fresh.intervals[device]
-        assert part.operators[device, :held].tolist() == fresh.operators[device, :held].tolist()
-        assert part.busy_to[device, :held].tolist() == fresh.busy_to[device, :held].tolist()
+    assert part.busy.size.tolist() == fresh.busy.size.tolist()
+    (order, pointer), (other, ends) = timeline.device_order(part), timeline.device_order(fresh)
+    assert pointer.tolist() == ends.tolist()
+    assert order[: ends[-1]].tolist() == other[: ends[-1]].tolist()
+    assert part.finish[fresh.assignment >= 0].tolist() == fresh.finish[fresh.assignment >= 0].tolist()

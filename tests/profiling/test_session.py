@@ -5,6 +5,7 @@ import signal
 import subprocess
 import sys
 import time
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -12,9 +13,10 @@ import pytest
 pytest.importorskip("torch")
 
 from hetgym import load_graph  # noqa: E402
+from hetgym.device import Device  # noqa: E402
 from hetgym.errors import ConfigError, UnknownName  # noqa: E402
 from hetgym.graph import DataflowGraph, Operator, Tensor  # noqa: E402
-from hetgym.measurements import Measurements  # noqa: E402
+from hetgym.measurements import Dataset, MachineCard, Measurements  # noqa: E402
 from hetgym.profiling.designs import BYTE_LIMIT, DESIGNS, FLOP_LIMIT, draw  # noqa: E402
 from hetgym.profiling.host import HostSettings  # noqa: E402
 from hetgym.profiling.networks import random_networks  # noqa: E402
@@ -44,6 +46,8 @@ def test_a_profile_measures_refuses_and_gives_up(tmp_path):
     seen = []
     profile = Profile(tmp_path / "p.csv.gz", HOST, time_limit=1.0, rounds=3)
     table = profile.run(items, 2, lambda item, status: seen.append((item.source, status)))
+    assert list(tmp_path.glob("*.part.csv")) and not profile.path.exists()
+    profile.finish(Dataset(table, MachineCard.collect((CORE,), "full"), Device("cpu", peak_flops={"float32": 1e9})))
     status = {(row.operator.kind, row.direction, row.context, row.operator.inputs): row.status for row in table}
     assert status["Relu", "forward", "isolated", RELU.inputs] == "ok"
     assert status["Relu", "backward", "isolated", RELU.inputs] == "ok"
@@ -83,6 +87,34 @@ def test_a_profile_goes_on_where_a_kill_stopped_it(tmp_path):
     del profile.journal.rows[6:]
     table = profile.run(items[:2], 1)
     assert len(table.timed()) >= 2
+
+
+def children(pid):
+    """Process ids of the children of a process, and of theirs."""
+    found = [int(word) for word in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
+    return found + [grandchild for child in found for grandchild in children(child)]
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux ends children with their parent")
+def test_a_worker_ends_with_its_parent_even_while_it_measures(tmp_path):
+    script = (
+        "from hetgym.graph import Operator, Tensor; from hetgym.profiling.session import Item, Profile\n"
+        "from hetgym.profiling.host import HostSettings\n"
+        "x = Tensor((30000, 30000))\n"
+        f"Profile({str(tmp_path / 'p.csv.gz')!r}, HostSettings(({CORE},)), time_limit=600.0, memory_limit=2e10)"
+        ".run([Item('slow', Operator('slow', 'MatMul', (x, x), (x,)))])\n"
+    )
+    parent = subprocess.Popen([sys.executable, "-c", script])
+    limit = time.monotonic() + 120
+    while len(children(parent.pid)) < 2 and time.monotonic() < limit:  # the worker, and its copy that measures
+        time.sleep(0.05)
+    family = children(parent.pid)
+    parent.kill()
+    parent.wait()
+    assert len(family) == 2
+    while any(Path(f"/proc/{pid}").exists() for pid in family) and time.monotonic() < limit:
+        time.sleep(0.05)
+    assert not any(Path(f"/proc/{pid}").exists() for pid in family)
 
 
 def test_a_worker_that_dies_is_replaced():

@@ -16,8 +16,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hetgym import Problem, Runtime, Schedule, Trace, evaluate, simulate
-from hetgym.planning import DECODES
-from hetgym.planning.evaluation import decode_placement
+from hetgym.planning import DECODES, decode_placement
 from hetgym.problem import Routes
 from hetgym.sim import PRESETS
 

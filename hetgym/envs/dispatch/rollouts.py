@@ -12,12 +12,12 @@ from typing import NamedTuple
 import numpy as np
 
 from hetgym._jit import step
-from hetgym._transfer import transfer_time
 from hetgym._types import FloatArray, IntArray
 from hetgym.problem import ProblemArrays
 from hetgym.sim.decisions import busy_until, done_after
 from hetgym.sim.kernel import State, Switches, book_transfer, way_free
 from hetgym.sim.progress import OPEN, RUNNING, Progress
+from hetgym.transfer import transfer_time
 
 
 class Course(NamedTuple):

@@ -26,6 +26,7 @@ from hetgym.envs.place.state import (
 )
 from hetgym.planning import decode as decoding
 from hetgym.planning import timeline
+from hetgym.planning.intervals import last_end
 from hetgym.planning.timeline import Timeline
 from hetgym.problem import Problem, ProblemArrays
 from hetgym.schedule import Schedule
@@ -160,9 +161,9 @@ def _show_placed(
         seen.assignment[lane, operator] = device
     devices = seen.devices[lane]
     devices[device, DeviceColumn.BUSY] = share(b.busy[lane, device], scale)
-    devices[device, DeviceColumn.AVAILABLE] = share(t.busy_to[device, t.intervals[device] - 1], scale)
+    devices[device, DeviceColumn.AVAILABLE] = share(last_end(t.busy, device), scale)
     for other in range(p.cost.shape[1]):
-        devices[other, DeviceColumn.SHARE] = t.intervals[other] / b.turn[lane]
+        devices[other, DeviceColumn.SHARE] = t.busy.size[other] / b.turn[lane]
 
 
 # After each device: best is the least bound so far; legal counts the devices whose memory has room, and roomiest is the

@@ -177,7 +177,7 @@ class PlaceLanes(Lanes):
         n, d = instance.problem.cost.shape
         for rows in (self._placed, self._spare):
             held = rows[lane]
-            if held is None or held.busy_from.shape != (d, n):
+            if held is None or (len(held.busy.size), len(held.assignment)) != (d, n):
                 rows[lane] = timeline.new_timeline(n, d)
 
     def _finish(self, lane: int) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import numpy as np
 
-from hetgym._transfer import transfer_times
 from hetgym._types import FloatArray
 from hetgym.envs.core.rendering import device_lines
 from hetgym.envs.place.instance import ScheduleInstance
@@ -12,6 +11,7 @@ from hetgym.planning.timeline import Timeline
 from hetgym.problem import Problem
 from hetgym.sim.gantt import time_unit
 from hetgym.sim.trace import Trace
+from hetgym.transfer import transfer_times
 
 
 def partial_trace(problem: Problem, placed: Timeline) -> Trace:

@@ -13,6 +13,7 @@ import numpy.typing as npt
 from hetgym import _records as records
 from hetgym._types import BoolArray, FloatArray, Int64Array, IntArray, frozen
 from hetgym.envs.place.instance import ScheduleInstance
+from hetgym.planning.intervals import Intervals
 from hetgym.planning.timeline import Timeline
 from hetgym.problem import Problem, ProblemArrays
 
@@ -162,7 +163,8 @@ def _examples() -> tuple[ProblemArrays, PlaceTables, Timeline, PlaceRecord]:
     whole, row = np.ones(1), np.ones(1)  # arrays of the types that callers of the timeline pass elsewhere
     table, number = np.ones((1, 1)), np.zeros(1, np.int32)
     tables = PlaceTables(number, table, table, table, number, whole, whole, row)
-    placed = Timeline(number, whole, whole, table, table, np.zeros((1, 1), np.int32), number, table)
+    numbers = np.zeros((1, 1), np.int32)
+    placed = Timeline(number, whole, whole, Intervals(table, table, numbers, numbers, number, numbers, table, number))
     rows = np.zeros((1, 1), np.int64)
     observation = PlaceObservation(
         np.zeros((1, 1, 1), np.float32),

@@ -10,7 +10,7 @@ import pytest
 pytest.importorskip("ray")
 pytest.importorskip("tensorboard")
 
-from hetgym.cli import main as cli
+from hetgym.cli import main
 
 
 @pytest.mark.parametrize(
@@ -26,7 +26,7 @@ def test_bad_addresses_are_one_line(
 ) -> None:
     monkeypatch.setattr(sys, "argv", ["hetgym", "train", "ppo-schedule", "--out", str(tmp_path), *words])
     with pytest.raises(SystemExit) as end:
-        cli.main()
+        main()
     out, errors = capsys.readouterr()
     assert (end.value.code, out) == (2, "") and said in errors and errors.count("\n") == 1
     assert not list(tmp_path.iterdir())

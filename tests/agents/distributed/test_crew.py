@@ -22,8 +22,8 @@ pytest.importorskip("torch_geometric")
 pytest.importorskip("tensorboard")
 
 from hetgym._config import read  # noqa: E402
-from hetgym.agents.distributed.crew import RETRIES, Cluster, Crew  # noqa: E402
-from hetgym.agents.distributed.lanes import ClusterLanes  # noqa: E402
+from hetgym.agents.distributed.crew import RETRIES, Crew, RayCluster  # noqa: E402
+from hetgym.agents.distributed.lanes import RayLanes  # noqa: E402
 from hetgym.agents.recipe import Recipe  # noqa: E402
 from hetgym.agents.run import TrainingRun  # noqa: E402
 from hetgym.envs.sb3 import LaneVecEnv, make_vec_env  # noqa: E402
@@ -121,7 +121,7 @@ class OneProcess:
         actor.dead = True
 
 
-def run(name: str, path: Path, cluster: Cluster | None = None, **changes: Any) -> TrainingRun:
+def run(name: str, path: Path, cluster: RayCluster | None = None, **changes: Any) -> TrainingRun:
     return TrainingRun(read(Recipe, {**RECIPES[name], **changes}, "here"), path, cluster=cluster)
 
 
@@ -130,7 +130,7 @@ def test_the_same_weights_whoever_is_lost(name: str, tmp_path: Path) -> None:
     run(name, tmp_path / "local").train()
     for number, lost_at in enumerate([(), (1, 2, 6, 7, 23, 24, 30, 31, 33, 40, 47)]):
         ray = OneProcess(lost_at)
-        run(name, tmp_path / str(number), Cluster(ray, 2 + number)).train()
+        run(name, tmp_path / str(number), RayCluster(ray, 2 + number)).train()
         assert ray.started == 2 + number + sum(call <= ray.calls for call in lost_at)
         for file in ("policy", "best"):
             made = [(tmp_path / folder / f"{file}.safetensors").read_bytes() for folder in ("local", str(number))]
@@ -150,7 +150,7 @@ def test_lanes_are_those_of_one_process(env: str, arguments: dict[str, Any]) -> 
     """All that Stable-Baselines3 gets but for results that are no plain values, and times."""
     recipe = read(Recipe, {**PPO, "env": env, "lanes": 4, "arguments": arguments}, "here")
     ray = OneProcess([4, 9, 10, 11, 40, 171])
-    there = LaneVecEnv(ClusterLanes(Cluster(ray, 3), recipe), 7)
+    there = LaneVecEnv(RayLanes(RayCluster(ray, 3), recipe), 7)
     here = make_vec_env(recipe.env, 4, 7, **recipe.environment())
     np.testing.assert_equal(there.reset(), here.reset())
     rng, ended = np.random.default_rng(0), 0
@@ -176,7 +176,7 @@ def test_lanes_are_those_of_one_process(env: str, arguments: dict[str, Any]) -> 
 def test_a_run_changes_places() -> None:
     """What one kept the other goes on from: the states are equal, and JSON."""
     recipe = read(Recipe, PPO, "here")
-    there = LaneVecEnv(ClusterLanes(Cluster(OneProcess(), 2), recipe), 0)
+    there = LaneVecEnv(RayLanes(RayCluster(OneProcess(), 2), recipe), 0)
     with pytest.raises(ConfigError, match="no state to keep"):
         there.state()
     with pytest.raises(ConfigError, match="call reset"):
@@ -211,7 +211,7 @@ def test_what_workers_raise_reaches_the_caller_and_is_not_tried_again() -> None:
     assert ray.started == 2
     recipe = read(Recipe, {**PPO, "arguments": {"observatoin": "graph"}}, "here")
     with pytest.raises(ConfigError, match="did you mean 'observation'"):
-        ClusterLanes(Cluster(ray, 2), recipe)
+        RayLanes(RayCluster(ray, 2), recipe)
 
 
 def test_a_worker_that_is_lost_every_time() -> None:

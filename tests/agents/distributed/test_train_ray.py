@@ -23,7 +23,7 @@ pytest.importorskip("torch_geometric")
 pytest.importorskip("tensorboard")
 
 from hetgym._config import read  # noqa: E402
-from hetgym.agents.distributed.crew import Cluster, Crew, join  # noqa: E402
+from hetgym.agents.distributed.crew import Crew, RayCluster, join  # noqa: E402
 from hetgym.agents.recipe import Recipe  # noqa: E402
 from hetgym.agents.run import TrainingRun  # noqa: E402
 from hetgym.errors import ClusterError, ConfigError  # noqa: E402
@@ -55,7 +55,7 @@ def policy(folder: Path) -> bytes:
 
 
 @pytest.fixture(scope="module")
-def cluster() -> Iterator[Cluster]:
+def cluster() -> Iterator[RayCluster]:
     with join(workers=2) as cluster:
         yield cluster
 
@@ -64,7 +64,7 @@ class Stop(Exception):
     pass
 
 
-def stopped(name: str, folder: Path, at: int, cluster: Cluster | None) -> None:
+def stopped(name: str, folder: Path, at: int, cluster: RayCluster | None) -> None:
     """Begin a run that ends before its time."""
 
     def watch(step: int, judged: dict[str, float] | None) -> None:
@@ -78,7 +78,7 @@ def stopped(name: str, folder: Path, at: int, cluster: Cluster | None) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("name", RECIPES)
 def test_killed_workers_change_nothing(
-    name: str, cluster: Cluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    name: str, cluster: RayCluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """``kill -9`` in the midst of roll-outs, between calls and during one, of one worker and of all."""
     TrainingRun(recipe(name), tmp_path / "local").train()
@@ -116,7 +116,7 @@ def test_killed_workers_change_nothing(
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("name", "at"), [("maskable-ppo", 160), ("self-labelling", 2)])
-def test_a_run_changes_places(name: str, at: int, cluster: Cluster, tmp_path: Path) -> None:
+def test_a_run_changes_places(name: str, at: int, cluster: RayCluster, tmp_path: Path) -> None:
     TrainingRun(recipe(name), tmp_path / "local").train()
     for first, then, folder in ((None, cluster, tmp_path / "out"), (cluster, None, tmp_path / "home")):
         stopped(name, folder, at, first)
@@ -126,11 +126,11 @@ def test_a_run_changes_places(name: str, at: int, cluster: Cluster, tmp_path: Pa
         assert policy(folder) == policy(tmp_path / "local")
 
 
-def test_what_the_environment_refuses_is_said_as_in_a_local_run(cluster: Cluster, tmp_path: Path) -> None:
-    from hetgym.agents.distributed.lanes import ClusterLanes
+def test_what_the_environment_refuses_is_said_as_in_a_local_run(cluster: RayCluster, tmp_path: Path) -> None:
+    from hetgym.agents.distributed.lanes import RayLanes
 
     with pytest.raises(ConfigError, match="^HetSchedule-v0 has no argument 'observatoin'; did you mean"):
-        ClusterLanes(Cluster(cluster.ray, 1), recipe("maskable-ppo", arguments={"observatoin": "graph"}))
+        RayLanes(RayCluster(cluster.ray, 1), recipe("maskable-ppo", arguments={"observatoin": "graph"}))
     with pytest.raises(ClusterError, match=r"has \d+ cores, too few for 1000 workers"), join(workers=1000):
         pass
 

@@ -18,12 +18,13 @@ pytest.importorskip("tensorboard")
 
 from hetgym._config import read  # noqa: E402
 from hetgym.agents.checkpoint import Checkpoint  # noqa: E402
+from hetgym.agents.network_policy import NetworkPolicy, load_policy  # noqa: E402
 from hetgym.agents.networks import ActorCritic  # noqa: E402
-from hetgym.agents.policy import Policy, load_policy  # noqa: E402
 from hetgym.agents.recipe import Recipe, load_recipe  # noqa: E402
 from hetgym.agents.run import TrainingRun  # noqa: E402
 from hetgym.agents.sb3 import load_model  # noqa: E402
-from hetgym.cli import training as terminal  # noqa: E402
+from hetgym.cli.options import Output  # noqa: E402
+from hetgym.cli.train import run  # noqa: E402
 from hetgym.envs.sb3 import make_vec_env  # noqa: E402
 from hetgym.errors import ArtefactError, ConfigError, UnknownName  # noqa: E402
 
@@ -142,7 +143,7 @@ def test_plain_ppo_learns_what_no_untrained_policy_does(tmp_path: Path) -> None:
         with torch.no_grad():
             untrained.actor.rule.normal_()
             untrained.actor.score.weight.normal_()
-        assert run.evaluator.judge(Policy(untrained).decide)["return"] < after["return"] - 0.1
+        assert run.evaluator.judge(NetworkPolicy(untrained).decide)["return"] < after["return"] - 0.1
 
 
 def test_a_run_begins_as_the_rule_that_its_recipe_gives(tmp_path: Path) -> None:
@@ -184,14 +185,14 @@ def test_trained_small_run_large(tmp_path: Path) -> None:
 
 def test_in_a_terminal(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     made = load_recipe(recipe(tmp_path, steps=128))
-    assert terminal.train(made, "run", tmp_path, False, False) == 0
+    assert run(made, Output(tmp_path, "run")) == 0
     printed = capsys.readouterr()
     assert "policy.safetensors" in printed.out and "steps/s" in printed.err
     first = weights(tmp_path / "run")
     results = json.loads((tmp_path / "run" / "results.json").read_text())
     assert [entry["step"] for entry in results["history"]] == [0, 128] and results["beaten"] == {}
     assert list((tmp_path / "run" / "curves").glob("events.out.tfevents.*"))
-    assert terminal.train(made, "run", tmp_path, False, True) == 0  # nothing is left to do
+    assert run(made, Output(tmp_path, "run", as_json=True)) == 0  # nothing is left to do
     printed = capsys.readouterr()
     again = json.loads(printed.out)
     assert again.pop("seconds") > 0 and results.pop("seconds") > 0  # this process's are added
@@ -199,14 +200,14 @@ def test_in_a_terminal(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> No
     assert same(first, weights(tmp_path / "run"))
     longer = load_recipe(tmp_path / "recipe.yaml", steps=256)
     with pytest.raises(ConfigError, match=r"another steps \(128, now 256\); choose another --name"):
-        terminal.train(longer, "run", tmp_path, False, False)
+        run(longer, Output(tmp_path, "run"))
     impossible = {"episodes": 4, "baselines": ["greedy:finish"], "must_beat": ["greedy:finish"]}
     strict = load_recipe(tmp_path / "recipe.yaml", steps=64, evaluation=impossible)
-    assert terminal.train(strict, "run", tmp_path, True, False) == 1
+    assert run(strict, Output(tmp_path, "run", force=True)) == 1
     assert "failed: greedy:finish is not beaten" in capsys.readouterr().err
     for name in ("", "..", "a/b"):
         with pytest.raises(ConfigError, match="named by one word"):
-            terminal.train(made, name, tmp_path, False, False)
+            run(made, Output(tmp_path, name))
 
 
 def test_bad_recipes_and_checkpoints(tmp_path: Path) -> None:

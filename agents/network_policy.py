@@ -1,0 +1,181 @@
+"""NetworkPolicy: a trained PyTorch network as an agent for environments of any size, and as a file."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from hetgym.agents import artefact
+from hetgym.agents.evaluation import Evaluator
+from hetgym.agents.kinds import check_features, kind_of
+from hetgym.agents.networks import ActorCritic
+from hetgym.agents.networks._torch import torch
+from hetgym.agents.play import Agent, as_scheduler
+from hetgym.agents.recipe import manner
+from hetgym.envs.core.lanes import Lanes, Observation
+from hetgym.errors import ArtefactError, ConfigError, shown
+from hetgym.problem import Problem
+from hetgym.schedule import Schedule
+
+FORMAT = "hetgym-policy"
+
+_FILE = artefact.policy_file(FORMAT)
+
+
+class NetworkPolicy:
+    """A network that decides: the likeliest action, the smaller number on ties.
+
+    It is an :data:`~hetgym.agents.play.Agent` for observations of any size.
+
+    Args:
+        network: scores actions.
+        card: its origin, as JSON values.
+
+    >>> import gymnasium as gym, hetgym
+    >>> policy = NetworkPolicy(ActorCritic("place"))  # fresh, so that the first legal device is taken
+    >>> hetgym.agents.play(gym.make("HetSchedule-v0"), policy, seed=0).info["speedup"]
+    1.0
+    """
+
+    def __init__(self, network: ActorCritic, card: Mapping[str, Any] | None = None) -> None:
+        self.network = network
+        self.card = dict(card or {})
+
+    def __call__(self, observation: Observation, info: dict[str, Any]) -> int:
+        """Decide in one environment."""
+        if not isinstance(observation, dict):
+            raise ConfigError("this policy takes observation='graph' or 'candidates', not flat observations")
+        return int(self.decide({key: values[None] for key, values in observation.items()})[0])
+
+    def decide(self, observations: Mapping[str, npt.NDArray[Any]]) -> npt.NDArray[np.int64]:
+        """[L] actions for L lanes.
+
+        Args:
+            observations: [L, …] by key.
+        """
+        with torch.no_grad():
+            seen = {key: torch.as_tensor(values, dtype=torch.float32) for key, values in observations.items()}
+            logits, _ = self.network(seen)
+        found: npt.NDArray[np.int64] = logits.numpy().argmax(axis=1)
+        return found
+
+    @property
+    def kind(self) -> str:
+        """The decision that it takes, one of :data:`~hetgym.agents.kinds.KINDS`."""
+        return self.network.kind
+
+    def agent(self) -> Agent:
+        """The policy itself: it is an agent."""
+        return self
+
+    def plan(self, problem: Problem, /) -> Schedule:
+        """Schedule a problem by one episode of HetSchedule-v0.
+
+        Raises:
+            ConfigError: the policy decides about splits or pipelines; its compiled form plans those.
+        """
+        if self.kind not in ("place", "dispatch"):
+            raise ConfigError(f"a {self.kind} policy does not schedule problems; let it play in its environment")
+        return as_scheduler(self)(problem)
+
+    def judge(self, evaluator: Evaluator) -> dict[str, float]:
+        """Compare it with baselines on held-out problems."""
+        return evaluator.judge(self.decide)
+
+    def check(self, lanes: Lanes) -> None:
+        """Refuse an environment whose candidate features do not tell what they told the policy in training.
+
+        Raises:
+            ConfigError: an argument of the environment differs that decides what they tell.
+        """
+        if "recipe" in self.card:
+            check_features(self.network.view.kind, self.arguments, lanes)
+
+    @property
+    def arguments(self) -> dict[str, Any]:
+        """Arguments of the environment that the policy expects, apart from problems, sizes and conditions.
+
+        ``hetgym.agents.as_scheduler(policy, **policy.arguments)`` is the policy as a scheduler.
+        """
+        given: dict[str, Any] = self.card.get("recipe", {}).get("arguments", {"observation": self.network.level})
+        return manner(given)
+
+    def save(self, path: str | Path) -> None:
+        """Write weights and card to a safetensors file.
+
+        Raises:
+            ArtefactError: the file cannot be written.
+        """
+        weights = {name: weight.detach().numpy() for name, weight in self.network.state_dict().items()}
+        artefact.save(path, _FILE, FORMAT, {**self.card, "network": self.network.card()}, weights)
+
+
+def load_policy(path: str | Path) -> NetworkPolicy:
+    """Read a policy.
+
+    Args:
+        path: what ``hetgym train`` or :meth:`NetworkPolicy.save` wrote.
+
+    Raises:
+        ArtefactError: missing, damaged, or not a policy.
+    """
+    card, weights = artefact.load(path, _FILE)
+    try:
+        network = _network_of(card, weights, str(path))
+        network.load_state_dict({name: torch.from_numpy(weight) for name, weight in weights.items()})
+    except (AttributeError, KeyError, RuntimeError, TypeError, ValueError) as error:
+        raise ArtefactError(f"{path}: the weights do not fit their card ({error})") from error
+    return NetworkPolicy(network, card)
+
+
+def _network_of(card: Mapping[str, Any], weights: Mapping[str, npt.NDArray[Any]], where: str) -> ActorCritic:
+    """A fresh network as a card describes it, built once its weights are known to be those of the file.
+
+    A card of a few words may describe a network of any size, so it is built without memory first.
+    """
+    described = card.get("network")
+    if not isinstance(described, dict) or not isinstance(described.get("sizes"), dict):
+        raise ValueError("it describes no network")
+    recipe = card.get("recipe", {})
+    if not isinstance(recipe, dict) or not isinstance(recipe.get("arguments", {}), dict):
+        raise ValueError("its recipe is none")
+    layers = described["sizes"].get("layers", 0)
+    if described.get("level") == "graph" and isinstance(layers, int) and layers > len(weights):
+        raise ValueError(f"a network of {shown(layers)} layers has more than {len(weights)} weights")
+    with torch.device("meta"):
+        outline = ActorCritic.of_card(described, where).state_dict()
+    for name in outline.keys() | weights.keys():
+        if name not in weights or name not in outline or tuple(outline[name].shape) != weights[name].shape:
+            raise ValueError(f"{shown(name)} is missing, unexpected or of another shape")
+    return ActorCritic.of_card(described, where)
+
+
+def start_from(network: ActorCritic, path: str | Path) -> None:
+    """Give a network the weights of a policy.
+
+    Raises:
+        ArtefactError: no policy.
+        ConfigError: the policy's network is another one.
+    """
+    found = load_policy(path).network
+    if found.card() != network.card():
+        raise ConfigError(f"start: {path} is a network {found.card()}, the recipe asks for {network.card()}")
+    network.load_state_dict(found.state_dict())
+
+
+def check_fits(network: ActorCritic, space: Any) -> None:
+    """Refuse observations that the network was not made for.
+
+    Raises:
+        ConfigError: of another kind or level.
+    """
+    found = kind_of(space)
+    if found != (network.kind, network.level):
+        raise ConfigError(
+            f"the policy takes {network.kind} observations of the level {network.level!r}, "
+            f"the environment gives {found[0]} observations of the level {found[1]!r}"
+        )

@@ -1,0 +1,124 @@
+"""Observations as PyTorch Geometric graphs, for networks made of its layers."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from hetgym.agents.kinds import kind_of_observation
+from hetgym.agents.networks._torch import torch
+from hetgym.agents.networks.actor_critic import VIEWS
+from hetgym.envs.core.scaling import CLIP
+from hetgym.errors import ConfigError, require
+
+Observation = Mapping[str, npt.NDArray[Any]]
+
+
+def to_data(observation: Observation) -> Any:
+    """An observation as a homogeneous graph, whose nodes are the pairs of an operator and a device.
+
+    Args:
+        observation: of one environment, ``observation="graph"``; of HetSchedule-v0, HetSplit-v0 or HetPipeline-v0.
+
+    Returns:
+        A :class:`torch_geometric.data.Data` of N operators (blocks of a pipeline) on D devices, padding left out:
+
+        - ``x`` [N D, F] features of the pair, in operator-major order; ``edge_index`` [2, M D] from the producer to
+          the consumer on the same device; ``edge_attr`` [M D, 1] mean transfer time, as a share of the reference;
+        - ``operator`` and ``device`` [N D], their numbers; ``action_mask`` [1, A].
+
+    Raises:
+        ConfigError: an observation without the graph.
+        MissingExtra: PyTorch Geometric is not installed.
+
+    >>> import gymnasium as gym, hetgym
+    >>> observation, _ = gym.make("HetSchedule-v0", problem=hetgym.workloads.textbook("topcuoglu")).reset(seed=0)
+    >>> data = to_data(observation)
+    >>> data.num_nodes, data.num_edges  # 10 operators and 15 edges, on 3 devices
+    (30, 45)
+    """
+    kind, seen = _batch_of_one(observation)
+    graphs = VIEWS[kind].graphs(seen)
+    devices = graphs.present[0].nonzero()[:, 0]
+    n, d = len(graphs.tokens), len(devices)
+    pair = torch.arange(n * d).view(n, d)
+    sender, receiver = (pair[end].flatten() for end in graphs.edges)
+    return _geometric().Data(
+        x=graphs.tokens[:, devices].flatten(0, 1),
+        edge_index=torch.stack([sender, receiver]),
+        edge_attr=graphs.edge_features.repeat_interleave(d, 0),
+        operator=torch.arange(n).repeat_interleave(d),
+        device=devices.repeat(n),
+        action_mask=seen["action_mask"] > 0,
+    )
+
+
+def to_hetero_data(observation: Observation) -> Any:
+    """An observation as a heterogeneous graph of operators and devices.
+
+    Args:
+        observation: of one environment, ``observation="graph"``; of HetSchedule-v0 or HetSplit-v0.
+
+    Returns:
+        A :class:`torch_geometric.data.HeteroData`, padding left out, of N operators, M edges and D devices:
+
+        - nodes ``operator`` with ``x`` [N, F] and ``device`` with ``x`` [D, G], the environment's features;
+        - edges ``(operator, feeds, operator)`` with ``edge_attr`` [M, 1], the mean transfer time;
+          ``(operator, runs_on, device)``, one for each device that can run the operator within ten times the
+          reference, with ``edge_attr`` [., 1], the run time there; ``(device, sends_to, device)``, one for each ordered
+          pair, with ``edge_attr`` [., 1], the time of a mean transfer. Times are shares of the reference.
+        - ``action_mask`` [1, A].
+
+    Raises:
+        ConfigError: an observation without the graph, or of a pipeline, which is a chain (see :func:`to_data`).
+        MissingExtra: PyTorch Geometric is not installed.
+
+    >>> import gymnasium as gym, hetgym
+    >>> observation, _ = gym.make("HetSchedule-v0", problem=hetgym.workloads.textbook("topcuoglu")).reset(seed=0)
+    >>> data = to_hetero_data(observation)
+    >>> data["operator"].num_nodes, data["device"].num_nodes
+    (10, 3)
+    """
+    kind, batch = _batch_of_one(observation)
+    seen = {key: values[0] for key, values in batch.items()}
+    if kind == "pipeline":
+        raise ConfigError("a pipeline's observation is a chain of blocks without links; use to_data")
+    operators, devices = (seen[mask] > 0 for mask in ("operator_mask", "device_mask"))
+    edges = seen["edge_mask"] > 0
+    costs, links = seen["costs"][operators][:, devices], seen["links"][devices][:, devices]
+    runs, pairs = (costs < CLIP).nonzero().T, (1 - torch.eye(len(links))).nonzero().T
+    data = _geometric().HeteroData()
+    data["operator"].x, data["device"].x = seen["operators"][operators], seen["devices"][devices]
+    feeds, runs_on, sends_to = (
+        data["operator", "feeds", "operator"],
+        data["operator", "runs_on", "device"],
+        data["device", "sends_to", "device"],
+    )
+    feeds.edge_index, feeds.edge_attr = seen["edges"][:, edges].long(), seen["edge_transfer"][edges][:, None]
+    runs_on.edge_index, runs_on.edge_attr = runs, costs[runs[0], runs[1]][:, None]
+    sends_to.edge_index, sends_to.edge_attr = pairs, links[pairs[0], pairs[1]][:, None]
+    data.action_mask = seen["action_mask"][None] > 0
+    return data
+
+
+def _batch_of_one(observation: Observation) -> tuple[str, dict[str, Any]]:
+    """The kind of decision, and the observation as float tensors [1, …].
+
+    Raises:
+        ConfigError: it does not hold the graph.
+    """
+    kind, level = kind_of_observation(observation)
+    if level != "graph":
+        raise ConfigError("PyTorch Geometric graphs are made from observation='graph'")
+    tensors = {key: torch.as_tensor(np.asarray(part)[None], dtype=torch.float32) for key, part in observation.items()}
+    return kind, tensors
+
+
+def _geometric() -> Any:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # it compiles with torch.jit, which PyTorch deprecates
+        return require("torch_geometric.data", "agents", "PyTorch Geometric graphs")

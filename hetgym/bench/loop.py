@@ -1,0 +1,142 @@
+"""The running loop: attempts come from an executor one by one, become rows, and are handed on."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import NamedTuple
+
+from hetgym import metrics
+from hetgym.baselines import Baseline
+from hetgym.bench.attempt import Attempt
+from hetgym.bench.case import Case, Reference
+from hetgym.bench.executor import Attempts, Batch, Executor
+from hetgym.bench.rows import Row, with_gaps
+from hetgym.bench.sink import Sink
+from hetgym.problem import Problem
+from hetgym.sim import Trace
+from hetgym.workloads import ProblemSpec
+
+
+class Progress(NamedTuple):
+    """Progress of a run: ``done`` of ``total`` schedules, and what comes next."""
+
+    done: int
+    total: int
+    problem: str
+    scheduler: str
+
+
+Tell = Callable[[Progress], None]
+"""Called before every schedule, and at the end."""
+
+
+class Loop:
+    """A run under way. A suite is one pass over its problems; quality against time is a pass for each budget.
+
+    Args:
+        runtimes: names of runtime presets.
+        total: schedules of all passes.
+        sink: receives rows and traces as they come.
+        progress: told how far the run is.
+
+    Attributes:
+        rows: of all attempts so far; those of finished problems have gaps. They stay after an interrupt.
+        done: schedules so far.
+    """
+
+    def __init__(
+        self, runtimes: Sequence[str], total: int, sink: Sink | None = None, progress: Tell | None = None
+    ) -> None:
+        self.runtimes = tuple(runtimes)
+        self.total = total
+        self.sink = sink or Sink()
+        self.rows: list[Row] = []
+        self.done = 0
+        self._tell = progress or (lambda step: None)
+
+    def step(self, problem: str = "", scheduler: str = "") -> None:
+        """Tell how far the run is, and what comes next."""
+        self._tell(Progress(self.done, self.total, problem, scheduler))
+
+    def run(self, batches: Iterable[Batch], executor: Executor) -> None:
+        """One pass: every scheduler of every batch.
+
+        Raises:
+            KeyboardInterrupt: it was interrupted; rows that are finished are kept.
+        """
+        for batch, attempts in executor.work(batches, self.runtimes):
+            self._finish(batch, attempts)
+
+    def _finish(self, batch: Batch, attempts: Attempts) -> None:
+        """All rows of one problem."""
+        case, first, complete = batch.case, len(self.rows), True
+        if case.built is not None:
+            self.sink.problem(case.spec, case.built[0], min(case.built[1].lower_bound.values()))
+        for baseline in batch.schedulers:
+            self.step(batch.label or case.spec.name, baseline.name)
+            made = Attempt(status=case.status) if case.built is None else next(attempts)
+            if made is None:
+                complete = False
+                continue
+            new = _rows(case, baseline, self.runtimes, made)
+            self.rows.extend(new)
+            self.sink.rows(new)
+            for trace in made.traces:
+                self.sink.trace(case.spec, trace)
+            self.done += 1
+        if complete:
+            self.rows[first:] = with_gaps(self.rows[first:])
+        self.sink.complete(self.rows[first:])
+
+
+def _rows(case: Case, baseline: Baseline, runtimes: Sequence[str], made: Attempt) -> list[Row]:
+    """A row for each runtime."""
+    if case.built is None or made.status != "ok":
+        problem = case.built[0] if case.built else None
+        return [_blank(case.spec, baseline, runtime, made.status, problem) for runtime in runtimes]
+    problem, reference = case.built
+    return [
+        _row(case.spec, problem, baseline, runtime, trace, made, reference)
+        for runtime, trace in zip(runtimes, made.traces, strict=True)
+    ]
+
+
+def _blank(spec: ProblemSpec, baseline: Baseline, runtime: str, status: str, problem: Problem | None = None) -> Row:
+    n, edges, devices = (problem.num_operators, problem.num_edges, problem.num_devices) if problem else (0, 0, 0)
+    return Row(
+        spec.name, spec.graph, spec.platform, n, edges, devices, baseline.name, baseline.kind, runtime, status=status
+    )
+
+
+def _row(
+    spec: ProblemSpec,
+    problem: Problem,
+    baseline: Baseline,
+    runtime: str,
+    trace: Trace,
+    made: Attempt,
+    reference: Reference,
+) -> Row:
+    makespan = trace.makespan
+    faster = metrics.speedup(makespan, reference.single_device[runtime])
+    bound = max(reference.lower_bound[runtime], made.bounds.get(runtime, 0.0))
+    return Row(
+        problem=spec.name,
+        graph=spec.graph,
+        platform=spec.platform,
+        n=problem.num_operators,
+        edges=problem.num_edges,
+        devices=problem.num_devices,
+        scheduler=baseline.name,
+        kind=baseline.kind,
+        runtime=runtime,
+        makespan_s=makespan,
+        slr=metrics.schedule_length_ratio(makespan, reference.critical_path),
+        speedup=faster,
+        efficiency=metrics.efficiency(faster, problem.num_devices),
+        gap_to_bound=metrics.gap(makespan, bound),
+        best_known_s=reference.best_known.get(runtime),
+        lower_bound_s=bound,
+        schedule_seconds=made.seconds,
+        utilisation=float(trace.utilisation.mean()),
+    )

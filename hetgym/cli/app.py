@@ -1,0 +1,114 @@
+"""The command: its subcommands, and one sentence and an exit code for whatever goes wrong.
+
+Exit codes: 0 done, 1 a result failed a check, 2 bad input or a file that cannot be written, 74 stdout cannot
+be written, 130 interrupted. Results go to stdout, progress and messages to stderr. Commands import what they
+need when they run, so that ``hetgym --help`` is quick.
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+import warnings
+from typing import Annotated
+
+import typer
+
+from hetgym._version import VERSION
+from hetgym.cli.bench import bench
+from hetgym.cli.fit import fit
+from hetgym.cli.list import list_
+from hetgym.cli.plan import plan
+from hetgym.cli.profile import profile
+from hetgym.cli.streams import forgiving, interruptible
+from hetgym.cli.train import train
+from hetgym.cli.validate import validate
+from hetgym.errors import HetgymError
+
+BAD_INPUT, NO_OUTPUT, INTERRUPTED = 2, 74, 130
+
+LONGEST_WORD = 256
+"""Characters of a word of a message; longer ones, which come from the input, are cut in the middle."""
+
+app = typer.Typer(
+    name="hetgym",
+    help="Schedule deep-learning dataflow graphs on heterogeneous hardware, and see which scheduler does it best.",
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+
+
+def _show_version(asked: bool) -> None:
+    if asked:
+        typer.echo(f"hetgym {VERSION}")
+        raise typer.Exit
+
+
+@app.callback()
+def _options(
+    version: Annotated[
+        bool, typer.Option("--version", help="Print the version and exit.", is_eager=True, callback=_show_version)
+    ] = False,
+) -> None:
+    """Take the options that stand before a command."""
+
+
+for _command in (bench, plan, validate, profile, fit, train):
+    app.command()(_command)
+app.command("list")(list_)
+
+
+def main() -> None:
+    """Run the command line and exit."""
+    with forgiving() as errors:
+        code = _run(sys.argv[1:])
+    if errors:
+        code = _complain(f"standard output cannot be written ({errors[0].strerror})", NO_OUTPUT)
+    sys.exit(code)
+
+
+def _run(words: list[str]) -> int:
+    """Run a command; returns the exit code."""
+    warnings.showwarning = _warn
+    try:
+        with interruptible():
+            code = app(_with_values(words) or ["--help"], prog_name="hetgym", standalone_mode=False)
+        return int(code or 0)
+    except KeyboardInterrupt:
+        return INTERRUPTED
+    except HetgymError as error:
+        return _complain(str(error))
+    except OSError as error:
+        where = f"{error.filename}: " if error.filename else ""
+        return _complain(f"{where}cannot be read or written ({error.strerror or error})")
+    except Exception as error:
+        # Typer's own usage errors: their class moved between versions, their method did not.
+        if not hasattr(error, "format_message"):
+            raise
+        return _complain(error.format_message())
+
+
+def _with_values(words: list[str]) -> list[str]:
+    """The command line with ``--ray local`` for a bare ``--ray``: an option's value is not optional in Typer."""
+    following = [*words, ""][1:]
+    bare = [word == "--ray" and after[:1] in ("", "-") for word, after in zip(words, following, strict=True)]
+    return [f"{word}=local" if alone else word for word, alone in zip(words, bare, strict=True)]
+
+
+def _warn(message: Warning | str, *_: object, **__: object) -> None:
+    print(f"hetgym: warning: {_line(str(message))}", file=sys.stderr)
+
+
+def _complain(message: str, code: int = BAD_INPUT) -> int:
+    """A message on one line of stderr; returns the exit code."""
+    print(f"hetgym: error: {_line(message)}", file=sys.stderr)
+    return code
+
+
+def _line(text: str) -> str:
+    """A text on one line, words of excessive length cut."""
+    half = LONGEST_WORD // 2
+    return re.sub(
+        rf"\S{{{LONGEST_WORD + 1},}}", lambda found: f"{found[0][:half]}…{found[0][-half:]}", " ".join(text.split())
+    )

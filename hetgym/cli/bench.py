@@ -1,0 +1,132 @@
+"""``hetgym bench``: schedulers on a suite of problems."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from hetgym.cli.options import (
+    ForceOption,
+    ImportOption,
+    JsonOption,
+    NameOption,
+    OutOption,
+    Output,
+    SchedulersOption,
+    command_line,
+    import_files,
+)
+from hetgym.errors import ConfigError
+
+if TYPE_CHECKING:
+    from hetgym.bench.evaluation import Evaluation
+    from hetgym.bench.job import Job
+    from hetgym.workloads import ProblemSpec
+
+LIMIT = "15min"
+"""Time limit of ``--pareto`` unless another is given."""
+
+
+def bench(
+    suite: Annotated[
+        str, typer.Option(help="Suite of problems: a name or a YAML file; see 'hetgym list suites'.")
+    ] = "zoo",
+    problems: Annotated[
+        list[Path] | None, typer.Option(help="Problem files (.npz) instead of a suite; may be given repeatedly.")
+    ] = None,
+    schedulers: SchedulersOption = "all",
+    imports: ImportOption = None,
+    runtimes: Annotated[
+        list[str] | None,
+        typer.Option("--runtime", help="Simulated runtime; may be given repeatedly. Default: classic and links."),
+    ] = None,
+    out: OutOption = Path("results"),
+    name: NameOption = "",
+    traces: Annotated[str, typer.Option(help="Chrome traces to keep: all, best or none.")] = "best",
+    force: ForceOption = False,
+    as_json: JsonOption = False,
+    against: Annotated[
+        str, typer.Option(help="Scheduler with which all others are compared, problem by problem.")
+    ] = "",
+    by: Annotated[
+        str, typer.Option(help="Also show mean gaps by family, size, devices, ccr or platform; comma-separated.")
+    ] = "",
+    pareto: Annotated[
+        bool,
+        typer.Option("--pareto", help="Also measure quality against time: searches within one budget after the other."),
+    ] = False,
+    budgets: Annotated[
+        str, typer.Option(help="Comma-separated budgets of --pareto. Default: 1ms,2ms,5ms,10ms,50ms,… to 10s.")
+    ] = "",
+    time_limit: Annotated[
+        str, typer.Option(help="Most time for the searches of --pareto; the longest budgets are left out.")
+    ] = LIMIT,
+    ray: Annotated[
+        str, typer.Option(metavar="[ADDRESS]", help="Run on a Ray cluster: auto, host:port, or one of this machine.")
+    ] = "",
+) -> int:
+    """Run schedulers on a suite of real models and platforms; compare them in tables and a report.
+
+    Without options: all schedulers on the whole zoo on three platforms. Writes rows.csv,
+    results.json, report.html and traces/ to <out>/<name>/.
+    """
+    from hetgym.bench.job import Job, pick_runtimes, pick_schedulers
+
+    import_files(imports)
+    chosen, under = pick_schedulers(schedulers), pick_runtimes(runtimes)
+    evaluation = _evaluation(against, by, pareto, budgets, time_limit)
+    title, specs = _problems(suite, problems)
+    job = Job(title, specs, chosen, under, command_line(), evaluation)
+    return _run(job, Output(out, name, force, as_json), traces, ray)
+
+
+def _evaluation(against: str, by: str, pareto: bool, budgets: str, time_limit: str) -> Evaluation:
+    """The evaluation that the options ask for.
+
+    Raises:
+        ConfigError: an impossible budget or limit, or one without ``--pareto``.
+        UnknownName: no such group.
+    """
+    from hetgym._times import parse_time
+    from hetgym.bench.budgets import BUDGETS, parse_budgets
+    from hetgym.bench.evaluation import Evaluation
+    from hetgym.bench.groups import pick_columns
+
+    if (budgets or time_limit != LIMIT) and not pareto:
+        raise ConfigError("--budgets and --time-limit belong to --pareto: give that, too")
+    grid = parse_budgets(budgets) if budgets else BUDGETS
+    return Evaluation(against, pick_columns(by), pareto, grid, parse_time(time_limit))
+
+
+def _problems(suite: str, files: Sequence[Path] | None) -> tuple[str, tuple[ProblemSpec, ...]]:
+    """The title of the run and its problems: of a suite, or from files."""
+    from hetgym.workloads import ProblemSpec, load_problem, load_suite
+
+    if not files:
+        loaded = load_suite(suite)
+        return loaded.name, tuple(loaded.specs)
+    title = files[0].stem if len(files) == 1 else f"{len(files)} problem files"
+    return title, tuple(ProblemSpec.held(load_problem(file), file.stem) for file in files)
+
+
+def _run(job: Job, output: Output, traces: str, ray: str) -> int:
+    """Run the job and show its results; returns the exit code."""
+    from hetgym.bench.folder import RunFolder
+    from hetgym.cli import running
+    from hetgym.cli.console import print_json
+
+    with running.executing(job, ray) as executor:
+        folder = RunFolder(output.root, output.name, traces, output.force)
+        running.announce(job)
+        outcome = running.run_job(job, folder, executor)
+    if output.as_json:
+        print_json(running.with_files(outcome.document, outcome))
+    else:
+        running.print_tables(job, outcome)
+        running.print_evaluation(job, outcome)
+        running.print_files(outcome)
+    running.report_problems(job, outcome)
+    return outcome.exit_code

@@ -1,0 +1,30 @@
+"""``hetgym list``: everything that hetgym knows by name."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from hetgym.cli.options import ImportOption, JsonOption, import_files
+
+
+def list_(
+    what: Annotated[
+        str, typer.Argument(help="graphs, platforms, schedulers, suites, runtimes, costs, datasets or recipes.")
+    ],
+    imports: ImportOption = None,
+    as_json: JsonOption = False,
+) -> int:
+    """List what hetgym knows by name."""
+    from hetgym.cli.catalogue import entries
+    from hetgym.cli.console import print_json, stdout
+    from hetgym.cli.tables import catalogue_table
+
+    import_files(imports)
+    rows = entries(what)
+    if as_json:
+        print_json({what: rows})
+    else:
+        stdout().print(catalogue_table(rows, roomy=what in ("schedulers", "platforms")))
+    return 0

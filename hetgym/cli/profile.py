@@ -1,0 +1,138 @@
+"""``hetgym profile``: operators measured on this machine."""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from hetgym.cli.console import print_json, print_path, progress, stderr, stdout, tell
+from hetgym.cli.options import JsonOption, check_run_name, words
+from hetgym.errors import ConfigError
+
+if TYPE_CHECKING:
+    from hetgym.profiling.host import HostSettings
+    from hetgym.profiling.session import Item, Profile
+
+
+def profile(
+    name: Annotated[str, typer.Argument(help="Name of the table; what is there of it already is kept and continued.")],
+    designs: Annotated[
+        str, typer.Option(help="Comma-separated space-filling designs of shapes, 'all' or 'none'.")
+    ] = "all",
+    share: Annotated[float, typer.Option(min=0.001, max=100, help="Share of each design that is measured.")] = 1.0,
+    networks: Annotated[int, typer.Option(min=0, max=100_000, help="Random networks, measured as they run.")] = 150,
+    models: Annotated[str, typer.Option(help="Comma-separated models, measured as they run: zoo names or files.")] = "",
+    shapes: Annotated[Path | None, typer.Option(help="CSV file of operators; columns kind,inputs,outputs,….")] = None,
+    passes: Annotated[int, typer.Option(min=1, max=100, help="How often each is measured, far apart in time.")] = 2,
+    device: Annotated[str, typer.Option(help="cpu, or a CUDA device such as cuda:0.")] = "cpu",
+    cores: Annotated[str, typer.Option(help="Comma-separated numbers of the cores that measure.")] = "0",
+    isa: Annotated[
+        str, typer.Option(help="Cap of the instruction set: full, avx512, avx2, sse4.2 or library=cap,….")
+    ] = "full",
+    time_limit: Annotated[float, typer.Option(min=0.1, help="Seconds after which an operator is given up.")] = 20.0,
+    memory_limit: Annotated[float, typer.Option(min=0.1, help="Most memory that an operator may take [GB].")] = 8.0,
+    platform: Annotated[
+        Path | None, typer.Option(help="Also measure this machine's links, and write it as a platform.")
+    ] = None,
+    out: Annotated[Path, typer.Option(help="Folder of the table.")] = Path("measurements"),
+    as_json: JsonOption = False,
+) -> int:
+    """Measure operators on this machine.
+
+    Shapes are drawn over each kind's space, and real and random networks are timed operator by operator
+    as they run. Writes <out>/<name>.csv.gz and a card of the machine beside it. A run that is stopped goes
+    on where it was when the same command is given again.
+    """
+    from hetgym.profiling import plans
+    from hetgym.profiling.host import HostSettings
+    from hetgym.profiling.session import Profile
+
+    check_run_name(name)
+    items = [] if designs == "none" else plans.design_items(words(designs) if designs != "all" else [], share)
+    items += plans.network_items(networks) + plans.model_items(words(models))
+    items += plans.table_items(shapes) if shapes else []
+    if not items:
+        raise ConfigError("nothing to measure: no designs, no networks, no models and no shapes are asked for")
+    settings = HostSettings(_cores(cores), _isa(isa))
+    session = Profile(
+        out / f"{name}.csv.gz",
+        settings,
+        time_limit=time_limit,
+        memory_limit=memory_limit * 1e9,
+        device=device,
+    )
+    if platform is not None:
+        _write_platform(settings, platform)
+    try:
+        return _run(session, items, passes, as_json)
+    except KeyboardInterrupt:
+        tell("interrupted: the same command goes on where it was")
+        return 130
+
+
+def _cores(text: str) -> tuple[int, ...]:
+    """Numbers of cores.
+
+    Raises:
+        ConfigError: something else.
+    """
+    found = words(text)
+    if not found or not all(word.isascii() and word.isdigit() and len(word) < 6 for word in found):
+        raise ConfigError(f"--cores {text}: expected numbers separated by commas, as in 0,1")
+    return tuple(int(word) for word in found)
+
+
+def _isa(text: str) -> str | dict[str, str]:
+    """One cap of the instruction set, or one for each library."""
+    return dict((pair.partition("=")[0], pair.partition("=")[2]) for pair in words(text)) if "=" in text else text
+
+
+def _write_platform(settings: HostSettings, target: Path) -> None:
+    """Measure this machine's devices and links, and write them as a platform file."""
+    from hetgym.profiling.describe import describe_platform, write_platform
+
+    with stderr().status("measuring links…") as status:
+        described = describe_platform({"cpu": settings}, progress=lambda what: status.update(f"measuring {what}…"))
+    try:
+        write_platform(target, described)
+    except OSError as cause:
+        raise ConfigError(f"{target}: cannot be written ({cause.strerror})") from cause
+    tell(f"platform  {target}")
+
+
+def _run(session: Profile, items: Sequence[Item], passes: int, as_json: bool) -> int:
+    """Measure under a progress bar, write table and card, print a summary; returns the exit code."""
+    from hetgym.measurements import Dataset, MachineCard
+    from hetgym.profiling.describe import describe_device
+    from hetgym.profiling.plans import total
+
+    start, left = time.monotonic(), len(session.missing(items, passes))
+    done = passes * len(items) - left
+    tell(f"{total(items)}, {passes} times" + (f"; {done} of them measured before" if done else ""))
+    machine = MachineCard.collect(session.settings.cores, session.settings.label)
+    with progress(console := stderr()) as bar:
+        task = bar.add_task("profile", total=done + left, completed=done, what="")
+
+        def show(item: Item, status: str) -> None:
+            bar.update(task, advance=1, what=item.source)
+            if status != "ok":
+                console.print(f"{item.source}: {status}", highlight=False)
+
+        table = session.run(items, passes, show)
+    device = describe_device(session.device, session.settings, machine)
+    notes = f"{total(items)}, {passes} times, medians; hetgym profile"
+    session.finish(Dataset(table, machine, device, notes))
+    seconds, counts = time.monotonic() - start, Counter(row.status for row in table)
+    if as_json:
+        print_json({"table": str(session.path), "rows": dict(counts), "seconds": round(seconds, 1)})
+        return 0
+    listed = ", ".join(f"{count} {status}" for status, count in sorted(counts.items()))
+    stdout().print(f"{len(table)} rows ({listed}) in {seconds:.0f} s")
+    print_path("table", session.path)
+    print_path("card", f"{session.path.name.removesuffix('.csv.gz')}.json")
+    return 0

@@ -1,0 +1,179 @@
+"""Tables for the terminal: summaries, comparisons, groups, choices, devices, scores and catalogues."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+from rich.box import HORIZONTALS, SIMPLE_HEAD
+from rich.table import Table
+from rich.text import Text
+
+from hetgym.bench.comparison import Against
+from hetgym.bench.formats import duration, number, percent, size
+from hetgym.bench.fronts import Choice
+from hetgym.bench.groups import GroupLine
+from hetgym.bench.plan import DeviceShare
+from hetgym.bench.significance import Comparison
+from hetgym.bench.summary import Line
+
+ACROSS = 6
+"""Groups of problems side by side."""
+
+
+def table_of(*headings: str, left: Sequence[str] = (), title: str | None = None) -> Table:
+    """An empty table of numbers.
+
+    Args:
+        headings: of the columns, right-aligned.
+        left: headings of columns of words, left-aligned and never wrapped.
+        title: above the table.
+    """
+    table = Table(box=SIMPLE_HEAD, title=title, title_justify="left")
+    for heading in headings:
+        words = heading in left
+        table.add_column(heading, justify="left" if words else "right", no_wrap=words)
+    return table
+
+
+def summary_table(lines: Sequence[Line], runtime: str) -> Table:
+    """The summary of one runtime, the smallest mean gap first."""
+    table = table_of(
+        "scheduler", "kind", "gap to best", "gap to bound", "SLR", "speed-up", "wins", "time to schedule",
+        left=("scheduler", "kind"),
+    )  # fmt: skip
+    for place, line in enumerate(line for line in lines if line.runtime == runtime):
+        name = Text(line.scheduler, style="bold" if place == 0 else "")
+        if line.failed:
+            name.append(f" ({line.failed} failed)", style="red")
+        table.add_row(
+            name,
+            line.kind,
+            percent(line.gap_to_best),
+            percent(line.gap_to_bound),
+            number(line.slr, "{:.3f}"),
+            number(line.speedup, "{:.2f}×"),
+            f"{line.wins}/{line.problems}",
+            duration(line.schedule_seconds),
+        )
+    return table
+
+
+def against_table(lines: Sequence[Against], runtime: str) -> Table:
+    """The comparisons with the reference under one runtime, the shortest schedules first."""
+    mine = [line for line in lines if line.runtime == runtime]
+    reference = mine[0].reference if mine else ""
+    table = table_of(
+        "scheduler", f"makespan over {reference}", "95 % interval", "better", "equal", "worse", "probability",
+        left=("scheduler",),
+    )  # fmt: skip
+    for line in sorted(mine, key=lambda line: line.comparison.ratio if line.comparison else math.inf):
+        found = line.comparison
+        if found is None:
+            table.add_row(line.scheduler, *["–"] * 6)
+            continue
+        table.add_row(
+            line.scheduler,
+            Text(f"{found.ratio:.3f}", style="bold" if found.significant else ""),
+            _interval(found),
+            str(found.better),
+            str(found.equal),
+            str(found.worse),
+            "–" if found.probability is None else f"{100 * found.probability:.1f} %",
+        )
+    return table
+
+
+def _interval(found: Comparison) -> str:
+    return "–" if found.low is None or found.high is None else f"{found.low:.3f} to {found.high:.3f}"
+
+
+def group_tables(lines: Sequence[GroupLine], by: str, runtime: str, ranking: Sequence[str]) -> list[Table]:
+    """Mean gaps of schedulers (rows) on groups (columns), a few groups side by side.
+
+    Args:
+        lines: of a run.
+        by: one of :data:`hetgym.bench.groups.COLUMNS`.
+        runtime: name of the runtime.
+        ranking: schedulers in the order in which they are shown.
+    """
+    mine = {(line.scheduler, line.group): line for line in lines if line.by == by and line.runtime == runtime}
+    groups = list(dict.fromkeys(group for _, group in mine))
+    tables = []
+    for first in range(0, len(groups), ACROSS):
+        part = groups[first : first + ACROSS]
+        counts = [max(line.problems for (_, name), line in mine.items() if name == group) for group in part]
+        table = table_of(by, *(f"{group}\n({n})" for group, n in zip(part, counts, strict=True)), left=(by,))
+        for scheduler in ranking:
+            cells = [mine.get((scheduler, group)) for group in part]
+            table.add_row(scheduler, *("–" if cell is None else percent(cell.gap_to_best) for cell in cells))
+        tables.append(table)
+    return tables
+
+
+def choices_table(choices: Sequence[Choice]) -> Table:
+    """The best scheduler within each time; a name that differs from the one above is bold."""
+    table = table_of(
+        "within", "best", "takes", "gap to best", "95 %", "next best", "gap", "chance", left=("best", "next best")
+    )
+    for column in table.columns:
+        column.no_wrap = True
+    before = ""
+    for choice in choices:
+        best, second = choice.best, choice.second
+        table.add_row(
+            duration(choice.within_s),
+            Text(best.scheduler, style="" if best.scheduler == before else "bold"),
+            duration(best.seconds),
+            percent(best.gap),
+            "–" if best.low is None or best.high is None else f"{100 * best.low:.1f} to {100 * best.high:.1f} %",
+            second.scheduler if second else "–",
+            percent(second.gap if second else None),
+            "–" if choice.probability is None else f"{100 * choice.probability:.0f} %",
+        )
+        before = best.scheduler
+    return table
+
+
+def device_table(shares: Sequence[DeviceShare]) -> Table:
+    """The load of each device under a plan."""
+    table = table_of("device", "operators", "busy", "utilised", "weights", "sends", "receives", left=("device",))
+    for share in shares:
+        table.add_row(
+            share.name,
+            str(share.operators),
+            duration(share.busy_seconds),
+            percent(share.utilisation),
+            size(share.weight_bytes),
+            size(share.sent_bytes),
+            size(share.received_bytes),
+        )
+    return table
+
+
+def catalogue_table(rows: Sequence[dict[str, Any]], roomy: bool) -> Table:
+    """The rows of a catalogue.
+
+    Args:
+        rows: with the same keys, at least one.
+        roomy: whether lines separate the rows, for cells of several lines.
+    """
+    table = Table(show_lines=roomy, box=HORIZONTALS if roomy else SIMPLE_HEAD)
+    for heading, value in rows[0].items():
+        numeric = isinstance(value, int | float)
+        heading = {"gflop": "GFLOP", "weights_mb": "weights MB"}.get(heading, heading)
+        table.add_column(
+            heading, justify="right" if numeric else "left", no_wrap=heading in ("name", "kind") or numeric
+        )
+    for row in rows:
+        table.add_row(*map(_cell, row.values()), end_section=False)
+    return table
+
+
+def _cell(value: Any) -> str:
+    if isinstance(value, list):
+        return "\n".join(value)
+    if isinstance(value, float):
+        return f"{value:,.0f}" if value >= 1000 else f"{value:.3g}"
+    return f"{value:,}" if isinstance(value, int) else str(value)

@@ -1,0 +1,150 @@
+"""``hetgym train``: an agent trained by a recipe."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from hetgym.cli.console import print_json, print_path, progress, stderr, stdout, tell
+from hetgym.cli.options import ForceOption, ImportOption, JsonOption, OutOption, Output, check_run_name, import_files
+from hetgym.errors import ConfigError
+
+if TYPE_CHECKING:
+    from hetgym.agents.distributed.crew import RayCluster
+    from hetgym.agents.recipe import Recipe
+    from hetgym.agents.run import TrainingRun
+
+
+def train(
+    recipe: Annotated[str, typer.Argument(help="A recipe (see 'hetgym list recipes') or a YAML file.")],
+    steps: Annotated[int | None, typer.Option(min=1, help="Budget of steps. Default: the recipe's.")] = None,
+    seed: Annotated[
+        int | None, typer.Option(min=0, help="Seed of everything that is random. Default: the recipe's.")
+    ] = None,
+    imports: ImportOption = None,
+    out: OutOption = Path("results"),
+    name: Annotated[str, typer.Option(help="Name of this run's folder. Default: the recipe and the seed.")] = "",
+    force: ForceOption = False,
+    as_json: JsonOption = False,
+    ray: Annotated[
+        str, typer.Option(metavar="[ADDRESS]", help="Play on a Ray cluster: auto, host:port, or one of this machine.")
+    ] = "",
+    workers: Annotated[
+        int | None, typer.Option(min=1, help="Processes that play with --ray. Default: the Ray cluster's cores.")
+    ] = None,
+) -> int:
+    """Train an agent by a recipe, and compare it with baselines on problems that it does not see.
+
+    Writes checkpoints, policies and TensorBoard curves to <out>/<name>/. A run that was stopped or killed
+    goes on from its last checkpoint when the same command is given again, and ends with the same weights,
+    with --ray or without. Exit code 1 if a baseline that the recipe wants beaten is not.
+    """
+    from hetgym.agents.recipe import load_recipe
+
+    import_files(imports)
+    changes = {key: value for key, value in (("steps", steps), ("seed", seed)) if value is not None}
+    chosen = load_recipe(recipe, **changes)
+    if workers is not None and not ray:
+        raise ConfigError("--workers belongs to --ray: give that, too")
+    folder = name or f"{Path(recipe).stem}-s{chosen.seed}"
+    return run(chosen, Output(out, folder, force, as_json), ray, workers)
+
+
+def run(recipe: Recipe, output: Output, ray: str = "", workers: int | None = None) -> int:
+    """Train with progress on stderr, and print the results; returns the exit code.
+
+    Args:
+        recipe: what to do.
+        output: where results go.
+        ray: address of the Ray cluster whose workers play; empty for this process.
+        workers: number of them; by default one for each core of the Ray cluster.
+
+    Raises:
+        ConfigError: an impossible name, or a folder that holds another run.
+        MissingExtra: Ray is not installed.
+        ClusterError: the Ray cluster cannot be joined or worked on.
+    """
+    check_run_name(output.name)
+    with _playing(ray, workers) as cluster:
+        results = _train(recipe, output, cluster)
+    if results is None:
+        tell("interrupted: the same command goes on from the last checkpoint")
+        return 130
+    if output.as_json:
+        print_json(results)
+    else:
+        _print(results)
+    for baseline, beaten in results["beaten"].items():
+        if not beaten:
+            ratio = results["final"].get(f"ratio_{baseline}", float("nan"))
+            tell(f"failed: {baseline} is not beaten, the mean ratio of makespans is {ratio:.4f}")
+    return 0 if all(results["beaten"].values()) else 1
+
+
+@contextmanager
+def _playing(address: str, workers: int | None) -> Iterator[RayCluster | None]:
+    """The workers of a Ray cluster, which takes some seconds to join; None if this process plays."""
+    if not address:
+        yield None
+        return
+    from hetgym.agents.distributed.crew import join
+
+    with ExitStack() as stack:
+        with stderr().status("connecting to a Ray cluster…"):
+            cluster = stack.enter_context(join(address, workers))
+        tell(f"on {cluster.description}")
+        yield cluster
+
+
+def _train(recipe: Recipe, output: Output, cluster: RayCluster | None) -> dict[str, Any] | None:
+    """Train under a progress bar; returns the results, None after an interrupt."""
+    from hetgym.agents.run import TrainingRun
+
+    with progress(console := stderr()) as bar:
+        task = bar.add_task(output.name, total=recipe.steps, what="preparing")
+
+        def watch(step: int, judged: dict[str, float] | None) -> None:
+            speed = "" if training is None else f"{training.speed(step):,.0f}"
+            bar.update(task, completed=min(step, recipe.steps), what=f"{speed}/s" if speed else "")
+            if judged is not None and speed:
+                console.print(f"{step:>10,} steps  {_line(judged)}  {speed} steps/s", soft_wrap=True)
+
+        training: TrainingRun | None = None
+        try:
+            training = TrainingRun(recipe, output.root / output.name, output.force, watch, cluster)
+            if training.checkpoint is not None:
+                console.print(f"goes on at step {training.checkpoint.step:,} of {recipe.steps:,}", soft_wrap=True)
+            training.train()
+        except KeyboardInterrupt:
+            return None
+    return training.results()
+
+
+def _line(judged: dict[str, float]) -> str:
+    ratios = "  ".join(
+        f"{value:.3f} of {name.removeprefix('ratio_')}" for name, value in judged.items() if name.startswith("ratio_")
+    )
+    return f"return {judged['return']:+.4f}  {ratios}"
+
+
+def _print(results: dict[str, Any]) -> None:
+    """Evaluations, and the files that were written."""
+    from hetgym.cli.tables import table_of
+
+    ratios = [name for name in results["final"] if name.startswith("ratio_")]
+    table = table_of("steps", "return", "±", *(f"of {name.removeprefix('ratio_')}" for name in ratios))
+    for entry in results["history"]:
+        table.add_row(
+            f"{entry['step']:,}",
+            f"{entry['return']:+.4f}",
+            f"{entry['return_error']:.4f}",
+            *(f"{entry.get(name, float('nan')):.4f}" for name in ratios),
+        )
+    stdout().print(table)
+    stdout().print("makespans are means of ratios on held-out problems: below 1 is shorter", style="italic")
+    for label in ("policy", "best", "results"):
+        print_path(label, results["files"][label])

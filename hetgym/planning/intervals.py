@@ -1,0 +1,349 @@
+"""Intervals: the times at which devices are busy, in order, with room to insert anywhere.
+
+One sorted array for each device would do for short schedules. But leaves come last in list scheduling
+and are ready early: each would shift half of the array, and a schedule of n operators would cost
+O(n^2). So each device has a chain of blocks of at most :data:`BLOCK` intervals. An insertion moves
+what is behind it in one block; a full block is split in two. A search skips blocks without a gap that
+is wide enough.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from hetgym._jit import jit, step
+from hetgym._types import FloatArray, IntArray
+
+BLOCK = 64
+"""Intervals that a block has room for."""
+
+ROUNDING = 1e-15
+"""Share of an end that rounding may add to it: a few units in the last place."""
+
+
+class Intervals(NamedTuple):
+    """Occupied intervals of devices, sorted by begin and end.
+
+    Interval k of block b of a device stands in column ``b * BLOCK + k``. An operator that takes no
+    time holds an empty interval: it delays nobody, but nothing may run across it.
+
+    Attributes:
+        begin: [d, m * BLOCK] begin of each interval [s].
+        end: [d, m * BLOCK] end of each interval [s].
+        operator: [d, m * BLOCK] the operator that occupies it.
+        chain: [d, m] a permutation of the device's blocks: first those in use, in order of time; then the others.
+        blocks: [d] how many are in use; none of them is empty.
+        held: [d, m] intervals in each block that is in use.
+        widest: [d, m] no gap before an interval of the block is longer [s]: a bound that is never too
+            small, and too large at times.
+        size: [d] intervals of each device.
+    """
+
+    begin: FloatArray
+    end: FloatArray
+    operator: IntArray
+    chain: IntArray
+    blocks: IntArray
+    held: IntArray
+    widest: FloatArray
+    size: IntArray
+
+
+@jit
+def new_intervals(n: int, d: int) -> Intervals:
+    """Allocate for d devices, each with room for n operators.
+
+    Blocks that only grow are half full at least, but for the last one; those that got emptier are
+    packed when no block is left.
+    """
+    m = 1 if n <= BLOCK else 2 * n // BLOCK + 2
+    chain = np.empty((d, m), np.int32)
+    for device in range(d):
+        for j in range(m):
+            chain[device, j] = j
+    return Intervals(
+        begin=np.zeros((d, m * BLOCK)),
+        end=np.zeros((d, m * BLOCK)),
+        operator=np.zeros((d, m * BLOCK), np.int32),
+        chain=chain,
+        blocks=np.zeros(d, np.int32),
+        held=np.zeros((d, m), np.int32),
+        widest=np.zeros((d, m)),
+        size=np.zeros(d, np.int32),
+    )
+
+
+@step
+def clear(v: Intervals) -> None:
+    """Remove all intervals."""
+    for device in range(len(v.blocks)):
+        v.blocks[device] = 0
+        v.size[device] = 0
+
+
+@step
+def copy_into(v: Intervals, other: Intervals) -> None:
+    """Make other intervals of the same size equal to these."""
+    for device in range(len(v.blocks)):
+        other.blocks[device] = v.blocks[device]
+        other.size[device] = v.size[device]
+        for j in range(v.chain.shape[1]):
+            other.chain[device, j] = v.chain[device, j]
+        for j in range(v.blocks[device]):
+            block = v.chain[device, j]
+            other.held[device, block] = v.held[device, block]
+            other.widest[device, block] = v.widest[device, block]
+            for k in range(block * BLOCK, block * BLOCK + v.held[device, block]):
+                other.begin[device, k] = v.begin[device, k]
+                other.end[device, k] = v.end[device, k]
+                other.operator[device, k] = v.operator[device, k]
+
+
+@step
+def copy_prefix(v: Intervals, other: Intervals, turn: IntArray, first: int) -> None:
+    """Make other intervals of the same size equal to those of the operators whose turn is before ``first``."""
+    clear(other)
+    for device in range(len(v.blocks)):
+        for j in range(v.blocks[device]):
+            block = v.chain[device, j]
+            for k in range(block * BLOCK, block * BLOCK + v.held[device, block]):
+                operator = v.operator[device, k]
+                if turn[operator] < first:
+                    insert(other, device, operator, v.begin[device, k], v.end[device, k])
+
+
+@step
+def last_end(v: Intervals, device: int) -> float:
+    """End of a device's last interval [s]; 0 if it has none."""
+    return _end_before(v, device, v.blocks[device])
+
+
+@step
+def _end_before(v: Intervals, device: int, at: int) -> float:
+    """End of the last interval before a place in the chain [s]; 0 if there is none."""
+    if at == 0:
+        return 0.0
+    block = v.chain[device, at - 1]
+    return float(v.end[device, block * BLOCK + v.held[device, block] - 1])
+
+
+# Bisection keeps: the first intervals of all blocks at places up to low - 1 are not behind (begin, end), those of
+# blocks from `high` on are. O(log of the blocks).
+@step
+def _place_of(v: Intervals, device: int, begin: float, end: float) -> int:
+    """The last place in the chain whose block's first interval is not behind (begin, end); 0 without one."""
+    low, high = 1, max(1, v.blocks[device])
+    while low < high:
+        middle = (low + high) // 2
+        k = v.chain[device, middle] * BLOCK
+        if (v.begin[device, k], v.end[device, k]) > (begin, end):
+            high = middle
+        else:
+            low = middle + 1
+    return low - 1
+
+
+# The gap before an interval runs from the end of the one before (0 for the first) to its begin. Begins and ends rise
+# along the chain, so only gaps before intervals that begin at ready + duration or later can be wide enough: a suffix,
+# whose first interval is in the block at `at`, or is the first one behind it. Backward scan of that block: `found` is
+# the earliest start in the gaps before intervals k + 1 and later of the block. If there is one, it precedes all that
+# are in later blocks. If not, these are scanned forward, up to the first gap that fits. A block is skipped if its
+# bound is too small; one that was scanned in vain gets its exact bound. O(BLOCK + log of the blocks), and the blocks
+# that are looked at or skipped.
+@step
+def earliest_gap(v: Intervals, device: int, ready: float, duration: float) -> float:
+    """Earliest start from ``ready`` on at which a device is idle for a duration [s]."""
+    last = v.blocks[device] - 1
+    end = last_end(v, device)
+    if ready >= end:
+        return ready
+    least = ready + duration
+    at = last
+    if v.begin[device, v.chain[device, at] * BLOCK] >= least:
+        at = _place_of(v, device, least, -np.inf)
+    block = v.chain[device, at]
+    found, k = end, block * BLOCK + v.held[device, block] - 1
+    while k >= block * BLOCK and v.begin[device, k] >= least:
+        before = v.end[device, k - 1] if k > block * BLOCK else _end_before(v, device, at)
+        start = max(ready, before)
+        found = start if start + duration <= v.begin[device, k] else found
+        k -= 1
+    if found < end:
+        return found
+    short = duration - ROUNDING * end  # what fits into a gap is at least so long
+    for j in range(at + 1, last + 1):
+        block = v.chain[device, j]
+        if v.widest[device, block] < short:
+            continue
+        widest, before = 0.0, _end_before(v, device, j)
+        for k in range(block * BLOCK, block * BLOCK + v.held[device, block]):
+            start = max(ready, before)
+            if start + duration <= v.begin[device, k]:
+                return start
+            widest = max(widest, v.begin[device, k] - before)
+            before = v.end[device, k]
+        v.widest[device, block] = widest
+    return found
+
+
+# The interval goes into the last block that begins no later than it does, behind those that are equal to it; that
+# block is the last one, mostly. A block that is full is split first, unless the interval comes last of all: then it
+# begins a block, so that schedules that only grow fill their blocks. O(BLOCK), O(log of the blocks) to find the block,
+# and O(blocks) once in BLOCK / 2 insertions, to split one.
+@step
+def insert(v: Intervals, device: int, operator: int, begin: float, end: float) -> None:
+    """Occupy a device, which is idle then, from ``begin`` to ``end`` [s]."""
+    v.size[device] += 1
+    if v.blocks[device] == 0:
+        _open_block(v, device, 0)
+    at = v.blocks[device] - 1
+    first = v.chain[device, at] * BLOCK
+    if at > 0 and (v.begin[device, first], v.end[device, first]) > (begin, end):
+        at = _place_of(v, device, begin, end)
+    if v.held[device, v.chain[device, at]] == BLOCK:
+        if v.blocks[device] == v.chain.shape[1]:
+            _pack(v, device)
+            at = _place_of(v, device, begin, end)
+        at = _make_room(v, device, at, begin, end)
+    block = v.chain[device, at]
+    first = block * BLOCK
+    k = first + v.held[device, block]
+    while k > first and (v.begin[device, k - 1], v.end[device, k - 1]) > (begin, end):
+        v.begin[device, k] = v.begin[device, k - 1]
+        v.end[device, k] = v.end[device, k - 1]
+        v.operator[device, k] = v.operator[device, k - 1]
+        k -= 1
+    v.begin[device, k] = begin
+    v.end[device, k] = end
+    v.operator[device, k] = operator
+    v.held[device, block] += 1
+    _widen(v, device, at, k)
+
+
+@step
+def remove(v: Intervals, device: int, operator: int, begin: float, end: float) -> None:
+    """Undo an insertion."""
+    v.size[device] -= 1
+    at = _place_of(v, device, begin, end)
+    k = v.chain[device, at] * BLOCK + v.held[device, v.chain[device, at]] - 1
+    while v.operator[device, k] != operator:
+        k -= 1
+        if k < v.chain[device, at] * BLOCK:
+            at -= 1
+            k = v.chain[device, at] * BLOCK + v.held[device, v.chain[device, at]] - 1
+    block = v.chain[device, at]
+    v.held[device, block] -= 1
+    top = block * BLOCK + v.held[device, block]
+    for m in range(k, top):
+        v.begin[device, m] = v.begin[device, m + 1]
+        v.end[device, m] = v.end[device, m + 1]
+        v.operator[device, m] = v.operator[device, m + 1]
+    if k < top:
+        _widen(v, device, at, k)
+        return
+    following = at + 1
+    if v.held[device, block] == 0:
+        _close_block(v, device, at)
+        following = at
+    if following < v.blocks[device]:
+        _widen(v, device, following, v.chain[device, following] * BLOCK)
+
+
+@step
+def left_at(v: Intervals, device: int, moment: float) -> int:
+    """The operator that leaves a device at a moment, having begun before it [s]; -1 without one."""
+    if v.blocks[device] == 0:
+        return -1
+    block = v.chain[device, _place_of(v, device, moment, -np.inf)]
+    k = block * BLOCK + v.held[device, block] - 1
+    while k >= block * BLOCK and v.begin[device, k] >= moment:
+        k -= 1
+    return int(v.operator[device, k]) if k >= block * BLOCK and v.end[device, k] == moment else -1
+
+
+@step
+def write_operators(v: Intervals, device: int, order: IntArray, first: int) -> int:
+    """Write a device's operators in order of time into ``order`` from ``first`` on; return where they end."""
+    for j in range(v.blocks[device]):
+        block = v.chain[device, j]
+        for k in range(block * BLOCK, block * BLOCK + v.held[device, block]):
+            order[first] = v.operator[device, k]
+            first += 1
+    return first
+
+
+@step
+def _widen(v: Intervals, device: int, at: int, k: int) -> None:
+    """Let the bound of the block at a place hold for the gap before its interval in column k."""
+    block = v.chain[device, at]
+    before = v.end[device, k - 1] if k > block * BLOCK else _end_before(v, device, at)
+    v.widest[device, block] = max(v.widest[device, block], v.begin[device, k] - before)
+
+
+@step
+def _open_block(v: Intervals, device: int, at: int) -> None:
+    """Put an empty block, one of those that are not in use, at a place in the chain."""
+    block = v.chain[device, v.blocks[device]]
+    for j in range(v.blocks[device], at, -1):
+        v.chain[device, j] = v.chain[device, j - 1]
+    v.chain[device, at] = block
+    v.held[device, block] = 0
+    v.widest[device, block] = 0.0
+    v.blocks[device] += 1
+
+
+@step
+def _close_block(v: Intervals, device: int, at: int) -> None:
+    """Take the empty block at a place out of use."""
+    block = v.chain[device, at]
+    v.blocks[device] -= 1
+    for j in range(at, v.blocks[device]):
+        v.chain[device, j] = v.chain[device, j + 1]
+    v.chain[device, v.blocks[device]] = block
+
+
+@step
+def _make_room(v: Intervals, device: int, at: int, begin: float, end: float) -> int:
+    """Open a block behind a full one, and let it take half of that, or nothing if the interval comes last of all.
+
+    Returns:
+        The place in the chain of the block that the interval goes into.
+    """
+    full = v.chain[device, at]
+    if v.held[device, full] < BLOCK:
+        return at
+    top = full * BLOCK + BLOCK - 1
+    _open_block(v, device, at + 1)
+    if at + 2 == v.blocks[device] and (v.begin[device, top], v.end[device, top]) <= (begin, end):
+        return at + 1
+    block, half = v.chain[device, at + 1], BLOCK // 2
+    v.widest[device, block] = v.widest[device, full]
+    v.held[device, full] = v.held[device, block] = half
+    for k in range(half):
+        v.begin[device, block * BLOCK + k] = v.begin[device, full * BLOCK + half + k]
+        v.end[device, block * BLOCK + k] = v.end[device, full * BLOCK + half + k]
+        v.operator[device, block * BLOCK + k] = v.operator[device, full * BLOCK + half + k]
+    behind = (v.begin[device, block * BLOCK], v.end[device, block * BLOCK]) > (begin, end)
+    return at if behind else at + 1
+
+
+# Reads run along the chain and writes follow them: a write never passes the next read, since no block holds more
+# than BLOCK intervals. O(intervals), after so many removals at least that blocks have run out.
+@step
+def _pack(v: Intervals, device: int) -> None:
+    """Fill the blocks of a device from the first on."""
+    count = 0
+    for j in range(v.blocks[device]):
+        block = v.chain[device, j]
+        for k in range(block * BLOCK, block * BLOCK + v.held[device, block]):
+            to = v.chain[device, count // BLOCK] * BLOCK + count % BLOCK
+            v.begin[device, to] = v.begin[device, k]
+            v.end[device, to] = v.end[device, k]
+            v.operator[device, to] = v.operator[device, k]
+            count += 1
+    v.blocks[device] = (count + BLOCK - 1) // BLOCK
+    for j in range(v.blocks[device]):
+        v.held[device, v.chain[device, j]] = min(BLOCK, count - j * BLOCK)
+        v.widest[device, v.chain[device, j]] = np.inf

@@ -1,0 +1,117 @@
+"""Schedulers that run while others are compiled elsewhere: the same attempts in the same order."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from dataclasses import replace
+
+import pytest
+
+from hetgym import Problem, Schedule, baselines
+from hetgym._jit import compiling
+from hetgym.baselines import Baseline
+from hetgym.bench import Row, run, warm_up, warming
+from hetgym.bench.warming import Kernels, WarmingUp
+from hetgym.workloads import ProblemSpec
+
+SPECS = tuple(ProblemSpec.textbook(name) for name in ("topcuoglu", "arabnejad-barbosa"))
+NAMES = ("met", "olb", "heft", "peft", "lns", "annealing")
+
+
+def timeless(rows: list[Row]) -> list[Row]:
+    return [replace(row, schedule_seconds=None) for row in rows]
+
+
+@pytest.fixture
+def helpers(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Helpers start although nothing has to be compiled, two of them at least."""
+    monkeypatch.setattr(warming, "PATIENCE", 0.0)
+    monkeypatch.setattr(os, "cpu_count", lambda: 3)
+
+
+@pytest.mark.usefixtures("helpers")
+@pytest.mark.parametrize("ahead", [0, 1, 64])
+def test_rows_are_those_of_a_run_without_helpers(ahead: int) -> None:
+    table = [baselines.get(name) for name in NAMES]
+    found = run(SPECS, table, executor=WarmingUp(table, ahead))
+    assert timeless(found.rows) == timeless(run(SPECS, table).rows)
+
+
+@pytest.mark.usefixtures("helpers")
+def test_helpers_that_die_are_done_without() -> None:
+    table = [baselines.get(name) for name in NAMES]
+    with Kernels(table, ("classic",)) as kernels:
+        processes = [helper._process for helper in kernels._helpers]
+        assert len(processes) == 2 and kernels.compiling_elsewhere
+        for process in processes:
+            os.kill(process.pid, signal.SIGKILL)
+        while kernels.load_next():
+            pass
+        assert kernels.ready == set(NAMES)
+    assert all(process.poll() is not None for process in processes)
+
+
+@pytest.mark.usefixtures("helpers")
+def test_helpers_end_with_the_context() -> None:
+    with Kernels([baselines.get(name) for name in NAMES], ("classic",)) as kernels:
+        processes = [helper._process for helper in kernels._helpers]
+    assert len(processes) == 2 and all(process.poll() is not None for process in processes)
+
+
+def test_without_compiling_there_are_no_helpers() -> None:
+    table = [baselines.get(name) for name in NAMES]
+    warm_up(table, ("classic",))
+    before = compiling.seconds
+    with Kernels(table, ("classic",)) as kernels:
+        while kernels.load_next():
+            pass
+        assert compiling.seconds == before
+        assert not kernels.compiling_elsewhere
+
+
+def test_warming_up_survives_a_broken_scheduler() -> None:
+    calls = []
+
+    def broken(problem: Problem) -> Schedule:
+        calls.append(problem.name)
+        raise ZeroDivisionError
+
+    warm_up([Baseline("broken", "search", broken, "a test", "O(1)"), "heft"], ("classic", "links"))
+    assert calls == ["topcuoglu"]
+
+
+@pytest.mark.usefixtures("helpers")
+def test_an_interrupt_keeps_what_was_made_before_its_turn() -> None:
+    """The first scheduler of the run stops it on the second problem."""
+    seen = []
+
+    def stop(problem: Problem) -> Schedule:
+        seen.append(problem.name)
+        if len(seen) == 3:  # after the warm-up and the first problem
+            raise KeyboardInterrupt
+        return baselines.heft(problem)
+
+    table = [Baseline("stop", "list", stop, "a test", "O(1)"), *(baselines.get(name) for name in NAMES)]
+    result = run(SPECS, table, ("classic",), executor=WarmingUp(table))
+    makespans = {(row.problem, row.scheduler): row.makespan_s for row in run(SPECS, NAMES, ("classic",)).rows}
+    assert result.interrupted and seen == ["topcuoglu", "topcuoglu", "arabnejad-barbosa"]
+    assert (result.rows[0].problem, result.rows[0].scheduler) == ("topcuoglu", "stop")
+    for row in result.rows[1:]:
+        assert row.makespan_s == makespans[row.problem, row.scheduler]
+
+
+def test_a_helper_looks_up_every_scheduler_that_the_run_has() -> None:
+    """In a process of its own, in which nothing was imported before."""
+    names = "".join(f"{name}\n" for name in baselines.names())
+    script = (
+        "import sys; from hetgym.bench import warming; from hetgym import baselines\n"
+        "found = []\n"
+        "warming.get = lambda name: found.append(baselines.get(name)) or (lambda problem: None)\n"
+        "import os; warming.serve(os.getppid())\n"
+        f"sys.exit(len(found) != {len(baselines.names())})\n"
+    )
+    done = subprocess.run([sys.executable, "-c", script], input=names, capture_output=True, text=True, timeout=120)
+    assert (done.returncode, done.stdout) == (0, "." * len(baselines.names())), done.stderr

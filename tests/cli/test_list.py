@@ -1,0 +1,28 @@
+"""``hetgym list`` as a user meets it."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from cli.commands import run
+
+from hetgym import load_graph
+from hetgym.cli.catalogue import CATALOGUES
+
+
+@pytest.mark.parametrize("what", CATALOGUES)
+def test_lists(what: str, tmp_path: Path) -> None:
+    entries: list[dict[str, Any]] = json.loads(run("list", what, "--json", cwd=tmp_path).stdout)[what]
+    shown = run("list", what, cwd=tmp_path)
+    assert shown.returncode == 0 and entries
+    assert all(entry["name"] in shown.stdout for entry in entries)
+
+
+def test_graphs_are_listed_with_their_sizes(tmp_path: Path) -> None:
+    graph = load_graph("resnet50")
+    listed = {entry["name"]: entry for entry in CATALOGUES["graphs"]()}["resnet50"]
+    assert (listed["operators"], listed["edges"]) == (len(graph), len(graph.edges))
+    assert 7 < listed["gflop"] < 9 and 95 < listed["weights_mb"] < 110  # 4.1 GMAC and 25.6 million weights

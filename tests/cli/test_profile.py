@@ -1,0 +1,103 @@
+"""``hetgym profile`` as a user meets it."""
+
+from __future__ import annotations
+
+import os
+import signal
+from pathlib import Path
+
+import pytest
+from cli.commands import HETGYM, run
+
+from hetgym.measurements import Dataset
+
+CORE = str(min(os.sched_getaffinity(0)))
+
+
+def test_a_profile_is_a_dataset(profiled: Path) -> None:
+    dataset = Dataset.load(profiled / "measurements" / "mine.csv.gz")
+    sources = {row.source for row in dataset.table}
+    assert {"relu", "gemm", "random-0-plain", "squeezenet"} == sources
+    assert all(row.status == "ok" for row in dataset.table)
+    assert dataset.device.peak_flops["float32"] > 1e9
+    assert dataset.machine.isa_cap == "full"
+    assert set(dataset.table.graphs()) == {"random-0-plain", "squeezenet"}
+
+
+def test_a_table_that_is_there_is_not_overwritten(profiled: Path) -> None:
+    done = run("profile", "mine", "--designs", "relu", "--networks", "0", "--cores", CORE, cwd=profiled)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert "give another --name" not in done.stderr
+    assert "is there already" in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (("profile", "a/b"), "by one word"),
+        (("profile", "x", "--designs", "convv"), "did you mean 'conv'"),
+        (("profile", "x", "--cores", "zero"), "--cores zero"),
+        (("profile", "x", "--isa", "avx3"), "unknown instruction set 'avx3'"),
+        (("profile", "x", "--isa", "mkl=avx2,aten=x"), "unknown instruction set 'x' for aten"),
+        (("profile", "x", "--designs", "none", "--networks", "0", "--shapes", "none.csv"), "none.csv"),
+        (("profile", "x", "--designs", "none", "--networks", "0"), "nothing to measure"),
+    ],
+)
+def test_mistakes_are_one_line(profiled: Path, words: tuple[str, ...], said: str) -> None:
+    done = run(*words, cwd=profiled)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr.startswith("hetgym: error: ") and done.stderr.count("\n") == 1
+    assert said in done.stderr
+    assert not (profiled / "measurements" / "x.csv.gz").exists()
+
+
+SMALL = ("profile", "mine", "--designs", "relu", "--share", "0.05", "--networks", "0", "--passes", "1", "--cores", CORE)
+
+DOOMED = {
+    "between measuring and the card": """
+import hetgym.profiling.describe as module
+module.describe_device = lambda *_: os.kill(os.getpid(), signal.SIGKILL)
+""",
+    "between the table and the card": """
+import hetgym.measurements.dataset as module
+module.atomic_write = lambda *_: os.kill(os.getpid(), signal.SIGKILL)
+""",
+}
+
+
+@pytest.mark.parametrize("moment", DOOMED)
+def test_a_profile_that_is_killed_before_its_card_goes_on(moment: str, tmp_path: Path) -> None:
+    pytest.importorskip("torch")
+    code = f"import os, signal\n{DOOMED[moment]}\n{HETGYM}"
+    assert run(*SMALL, cwd=tmp_path, code=code).returncode == -signal.SIGKILL
+    journal = (tmp_path / "measurements" / "mine.part.csv").read_bytes()
+    done = run(*SMALL, cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    lines = journal.count(b"\n") - 1
+    assert lines > 0 and f"; {lines} of them measured before" in done.stderr
+    assert len(Dataset.load(tmp_path / "measurements" / "mine.csv.gz").table) == lines
+    assert {path.name for path in (tmp_path / "measurements").iterdir()} == {"mine.csv.gz", "mine.json"}
+
+
+def test_a_profile_that_is_terminated_says_how_to_go_on(tmp_path: Path) -> None:
+    pytest.importorskip("torch")
+    code = f"""
+import os, signal
+from hetgym.profiling.session import Profile
+measure = Profile._measure
+def interrupted(self, worker, item):
+    rows = measure(self, worker, item)
+    os.kill(os.getpid(), signal.SIGTERM)
+    return rows
+Profile._measure = interrupted
+{HETGYM}
+"""
+    done = run(*SMALL, cwd=tmp_path, code=code)
+    assert done.returncode == 130 and done.stderr.splitlines()[-1].startswith("interrupted: the same command goes on")
+    assert (tmp_path / "measurements" / "mine.part.csv").is_file()
+
+
+def test_a_folder_that_cannot_be_written_is_one_line(tmp_path: Path) -> None:
+    (tmp_path / "measurements").write_text("a file")
+    done = run(*SMALL, cwd=tmp_path)
+    assert done.returncode == 2 and done.stderr.count("\n") == 1 and "cannot be written" in done.stderr

@@ -1,0 +1,79 @@
+"""Tables as they look in a terminal of 110 columns."""
+
+from __future__ import annotations
+
+import io
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from rich.console import Console
+from rich.table import Table
+
+from hetgym import Problem, Schedule, simulate
+from hetgym.bench import Measured, Row, against, choices, grouped, points, summarise
+from hetgym.bench.groups import Traits
+from hetgym.bench.plan import device_shares
+from hetgym.bench.rows import with_gaps
+from hetgym.cli.tables import against_table, catalogue_table, choices_table, device_table, group_tables, summary_table
+
+
+def row(problem: str, scheduler: str, makespan: float | None) -> Row:
+    graph, _, platform = problem.partition("@")
+    base = Row(problem, graph, platform, 4, 3, 2, scheduler, "list", "classic", status="ok" if makespan else "broken")
+    if makespan is None:
+        return base
+    return replace(base, makespan_s=makespan, slr=makespan / 2, speedup=8 / makespan, schedule_seconds=1e-4)
+
+
+ROWS = with_gaps([row("a", "heft", 4.0), row("a", "x", 2.0), row("a", "y", None)])
+
+
+def shown(*tables: Table) -> str:
+    text = io.StringIO()
+    Console(file=text, width=110).print(*tables)
+    return text.getvalue()
+
+
+def test_the_summary_shows_every_scheduler_and_its_failures() -> None:
+    text = shown(summary_table(summarise(ROWS), "classic"))
+    assert "y (1 failed)" in text and "2.00×" in text and "1/1" in text and "100 µs" in text
+
+
+def test_comparisons_have_the_shortest_first_and_a_dash_for_failures() -> None:
+    text = shown(against_table(against(ROWS, "heft"), "classic"))
+    assert "makespan over heft" in text
+    lines = [line.split() for line in text.splitlines() if line.strip().startswith(("x", "y"))]
+    assert lines[0][:3] == ["x", "0.500", "–"] and set(lines[1][1:]) == {"–"}
+
+
+def test_wide_tables_of_groups_come_in_parts() -> None:
+    rows = with_gaps([row(f"g{k}@p", "heft", 1.0) for k in range(8)])
+    tables = group_tables(grouped(rows, Traits(), ["family"], "heft"), "family", "classic", ["heft"])
+    assert len(tables) == 2 and all(f"g{k}" in shown(*tables) for k in range(8))
+
+
+def test_choices_fit_a_terminal() -> None:
+    rows = [
+        Measured("a", "pilot-append-eft", "search", "classic", 10.0, 9.999, 2.23456, None, 1.23456),
+        Measured("a", "place-v1-search", "policy", "classic", 10.0, 9.998, 2.23457, None, 1.23457),
+    ]
+    rng = np.random.default_rng(0)
+    (found,) = choices(points(rows, rng), rows, "classic", [10.0], rng)
+    wide = replace(found, best=replace(found.best, low=0.98765, high=12.5), probability=0.995)
+    text = shown(choices_table([wide, wide]))
+    assert "10 s" in text and "98.8 to 1250.0 %" in text and "…" not in text
+
+
+def test_devices_show_what_they_do() -> None:
+    problem = Problem.from_arrays([[1.0, 9.0], [9.0, 1.0]], [(0, 1, 3e6)])
+    trace = simulate(problem, Schedule([0, 1], order=[[0], [1]]))
+    first, second = (line.split() for line in shown(device_table(device_shares(trace))).splitlines()[3:5])
+    assert first[1:4] == ["1", "1", "s"] and first[-4:] == ["3", "MB", "0", "B"] and second[-2:] == ["3", "MB"]
+
+
+@pytest.mark.parametrize("roomy", [True, False])
+def test_catalogues_align_numbers_to_the_right(roomy: bool) -> None:
+    entries = [{"name": "a", "operators": 1234, "gflop": 0.5, "devices": ["x", "y"]}]
+    text = shown(catalogue_table(entries, roomy))
+    assert all(word in text for word in ("GFLOP", "1,234", "0.5", "x", "y"))

@@ -1,0 +1,14 @@
+"""``hetgym train`` as a user meets it; runs that train are tested with their trainers."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from cli.commands import run
+
+
+def test_train_refuses_in_one_line(tmp_path: Path) -> None:
+    done = run("train", "maskable-ppo-shedule", cwd=tmp_path)
+    assert (done.returncode, done.stdout, list(tmp_path.iterdir())) == (2, "", [])
+    assert done.stderr.startswith("hetgym: error: unknown recipe 'maskable-ppo-shedule'; did you mean 'maskable-ppo-")
+    assert done.stderr.count("\n") == 1

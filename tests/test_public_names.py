@@ -1,0 +1,138 @@
+"""README, documentation and examples use public names only: what the ``__all__`` of a public module lists."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+from importlib import import_module
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+import hetgym
+
+ROOT = Path(__file__).parents[1]
+PAGES = sorted([ROOT / "README.md", ROOT / "CONTRIBUTING.md", *ROOT.glob("docs/*.md"), *ROOT.glob("examples/*.py")])
+
+MODULES = frozenset(
+    {
+        "hetgym",
+        *(f"hetgym.{name}" for name in hetgym.__all__ if isinstance(getattr(hetgym, name), ModuleType)),
+        "hetgym.agents.networks",
+        "hetgym.agents.sb3",
+        "hetgym.device",
+        "hetgym.envs.sb3",
+        "hetgym.errors",
+        "hetgym.execution",
+        "hetgym.graph.generators",
+        "hetgym.graph.transforms",
+        "hetgym.measurements",
+        "hetgym.metrics",
+        "hetgym.planning",
+        "hetgym.platform",
+        "hetgym.problem",
+        "hetgym.schedule",
+    }
+)
+"""Modules to import from: those that hetgym lists, and these by their path."""
+
+KNOWN: list[str] = [
+    "docs/scale-out.md: hetgym.agents.distributed.crew.join",
+    "docs/scale-out.md: hetgym.agents.recipe.load_recipe",
+    "docs/scale-out.md: hetgym.agents.run.TrainingRun",
+    "docs/training.md: hetgym.agents.algorithms.ALGORITHMS",
+    "docs/training.md: hetgym.agents.algorithms.Algorithm",
+    "docs/training.md: hetgym.agents.checkpoint.Checkpoint",
+    "docs/training.md: hetgym.agents.policy.load_policy",
+    "docs/training.md: hetgym.agents.recipe.Recipe",
+    "docs/training.md: hetgym.agents.recipe.load_recipe",
+    "docs/training.md: hetgym.agents.run.TrainingRun",
+    "examples/own_scheduler.py: hetgym.bench.runner.warm_up",
+    "examples/own_scheduler.py: hetgym.bench.summary.rich_table",
+]
+"""What pages use although it is not public. This list may only shrink."""
+
+
+def names(module: str) -> set[str]:
+    """Public names of a public module: what it lists or, for a module without a list, defines."""
+    loaded = import_module(module)
+    if hasattr(loaded, "__all__"):
+        return set(loaded.__all__)
+    tree = ast.parse(Path(str(loaded.__file__)).read_text("utf-8"))
+    found = {node.name for node in tree.body if isinstance(node, ast.FunctionDef | ast.ClassDef)}
+    for node in tree.body:
+        targets = node.targets if isinstance(node, ast.Assign) else [getattr(node, "target", None)]
+        found |= {target.id for target in targets if isinstance(target, ast.Name)}
+    return {name for name in found if not name.startswith("_")}
+
+
+def used(text: str) -> Iterator[str]:
+    """Dotted names of what is used of hetgym, as far as they say modules: ``hetgym.sim.Loss`` and not ``.at`` of it."""
+    tree = ast.parse(text)
+    aliases = {"hetgym": "hetgym"}
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            for alias in node.names:
+                if alias.name.startswith("hetgym."):
+                    yield alias.name
+                    aliases |= {alias.asname: alias.name} if alias.asname else {}
+        elif isinstance(node, ast.ImportFrom) and f"{node.module}.".startswith("hetgym."):
+            for alias in node.names:
+                yield f"{node.module}.{alias.name}"
+                aliases[alias.asname or alias.name] = f"{node.module}.{alias.name}"
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Attribute):
+            first, dot, rest = ast.unparse(node).partition(".")
+            if first in aliases and re.fullmatch(r"[\w.]+", rest):
+                yield f"{aliases[first]}{dot}{rest}"
+
+
+def is_public(name: str) -> bool:
+    """Whether the first thing that a dotted name says after its module is public."""
+    module = ""
+    for part in name.split("."):
+        inner = f"{module}.{part}".lstrip(".")
+        if inner not in MODULES:
+            return bool(module) and part in names(module)
+        module = inner
+    return True
+
+
+def private(path: Path) -> set[str]:
+    """What a page or an example uses and is not public."""
+    text = path.read_text("utf-8")
+    blocks = [text] if path.suffix == ".py" else re.findall(r"```python\n(.*?)```", text, re.DOTALL)
+    where = path.relative_to(ROOT).as_posix()
+    return {f"{where}: {name}" for block in blocks for name in used(block) if not is_public(name)}
+
+
+@pytest.mark.parametrize("path", PAGES, ids=lambda path: path.name)
+def test_pages_use_public_names(path: Path) -> None:
+    where = path.relative_to(ROOT).as_posix()
+    known = {line for line in KNOWN if line.startswith(f"{where}:")}
+    assert not private(path) - known, "not public"
+    assert not known - private(path), "public now, or gone: take it out of KNOWN"
+
+
+@pytest.mark.parametrize("module", sorted(MODULES))
+def test_public_modules_give_what_they_list(module: str) -> None:
+    listed = names(module)
+    assert listed and not [name for name in listed if name.startswith("_") or not hasattr(import_module(module), name)]
+
+
+def test_what_is_private_is_seen() -> None:
+    text = """
+import hetgym, numpy.core
+from hetgym import bench as b, _jit
+from hetgym.sim import Runtime, kernel
+from hetgym.sim.kernel import run
+import hetgym.planning.moves as moves
+b.run; b.runner.warm_up; hetgym.sim.Loss(device=1).at; hetgym._parts.part("agents"); hetgym.problem.Problem.build
+"""
+    found = {name for name in used(text) if not is_public(name)}
+    assert found == {
+        "hetgym._jit", "hetgym.sim.kernel", "hetgym.sim.kernel.run", "hetgym.planning.moves",
+        "hetgym.bench.runner", "hetgym.bench.runner.warm_up", "hetgym._parts", "hetgym._parts.part",
+    }  # fmt: skip
