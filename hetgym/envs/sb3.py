@@ -14,7 +14,7 @@ import numpy.typing as npt
 
 from hetgym._types import BoolArray
 from hetgym.envs.core.autoreset import AutoresetLanes, Episodes, LaneState, make_lanes
-from hetgym.envs.core.lanes import Lanes, Observation, as_actions
+from hetgym.envs.core.lanes import LaneArguments, Lanes, Observation, as_actions
 from hetgym.errors import require
 
 if TYPE_CHECKING:
@@ -25,20 +25,22 @@ else:
 Indices = int | Iterable[int] | None
 
 
-def make_vec_env(env_id: str, n_envs: int = 1, seed: int | None = None, **arguments: Any) -> LaneVecEnv:
+def make_vec_env(env_id: str | LaneArguments, n_envs: int = 1, seed: int | None = None, **arguments: Any) -> LaneVecEnv:
     """Make a vector environment for Stable-Baselines3, all lanes of which step in one call.
 
     The namesake of ``stable_baselines3.common.env_util.make_vec_env``, but no wrapper is needed: infos hold
     episode statistics as ``Monitor`` gives them, and ``sb3_contrib`` finds the action masks.
 
     Args:
-        env_id: an id of :data:`~hetgym.envs.ENVIRONMENTS`.
+        env_id: an id of :data:`~hetgym.envs.ENVIRONMENTS`, or all arguments of an environment as one value, such as
+            ``hetgym.envs.HetScheduleArguments(mode="dispatch")``, of which editors and type checkers know every field.
         n_envs: number of lanes.
         seed: of lane 0, the following lanes taking the numbers after it.
-        arguments: of the environment.
+        arguments: of the environment, if it is named by its id.
 
     Raises:
         UnknownName: no such environment.
+        ConfigError: an argument that the environment does not have, or a value that does not fit.
         MissingExtra: Stable-Baselines3 is not installed.
 
     >>> envs = make_vec_env("HetSchedule-v0", 4, seed=0, observation="candidates")

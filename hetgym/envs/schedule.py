@@ -6,10 +6,9 @@ from dataclasses import KW_ONLY, dataclass
 from typing import Any, Literal
 
 from hetgym.envs.core.arguments import ScalarArguments, VectorArguments, takes, whole
-from hetgym.envs.core.lanes import Lanes
+from hetgym.envs.core.lanes import LaneArguments, Lanes
 from hetgym.envs.core.padding import GraphPadding
 from hetgym.envs.core.scalar import LaneEnv
-from hetgym.envs.core.spaces import Level, Reward
 from hetgym.envs.core.vector import LaneVectorEnv
 from hetgym.envs.dispatch.conditions import Conditions
 from hetgym.envs.dispatch.lanes import DispatchLanes
@@ -22,7 +21,7 @@ from hetgym.sim import Trace
 
 
 @dataclass(frozen=True)
-class HetScheduleArguments(Conditions, ScheduleRules, ProblemArguments):
+class HetScheduleArguments(Conditions, ScheduleRules, ProblemArguments, LaneArguments):
     """The arguments of HetSchedule-v0; :class:`HetScheduleEnv` describes them.
 
     Raises:
@@ -32,8 +31,6 @@ class HetScheduleArguments(Conditions, ScheduleRules, ProblemArguments):
 
     _: KW_ONLY
     mode: Literal["place", "dispatch"] = "place"
-    reward: Reward = "dense"
-    observation: Level = "graph"
     max_operators: int | None = whole(None)
     max_edges: int | None = whole(None, least=0)
     max_devices: int | None = whole(None)

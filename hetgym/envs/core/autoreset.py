@@ -18,7 +18,7 @@ from gymnasium.utils import seeding
 
 from hetgym._types import BoolArray
 from hetgym.envs.core.arguments import made, whole_number
-from hetgym.envs.core.lanes import Lanes, Observation
+from hetgym.envs.core.lanes import LaneArguments, Lanes, Observation
 from hetgym.envs.registration import arguments_of
 from hetgym.errors import ConfigError
 
@@ -119,21 +119,25 @@ class Episodes(Protocol):
         """Release what they hold."""
 
 
-def make_lanes(env_id: str, count: int, **arguments: Any) -> Lanes:
+def make_lanes(environment: str | LaneArguments, count: int, **arguments: Any) -> Lanes:
     """Make lanes of an environment.
 
     Args:
-        env_id: an id of :data:`~hetgym.envs.ENVIRONMENTS`.
+        environment: an id of :data:`~hetgym.envs.ENVIRONMENTS`, or the arguments of an environment.
         count: number of lanes.
-        arguments: of the environment.
+        arguments: of the environment, if it is named by its id.
 
     Raises:
         UnknownName: no such environment.
         ConfigError: an argument that it does not have, or a value that does not fit.
     """
-    arguments_class = arguments_of(env_id)
-    lanes: Lanes = made(arguments_class, env_id, **arguments).lanes(whole_number("the number of lanes", count, 1))
-    return lanes
+    if isinstance(environment, LaneArguments):
+        if arguments:
+            raise ConfigError(f"{type(environment).__name__} is complete; {min(arguments)!r} must be one of its fields")
+        given = environment
+    else:
+        given = made(arguments_of(environment), environment, **arguments)
+    return given.lanes(whole_number("the number of lanes", count, 1))
 
 
 class AutoresetLanes:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import abc
 from collections.abc import Sequence
+from dataclasses import KW_ONLY, dataclass
 from typing import Any
 
 import numpy as np
@@ -16,11 +17,37 @@ import numpy.typing as npt
 from gymnasium import spaces
 
 from hetgym._types import BoolArray, FloatArray
-from hetgym.envs.core.spaces import blank, level_space
+from hetgym.envs.core.arguments import Arguments
+from hetgym.envs.core.spaces import Level, Reward, blank, level_space
 from hetgym.errors import ConfigError, shown, suggestion
 
 Observation = dict[str, npt.NDArray[Any]] | npt.NDArray[Any]
 """What an agent sees; of lanes, with their number in front of each shape."""
+
+
+@dataclass(frozen=True)
+class LaneArguments(Arguments, abc.ABC):
+    """The arguments of an environment, of which lanes can be made.
+
+    Attributes:
+        reward: when rewards are paid: ``"dense"``, at each step, or ``"sparse"``, all at the end.
+        observation: level of observation: ``"graph"``, ``"candidates"`` or ``"flat"``.
+    """
+
+    _: KW_ONLY
+    reward: Reward = "dense"
+    observation: Level = "graph"
+
+    @abc.abstractmethod
+    def lanes(self, count: int) -> Lanes:
+        """Make lanes of the environment.
+
+        Args:
+            count: number of lanes.
+
+        Raises:
+            ConfigError: sources of problems that do not fit together, or a size that nobody knows.
+        """
 
 
 class Lanes(abc.ABC):

@@ -7,9 +7,9 @@ from dataclasses import KW_ONLY, dataclass
 import numpy.typing as npt
 
 from hetgym.envs.core.arguments import ScalarArguments, VectorArguments, takes, whole
+from hetgym.envs.core.lanes import LaneArguments
 from hetgym.envs.core.padding import BlockPadding
 from hetgym.envs.core.scalar import LaneEnv
-from hetgym.envs.core.spaces import Level, Reward
 from hetgym.envs.core.vector import LaneVectorEnv
 from hetgym.envs.pipeline.lanes import PipelineLanes
 from hetgym.envs.pipeline.problems import PipelineArguments
@@ -20,7 +20,7 @@ from hetgym.schedule import Schedule
 
 
 @dataclass(frozen=True)
-class HetPipelineArguments(PipelineRules, PipelineArguments):
+class HetPipelineArguments(PipelineRules, PipelineArguments, LaneArguments):
     """The arguments of HetPipeline-v0; :class:`HetPipelineEnv` describes them.
 
     Raises:
@@ -29,8 +29,6 @@ class HetPipelineArguments(PipelineRules, PipelineArguments):
     """
 
     _: KW_ONLY
-    reward: Reward = "dense"
-    observation: Level = "graph"
     max_blocks: int | None = whole(None)
     max_devices: int | None = whole(None)
 

@@ -5,10 +5,9 @@ from __future__ import annotations
 from dataclasses import KW_ONLY, dataclass
 
 from hetgym.envs.core.arguments import ScalarArguments, VectorArguments, takes, whole
-from hetgym.envs.core.lanes import Lanes
+from hetgym.envs.core.lanes import LaneArguments, Lanes
 from hetgym.envs.core.padding import GraphPadding
 from hetgym.envs.core.scalar import LaneEnv
-from hetgym.envs.core.spaces import Level, Reward
 from hetgym.envs.core.vector import LaneVectorEnv
 from hetgym.envs.split.lanes import SplitLanes
 from hetgym.envs.split.problems import GraphArguments
@@ -16,7 +15,7 @@ from hetgym.envs.split.rules import SplitRules
 
 
 @dataclass(frozen=True)
-class HetSplitArguments(SplitRules, GraphArguments):
+class HetSplitArguments(SplitRules, GraphArguments, LaneArguments):
     """The arguments of HetSplit-v0; :class:`HetSplitEnv` describes them.
 
     Raises:
@@ -25,8 +24,6 @@ class HetSplitArguments(SplitRules, GraphArguments):
     """
 
     _: KW_ONLY
-    reward: Reward = "dense"
-    observation: Level = "graph"
     max_operators: int | None = whole(None)
     max_edges: int | None = whole(None, least=0)
     max_devices: int | None = whole(None)

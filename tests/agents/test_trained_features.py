@@ -1,0 +1,42 @@
+"""Playing: an environment whose features do not mean what a policy learned is refused in one sentence."""
+
+from __future__ import annotations
+
+import gymnasium as gym
+import pytest
+
+import hetgym
+from hetgym.agents import play
+from hetgym.errors import ConfigError
+
+ELSEWHERE = [
+    ("dispatch-v1", "HetSchedule-v0", {"mode": "dispatch"}, {"completion": "off"}, "completion='eft\\+oct'"),
+    ("dispatch-v1", "HetSchedule-v0", {"mode": "dispatch"}, {"completion": "eft"}, "completion='eft\\+oct'"),
+    ("pipeline-v1", "HetPipeline-v0", {}, {"completion": False}, "completion=True"),
+    ("split-v1", "HetSplit-v0", {"completion": True}, {"completion": False}, "completion=True"),
+    ("split-v1", "HetSplit-v0", {"completion": True}, {"lookahead": True}, "lookahead=False"),
+]
+
+
+@pytest.mark.parametrize(("name", "env_id", "right", "wrong", "words"), ELSEWHERE)
+def test_a_policy_refuses_features_that_it_did_not_learn(
+    name: str, env_id: str, right: dict, wrong: dict, words: str
+) -> None:
+    policy = hetgym.agents.load(name)
+    env = gym.make(env_id, observation="candidates", **(right | wrong))
+    with pytest.raises(ConfigError, match=words) as caught:
+        play(env, policy, seed=0)
+    assert "\n" not in str(caught.value)
+    with pytest.raises(ConfigError, match=words):
+        policy.play(**(right | wrong))
+
+
+def test_a_policy_plays_the_environment_that_it_knows() -> None:
+    policy = hetgym.agents.load("dispatch-v1")
+    env = gym.make("HetSchedule-v0", mode="dispatch", observation="candidates")
+    assert sum(play(env, policy, seed=seed).total_reward for seed in range(5)) > 0
+
+
+def test_agents_without_a_past_play_anything() -> None:
+    env = gym.make("HetSchedule-v0", completion="off")
+    assert play(env, hetgym.agents.greedy("finish"), seed=0).info["makespan"] > 0

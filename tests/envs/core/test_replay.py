@@ -1,0 +1,116 @@
+"""Episodes as values: played again they end alike, whichever environment they are of."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import gymnasium as gym
+import numpy as np
+import pytest
+
+import hetgym
+from hetgym import DataflowGraph, Platform, Problem
+from hetgym.device import Device, Link
+from hetgym.envs import (
+    Replay,
+    replay,
+    replay_pipeline,
+    replay_split,
+)
+from hetgym.graph import Operator, Tensor
+from hetgym.pipeline import (
+    DeviceKind,
+    PipelineProblem,
+)
+from hetgym.workloads import textbook
+
+
+def rollout_schedule(env: gym.Env, choose, seed: int | None = 0) -> tuple[float, dict]:
+    obs, info = env.reset(seed=seed)
+    total, done = 0.0, False
+    while not done:
+        obs, reward, done, _, info = env.step(choose(obs, info))
+        total += reward
+    return total, info
+
+
+def test_replay_reaches_the_same_makespan_schedule() -> None:
+    env = gym.make("HetSchedule-v0", runtime="links")
+    rng = np.random.default_rng(8)
+    _, info = rollout_schedule(env, lambda obs, info: int(rng.integers(-1, 4)), seed=8)
+    problem = env.unwrapped.problem
+    again = replay(problem, info["replay"], runtime="links")
+    assert again["makespan"] == info["makespan"] and again["illegal_actions"] == info["illegal_actions"] > 0
+    assert again["replay"] == info["replay"]
+    with pytest.raises(hetgym.ConfigError, match="was played on"):
+        replay(textbook("topcuoglu"), info["replay"])
+    with pytest.raises(hetgym.ConfigError, match="has 1 actions, but"):
+        replay(textbook("topcuoglu"), Replay(textbook("topcuoglu").id, None, (0,)))
+
+
+def machine(ratio: float = 1.0, memory: float = math.inf, latency: float = 1e-6, devices: int = 2) -> Platform:
+    """Devices of 1 TFLOP/s, the first ``ratio`` times slower, links of 1 TB/s, without launch overhead."""
+    perfect = {"matmul": 1.0, "conv": 1.0, "elementwise": 1.0}
+    made = [
+        Device(f"d{k}", "gpu", {"float32": 1e12 / (ratio if k == 0 else 1.0)}, 1e18, memory, efficiency=perfect,
+               memory_efficiency=1.0)
+        for k in range(devices)
+    ]  # fmt: skip
+    names = [device.name for device in made]
+    return Platform("made", made, [Link(a, b, latency, 1e12) for a in names for b in names if a != b])
+
+
+def products(count: int = 1, size: int = 1024) -> DataflowGraph:
+    """A chain of products of square matrices: 2 size^3 FLOP each."""
+    x = Tensor((size, size))
+    nodes = [Operator(f"p{k}", "MatMul", (x, Tensor((size, size), constant=True, name=f"w{k}")), (x,))
+             for k in range(count)]  # fmt: skip
+    return DataflowGraph(nodes, [(k, 0, k + 1) for k in range(count - 1)], "products")
+
+
+def rollout_split(env: gym.Env, policy: Callable[[Any, dict], int], seed: int | None = 0) -> tuple[list[float], dict]:
+    obs, info = env.reset(seed=seed)
+    rewards, done = [], False
+    while not done:
+        obs, reward, done, _, info = env.step(policy(obs, info))
+        rewards.append(reward)
+    return rewards, info
+
+
+def test_replay_reaches_the_same_makespan_split() -> None:
+    arguments = {"key_operators": 4, "runtime": "links"}
+    env = gym.make("HetSplit-v0", **arguments)
+    rng = np.random.default_rng(8)
+    _, info = rollout_split(env, lambda obs, info: int(rng.integers(-1, 17)), seed=8)
+    context = env.unwrapped.lanes.state(0).instance
+    again = replay_split(context.graph, context.platform, info["replay"], ways=3, **arguments)
+    assert again["makespan"] == info["makespan"] and again["illegal_actions"] == info["illegal_actions"] > 0
+    assert again["replay"] == info["replay"] and again["choices"] == info["choices"]
+    with pytest.raises(hetgym.ConfigError, match="was played on"):
+        replay_split(products(), machine(), info["replay"])
+    own = Problem.build(products(2), machine()).id
+    for actions in ((0,), (0, 0, 0)):
+        with pytest.raises(hetgym.ConfigError, match=f"has {len(actions)} actions, but"):
+            replay_split(products(2), machine(), Replay(own, None, actions))
+
+
+TWO = [DeviceKind("gpu", 2)]
+
+CHAIN = PipelineProblem.chain([[4.0], [1.0], [1.0], [2.0]], TWO, transfer=0.5, name="four")
+
+
+def test_replay_reaches_the_same_value_pipeline() -> None:
+    env = gym.make("HetPipeline-v0", objective="training", schedule="interleaved")
+    env.reset(seed=5)
+    problem = env.unwrapped.lanes.instance(0).training
+    rng, done = np.random.default_rng(0), False
+    while not done:
+        _, _, done, _, info = env.step(int(rng.integers(6)))
+    again = replay_pipeline(problem, info["replay"], objective="training", schedule="interleaved")
+    assert again["value"] == info["value"] and again["stages"] == info["stages"]
+    with pytest.raises(hetgym.ConfigError, match="was played on"):
+        replay_pipeline(CHAIN, info["replay"])
+    with pytest.raises(hetgym.ConfigError, match="actions"):
+        replay_pipeline(CHAIN, Replay(CHAIN.id, 0, (1,)))

@@ -1,0 +1,92 @@
+"""Conditions of dispatch: drawn anew for each episode, repeatable, and never impossible."""
+
+from __future__ import annotations
+
+import gymnasium as gym
+import numpy as np
+import pytest
+
+import hetgym
+from hetgym.envs import HetScheduleEnv, replay
+from hetgym.errors import ConfigError
+from hetgym.sim import Loss
+from hetgym.workloads import RandomMix, textbook
+
+
+def problems(count: int) -> list[hetgym.Problem]:
+    rng = np.random.default_rng(0)
+    return [RandomMix()(rng) for _ in range(count)]
+
+
+def play(env: HetScheduleEnv, choose, **reset) -> tuple[float, dict]:
+    obs, info = env.reset(**reset)
+    total, done = 0.0, False
+    while not done:
+        obs, reward, done, _, info = env.step(choose(obs, info))
+        total += reward
+    return total, info
+
+
+def test_noise_and_changes_are_drawn_anew_and_can_be_repeated() -> None:
+    env = HetScheduleEnv(textbook("topcuoglu"), mode="dispatch", noise=0.2, slow_downs=1)
+    _, first = play(env, lambda obs, info: int(info["action_mask"].argmax()), seed=3)
+    _, second = play(env, lambda obs, info: int(info["action_mask"].argmax()))
+    assert first["makespan"] != second["makespan"] and first["reference"] != second["reference"]
+    actions = iter(second["replay"].actions)
+    options = {"problem": textbook("topcuoglu"), "conditions": second["replay"].conditions}
+    _, again = play(env, lambda obs, info: next(actions), options=options)
+    assert again["makespan"] == second["makespan"]
+    assert np.array_equal(again["trace"].start, second["trace"].start)
+
+
+def test_an_episode_is_a_value() -> None:
+    env = HetScheduleEnv(problems(1)[0], mode="dispatch", runtime="links", noise=0.3, losses=1, candidates=4)
+    rng = np.random.default_rng(0)
+    _, info = play(env, lambda obs, info: int(rng.choice(np.flatnonzero(info["action_mask"]))), seed=5)
+    arguments = {"mode": "dispatch", "runtime": "links", "noise": 0.3, "losses": 1, "candidates": 4}
+    assert replay(env.problem, info["replay"], **arguments)["makespan"] == info["makespan"]
+
+
+def test_a_loss_that_leaves_an_operator_without_a_device_is_refused() -> None:
+    env = HetScheduleEnv(hetgym.Problem.from_arrays([[1.0, np.inf]], []), mode="dispatch", changes=[Loss(0, 1.0)])
+    with pytest.raises(ConfigError, match="op0"):
+        env.reset(seed=0)
+
+
+def spared(seed: int, losses: int, devices: int = 3) -> tuple[hetgym.Problem, HetScheduleEnv]:
+    """A problem in which only device 0 can run operator 0."""
+    rng = np.random.default_rng(seed)
+    cost = rng.uniform(1, 5, (6, devices))
+    cost[0, 1:] = np.inf
+    problem = hetgym.Problem.from_arrays(cost, [(k, k + 1, 1.0) for k in range(5)])
+    return problem, HetScheduleEnv(problem, mode="dispatch", losses=losses)
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_losses_are_drawn_of_devices_that_can_be_spared(seed: int) -> None:
+    _, env = spared(seed, losses=1)
+    env.reset(seed=seed)
+    drawn = env.lanes.drawn(0)
+    assert len(drawn.devices) == len(drawn.moments) == 1 and drawn.devices[0] in (1, 2)
+    assert np.isinf(drawn.factors).all()
+
+
+def test_more_losses_than_can_be_spared_leave_what_is_needed() -> None:
+    _, env = spared(0, losses=9)
+    _, info = env.reset(seed=0)
+    assert sorted(env.lanes.drawn(0).devices.tolist()) == [1, 2]
+    done = False
+    while not done:
+        _, _, done, _, info = env.step(int(info["action_mask"].argmax()))
+    assert (info["schedule"].assignment[:1] == 0).all()
+    _, env = spared(0, losses=1, devices=1)
+    env.reset(seed=0)
+    assert len(env.lanes.drawn(0).devices) == 0
+
+
+def test_a_vector_environment_goes_on_through_losses() -> None:
+    problem, _ = spared(0, losses=0)
+    envs = gym.make_vec("HetSchedule-v0", num_envs=8, problem=problem, mode="dispatch", losses=1)
+    _, infos = envs.reset(seed=0)
+    for _ in range(60):
+        _, _, _, _, infos = envs.step(infos["action_mask"].argmax(axis=1))

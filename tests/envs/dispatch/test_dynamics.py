@@ -1,0 +1,150 @@
+"""Dispatch: the same run as ``sim.online``, event for event; masks; problems at the edge."""
+
+from __future__ import annotations
+
+from functools import partial
+
+import gymnasium as gym
+import numpy as np
+import pytest
+
+import hetgym
+from hetgym.envs import HetScheduleEnv
+from hetgym.errors import ConfigError, UnknownName
+from hetgym.sim import Loss, SlowDown, online
+from hetgym.workloads import RandomMix, textbook
+
+
+def problems(count: int) -> list[hetgym.Problem]:
+    rng = np.random.default_rng(0)
+    return [RandomMix()(rng) for _ in range(count)]
+
+
+def play(env: HetScheduleEnv, choose, **reset) -> tuple[float, dict]:
+    obs, info = env.reset(**reset)
+    total, done = 0.0, False
+    while not done:
+        obs, reward, done, _, info = env.step(choose(obs, info))
+        total += reward
+    return total, info
+
+
+def weighted_out_degree(problem: hetgym.Problem) -> np.ndarray:
+    """DONF's priority in its simplest form: successors, each counted by one over its predecessors."""
+    inputs = np.bincount(problem.edge_target, minlength=problem.num_operators)
+    weight = np.zeros(problem.num_operators)
+    np.add.at(weight, problem.edge_source, 1.0 / inputs[problem.edge_target])
+    return weight
+
+
+@pytest.mark.parametrize("runtime", ["classic", "links", "framework", "donf", hetgym.Runtime(communication="fair")])
+def test_donf_played_as_an_agent_is_donf_online_event_for_event(runtime: str | hetgym.Runtime) -> None:
+    for number, problem in enumerate(problems(4)):
+        weight = weighted_out_degree(problem)
+        changes = [SlowDown(0, 5.0, 2.5)] if number % 2 else []
+
+        def decide(situation, weight=weight):
+            operator = max(situation.ready.tolist(), key=lambda i: weight[i])
+            return operator, int(situation.estimate(operator).finish.argmin())
+
+        def choose(obs, info, weight=weight, problem=problem, env=None):
+            offered = obs["candidate_operators"]
+            best = max(range(int((offered >= 0).sum())), key=lambda k: weight[offered[k]])
+            ties = [k for k in range(int((offered >= 0).sum())) if weight[offered[k]] == weight[offered[best]]]
+            position, devices = problem.arrays.position, problem.num_devices
+            best = min(ties, key=lambda k: position[offered[k]])
+            return best * devices + int(env.lanes.state.ends[0, best * devices : (best + 1) * devices].argmin())
+
+        expected = online(problem, decide, runtime, changes=changes)
+        env = HetScheduleEnv(
+            problem, mode="dispatch", runtime=runtime, candidates=problem.num_operators, changes=changes,
+            completion="off",
+        )  # fmt: skip
+        total, info = play(env, partial(choose, env=env), seed=0)
+        trace = info["trace"]
+        for name in ("assignment", "start", "finish", "sent", "arrived"):
+            assert np.array_equal(getattr(trace, name), getattr(expected, name)), name
+        assert info["makespan"] == expected.makespan
+        assert total == pytest.approx(1 - expected.makespan / info["reference"], abs=1e-9)
+
+
+def test_the_reference_is_the_highest_rank_first_where_it_finishes_first() -> None:
+    for conditions in ({}, {"noise": 0.3}, {"jobs": 2, "gap": 0.4}, {"slow_downs": 2, "losses": 1}):
+        env = HetScheduleEnv(problems(2), mode="dispatch", runtime="links", **conditions)
+        for seed in range(4):
+            total, _ = play(env, lambda obs, info: -1, seed=seed)  # what is no action is replaced by just that
+            assert total == pytest.approx(0.0, abs=1e-12)
+
+
+def test_a_view_for_people() -> None:
+    env = HetScheduleEnv(textbook("topcuoglu"), mode="dispatch")
+    env.reset(seed=0)
+    env.step(0)
+    view = env.graph_view()
+    assert (len(view), view.number_of_edges()) == (10, 15)
+    assert sum(data["device"] is not None for _, data in view.nodes(data=True)) == 1
+    assert all(np.isfinite(data["bytes"]) for *_, data in view.edges(data=True))
+    place = HetScheduleEnv(textbook("topcuoglu"))
+    place.reset(seed=0)
+    assert all(data["device"] is None for _, data in place.graph_view().nodes(data=True))
+
+
+def test_a_lost_device_is_masked_from_then_on() -> None:
+    env = HetScheduleEnv(textbook("topcuoglu"), mode="dispatch", changes=[Loss(1, 20.0)])
+    obs, info = env.reset(seed=0)
+    done = False
+    while not done:
+        dead = obs["devices"][1, 6] == 0
+        offered = info["action_mask"][:-1].reshape(-1, 3)
+        assert not (dead and offered[:, 1].any())
+        assert info["action_mask"].any()
+        obs, _, done, _, info = env.step(int(info["action_mask"].argmax()))
+    assert obs["devices"][1, 6] == 0 and (info["trace"].assignment != 1).any()
+    assert (info["trace"].finish[info["trace"].assignment == 1] <= 20.0).all()
+
+
+def test_waiting_is_legal_while_something_will_happen() -> None:
+    env = HetScheduleEnv(textbook("topcuoglu"), mode="dispatch")
+    _, info = env.reset(seed=0)
+    assert not info["action_mask"][-1]  # nothing runs yet
+    _, _, _, _, info = env.step(0)
+    while not info["action_mask"][-1]:
+        _, _, _, _, info = env.step(0)
+    before = float(env.lanes._runs[0].clock[0])
+    env.step(env.action_space.n - 1)
+    assert float(env.lanes._runs[0].clock[0]) > before
+
+
+@pytest.mark.parametrize(
+    ("arguments", "error", "words"),
+    [
+        ({"mode": "dispach"}, UnknownName, "dispatch"),
+        ({"observations": "flat"}, ConfigError, "did you mean 'observation'"),
+        ({"mode": "place", "noise": 0.1}, ConfigError, "mode='dispatch'"),
+        ({"mode": "dispatch", "candidates": 0}, ConfigError, "candidates is 0"),
+        ({"mode": "dispatch", "noise": float("nan")}, ConfigError, "noise is nan"),
+        ({"mode": "dispatch", "jobs": 1.5}, ConfigError, r"jobs is 1\.5"),
+        ({"mode": "dispatch", "losses": -1}, ConfigError, "losses is -1"),
+    ],
+)  # fmt: skip
+def test_bad_arguments_get_one_clear_error(arguments: dict, error: type, words: str) -> None:
+    with pytest.raises(error, match=words):
+        gym.make("HetSchedule-v0", **arguments)
+
+
+@pytest.mark.parametrize(
+    "problem",
+    [
+        hetgym.Problem.from_arrays([[2.0, 1.0]], []),
+        hetgym.Problem.from_arrays([[1.0, 2.0], [3.0, 1.0], [2.0, 2.0]], []),
+        hetgym.Problem.from_arrays([[1.0], [2.0]], [(0, 1, 4.0)]),
+        hetgym.Problem.from_arrays([[0.0, 0.0], [0.0, 0.0]], [(0, 1, 0.0)]),
+        hetgym.Problem.from_arrays([[np.inf, 1.0], [1.0, np.inf]], [(0, 1, 2.0)]),
+    ],
+    ids=["one operator", "no edges", "one device", "no time", "one place each"],
+)  # fmt: skip
+def test_degenerate_problems_play_to_the_end(problem: hetgym.Problem) -> None:
+    env = HetScheduleEnv(problem, mode="dispatch")
+    total, info = play(env, lambda obs, info: float("nan"), seed=0)
+    assert total == pytest.approx(0.0, abs=1e-12) and info["illegal_actions"] > 0
+    assert info["makespan"] == info["trace"].makespan

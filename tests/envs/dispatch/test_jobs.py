@@ -1,0 +1,37 @@
+"""Several jobs on one machine, side by side and one after the other."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import hetgym
+from hetgym.envs import HetScheduleEnv
+from hetgym.envs.dispatch.jobs import side_by_side
+from hetgym.errors import ConfigError
+from hetgym.workloads import textbook
+
+
+def test_late_jobs_are_not_seen_before_they_arrive() -> None:
+    env = HetScheduleEnv(textbook("topcuoglu"), mode="dispatch", jobs=2, gap=1.0)
+    obs, info = env.reset(seed=1)
+    assert obs["operator_mask"].sum() == 10 and not obs["costs"][10:].any() and not obs["operators"][10:].any()
+    assert obs["edge_mask"].sum() == 15 and not obs["edge_transfer"][15:].any()
+    done, seen = False, []
+    while not done:
+        obs, _, done, _, info = env.step(int(info["action_mask"].argmax()))
+        seen.append(int(obs["operator_mask"].sum()))
+    assert set(seen) == {10, 20} and obs["edge_mask"].sum() == 30
+    release = env.lanes.drawn(0).release
+    assert (info["trace"].start >= release).all() and release[10] == release[19] > 0
+
+
+def test_jobs_side_by_side() -> None:
+    one = textbook("topcuoglu")
+    both = side_by_side([one, one])
+    assert (both.num_operators, both.num_edges, both.num_devices) == (20, 30, 3)
+    assert np.array_equal(both.cost[10:], one.cost) and (both.edge_source[15:] >= 10).all()
+    assert len(np.unique(both.edge_tensor)) == 2 * len(np.unique(one.edge_tensor))
+    alone = hetgym.Problem.from_arrays([[1.0]], [])
+    with pytest.raises(ConfigError, match="equally many devices"):
+        side_by_side([one, alone])

@@ -1,0 +1,93 @@
+"""Cuts by hand and by formula, optima that can be played, senseless actions."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import gymnasium as gym
+import numpy as np
+import pytest
+
+from hetgym.baselines.pipeline import contiguous_dp
+from hetgym.envs import (
+    HetPipelineEnv,
+)
+from hetgym.pipeline import (
+    DeviceKind,
+    PipelineProblem,
+)
+
+Plan = tuple[tuple[int, int, int], ...]
+
+TWO = [DeviceKind("gpu", 2)]
+
+CHAIN = PipelineProblem.chain([[4.0], [1.0], [1.0], [2.0]], TWO, transfer=0.5, name="four")
+
+
+def play(env: gym.Env, actions: Any, seed: int | None = 0) -> tuple[float, dict[str, Any]]:
+    _, info = env.reset(seed=seed)
+    total, done = 0.0, False
+    for action in actions:
+        assert not done and info["action_mask"].any()
+        _, reward, done, _, info = env.step(action)
+        total += reward
+    assert done
+    return total, info
+
+
+def actions_of(plan: Plan) -> list[int]:
+    """What an agent does to get a plan."""
+    return [1 + d if block == i else 0 for i, j, d in plan for block in range(i, j)]
+
+
+def plan_of(assignment: np.ndarray) -> Plan:
+    """The stages of a chain's assignment."""
+    starts = [0, *(np.flatnonzero(np.diff(assignment)) + 1).tolist()]
+    return tuple((i, j, int(assignment[i])) for i, j in zip(starts, [*starts[1:], len(assignment)], strict=True))
+
+
+def test_a_chain_by_hand() -> None:
+    # stages 4 + 0.5 and 0.5 + 1 + 1 + 2; the equal cut makes 4 + 1 + 0.5 and 0.5 + 1 + 2, one device 8
+    total, info = play(gym.make("HetPipeline-v0", problem=CHAIN), [1, 2, 0, 0])
+    assert (info["value"], info["reference"], info["optimal"]) == (4.5, 5.5, 4.5)
+    assert total == pytest.approx(1 / 5.5) and info["loads"] == (4.5, 4.5)
+    assert info["stages"] == ((0, 1, 0), (1, 4, 1)) and info["speedup"] == 8 / 4.5 and info["schedule"] is None
+    # three requests: 4.5 + 4.5, and 4.5 for each that follows; reference: 5.5 + 3.5 + 2 * 5.5
+    total, info = play(gym.make("HetPipeline-v0", problem=CHAIN, objective="latency", requests=3), [1, 2, 0, 0])
+    assert (info["value"], info["reference"]) == (18.0, 20.0) and total == pytest.approx(0.1)
+
+
+@pytest.mark.parametrize(("schedule", "expected"), [("gpipe", 33), ("1f1b", 33), ("zb-h1", 27), ("interleaved", 28.5)])
+def test_training_steps_by_formula(schedule: str, expected: float) -> None:
+    """Four equal stages, eight micro-batches, tF = 1, tB + tW = 2: the table of the schedules' tests."""
+    chain = PipelineProblem.chain(np.full((8, 1), 0.5), [DeviceKind("gpu", 4)])
+    env = HetPipelineEnv(chain, objective="training", schedule=schedule, micro_batches=8, chunks=2)
+    each = 1 if schedule == "interleaved" else 2
+    actions = [1 + block // each % 4 if block % each == 0 else 0 for block in range(8)]
+    total, info = play(env, actions)
+    assert info["illegal_actions"] == 0 and info["value"] == expected
+    assert info["reference"] == expected  # the equal cut
+    assert total == pytest.approx(0.0, abs=1e-12)
+
+
+def test_the_best_cut_is_played_to_the_optimum() -> None:
+    """Over chains and over graphs with skip connections: the dynamic program's cut, as an agent."""
+    env = HetPipelineEnv()
+    for seed in range(25):
+        env.reset(seed=seed)
+        best = contiguous_dp(env.problem)
+        assert env.actions(best) == actions_of(plan_of(best))
+        _, info = play(env, env.actions(best), seed)
+        assert info["value"] == info["optimal"] == env.problem.max_load(best)
+        assert info["illegal_actions"] == 0
+
+
+def test_what_is_not_legal_is_replaced_and_counted() -> None:
+    env = HetPipelineEnv(CHAIN)
+    for action in (0, -1, 3, 99, float("nan"), "left", None):
+        env.reset(seed=0)
+        _, _, _, _, info = env.step(action)
+        assert info["illegal_actions"] == 1
+        _, _, _, _, info = env.step(1)  # in use: stays
+        assert info["illegal_actions"] == 2
+        assert env.lanes.pieces(0) == [(0, 2, 0)]

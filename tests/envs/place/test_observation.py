@@ -1,0 +1,51 @@
+"""Observations of placing operators: padding changes nothing, and the manual tells their shapes."""
+
+from __future__ import annotations
+
+import gymnasium as gym
+import numpy as np
+
+from hetgym.envs import CANDIDATE_FEATURES, HetScheduleEnv, feature_table
+from hetgym.workloads import textbook
+
+COLUMN = {feature.name: k for k, feature in enumerate(CANDIDATE_FEATURES)}
+
+
+def rollout(env: gym.Env, choose, seed: int | None = 0) -> tuple[float, dict]:
+    obs, info = env.reset(seed=seed)
+    total, done = 0.0, False
+    while not done:
+        obs, reward, done, _, info = env.step(choose(obs, info))
+        total += reward
+    return total, info
+
+
+def earliest_finish(obs: dict, info: dict) -> int:
+    return int(np.argmin(np.where(info["action_mask"], obs["candidates"][:, COLUMN["finish"]], np.inf)))
+
+
+def test_padding_does_not_change_an_episode() -> None:
+    problem = textbook("topcuoglu")
+    tight, wide = HetScheduleEnv(problem), HetScheduleEnv(problem, max_operators=64, max_edges=99, max_devices=8)
+    a, b = rollout(tight, earliest_finish), rollout(wide, earliest_finish)
+    assert a[0] == b[0] and a[1]["makespan"] == b[1]["makespan"]
+    small, large = tight.reset(seed=0)[0], wide.reset(seed=0)[0]
+    assert large["operators"].shape == (64, 12) and large["action_mask"].tolist() == [1, 1, 1, 0, 0, 0, 0, 0]
+    assert np.array_equal(small["operators"], large["operators"][:10])
+    assert np.array_equal(small["candidates"], large["candidates"][:3])
+    assert not large["operators"][10:].any() and not large["candidates"][3:].any()
+
+
+def test_documentation_names_every_feature_count() -> None:
+    text = HetScheduleEnv.__doc__ or ""
+    rows = {line.split("``")[1]: line for line in text.splitlines() if line.strip().startswith("| ``")}
+    place = HetScheduleEnv(textbook("topcuoglu")).observation_space
+    dispatch = HetScheduleEnv(textbook("topcuoglu"), mode="dispatch").observation_space
+    for key, symbol, space in (
+        ("operators", "N", place), ("devices", "D", place), ("candidates", "D", place), ("devices", "D", dispatch),
+        ("candidates", "K D + 1", dispatch),
+    ):  # fmt: skip
+        assert f"[{symbol}, {space[key].shape[1]}]" in rows[key]
+    written = {name for line in rows for name in line.split("``")} | set(text.split("``"))
+    assert set(place) | set(dispatch) <= written
+    assert len(feature_table(CANDIDATE_FEATURES).splitlines()) == len(CANDIDATE_FEATURES)

@@ -1,0 +1,41 @@
+"""The menu of splits, and the lengths of parts."""
+
+from __future__ import annotations
+
+import math
+
+from hetgym import DataflowGraph
+from hetgym.envs.split.menu import LEAVE, Choice, lengths, menu
+from hetgym.graph import Operator, Tensor
+
+
+def products(count: int = 1, size: int = 1024) -> DataflowGraph:
+    """A chain of products of square matrices: 2 size^3 FLOP each."""
+    x = Tensor((size, size))
+    nodes = [Operator(f"p{k}", "MatMul", (x, Tensor((size, size), constant=True, name=f"w{k}")), (x,))
+             for k in range(count)]  # fmt: skip
+    return DataflowGraph(nodes, [(k, 0, k + 1) for k in range(count - 1)], "products")
+
+
+def test_the_menu() -> None:
+    assert menu(["batch"], [2], ["equal", "proportional"]) == (
+        LEAVE, Choice("batch", 2, "equal"), Choice("batch", 2, "proportional"))  # fmt: skip
+    assert len(menu(["batch", "output", "reduction", "spatial"], [2, 3, 4], ["equal", "proportional"])) == 25
+    assert [str(choice) for choice in menu(["spatial"], [3], ["equal"])] == ["leave", "spatial x3 equal"]
+    assert menu(["batch"], [], ["equal"]) == (LEAVE,)
+
+
+def test_parts_at_indivisible_sizes() -> None:
+    op = products(1, 10).operators[0]
+    assert lengths(op, Choice("batch", 2, "equal"), [1.0, 1.0, 1.0]) == (5, 5)
+    assert lengths(op, Choice("batch", 3, "equal"), [1.0, 1.0, 1.0]) is None
+    assert lengths(op, Choice("batch", 3, "equal"), [1.0, 1.0, 1.0], divisible=False) == (3, 4, 3)
+    assert lengths(op, Choice("batch", 2, "equal"), [1.0, 1.0, 1.0], multiple=2) is None  # 4 and 6
+    assert lengths(op, Choice("batch", 2, "proportional"), [1.0, 1.0, 1.0]) is None  # that is the equal one
+    assert lengths(op, Choice("batch", 3, "proportional"), [1.0, 1.0, 1.0]) == (3, 4, 3)
+    assert lengths(op, Choice("batch", 3, "proportional"), [1.0, 1.0, 1.0], divisible=False) is None
+    assert lengths(op, Choice("batch", 2, "proportional"), [4.0, 1.0]) == (8, 2)
+    assert lengths(op, Choice("batch", 3, "equal"), [1.0, 1.0, math.inf], divisible=False) is None
+    assert lengths(op, Choice("spatial", 2, "equal"), [1.0, 1.0]) is None
+    small = products(1, 2).operators[0]
+    assert lengths(small, Choice("batch", 3, "equal"), [1.0] * 3, divisible=False) is None  # a part would be empty

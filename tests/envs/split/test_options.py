@@ -1,0 +1,147 @@
+"""Masks of splits: sizes, groups, small parts, memory, names."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import gymnasium as gym
+import numpy as np
+import pytest
+
+import hetgym
+from hetgym import DataflowGraph, Platform, Problem
+from hetgym.device import Device, Link
+from hetgym.envs import (
+    HetSplitEnv,
+)
+from hetgym.envs.split.menu import Choice
+from hetgym.graph import Operator, Tensor
+from hetgym.graph.transforms import split
+
+MIB = 2**20
+
+
+def machine(ratio: float = 1.0, memory: float = math.inf, latency: float = 1e-6, devices: int = 2) -> Platform:
+    """Devices of 1 TFLOP/s, the first ``ratio`` times slower, links of 1 TB/s, without launch overhead."""
+    perfect = {"matmul": 1.0, "conv": 1.0, "elementwise": 1.0}
+    made = [
+        Device(f"d{k}", "gpu", {"float32": 1e12 / (ratio if k == 0 else 1.0)}, 1e18, memory, efficiency=perfect,
+               memory_efficiency=1.0)
+        for k in range(devices)
+    ]  # fmt: skip
+    names = [device.name for device in made]
+    return Platform("made", made, [Link(a, b, latency, 1e12) for a in names for b in names if a != b])
+
+
+def products(count: int = 1, size: int = 1024) -> DataflowGraph:
+    """A chain of products of square matrices: 2 size^3 FLOP each."""
+    x = Tensor((size, size))
+    nodes = [Operator(f"p{k}", "MatMul", (x, Tensor((size, size), constant=True, name=f"w{k}")), (x,))
+             for k in range(count)]  # fmt: skip
+    return DataflowGraph(nodes, [(k, 0, k + 1) for k in range(count - 1)], "products")
+
+
+def action(env: HetSplitEnv, *choice: Any) -> int:
+    return env.unwrapped.lanes.menu.index(Choice(*choice))
+
+
+def rollout(env: gym.Env, policy: Callable[[Any, dict], int], seed: int | None = 0) -> tuple[list[float], dict]:
+    obs, info = env.reset(seed=seed)
+    rewards, done = [], False
+    while not done:
+        obs, reward, done, _, info = env.step(policy(obs, info))
+        rewards.append(reward)
+    return rewards, info
+
+
+def at_random(seed: int) -> Callable[[Any, dict], int]:
+    rng = np.random.default_rng(seed)
+    return lambda obs, info: int(rng.choice(np.flatnonzero(info["action_mask"])))
+
+
+def test_masks_at_indivisible_sizes_and_groups() -> None:
+    group = {"kernel_shape": (3, 3), "pads": (1, 1, 1, 1), "group": 3}
+    x, w = Tensor((3, 6, 7, 7)), Tensor((12, 2, 3, 3), constant=True, name="w")
+    graph = DataflowGraph([Operator("conv", "Conv", (x, w), (Tensor((3, 12, 7, 7)),), group)], [], "grouped")
+    env = HetSplitEnv(graph, machine(devices=3), granularity=0.0)
+    _, info = env.reset(seed=0)
+    legal = [str(env.lanes.menu[a]) for a in np.flatnonzero(info["action_mask"])]
+    assert legal == [
+        "leave", "batch x2 proportional", "batch x3 equal", "output x2 proportional", "output x3 equal",
+        "spatial x2 proportional", "spatial x3 proportional",
+    ]  # fmt: skip
+    rounded = HetSplitEnv(graph, machine(devices=3), granularity=0.0, divisible=False)
+    _, info = rounded.reset(seed=0)
+    legal = [str(env.lanes.menu[a]) for a in np.flatnonzero(info["action_mask"])]
+    assert legal == ["leave", *(f"{axis} x{k} equal" for axis in ("batch", "output", "spatial") for k in (2, 3))]
+
+
+def test_granularity_and_multiples_mask_small_parts() -> None:
+    def legal(**arguments: Any) -> int:
+        env = HetSplitEnv(products(2, 96), machine(devices=4), parts=["equal"], axes=["batch"], **arguments)
+        return int(env.reset(seed=0)[1]["action_mask"].sum())
+
+    assert legal() == 4
+    assert legal(granularity=0.125) == 4 and legal(granularity=0.126) == 3  # a fourth of a half
+    assert legal(granularity=0.9) == 1
+    assert legal(multiple=32) == 2 and legal(multiple=24) == 3 and legal(multiple=1000) == 1
+    assert legal(ways=2) == 2 and legal(ways=[4]) == 2
+
+
+def test_choices_that_exceed_the_memory_are_masked() -> None:
+    """Unsplit: 4 MiB of weights and a result of 4. In halves: 2 of weights, a result of 2, its copy, 4 joined."""
+    for capacity, axes in ((8.5, []), (10.5, ["batch", "output"]), (14.5, ["batch", "output", "reduction"])):
+        env = HetSplitEnv(products(), machine(memory=capacity * MIB), parts=["equal"], memory="mask")
+        _, info = env.reset(seed=0)
+        assert [env.lanes.menu[a].axis for a in np.flatnonzero(info["action_mask"])] == ["", *axes]
+        *_, info = env.step(action(env, "reduction", 2, "equal"))
+        assert info["illegal_actions"] == ("reduction" not in axes) and info["memory_excess"] == 0
+        free = HetSplitEnv(products(), machine(memory=capacity * MIB), parts=["equal"])
+        assert free.reset(seed=0)[1]["action_mask"].sum() == 4
+        *_, info = free.step(action(free, "reduction", 2, "equal"))
+        assert info["memory_excess"] == max(0.0, (14 - capacity) * MIB) and max(info["peak_memory"]) == 14 * MIB
+
+
+def test_what_does_not_fit_at_first_may_only_get_better() -> None:
+    platform = machine(memory=6 * MIB)  # the whole product takes 8
+    env = HetSplitEnv(products(), platform, parts=["equal"], memory="mask")
+    _, info = env.reset(seed=0)
+    assert info["action_mask"].tolist()[0] and info["action_mask"].sum() == 1
+    *_, info = env.step(0)
+    assert info["memory_excess"] == 2 * MIB
+
+
+def test_what_the_inner_scheduler_cannot_place_is_masked() -> None:
+    """The unsplit chain fills the memories; parts need room for what is joined, too."""
+    env = HetSplitEnv(products(3), machine(memory=11 * MIB), parts=["equal"], scheduler="m-etf")
+    with pytest.raises(hetgym.ProblemError, match="needs 8.38861e"):
+        env.reset(seed=0)
+    env = HetSplitEnv(products(3), machine(memory=17 * MIB), parts=["equal"], scheduler="m-etf")
+    _, info = env.reset(seed=0)
+    seen = []
+    for choice in env.lanes.menu[1:4]:
+        problem = Problem.build(split(products(3), "p0", choice.axis, 2), machine(memory=17 * MIB))
+        try:
+            hetgym.baselines.get("m-etf")(problem)
+            seen.append(True)
+        except hetgym.ProblemError:
+            seen.append(False)
+    assert info["action_mask"].tolist() == [True, *seen, False]
+    assert seen == [True, True, False]  # whole summands need more room
+    for seed in range(4):
+        assert rollout(env, at_random(seed), seed)[1]["illegal_actions"] == 0
+    env.reset(seed=0)
+    *_, info = env.step(action(env, "reduction", 2, "equal"))
+    assert info["illegal_actions"] == 1 and env.problem.num_operators == 3
+
+
+def test_operators_with_the_names_of_parts_are_left_alone() -> None:
+    x = Tensor((64, 64))
+    names = ("a", "a/1", "b", "b/gather", "c")
+    nodes = [Operator(name, "MatMul", (x, Tensor((64, 64), constant=True)), (x,)) for name in names]
+    env = HetSplitEnv(DataflowGraph(nodes, [(k, 0, k + 1) for k in range(4)], "names"), machine(), granularity=0.0)
+    env.reset(seed=0)
+    keys = {names[key] for key in env.lanes.state(0).instance.keys}
+    assert keys == {"a/1", "b/gather", "c"}
