@@ -7,10 +7,10 @@ import os
 from pathlib import Path
 
 import pytest
-from hetgym.agents.network_policy import load_policy
 
 import hetgym
 from hetgym._files import as_path, read_bytes, read_text, write_bytes
+from hetgym.agents.network_policy import load_policy
 from hetgym.agents.recipe import load_recipe
 from hetgym.costs import load_costs
 from hetgym.errors import LONGEST_MESSAGE, ConfigError, GraphError, HetgymError, ProblemError, shown, unknown_name

@@ -115,5 +115,11 @@ b.run; b.runner.warm_up; hetgym.sim.Loss(device=1).at; hetgym._parts.part("agent
 """
     found = {name for name in used(text) if not is_public(name)}
     assert found == {
-        "hetgym._jit", "hetgym.sim.kernel", "hetgym.sim.kernel.run", "hetgym.bench.runner", "hetgym.bench.runner.warm_up", "hetgym._parts", "hetgym._parts.part",
-    }  # fmt: skip
+        "hetgym._jit",
+        "hetgym._parts",
+        "hetgym._parts.part",
+        "hetgym.bench.runner",
+        "hetgym.bench.runner.warm_up",
+        "hetgym.sim.kernel",
+        "hetgym.sim.kernel.run",
+    }

@@ -10,8 +10,6 @@ import pytest
 torch = pytest.importorskip("torch")
 pytest.importorskip("torch_geometric")
 
-from hetgym.agents.network_policy import NetworkPolicy, load_policy  # noqa: E402
-
 from hetgym.agents import artefact  # noqa: E402
 from hetgym.agents.checkpoint import (  # noqa: E402
     Checkpoint,
@@ -20,6 +18,7 @@ from hetgym.agents.checkpoint import (  # noqa: E402
     restore_learner,
     restore_numpy,
 )
+from hetgym.agents.network_policy import NetworkPolicy, load_policy  # noqa: E402
 from hetgym.agents.networks import ActorCritic, Sizes  # noqa: E402
 from hetgym.errors import ArtefactError  # noqa: E402
 

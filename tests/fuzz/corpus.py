@@ -14,11 +14,11 @@ import networkx as nx
 import numpy as np
 import onnx
 import yaml
-from hetgym.agents.network_policy import NetworkPolicy
 from onnx import TensorProto, helper, numpy_helper
 
 import hetgym
 from hetgym.agents.checkpoint import Checkpoint
+from hetgym.agents.network_policy import NetworkPolicy
 from hetgym.agents.networks import ActorCritic
 from hetgym.bench.best_schedules import save_best_schedules
 from hetgym.costs import calibrated, polynomial

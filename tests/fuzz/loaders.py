@@ -11,11 +11,11 @@ from typing import Any
 
 import networkx as nx
 import numpy as np
-from hetgym.agents.network_policy import load_policy
 
 import hetgym
 from hetgym.agents import candidates
 from hetgym.agents.checkpoint import Checkpoint, learner_tensors, restore_learner
+from hetgym.agents.network_policy import load_policy
 from hetgym.agents.networks import ActorCritic, Sizes
 from hetgym.agents.networks._torch import torch
 from hetgym.agents.place import artefact as place

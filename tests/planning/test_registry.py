@@ -277,7 +277,6 @@ def test_a_path_names_a_trained_policy(tmp_path: Path) -> None:
 def test_a_path_names_what_training_wrote(tmp_path: Path) -> None:
     pytest.importorskip("torch")
     from hetgym.agents.network_policy import NetworkPolicy
-
     from hetgym.agents.networks import ActorCritic
 
     path = tmp_path / "policy.safetensors"
