@@ -109,9 +109,7 @@ def _network_of(card: Mapping[str, Any], weights: Mapping[str, npt.NDArray[Any]]
     described = card.get("network")
     if not isinstance(described, dict) or not isinstance(described.get("sizes"), dict):
         raise ValueError("it describes no network")
-    recipe = card.get("recipe", {})
-    if not isinstance(recipe, dict) or not isinstance(recipe.get("arguments", {}), dict):
-        raise ValueError("its recipe is none")
+    artefact.check_recipe(card)
     layers = described["sizes"].get("layers", 0)
     if described.get("level") == "graph" and isinstance(layers, int) and layers > len(weights):
         raise ValueError(f"a network of {shown(layers)} layers has more than {len(weights)} weights")
