@@ -17,7 +17,7 @@ import numpy.typing as npt
 from hetgym._artefacts import Array, Kind, check_format, load_tensors, save_tensors
 from hetgym._files import as_path, read_text, write_bytes
 from hetgym._json import parse
-from hetgym.errors import ArtefactError
+from hetgym.errors import ArtefactError, shown
 
 VERSION = 1
 CARD_LIMIT = 1 << 20
@@ -37,6 +37,17 @@ def policy_file(*formats: str) -> Kind:
         return {name: Array("float32", legal="finite") for name in names}
 
     return Kind(ArtefactError, declared, header_limit=CARD_LIMIT, limit=WEIGHTS_LIMIT)
+
+
+def check_recipe(card: Mapping[str, Any]) -> None:
+    """Refuse a card whose recipe or whose recipe's arguments are no mapping; it may have none.
+
+    Raises:
+        ArtefactError: it is such a card.
+    """
+    recipe = card.get("recipe", {})
+    if not isinstance(recipe, dict) or not isinstance(recipe.get("arguments", {}), dict):
+        raise ArtefactError(f"the recipe of the card is {shown(recipe)}, not fields with arguments among them")
 
 
 def save(path: str | Path, kind: Kind, form: str, card: Mapping[str, Any], arrays: Weights) -> None:

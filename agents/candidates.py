@@ -13,7 +13,7 @@ from gymnasium.utils import seeding
 from hetgym._config import check_number
 from hetgym._types import FloatArray
 from hetgym.agents.actions import COLUMNS, describe
-from hetgym.agents.artefact import Weights, load_pair, save_pair
+from hetgym.agents.artefact import Weights, check_recipe, load_pair, save_pair
 from hetgym.agents.inference import HeadWeights, decide, head_weights
 from hetgym.agents.kinds import ENVIRONMENT, KINDS, check_features
 from hetgym.agents.play import Agent
@@ -65,10 +65,7 @@ class CandidatePolicy:
         if not isinstance(view, str) or view not in COLUMNS or network.get("level") != "candidates":
             raise ArtefactError(f"not a policy that looks at candidates alone, but {shown(network)}")
         self.kind: str = view
-        if not isinstance(self.card.get("recipe", {}), dict) or not isinstance(
-            self.card.get("recipe", {}).get("arguments", {}), dict
-        ):
-            raise ArtefactError("the card's recipe is none")
+        check_recipe(self.card)
         try:
             self._head: HeadWeights = head_weights(weights, HEAD)
         except (IndexError, KeyError, ValueError) as error:

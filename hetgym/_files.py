@@ -65,9 +65,13 @@ def read_bytes(path: Path, limit: int, error: Refusal) -> bytes:
     """
     try:
         with open_file(path, error) as file:
-            return _limited(file, path, limit, error)
+            size = os.fstat(file.fileno()).st_size
+            data = file.read(min(size, limit) + 1)  # one piece: a read of the limit would allocate it
     except OSError as cause:
         raise error(f"{path}: cannot be read ({reason(cause)})") from cause
+    if len(data) > limit:
+        raise error(f"{path}: longer than {amount(limit)}")
+    return data
 
 
 def read_text(path: Path, limit: int, error: Refusal) -> str:
@@ -85,7 +89,7 @@ def read_text(path: Path, limit: int, error: Refusal) -> str:
     if data[:2] == b"\x1f\x8b":
         try:
             with gzip.GzipFile(fileobj=io.BytesIO(data)) as file:
-                data = _limited(file, path, limit, error)
+                data = _unpacked(file, path, limit, error)
         except (OSError, EOFError, zlib.error) as cause:  # OSError: gzip.BadGzipFile
             raise error(f"{path}: damaged gzip file ({cause})") from cause
     return decoded(data, str(path), error)
@@ -145,8 +149,8 @@ def write_bytes(path: Path, data: bytes, error: Refusal) -> None:
         raise error(f"{path}: cannot be written ({reason(cause)})") from cause
 
 
-def _limited(file: IO[bytes] | gzip.GzipFile, path: Path, limit: int, error: Refusal) -> bytes:
-    """All bytes of a file; they are asked for in pieces, as a read of the limit would allocate it."""
+def _unpacked(file: gzip.GzipFile, path: Path, limit: int, error: Refusal) -> bytes:
+    """All bytes of a packed file, which tell their number only at the end."""
     pieces, size = [], 0
     while piece := file.read(_PIECE):
         pieces.append(piece)

@@ -78,8 +78,10 @@ def _unpacked(file: IO[bytes], where: str, kind: Kind) -> tuple[dict[str, Any], 
             raise kind.error(f"{where}: not a readable archive (members of one name, or of a rare compression)")
         if _HEADER not in members:
             raise kind.error(f"{where}: missing or unexpected arrays {_HEADER}")
-        text = _read_member(archive, members.pop(_HEADER), where, kind.error, {"": Array("uint8", (None,))},
-                            {}, kind.header_limit)  # fmt: skip
+        member = members.pop(_HEADER)
+        if member.file_size > kind.header_limit:
+            raise kind.error(f"{where}: the header is longer than {amount(kind.header_limit)}")
+        text = _read_member(archive, member, _HEADER, Array("uint8", (None,)), {}, where, kind.error)
         header = header_of(text.tobytes(), where, kind)
         declared = kind.declare(header, members.keys(), where)
         check_names(declared, members, where, kind.error)
@@ -88,8 +90,8 @@ def _unpacked(file: IO[bytes], where: str, kind: Kind) -> tuple[dict[str, Any], 
             raise kind.error(f"{where}: unpacks to more than {amount(kind.limit)}")
         sizes: dict[str, int] = {}
         arrays = {
-            name: _read_member(archive, members[name], where, kind.error, {name: array}, sizes, kind.limit)
-            for name, array in declared.items()
+            name: _read_member(archive, members[name], name, want, sizes, where, kind.error)
+            for name, want in declared.items()
         }
     return header, arrays
 
@@ -119,15 +121,13 @@ def _check_directory(file: IO[bytes], where: str, error: Refusal) -> None:
 def _read_member(
     archive: zipfile.ZipFile,
     info: zipfile.ZipInfo,
+    name: str,
+    want: Array,
+    sizes: dict[str, int],
     where: str,
     error: Refusal,
-    declared: Mapping[str, Array],
-    sizes: dict[str, int],
-    limit: int,
 ) -> npt.NDArray[Any]:
-    ((name, want),) = declared.items()
-    if info.file_size > limit:
-        raise error(f"{where}: {name or 'the header'} is longer than {amount(limit)}")
+    """One array, decompressed in pieces into memory that is allocated once its shape is known to be right."""
     with archive.open(info) as file:
         if np.lib.format.read_magic(file) != (1, 0):
             raise error(f"{where}: not a readable archive (array {name!r} is of another version of NumPy's format)")

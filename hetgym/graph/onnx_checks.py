@@ -48,7 +48,7 @@ def check_model(model: onnx.ModelProto) -> None:
     if not model.graph.output:
         raise GraphError("has no outputs; it is empty or not an ONNX model")
     for entry in model.opset_import:
-        if not 1 <= entry.version <= MAX_OPSET:
+        if not 0 <= entry.version <= MAX_OPSET:
             raise GraphError(f"imports version {entry.version} of the operators {shown(entry.domain)}")
     for word in _words(model):
         if not isinstance(word, str):  # damaged files have them, and protobuf hands them over as bytes
