@@ -1,0 +1,27 @@
+"""The workflow names jobs, files and folders that exist."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import yaml
+
+ROOT = Path(__file__).parents[1]
+
+
+def test_its_paths_exist() -> None:
+    text = (ROOT / ".github" / "workflows" / "ci.yml").read_text("utf-8")
+    paths = set(re.findall(r"(?<![\w/])(?:tests|\.ci)/[\w/.]*\w", text))
+    assert {"tests/graph", "tests/test_problem.py", ".ci/wheel", ".ci/pins"} <= paths
+    assert not [path for path in sorted(paths) if not (ROOT / path).exists()]
+
+
+def test_it_covers_systems_pythons_and_dependencies() -> None:
+    jobs = yaml.safe_load((ROOT / ".github" / "workflows" / "ci.yml").read_text("utf-8"))["jobs"]
+    matrix = jobs["test"]["strategy"]["matrix"]
+    assert {system.partition("-")[0] for system in matrix["os"]} == {"ubuntu", "macos", "windows"}
+    oldest = re.search(r'requires-python = ">=([\d.]+)"', (ROOT / "pyproject.toml").read_text("utf-8"))
+    assert oldest is not None and min(matrix["python"], key=lambda version: int(version.split(".")[1])) == oldest[1]
+    assert {row["versions"] for row in jobs["dependencies"]["strategy"]["matrix"]["include"]} == {"oldest", "newest"}
+    assert {system.partition("-")[0] for system in jobs["package"]["strategy"]["matrix"]["os"]} >= {"windows", "macos"}
