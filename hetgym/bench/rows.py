@@ -194,6 +194,11 @@ class RowsFile:
         """Close the file."""
         self._file.close()
 
+    def __del__(self) -> None:
+        """Close the file of a run that an error ended; nothing is buffered."""
+        if hasattr(self, "_file"):
+            self._file.close()
+
 
 def _values(rows: Sequence[Row]) -> list[tuple[Any, ...]]:
     return [tuple("" if value is None else value for value in row.to_dict().values()) for row in rows]

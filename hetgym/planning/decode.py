@@ -33,7 +33,7 @@ def decode_placement(problem: Problem, assignment: IntArray, how: str = "inserti
     >>> from hetgym.workloads import textbook
     >>> problem = textbook("topcuoglu")
     >>> decode_placement(problem, problem.cost.argmin(axis=1)).makespan
-    85.0
+    80.0
     """
     if how not in DECODES:
         raise unknown_name("decode", how, DECODES)

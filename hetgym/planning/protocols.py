@@ -24,7 +24,7 @@ class Scheduler(Protocol):
     ...     return place_by_priority(problem, problem.mean_cost)
     >>> scheduler: Scheduler = longest_first
     >>> scheduler(textbook("topcuoglu")).makespan
-    89.0
+    76.0
     """
 
     def __call__(self, problem: Problem, /) -> Schedule:

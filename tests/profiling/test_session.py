@@ -47,7 +47,11 @@ def test_a_profile_measures_refuses_and_gives_up(tmp_path):
     profile = Profile(tmp_path / "p.csv.gz", HOST, time_limit=1.0, rounds=3)
     table = profile.run(items, 2, lambda item, status: seen.append((item.source, status)))
     assert list(tmp_path.glob("*.part.csv")) and not profile.path.exists()
-    profile.finish(Dataset(table, MachineCard.collect((CORE,), "full"), Device("cpu", peak_flops={"float32": 1e9})))
+    profile.finish(
+        Dataset(
+            table, MachineCard.collect((CORE,), "full"), Device("cpu", "cpu", {"float32": 1e9}, memory_bandwidth=1e9)
+        )
+    )
     status = {(row.operator.kind, row.direction, row.context, row.operator.inputs): row.status for row in table}
     assert status["Relu", "forward", "isolated", RELU.inputs] == "ok"
     assert status["Relu", "backward", "isolated", RELU.inputs] == "ok"

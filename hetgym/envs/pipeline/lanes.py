@@ -210,7 +210,7 @@ class PipelineLanes(Lanes):
             "optimal": self.optimum(lane),
             "slr": found.value / least if least > 0 else 1.0,
             "speedup": instance.alone / found.value if found.value > 0 else 1.0,
-            "schedule": schedule_of(self.rules, depth, len(stages) // depth, "agent"),
+            "schedule": schedule_of(self.rules.bare(), depth, len(stages) // depth, "agent"),
             "stages": tuple(stages),
             "reference_stages": instance.reference_cut,
             "loads": tuple(loads.tolist()),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import KW_ONLY, dataclass
+from dataclasses import KW_ONLY, dataclass, fields
 from typing import Literal
 
 from hetgym.envs.core.arguments import Arguments, whole
@@ -30,3 +30,7 @@ class PipelineRules(Arguments, Objective):
     def __post_init__(self) -> None:
         Arguments.__post_init__(self)
         Objective.__post_init__(self)
+
+    def bare(self) -> Objective:
+        """The objective alone: a key for what depends on nothing else, whatever problems the rules hold."""
+        return Objective(**{field.name: getattr(self, field.name) for field in fields(Objective)})

@@ -82,7 +82,7 @@ def test_an_unknown_argument_gets_the_nearest_name(name: str) -> None:
         lambda **a: make_lanes(name, 1, **a),
     ):
         with pytest.raises(ConfigError, match="did you mean 'observation'"):
-            make(name, obsevation="flat")
+            make(obsevation="flat")
     with pytest.raises(ConfigError, match="too many positional"):
         environment_of(name)(None, None, None)
 

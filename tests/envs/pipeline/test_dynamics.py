@@ -90,4 +90,4 @@ def test_what_is_not_legal_is_replaced_and_counted() -> None:
         assert info["illegal_actions"] == 1
         _, _, _, _, info = env.step(1)  # in use: stays
         assert info["illegal_actions"] == 2
-        assert env.lanes.pieces(0) == [(0, 2, 0)]
+        assert [tuple(stage) for stage in env.lanes.stages(0)] == [(0, 2, 0)]

@@ -193,7 +193,7 @@ def test_the_last_info_holds_what_the_library_computes(scheduler: str, runtime: 
         context = env.unwrapped.lanes.state(0).instance
         chosen = [op for op in info["choices"] if info["choices"][op] != "leave"]
         graph = context.graph
-        for (turn, entry), name in zip(env.unwrapped.lanes.chosen[0], chosen, strict=True):
+        for (turn, entry), name in zip(env.unwrapped.lanes.state(0).chosen, chosen, strict=True):
             choice = env.unwrapped.lanes.menu[entry]
             assert str(choice) == info["choices"][name]
             graph = split(graph, name, choice.axis, context.options[turn][entry].lengths)
@@ -240,7 +240,7 @@ def test_a_copy_knows_what_was_chosen_but_not_what_was_remembered(clone: Any) ->
     env.reset(seed=0)
     env.step(1)
     twin = clone(env)
-    assert not twin.lanes.splits._nodes and not twin.lanes.splits._contexts
+    assert not twin.lanes.splits._nodes and not twin.lanes.splits._split
     for a in (2, 1):
         one, other = env.step(a), twin.step(a)
         assert one[1] == other[1] and all(np.array_equal(one[0][key], other[0][key]) for key in one[0])
