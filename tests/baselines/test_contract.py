@@ -285,7 +285,7 @@ def test_the_unit_of_time_does_not_matter(name: str) -> None:
         assert_independent_of_the_unit(name, seed, (2.0, 2.0**-20, 1 / 3000))
 
 
-@pytest.mark.parametrize("name", ["cpop", "hcpt", "cpgc", "cpgc-partition", "rand-heft", "lns", "dispatch-v1"])
+@pytest.mark.parametrize("name", ["cpop", "hcpt", "cpgc", "cpgc-partition", "rand-heft", "lns"])
 def test_the_unit_of_time_does_not_matter_where_sums_are_equal_up_to_rounding(name: str) -> None:
     """Schedulers that compare sums of the same times in different orders, on many small problems."""
     short = {"budget": 3_000} if name in ("rand-heft", "lns") else {}
