@@ -54,7 +54,8 @@ def decode_in_order(problem: Problem, assignment: IntArray, order: IntArray, ins
     """
     n, d = problem.num_operators, problem.num_devices
     placed = timeline.new_timeline(n, d)
-    list_scheduling.place_in_order(problem.arrays, placed, order, assignment, np.zeros((n, d)), insertion)
+    devices, turns = np.array(assignment, np.int32), np.array(order, np.int32)  # read-only ones would compile anew
+    list_scheduling.place_in_order(problem.arrays, placed, turns, devices, np.zeros((n, d)), insertion)
     return timeline.planned(problem, placed)
 
 

@@ -43,8 +43,8 @@ def place_by_priority(
         problem.arrays,
         placed,
         list_order(problem.arrays, np.array(priority, np.float64)),
-        np.full(n, -1, np.int32) if fixed is None else fixed,
-        np.zeros((n, d)) if bonus is None else bonus,
+        np.full(n, -1, np.int32) if fixed is None else np.array(fixed, np.int32),  # read-only ones would compile anew
+        np.zeros((n, d)) if bonus is None else np.array(bonus, np.float64),
         insertion,
     )
     return planned(problem, placed)
