@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from hetgym.errors import ProblemError
+from hetgym.errors import ConfigError, ProblemError, shown
 from hetgym.problem import Problem
 from hetgym.workloads.best_known import BestKnown
 from hetgym.workloads.examples import textbook
@@ -198,4 +198,7 @@ def generated_graph(generator: str, parameters: Mapping[str, Any], seed: int) ->
     """
     from hetgym.graph.generators import generate_graph
 
+    for reserved in ("name", "rng"):  # arguments of generate_graph itself
+        if reserved in parameters:
+            raise ConfigError(f"generator {shown(generator)} has no parameter {reserved!r}")
     return generate_graph(generator, np.random.default_rng(seed), **parameters)

@@ -289,13 +289,15 @@ def test_any_document_is_a_suite_or_one_sentence(data: st.DataObject, tmp_path_f
          f"{list(range(200))}, predecessors: {list(range(200))}}}}}", "more than 1000 combinations"),
         (f"- {{textbook: [topcuoglu], generator: layered, platforms: [cpu-gpu], seeds: {list(range(30_000))}}}",
          "more than 20000 problems"),
+        ("- {generator: layered, platforms: [cpu-gpu], parameters: {name: x}}", "has no parameter 'name'"),
+        ("- {generator: layered, platforms: [cpu-gpu], parameters: {rng: 3}}", "has no parameter 'rng'"),
         ('- {files: ["/etc/*.npz*"]}', "no such file|cannot be looked for"),
         ('- {files: ["**x*"]}', "two together"),
         ('- {files: ["a/**/b.npz"]}', "before its last part"),
         ('- {files: ["*/b.npz"]}', "before its last part"),
         ('- {files: ["' + "x" * 5000 + '*"]}', "no such file"),
     ],
-    ids=range(22),
+    ids=range(24),
 )  # fmt: skip
 def test_suites_of_more_than_there_can_be(tmp_path: Path, content: str, words: str) -> None:
     with pytest.raises(HetgymError, match=words) as refused:
