@@ -226,6 +226,26 @@ class WarmingUp:
             yield from _OutOfOrder(batches, kernels, runtimes, self._most_ahead)
 
 
+class _Turn:
+    """A batch whose attempts are made in any order.
+
+    Attributes:
+        batch: the batch.
+        left: schedulers whose attempts are still to be made.
+        made: scheduler -> attempt that was made and not yet given out.
+    """
+
+    def __init__(self, batch: Batch) -> None:
+        self.batch = batch
+        self.left = {row.name: row for row in batch.schedulers} if batch.case.built else {}
+        self.made: dict[str, Attempt] = {}
+
+    def make(self, name: str, runtimes: Sequence[str]) -> None:
+        """Make the attempt of a scheduler."""
+        assert self.batch.case.built is not None
+        self.made[name] = attempt(self.left.pop(name), self.batch.case.built[0], runtimes)
+
+
 class _OutOfOrder:
     """Attempts in the order of a run that are made in the order in which their kernels are ready.
 
@@ -241,58 +261,50 @@ class _OutOfOrder:
         self._kernels = kernels
         self._runtimes = runtimes
         self._most_ahead = most_ahead
-        self._ahead: deque[Batch] = deque()  # taken before their turn
-        self._made: dict[tuple[int, str], Attempt] = {}  # (id of a batch, scheduler) -> attempt before its turn
+        self._ahead: deque[_Turn] = deque()  # taken before their turn
         self._interrupted = False
 
     def __iter__(self) -> Iterator[tuple[Batch, Attempts]]:
-        while True:
-            batch = self._ahead.popleft() if self._ahead else self._take()
-            if batch is None:
-                break
-            if not self._interrupted or any((id(batch), row.name) in self._made for row in batch.schedulers):
-                yield batch, self._attempts(batch)
+        while (turn := self._ahead.popleft() if self._ahead else self._take()) is not None:
+            if not self._interrupted or turn.made:
+                yield turn.batch, self._attempts(turn)
         if self._interrupted:
             raise KeyboardInterrupt
 
-    def _take(self) -> Batch | None:
+    def _take(self) -> _Turn | None:
         """The next batch of the run; None at its end, or after an interrupt."""
-        return None if self._interrupted else next(self._source, None)
+        batch = None if self._interrupted else next(self._source, None)
+        return None if batch is None else _Turn(batch)
 
-    def _attempts(self, batch: Batch) -> Attempts:
-        for baseline in batch.schedulers if batch.case.built else ():
+    def _attempts(self, turn: _Turn) -> Attempts:
+        for name in tuple(row.name for row in turn.batch.schedulers) if turn.batch.case.built else ():
             try:
-                self._wait_for(batch, baseline)
+                self._wait_for(turn, name)
             except KeyboardInterrupt:
                 self._interrupted = True
-            yield self._made.pop((id(batch), baseline.name), None)
+            yield turn.made.pop(name, None)
 
-    def _wait_for(self, batch: Batch, baseline: Baseline) -> None:
+    def _wait_for(self, turn: _Turn, name: str) -> None:
         """Make an attempt, after others as long as its kernels are not ready; after an interrupt none is made."""
-        key = id(batch), baseline.name
-        while key not in self._made and not self._interrupted:
+        while name in turn.left and not self._interrupted:
             self._kernels.load_finished()
-            if baseline.name in self._kernels.ready:
-                self._make(batch, baseline)
-            elif not (self._kernels.compiling_elsewhere and self._attempt_ahead(batch)):
+            if name in self._kernels.ready:
+                turn.make(name, self._runtimes)
+            elif not (self._kernels.compiling_elsewhere and self._attempt_ahead(turn)):
                 self._kernels.load_next()
 
-    def _make(self, batch: Batch, baseline: Baseline) -> None:
-        assert batch.case.built is not None
-        self._made[id(batch), baseline.name] = attempt(baseline, batch.case.built[0], self._runtimes)
-
-    def _attempt_ahead(self, batch: Batch) -> bool:
+    def _attempt_ahead(self, turn: _Turn) -> bool:
         """Make the next attempt of a scheduler that is ready; False if there is none within reach."""
-        for other in self._within_reach(batch):
-            for baseline in other.schedulers if other.case.built else ():
-                if baseline.name in self._kernels.ready and (id(other), baseline.name) not in self._made:
-                    self._make(other, baseline)
-                    return True
+        for other in self._within_reach(turn):
+            name = next((name for name in other.left if name in self._kernels.ready), None)
+            if name is not None:
+                other.make(name, self._runtimes)
+                return True
         return False
 
-    def _within_reach(self, batch: Batch) -> Iterator[Batch]:
+    def _within_reach(self, turn: _Turn) -> Iterator[_Turn]:
         """The batch, and those after it, of which more are taken until enough are there."""
-        yield batch
+        yield turn
         yield from tuple(self._ahead)
         while len(self._ahead) < self._most_ahead and (following := self._take()) is not None:
             self._ahead.append(following)
