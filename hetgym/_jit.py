@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import hashlib
 import os
+import re
 import sys
 from collections.abc import Callable
 from functools import cache
-from itertools import chain
 from pathlib import Path
 from threading import Timer
 from time import monotonic
@@ -20,6 +20,8 @@ from numba.core import event
 from hetgym._parts import PACKAGE, part
 
 F = TypeVar("F", bound=Callable[..., Any])
+
+_IMPORT = re.compile(rb"^from (hetgym[\w.]*) import", re.MULTILINE)
 
 
 def jit(function: F) -> F:
@@ -46,10 +48,13 @@ def step(function: F) -> F:
 
 def inlined(function: F) -> F:
     """As :func:`step`, for steps that take most of a kernel's arrays: a call would pass hundreds of words."""
-    return cast(F, _within(_dispatcher(function, _nrt=False, no_cpython_wrapper=True, forceinline=True)))
+    return cast(
+        F,
+        _within(_dispatcher(function, _nrt=False, no_cpython_wrapper=True, forceinline=True)),
+    )
 
 
-def _dispatcher(function: Callable[..., Any], **options: bool) -> Any:
+def _dispatcher(function: Callable[..., Any], **options: Any) -> Any:
     options |= {"cache": True, "nogil": True, "no_cfunc_wrapper": True}
     dispatcher = numba.njit(error_model="numpy", **options)(function)
     _widen_numbers(dispatcher)
@@ -141,17 +146,31 @@ event.register("numba:compile", compiling)
 
 @cache
 def sources_stamp() -> str:
-    """Digest of every file of the package that holds a kernel."""
-    digest = hashlib.sha256()
+    """Digest of every file of the package that holds a kernel, and of every file whose names such a file imports.
+
+    The latter hold constants, such as the numbers of columns, which are compiled into kernels.
+    """
+    texts: dict[str, bytes] = {}
     inside = [PACKAGE, part("agents"), part("baselines")]
-    roots = [root for root in inside if root == PACKAGE or not root.is_relative_to(PACKAGE)]
-    for folder, folders, names in chain.from_iterable(os.walk(root, followlinks=True) for root in roots):
-        folders.sort()
-        for name in sorted(names):
-            text = (Path(folder) / name).read_bytes() if name.endswith(".py") else b""
-            if b"hetgym._jit" in text:
-                digest.update(text)
+    for root in (root for root in inside if root == PACKAGE or not root.is_relative_to(PACKAGE)):
+        for folder, _, names in os.walk(root, followlinks=True):
+            for name in names:
+                if name.endswith(".py"):
+                    path = Path(folder) / name
+                    texts[module_name(path.relative_to(root.parent))] = path.read_bytes()
+    kernels = {module for module, text in texts.items() if b"hetgym._jit" in text}
+    named = {found.decode() for module in kernels for found in _IMPORT.findall(texts[module])}
+    digest = hashlib.sha256()
+    for module in sorted(kernels | (named & texts.keys())):
+        digest.update(texts[module])
     return digest.hexdigest()
+
+
+def module_name(path: Path) -> str:
+    """Dotted name of a module of the package by its path below the folder that the package lies in."""
+    parts = path.with_suffix("").parts
+    parts = parts if parts[0] == PACKAGE.name else (PACKAGE.name, *parts)
+    return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
 
 
 def _tie_to_all_sources(dispatcher: Any) -> None:

@@ -55,3 +55,24 @@ def test_compiling_is_announced_once_and_only_when_it_takes_long(tmp_path: Path)
     first, second = python(), python()
     assert first[1] == "hetgym: compiling kernels once …\n"
     assert second == (first[0], "")
+
+
+def test_a_constant_that_kernels_import_is_part_of_their_stamp(tmp_path: Path) -> None:
+    """Columns are numbered in files without kernels; a cached kernel must not go on writing to the old ones."""
+    package = tmp_path / "hetgym"
+    shutil.copytree(Path(hetgym.__file__).parent, package, ignore=shutil.ignore_patterns("__pycache__"))
+
+    def stamp() -> str:
+        script = "from hetgym._jit import sources_stamp; print(sources_stamp())"
+        done = subprocess.run([sys.executable, "-c", script], cwd=tmp_path, capture_output=True, text=True, check=True)
+        return done.stdout
+
+    before = stamp()
+    (package / "cli" / "__init__.py").write_text("# no kernel imports anything of this\n", "utf-8")
+    assert stamp() == before
+    columns = package / "envs" / "place" / "observation.py"
+    lines = columns.read_text("utf-8").splitlines(keepends=True)
+    busy = next(k for k, line in enumerate(lines) if line.startswith("    BUSY = "))
+    lines[busy], lines[busy + 1] = lines[busy + 1], lines[busy]
+    columns.write_text("".join(lines), "utf-8")
+    assert stamp() != before
