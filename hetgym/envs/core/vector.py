@@ -40,8 +40,10 @@ class LaneVectorEnv(VectorEnv[Observation, Any, Any]):
         render_mode: str | None = None,
     ) -> None:  # fmt: skip
         known = [mode.value for mode in AutoresetMode]
-        if not isinstance(autoreset_mode, AutoresetMode) and autoreset_mode not in known:
-            raise unknown_name("autoreset mode", str(autoreset_mode), known)
+        if not isinstance(autoreset_mode, AutoresetMode) and not (
+            isinstance(autoreset_mode, str) and autoreset_mode in known
+        ):
+            raise unknown_name("autoreset mode", autoreset_mode, known)
         if render_mode is not None and render_mode not in self.metadata["render_modes"]:
             raise unknown_name("render mode", render_mode, self.metadata["render_modes"])
         self.lanes = lanes

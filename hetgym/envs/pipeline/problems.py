@@ -10,12 +10,14 @@ from typing import Any
 import numpy as np
 
 from hetgym.costs import CostModel
-from hetgym.envs.core.arguments import Arguments, whole
+from hetgym.envs.core.arguments import Arguments, one_of, whole
 from hetgym.envs.core.padding import BlockPadding
 from hetgym.envs.core.sources import Kind, Source, as_costs, generator_of, grid, listed, only_one, together
 from hetgym.errors import ConfigError
 from hetgym.graph import DataflowGraph
+from hetgym.graph.transforms.training import OPTIMIZERS
 from hetgym.pipeline import PipelineProblem, RandomChains, TrainingPipeline, load, training_pipeline
+from hetgym.pipeline.building import BLOCKS
 from hetgym.pipeline.contraction import bind
 from hetgym.platform import Platform
 
@@ -60,6 +62,12 @@ class PipelineArguments(Arguments):
     costs: str | CostModel = "auto"
     blocks: str = "auto"
     optimizer: str = "adam"
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        as_costs(self.costs)
+        one_of("blocks", self.blocks, tuple(BLOCKS))
+        one_of("optimizer", self.optimizer, tuple(OPTIMIZERS))
 
     def source(self) -> Source[Pipeline, BlockPadding]:
         """The source.

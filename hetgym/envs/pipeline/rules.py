@@ -28,7 +28,7 @@ class PipelineRules(Arguments, Objective):
     completion: bool = True
 
     def __post_init__(self) -> None:
-        Arguments.__post_init__(self)
+        super().__post_init__()
         Objective.__post_init__(self)
 
     def bare(self) -> Objective:

@@ -57,6 +57,10 @@ class ProblemArguments(Arguments):
     batch: int = whole(1)
     costs: str | CostModel = "auto"
 
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        as_costs(self.costs)
+
     def source(self) -> Source[Problem, GraphPadding]:
         """The source.
 

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from hetgym.errors import ConfigError, GraphError, unknown_name
+from hetgym.errors import ConfigError, GraphError, shown, unknown_name
 from hetgym.graph.ops import Operator
 from hetgym.graph.transforms import AXES, sizes
 
@@ -51,16 +51,22 @@ def menu(axes: Sequence[str], ways: Sequence[int], parts: Sequence[str]) -> tupl
     ['leave', 'batch x2 equal', 'batch x3 equal']
     """
     for what, given, known in (("axis", axes, AXES), ("parts", parts, PARTS)):
-        if isinstance(given, str) or not isinstance(given, Sequence) or not given or len(set(given)) < len(given):
-            raise ConfigError(f"the menu's {what} is {given!r}; expected a list of different names out of {known}")
+        if (
+            isinstance(given, str)
+            or not isinstance(given, list | tuple)
+            or not given
+            or not all(isinstance(name, str) for name in given)
+            or len(set(given)) < len(given)
+        ):
+            raise ConfigError(f"the menu's {what} is {shown(given)}; expected a list of different names out of {known}")
         for name in given:
             if name not in known:
                 raise unknown_name(what, name, known)
     for count in ways:
         if isinstance(count, bool) or not isinstance(count, int | np.integer) or count < 2:
-            raise ConfigError(f"the menu's ways are {list(ways)!r}; expected whole numbers from 2 on")
+            raise ConfigError(f"the menu's ways are {shown(list(ways))}; expected whole numbers from 2 on")
     if len(set(ways)) < len(ways):
-        raise ConfigError(f"the menu's ways are {list(ways)!r}; one of them is repeated")
+        raise ConfigError(f"the menu's ways are {shown(list(ways))}; one of them is repeated")
     return LEAVE, *(Choice(axis, int(count), how) for axis in axes for count in ways for how in parts)
 
 
