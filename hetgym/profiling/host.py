@@ -12,7 +12,10 @@ from typing import Any
 from hetgym.errors import ConfigError, suggestion
 
 LIBRARIES = ("mkl", "onednn", "aten")
-"""Libraries with a cap of their own: oneMKL runs products, oneDNN convolutions, ATen all else."""
+"""Libraries with a cap of their own: oneMKL runs products, oneDNN convolutions, ATen all else.
+
+oneMKL heeds its cap on Intel's processors only: on others, products run at full speed under any cap.
+"""
 
 _VARIABLE = {"mkl": "MKL_ENABLE_INSTRUCTIONS", "onednn": "ONEDNN_MAX_CPU_ISA", "aten": "ATEN_CPU_CAPABILITY"}
 _CAPS: dict[str, dict[str, str]] = {
