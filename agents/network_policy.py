@@ -146,7 +146,7 @@ def _network_of(card: Mapping[str, Any], weights: Mapping[str, npt.NDArray[Any]]
         raise ValueError(f"a network of {shown(layers)} layers has more than {len(weights)} weights")
     with torch.device("meta"):
         outline = ActorCritic.of_card(described, where).state_dict()
-    for name in outline.keys() | weights.keys():
+    for name in sorted(outline.keys() | weights.keys()):
         if name not in weights or name not in outline or tuple(outline[name].shape) != weights[name].shape:
             raise ValueError(f"{shown(name)} is missing, unexpected or of another shape")
     return ActorCritic.of_card(described, where)

@@ -250,11 +250,13 @@ class DataflowGraph:
         Constants of the same name are one: tied embeddings, the weights of an unrolled recurrence. The
         sum is the size of the model's weights.
         """
-        readers = Counter(t.name for op in self.operators for t in {t for t in op.inputs if t.constant and t.name})
+        # Each once per operator, in the order of inputs: sums over a set would round as its hashes fall.
+        named = [dict.fromkeys(t for t in op.inputs if t.constant and t.name) for op in self.operators]
+        readers = Counter(t.name for tensors in named for t in tensors)
         share = [
-            sum(t.bytes / readers[t.name] for t in {t for t in op.inputs if t.constant and t.name})
+            sum(t.bytes / readers[t.name] for t in tensors)
             + sum(t.bytes for t in op.inputs if t.constant and not t.name)
-            for op in self.operators
+            for op, tensors in zip(self.operators, named, strict=True)
         ]
         return frozen(np.array(share, np.float64))
 
