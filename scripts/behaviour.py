@@ -77,6 +77,9 @@ Record = dict[str, dict[str, str]]
 SALT = 20_240_601
 """Sets the random problems of this script apart from everybody else's."""
 
+SCHEDULE = "assignment", "order", "priority", "start", "finish", "model", "scheduler"
+"""What a schedule decides and plans, in every release."""
+
 SHOWN = 20
 """Most differences that are printed of a section."""
 
@@ -100,6 +103,8 @@ def _bytes_of(value: Any) -> Iterator[bytes]:
         yield hetgym.graph.to_json(value).encode()
     elif isinstance(value, Trace):
         yield from _bytes_of([value.problem.digest, *_happened(value)])
+    elif isinstance(value, Schedule):
+        yield from _bytes_of([getattr(value, name) for name in SCHEDULE])
     elif isinstance(getattr(value, "digest", None), str):
         yield value.digest.encode()
     elif isinstance(value, Mapping):
