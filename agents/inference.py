@@ -14,10 +14,12 @@ import numpy as np
 import numpy.typing as npt
 
 from hetgym._jit import jit, step
+from hetgym._records import record
 from hetgym._types import BoolArray, FloatArray
 from hetgym.agents.actions import NEGLIGIBLE
 
 
+@record
 class HeadWeights(NamedTuple):
     """A :class:`~hetgym.agents.networks.CandidateHead` of F features, h of them embeddings; see there.
 

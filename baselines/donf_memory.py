@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import heapq
 from dataclasses import replace
 
 import numpy as np
@@ -13,9 +12,10 @@ from hetgym.errors import ProblemError
 from hetgym.planning import timeline
 from hetgym.planning.degrees import weighted_out_degree
 from hetgym.planning.pull_loop import AGGREGATED, Links, choose, commit
-from hetgym.planning.ready_queue import new_queue, open_queue, release
+from hetgym.planning.ready_queue import FINISHES, READY, ReadyQueue, new_queue, open_queue, release
 from hetgym.problem import Problem, ProblemArrays
 from hetgym.schedule import Schedule
+from hetgym.sim.heap import first_key, pop, push
 
 
 def donf_memory(problem: Problem) -> Schedule:
@@ -36,7 +36,15 @@ def donf_memory(problem: Problem) -> Schedule:
     """
     placed = timeline.new_timeline(problem.num_operators, problem.num_devices)
     free = np.array(problem.memory_capacity)
-    stuck = _run(problem.arrays, placed, weighted_out_degree(problem), problem.weight_bytes, problem.output_bytes, free)
+    stuck = _run(
+        problem.arrays,
+        placed,
+        new_queue(problem.num_operators),
+        weighted_out_degree(problem),
+        problem.weight_bytes,
+        problem.output_bytes,
+        free,
+    )
     if stuck >= 0:
         need = problem.weight_bytes[stuck] + problem.output_bytes[stuck]
         room = np.where(np.isfinite(problem.cost[stuck]), free, -np.inf)
@@ -50,15 +58,16 @@ def donf_memory(problem: Problem) -> Schedule:
     return replace(timeline.planned(problem, placed), model="donf")
 
 
-# As in the pull loop, `ready` holds the operators whose predecessors have finished by `now`, and `finishes` those that
+# As in the pull loop, READY holds the operators whose predecessors have finished by `now`, and FINISHES those that
 # are committed; `free` is what is left of each device's memory by the commitments so far. Within a moment an operator
-# that fits nowhere moves to `blocked`, so that `ready` gets shorter in each iteration, and comes back at the next
+# that fits nowhere moves to `blocked`, so that READY gets shorter in each iteration, and comes back at the next
 # finish. While some device is full, `relief` is the ready operator that is preferred to the head of the queue; it is
 # committed out of turn and stays in the queue, where `taken` lets it be skipped. The loop ends when nothing runs.
 @jit
 def _run(
     p: ProblemArrays,
     t: timeline.Timeline,
+    queue: ReadyQueue,
     priority: FloatArray,
     weight: FloatArray,
     output: FloatArray,
@@ -72,18 +81,18 @@ def _run(
     taken = np.zeros(n, np.bool_)
     bonus = np.zeros((n, d))
     links = Links(np.zeros((d, d)), np.zeros((d, d)))
-    waiting, ready = open_queue(p, priority)
-    blocked, finishes = new_queue(), new_queue()
+    heaps = queue.heaps
+    blocked = np.empty(n, np.int32)
+    open_queue(p, queue, priority)
     for i in range(n):
         readers[i] = p.successor_pointer[i + 1] - p.successor_pointer[i]
     now = 0.0
     while True:
-        blocked.clear()
+        count = 0
         full[:] = False
         relief = -1
-        while len(ready) > 0:
-            head = (0.0, p.position[relief]) if relief >= 0 else heapq.heappop(ready)
-            operator = p.topological_order[head[1]]
+        while heaps.size[READY] > 0:
+            operator = relief if relief >= 0 else p.topological_order[pop(heaps, READY)]
             if taken[operator]:
                 continue
             need = weight[operator] + output[operator]
@@ -91,38 +100,58 @@ def _run(
                 room[device] = need <= free[device]
             device = choose(p, t, operator, now, AGGREGATED, bonus, room, links)
             if device < 0:
-                blocked.append(head)
+                blocked[count] = operator
+                count += 1
                 for other in range(d):
                     full[other] |= not room[other] and p.cost[operator, other] < np.inf
             else:
                 commit(p, t, operator, device, now, AGGREGATED, links)
                 free[device] -= need
                 taken[operator] = True
-                heapq.heappush(finishes, (t.finish[operator], head[1]))
-            relief = -1
-            if full.any():
-                fewest = (n + len(p.successor), 0.0, np.int32(0))
-                for key, position in ready:
-                    left = _fewest_readers(p, t, readers, full, p.topological_order[position])
-                    if left > 0 and (left, key, position) < fewest:
-                        j = p.topological_order[position]
-                        if not taken[j] and _fits(p, j, weight[j] + output[j], free):
-                            fewest = (left, key, position)
-                            relief = j
-        if len(finishes) == 0:
-            return p.topological_order[blocked[0][1]] if len(blocked) > 0 else -1
-        for head in blocked:
-            heapq.heappush(ready, head)
-        now = finishes[0][0]
-        while len(finishes) > 0 and finishes[0][0] == now:
-            _, position = heapq.heappop(finishes)
-            operator = p.topological_order[position]
+                push(heaps, FINISHES, t.finish[operator], p.position[operator])
+            relief = _preferred(p, t, queue, weight, output, free, readers, full, taken) if full.any() else -1
+        if heaps.size[FINISHES] == 0:
+            return int(blocked[0]) if count > 0 else -1
+        for operator in blocked[:count]:
+            push(heaps, READY, -priority[operator], p.position[operator])
+        now = first_key(heaps, FINISHES)
+        while heaps.size[FINISHES] > 0 and first_key(heaps, FINISHES) == now:
+            operator = p.topological_order[pop(heaps, FINISHES)]
             for k in range(p.predecessor_pointer[operator], p.predecessor_pointer[operator + 1]):
                 i = p.predecessor[k]
                 readers[i] -= 1
                 if readers[i] == 0:
                     free[t.assignment[i]] += output[i]
-            release(p, operator, priority, waiting, ready)
+            release(p, queue, operator, priority)
+
+
+@step
+def _preferred(
+    p: ProblemArrays,
+    t: timeline.Timeline,
+    queue: ReadyQueue,
+    weight: FloatArray,
+    output: FloatArray,
+    free: FloatArray,
+    readers: IntArray,
+    full: BoolArray,
+    taken: BoolArray,
+) -> int:
+    """The ready operator that frees memory of a full device soonest, of those that fit somewhere; -1 if there is none.
+
+    Fewest readers left first, then the order of the queue.
+    """
+    relief = -1
+    fewest = (0, 0.0, 0)
+    first = queue.heaps.first[READY]
+    for k in range(first, first + queue.heaps.size[READY]):
+        position = queue.heaps.code[k]
+        j = p.topological_order[position]
+        left = _fewest_readers(p, t, readers, full, j)
+        key = (left, queue.heaps.key[k], position)
+        if left > 0 and (relief < 0 or key < fewest) and not taken[j] and _fits(p, j, weight[j] + output[j], free):
+            fewest, relief = key, j
+    return relief
 
 
 @step

@@ -33,7 +33,7 @@ def lookahead_heft(problem: Problem) -> Schedule:
     source = problem.edge_source
     edges = np.lexsort((p.position[p.successor], -rank[p.successor], source)).astype(np.int32)
     placed = timeline.new_timeline(problem.num_operators, problem.num_devices)
-    _place(p, placed, list_order(p, np.array(rank)), edges)
+    _place(p, placed, list_order(p, rank), edges)
     return timeline.planned(problem, placed)
 
 

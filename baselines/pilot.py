@@ -8,6 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from hetgym._jit import lean
+from hetgym._records import record
 from hetgym._types import FloatArray, IntArray
 from hetgym.errors import unknown_name
 from hetgym.planning import ranks, timeline
@@ -67,7 +68,7 @@ class Pilot(Search):
         self.problem = problem
         self.insertion = completion == "insertion"
         scratch = timeline.new_timeline(n, d)
-        order = ranks.list_order(problem.arrays, np.array(ranks.upward_rank(problem)))
+        order = ranks.list_order(problem.arrays, ranks.upward_rank(problem))
         bonus = np.array(ranks.optimistic_cost(problem)) if optimistic else np.zeros((n, d))
         free = np.full(n, -1, np.int32)
         self.makespan = place_in_order(problem.arrays, scratch, order, free, bonus, self.insertion)
@@ -94,6 +95,7 @@ class Pilot(Search):
         return decode_in_order(self.problem, self.state.choice, self.state.order, self.insertion)
 
 
+@record
 class State(NamedTuple):
     """The state of a Pilot search.
 

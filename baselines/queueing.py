@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import heapq
-
 import numpy as np
 
 from hetgym._jit import jit, step
 from hetgym._types import BoolArray, FloatArray
 from hetgym.planning import timeline
-from hetgym.planning.ready_queue import new_queue, open_queue, release
+from hetgym.planning.ready_queue import FINISHES, READY, ReadyQueue, new_queue, open_queue, release
 from hetgym.problem import Problem, ProblemArrays
 from hetgym.schedule import Schedule
+from hetgym.sim.heap import first_key, pop, push
 
 
 def fcfs(problem: Problem) -> Schedule:
@@ -44,44 +43,44 @@ def sjf(problem: Problem) -> Schedule:
 
 def _queue(problem: Problem, key: FloatArray, by_arrival: bool) -> Schedule:
     placed = timeline.new_timeline(problem.num_operators, problem.num_devices)
-    _serve(problem.arrays, placed, -key, by_arrival)
+    _serve(problem.arrays, placed, new_queue(len(key)), -key, by_arrival)
     return timeline.planned(problem, placed)
 
 
-# Before each round `queue` holds the operators that were ready by `now` and found no idle device that can run them,
-# `finishes` those that run. A round gives idle devices out in the order of the queue, operators that no idle device
+# Before each round READY holds the operators that were ready by `now` and found no idle device that can run them,
+# FINISHES those that run. A round gives idle devices out in the order of the queue, operators that no idle device
 # can run being set aside in `passed`, then takes all finishes of the next moment out. Every operator finishes once,
 # so there are n rounds at most.
 @jit
-def _serve(p: ProblemArrays, t: timeline.Timeline, priority: FloatArray, by_arrival: bool) -> None:
+def _serve(p: ProblemArrays, t: timeline.Timeline, queue: ReadyQueue, priority: FloatArray, by_arrival: bool) -> None:
     """Run the event loop; larger priorities go first, with ``by_arrival`` minus the time of arrival."""
+    heaps = queue.heaps
     idle = np.ones(p.cost.shape[1], np.bool_)
-    waiting, queue = open_queue(p, priority)
-    finishes, passed = new_queue(), new_queue()
+    passed = np.empty(len(priority), np.int32)
+    open_queue(p, queue, priority)
     now = 0.0
-    while len(queue) > 0 or len(finishes) > 0:
-        passed.clear()
-        while len(queue) > 0 and idle.any():
-            head = heapq.heappop(queue)
-            operator = p.topological_order[head[1]]
+    while heaps.size[READY] > 0 or heaps.size[FINISHES] > 0:
+        count = 0
+        while heaps.size[READY] > 0 and idle.any():
+            operator = p.topological_order[pop(heaps, READY)]
             device, start = _best_idle(p, t, operator, idle, now)
             if device < 0:
-                passed.append(head)
+                passed[count] = operator
+                count += 1
                 continue
             timeline.book(p, t, operator, device, start)
             idle[device] = False
-            heapq.heappush(finishes, (t.finish[operator], head[1]))
-        for head in passed:
-            heapq.heappush(queue, head)
-        now = finishes[0][0]
-        while len(finishes) > 0 and finishes[0][0] == now:
-            _, position = heapq.heappop(finishes)
-            operator = p.topological_order[position]
+            push(heaps, FINISHES, t.finish[operator], p.position[operator])
+        for operator in passed[:count]:
+            push(heaps, READY, -priority[operator], p.position[operator])
+        now = first_key(heaps, FINISHES)
+        while heaps.size[FINISHES] > 0 and first_key(heaps, FINISHES) == now:
+            operator = p.topological_order[pop(heaps, FINISHES)]
             idle[t.assignment[operator]] = True
             if by_arrival:
                 for edge in range(p.successor_pointer[operator], p.successor_pointer[operator + 1]):
                     priority[p.successor[edge]] = -now
-            release(p, operator, priority, waiting, queue)
+            release(p, queue, operator, priority)
 
 
 @step

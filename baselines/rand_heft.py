@@ -8,10 +8,12 @@ import numpy as np
 import numpy.typing as npt
 
 from hetgym._jit import jit
+from hetgym._records import record
 from hetgym._types import FloatArray, IntArray
 from hetgym.errors import ConfigError
 from hetgym.planning import ranks, timeline
 from hetgym.planning.list_scheduling import place_in_order, place_within
+from hetgym.planning.ready_queue import ReadyQueue, new_queue
 from hetgym.planning.search import Search, check_limits, run
 from hetgym.planning.walk import TIE
 from hetgym.problem import Problem, ProblemArrays
@@ -56,7 +58,18 @@ class RandHeft(Search):
         rank = np.array(ranks.upward_rank(problem))
         order = ranks.list_order(problem.arrays, rank)
         bound = np.array(ranks.least_cost_to_exit(problem))
-        self.state = State(rank, np.full(n, -1, np.int32), np.zeros((n, d)), bound, order, np.full(1, n, np.int64))
+        self.state = State(
+            trial=timeline.new_timeline(n, d),
+            queue=new_queue(n),
+            rank=rank,
+            noisy=np.empty(n),
+            free=np.full(n, -1, np.int32),
+            zeros=np.zeros((n, d)),
+            bound=bound,
+            best=order,
+            order=order.copy(),
+            placed=np.full(1, n, np.int64),
+        )
         self.placed = n
         self.makespan = self.schedule().makespan
 
@@ -73,40 +86,46 @@ class RandHeft(Search):
         return timeline.planned(self.problem, placed)
 
 
+@record
 class State(NamedTuple):
     """The state of a randomised list scheduling.
 
     Attributes:
+        trial: overwritten by every trial.
+        queue: scratch.
         rank: [n] upward ranks without noise [s].
+        noisy: [n] ranks of a trial [s].
         free: [n] -1: every operator may choose its device.
         zeros: [n, d] nothing is added to finish times.
         bound: [n, d] a lower bound on the time from an operator's finish to the end [s].
         best: [n] the order of the best schedule.
+        order: [n] the order of a trial.
         placed: [1] operators placed in trials.
     """
 
+    trial: timeline.Timeline
+    queue: ReadyQueue
     rank: FloatArray
+    noisy: FloatArray
     free: IntArray
     zeros: FloatArray
     bound: FloatArray
     best: IntArray
+    order: IntArray
     placed: npt.NDArray[np.int64]
 
 
 @jit
 def _sample(p: ProblemArrays, s: State, sigma: float, rng: np.random.Generator, makespan: float, target: int) -> float:
     """Place operators in noisy orders; keep the best order, and return its makespan [s]."""
-    n, d = p.cost.shape
-    t = timeline.new_timeline(n, d)
-    noisy = np.empty(n)
     while s.placed[0] < target:
         for i in p.topological_order:
-            noisy[i] = s.rank[i] * np.exp(sigma * rng.standard_normal())
-        order = ranks.list_order(p, noisy)
-        timeline.clear(t)
-        last, placed = place_within(p, t, order, s.free, s.zeros, True, s.bound, makespan)
+            s.noisy[i] = s.rank[i] * np.exp(sigma * rng.standard_normal())
+        ranks.write_list_order(p, s.queue, s.noisy, s.order)
+        timeline.clear(s.trial)
+        last, placed = place_within(p, s.trial, s.order, s.free, s.zeros, True, s.bound, makespan)
         s.placed[0] += placed
         if last < makespan * TIE:
             makespan = last
-            s.best[:] = order
+            s.best[:] = s.order
     return makespan

@@ -18,10 +18,14 @@ from numba import types
 from numba.core import event
 
 from hetgym._parts import PACKAGE, part
+from hetgym._steps import StepCompiler
 
 F = TypeVar("F", bound=Callable[..., Any])
 
 _IMPORT = re.compile(rb"^from (hetgym[\w.]*) import", re.MULTILINE)
+
+
+_STEP = {"_nrt": False, "no_cpython_wrapper": True, "pipeline_class": StepCompiler}
 
 
 def jit(function: F) -> F:
@@ -43,15 +47,12 @@ def step(function: F) -> F:
 
     What lets Python call a compiled function takes longer to compile than most steps themselves.
     """
-    return cast(F, _within(_dispatcher(function, _nrt=False, no_cpython_wrapper=True)))
+    return cast(F, _within(_dispatcher(function, **_STEP)))
 
 
 def inlined(function: F) -> F:
     """As :func:`step`, for steps that take most of a kernel's arrays: a call would pass hundreds of words."""
-    return cast(
-        F,
-        _within(_dispatcher(function, _nrt=False, no_cpython_wrapper=True, forceinline=True)),
-    )
+    return cast(F, _within(_dispatcher(function, forceinline=True, **_STEP)))
 
 
 def _dispatcher(function: Callable[..., Any], **options: Any) -> Any:

@@ -1,11 +1,12 @@
 """Records: tuples of arrays that a kernel finds by address.
 
-A kernel that serves many problems at once cannot take them as arguments: unpacking some fifty arrays for each from
-Python takes longer than a step of work, and lists of tuples are no faster. So Python writes the address and the shape
-of every array into a row of integers once; the kernel reads the row, without copying or counting anything.
+In a kernel a record is a single pointer to a row of integers, which holds the address and the shape of every array. A
+field is an array that is made of the row when it is named. So a function may take a record of forty arrays and compiles
+as if it took one number. Numba itself would pass every word of every array: that compiles far more slowly.
 
-In a kernel a record is a single pointer to its row, and a field an array that is made of the row when it is named. So a
-function may take a record of forty arrays and compiles as if it took one number.
+A named tuple that is declared a :func:`record` becomes one whenever Python passes it to a kernel. A kernel that serves
+many problems at once cannot take them as arguments. For these, :class:`Rows` writes the rows once, and the kernel reads
+them with a :func:`reader`.
 
 Whoever fills a row must keep the arrays alive, at the same place, for as long as kernels read it, and must not change
 the row while a kernel runs: the compiler takes it for constant.
@@ -15,7 +16,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable
-from typing import Any
+from typing import Any, TypeVar
 
 import numba
 import numpy as np
@@ -24,10 +25,25 @@ from numba import types
 from numba.core import cgutils
 from numba.core.imputils import lower_getattr_generic
 from numba.core.typing.templates import AttributeTemplate, infer_getattr
-from numba.extending import intrinsic, models, register_model
-from numba.np.arrayobj import make_array, populate_array
+from numba.extending import NativeValue, intrinsic, models, register_model, typeof_impl, unbox
+from numba.np.arrayobj import make_array
 
 from hetgym._types import Int64Array
+
+R = TypeVar("R", bound=type)
+
+
+def record(kind: R) -> R:
+    """Declare a named tuple of C-contiguous arrays, or of further such tuples: to kernels it is a record."""
+
+    @typeof_impl.register(kind)  # type: ignore[untyped-decorator]
+    def record_type(value: Any, c: Any) -> Record:
+        fields = [typeof_impl(field, c) for field in value]
+        if not all(isinstance(field, Record) or getattr(field, "layout", "") == "C" for field in fields):
+            raise TypeError(f"a field of a {kind.__name__} is no C-contiguous array")
+        return Record(types.BaseTuple.from_types(fields, kind))
+
+    return kind
 
 
 def width(record: Any) -> int:
@@ -88,7 +104,7 @@ class _RecordFields(AttributeTemplate):  # type: ignore[misc]
         if field not in record.kind.fields:
             return None
         found = record.kind.types[record.kind.fields.index(field)]
-        return Record(found) if isinstance(found, types.BaseTuple) else found
+        return found
 
 
 @lower_getattr_generic(Record)  # type: ignore[untyped-decorator]
@@ -97,14 +113,55 @@ def _field(context: Any, builder: Any, record: Any, row: Any, field: str) -> Any
     number = record.kind.fields.index(field)
     at = sum(_width(kind) for kind in record.kind.types[:number])
     kind = record.kind.types[number]
-    if isinstance(kind, types.BaseTuple):
+    if isinstance(kind, Record):
         return cgutils.gep_inbounds(builder, row, at)
     return _array(context, builder, kind, row, at)
 
 
 def _width(kind: Any) -> int:
     """As :func:`width`, of a type."""
-    return sum(_width(field) for field in kind.types) if isinstance(kind, types.BaseTuple) else 1 + kind.ndim
+    return sum(_width(field) for field in kind.kind.types) if isinstance(kind, Record) else 1 + kind.ndim
+
+
+@unbox(Record)  # type: ignore[untyped-decorator]
+def _row_of_tuple(record: Any, value: Any, c: Any) -> NativeValue:
+    """A row on the stack of the function that Python calls, filled from a named tuple."""
+    word = ir.IntType(64)
+    row = cgutils.alloca_once(c.builder, word, size=_width(record))
+    scratch = cgutils.alloca_once(c.builder, word, size=_ARRAY + 2 * _MOST_DIMENSIONS)
+    signature = ir.FunctionType(ir.IntType(32), [c.pyapi.pyobj, c.pyapi.voidptr])
+    adapt = cgutils.get_or_insert_function(c.builder.module, signature, "numba_adapt_ndarray")
+    wrong = _write_row(record, value, c, (row, scratch, adapt), 0)[1]
+    # The compiler must not take what is read for what was in the row before it was filled: to it, this may be any row.
+    asm = ir.InlineAsm(ir.FunctionType(row.type, [row.type]), "", "=r,0,~{memory}", side_effect=True)
+    failed = c.builder.icmp_signed("!=", wrong, wrong.type(0))
+    with c.builder.if_then(failed, likely=False):
+        c.pyapi.err_set_string("PyExc_TypeError", f"a field of a {record.name} is no array")
+    return NativeValue(c.builder.call(asm, [row]), is_error=failed)
+
+
+_ARRAY, _DATA = 5, 4
+"""Words of Numba's structure of an array before its shape, and which of them is its address."""
+
+_MOST_DIMENSIONS = 4
+
+
+def _write_row(record: Any, value: Any, c: Any, places: tuple[Any, Any, Any], at: int) -> tuple[int, Any]:
+    """Fill a row from a position on; where it goes on, and a number that is 0 unless a field is no array."""
+    row, scratch, adapt = places
+    wrong = ir.IntType(32)(0)
+    for number, kind in enumerate(record.kind.types):
+        item = c.pyapi.tuple_getitem(value, number)
+        if isinstance(kind, Record):
+            at, failed = _write_row(kind, item, c, places, at)
+        else:
+            failed = c.builder.call(adapt, [item, c.builder.bitcast(scratch, c.pyapi.voidptr)])
+            for word in (_DATA, *range(_ARRAY, _ARRAY + kind.ndim)):
+                found = c.builder.load(cgutils.gep_inbounds(c.builder, scratch, word))
+                c.builder.store(found, cgutils.gep_inbounds(c.builder, row, at))
+                at += 1
+        wrong = c.builder.or_(wrong, failed)
+    return at, wrong
 
 
 def reader(example: Any) -> Callable[[Int64Array], Any]:
@@ -117,43 +174,16 @@ def reader(example: Any) -> Callable[[Int64Array], Any]:
     Returns:
         A function that a kernel calls with a row, [width] of int64; it has no meaning outside of kernels.
     """
-    kind = Record(numba.typeof(example))
-    return _intrinsic(kind, lambda context, builder, row: row)
-
-
-def tuple_reader(example: Any) -> Callable[[Int64Array], Any]:
-    """As :func:`reader`, but what the kernel gets is the named tuple itself.
-
-    Functions that are compiled for named tuples anyway, since Python calls them with these, need not be compiled once
-    more for records.
-    """
     kind = numba.typeof(example)
-    return _intrinsic(kind, lambda context, builder, row: _tuple(context, builder, kind, row, 0)[0])
-
-
-def _intrinsic(kind: Any, value: Callable[[Any, Any, Any], Any]) -> Callable[[Int64Array], Any]:
-    """A function for kernels from a row to a value of a type."""
 
     @intrinsic  # type: ignore[untyped-decorator]
     def read(typing: Any, row: Any) -> Any:
         def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-            return value(context, builder, make_array(signature.args[0])(context, builder, arguments[0]).data)
+            return make_array(signature.args[0])(context, builder, arguments[0]).data
 
         return kind(row), generate
 
     return read  # type: ignore[no-any-return]
-
-
-def _tuple(context: Any, builder: Any, kind: Any, row: Any, at: int) -> tuple[Any, int]:
-    """The value of a named tuple, and where the row goes on."""
-    fields = []
-    for field in kind.types:
-        if isinstance(field, types.BaseTuple):
-            value, at = _tuple(context, builder, field, row, at)
-        else:
-            value, at = _array(context, builder, field, row, at), at + 1 + field.ndim
-        fields.append(value)
-    return context.make_tuple(builder, kind, fields), at
 
 
 def _array(context: Any, builder: Any, kind: Any, row: Any, at: int) -> Any:
@@ -165,16 +195,24 @@ def _array(context: Any, builder: Any, kind: Any, row: Any, at: int) -> Any:
         load.set_metadata("invariant.load", constant)
         return load
 
-    numbers = [number(k) for k in range(1 + kind.ndim)]
+    address, *shape = [number(k) for k in range(1 + kind.ndim)]
     item = context.get_constant(types.intp, context.get_abi_sizeof(context.get_data_type(kind.dtype)))
-    strides, stride = [], item
-    for length in reversed(numbers[1:]):
-        strides.append(stride)
-        stride = builder.mul(stride, length)
-    array = make_array(kind)(context, builder)
-    data = builder.inttoptr(numbers[0], array.data.type)
-    populate_array(array, data, numbers[1:], strides[::-1], item, None)
-    return array._getvalue()
+    strides: list[Any] = []
+    count = context.get_constant(types.intp, 1)
+    for length in reversed(shape):
+        strides.insert(0, builder.mul(count, item))
+        count = builder.mul(count, length)
+    model = context.get_data_type(kind)
+    members = context.data_model_manager[kind]
+    array = ir.Constant(model, None)
+    for name, value in (("nitems", count), ("itemsize", item)):
+        array = builder.insert_value(array, value, members.get_field_position(name))
+    at_data = members.get_field_position("data")
+    array = builder.insert_value(array, builder.inttoptr(address, model.elements[at_data]), at_data)
+    for name, values in (("shape", shape), ("strides", strides)):
+        for k, value in enumerate(values):
+            array = builder.insert_value(array, value, (members.get_field_position(name), k))
+    return array
 
 
 class Rows:

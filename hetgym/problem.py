@@ -17,6 +17,7 @@ import numpy.typing as npt
 from hetgym import _tables as tables
 from hetgym._artefacts import Array, Kind, check_format, load_npz, save_npz
 from hetgym._files import as_path
+from hetgym._records import record
 from hetgym._types import BoolArray, FloatArray, IntArray, frozen
 from hetgym.errors import ProblemError
 from hetgym.graph import topology
@@ -59,6 +60,7 @@ class Routes(NamedTuple):
         return cls(pointer, np.arange(pointer[-1], dtype=np.int32), bandwidth[apart])
 
 
+@record
 class ProblemArrays(NamedTuple):
     """A Problem as the kernels see it; all arrays are read-only and C-contiguous.
 

@@ -6,12 +6,12 @@ exactly 0 s and needs no case of its own.
 
 from __future__ import annotations
 
-from hetgym._jit import inlined
+from hetgym._jit import step
 from hetgym._types import FloatArray, IntArray
 from hetgym.problem import Problem, ProblemArrays
 
 
-@inlined
+@step
 def transfer_time(p: ProblemArrays, a: int, b: int, size: float) -> float:
     """Duration of a transfer that has its route to itself, for kernels [s].
 

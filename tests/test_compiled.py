@@ -16,8 +16,8 @@ from hetgym.workloads import textbook
 ENTRIES = (
     "graph.topology._kahn", "sim.sweep.run_orders", "sim.loop.run_schedules", "sim.decisions.decide",
     "sim.decisions.estimate", "schedule._stuck",
-    "planning.decode.decode_all", "planning.decode.decode", "planning.evaluation._first_wrong",
-    "planning.list_scheduling.place_in_order", "planning.timeline.device_order", "planning.ranks.list_order",
+    "planning.decode.decode_all", "planning.evaluation._first_wrong",
+    "planning.list_scheduling.place_in_order", "planning.timeline.device_order", "planning.ranks.write_list_order",
     "planning.ranks.longest_path_to_exit", "planning.ranks.longest_path_from_entry",
     "planning.ranks._optimistic_cost",
     "planning.ranks._least_cost_to_exit", "planning.ranks._least_cost_from_entry",

@@ -11,6 +11,7 @@ from typing import NamedTuple
 import numpy as np
 
 from hetgym._jit import lean, step
+from hetgym._records import record
 from hetgym._types import FloatArray, IntArray
 from hetgym.agents.inference import HeadWeights
 from hetgym.agents.place.inference import prepare_head
@@ -44,6 +45,7 @@ FAR = 300
 """Operators that the one roll-out places that looks far ahead."""
 
 
+@record
 class Stage(NamedTuple):
     """What episodes on a problem share.
 
@@ -67,6 +69,7 @@ class Stage(NamedTuple):
     rule: FloatArray
 
 
+@record
 class Desk(NamedTuple):
     """Scratch of an episode: the timeline, and what is known of each candidate."""
 

@@ -9,11 +9,13 @@ import numpy as np
 import numpy.typing as npt
 
 from hetgym._jit import jit, lean, step
+from hetgym._records import record
 from hetgym._types import FloatArray, IntArray
 from hetgym.agents.inference import HeadWeights, add_product, linear, rectify
 from hetgym.problem import Problem
 
 
+@record
 class EncoderWeights(NamedTuple):
     """An :class:`~hetgym.agents.networks.OperatorDeviceEncoder`; matrices are [inputs, outputs].
 

@@ -75,7 +75,7 @@ def view(problem: Problem) -> View:
     scale = float(finite.sum() / able.sum())
     scale = scale if scale > 0 else 1.0
     upward, tail = ranks.upward_rank(problem), np.array(ranks.optimistic_cost(problem))
-    order = ranks.list_order(problem.arrays, np.array(upward))
+    order = ranks.list_order(problem.arrays, upward)
     bonus = np.stack([tail, np.zeros((n, d)), 0.5 * tail, 0.5 * tail + 0.5 * finite])
     heft_finish, heft, _ = _surveyed(problem, order, bonus[1])
     peft_finish, peft, placed = _surveyed(problem, order, bonus[0])

@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from hetgym._records import record
 from hetgym._types import BoolArray, FloatArray, Int64Array, frozen
 from hetgym.pipeline.contraction import Contraction
 from hetgym.pipeline.objective import TRAINING, Objective
@@ -15,6 +16,7 @@ from hetgym.pipeline.schedules import orders, peak_activations
 from hetgym.pipeline.training import TrainingPipeline
 
 
+@record
 class CutTables(NamedTuple):
     """A problem as kernels see it: n blocks in order, d devices of k kinds, v rounds at most.
 

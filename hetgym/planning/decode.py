@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import NamedTuple
 
 import numpy as np
 
 from hetgym._jit import jit
+from hetgym._records import record
 from hetgym._types import FloatArray, IntArray
 from hetgym.errors import unknown_name
 from hetgym.planning import list_scheduling, ranks, timeline
+from hetgym.planning.ready_queue import ReadyQueue, new_queue
 from hetgym.problem import Problem, ProblemArrays
 from hetgym.schedule import Schedule
 from hetgym.sim.simulation import simulate
@@ -17,6 +20,8 @@ from hetgym.sim.simulation import simulate
 DECODES = ("insertion", "append", "bottom-level")
 """Rules by which a placement becomes a schedule: insertion or appending in the order of upward ranks, or insertion
 in the order of the placement's own bottom levels."""
+
+INSERTION, APPEND, BOTTOM_LEVEL = range(3)
 
 
 def decode_placement(problem: Problem, assignment: IntArray, how: str = "insertion") -> Schedule:
@@ -37,10 +42,20 @@ def decode_placement(problem: Problem, assignment: IntArray, how: str = "inserti
     """
     if how not in DECODES:
         raise unknown_name("decode", how, DECODES)
-    placed = timeline.new_timeline(problem.num_operators, problem.num_devices)
-    devices = np.array(assignment, np.int32)
-    decode(problem.arrays, placed, devices, ranks.upward_rank(problem), DECODES.index(how))
-    return timeline.planned(problem, placed)
+    return decode_in_order(problem, assignment, decode_order(problem, assignment, how), how != "append")
+
+
+def decode_order(problem: Problem, assignment: IntArray, how: str) -> IntArray:
+    """[n] operators in the order in which a placement is decoded.
+
+    Args:
+        problem: the problem.
+        assignment: [n] device of each operator, each able to run it.
+        how: one of :data:`DECODES`.
+    """
+    if how == "bottom-level":
+        return ranks.list_order(problem.arrays, ranks.assigned_bottom_level(problem.arrays, assignment))
+    return ranks.list_order(problem.arrays, ranks.upward_rank(problem))
 
 
 def decode_in_order(problem: Problem, assignment: IntArray, order: IntArray, insertion: bool = True) -> Schedule:
@@ -74,11 +89,8 @@ def start_order(problem: Problem, schedule: Schedule, how: str) -> IntArray:
         how: ``"order"``: by the schedule's own start times, in which insertion can only make it shorter;
             ``"insertion"``: by upward rank; ``"bottom-level"``: by the bottom levels of its placement.
     """
-    if how == "insertion":
-        return ranks.list_order(problem.arrays, np.array(ranks.upward_rank(problem)))
-    if how == "bottom-level":
-        level = ranks.assigned_bottom_level(problem.arrays, schedule.assignment.copy())
-        return ranks.list_order(problem.arrays, level)
+    if how != "order":
+        return decode_order(problem, schedule.assignment, how)
     assert schedule.start is not None and schedule.finish is not None
     return by_start(problem, schedule.start, schedule.finish)
 
@@ -94,32 +106,44 @@ def by_start(problem: Problem, start: FloatArray, finish: FloatArray) -> IntArra
     return np.lexsort((problem.arrays.position, finish, start)).astype(np.int32)
 
 
-@jit
-def decode(p: ProblemArrays, t: timeline.Timeline, assignment: IntArray, rank: FloatArray, how: int) -> float:
-    """Give a placement its start times under the classic model, and return the makespan [s].
+@record
+class Decoder(NamedTuple):
+    """What decoding a batch of placements needs beside the problem.
+
+    Attributes:
+        placed: overwritten by each placement.
+        queue: scratch.
+        level: [n] scratch: bottom levels of a placement [s].
+        order: [n] the operators by upward rank, or scratch where bottom levels decide.
+    """
+
+    placed: timeline.Timeline
+    queue: ReadyQueue
+    level: FloatArray
+    order: IntArray
+
+
+def new_decoder(p: ProblemArrays, rank: FloatArray) -> Decoder:
+    """Allocate for a problem.
 
     Args:
         p: the problem.
-        t: overwritten.
-        assignment: [n] device of each operator.
-        rank: [n] order of the operators for ``insertion`` and ``append``, larger first.
-        how: position in :data:`DECODES`.
+        rank: [n] upward ranks [s].
     """
-    timeline.clear(t)
-    priority = ranks.assigned_bottom_level(p, assignment) if how == 2 else rank
-    return list_scheduling.place_fixed(p, t, ranks.list_order(p, priority), assignment, how != 1)
+    n, d = p.cost.shape
+    return Decoder(timeline.new_timeline(n, d), new_queue(n), np.empty(n), ranks.list_order(p, rank))
 
 
 @jit
 def decode_all(
-    p: ProblemArrays, assignments: IntArray, rank: FloatArray, how: int, ordered: bool
+    p: ProblemArrays, decoder: Decoder, assignments: IntArray, how: int, ordered: bool
 ) -> tuple[FloatArray, IntArray, IntArray]:
     """Decode a batch of placements.
 
     Args:
         p: the problem.
+        decoder: of the problem.
         assignments: [batch, n] devices.
-        rank: [n] order of the operators for ``insertion`` and ``append``, larger first.
         how: position in :data:`DECODES`.
         ordered: whether device orders are wanted.
 
@@ -129,17 +153,15 @@ def decode_all(
     """
     n, d = p.cost.shape
     batch = len(assignments)
-    t = timeline.new_timeline(n, d)
     makespans = np.empty(batch)
     orders = np.empty((batch if ordered else 0, n), np.int32)
     pointers = np.empty((batch if ordered else 0, d + 1), np.int32)
-    order = ranks.list_order(p, rank)  # the same for all placements, unless their own bottom levels decide
     for b in range(batch):
-        if how == 2:
-            makespans[b] = decode(p, t, assignments[b], rank, how)
-        else:
-            timeline.clear(t)
-            makespans[b] = list_scheduling.place_fixed(p, t, order, assignments[b], how != 1)
+        if how == BOTTOM_LEVEL:
+            ranks.write_bottom_level(p, assignments[b], decoder.level)
+            ranks.write_list_order(p, decoder.queue, decoder.level, decoder.order)
+        timeline.clear(decoder.placed)
+        makespans[b] = list_scheduling.place_fixed(p, decoder.placed, decoder.order, assignments[b], how != APPEND)
         if ordered:
-            timeline.write_device_order(t, orders[b], pointers[b])
+            timeline.write_device_order(decoder.placed, orders[b], pointers[b])
     return makespans, orders, pointers

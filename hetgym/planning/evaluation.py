@@ -15,7 +15,7 @@ from hetgym._jit import jit
 from hetgym._types import FloatArray, IntArray
 from hetgym.errors import ConfigError, InvalidSchedule, OutOfMemory, unknown_name
 from hetgym.planning import ranks
-from hetgym.planning.decode import DECODES, decode_all, decode_placement
+from hetgym.planning.decode import DECODES, decode_all, decode_placement, new_decoder
 from hetgym.problem import Problem, ProblemArrays
 from hetgym.schedule import Schedule, validate
 from hetgym.sim.run import Setting, new_workspace, run, setting
@@ -31,13 +31,14 @@ def _evaluate(
     p: ProblemArrays, assignments: IntArray, rank: FloatArray, decode: int, how: Setting, classic: bool
 ) -> FloatArray:
     """Makespans of placements: the decoded ones under the classic model, simulated ones under any other runtime."""
+    decoder = new_decoder(p, rank)
     if classic:
-        return decode_all(p, assignments, rank, decode, False)[0]
+        return decode_all(p, decoder, assignments, decode, False)[0]
     w = new_workspace(p, how)
     parts = []
     for first in range(0, len(assignments), LEAST_BATCH):
         part = assignments[first : first + LEAST_BATCH]
-        _, orders, pointers = decode_all(p, part, rank, decode, True)
+        _, orders, pointers = decode_all(p, decoder, part, decode, True)
         parts.append(run(p, w, part, orders, pointers, _priorities(orders, how), how)[0])
     return np.concatenate(parts)
 

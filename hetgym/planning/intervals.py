@@ -13,16 +13,18 @@ from typing import NamedTuple
 
 import numpy as np
 
-from hetgym._jit import jit, step
+from hetgym._jit import step
+from hetgym._records import record
 from hetgym._types import FloatArray, IntArray
 
 BLOCK = 64
-"""Intervals that a block has room for."""
+"""Intervals that a block has room for: a power of two, so that ``k & -BLOCK`` is where the block of column k begins."""
 
 ROUNDING = 1e-15
 """Share of an end that rounding may add to it: a few units in the last place."""
 
 
+@record
 class Intervals(NamedTuple):
     """Occupied intervals of devices, sorted by begin and end.
 
@@ -39,6 +41,8 @@ class Intervals(NamedTuple):
         widest: [d, m] no gap before an interval of the block is longer [s]: a bound that is never too
             small, and too large at times.
         size: [d] intervals of each device.
+        following: [d] the column behind the last interval of each device.
+        latest: [d] end of the last interval of each device [s]; 0 if it has none.
     """
 
     begin: FloatArray
@@ -49,9 +53,10 @@ class Intervals(NamedTuple):
     held: IntArray
     widest: FloatArray
     size: IntArray
+    following: IntArray
+    latest: FloatArray
 
 
-@jit
 def new_intervals(n: int, d: int) -> Intervals:
     """Allocate for d devices, each with room for n operators.
 
@@ -60,9 +65,7 @@ def new_intervals(n: int, d: int) -> Intervals:
     """
     m = 1 if n <= BLOCK else 2 * n // BLOCK + 2
     chain = np.empty((d, m), np.int32)
-    for device in range(d):
-        for j in range(m):
-            chain[device, j] = j
+    chain[:] = np.arange(m)
     return Intervals(
         begin=np.zeros((d, m * BLOCK)),
         end=np.zeros((d, m * BLOCK)),
@@ -72,6 +75,8 @@ def new_intervals(n: int, d: int) -> Intervals:
         held=np.zeros((d, m), np.int32),
         widest=np.zeros((d, m)),
         size=np.zeros(d, np.int32),
+        following=np.zeros(d, np.int32),
+        latest=np.zeros(d),
     )
 
 
@@ -81,6 +86,8 @@ def clear(v: Intervals) -> None:
     for device in range(len(v.blocks)):
         v.blocks[device] = 0
         v.size[device] = 0
+        v.following[device] = 0
+        v.latest[device] = 0.0
 
 
 @step
@@ -89,6 +96,8 @@ def copy_into(v: Intervals, other: Intervals) -> None:
     for device in range(len(v.blocks)):
         other.blocks[device] = v.blocks[device]
         other.size[device] = v.size[device]
+        other.following[device] = v.following[device]
+        other.latest[device] = v.latest[device]
         for j in range(v.chain.shape[1]):
             other.chain[device, j] = v.chain[device, j]
         for j in range(v.blocks[device]):
@@ -104,20 +113,24 @@ def copy_into(v: Intervals, other: Intervals) -> None:
 @step
 def copy_prefix(v: Intervals, other: Intervals, turn: IntArray, first: int) -> None:
     """Make other intervals of the same size equal to those of the operators whose turn is before ``first``."""
-    clear(other)
     for device in range(len(v.blocks)):
+        count = 0
         for j in range(v.blocks[device]):
             block = v.chain[device, j]
             for k in range(block * BLOCK, block * BLOCK + v.held[device, block]):
-                operator = v.operator[device, k]
-                if turn[operator] < first:
-                    insert(other, device, operator, v.begin[device, k], v.end[device, k])
+                if turn[v.operator[device, k]] < first:
+                    to = other.chain[device, count // BLOCK] * BLOCK + count % BLOCK
+                    other.begin[device, to] = v.begin[device, k]
+                    other.end[device, to] = v.end[device, k]
+                    other.operator[device, to] = v.operator[device, k]
+                    count += 1
+        _note_packed(other, device, count)
 
 
 @step
 def last_end(v: Intervals, device: int) -> float:
     """End of a device's last interval [s]; 0 if it has none."""
-    return _end_before(v, device, v.blocks[device])
+    return float(v.latest[device])
 
 
 @step
@@ -146,34 +159,52 @@ def _place_of(v: Intervals, device: int, begin: float, end: float) -> int:
 
 
 # The gap before an interval runs from the end of the one before (0 for the first) to its begin. Begins and ends rise
-# along the chain, so only gaps before intervals that begin at ready + duration or later can be wide enough: a suffix,
-# whose first interval is in the block at `at`, or is the first one behind it. Backward scan of that block: `found` is
-# the earliest start in the gaps before intervals k + 1 and later of the block. If there is one, it precedes all that
-# are in later blocks. If not, these are scanned forward, up to the first gap that fits. A block is skipped if its
-# bound is too small; one that was scanned in vain gets its exact bound. O(BLOCK + log of the blocks), and the blocks
-# that are looked at or skipped.
+# along the chain, so only gaps before intervals that begin at ready + duration or later can be wide enough: a suffix.
+# Mostly it lies in the last block, which is scanned backward: `found` is the earliest start in the gaps before
+# intervals k + 1 and later. The scan ends at the block's first interval, which begins too early. O(BLOCK).
 @step
 def earliest_gap(v: Intervals, device: int, ready: float, duration: float) -> float:
     """Earliest start from ``ready`` on at which a device is idle for a duration [s]."""
-    last = v.blocks[device] - 1
-    end = last_end(v, device)
+    end = v.latest[device]
     if ready >= end:
         return ready
     least = ready + duration
-    at = last
-    if v.begin[device, v.chain[device, at] * BLOCK] >= least:
-        at = _place_of(v, device, least, -np.inf)
-    block = v.chain[device, at]
-    found, k = end, block * BLOCK + v.held[device, block] - 1
-    while k >= block * BLOCK and v.begin[device, k] >= least:
-        before = v.end[device, k - 1] if k > block * BLOCK else _end_before(v, device, at)
-        start = max(ready, before)
+    k = v.following[device] - 1
+    if v.begin[device, k & -BLOCK] >= least:
+        return _gap_anywhere(v, device, ready, duration)
+    found = end
+    while v.begin[device, k] >= least:
+        start = max(ready, v.end[device, k - 1])
         found = start if start + duration <= v.begin[device, k] else found
         k -= 1
-    if found < end:
-        return found
+    return float(found)
+
+
+# The suffix begins in the block at `at`, or behind it. That block is scanned backward, as in `earliest_gap`. What is
+# found there precedes all that is in later blocks. O(BLOCK + log of the blocks), and the blocks of `_gap_behind`.
+@step
+def _gap_anywhere(v: Intervals, device: int, ready: float, duration: float) -> float:
+    """As :func:`earliest_gap`, where gaps in other blocks than the last one may be wide enough."""
+    end = v.latest[device]
+    least = ready + duration
+    at = _place_of(v, device, least, -np.inf)
+    first = v.chain[device, at] * BLOCK
+    found, k = end, first + v.held[device, v.chain[device, at]] - 1
+    while k >= first and v.begin[device, k] >= least:
+        start = max(ready, v.end[device, k - 1] if k > first else _end_before(v, device, at))
+        found = start if start + duration <= v.begin[device, k] else found
+        k -= 1
+    return float(found) if found < end else _gap_behind(v, device, at, ready, duration)
+
+
+# Blocks are scanned forward, up to the first gap that fits. A block is skipped if its bound is too small; one that was
+# scanned in vain gets its exact bound. O(blocks), and the blocks that are scanned.
+@step
+def _gap_behind(v: Intervals, device: int, at: int, ready: float, duration: float) -> float:
+    """As :func:`earliest_gap`, of the gaps before intervals in the blocks behind a place, or behind the last one."""
+    end = v.latest[device]
     short = duration - ROUNDING * end  # what fits into a gap is at least so long
-    for j in range(at + 1, last + 1):
+    for j in range(at + 1, v.blocks[device]):
         block = v.chain[device, j]
         if v.widest[device, block] < short:
             continue
@@ -185,7 +216,24 @@ def earliest_gap(v: Intervals, device: int, ready: float, duration: float) -> fl
             widest = max(widest, v.begin[device, k] - before)
             before = v.end[device, k]
         v.widest[device, block] = widest
-    return found
+    return float(end)
+
+
+@step
+def insert(v: Intervals, device: int, operator: int, begin: float, end: float) -> None:
+    """Occupy a device, which is idle then, from ``begin`` to ``end`` [s]."""
+    k = v.following[device]
+    if begin < v.latest[device] or k & (BLOCK - 1) == 0:  # there is one behind it, or the last block is full
+        _insert_anywhere(v, device, operator, begin, end)
+        return
+    v.begin[device, k] = begin
+    v.end[device, k] = end
+    v.operator[device, k] = operator
+    v.size[device] += 1
+    v.held[device, k // BLOCK] += 1
+    v.widest[device, k // BLOCK] = max(v.widest[device, k // BLOCK], begin - v.latest[device])
+    v.following[device] = k + 1
+    v.latest[device] = end
 
 
 # The interval goes into the last block that begins no later than it does, behind those that are equal to it; that
@@ -193,9 +241,8 @@ def earliest_gap(v: Intervals, device: int, ready: float, duration: float) -> fl
 # begins a block, so that schedules that only grow fill their blocks. O(BLOCK), O(log of the blocks) to find the block,
 # and O(blocks) once in BLOCK / 2 insertions, to split one.
 @step
-def insert(v: Intervals, device: int, operator: int, begin: float, end: float) -> None:
-    """Occupy a device, which is idle then, from ``begin`` to ``end`` [s]."""
-    v.size[device] += 1
+def _insert_anywhere(v: Intervals, device: int, operator: int, begin: float, end: float) -> None:
+    """As :func:`insert`, without a guess where the interval goes."""
     if v.blocks[device] == 0:
         _open_block(v, device, 0)
     at = v.blocks[device] - 1
@@ -218,8 +265,20 @@ def insert(v: Intervals, device: int, operator: int, begin: float, end: float) -
     v.begin[device, k] = begin
     v.end[device, k] = end
     v.operator[device, k] = operator
+    v.size[device] += 1
     v.held[device, block] += 1
     _widen(v, device, at, k)
+    _find_end(v, device)
+
+
+@step
+def _find_end(v: Intervals, device: int) -> None:
+    """Note where a device's last interval stands, and when it ends."""
+    v.following[device], v.latest[device] = 0, 0.0
+    if v.blocks[device] > 0:
+        block = v.chain[device, v.blocks[device] - 1]
+        v.following[device] = block * BLOCK + v.held[device, block]
+        v.latest[device] = v.end[device, v.following[device] - 1]
 
 
 @step
@@ -242,13 +301,14 @@ def remove(v: Intervals, device: int, operator: int, begin: float, end: float) -
         v.operator[device, m] = v.operator[device, m + 1]
     if k < top:
         _widen(v, device, at, k)
-        return
-    following = at + 1
-    if v.held[device, block] == 0:
-        _close_block(v, device, at)
-        following = at
-    if following < v.blocks[device]:
-        _widen(v, device, following, v.chain[device, following] * BLOCK)
+    else:
+        behind = at + 1
+        if v.held[device, block] == 0:
+            _close_block(v, device, at)
+            behind = at
+        if behind < v.blocks[device]:
+            _widen(v, device, behind, v.chain[device, behind] * BLOCK)
+    _find_end(v, device)
 
 
 @step
@@ -343,7 +403,15 @@ def _pack(v: Intervals, device: int) -> None:
             v.end[device, to] = v.end[device, k]
             v.operator[device, to] = v.operator[device, k]
             count += 1
+    _note_packed(v, device, count)
+
+
+@step
+def _note_packed(v: Intervals, device: int, count: int) -> None:
+    """Note that a device's intervals fill its blocks from the first on; nothing is known of their gaps."""
+    v.size[device] = count
     v.blocks[device] = (count + BLOCK - 1) // BLOCK
     for j in range(v.blocks[device]):
         v.held[device, v.chain[device, j]] = min(BLOCK, count - j * BLOCK)
         v.widest[device, v.chain[device, j]] = np.inf
+    _find_end(v, device)

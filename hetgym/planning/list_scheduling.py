@@ -42,7 +42,7 @@ def place_by_priority(
     place_in_order(
         problem.arrays,
         placed,
-        list_order(problem.arrays, np.array(priority, np.float64)),
+        list_order(problem.arrays, priority),
         np.full(n, -1, np.int32) if fixed is None else np.array(fixed, np.int32),  # read-only ones would compile anew
         np.zeros((n, d)) if bonus is None else np.array(bonus, np.float64),
         insertion,

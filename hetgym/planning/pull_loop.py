@@ -9,7 +9,6 @@ one message at a time. Priorities therefore only order what becomes ready at one
 
 from __future__ import annotations
 
-import heapq
 from dataclasses import replace
 from typing import NamedTuple
 
@@ -19,9 +18,10 @@ from hetgym._jit import jit, step
 from hetgym._types import BoolArray, FloatArray
 from hetgym.errors import unknown_name
 from hetgym.planning import timeline
-from hetgym.planning.ready_queue import new_queue, open_queue, release
+from hetgym.planning.ready_queue import FINISHES, READY, ReadyQueue, new_queue, open_queue, release
 from hetgym.problem import Problem, ProblemArrays
 from hetgym.schedule import Schedule
+from hetgym.sim.heap import first_key, pop, push
 
 COMMUNICATION = ("classic", "aggregated", "link-wait", "per-edge", "light")
 """Models of transfers by which a device may be chosen; the positions are the kernels' codes."""
@@ -61,35 +61,36 @@ def run_loop(problem: Problem, priority: FloatArray, communication: str, bonus: 
     n, d = problem.num_operators, problem.num_devices
     placed = timeline.new_timeline(n, d)
     extra = np.zeros((n, d)) if bonus is None else bonus
-    _run(problem.arrays, placed, priority, extra, COMMUNICATION.index(communication))
+    _run(problem.arrays, placed, new_queue(n), priority, extra, COMMUNICATION.index(communication))
     return replace(timeline.planned(problem, placed), model="classic" if communication == "classic" else "donf")
 
 
-# Before each round `now` is the time of the latest finish that was handled, `ready` holds all operators whose
-# predecessors have finished by then and that are not committed, and `finishes` those that are committed and finish
-# later. A round empties `ready`, then takes all finishes of the next moment out. Every operator enters and leaves
+# Before each round `now` is the time of the latest finish that was handled, READY holds all operators whose
+# predecessors have finished by then and that are not committed, and FINISHES those that are committed and finish
+# later. A round empties READY, then takes all finishes of the next moment out. Every operator enters and leaves
 # each queue once, so the loop ends after n rounds at most. O(n log n + e p + n p^2).
 @jit
-def _run(p: ProblemArrays, t: timeline.Timeline, priority: FloatArray, bonus: FloatArray, model: int) -> None:
+def _run(
+    p: ProblemArrays, t: timeline.Timeline, queue: ReadyQueue, priority: FloatArray, bonus: FloatArray, model: int
+) -> None:
     n, d = p.cost.shape
     everywhere = np.ones(d, np.bool_)
     links = Links(np.zeros((d, d)), np.zeros((d, d)))
-    waiting, ready = open_queue(p, priority)
-    finishes = new_queue()
+    heaps = queue.heaps
+    open_queue(p, queue, priority)
     now = 0.0
     while True:
-        while len(ready) > 0:
-            _, position = heapq.heappop(ready)
+        while heaps.size[READY] > 0:
+            position = pop(heaps, READY)
             operator = p.topological_order[position]
             device = choose(p, t, operator, now, model, bonus, everywhere, links)
             commit(p, t, operator, device, now, model, links)
-            heapq.heappush(finishes, (t.finish[operator], position))
-        if len(finishes) == 0:
+            push(heaps, FINISHES, t.finish[operator], position)
+        if heaps.size[FINISHES] == 0:
             break
-        now = finishes[0][0]
-        while len(finishes) > 0 and finishes[0][0] == now:
-            _, position = heapq.heappop(finishes)
-            release(p, p.topological_order[position], priority, waiting, ready)
+        now = first_key(heaps, FINISHES)
+        while heaps.size[FINISHES] > 0 and first_key(heaps, FINISHES) == now:
+            release(p, queue, p.topological_order[pop(heaps, FINISHES)], priority)
 
 
 @jit

@@ -6,14 +6,13 @@ the devices that can run an operator and over all ordered pairs of different dev
 
 from __future__ import annotations
 
-import heapq
-
 import numpy as np
 
-from hetgym._jit import jit
+from hetgym._jit import jit, lean
 from hetgym._types import FloatArray, IntArray
-from hetgym.planning.ready_queue import open_queue, release
+from hetgym.planning.ready_queue import READY, ReadyQueue, new_queue, open_queue, release
 from hetgym.problem import Problem, ProblemArrays
+from hetgym.sim.heap import pop
 
 
 @jit
@@ -63,12 +62,17 @@ def downward_rank(problem: Problem) -> FloatArray:
     return longest_path_from_entry(problem.arrays, problem.mean_cost, problem.mean_communication)
 
 
-@jit
 def assigned_bottom_level(p: ProblemArrays, assignment: IntArray) -> FloatArray:
     """[n] longest path to an exit with the costs and transfers of a given placement [s]."""
-    n = len(assignment)
-    level = np.zeros(n)
-    for k in range(n - 1, -1, -1):
+    level = np.empty(len(assignment))
+    write_bottom_level(p, np.array(assignment, np.int32), level)
+    return level
+
+
+@lean
+def write_bottom_level(p: ProblemArrays, assignment: IntArray, level: FloatArray) -> None:
+    """As :func:`assigned_bottom_level`, for kernels: fills ``level``, [n]."""
+    for k in range(len(assignment) - 1, -1, -1):
         i = p.topological_order[k]
         a = assignment[i]
         tail = 0.0
@@ -78,7 +82,6 @@ def assigned_bottom_level(p: ProblemArrays, assignment: IntArray) -> FloatArray:
             transfer = 0.0 if a == b else p.latency[a, b] + p.edge_bytes[edge] / p.bandwidth[a, b]
             tail = max(tail, transfer + level[j])
         level[i] = p.cost[i, a] + tail
-    return level
 
 
 @jit
@@ -152,18 +155,28 @@ def least_cost_from_entry(problem: Problem) -> FloatArray:
     return _least_cost_from_entry(problem.arrays)
 
 
-@jit
 def list_order(p: ProblemArrays, priority: FloatArray) -> IntArray:
     """[n] operators by falling priority, ties by topological position, never before their inputs.
 
     A ready list does the repair that a plain sort would need where operators of no cost make
     priorities equal.
     """
-    n = len(priority)
-    order = np.empty(n, np.int32)
-    waiting, queue = open_queue(p, priority)
-    for k in range(n):
-        _, position = heapq.heappop(queue)
-        order[k] = p.topological_order[position]
-        release(p, order[k], priority, waiting, queue)
+    order = np.empty(len(priority), np.int32)
+    write_list_order(p, new_queue(len(order)), np.array(priority, np.float64), order)
     return order
+
+
+@lean
+def write_list_order(p: ProblemArrays, queue: ReadyQueue, priority: FloatArray, order: IntArray) -> None:
+    """As :func:`list_order`, for kernels.
+
+    Args:
+        p: the problem.
+        queue: scratch.
+        priority: [n] larger first.
+        order: [n] filled in.
+    """
+    open_queue(p, queue, priority)
+    for k in range(len(order)):
+        order[k] = p.topological_order[pop(queue.heaps, READY)]
+        release(p, queue, order[k], priority)

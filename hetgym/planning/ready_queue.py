@@ -1,64 +1,71 @@
 """The queue of ready operators: those whose predecessors are done, by falling priority.
 
-A heap of pairs (minus the priority, topological position), so that ties go to the smaller position.
+A heap whose keys are minus the priorities and whose codes are topological positions, so that ties go to the smaller
+position.
 """
 
 from __future__ import annotations
 
-import heapq
+from typing import NamedTuple
 
 import numpy as np
 
-from hetgym._jit import jit
+from hetgym._jit import step
+from hetgym._records import record
 from hetgym._types import FloatArray, IntArray
 from hetgym.problem import ProblemArrays
+from hetgym.sim.heap import Heaps, new_heaps, push
 
-Queue = list[tuple[float, np.int32]]
-"""Entries of a heap of operators: minus the priority, and the topological position."""
-
-
-@jit
-def new_queue() -> Queue:
-    """An empty queue, of the type that kernels expect."""
-    queue = [(0.0, np.int32(0))]
-    queue.pop()
-    return queue
+READY, FINISHES = 0, 1
+"""Heaps: ready operators, and operators by the finish that the event loop of a scheduler waits for."""
 
 
-@jit
-def open_queue(p: ProblemArrays, priority: FloatArray) -> tuple[IntArray, Queue]:
-    """Queue the operators without predecessors.
+@record
+class ReadyQueue(NamedTuple):
+    """The ready operators, and what the others wait for.
+
+    Attributes:
+        waiting: [n] number of edges on which an operator waits.
+        heaps: :data:`READY` and :data:`FINISHES`; both hold topological positions.
+    """
+
+    waiting: IntArray
+    heaps: Heaps
+
+
+def new_queue(n: int) -> ReadyQueue:
+    """Allocate for n operators."""
+    return ReadyQueue(np.zeros(n, np.int32), new_heaps([n, n]))
+
+
+@step
+def open_queue(p: ProblemArrays, queue: ReadyQueue, priority: FloatArray) -> None:
+    """Empty both heaps, and queue the operators without predecessors.
 
     Args:
         p: the problem.
+        queue: overwritten.
         priority: [n] larger first.
-
-    Returns:
-        [n] number of edges on which an operator waits, and the queue.
     """
-    n = len(priority)
-    waiting = np.empty(n, np.int32)
-    queue = new_queue()
-    for i in range(n):
-        waiting[i] = p.predecessor_pointer[i + 1] - p.predecessor_pointer[i]
-        if waiting[i] == 0:
-            heapq.heappush(queue, (-priority[i], p.position[i]))
-    return waiting, queue
+    queue.heaps.size[READY] = queue.heaps.size[FINISHES] = 0
+    for i in range(len(priority)):
+        queue.waiting[i] = p.predecessor_pointer[i + 1] - p.predecessor_pointer[i]
+        if queue.waiting[i] == 0:
+            push(queue.heaps, READY, -priority[i], p.position[i])
 
 
-@jit
-def release(p: ProblemArrays, operator: int, priority: FloatArray, waiting: IntArray, queue: Queue) -> None:
+@step
+def release(p: ProblemArrays, queue: ReadyQueue, operator: int, priority: FloatArray) -> None:
     """Queue the successors that waited for nothing but this operator.
 
     Args:
         p: the problem.
+        queue: the queue.
         operator: the operator that is done.
         priority: [n] larger first.
-        waiting: [n] number of edges on which an operator waits; brought up to date.
-        queue: gets the operators that are ready now.
     """
     for edge in range(p.successor_pointer[operator], p.successor_pointer[operator + 1]):
         j = p.successor[edge]
-        waiting[j] -= 1
-        if waiting[j] == 0:
-            heapq.heappush(queue, (-priority[j], p.position[j]))
+        queue.waiting[j] -= 1
+        if queue.waiting[j] == 0:
+            push(queue.heaps, READY, -priority[j], p.position[j])

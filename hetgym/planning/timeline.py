@@ -12,6 +12,7 @@ from typing import NamedTuple
 import numpy as np
 
 from hetgym._jit import jit, lean, step
+from hetgym._records import record
 from hetgym._types import FloatArray, IntArray
 from hetgym.planning import intervals
 from hetgym.planning.intervals import Intervals, new_intervals
@@ -19,6 +20,7 @@ from hetgym.problem import Problem, ProblemArrays
 from hetgym.schedule import Schedule
 
 
+@record
 class Timeline(NamedTuple):
     """A partial schedule.
 
@@ -34,7 +36,6 @@ class Timeline(NamedTuple):
     busy: Intervals
 
 
-@jit
 def new_timeline(n: int, d: int) -> Timeline:
     """Allocate an empty timeline for n operators and d devices."""
     return Timeline(
@@ -96,16 +97,15 @@ def copy_prefix(t: Timeline, other: Timeline, turn: IntArray, first: int) -> Non
 
     Args:
         t: a complete timeline.
-        other: overwritten; times of operators that it does not hold are left as they were.
+        other: overwritten; devices and times of operators that it does not hold have no meaning.
         turn: [n] the operators' places in the order in which they were placed, from 0.
         first: turn of the first operator that is left out.
     """
     intervals.copy_prefix(t.busy, other.busy, turn, first)
-    for i in range(len(turn)):
-        if turn[i] < first:
-            other.assignment[i] = t.assignment[i]
-            other.start[i] = t.start[i]
-            other.finish[i] = t.finish[i]
+    for i in range(len(turn)):  # all of them: a branch that cannot be foreseen would cost more
+        other.assignment[i] = t.assignment[i]
+        other.start[i] = t.start[i]
+        other.finish[i] = t.finish[i]
 
 
 @lean

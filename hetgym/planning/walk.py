@@ -18,6 +18,7 @@ import numpy as np
 import numpy.typing as npt
 
 from hetgym._jit import lean, step
+from hetgym._records import record
 from hetgym._types import FloatArray, IntArray
 from hetgym.planning import critical, ranks, timeline
 from hetgym.planning.decode import decode_in_order
@@ -35,6 +36,7 @@ CURRENT, BEST = 0, 1  # in Walk.value
 PLACED, CHAIN = 0, 1  # in Walk.count
 
 
+@record
 class Walk(NamedTuple):
     """The state of a local search.
 

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import numpy as np
 
-from hetgym._jit import inlined
+from hetgym._jit import step
 from hetgym.problem import ProblemArrays
 from hetgym.sim.heap import push
 from hetgym.sim.kernel import State
 from hetgym.sim.progress import DONE, EVENTS, FINISH, OPEN, QUEUED, RUNNING, WAITING, Progress, open_up
 
 
-@inlined
+@step
 def slow_down(p: ProblemArrays, s: State, g: Progress, device: int, factor: float) -> None:
     """Let a device take another factor of all run times from now on; what runs goes on at the new speed."""
     now = g.clock[0]
@@ -34,7 +34,7 @@ def slow_down(p: ProblemArrays, s: State, g: Progress, device: int, factor: floa
 # somebody still has to fetch is made again; that operator's own inputs are needed again in turn.
 # After that ``missing`` counts for every operator that is not committed, and those that miss nothing
 # open. O(n + e) and the queues.
-@inlined
+@step
 def lose(p: ProblemArrays, s: State, g: Progress, device: int) -> None:
     """Take a device away with all that is on it.
 
@@ -68,7 +68,7 @@ def lose(p: ProblemArrays, s: State, g: Progress, device: int) -> None:
             open_up(g, i)
 
 
-@inlined
+@step
 def _comes_from(p: ProblemArrays, s: State, g: Progress, operator: int, device: int, now: float) -> bool:
     """Whether a committed operator waits for data under way from a device."""
     for k in range(p.predecessor_pointer[operator], p.predecessor_pointer[operator + 1]):
@@ -77,7 +77,7 @@ def _comes_from(p: ProblemArrays, s: State, g: Progress, operator: int, device: 
     return False
 
 
-@inlined
+@step
 def _take_back(p: ProblemArrays, s: State, g: Progress, operator: int) -> None:
     """Undo a commitment; what was fetched for it is fetched again later."""
     g.status[operator] = WAITING
@@ -93,7 +93,7 @@ def _take_back(p: ProblemArrays, s: State, g: Progress, operator: int) -> None:
             g.missing[operator] += 1
 
 
-@inlined
+@step
 def _make_again(p: ProblemArrays, s: State, g: Progress, operator: int) -> None:
     """Let a finished operator, whose result is lost, run again if anybody still has to fetch that."""
     needed = False

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from hetgym._jit import inlined, lean
+from hetgym._jit import inlined, lean, step
 from hetgym._types import FloatArray, IntArray
 from hetgym.problem import ProblemArrays
 from hetgym.sim import fair
@@ -65,6 +65,14 @@ def new_run(
 
 @lean
 def decide(
+    p: ProblemArrays, s: State, g: Progress, flows: fair.Flows, operator: int, device: int, switches: Switches
+) -> int:
+    """As :func:`play`, for Python."""
+    return play(p, s, g, flows, operator, device, switches)
+
+
+@step
+def play(
     p: ProblemArrays, s: State, g: Progress, flows: fair.Flows, operator: int, device: int, switches: Switches
 ) -> int:
     """Take a decision and go on until somebody has to take the next one, or to the end.
@@ -125,20 +133,20 @@ def _commit(
         pull(p, s, g, flows, operator, now, switches)
 
 
-@inlined
+@step
 def busy_until(s: State, g: Progress, device: int) -> float:
     """When a device has done what runs on it [s]; the present if nothing does."""
     now = g.clock[0]
     return float(max(now, s.free[device]) if g.running[device] > 0 else now)
 
 
-@inlined
+@step
 def done_after(p: ProblemArrays, s: State, g: Progress, operator: int, device: int, free: float) -> float:
     """When a device would have done a queued operator if it were free for it from ``free`` on [s]."""
     return float(max(free, s.ready[operator]) + p.cost[operator, device] * g.slowdown[device])
 
 
-@inlined
+@step
 def backlog(p: ProblemArrays, s: State, g: Progress, device: int) -> float:
     """When a device would have done all that is committed to it, one operator after the other [s]."""
     free = busy_until(s, g, device)

@@ -12,6 +12,7 @@ from typing import NamedTuple
 import numpy as np
 
 from hetgym._jit import step
+from hetgym._records import record
 from hetgym._types import BoolArray, FloatArray, IntArray
 from hetgym.problem import ProblemArrays
 from hetgym.sim.kernel import State, settle
@@ -20,6 +21,7 @@ ROUNDING = 1e-12
 """A flow is complete when this share of it is left, which rounding may leave over."""
 
 
+@record
 class Flows(NamedTuple):
     """Flows under way; a flow is named by the first edge that it serves.
 

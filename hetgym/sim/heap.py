@@ -6,15 +6,18 @@ A list of tuples and ``heapq`` would do, but lists count references and grow; th
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import accumulate
 from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from hetgym._jit import step
+from hetgym._records import record
 from hetgym._types import FloatArray, IntArray
 
 
+@record
 class Heaps(NamedTuple):
     """Several heaps, one after the other.
 
@@ -33,8 +36,8 @@ class Heaps(NamedTuple):
 
 def new_heaps(capacities: Sequence[int]) -> Heaps:
     """Allocate empty heaps of these capacities."""
-    ends = np.cumsum([0, *capacities])
-    return Heaps(np.zeros(ends[-1]), np.zeros(ends[-1], np.int64), ends[:-1].copy(), np.zeros(len(ends) - 1, np.int32))
+    *first, total = accumulate(capacities, initial=0)
+    return Heaps(np.zeros(total), np.zeros(total, np.int64), np.array(first, np.int64), np.zeros(len(first), np.int32))
 
 
 # The item moves up from the end, along the path to the root, past every parent that is larger: what
@@ -55,6 +58,12 @@ def push(h: Heaps, heap: int, key: float, code: int) -> None:
         k = parent
     h.key[first + k] = key
     h.code[first + k] = code
+
+
+@step
+def first_key(h: Heaps, heap: int) -> float:
+    """The smallest key of a heap, which must not be empty."""
+    return float(h.key[h.first[heap]])
 
 
 # The last item takes the place of the first and moves down past every smaller child: all above the

@@ -12,6 +12,7 @@ from typing import NamedTuple
 import numpy as np
 
 from hetgym._jit import inlined, step
+from hetgym._records import record
 from hetgym._types import FloatArray, IntArray
 from hetgym.problem import ProblemArrays
 from hetgym.transfer import transfer_time
@@ -40,6 +41,7 @@ class Switches(NamedTuple):
     work_conserving: bool
 
 
+@record
 class State(NamedTuple):
     """Everything that a simulation fills in, with or without a clock.
 

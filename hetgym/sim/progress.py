@@ -11,6 +11,7 @@ from typing import NamedTuple
 import numpy as np
 
 from hetgym._jit import inlined, step
+from hetgym._records import record
 from hetgym._types import BoolArray, FloatArray, IntArray
 from hetgym.problem import ProblemArrays
 from hetgym.sim import fair
@@ -35,6 +36,7 @@ from :data:`CHOICE` on, one for each work-conserving device, positions of operat
 priority; and behind them, one for each, positions of operators whose inputs are to be pulled, likewise."""
 
 
+@record
 class Progress(NamedTuple):
     """How far a run has come, besides the state.
 

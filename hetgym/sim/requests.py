@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from hetgym._jit import inlined
+from hetgym._jit import inlined, step
 from hetgym.problem import ProblemArrays
 from hetgym.sim import fair
 from hetgym.sim.heap import push
@@ -48,7 +48,7 @@ def fetch_edge(
     _send(p, s, g, flows, edge, copy, float(p.edge_bytes[edge]), now, switches)
 
 
-@inlined
+@step
 def find_copy(p: ProblemArrays, s: State, g: Progress, edge: int, device: int) -> int:
     """An edge that took this edge's tensor to the device already, or is about to; -1 without one."""
     source = p.edge_source[edge]
@@ -105,7 +105,7 @@ def _send(
         settle(p, s, edge, sent, arrived)
 
 
-@inlined
+@step
 def _open_flow(
     p: ProblemArrays, g: Progress, flows: fair.Flows, edge: int, a: int, b: int, size: float, now: float
 ) -> None:

@@ -23,7 +23,7 @@ from hetgym.envs.dispatch.state import (
     read_tables,
 )
 from hetgym.problem import ProblemArrays
-from hetgym.sim.decisions import GO_ON, WAIT, decide, estimate
+from hetgym.sim.decisions import GO_ON, WAIT, estimate, play
 from hetgym.sim.kernel import State, Switches
 from hetgym.sim.loop import DECIDE, STUCK
 from hetgym.sim.progress import OPEN, Progress
@@ -68,7 +68,7 @@ def dispatch(
             operator, device = _chosen(b, seen, r.illegal, lane, actions[lane])
             b.turn[lane] += 1
         while True:
-            outcome = decide(p, s, g, f, operator, device, switches)
+            outcome = play(p, s, g, f, operator, device, switches)
             if outcome == STUCK:
                 operator = GO_ON
             elif purpose == FOLLOW and outcome == DECIDE:

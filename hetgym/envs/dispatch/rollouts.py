@@ -12,6 +12,7 @@ from typing import NamedTuple
 import numpy as np
 
 from hetgym._jit import step
+from hetgym._records import record
 from hetgym._types import FloatArray, IntArray
 from hetgym.problem import ProblemArrays
 from hetgym.sim.decisions import busy_until, done_after
@@ -20,6 +21,7 @@ from hetgym.sim.progress import OPEN, RUNNING, Progress
 from hetgym.transfer import transfer_time
 
 
+@record
 class Course(NamedTuple):
     """How far a run has come.
 
@@ -46,6 +48,7 @@ class Course(NamedTuple):
     channel_free: FloatArray
 
 
+@record
 class Rollouts(NamedTuple):
     """Scratch of the roll-outs of one run.
 

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from hetgym import _records as records
+from hetgym._records import reader, record
 from hetgym._types import BoolArray, FloatArray, Int64Array, IntArray
 from hetgym.envs.dispatch.conditions import Drawn
 from hetgym.envs.dispatch.rollouts import ROLLOUTS
@@ -24,6 +24,7 @@ from hetgym.sim.kernel import State, Switches
 from hetgym.sim.progress import Progress
 
 
+@record
 class DispatchTables(NamedTuple):
     """One episode's tables for kernels.
 
@@ -89,6 +90,7 @@ def reference_tables(order: IntArray) -> DispatchTables:
     return TABLES._replace(order=order)
 
 
+@record
 class DispatchState(NamedTuple):
     """The state of the episodes, apart from their runs.
 
@@ -130,6 +132,7 @@ def new_dispatch_state(lanes: int, candidates: int, devices: int) -> DispatchSta
     return DispatchState(np.zeros(lanes, np.int64), *per_lane, *per_device, *per_action)
 
 
+@record
 class DispatchObservation(NamedTuple):
     """Observations; see :mod:`hetgym.envs.dispatch.observation`. Where nobody sees the graph, N and E are 0.
 
@@ -162,6 +165,7 @@ class DispatchObservation(NamedTuple):
     mask: Int8Array
 
 
+@record
 class DispatchRecord(NamedTuple):
     """All that the kernels need of the lanes, as one record.
 
@@ -212,10 +216,10 @@ def _examples() -> tuple[State, Progress, Flows, DispatchTables, DispatchRecord]
 STATE, RUN, FLOWS, TABLES, RECORD = _examples()
 """Records of the kinds that lanes hold."""
 
-read_problem = records.reader(PROBLEM)
-read_tables = records.reader(TABLES)
-read_state = records.reader(STATE)
-read_run = records.reader(RUN)
-read_flows = records.reader(FLOWS)
-read_rollouts = records.reader(ROLLOUTS)
-read_lanes = records.reader(RECORD)
+read_problem = reader(PROBLEM)
+read_tables = reader(TABLES)
+read_state = reader(STATE)
+read_run = reader(RUN)
+read_flows = reader(FLOWS)
+read_rollouts = reader(ROLLOUTS)
+read_lanes = reader(RECORD)

@@ -10,7 +10,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from hetgym import _records as records
+from hetgym._records import reader, record
 from hetgym._types import BoolArray, FloatArray, Int64Array, frozen
 from hetgym.pipeline.tables import CutTables
 
@@ -18,6 +18,7 @@ Float32Array = npt.NDArray[np.float32]
 Int8Array = npt.NDArray[np.int8]
 
 
+@record
 class PipelineState(NamedTuple):
     """The state of the episodes; P is the most pieces, devices times rounds.
 
@@ -95,6 +96,7 @@ def new_state(lanes: int, blocks: int, devices: int, rounds: int) -> PipelineSta
     )
 
 
+@record
 class PipelineObservation(NamedTuple):
     """The part of the observations that changes from step to step; see :mod:`hetgym.envs.pipeline.observation`.
 
@@ -133,6 +135,7 @@ class Game(NamedTuple):
     sparse: int
 
 
+@record
 class PipelineRecord(NamedTuple):
     """All that the kernels need of the lanes, as one record.
 
@@ -170,5 +173,5 @@ def _examples() -> tuple[CutTables, PipelineRecord]:
 TABLES, RECORD = _examples()
 """Records of the kinds that lanes hold."""
 
-read_tables = records.reader(TABLES)
-read_lanes = records.reader(RECORD)
+read_tables = reader(TABLES)
+read_lanes = reader(RECORD)

@@ -10,7 +10,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from hetgym import _records as records
+from hetgym._records import reader, record
 from hetgym._types import BoolArray, FloatArray, Int64Array, IntArray, frozen
 from hetgym.envs.place.instance import ScheduleInstance
 from hetgym.planning.intervals import Intervals
@@ -21,6 +21,7 @@ Float32Array = npt.NDArray[np.float32]
 Int8Array = npt.NDArray[np.int8]
 
 
+@record
 class PlaceTables(NamedTuple):
     """A problem's tables for kernels; read-only, computed once a problem.
 
@@ -68,6 +69,7 @@ def tables_of(instance: ScheduleInstance, memory: str) -> PlaceTables:
     return PlaceTables._make(frozen(np.ascontiguousarray(array)) for array in tables)
 
 
+@record
 class PlaceState(NamedTuple):
     """The state of the episodes, apart from their timelines.
 
@@ -113,6 +115,7 @@ def new_state(lanes: int, operators: int, devices: int) -> PlaceState:
     return PlaceState._make([np.zeros(lanes, np.int64), *per_lane, *per_device, log])
 
 
+@record
 class PlaceObservation(NamedTuple):
     """The part of the observations that changes from step to step; see :mod:`hetgym.envs.place.observation`.
 
@@ -133,6 +136,7 @@ class PlaceObservation(NamedTuple):
     mask: Int8Array
 
 
+@record
 class PlaceRecord(NamedTuple):
     """All that the kernel needs of the lanes, as one record.
 
@@ -164,7 +168,8 @@ def _examples() -> tuple[ProblemArrays, PlaceTables, Timeline, PlaceRecord]:
     table, number = np.ones((1, 1)), np.zeros(1, np.int32)
     tables = PlaceTables(number, table, table, table, number, whole, whole, row)
     numbers = np.zeros((1, 1), np.int32)
-    placed = Timeline(number, whole, whole, Intervals(table, table, numbers, numbers, number, numbers, table, number))
+    busy = Intervals(table, table, numbers, numbers, number, numbers, table, number, number, whole)
+    placed = Timeline(number, whole, whole, busy)
     rows = np.zeros((1, 1), np.int64)
     observation = PlaceObservation(
         np.zeros((1, 1, 1), np.float32),
@@ -182,7 +187,7 @@ def _examples() -> tuple[ProblemArrays, PlaceTables, Timeline, PlaceRecord]:
 PROBLEM, TABLES, TIMELINE, RECORD = _examples()
 """Records of the kinds that lanes hold."""
 
-read_problem = records.tuple_reader(PROBLEM)  # as tuples: HEFT has the timeline compiled for these
-read_timeline = records.tuple_reader(TIMELINE)
-read_tables = records.reader(TABLES)
-read_lanes = records.reader(RECORD)
+read_problem = reader(PROBLEM)
+read_timeline = reader(TIMELINE)
+read_tables = reader(TABLES)
+read_lanes = reader(RECORD)

@@ -1,0 +1,62 @@
+"""Compiling steps: functions that only compiled functions call need no machine code of their own.
+
+Numba optimises every function as soon as it is compiled, with all that it calls, and turns it into machine code. A
+function that calls it then takes its intermediate code in and does all of that once more. For a step, which Python
+cannot call, only the intermediate code is ever used: here it is linked and kept, and the kernel that Python calls is
+optimised as a whole. That saves about a quarter of the time that compiling takes; the kernels are the same.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from numba.core.codegen import JITCodeLibrary
+from numba.core.compiler import Compiler
+
+
+class _WithoutEngine:
+    """A code generator for functions that no engine holds, and which so have no environment to set there."""
+
+    def __init__(self, codegen: Any) -> None:
+        self._codegen = codegen
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._codegen, name)
+
+    def set_env(self, *_: object) -> None:
+        """There is no address to write to: steps raise nothing, and so never look their environment up."""
+
+
+class StepLibrary(JITCodeLibrary):  # type: ignore[misc]
+    """The code of a step, to be linked into what calls it."""
+
+    @property
+    def codegen(self) -> Any:
+        """The code generator."""
+        return _WithoutEngine(self._codegen)
+
+    def _optimize_final_module(self) -> None:
+        """Leave optimisation to the kernel."""
+
+    def _finalize_final_module(self) -> None:
+        """Be ready to be linked, without machine code."""
+        self._finalize_dynamic_globals()
+        self._finalized = True
+
+    def get_pointer_to_function(self, name: str) -> int:
+        """There is no machine code: 0."""
+        self._ensure_finalized()
+        return 0
+
+    def serialize_using_object_code(self) -> Any:
+        """The intermediate code, for the cache on disk."""
+        return self.serialize_using_bitcode()
+
+
+class StepCompiler(Compiler):  # type: ignore[misc]
+    """Numba's compiler, which puts what it compiles into a :class:`StepLibrary`."""
+
+    def __init__(self, typingctx: Any, targetctx: Any, library: Any, *others: Any) -> None:
+        if library is None:
+            library = StepLibrary(targetctx.codegen(), "step")
+        super().__init__(typingctx, targetctx, library, *others)
