@@ -35,10 +35,12 @@ ZOO = ("inception_v1", "squeezenet", "nasnet", "shufflenet", "bert_base", "lstm"
 PLATFORMS = ("cpu-2gpu-nvlink", "cpu-gpu-npu", "8gpu-node")
 
 RULES: dict[str, dict[str, float]] = {
-    "finish": {"finish": 1.0, "is_wait": 10.0}, "bound": {"bound": 1.0, "is_wait": 10.0},
-    "completion": {"completion": 1.0}, "completion, no wait": {"completion": 1.0, "is_wait": 10.0},
+    "finish": {"finish": 1.0, "is_wait": 10.0},
+    "bound": {"bound": 1.0, "is_wait": 10.0},
+    "completion": {"completion": 1.0},
+    "completion, no wait": {"completion": 1.0, "is_wait": 10.0},
     "completion + 0.3 flow": {"completion": 1.0, "flow": 0.3},
-}  # fmt: skip
+}
 
 
 def listed(priority: Callable[[Problem], Any], bonus: Callable[[Problem], Any] | None = None) -> Any:
@@ -115,12 +117,18 @@ OPPONENTS: dict[str, Any] = {
     "mct": listed(lambda p: -p.arrays.position),
     "met": first_fit(lambda p, now, i: p.cost[i] * now.slowdown),
     "olb": first_fit(lambda p, now, i: now.queued + now.running),
-    "fcfs": queue(None), "sjf": queue(lambda p: p.mean_cost), "donf": listed(weighted_out_degree),
-    "donf2": listed(lambda p: two_level_out_degree(p, 0.5)), "adon": listed(lambda p: nested_out_degree(p, 0.5)),
-    "heft": listed(upward_rank), "peft": listed(lambda p: optimistic_cost(p).mean(axis=1), optimistic_cost),
-    "heft + oct": listed(upward_rank, optimistic_cost), "min-min": batch_mode(lambda f: int(np.argmin(f[:, 0]))),
-    "max-min": batch_mode(lambda f: int(np.argmax(f[:, 0]))), "sufferage": batch_mode(_sufferage),
-}  # fmt: skip
+    "fcfs": queue(None),
+    "sjf": queue(lambda p: p.mean_cost),
+    "donf": listed(weighted_out_degree),
+    "donf2": listed(lambda p: two_level_out_degree(p, 0.5)),
+    "adon": listed(lambda p: nested_out_degree(p, 0.5)),
+    "heft": listed(upward_rank),
+    "peft": listed(lambda p: optimistic_cost(p).mean(axis=1), optimistic_cost),
+    "heft + oct": listed(upward_rank, optimistic_cost),
+    "min-min": batch_mode(lambda f: int(np.argmin(f[:, 0]))),
+    "max-min": batch_mode(lambda f: int(np.argmax(f[:, 0]))),
+    "sufferage": batch_mode(_sufferage),
+}
 
 
 def opponents(env: HetScheduleEnv) -> dict[str, float]:
@@ -146,8 +154,11 @@ def main() -> None:
     parser.add_argument("--json", type=Path, help="file for the numbers")
     options = parser.parse_args()
     conditions: dict[str, Any] = {
-        "mode": "dispatch", "observation": "candidates", "noise": options.noise, "slow_downs": options.slow_downs,
-    }  # fmt: skip
+        "mode": "dispatch",
+        "observation": "candidates",
+        "noise": options.noise,
+        "slow_downs": options.slow_downs,
+    }
     sets: list[tuple[str, dict[str, Any], int]] = [
         (f"random, {runtime}", {"runtime": runtime}, options.episodes) for runtime in ("classic", "links")
     ]
@@ -175,12 +186,19 @@ def main() -> None:
             spent[f"agent: {name}"] = (time.thread_time() - begin) / decisions
         for name, values in sorted(ratios.items(), key=lambda item: float(np.mean(item[1]))):
             rows.append({"problems": title, "what": name, "decision": spent[name], **summary(values)})
-    show("Makespan over the reference", rows, {
-        "problems": lambda row: row["problems"], "what": lambda row: row["what"],
-        "mean": lambda row: f"{row['mean']:.3f}", "+-": lambda row: f"{row['error']:.3f}",
-        "worst": lambda row: f"{row['worst']:.2f}", "slower": lambda row: f"{row['lost']:.0%}",
-        "decision": lambda row: seconds(row["decision"] or None),
-    })  # fmt: skip
+    show(
+        "Makespan over the reference",
+        rows,
+        {
+            "problems": lambda row: row["problems"],
+            "what": lambda row: row["what"],
+            "mean": lambda row: f"{row['mean']:.3f}",
+            "+-": lambda row: f"{row['error']:.3f}",
+            "worst": lambda row: f"{row['worst']:.2f}",
+            "slower": lambda row: f"{row['lost']:.0%}",
+            "decision": lambda row: seconds(row["decision"] or None),
+        },
+    )
     save(options.json, "agents-dispatch", rows)
 
 

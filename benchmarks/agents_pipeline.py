@@ -30,8 +30,10 @@ from hetgym.pipeline import SCHEDULES, RandomChains, TrainingPipeline, training_
 from hetgym.platform import load_platform, platform_names
 
 CASES: tuple[dict[str, Any], ...] = (
-    {}, {"objective": "latency"}, *({"objective": "training", "schedule": name} for name in sorted(SCHEDULES)),
-)  # fmt: skip
+    {},
+    {"objective": "latency"},
+    *({"objective": "training", "schedule": name} for name in sorted(SCHEDULES)),
+)
 
 
 def agents() -> dict[str, Rule]:
@@ -98,14 +100,21 @@ def main() -> None:
             if len(known):
                 row |= {"optimum": float(known.mean()), "within": float((known <= 1.02).mean())}
             rows.append(row)
-    show("Values over the reference, and over the optimum", rows, {
-        "problems": lambda row: f"{row['problems']} ({row['count']})", "what": lambda row: row["agent"],
-        "mean": lambda row: f"{row['mean']:.3f}", "worst": lambda row: f"{row['worst']:.3f}",
-        "worse": lambda row: f"{row['lost']:.1%}", "known": lambda row: str(row["known"]),
-        "over optimum": lambda row: f"{row['optimum']:.4f}" if row["known"] else "-",
-        "within 2 %": lambda row: f"{row['within']:.0%}" if row["known"] else "-",
-        "time": lambda row: seconds(row["time"]),
-    })  # fmt: skip
+    show(
+        "Values over the reference, and over the optimum",
+        rows,
+        {
+            "problems": lambda row: f"{row['problems']} ({row['count']})",
+            "what": lambda row: row["agent"],
+            "mean": lambda row: f"{row['mean']:.3f}",
+            "worst": lambda row: f"{row['worst']:.3f}",
+            "worse": lambda row: f"{row['lost']:.1%}",
+            "known": lambda row: str(row["known"]),
+            "over optimum": lambda row: f"{row['optimum']:.4f}" if row["known"] else "-",
+            "within 2 %": lambda row: f"{row['within']:.0%}" if row["known"] else "-",
+            "time": lambda row: seconds(row["time"]),
+        },
+    )
     save(options.json, "agents-pipeline", rows)
 
 

@@ -35,8 +35,13 @@ SCHEDULERS = ("duet", "key-operators", "cpgc-partition", "cpgc")
 CACHED = Runtime(communication="fifo", transfers="cached")
 """Links that carry one transfer at a time, and a tensor to a device once, however many operators read it there."""
 
-BRANCHES = (("1x1",), ("pool", "projection"), ("5x5", "5x5.reduce"), ("1x1", "pool", "projection"),
-            ("5x5", "5x5.reduce", "pool", "projection"))  # fmt: skip
+BRANCHES = (
+    ("1x1",),
+    ("pool", "projection"),
+    ("5x5", "5x5.reduce"),
+    ("1x1", "pool", "projection"),
+    ("5x5", "5x5.reduce", "pool", "projection"),
+)
 """Placements that one would write by hand: these branches of every module go to the CPU."""
 
 COMPARED = {
@@ -83,13 +88,18 @@ def measure(spec: ProblemSpec, faster: float) -> Row:
     batch = re.search(r"-b(?:atch=)?(\d+)", spec.graph)
     return {
         "network": re.sub(r"-b(atch=)?\d+|-s0|-fuse|_grid-.*", "", spec.graph).replace("-blocks=", " x"),
-        "ratio": round(ratio, 6), "batch": int(batch[1]) if batch else 1, "operators": problem.num_operators,
-        "cpu": cpu, "gpu": gpu, "tvm-fusion": tvm_fusion(graph, platform).makespan,
-        "eop": eop(graph, platform).makespan, "by hand": by_hand(problem),
+        "ratio": round(ratio, 6),
+        "batch": int(batch[1]) if batch else 1,
+        "operators": problem.num_operators,
+        "cpu": cpu,
+        "gpu": gpu,
+        "tvm-fusion": tvm_fusion(graph, platform).makespan,
+        "eop": eop(graph, platform).makespan,
+        "by hand": by_hand(problem),
         **{name: schedule.makespan for name, schedule in schedules.items()},
         "links": simulate(problem, schedules["cpgc"], "links").makespan,
         "cached": simulate(problem, schedules["cpgc"], CACHED).makespan,
-    }  # fmt: skip
+    }
 
 
 def gains(rows: Iterable[Row], base: str, ours: str) -> list[tuple[float, float]]:
@@ -137,11 +147,16 @@ def trends(rows: list[Row]) -> str:
     gain = {(row["network"], row["ratio"], row["batch"]): gains([row], "tvm-fusion", "cpgc")[0][0] for row in rows}
     batches = sorted({row["batch"] for row in rows})
     pairs = {
-        "smaller batch": [(gain[n, r, a], gain[n, r, b]) for a, b in zip(batches, batches[1:], strict=False)
-                          for n, r in dict.fromkeys(key[:2] for key in gain) if n.startswith("inception")],
-        "six modules, not three": [(value, gain["inception x3", r, b]) for (n, r, b), value in gain.items()
-                                   if n == "inception x6"],
-    }  # fmt: skip
+        "smaller batch": [
+            (gain[n, r, a], gain[n, r, b])
+            for a, b in zip(batches, batches[1:], strict=False)
+            for n, r in dict.fromkeys(key[:2] for key in gain)
+            if n.startswith("inception")
+        ],
+        "six modules, not three": [
+            (value, gain["inception x3", r, b]) for (n, r, b), value in gain.items() if n == "inception x6"
+        ],
+    }
     lines = []
     for what, compared in pairs.items():
         more = sum(a > b + 0.05 for a, b in compared)

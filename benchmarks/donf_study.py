@@ -26,9 +26,18 @@ INSIDE = get("heft-donf", communication="per-edge")
 SIMULATED = {
     name: get(name)
     for name in (
-        "peft", "donf-classic", "donf", "donf-w", "donf-l", "donf2", "adon", "fifo-donf", "heft-donf", "single-device",
+        "peft",
+        "donf-classic",
+        "donf",
+        "donf-w",
+        "donf-l",
+        "donf2",
+        "adon",
+        "fifo-donf",
+        "heft-donf",
+        "single-device",
     )
-}  # fmt: skip
+}
 RUNTIMES = ("classic", "links", "donf")
 
 

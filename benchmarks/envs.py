@@ -26,20 +26,25 @@ import hetgym  # noqa: F401
 
 LANES = 64
 TARGETS = {
-    ("graph", "off", "scalar"): 20e3, ("candidates", "off", "scalar"): 60e3, ("graph", "off", "lanes"): 100e3,
+    ("graph", "off", "scalar"): 20e3,
+    ("candidates", "off", "scalar"): 60e3,
+    ("graph", "off", "lanes"): 100e3,
     ("candidates", "off", "lanes"): 500e3,
-}  # fmt: skip
+}
 """Observation, completion, kind -> steps a second that are asked for."""
 
 COMPLETION_TARGET = 10e3
 """The same with the completion feature, 100 operators."""
 
 COLUMNS: dict[str, Callable[[dict[str, Any]], str]] = {
-    "environment": lambda row: row["environment"], "operators": lambda row: str(row["operators"] or "-"),
-    "observation": lambda row: row["observation"], "completion": lambda row: row["completion"],
-    "kind": lambda row: row["kind"], "steps / s": lambda row: f"{row['steps_per_second']:,.0f}",
+    "environment": lambda row: row["environment"],
+    "operators": lambda row: str(row["operators"] or "-"),
+    "observation": lambda row: row["observation"],
+    "completion": lambda row: row["completion"],
+    "kind": lambda row: row["kind"],
+    "steps / s": lambda row: f"{row['steps_per_second']:,.0f}",
     "asked for": lambda row: f"{row['target']:,.0f}" if row["target"] else "-",
-}  # fmt: skip
+}
 
 
 def scalar(env: gym.Env, choose: Callable[[Any, Any], Any], budget: float) -> float:
@@ -120,11 +125,17 @@ def ours(budget: float, rng: np.random.Generator) -> list[dict[str, Any]]:
                         target = TARGETS.get((observation, completion, kind), 0) if mode == "place" else 0
                         if completion != "off" and operators == 100 and mode == "place":
                             target = COMPLETION_TARGET
-                        rows.append({
-                            "environment": f"HetSchedule-v0, {mode}", "operators": operators,
-                            "observation": observation, "completion": completion, "kind": kind,
-                            "steps_per_second": speed, "target": target,
-                        })  # fmt: skip
+                        rows.append(
+                            {
+                                "environment": f"HetSchedule-v0, {mode}",
+                                "operators": operators,
+                                "observation": observation,
+                                "completion": completion,
+                                "kind": kind,
+                                "steps_per_second": speed,
+                                "target": target,
+                            }
+                        )
     return rows
 
 
@@ -138,10 +149,17 @@ def others(budget: float, rng: np.random.Generator) -> list[dict[str, Any]]:
             "lanes": lanes(gym.make_vec(name, num_envs=LANES), many, budget),
         }
         rows += [
-            {"environment": name, "operators": 0, "observation": "graph", "completion": "-", "kind": kind,
-             "steps_per_second": speed, "target": 0}
+            {
+                "environment": name,
+                "operators": 0,
+                "observation": "graph",
+                "completion": "-",
+                "kind": kind,
+                "steps_per_second": speed,
+                "target": 0,
+            }
             for kind, speed in speeds.items()
-        ]  # fmt: skip
+        ]
     return rows
 
 
@@ -160,10 +178,17 @@ def peers(budget: float, rng: np.random.Generator) -> list[dict[str, Any]]:
     except Exception as reason:  # it is old, and may not even import
         print(f"JSSEnv was not run: {reason}")
     return [
-        {"environment": name, "operators": 0, "observation": "-", "completion": "-", "kind": kind,
-         "steps_per_second": speed, "target": 0}
+        {
+            "environment": name,
+            "operators": 0,
+            "observation": "-",
+            "completion": "-",
+            "kind": kind,
+            "steps_per_second": speed,
+            "target": 0,
+        }
         for (name, kind), speed in found.items()
-    ]  # fmt: skip
+    ]
 
 
 def growth() -> dict[str, Any]:

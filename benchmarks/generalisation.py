@@ -50,10 +50,15 @@ KERNELS: dict[str, tuple[dict[str, Any], ...]] = {
 """Generators that no training saw, and their sizes."""
 
 FAMILIES = {
-    "Inception": ("inception_v1", "inception_v2"), "NASNet": ("nasnet",), "recurrent": ("lstm",),
-    "transformers": ("bert_base", "vit_b16"), "chains": ("alexnet", "vgg19", "zfnet512"),
-    "ResNet": ("resnet50",), "ShuffleNet": ("shufflenet",), "SqueezeNet": ("squeezenet",),
-}  # fmt: skip
+    "Inception": ("inception_v1", "inception_v2"),
+    "NASNet": ("nasnet",),
+    "recurrent": ("lstm",),
+    "transformers": ("bert_base", "vit_b16"),
+    "chains": ("alexnet", "vgg19", "zfnet512"),
+    "ResNet": ("resnet50",),
+    "ShuffleNet": ("shufflenet",),
+    "SqueezeNet": ("squeezenet",),
+}
 """Families of the networks of :class:`~hetgym.workloads.RealMix`."""
 
 Group = tuple[str, list[Problem]]
@@ -182,13 +187,19 @@ def main() -> None:
         mixed += drawn(RandomMix(), options.count // 2, options.seed)
         table += [row(f"runtime {runtime}", mixed, planner, runtime) for runtime in PRESETS]
     table += left_out(options.leave_out, options.steps, options.folder, options.count // 2, options.seed)
-    show("Mean makespans over those of the better of HEFT and PEFT", table, {
-        "group": lambda row: f"{row['group']} ({row['problems']})",
-        **{name: lambda row, name=name: f"{row[name]:.3f}" for name in ("one pass", "rule", "four passes", "lists")},
-        "worst over HEFT": lambda row: f"{row['four passes worst']:.3f}",
-        "shipped": lambda row: f"{row['shipped']:.3f}" if "shipped" in row else "-",
-        "time": lambda row: f"{row['four passes time'] * 1e3:.1f} ms",
-    })  # fmt: skip
+    show(
+        "Mean makespans over those of the better of HEFT and PEFT",
+        table,
+        {
+            "group": lambda row: f"{row['group']} ({row['problems']})",
+            **{
+                name: lambda row, name=name: f"{row[name]:.3f}" for name in ("one pass", "rule", "four passes", "lists")
+            },
+            "worst over HEFT": lambda row: f"{row['four passes worst']:.3f}",
+            "shipped": lambda row: f"{row['shipped']:.3f}" if "shipped" in row else "-",
+            "time": lambda row: f"{row['four passes time'] * 1e3:.1f} ms",
+        },
+    )
     save(options.json, "generalisation", table)
 
 

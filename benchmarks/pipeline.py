@@ -22,10 +22,15 @@ from hetgym.baselines.pipeline import PARTITIONERS, pipedream
 from hetgym.pipeline import PipelineProblem
 
 OPTIMA = {
-    "bert24_inference": 17.789906, "bert24_training": 41.745813, "gnmt_inference": 32.910658,
-    "gnmt_training": 107.004414, "resnet50_inference": 33.774666, "resnet50_training": 78.631813,
-    "op_bert_l-3_inference": 27.918568, "op_bert_l-3_training": 65.303149,
-}  # fmt: skip
+    "bert24_inference": 17.789906,
+    "bert24_training": 41.745813,
+    "gnmt_inference": 32.910658,
+    "gnmt_training": 107.004414,
+    "resnet50_inference": 33.774666,
+    "resnet50_training": 78.631813,
+    "op_bert_l-3_inference": 27.918568,
+    "op_bert_l-3_training": 65.303149,
+}
 """Optimal contiguous max-loads [ms]."""
 
 
@@ -36,10 +41,17 @@ def schedules(stages: int, micro_batches: int) -> list[dict[str, Any]]:
         passes = pipeline.orders(name, stages, micro_batches, chunks if chunks > 1 else None)
         split = name == "zb-h1"
         makespan = pipeline.run(passes, 1.0, 1.0 if split else 2.0, 1.0 if split else None).makespan
-        rows.append({
-            "what": name, "stages": stages, "micro_batches": micro_batches, "chunks": chunks, "seconds": makespan,
-            "bubbles": 1 - 3 * micro_batches / makespan, "activations": max(pipeline.peak_activations(passes)),
-        })  # fmt: skip
+        rows.append(
+            {
+                "what": name,
+                "stages": stages,
+                "micro_batches": micro_batches,
+                "chunks": chunks,
+                "seconds": makespan,
+                "bubbles": 1 - 3 * micro_batches / makespan,
+                "activations": max(pipeline.peak_activations(passes)),
+            }
+        )
     return rows
 
 
@@ -81,30 +93,38 @@ def main() -> None:
     parser.add_argument("--json", type=Path, help="file for the numbers")
     options = parser.parse_args()
     rows = [row for size in ((4, 8), (8, 16)) for row in schedules(*size)]
-    show("Pipeline schedules", rows, {
-        "what": lambda row: row["what"],
-        "p": lambda row: str(row["stages"]),
-        "m": lambda row: str(row["micro_batches"]),
-        "v": lambda row: str(row["chunks"]),
-        "makespan": lambda row: f"{row['seconds']:g}",
-        "bubbles": lambda row: f"{row['bubbles']:.1%}",
-        "activations": lambda row: f"{row['activations']:g}",
-    })  # fmt: skip
+    show(
+        "Pipeline schedules",
+        rows,
+        {
+            "what": lambda row: row["what"],
+            "p": lambda row: str(row["stages"]),
+            "m": lambda row: str(row["micro_batches"]),
+            "v": lambda row: str(row["chunks"]),
+            "makespan": lambda row: f"{row['seconds']:g}",
+            "bubbles": lambda row: f"{row['bubbles']:.1%}",
+            "activations": lambda row: f"{row['activations']:g}",
+        },
+    )
     if options.data is not None:
         files = sorted(file for file in options.data.rglob("*.json*") if file.parent.name == "throughput")
         problems = [problem for problem in map(pipeline.load, files) if problem.name not in options.skip]
         if problems:
             cut(problems[0])  # compiles
         cuts = [cut(problem) for problem in problems]
-        show("Max-load of a pipeline", cuts, {
-            "what": lambda row: row["what"],
-            "n": lambda row: str(row["operators"]),
-            "equal cut": lambda row: relative(row, "equal-cut"),
-            "one order": lambda row: relative(row, "contiguous-dp"),
-            "optimal": lambda row: f"{row['downset-dp'] * 1e3:.4f} ms" if row["downset-dp"] else "-",
-            "known": as_published,
-            "took": lambda row: seconds(row["downset-dp_seconds"]),
-        })  # fmt: skip
+        show(
+            "Max-load of a pipeline",
+            cuts,
+            {
+                "what": lambda row: row["what"],
+                "n": lambda row: str(row["operators"]),
+                "equal cut": lambda row: relative(row, "equal-cut"),
+                "one order": lambda row: relative(row, "contiguous-dp"),
+                "optimal": lambda row: f"{row['downset-dp'] * 1e3:.4f} ms" if row["downset-dp"] else "-",
+                "known": as_published,
+                "took": lambda row: seconds(row["downset-dp_seconds"]),
+            },
+        )
         rows += cuts
     save(options.json, "pipeline", rows)
 

@@ -37,8 +37,15 @@ __version__ = VERSION
 
 _HOME = {
     "hetgym.errors": (
-        "ConfigError", "GraphError", "HetgymError", "InvalidSchedule", "MissingExtra", "OutOfMemory", "PlatformError",
-        "ProblemError", "UnknownName",
+        "ConfigError",
+        "GraphError",
+        "HetgymError",
+        "InvalidSchedule",
+        "MissingExtra",
+        "OutOfMemory",
+        "PlatformError",
+        "ProblemError",
+        "UnknownName",
     ),
     "hetgym.graph": ("DataflowGraph", "load_graph"),
     "hetgym.platform": ("Device", "Link", "Platform", "load_platform"),
@@ -47,7 +54,7 @@ _HOME = {
     "hetgym.planning": ("evaluate",),
     "hetgym.sim": ("Runtime", "Trace", "simulate"),
     "hetgym.workloads": ("load_problem",),
-}  # fmt: skip
+}
 _MODULES = ("agents", "baselines", "bench", "costs", "envs", "graph", "pipeline", "planning", "sim", "workloads")
 
 __all__ = [

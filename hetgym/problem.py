@@ -28,12 +28,21 @@ if TYPE_CHECKING:
 
 FORMAT_VERSION = 1
 _ARRAYS = {
-    "cost": ("float64", "n", "d"), "edge_source": ("int32", "e"), "edge_target": ("int32", "e"),
-    "edge_bytes": ("float64", "e"), "edge_tensor": ("int32", "e"), "latency": ("float64", "d", "d"),
-    "bandwidth": ("float64", "d", "d"), "weight_bytes": ("float64", "n"), "output_bytes": ("float64", "n"),
-    "memory_capacity": ("float64", "d"), "route_pointer": ("int32", "pairs"), "route_link": ("int32", "r"),
-    "link_bandwidth": ("float64", "l"), "asynchronous": ("bool", "d"),
-}  # fmt: skip
+    "cost": ("float64", "n", "d"),
+    "edge_source": ("int32", "e"),
+    "edge_target": ("int32", "e"),
+    "edge_bytes": ("float64", "e"),
+    "edge_tensor": ("int32", "e"),
+    "latency": ("float64", "d", "d"),
+    "bandwidth": ("float64", "d", "d"),
+    "weight_bytes": ("float64", "n"),
+    "output_bytes": ("float64", "n"),
+    "memory_capacity": ("float64", "d"),
+    "route_pointer": ("int32", "pairs"),
+    "route_link": ("int32", "r"),
+    "link_bandwidth": ("float64", "l"),
+    "asynchronous": ("bool", "d"),
+}
 """Array of a file -> dtype and axes; a file's header fixes n and d, and ``pairs`` is d * d + 1."""
 
 
@@ -351,14 +360,16 @@ class Problem:
             weight_bytes=tables.broadcast(weight_bytes, (n,), "weight_bytes", name),
             output_bytes=tables.broadcast(
                 tables.largest_payloads(n, source, payload, tensors) if output_bytes is None else output_bytes,
-                (n,), "output_bytes", name,
+                (n,),
+                "output_bytes",
+                name,
             ),
             memory_capacity=tables.broadcast(memory_capacity, (d,), "memory_capacity", name),
             operator_names=operator_names or [f"op{i}" for i in range(n)],
             operator_kinds=operator_kinds or ["Task"] * n,
             device_names=device_names or [f"dev{i}" for i in range(d)],
             name=name,
-        )  # fmt: skip
+        )
 
     def __deepcopy__(self, memo: object) -> Problem:
         """Immutable, hence its own copy."""
@@ -366,8 +377,18 @@ class Problem:
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Pickle what the constructor takes, so that the restored arrays are read-only again."""
-        arrays = (self.cost, self.edge_source, self.edge_target, self.edge_bytes, self.edge_tensor, self.latency,
-                  self.bandwidth, self.weight_bytes, self.output_bytes, self.memory_capacity)  # fmt: skip
+        arrays = (
+            self.cost,
+            self.edge_source,
+            self.edge_target,
+            self.edge_bytes,
+            self.edge_tensor,
+            self.latency,
+            self.bandwidth,
+            self.weight_bytes,
+            self.output_bytes,
+            self.memory_capacity,
+        )
         routes = Routes(self.route_pointer, self.route_link, self.link_bandwidth)
         names = (self.operator_names, self.operator_kinds, self.device_names, self.name)
         return Problem, (*arrays, *names, routes, self.asynchronous)
@@ -399,11 +420,24 @@ class Problem:
         position = np.empty(self.num_operators, np.int32)
         position[self.topological_order] = np.arange(self.num_operators, dtype=np.int32)
         return ProblemArrays(
-            self.cost, self.successors.pointer, self.successors.node, self.edge_source,
-            self.predecessors.pointer, self.predecessors.node, self.predecessors.edge,
-            self.edge_bytes, self.edge_tensor, self.latency, self.bandwidth, self.topological_order, frozen(position),
-            self.route_pointer, self.route_link, self.link_bandwidth, self.asynchronous,
-        )  # fmt: skip
+            self.cost,
+            self.successors.pointer,
+            self.successors.node,
+            self.edge_source,
+            self.predecessors.pointer,
+            self.predecessors.node,
+            self.predecessors.edge,
+            self.edge_bytes,
+            self.edge_tensor,
+            self.latency,
+            self.bandwidth,
+            self.topological_order,
+            frozen(position),
+            self.route_pointer,
+            self.route_link,
+            self.link_bandwidth,
+            self.asynchronous,
+        )
 
     @cached_property
     def private_links(self) -> bool:

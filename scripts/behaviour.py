@@ -848,8 +848,12 @@ def _place_plans(key: str, policy: Any) -> Cases:
     some = ("cholesky-20-ccr1@2-unrelated", "vgg19@cpu-gpu-balanced", "layered-50-ccr5@4-unrelated")
     problems = [random_problem(seed) for seed in range(62_000, 62_015)] + [specs[name].build() for name in some]
     choices: list[dict[str, Any]] = [
-        {}, {"passes": 1}, {"passes": 7, "seed": 2}, {"operators": 20_000, "seed": 1}, {"operators": 3000, "passes": 1},
-    ]  # fmt: skip
+        {},
+        {"passes": 1},
+        {"passes": 7, "seed": 2},
+        {"operators": 20_000, "seed": 1},
+        {"operators": 3000, "passes": 1},
+    ]
     for problem in problems:
         yield f"{key}/{problem.name}/call", text(policy(problem))
         for options in choices:
@@ -859,8 +863,11 @@ def _place_plans(key: str, policy: Any) -> Cases:
 
 def _dispatch_plans(key: str, policy: Any) -> Cases:
     choices: list[dict[str, Any]] = [
-        {}, {"samples": 1}, {"samples": 4, "seed": 2, "temperature": 2.0}, {"samples": 2, "runtime": "links"},
-    ]  # fmt: skip
+        {},
+        {"samples": 1},
+        {"samples": 4, "seed": 2, "temperature": 2.0},
+        {"samples": 2, "runtime": "links"},
+    ]
     for seed, options in itertools.product(range(62_000, 62_015), choices):
         where = f"{key}/{seed}/{_words(options)}"
         yield where, attempt(policy.plan, random_problem(seed), **options)
@@ -920,9 +927,14 @@ def branched_pipeline(seed: int) -> Any:
     kinds = [kind("cpu", int(rng.integers(1, 3)), transfers=False), kind("gpu", int(rng.integers(1, 4)), 3.0 * n)]
     colour = np.where(rng.random(n) < 0.2, rng.integers(0, 2, n), -1)
     return hetgym.pipeline.PipelineProblem(
-        cost, edges, kinds, rng.integers(0, 3, n).astype(np.float64), rng.integers(0, 9, n).astype(np.float64), colour,
+        cost,
+        edges,
+        kinds,
+        rng.integers(0, 3, n).astype(np.float64),
+        rng.integers(0, 9, n).astype(np.float64),
+        colour,
         name=f"branched{seed}",
-    )  # fmt: skip
+    )
 
 
 def pipeline_keys() -> list[str]:
@@ -1107,9 +1119,23 @@ GENERATED: dict[str, list[dict[str, Any]]] = {
 """Generator -> parameters."""
 
 COLUMNS = (
-    "flops", "bytes_read", "bytes_written", "weight_bytes", "resident_bytes", "output_bytes", "intensity", "depth",
-    "height", "is_fork", "is_join", "on_trunk", "topological_order", "fusion_class", "edge_bytes", "edge_tensor",
-)  # fmt: skip
+    "flops",
+    "bytes_read",
+    "bytes_written",
+    "weight_bytes",
+    "resident_bytes",
+    "output_bytes",
+    "intensity",
+    "depth",
+    "height",
+    "is_fork",
+    "is_join",
+    "on_trunk",
+    "topological_order",
+    "fusion_class",
+    "edge_bytes",
+    "edge_tensor",
+)
 
 
 def graphs_keys() -> list[str]:

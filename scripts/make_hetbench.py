@@ -90,9 +90,11 @@ class Notes:
             before = self.content["best"].get(runtime)
             if before is None or makespan < before["makespan_s"] * BETTER:
                 self.content["best"][runtime] = {
-                    "makespan_s": makespan, "scheduler": scheduler, "options": dict(options),
+                    "makespan_s": makespan,
+                    "scheduler": scheduler,
+                    "options": dict(options),
                     "schedule": fixed.to_dict(),
-                }  # fmt: skip
+                }
 
 
 def write_json(path: Path, content: Any) -> None:
@@ -215,13 +217,17 @@ def table_rows() -> str:
         problem, best = load(name), row.best["classic"]
         options = ", ".join(f"{key}={value}" for key, value in best.options.items())
         cells = [
-            name, str(problem.num_operators), str(problem.num_devices),
+            name,
+            str(problem.num_operators),
+            str(problem.num_devices),
             f"{problem.mean_communication.mean() / problem.mean_cost.mean():.2g}",
-            f"{1e3 * best.makespan_s:.6g}", f"{1e3 * row.bound_s:.6g}",
+            f"{1e3 * best.makespan_s:.6g}",
+            f"{1e3 * row.bound_s:.6g}",
             "optimal" if row.optimal("classic") else f"{best.makespan_s / row.bound_s - 1:.1%}",
-            row.bound_by, f"{best.scheduler} ({options})" if options else best.scheduler,
+            row.bound_by,
+            f"{best.scheduler} ({options})" if options else best.scheduler,
             f"{1e3 * row.best['links'].makespan_s:.6g}",
-        ]  # fmt: skip
+        ]
         lines.append(f"| {' | '.join(cells)} |")
     return "\n".join(lines) + "\n"
 

@@ -23,10 +23,16 @@ from hetgym.graph.parametric import parametric
 from hetgym.graph.serialization import dumps, write_text
 
 LIGHT = {
-    "alexnet": "bvlc_alexnet", "densenet121": "densenet121", "inception_v1": "inception_v1",
-    "inception_v2": "inception_v2", "resnet50": "resnet50", "shufflenet": "shufflenet", "squeezenet": "squeezenet",
-    "vgg19": "vgg19", "zfnet512": "zfnet512",
-}  # fmt: skip
+    "alexnet": "bvlc_alexnet",
+    "densenet121": "densenet121",
+    "inception_v1": "inception_v1",
+    "inception_v2": "inception_v2",
+    "resnet50": "resnet50",
+    "shufflenet": "shufflenet",
+    "squeezenet": "squeezenet",
+    "vgg19": "vgg19",
+    "zfnet512": "zfnet512",
+}
 """Name in the zoo -> name among the light models of the onnx package."""
 
 

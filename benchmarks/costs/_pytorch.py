@@ -205,14 +205,24 @@ def _power(node: Node) -> list[Operator]:
 
 
 def _times(node: Node) -> list[Operator]:
-    return _binary(node) * 2 if sum(shape == node.output for shape in node.inputs) == 2 else [
-        elementwise("Mul", [node.output], node.output)]  # fmt: skip
+    return (
+        _binary(node) * 2
+        if sum(shape == node.output for shape in node.inputs) == 2
+        else [elementwise("Mul", [node.output], node.output)]
+    )
 
 
 GRADIENTS: dict[str, Callable[[Node], list[Operator]]] = {
-    "VECadd": _sum, "VECaddu": lambda node: [], "VECgelu": _binary, "VECrelu": _binary, "VECtanh": _binary,
-    "VECpowu": _power, "VECmul": _times, "max": _binary, "sub": lambda node: [],
-}  # fmt: skip
+    "VECadd": _sum,
+    "VECaddu": lambda node: [],
+    "VECgelu": _binary,
+    "VECrelu": _binary,
+    "VECtanh": _binary,
+    "VECpowu": _power,
+    "VECmul": _times,
+    "max": _binary,
+    "sub": lambda node: [],
+}
 
 
 def accumulated(*shapes: Shape) -> list[Operator]:

@@ -22,8 +22,20 @@ from hetgym.costs.fitting import Score, fit, predict_rows, priced
 from hetgym.costs.scoring import Scores
 from hetgym.measurements import Dataset
 
-MODELS = ("alexnet", "bert_base", "densenet121", "gpt2", "inception_v1", "inception_v2", "resnet50", "shufflenet",
-          "squeezenet", "vgg19", "vit_b16", "zfnet512")  # fmt: skip
+MODELS = (
+    "alexnet",
+    "bert_base",
+    "densenet121",
+    "gpt2",
+    "inception_v1",
+    "inception_v2",
+    "resnet50",
+    "shufflenet",
+    "squeezenet",
+    "vgg19",
+    "vit_b16",
+    "zfnet512",
+)
 """What --leave-one-out leaves out: nine convolutional networks and three transformers."""
 
 

@@ -69,10 +69,14 @@ def gains(result: ModelResult, threads: float) -> dict[str, Any]:
     chosen = min(result.rows, key=lambda row: float(row["calibrated_s"]))
     best = min(float(row["executed_s"]) for row in result.rows)
     return {
-        "model": result.model, "one_worker_s": single, "chosen": chosen["placement"],
-        "chosen_s": chosen["executed_s"], "best_s": best, "gain": single / chosen["executed_s"],
+        "model": result.model,
+        "one_worker_s": single,
+        "chosen": chosen["placement"],
+        "chosen_s": chosen["executed_s"],
+        "best_s": best,
+        "gain": single / chosen["executed_s"],
         "all_cores_s": threads,
-    }  # fmt: skip
+    }
 
 
 def alone(results: list[ModelResult]) -> list[dict[str, Any]]:
@@ -102,8 +106,12 @@ def draw(found: dict[str, Any], path: Path) -> None:
             executed = np.array([row["executed_s"] for row in model["placements"]])
             predicted = np.array([row[f"{kind}_s"] for row in model["placements"]])
             axes.scatter(1e3 * executed, predicted / executed, s=14, label=model["model"], zorder=2)
-        axes.set(xscale="log", xlabel="executed [ms]", ylim=(0.55, 1.25),
-                 title=f"{kind} costs: {overall['mean']:.1%}, tau {overall['tau']:.2f}")  # fmt: skip
+        axes.set(
+            xscale="log",
+            xlabel="executed [ms]",
+            ylim=(0.55, 1.25),
+            title=f"{kind} costs: {overall['mean']:.1%}, tau {overall['tau']:.2f}",
+        )
         axes.set_xticks([10, 20, 50, 100, 200, 500])
         axes.xaxis.set_major_formatter(ScalarFormatter())
         axes.xaxis.set_minor_formatter(NullFormatter())

@@ -45,10 +45,18 @@ OTHERS = {"a100": ("vllm/0.14.0",), "h200": ("vllm/0.22.0",)}
 """Further measurements of the same boards, which no fit sees."""
 
 COMMON: dict[str, Any] = {
-    "learning_rate": 0.08, "num_leaves": 63, "min_data_in_leaf": 10, "lambda_l2": 1.0, "feature_fraction": 0.5,
-    "bagging_fraction": 0.8, "bagging_freq": 1, "num_threads": 1, "deterministic": True, "force_col_wise": True,
+    "learning_rate": 0.08,
+    "num_leaves": 63,
+    "min_data_in_leaf": 10,
+    "lambda_l2": 1.0,
+    "feature_fraction": 0.5,
+    "bagging_fraction": 0.8,
+    "bagging_freq": 1,
+    "num_threads": 1,
+    "deterministic": True,
+    "force_col_wise": True,
     "verbose": -1,
-}  # fmt: skip
+}
 TREES = 300
 LOSSES = ("l2", "l1")
 """The mean of a forest that learns means and one that learns medians is better than either."""
@@ -159,9 +167,11 @@ def errors(predicted: Floats, measured: Floats) -> dict[str, Any]:
     """Number, mean, median and ninetieth percentile of the absolute error relative to the measurement."""
     error = np.abs(predicted / measured - 1)
     return {
-        "n": len(error), "mean": float(error.mean()), "median": float(np.median(error)),
+        "n": len(error),
+        "mean": float(error.mean()),
+        "median": float(np.median(error)),
         "p90": float(np.quantile(error, 0.9)),
-    }  # fmt: skip
+    }
 
 
 def fit(products: Products, gpu: GemmGpu, card: Mapping[str, Any], trees: int = TREES) -> GemmCosts:
@@ -186,13 +196,16 @@ def fit_all(folder: Path, out: Path, gpus: list[str]) -> None:
     for name in gpus:
         products = read(folder, name, ENGINES[name])
         card = {
-            "device": f"NVIDIA {name.upper()} SXM", "operator": "matrix product, bfloat16",
+            "device": f"NVIDIA {name.upper()} SXM",
+            "operator": "matrix product, bfloat16",
             "source": f"github.com/ai-dynamo/aiconfigurator, {name}_sxm/gemm/{ENGINES[name]}/gemm_perf.parquet",
             "licence": "Apache-2.0, Copyright (c) 2025-2026 NVIDIA CORPORATION & AFFILIATES; figures fitted to it",
             "split": f"held out: pairs (n, k) with blake2b('{SEED}:<n>x<k>') divisible by 5",
-            "seed": SEED, "rows": len(fitting(products)), "trees": TREES * len(LOSSES),
+            "seed": SEED,
+            "rows": len(fitting(products)),
+            "trees": TREES * len(LOSSES),
             "made by": f"python benchmarks/costs/gemm.py fit, lightgbm {version('lightgbm')}",
-        }  # fmt: skip
+        }
         model = fit(products, GEMM_GPUS[name], card)
         test = held_out(products)
         model.card["scores"]["held-out pairs (n, k)"] = rounded(
@@ -285,13 +298,23 @@ def noise(folder: Path, gpus: list[str]) -> list[dict[str, Any]]:
                 (at, key[s]) for at, s in enumerate(zip(products.m, products.n, products.k, strict=True)) if s in key
             ]
             mine, theirs = np.array(pairs).T
-            rows.append({"gpu": name, "what": f"{engine} over {ENGINES[name]}",
-                         **errors(other.seconds[theirs], products.seconds[mine])})  # fmt: skip
+            rows.append(
+                {
+                    "gpu": name,
+                    "what": f"{engine} over {ENGINES[name]}",
+                    **errors(other.seconds[theirs], products.seconds[mine]),
+                }
+            )
         rest = fitting(products)
         test = np.random.default_rng(SEED).random(len(rest)) < 0.2
         guesses = raw(train(rest[~test], gpu), rest[test].features(gpu))
-        rows.append({"gpu": name, "what": "random rows held out",
-                     **errors(np.exp(guesses) * rest[test].physics(gpu), rest[test].seconds)})  # fmt: skip
+        rows.append(
+            {
+                "gpu": name,
+                "what": "random rows held out",
+                **errors(np.exp(guesses) * rest[test].physics(gpu), rest[test].seconds),
+            }
+        )
     return rows
 
 
@@ -342,9 +365,11 @@ def main() -> None:
     else:
         rows = (tune if args.command == "tune" else noise)(args.data, args.gpus)
     columns: dict[str, Callable[[dict[str, Any]], str]] = {
-        "GPU": lambda r: str(r["gpu"]), "what": lambda r: str(r["what"]), "n": lambda r: str(r["n"]),
+        "GPU": lambda r: str(r["gpu"]),
+        "what": lambda r: str(r["what"]),
+        "n": lambda r: str(r["n"]),
         **{c: lambda r, c=c: f"{100 * r[c]:.2f} %" for c in ("mean", "median", "p90")},  # type: ignore[misc]
-    }  # fmt: skip
+    }
     show(f"{args.command}: absolute error, profiled GPU, unseen (n, k)", rows, columns)
     save(args.json, f"gemm-{args.command}", rows)
     if args.markdown is not None:

@@ -38,8 +38,14 @@ TOLERANCE = 1e-9
 Build = Callable[[int, Callable[[int], int], str], Operator]
 
 
-def _operator(kind: str, inputs: list[tuple[int, ...]], outputs: list[tuple[int, ...]], dtype: str, weights: int = 0,
-              **attributes: Any) -> Operator:  # fmt: skip
+def _operator(
+    kind: str,
+    inputs: list[tuple[int, ...]],
+    outputs: list[tuple[int, ...]],
+    dtype: str,
+    weights: int = 0,
+    **attributes: Any,
+) -> Operator:
     """An operator whose last ``weights`` inputs are constants."""
     tensors = [Tensor(s, dtype, constant=i >= len(inputs) - weights) for i, s in enumerate(inputs)]
     return Operator(kind.lower(), kind, tuple(tensors), tuple(Tensor(s, dtype) for s in outputs), attributes)
@@ -59,15 +65,35 @@ def _convolution(batch: int, size: Callable[[int], int], dtype: str) -> Operator
     into, out, side, window = size(512), size(512), size(112), min(size(7), 11)
     x, w, y = (batch, into, side, side), (out, into, window, window), (batch, out, side, side)
     half = window // 2
-    return _operator("Conv", [x, w], [y], dtype, 1, kernel_shape=(window, window), strides=(1, 1), group=1,
-                     pads=(half, half, window - 1 - half, window - 1 - half), dilations=(1, 1))  # fmt: skip
+    return _operator(
+        "Conv",
+        [x, w],
+        [y],
+        dtype,
+        1,
+        kernel_shape=(window, window),
+        strides=(1, 1),
+        group=1,
+        pads=(half, half, window - 1 - half, window - 1 - half),
+        dilations=(1, 1),
+    )
 
 
 def _depthwise(batch: int, size: Callable[[int], int], dtype: str) -> Operator:
     channels, side = size(512), size(112)
     x = (batch, channels, side, side)
-    return _operator("Conv", [x, (channels, 1, 3, 3)], [x], dtype, 1, kernel_shape=(3, 3), strides=(1, 1),
-                     group=channels, pads=(1, 1, 1, 1), dilations=(1, 1))  # fmt: skip
+    return _operator(
+        "Conv",
+        [x, (channels, 1, 3, 3)],
+        [x],
+        dtype,
+        1,
+        kernel_shape=(3, 3),
+        strides=(1, 1),
+        group=channels,
+        pads=(1, 1, 1, 1),
+        dilations=(1, 1),
+    )
 
 
 def _pool(batch: int, size: Callable[[int], int], dtype: str) -> Operator:
@@ -136,11 +162,23 @@ def _layer(batch: int, size: Callable[[int], int], dtype: str) -> Operator:
 _UNARY = sorted(k for k, v in KINDS.items() if v.family == "elementwise" and v.fusion == 0)
 _BINARY = sorted(k for k, v in KINDS.items() if v.family == "elementwise" and v.fusion == 1 and "Batch" not in k)
 BUILDERS: tuple[Build, ...] = (
-    *(_product, _batched, _convolution, _depthwise) * 3, _pool, _lstm, _attention, _gather, _concat, _pooled,
-    _normalised, _layer, _rows("Softmax", axis=-1), _rows("Transpose", perm=(0, 2, 1)), _rows("Reshape"),
-    _rows("NotInTheVocabulary", 2), *map(_reduced, ("ReduceMean", "ReduceSum", "ReduceMax", "ArgMax")),
-    *map(_rows, _UNARY), *(_rows(kind, 2) for kind in _BINARY),
-)  # fmt: skip
+    *(_product, _batched, _convolution, _depthwise) * 3,
+    _pool,
+    _lstm,
+    _attention,
+    _gather,
+    _concat,
+    _pooled,
+    _normalised,
+    _layer,
+    _rows("Softmax", axis=-1),
+    _rows("Transpose", perm=(0, 2, 1)),
+    _rows("Reshape"),
+    _rows("NotInTheVocabulary", 2),
+    *map(_reduced, ("ReduceMean", "ReduceSum", "ReduceMax", "ArgMax")),
+    *map(_rows, _UNARY),
+    *(_rows(kind, 2) for kind in _BINARY),
+)
 
 
 def drawn(rng: np.random.Generator, absurd: bool, dtype: str = "") -> tuple[Operator, Operator]:
@@ -176,8 +214,13 @@ def priced(model: CostModel, device: Device, operators: list[Operator]) -> dict[
     bad = ~np.isfinite(seconds) & ~impossible
     free = (seconds <= 0) & ~view
     fine = seconds[np.isfinite(seconds) & (seconds > 0)]
-    return {"operators": len(operators), "not_finite": int(bad.sum()), "not_positive": int(free.sum()),
-            "cheapest": float(fine.min()), "dearest": float(fine.max())}  # fmt: skip
+    return {
+        "operators": len(operators),
+        "not_finite": int(bad.sum()),
+        "not_positive": int(free.sum()),
+        "cheapest": float(fine.min()),
+        "dearest": float(fine.max()),
+    }
 
 
 def doubled(model: CostModel, device: Device, pairs: list[tuple[Operator, Operator]]) -> dict[str, Any]:
@@ -188,9 +231,14 @@ def doubled(model: CostModel, device: Device, pairs: list[tuple[Operator, Operat
     faster = ratio < 1 - TOLERANCE
     kinds = [pair[0].kind for pair, use in zip(pairs, known, strict=True) if use]
     worst = int(np.argmin(ratio))
-    return {"pairs": int(known.sum()), "faster": int(faster.sum()), "share": float(faster.mean()),
-            "worst": float(ratio[worst]), "worst_kind": kinds[worst],
-            "much_faster": int((ratio < 0.9).sum())}  # fmt: skip
+    return {
+        "pairs": int(known.sum()),
+        "faster": int(faster.sum()),
+        "share": float(faster.mean()),
+        "worst": float(ratio[worst]),
+        "worst_kind": kinds[worst],
+        "much_faster": int((ratio < 0.9).sum()),
+    }
 
 
 def clocked(model: CostModel, device: Device, rng: np.random.Generator, dtype: str) -> dict[str, float]:
@@ -229,10 +277,13 @@ def study(name: str, model: CostModel, device: Device, count: int) -> dict[str, 
     usual = [drawn(rng, False, dtype) for _ in range(count)]
     absurd = [drawn(rng, True) for _ in range(count)]
     return {
-        "model": name, "device": device.name, "prices": priced(model, device, [pair[0] for pair in absurd]),
-        "usual": doubled(model, device, usual), "absurd": doubled(model, device, absurd),
+        "model": name,
+        "device": device.name,
+        "prices": priced(model, device, [pair[0] for pair in absurd]),
+        "usual": doubled(model, device, usual),
+        "absurd": doubled(model, device, absurd),
         "clock": clocked(model, device, rng, dtype),
-    }  # fmt: skip
+    }
 
 
 def main() -> None:

@@ -86,8 +86,9 @@ def prepared(path: Path, seed: int = 0) -> onnx.ModelProto:
     kept = [t for t in model.graph.initializer if t.name in used and t.name not in made]
     inputs = [v for v in model.graph.input if v.name in used and v.name not in held and v.name not in made]
     tensors = [*kept, *(numpy_helper.from_array(value, name) for name, value in made.items() if name in used)]
-    graph = helper.make_graph(nodes, path.stem.removeprefix("light_").removeprefix("bvlc_"), inputs,
-                              list(model.graph.output), tensors)  # fmt: skip
+    graph = helper.make_graph(
+        nodes, path.stem.removeprefix("light_").removeprefix("bvlc_"), inputs, list(model.graph.output), tensors
+    )
     return helper.make_model(graph, opset_imports=model.opset_import, ir_version=max(4, model.ir_version))
 
 
@@ -251,23 +252,37 @@ def study(
     priced = None if device is None else float(cost_model().predict(fusion.graph.operators, device).sum())
     for level, timing in timings.items():
         total = sum(timing.nodes.values())
-        rows.append({
-            "model": name, "level": level, "nodes": len(timing.nodes), "groups": len(fusion.members), "sum": total,
-            "wall": timing.wall, "apart": total / timing.wall - 1,
-            "dispatch": (timing.wall - total) / len(timing.nodes), "spread": timing.spread, "kept": timing.kept,
-            "predicted": priced,
-        })  # fmt: skip
+        rows.append(
+            {
+                "model": name,
+                "level": level,
+                "nodes": len(timing.nodes),
+                "groups": len(fusion.members),
+                "sum": total,
+                "wall": timing.wall,
+                "apart": total / timing.wall - 1,
+                "dispatch": (timing.wall - total) / len(timing.nodes),
+                "spread": timing.spread,
+                "kept": timing.kept,
+                "predicted": priced,
+            }
+        )
     before, after = timings["as written"].nodes, timings["fused"].nodes
     parts = []
     for groups, nodes in pieces(fusion, stands_for):
         members = [i for g in sorted(groups) for i in fusion.members[g]]
         kinds = Counter(fusion.source.operators[i].kind for i in members)
         names = [fusion.source.operators[i].name for i in members]
-        parts.append({
-            "model": name, "what": " + ".join(f"{n} {kind}" if n > 1 else kind for kind, n in kinds.items()),
-            "groups": len(groups), "nodes": len(nodes), "before": sum(before.get(n, 0.0) for n in names),
-            "after": sum(after.get(n, 0.0) for n in nodes),
-        })  # fmt: skip
+        parts.append(
+            {
+                "model": name,
+                "what": " + ".join(f"{n} {kind}" if n > 1 else kind for kind, n in kinds.items()),
+                "groups": len(groups),
+                "nodes": len(nodes),
+                "before": sum(before.get(n, 0.0) for n in names),
+                "after": sum(after.get(n, 0.0) for n in nodes),
+            }
+        )
     file.unlink()
     small.unlink()
     return rows, parts
@@ -277,8 +292,9 @@ def summed(parts: list[dict[str, Any]]) -> list[dict[str, Any]]:
     """Pieces of the same kinds together, the dearest first."""
     table: dict[str, dict[str, Any]] = {}
     for part in parts:
-        row = table.setdefault(part["what"], {"what": part["what"], "count": 0, "groups": 0, "nodes": 0,
-                                              "before": 0.0, "after": 0.0})  # fmt: skip
+        row = table.setdefault(
+            part["what"], {"what": part["what"], "count": 0, "groups": 0, "nodes": 0, "before": 0.0, "after": 0.0}
+        )
         row["count"] += 1
         for key in ("groups", "nodes", "before", "after"):
             row[key] += part[key]
@@ -308,21 +324,35 @@ def main() -> None:
             parts += more[1]
     ms: Callable[[float], str] = lambda value: f"{1e3 * value:.3f}" if value < 0.01 else f"{1e3 * value:.2f}"  # noqa: E731
     tables: dict[str, tuple[list[dict[str, Any]], dict[str, Callable[[dict[str, Any]], str]]]] = {
-        "sum of nodes and wall time": (rows, {
-            "model": lambda r: r["model"], "level": lambda r: r["level"], "nodes run": lambda r: str(r["nodes"]),
-            "groups of hetgym": lambda r: str(r["groups"]), "sum of nodes [ms]": lambda r: ms(r["sum"]),
-            "wall [ms]": lambda r: ms(r["wall"]), "sum over wall": lambda r: f"{100 * r['apart']:+.1f} %",
-            "dispatch a node [us]": lambda r: f"{1e6 * r['dispatch']:.1f}",
-            "predicted / wall": lambda r: "" if r["predicted"] is None else f"{r['predicted'] / r['wall']:.2f}",
-            "spread": lambda r: f"{100 * r['spread']:.0f} %", "runs kept": lambda r: f"{100 * r['kept']:.0f} %",
-        }),
-        "what fusion does to prices": (summed(parts)[:25], {
-            "operators as written": lambda r: r["what"], "times": lambda r: str(r["count"]),
-            "groups": lambda r: str(r["groups"]), "nodes run": lambda r: str(r["nodes"]),
-            "as written [ms]": lambda r: ms(r["before"]), "fused [ms]": lambda r: ms(r["after"]),
-            "fused over written": lambda r: f"{r['after'] / max(r['before'], 1e-12):.2f}",
-        }),
-    }  # fmt: skip
+        "sum of nodes and wall time": (
+            rows,
+            {
+                "model": lambda r: r["model"],
+                "level": lambda r: r["level"],
+                "nodes run": lambda r: str(r["nodes"]),
+                "groups of hetgym": lambda r: str(r["groups"]),
+                "sum of nodes [ms]": lambda r: ms(r["sum"]),
+                "wall [ms]": lambda r: ms(r["wall"]),
+                "sum over wall": lambda r: f"{100 * r['apart']:+.1f} %",
+                "dispatch a node [us]": lambda r: f"{1e6 * r['dispatch']:.1f}",
+                "predicted / wall": lambda r: "" if r["predicted"] is None else f"{r['predicted'] / r['wall']:.2f}",
+                "spread": lambda r: f"{100 * r['spread']:.0f} %",
+                "runs kept": lambda r: f"{100 * r['kept']:.0f} %",
+            },
+        ),
+        "what fusion does to prices": (
+            summed(parts)[:25],
+            {
+                "operators as written": lambda r: r["what"],
+                "times": lambda r: str(r["count"]),
+                "groups": lambda r: str(r["groups"]),
+                "nodes run": lambda r: str(r["nodes"]),
+                "as written [ms]": lambda r: ms(r["before"]),
+                "fused [ms]": lambda r: ms(r["after"]),
+                "fused over written": lambda r: f"{r['after'] / max(r['before'], 1e-12):.2f}",
+            },
+        ),
+    }
     text = []
     for title, (table, columns) in tables.items():
         show(title, table, columns)

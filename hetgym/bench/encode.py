@@ -47,14 +47,16 @@ def significant(value: float, digits: int = DIGITS) -> float | int:
 def encode_graph(problem: Problem) -> str:
     """Operators and edges, which all platforms of a graph share."""
     kinds = sorted(set(problem.operator_kinds))
-    return compact({
-        "ops": list(problem.operator_names),
-        "kinds": kinds,
-        "kind": [kinds.index(kind) for kind in problem.operator_kinds],
-        "source": deltas(problem.edge_source),
-        "target": problem.edge_target.tolist(),
-        "bytes": [significant(size) for size in problem.edge_bytes.tolist()],
-    })  # fmt: skip
+    return compact(
+        {
+            "ops": list(problem.operator_names),
+            "kinds": kinds,
+            "kind": [kinds.index(kind) for kind in problem.operator_kinds],
+            "source": deltas(problem.edge_source),
+            "target": problem.edge_target.tolist(),
+            "bytes": [significant(size) for size in problem.edge_bytes.tolist()],
+        }
+    )
 
 
 def encode_problem(problem: Problem, lower_bound: float) -> dict[str, Any]:

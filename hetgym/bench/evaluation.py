@@ -159,6 +159,7 @@ def quality_against_time(
 def _telling(found: Sequence[Choice], budgets: Sequence[float]) -> list[Choice]:
     """The choices at the budgets, and of those below only where another point becomes the best."""
     return [
-        choice for before, choice in zip([None, *found], found, strict=False)
+        choice
+        for before, choice in zip([None, *found], found, strict=False)
         if choice.within_s in budgets or before is None or before.best != choice.best
-    ]  # fmt: skip
+    ]

@@ -22,8 +22,15 @@ TRACES = ("all", "best", "none")
 """Which Chrome traces a run keeps: of every schedule, of the best of each problem and runtime, or none."""
 
 _FILES = (
-    "rows.csv", "results.json", "report.html", "plan.json", "pareto.csv", "pareto.json", "pareto.png", "pareto.svg",
-)  # fmt: skip
+    "rows.csv",
+    "results.json",
+    "report.html",
+    "plan.json",
+    "pareto.csv",
+    "pareto.json",
+    "pareto.png",
+    "pareto.svg",
+)
 
 
 class RunFolder(Sink):

@@ -104,9 +104,18 @@ def points(rows: Sequence[Measured], rng: np.random.Generator) -> list[Point]:
         for key, found in zip(keys, intervals, strict=True):
             times = [row.seconds for row in kept[key] if row.seconds is not None]
             made[key] = Point(
-                key[0], key[1], kept[key][0].kind, key[2], size, len(groups[key]) - size, median(times), max(times),
-                found.mean, found.low, found.high,
-            )  # fmt: skip
+                key[0],
+                key[1],
+                kept[key][0].kind,
+                key[2],
+                size,
+                len(groups[key]) - size,
+                median(times),
+                max(times),
+                found.mean,
+                found.low,
+                found.high,
+            )
     return [made[key] for key in kept]
 
 

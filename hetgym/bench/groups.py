@@ -68,8 +68,12 @@ def _platform(row: Row, traits: Traits) -> tuple[int, str]:
 
 
 COLUMNS: dict[str, Callable[[Row, Traits], tuple[int, str]]] = {
-    "family": _family, "size": _size, "devices": _devices, "ccr": _ccr, "platform": _platform,
-}  # fmt: skip
+    "family": _family,
+    "size": _size,
+    "devices": _devices,
+    "ccr": _ccr,
+    "platform": _platform,
+}
 """Properties by which problems can be grouped."""
 
 
@@ -157,9 +161,16 @@ def _lines(by: str, group: str, runtime: str, rows: Sequence[Row], reference: st
         good = [row for row in rows if row.scheduler == scheduler and row.ok]
         gaps = [row.gap_to_best for row in good if row.gap_to_best is not None]
         found = compared.get(scheduler)
-        lines.append(GroupLine(
-            by, group, runtime, scheduler, next(row.kind for row in rows if row.scheduler == scheduler), len(good),
-            arithmetic_mean(gaps) if gaps else None,
-            *((found.ratio, found.low, found.high) if found else (None, None, None)),
-        ))  # fmt: skip
+        lines.append(
+            GroupLine(
+                by,
+                group,
+                runtime,
+                scheduler,
+                next(row.kind for row in rows if row.scheduler == scheduler),
+                len(good),
+                arithmetic_mean(gaps) if gaps else None,
+                *((found.ratio, found.low, found.high) if found else (None, None, None)),
+            )
+        )
     return lines

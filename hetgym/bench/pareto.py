@@ -215,10 +215,11 @@ def with_gaps(rows: Sequence[Measured], best: Mapping[tuple[str, str], float] | 
     """
     least = shortest(rows, best)
     return [
-        row if row.makespan_s is None
+        row
+        if row.makespan_s is None
         else replace(row, gap=metrics.gap(row.makespan_s, least[row.problem, row.runtime]))
         for row in rows
-    ]  # fmt: skip
+    ]
 
 
 @contextmanager

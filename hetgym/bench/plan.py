@@ -65,11 +65,16 @@ def device_shares(trace: Trace) -> list[DeviceShare]:
     operators = np.bincount(trace.assignment, minlength=d)
     return [
         DeviceShare(
-            p.device_names[k], int(operators[k]), float(busy[k]), float(trace.utilisation[k]), float(weights[k]),
-            float(sent[k]), float(received[k]),
+            p.device_names[k],
+            int(operators[k]),
+            float(busy[k]),
+            float(trace.utilisation[k]),
+            float(weights[k]),
+            float(sent[k]),
+            float(received[k]),
         )
         for k in range(d)
-    ]  # fmt: skip
+    ]
 
 
 def schedule_of(trace: Trace) -> Schedule:

@@ -19,9 +19,19 @@ CHART_BYTES = 5_000_000
 _SLOT = "{{data}}"
 _SCRIPTS = ("report_pareto.js", "report_groups.js")
 _COLUMNS = (
-    "problem", "platform", "scheduler", "runtime", "makespan_s", "gap_to_best", "gap_to_bound", "slr", "speedup",
-    "schedule_seconds", "utilisation", "status",
-)  # fmt: skip
+    "problem",
+    "platform",
+    "scheduler",
+    "runtime",
+    "makespan_s",
+    "gap_to_best",
+    "gap_to_bound",
+    "slr",
+    "speedup",
+    "schedule_seconds",
+    "utilisation",
+    "status",
+)
 _GROUP_COLUMNS = ("group", "runtime", "scheduler", "problems", "gap_to_best", "ratio", "low", "high")
 
 
@@ -99,10 +109,12 @@ def _data(document: dict[str, Any], gantts: Gantts) -> str:
     fields["columns"] = compact(_COLUMNS)
     fields["rows"] = compact([[_cell(row[column]) for column in _COLUMNS] for row in document["rows"]])
     fields["group_columns"] = compact(_GROUP_COLUMNS)
-    fields["groups"] = compact({
-        by: [[_cell(line[column]) for column in _GROUP_COLUMNS] for line in lines]
-        for by, lines in document["groups"].items()
-    })  # fmt: skip
+    fields["groups"] = compact(
+        {
+            by: [[_cell(line[column]) for column in _GROUP_COLUMNS] for line in lines]
+            for by, lines in document["groups"].items()
+        }
+    )
     fields["charted"] = compact(charted)
     fields["graphs"] = f"[{','.join(gantts.graphs)}]"
     fields["charts"] = compact(gantts.problems)

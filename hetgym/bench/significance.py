@@ -190,15 +190,17 @@ def compare_all(
     k = table.shape[1]
     return [
         Comparison(
-            k, float(np.exp(found.mean)),
+            k,
+            float(np.exp(found.mean)),
             None if found.low is None else float(np.exp(found.low)),
             None if found.high is None else float(np.exp(found.high)),
-            int((row < 0).sum()), int((row == 0).sum()), int((row > 0).sum()), share if k > 1 else None,
+            int((row < 0).sum()),
+            int((row == 0).sum()),
+            int((row > 0).sum()),
+            share if k > 1 else None,
         )
-        for found, row, share in zip(
-            _intervals(logs, samples, level), logs, _shares_below_zero(samples), strict=True
-        )
-    ]  # fmt: skip
+        for found, row, share in zip(_intervals(logs, samples, level), logs, _shares_below_zero(samples), strict=True)
+    ]
 
 
 def _intervals(table: FloatArray, samples: FloatArray, level: float) -> list[Interval]:

@@ -40,9 +40,16 @@ def table_of(*headings: str, left: Sequence[str] = (), title: str | None = None)
 def summary_table(lines: Sequence[Line], runtime: str) -> Table:
     """The summary of one runtime, the smallest mean gap first."""
     table = table_of(
-        "scheduler", "kind", "gap to best", "gap to bound", "SLR", "speed-up", "wins", "time to schedule",
+        "scheduler",
+        "kind",
+        "gap to best",
+        "gap to bound",
+        "SLR",
+        "speed-up",
+        "wins",
+        "time to schedule",
         left=("scheduler", "kind"),
-    )  # fmt: skip
+    )
     for place, line in enumerate(line for line in lines if line.runtime == runtime):
         name = Text(line.scheduler, style="bold" if place == 0 else "")
         if line.failed:
@@ -65,9 +72,15 @@ def against_table(lines: Sequence[Against], runtime: str) -> Table:
     mine = [line for line in lines if line.runtime == runtime]
     reference = mine[0].reference if mine else ""
     table = table_of(
-        "scheduler", f"makespan over {reference}", "95 % interval", "better", "equal", "worse", "probability",
+        "scheduler",
+        f"makespan over {reference}",
+        "95 % interval",
+        "better",
+        "equal",
+        "worse",
+        "probability",
         left=("scheduler",),
-    )  # fmt: skip
+    )
     for line in sorted(mine, key=lambda line: line.comparison.ratio if line.comparison else math.inf):
         found = line.comparison
         if found is None:

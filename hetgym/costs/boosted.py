@@ -48,11 +48,21 @@ class Boosted:
         check_rows(x, y, groups)
         rows = len(y)
         options = {
-            "objective": "regression_l1", "learning_rate": LEARNING_RATE, "num_leaves": min(16, max(4, rows // 16)),
-            "min_data_in_leaf": min(12, max(2, rows // 30)), "feature_fraction": 0.6, "bagging_fraction": 0.8,
-            "bagging_freq": 1, "lambda_l2": 1.0, "seed": seed, "deterministic": True, "force_row_wise": True,
-            "num_threads": 1, "verbosity": -1, "max_bin": 255,
-        }  # fmt: skip
+            "objective": "regression_l1",
+            "learning_rate": LEARNING_RATE,
+            "num_leaves": min(16, max(4, rows // 16)),
+            "min_data_in_leaf": min(12, max(2, rows // 30)),
+            "feature_fraction": 0.6,
+            "bagging_fraction": 0.8,
+            "bagging_freq": 1,
+            "lambda_l2": 1.0,
+            "seed": seed,
+            "deterministic": True,
+            "force_row_wise": True,
+            "num_threads": 1,
+            "verbosity": -1,
+            "max_bin": 255,
+        }
         booster = lightgbm.train(options, lightgbm.Dataset(x, y, params={"verbosity": -1}), ROUNDS)
         return cls(Forest.from_lightgbm(booster), Seen.fit(x, y))
 

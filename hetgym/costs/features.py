@@ -169,18 +169,33 @@ def _row(op: Operator, figures: Figures, in_graph: bool) -> list[float]:
     conv = op.spec.family in ("conv", "pool")
     strides = op.attributes.get("strides", (1,))
     return [
-        _log(op.flops), _log(op.bytes_read), _log(op.bytes_written), _log(op.weight_bytes),
-        log_compute, log_memory, log_compute - log_memory,
-        _log(batch), _log(m), _log(n), _log(k),
-        _log(_window(op)), float(strides[0]) if isinstance(strides, tuple) and strides else 1.0,
-        _log(_int(op, "group", 1)), _log(_sizes(op).shape[-1]) if conv and _sizes(op).shape else 0.0,
-        _align(m), _align(n), _align(k),
+        _log(op.flops),
+        _log(op.bytes_read),
+        _log(op.bytes_written),
+        _log(op.weight_bytes),
+        log_compute,
+        log_memory,
+        log_compute - log_memory,
+        _log(batch),
+        _log(m),
+        _log(n),
+        _log(k),
+        _log(_window(op)),
+        float(strides[0]) if isinstance(strides, tuple) and strides else 1.0,
+        _log(_int(op, "group", 1)),
+        _log(_sizes(op).shape[-1]) if conv and _sizes(op).shape else 0.0,
+        _align(m),
+        _align(n),
+        _align(k),
         _fill(n),
         _fill(k / _window(op)),
         *tiled,
-        _log(moved) - math.log2(figures.cache), _log(op.inputs[0].bytes) if op.inputs else 0.0,
-        float(min(len(op.inputs), 16)), *_axes(op), float(in_graph),
-    ]  # fmt: skip
+        _log(moved) - math.log2(figures.cache),
+        _log(op.inputs[0].bytes) if op.inputs else 0.0,
+        float(min(len(op.inputs), 16)),
+        *_axes(op),
+        float(in_graph),
+    ]
 
 
 def _axes(op: Operator) -> list[float]:
@@ -321,7 +336,13 @@ def _gather(op: Operator) -> _Loops:
 
 
 _LOOPS: dict[str, Callable[[Operator], _Loops]] = {
-    "Conv": _conv, "MatMul": _product, "Gemm": _product, "Attention": _attention, "Concat": _concat, "Split": _split,
-    "Transpose": _transpose, "Gather": _gather,
-}  # fmt: skip
+    "Conv": _conv,
+    "MatMul": _product,
+    "Gemm": _product,
+    "Attention": _attention,
+    "Concat": _concat,
+    "Split": _split,
+    "Transpose": _transpose,
+    "Gather": _gather,
+}
 _FAMILY_LOOPS: dict[str, Callable[[Operator], _Loops]] = {"recurrent": _recurrent, "pool": _pool, "reduce": _reduce}

@@ -51,8 +51,9 @@ class Score:
         if not error.size:
             return cls(0, *[float("nan")] * 4)
         size = np.abs(error)
-        return cls(error.size, float(size.mean()), float(np.median(size)), float(np.quantile(size, 0.9)),
-                   float(error.mean()))  # fmt: skip
+        return cls(
+            error.size, float(size.mean()), float(np.median(size)), float(np.quantile(size, 0.9)), float(error.mean())
+        )
 
     def __str__(self) -> str:
         shares = f"mean {self.mean:6.1%}  median {self.median:6.1%}  P90 {self.p90:6.1%}  bias {self.bias:+6.1%}"
@@ -168,9 +169,7 @@ def _fit_class(
 
 def priced(table: Measurements) -> list[Operator]:
     """[n] the operator whose price each row is: for a backward row that of the gradient."""
-    return [
-        gradient_operator(row.operator) if row.direction == "backward" else row.operator for row in table
-    ]  # fmt: skip
+    return [gradient_operator(row.operator) if row.direction == "backward" else row.operator for row in table]
 
 
 def predict_rows(costs: LearnedCosts, table: Measurements, device: Device) -> FloatArray:

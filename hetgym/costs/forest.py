@@ -56,8 +56,14 @@ class Forest:
             start.append(len(rows))
         feature, threshold, low, high = zip(*rows, strict=True) if rows else ((), (), (), ())
         ints, floats = np.int32, np.float32
-        return cls(np.array(start, ints), np.array(feature, ints), np.array(threshold, floats), np.array(low, ints),
-                   np.array(high, ints), np.array(leaves, floats))  # fmt: skip
+        return cls(
+            np.array(start, ints),
+            np.array(feature, ints),
+            np.array(threshold, floats),
+            np.array(low, ints),
+            np.array(high, ints),
+            np.array(leaves, floats),
+        )
 
     def predict(self, x: FloatArray) -> FloatArray:
         """Sum of the leaves that each row reaches.
@@ -119,8 +125,7 @@ def _flatten(root: dict[str, Any], rows: list[tuple[int, float, int, int]], leav
             place = -len(leaves)
         if parent >= 0:
             feature, threshold, low, high = rows[parent]
-            rows[parent] = (feature, threshold, place, high) if side == 0 else (
-                feature, threshold, low, place)  # fmt: skip
+            rows[parent] = (feature, threshold, place, high) if side == 0 else (feature, threshold, low, place)
 
 
 @jit

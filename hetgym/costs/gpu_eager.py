@@ -43,9 +43,13 @@ MODEL = "gpu-eager"
 """What the header of an artefact says it is."""
 
 COLUMNS: dict[str, tuple[str, ...]] = {
-    "linear": PRODUCT_FEATURES, "batched": PRODUCT_FEATURES, "conv": CONV_FEATURES, "elementwise": ROW_FEATURES,
-    "softmax": ROW_FEATURES, "layernorm": ROW_FEATURES,
-}  # fmt: skip
+    "linear": PRODUCT_FEATURES,
+    "batched": PRODUCT_FEATURES,
+    "conv": CONV_FEATURES,
+    "elementwise": ROW_FEATURES,
+    "softmax": ROW_FEATURES,
+    "layernorm": ROW_FEATURES,
+}
 """Class -> names of its features."""
 
 LARGEST_RATIO = 20.0
@@ -178,9 +182,12 @@ class EagerGpuCosts:
             seconds = Roofline().predict(operators, device)
             return np.stack([seconds, seconds, seconds], axis=1)
         place = (
-            *sorted(device.peak_flops.items()), device.memory_bandwidth, device.launch_overhead, device.processors,
+            *sorted(device.peak_flops.items()),
+            device.memory_bandwidth,
+            device.launch_overhead,
+            device.processors,
             device.cache_bytes,
-        )  # fmt: skip
+        )
         keys = [(place, op.kind, op.inputs, op.outputs, tuple(op.attributes.items())) for op in operators]
         known = self._known
         fresh = {key: op for key, op in zip(keys, operators, strict=True) if key not in known}
@@ -240,13 +247,15 @@ class EagerGpuCosts:
             for key, array in trees.arrays().items()
         }
         header = {
-            "model": MODEL, "features": {name: list(COLUMNS[name]) for name in CLASSES},
+            "model": MODEL,
+            "features": {name: list(COLUMNS[name]) for name in CLASSES},
             "limits": {name: list(self.classes[name].limits) for name in CLASSES},
             "median": {name: self.classes[name].median for name in CLASSES},
-            "scatter": {name: list(self.classes[name].scatter) for name in CLASSES}, "card": self.card,
+            "scatter": {name: list(self.classes[name].scatter) for name in CLASSES},
+            "card": self.card,
             "prior": {name: self.classes[name].prior for name in CLASSES},
             "gpus": sorted(astuple(gpu) for gpu in self.gpus),
-        }  # fmt: skip
+        }
         artefact.save(path, header, arrays)
 
     @classmethod

@@ -148,10 +148,21 @@ def _grown(x: FloatArray, y: FloatArray, weight: FloatArray, seed: int, group: s
     """Trees by LightGBM (Ke et al., NeurIPS 2017) that fit log ratios by their absolute error."""
     lightgbm = require("lightgbm", "costs", "fitting costs of GPUs")
     options = {
-        "objective": "regression_l1", "learning_rate": rate, "num_leaves": LEAVES[group], "min_data_in_leaf": 20,
-        "feature_fraction": FEATURE_SHARE, "bagging_fraction": 0.8, "bagging_freq": 1, "lambda_l2": 1.0,
-        "num_threads": 1, "verbosity": -1, "seed": seed, "deterministic": True, "force_row_wise": True, "max_bin": 127,
-    }  # fmt: skip
+        "objective": "regression_l1",
+        "learning_rate": rate,
+        "num_leaves": LEAVES[group],
+        "min_data_in_leaf": 20,
+        "feature_fraction": FEATURE_SHARE,
+        "bagging_fraction": 0.8,
+        "bagging_freq": 1,
+        "lambda_l2": 1.0,
+        "num_threads": 1,
+        "verbosity": -1,
+        "seed": seed,
+        "deterministic": True,
+        "force_row_wise": True,
+        "max_bin": 127,
+    }
     return Forest.from_lightgbm(lightgbm.train(options, lightgbm.Dataset(x, y, weight=weight), rounds))
 
 

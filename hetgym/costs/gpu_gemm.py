@@ -48,8 +48,22 @@ LARGEST_RATIO = 50.0
 REMEMBERED = 1 << 16
 """How many shapes a model remembers before it starts afresh."""
 
-TILES = ((16, 64), (16, 128), (32, 64), (32, 128), (64, 64), (64, 128), (128, 64), (64, 256), (256, 64),
-         (128, 128), (192, 128), (128, 192), (128, 256), (256, 128))  # fmt: skip
+TILES = (
+    (16, 64),
+    (16, 128),
+    (32, 64),
+    (32, 128),
+    (64, 64),
+    (64, 128),
+    (128, 64),
+    (64, 256),
+    (256, 64),
+    (128, 128),
+    (192, 128),
+    (128, 192),
+    (128, 256),
+    (256, 128),
+)
 """Rows and columns of the output that one block may compute."""
 
 GEMM_FEATURES: tuple[str, ...] = (
@@ -206,9 +220,13 @@ class GemmCosts:
             ArtefactError: the file cannot be written.
         """
         header = {
-            "model": MODEL, "features": list(GEMM_FEATURES), "gpu": asdict(self.gpu), "limits": list(self.limits),
-            "scatter": list(self.scatter), "card": self.card,
-        }  # fmt: skip
+            "model": MODEL,
+            "features": list(GEMM_FEATURES),
+            "gpu": asdict(self.gpu),
+            "limits": list(self.limits),
+            "scatter": list(self.scatter),
+            "card": self.card,
+        }
         artefact.save(path, header, self.trees.arrays())
 
     @classmethod
@@ -287,9 +305,10 @@ class GemmCosts:
         """Time of what fused operators read and write beyond their products [s]."""
         more = [
             max(0.0, op.bytes_read + op.bytes_written - 2.0 * batch * (m * k + n * k + m * n))
-            if op.kind == "Fused-matmul" else 0.0
+            if op.kind == "Fused-matmul"
+            else 0.0
             for op, (batch, m, n, k) in zip(operators, sizes, strict=True)
-        ]  # fmt: skip
+        ]
         return np.array(more, np.float64) / (self.gpu.memory_bandwidth * MEMORY_EFFICIENCY)
 
     def _remembered(self, sizes: Sequence[tuple[int, int, int, int]]) -> FloatArray:
@@ -329,10 +348,13 @@ def mean_forest(forests: Sequence[Forest]) -> Forest:
         return np.concatenate([np.where(child >= 0, child + node, child - leaf) for child, node, leaf in parts])
 
     return Forest(
-        np.concatenate(start).astype(np.int32), joined("feature"), joined("threshold"),
-        children("low").astype(np.int32), children("high").astype(np.int32),
+        np.concatenate(start).astype(np.int32),
+        joined("feature"),
+        joined("threshold"),
+        children("low").astype(np.int32),
+        children("high").astype(np.int32),
         (joined("leaf") / len(forests)).astype(np.float32),
-    )  # fmt: skip
+    )
 
 
 def _pair(values: object, what: str) -> tuple[float, float]:

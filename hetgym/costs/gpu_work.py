@@ -30,8 +30,17 @@ WORK: tuple[str, ...] = ("batch", "m", "n", "k", "flops", "read", "written", "im
 convolution its images, the side of its output, its window and stride. Rows and columns of what is no product
 are m and n; what has no such thing is 1."""
 
-TILES = {(128, 128): 1.0, (128, 64): 0.95, (64, 128): 0.95, (64, 64): 0.85, (32, 128): 0.7, (128, 32): 0.7,
-         (32, 32): 0.5, (256, 128): 1.0, (256, 64): 1.0}  # fmt: skip
+TILES = {
+    (128, 128): 1.0,
+    (128, 64): 0.95,
+    (64, 128): 0.95,
+    (64, 64): 0.85,
+    (32, 128): 0.7,
+    (128, 32): 0.7,
+    (32, 32): 0.5,
+    (256, 128): 1.0,
+    (256, 64): 1.0,
+}
 """Rows and columns of the output that one block of a product may compute in float32 -> share of the peak that it may
 reach: the smaller the tile, the more of its instructions fetch operands."""
 
@@ -43,8 +52,12 @@ _SHEET = (
     "log2 peak / bandwidth",
     "log2 peak / processor",
 )
-_SHARED = ("log2 seconds of the FLOPs at peak", "log2 seconds of the bytes at peak", "log2 of their ratio",
-           "log2 bytes / cache")  # fmt: skip
+_SHARED = (
+    "log2 seconds of the FLOPs at peak",
+    "log2 seconds of the bytes at peak",
+    "log2 of their ratio",
+    "log2 bytes / cache",
+)
 PRODUCT_FEATURES: tuple[str, ...] = (
     *_SHARED, *_SHEET, "batched", "log2 batch", "log2 m", "log2 n", "log2 k", "log2 m / n", "alignment of m",
     "alignment of n", "alignment of k", "alignment of n and k", "log2 left operand / cache",
@@ -58,9 +71,15 @@ CONV_FEATURES: tuple[str, ...] = (*PRODUCT_FEATURES, "log2 images", "log2 side",
 """Columns for ``conv``."""
 
 ROW_FEATURES: tuple[str, ...] = (
-    *_SHARED, *_SHEET, "log2 rows", "log2 columns", "columns", "alignment of the columns", "log2 rows / processor",
+    *_SHARED,
+    *_SHEET,
+    "log2 rows",
+    "log2 columns",
+    "columns",
+    "alignment of the columns",
+    "log2 rows / processor",
     "log2 read / written",
-)  # fmt: skip
+)
 """Columns for ``elementwise``, ``softmax`` and ``layernorm``."""
 
 LARGEST = 1e30
@@ -166,8 +185,14 @@ def physics(kind: str, table: FloatArray, gpu: Gpu, peak: FloatArray | float) ->
     return np.asarray(np.maximum(np.maximum(compute, memory), 1e-12), np.float64)
 
 
-FAMILIES = {"linear": "matmul", "batched": "matmul", "conv": "conv", "elementwise": "elementwise",
-            "softmax": "normalise", "layernorm": "normalise"}  # fmt: skip
+FAMILIES = {
+    "linear": "matmul",
+    "batched": "matmul",
+    "conv": "conv",
+    "elementwise": "elementwise",
+    "softmax": "normalise",
+    "layernorm": "normalise",
+}
 """Class -> family of operators whose default efficiency it takes."""
 
 
@@ -204,10 +229,20 @@ def features(kind: str, table: FloatArray, gpu: Gpu, peak: FloatArray | float) -
     if kind in PRODUCTS:
         align_n, align_k = _align(n), _align(k)
         columns += [
-            np.full(len(table), float(kind == "batched")), _log(batch), _log(m), _log(n), _log(k), _log(m / n),
-            _align(m), align_n, align_k, np.minimum(align_n, align_k), _log(4 * m * k / gpu.cache),
-            _log(4 * n * k / gpu.cache), _log(k * gpu.processors / gpu.peak * 1e13),
-        ]  # fmt: skip
+            np.full(len(table), float(kind == "batched")),
+            _log(batch),
+            _log(m),
+            _log(n),
+            _log(k),
+            _log(m / n),
+            _align(m),
+            align_n,
+            align_k,
+            np.minimum(align_n, align_k),
+            _log(4 * m * k / gpu.cache),
+            _log(4 * n * k / gpu.cache),
+            _log(k * gpu.processors / gpu.peak * 1e13),
+        ]
         for rows, wide in TILES:
             blocks = batch * np.ceil(m / rows) * np.ceil(n / wide)
             waves = blocks / gpu.processors
@@ -215,8 +250,14 @@ def features(kind: str, table: FloatArray, gpu: Gpu, peak: FloatArray | float) -
         if kind == "conv":
             columns += [_log(images), _log(side), _log(window), stride]
     else:
-        columns += [_log(m), _log(n), np.minimum(n, 1e6), _align(n), _log(m / gpu.processors),
-                    _log((read + 1) / (written + 1))]  # fmt: skip
+        columns += [
+            _log(m),
+            _log(n),
+            np.minimum(n, 1e6),
+            _align(n),
+            _log(m / gpu.processors),
+            _log((read + 1) / (written + 1)),
+        ]
     return np.stack(columns, axis=1)
 
 

@@ -29,9 +29,14 @@ from hetgym.errors import ArtefactError, unknown_name
 from hetgym.graph.ops import Operator
 
 REGRESSORS: dict[str, type[Regressor]] = {
-    "roofline": Calibrated, "polynomial": Polynomial, "neural": Neural, "boosted": Boosted,
-    "gaussian": Gaussian, "blend": Blend, "wave": WaveLaw,
-}  # fmt: skip
+    "roofline": Calibrated,
+    "polynomial": Polynomial,
+    "neural": Neural,
+    "boosted": Boosted,
+    "gaussian": Gaussian,
+    "blend": Blend,
+    "wave": WaveLaw,
+}
 """Name of a model -> what it fits to each class."""
 
 _RESOLUTION = 12  # decimals of a second: a picosecond, so that no last bit of a logarithm matters
@@ -160,8 +165,13 @@ class LearnedCosts:
         for name, model in self.classes.items():
             arrays |= {f"{name}/{key}": array for key, array in model.regressor.arrays().items()}
             rows[name] = {"median": model.median, "p10": model.p10, "p90": model.p90, "rows": model.rows}
-        header = {"model": self.model, "features": list(FEATURES), "classes": rows, "card": dict(self.card),
-                  "in_graph": self.in_graph}  # fmt: skip
+        header = {
+            "model": self.model,
+            "features": list(FEATURES),
+            "classes": rows,
+            "card": dict(self.card),
+            "in_graph": self.in_graph,
+        }
         artefact.save(path, header, arrays)
 
     @classmethod
@@ -226,5 +236,13 @@ def _shape(op: Operator) -> tuple[Any, ...]:
 
 def _place(device: Device) -> tuple[Any, ...]:
     rates = tuple(sorted(device.peak_flops.items()))
-    return (device.kind, rates, device.memory_bandwidth, device.launch_overhead, device.processors, device.cache_bytes,
-            tuple(sorted(device.efficiency.items())), device.memory_efficiency)  # fmt: skip
+    return (
+        device.kind,
+        rates,
+        device.memory_bandwidth,
+        device.launch_overhead,
+        device.processors,
+        device.cache_bytes,
+        tuple(sorted(device.efficiency.items())),
+        device.memory_efficiency,
+    )

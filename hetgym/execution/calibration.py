@@ -95,19 +95,28 @@ class Calibration:
         nothing = np.full_like(self.extra, np.nan)
         publish = np.full_like(self.publish, np.nan)
         return Calibration(
-            self.graph, self.devices, frozen(np.array(local)), nothing, self.extra_bytes, self.dispatch, publish,
-            self.publishing, self.reading, self.lag,
-        )  # fmt: skip
+            self.graph,
+            self.devices,
+            frozen(np.array(local)),
+            nothing,
+            self.extra_bytes,
+            self.dispatch,
+            publish,
+            self.publishing,
+            self.reading,
+            self.lag,
+        )
 
     def summary(self) -> dict[str, Any]:
         """The figures, for reports."""
         return {
             "single_device_s": (self.local + self.dispatch).sum(axis=0).tolist(),
-            "dispatch_s": self.dispatch.tolist(), "lag_s": self.lag,
+            "dispatch_s": self.dispatch.tolist(),
+            "lag_s": self.lag,
             "publish_latency_s": [line.seconds for line in self.publishing],
             "publish_bandwidth": [1 / line.per_byte if line.per_byte > 0 else None for line in self.publishing],
             "remote_read_s_per_byte": [line.per_byte for line in self.reading],
-        }  # fmt: skip
+        }
 
 
 def calibrate(graph: DataflowGraph, runs: Sequence[Execution]) -> Calibration:
@@ -138,12 +147,17 @@ def calibrate(graph: DataflowGraph, runs: Sequence[Execution]) -> Calibration:
         lags += _lags(run, edges).tolist()
     sizes = tensor_bytes(problem)
     return Calibration(
-        graph, problem.device_names, frozen(local), frozen(extra), frozen(extra_bytes), frozen(dispatch),
+        graph,
+        problem.device_names,
+        frozen(local),
+        frozen(extra),
+        frozen(extra_bytes),
+        frozen(dispatch),
         frozen(publish),
         tuple(fit_line(sizes, publish[:, a]) for a in range(d)),
         tuple(fit_line(extra_bytes[:, a], extra[:, a], through_zero=True) for a in range(d)),
         max(0.0, float(np.median(lags)) - float(dispatch.mean())) if lags else 0.0,
-    )  # fmt: skip
+    )
 
 
 def _lags(run: Execution, edges: IntArray) -> FloatArray:
@@ -190,9 +204,9 @@ def first_remote_reads(problem: Problem, assignment: IntArray, order: Sequence[I
 def remote_bytes(problem: Problem, assignment: IntArray, order: Sequence[IntArray]) -> FloatArray:
     """[n] bytes that each operator is the first of its device to read from another one."""
     first = first_remote_reads(problem, assignment, order)
-    return np.bincount(
-        problem.edge_target[first], problem.edge_bytes[first], minlength=problem.num_operators
-    ).astype(np.float64)  # fmt: skip
+    return np.bincount(problem.edge_target[first], problem.edge_bytes[first], minlength=problem.num_operators).astype(
+        np.float64
+    )
 
 
 def fit_line(size: FloatArray, seconds: FloatArray, through_zero: bool = False) -> Line:

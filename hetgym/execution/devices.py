@@ -48,8 +48,11 @@ class ExecutionDevice:
     def to_dict(self) -> dict[str, Any]:
         """Plain values, for JSON."""
         return {
-            "name": self.name, "host": self.host.to_dict(), "processor": self.processor, "staged": self.staged,
-        }  # fmt: skip
+            "name": self.name,
+            "host": self.host.to_dict(),
+            "processor": self.processor,
+            "staged": self.staged,
+        }
 
 
 def parse_devices(text: str) -> tuple[ExecutionDevice, ...]:

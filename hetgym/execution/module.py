@@ -39,9 +39,15 @@ class PlannedModule:
     """
 
     def __init__(
-        self, module: Any, args: Sequence[Any], schedule: Schedule, devices: Sequence[ExecutionDevice], *,
-        kwargs: Mapping[str, Any] | None = None, patience: float = 30.0,
-    ) -> None:  # fmt: skip
+        self,
+        module: Any,
+        args: Sequence[Any],
+        schedule: Schedule,
+        devices: Sequence[ExecutionDevice],
+        *,
+        kwargs: Mapping[str, Any] | None = None,
+        patience: float = 30.0,
+    ) -> None:
         self._torch = require("torch", "torch", "executing a module")
         trace = traced(module, args, kwargs)
         self._spec = trace.program.call_spec

@@ -23,9 +23,7 @@ SCHEDULERS = ("heft", "peft", "cpop", "donf", "etf", "mct", "sufferage", "graham
 """Baselines whose schedules are among the placements."""
 
 
-def held_out_placements(
-    graph: DataflowGraph, problem: Problem, count: int, rng: np.random.Generator
-) -> list[Schedule]:  # fmt: skip
+def held_out_placements(graph: DataflowGraph, problem: Problem, count: int, rng: np.random.Generator) -> list[Schedule]:
     """Different placements of all kinds: baselines' schedules, blocks, kinds apart, random ones.
 
     Args:
@@ -40,7 +38,12 @@ def held_out_placements(
     """
     taken = {tuple(schedule.assignment.tolist()) for schedule in calibration_schedules(graph, problem.num_devices)}
     found: list[Schedule] = []
-    kinds = (_scheduled(problem), _random(graph, problem.num_devices, rng), _blocks(graph, problem.num_devices), _by_kind(graph, problem.num_devices))  # fmt: skip # noqa: E501
+    kinds = (
+        _scheduled(problem),
+        _random(graph, problem.num_devices, rng),
+        _blocks(graph, problem.num_devices),
+        _by_kind(graph, problem.num_devices),
+    )
     sources = [iter(kind) for kind in kinds]
     while sources and len(found) < count:
         for source in list(sources):

@@ -75,9 +75,11 @@ class Settings:
 
     def __post_init__(self) -> None:
         for what, value in (
-            ("devices", len(self.devices)), ("placements", self.placements), ("rounds", self.rounds),
+            ("devices", len(self.devices)),
+            ("placements", self.placements),
+            ("rounds", self.rounds),
             ("calibration rounds", self.calibration_rounds),
-        ):  # fmt: skip
+        ):
             if value < 2:
                 raise ConfigError(f"a validation needs at least two {what}, not {value}")
 
@@ -117,10 +119,15 @@ class ModelResult:
     def to_dict(self) -> dict[str, Any]:
         """A JSON-ready mapping, without the traces."""
         return {
-            "model": self.model, "status": self.status, "operators": self.operators, "foreign_share": self.foreign,
-            "calibration": self.calibration, "alone": self.alone, "placements": self.rows,
+            "model": self.model,
+            "status": self.status,
+            "operators": self.operators,
+            "foreign_share": self.foreign,
+            "calibration": self.calibration,
+            "alone": self.alone,
+            "placements": self.rows,
             "scores": {kind: scores.to_dict() for kind, scores in self.scores.items()},
-        }  # fmt: skip
+        }
 
 
 def validate_model(
@@ -181,22 +188,27 @@ def _freeze(
 ) -> None:
     """Write the predictions, so that nobody can think of others later."""
     document = {
-        "protocol": PROTOCOL, "model": model, "calibration": costs["calibrated"].summary(),
+        "protocol": PROTOCOL,
+        "model": model,
+        "calibration": costs["calibrated"].summary(),
         "predictions": [
             {
-                "placement": one.scheduler, "assignment": hashlib.sha256(one.assignment.tobytes()).hexdigest()[:16],
+                "placement": one.scheduler,
+                "assignment": hashlib.sha256(one.assignment.tobytes()).hexdigest()[:16],
                 **{f"{kind}_s": found[k].makespan for kind, found in traces.items()},
             }
             for k, one in enumerate(placements)
         ],
-    }  # fmt: skip
+    }
     atomic_write(path, lambda file: file.write((json.dumps(document, indent=1) + "\n").encode()))
 
 
 def _row(execution: Execution, predicted: dict[str, Trace]) -> dict[str, Any]:
     """One placement, for the JSON file."""
     return {
-        "placement": execution.schedule.scheduler, "executed_s": execution.makespan,
-        "rounds_s": execution.makespans.tolist(), "transfers": int(execution.trace().remote.sum()),
+        "placement": execution.schedule.scheduler,
+        "executed_s": execution.makespan,
+        "rounds_s": execution.makespans.tolist(),
+        "transfers": int(execution.trace().remote.sum()),
         **{f"{kind}_s": trace.makespan for kind, trace in predicted.items()},
-    }  # fmt: skip
+    }

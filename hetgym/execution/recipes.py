@@ -97,9 +97,13 @@ class _Writer:
         named = {key: self._encode(value, operator, reads) for key, value in node.kwargs.items()}
         several = isinstance(node.meta["val"], list | tuple)
         return {
-            "target": schema.name, "overload": schema.overload_name or "default", "args": arguments, "kwargs": named,
-            "reads": reads, "outputs": [int(v.rpartition(":")[2]) for v in self._kept[operator]] if several else None,
-        }  # fmt: skip
+            "target": schema.name,
+            "overload": schema.overload_name or "default",
+            "args": arguments,
+            "kwargs": named,
+            "reads": reads,
+            "outputs": [int(v.rpartition(":")[2]) for v in self._kept[operator]] if several else None,
+        }
 
     def _encode(self, value: Any, operator: int, reads: list[int]) -> Any:
         """An argument as plain values; tensors become their place among what the operator reads."""

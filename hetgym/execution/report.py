@@ -39,9 +39,14 @@ def overall(results: Sequence[ModelResult], costs: str) -> Scores | None:
         for key in ("tau", "tau_fast", "noise")
     }
     return Scores(
-        len(size), float(size.mean()), float(np.median(size)), float(np.quantile(size, 0.9)), float(size.max()),
-        float(error.mean()), **means,
-    )  # fmt: skip
+        len(size),
+        float(size.mean()),
+        float(np.median(size)),
+        float(np.quantile(size, 0.9)),
+        float(size.max()),
+        float(error.mean()),
+        **means,
+    )
 
 
 def verdicts(results: Sequence[ModelResult]) -> dict[str, bool]:
@@ -58,17 +63,21 @@ def document(results: Sequence[ModelResult], settings: Settings, command: Sequen
     """Everything as a JSON-ready mapping."""
     totals = {costs: overall(results, costs) for costs in TARGETS}
     return {
-        "protocol": PROTOCOL, "command": list(command),
+        "protocol": PROTOCOL,
+        "command": list(command),
         "devices": [device.to_dict() for device in settings.devices],
         "settings": {
-            "placements": settings.placements, "rounds": settings.rounds, "warmups": settings.warmups,
-            "calibration_rounds": settings.calibration_rounds, "seed": settings.seed,
+            "placements": settings.placements,
+            "rounds": settings.rounds,
+            "warmups": settings.warmups,
+            "calibration_rounds": settings.calibration_rounds,
+            "seed": settings.seed,
         },
         "overall": {costs: scores.to_dict() for costs, scores in totals.items() if scores is not None},
         "targets": {costs: {"mean": error, "tau": tau} for costs, (error, tau) in TARGETS.items()},
         "passed": verdicts(results),
         "models": [result.to_dict() for result in results],
-    }  # fmt: skip
+    }
 
 
 def score_rows(results: Sequence[ModelResult]) -> list[tuple[str, ...]]:
@@ -101,9 +110,11 @@ def side_by_side(predicted: Trace, executed: Trace) -> dict[str, Any]:
                 event["args"] = {"name": f"{label}: {event['args']['name']}"}
             events.append(event)
     other = {
-        "problem": executed.problem.name, "scheduler": executed.scheduler, "predicted_makespan_s": predicted.makespan,
+        "problem": executed.problem.name,
+        "scheduler": executed.scheduler,
+        "predicted_makespan_s": predicted.makespan,
         "executed_makespan_s": executed.makespan,
-    }  # fmt: skip
+    }
     return {"traceEvents": events, "displayTimeUnit": "ms", "otherData": other}
 
 

@@ -67,16 +67,28 @@ class Execution:
         if number is None:
             number = int(np.argsort(self.makespans, kind="stable")[(len(self.makespans) - 1) // 2])
         return Trace(
-            problem=self.problem, assignment=self.schedule.assignment.copy(), start=self.start[number],
-            finish=self.finish[number], sent=self.sent[number], arrived=self.arrived[number], runtime=RUNTIME,
-            scheduler=self.schedule.scheduler, order=self.loaded.order,
-        )  # fmt: skip
+            problem=self.problem,
+            assignment=self.schedule.assignment.copy(),
+            start=self.start[number],
+            finish=self.finish[number],
+            sent=self.sent[number],
+            arrived=self.arrived[number],
+            runtime=RUNTIME,
+            scheduler=self.schedule.scheduler,
+            order=self.loaded.order,
+        )
 
 
 def run(
-    graph: DataflowGraph | Work, schedule: Schedule, devices: Sequence[ExecutionDevice], *, rounds: int = 9,
-    warmups: int = 2, seed: int = 0, patience: float = 30.0,
-) -> Execution:  # fmt: skip
+    graph: DataflowGraph | Work,
+    schedule: Schedule,
+    devices: Sequence[ExecutionDevice],
+    *,
+    rounds: int = 9,
+    warmups: int = 2,
+    seed: int = 0,
+    patience: float = 30.0,
+) -> Execution:
     """Start workers, run one schedule repeatedly, and end them.
 
     Args:
@@ -97,9 +109,13 @@ def run(
 
 
 def execute(
-    cluster: Cluster, schedules: Sequence[Schedule], *, rounds: int = 9, warmups: int = 2,
+    cluster: Cluster,
+    schedules: Sequence[Schedule],
+    *,
+    rounds: int = 9,
+    warmups: int = 2,
     rng: np.random.Generator | None = None,
-) -> list[Execution]:  # fmt: skip
+) -> list[Execution]:
     """Run several schedules, all of them once a round, each round in another order.
 
     Slow changes of the machine's speed meet all schedules alike in this way, so that they compare.

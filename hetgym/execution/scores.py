@@ -72,10 +72,16 @@ def score(predicted: FloatArray, rounds: FloatArray) -> Scores:
     size = np.abs(error)
     fast = np.argsort(executed, kind="stable")[: (len(executed) + 1) // 2]
     return Scores(
-        len(size), float(size.mean()), float(np.median(size)), float(np.quantile(size, 0.9)), float(size.max()),
-        float(error.mean()), kendall_tau(predicted, executed), kendall_tau(predicted[fast], executed[fast]),
+        len(size),
+        float(size.mean()),
+        float(np.median(size)),
+        float(np.quantile(size, 0.9)),
+        float(size.max()),
+        float(error.mean()),
+        kendall_tau(predicted, executed),
+        kendall_tau(predicted[fast], executed[fast]),
         split_half_noise(rounds),
-    )  # fmt: skip
+    )
 
 
 def split_half_noise(rounds: FloatArray) -> float:

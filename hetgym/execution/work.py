@@ -46,19 +46,31 @@ class Work:
     def message(self) -> dict[str, Any]:
         """What the workers are told."""
         return {
-            "operators": len(self.graph), "tensors": [[list(t.shape), t.dtype] for t in self.tensors],
-            "maker": self.flow.maker, "readers": self.flow.readers, "results": sorted(self.flow.results),
+            "operators": len(self.graph),
+            "tensors": [[list(t.shape), t.dtype] for t in self.tensors],
+            "maker": self.flow.maker,
+            "readers": self.flow.readers,
+            "results": sorted(self.flow.results),
             "program": self.program,
-        }  # fmt: skip
+        }
 
 
 def bare_problem(graph: DataflowGraph, devices: tuple[str, ...]) -> Problem:
     """The graph's structure as a problem, without times: every operator takes none, everywhere."""
     n, d = len(graph), len(devices)
     return Problem(
-        cost=np.zeros((n, d)), edge_source=graph.edge_source, edge_target=graph.edge_target,
-        edge_bytes=graph.edge_bytes, edge_tensor=graph.edge_tensor, latency=np.zeros((d, d)),
-        bandwidth=np.full((d, d), np.inf), weight_bytes=graph.resident_bytes, output_bytes=graph.output_bytes,
-        memory_capacity=np.full(d, np.inf), operator_names=[op.name for op in graph.operators],
-        operator_kinds=[op.kind for op in graph.operators], device_names=devices, name=graph.name,
-    )  # fmt: skip
+        cost=np.zeros((n, d)),
+        edge_source=graph.edge_source,
+        edge_target=graph.edge_target,
+        edge_bytes=graph.edge_bytes,
+        edge_tensor=graph.edge_tensor,
+        latency=np.zeros((d, d)),
+        bandwidth=np.full((d, d), np.inf),
+        weight_bytes=graph.resident_bytes,
+        output_bytes=graph.output_bytes,
+        memory_capacity=np.full(d, np.inf),
+        operator_names=[op.name for op in graph.operators],
+        operator_kinds=[op.kind for op in graph.operators],
+        device_names=devices,
+        name=graph.name,
+    )

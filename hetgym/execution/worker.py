@@ -135,13 +135,22 @@ class Worker:
         self._meet(ENDED, run)
 
     def _steps(
-        self, made: Plan, run: int, values: list[Any], stamps: list[tuple[int, int, int]],
-        moves: list[tuple[int, int, int]], fetched: list[tuple[int, int]],
-    ) -> None:  # fmt: skip
+        self,
+        made: Plan,
+        run: int,
+        values: list[Any],
+        stamps: list[tuple[int, int, int]],
+        moves: list[tuple[int, int, int]],
+        fetched: list[tuple[int, int]],
+    ) -> None:
         """The inner loop; what it does between two operators is the dispatch that validations calibrate."""
         words, layout, slots, until, now = (
-            self._memory.words, self._memory.layout, self._slots, self._waiter.until, perf_counter_ns
-        )  # fmt: skip
+            self._memory.words,
+            self._memory.layout,
+            self._slots,
+            self._waiter.until,
+            perf_counter_ns,
+        )
         place, staged, first = layout.worker_word(self._number, PLACE), slots.staged, layout.flag(0)
         stride = layout.flag(1) - first
         for turn, (operator, call, reads, waits, keeps, publishes, drops) in enumerate(made.steps):

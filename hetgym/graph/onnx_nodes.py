@@ -27,8 +27,15 @@ ATTRIBUTES = (
 SUBGRAPHS = {"If", "Loop", "Scan"}
 """Operators with a body of their own, which is not looked into."""
 
-_CONTRIB = {"BiasGelu": "Gelu", "FastGelu": "Gelu", "FusedConv": "Conv", "FusedGemm": "Gemm", "FusedMatMul": "MatMul",
-            "Gelu": "Gelu", "QuickGelu": "Swish"}  # fmt: skip
+_CONTRIB = {
+    "BiasGelu": "Gelu",
+    "FastGelu": "Gelu",
+    "FusedConv": "Conv",
+    "FusedGemm": "Gemm",
+    "FusedMatMul": "MatMul",
+    "Gelu": "Gelu",
+    "QuickGelu": "Swish",
+}
 """Operators of ONNX Runtime's own domain that are ours under another name."""
 
 _ARITHMETIC = {

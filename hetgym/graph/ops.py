@@ -17,10 +17,24 @@ from typing import Any
 Attribute = int | float | str | tuple[int, ...]
 
 DTYPE_BYTES: dict[str, float] = {
-    "float64": 8, "float32": 4, "float16": 2, "bfloat16": 2, "float8": 1,
-    "int64": 8, "int32": 4, "int16": 2, "int8": 1, "int4": 0.5,
-    "uint64": 8, "uint32": 4, "uint16": 2, "uint8": 1, "bool": 1, "complex64": 8, "complex128": 16,
-}  # fmt: skip
+    "float64": 8,
+    "float32": 4,
+    "float16": 2,
+    "bfloat16": 2,
+    "float8": 1,
+    "int64": 8,
+    "int32": 4,
+    "int16": 2,
+    "int8": 1,
+    "int4": 0.5,
+    "uint64": 8,
+    "uint32": 4,
+    "uint16": 2,
+    "uint8": 1,
+    "bool": 1,
+    "complex64": 8,
+    "complex128": 16,
+}
 
 
 class FusionClass(IntEnum):
@@ -281,15 +295,30 @@ _SELECTS = ("Slice", "Split", "Gather", "GatherElements", "GatherND")
 _VIEWS = ("Reshape", "Flatten", "Squeeze", "Unsqueeze", "Identity", "Dropout", "Shape", "View", "SplitView")
 _COLLECTIVE_VIEWS = ("Bucket", "Recv", "Unbucket")  # pinned to a rank, so never fused; see transforms.collective
 _REDUCE = {
-    "ReduceMean": 1, "ReduceSum": 1, "ReduceMax": 1, "ReduceMin": 1, "ReduceProd": 1,
-    "ReduceL1": 2, "ReduceL2": 2, "ReduceSumSquare": 2, "ReduceLogSumExp": 5, "ArgMax": 1, "ArgMin": 1,
+    "ReduceMean": 1,
+    "ReduceSum": 1,
+    "ReduceMax": 1,
+    "ReduceMin": 1,
+    "ReduceProd": 1,
+    "ReduceL1": 2,
+    "ReduceL2": 2,
+    "ReduceSumSquare": 2,
+    "ReduceLogSumExp": 5,
+    "ArgMax": 1,
+    "ArgMin": 1,
     "TopK": 4,
-}  # fmt: skip
+}
 _NORMALISE = {
-    "Softmax": 8, "LogSoftmax": 8, "LayerNormalization": 8, "InstanceNormalization": 8,
-    "GroupNormalization": 8, "RMSNormalization": 6, "LRN": 12, "LpNormalization": 4,
+    "Softmax": 8,
+    "LogSoftmax": 8,
+    "LayerNormalization": 8,
+    "InstanceNormalization": 8,
+    "GroupNormalization": 8,
+    "RMSNormalization": 6,
+    "LRN": 12,
+    "LpNormalization": 4,
     "MeanVarianceNormalization": 8,
-}  # fmt: skip
+}
 
 _F = FusionClass
 KINDS: dict[str, OpKind] = {

@@ -70,9 +70,22 @@ ALIASES = {"alias", "detach", "lift_fresh", "lift_fresh_copy", "dropout", "featu
 """Operators that return their operand unchanged in inference."""
 
 TURNS = {
-    "t", "transpose", "permute", "numpy_T", "mT", "movedim", "swapaxes", "view", "reshape", "_unsafe_view", "unflatten",
-    "flatten", "squeeze", "unsqueeze", "contiguous",
-}  # fmt: skip
+    "t",
+    "transpose",
+    "permute",
+    "numpy_T",
+    "mT",
+    "movedim",
+    "swapaxes",
+    "view",
+    "reshape",
+    "_unsafe_view",
+    "unflatten",
+    "flatten",
+    "squeeze",
+    "unsqueeze",
+    "contiguous",
+}
 """Operators that return all numbers of their operand, once each, in another shape."""
 
 MAY_COPY = {"reshape", "flatten", "contiguous", "reshape_as"}
@@ -93,8 +106,15 @@ _ORDER = {
 }
 """Argument names in the order of the kind's operands, where ATen's order differs."""
 
-_ATTRIBUTES = {"dim": "axis", "dims": "perm", "equation": "equation", "num_groups": "num_groups", "is_causal":
-               "is_causal", "num_layers": "num_layers", "bidirectional": "bidirectional"}  # fmt: skip
+_ATTRIBUTES = {
+    "dim": "axis",
+    "dims": "perm",
+    "equation": "equation",
+    "num_groups": "num_groups",
+    "is_causal": "is_causal",
+    "num_layers": "num_layers",
+    "bidirectional": "bidirectional",
+}
 _SPATIAL = {"stride": "strides", "dilation": "dilations", "kernel_size": "kernel_shape"}
 
 

@@ -38,8 +38,21 @@ from hetgym.errors import ArtefactError, GraphError
 from hetgym.graph.assembly import check_tensor
 from hetgym.graph.ops import DTYPE_BYTES, Attribute, Operator, Tensor
 
-COLUMNS = ("kind", "inputs", "outputs", "attributes", "direction", "context", "source", "count", "seconds", "p10",
-           "p90", "repetitions", "status")  # fmt: skip
+COLUMNS = (
+    "kind",
+    "inputs",
+    "outputs",
+    "attributes",
+    "direction",
+    "context",
+    "source",
+    "count",
+    "seconds",
+    "p10",
+    "p90",
+    "repetitions",
+    "status",
+)
 DIRECTIONS = ("forward", "backward")
 CONTEXTS = ("isolated", "graph")
 STATUSES = ("ok", "timeout", "memory", "unsupported")
@@ -70,8 +83,19 @@ class Measurement:
         plain = {key: list(v) if isinstance(v, tuple) else v for key, v in sorted(op.attributes.items())}
         attributes = json.dumps(plain, separators=(",", ":")) if plain else ""
         times = [f"{value:.4e}" if self.status == "ok" else "" for value in (self.seconds, self.p10, self.p90)]
-        return [op.kind, tensors_text(op.inputs), tensors_text(op.outputs), attributes, self.direction, self.context,
-                self.source, str(self.count), *times, str(self.repetitions), self.status]  # fmt: skip
+        return [
+            op.kind,
+            tensors_text(op.inputs),
+            tensors_text(op.outputs),
+            attributes,
+            self.direction,
+            self.context,
+            self.source,
+            str(self.count),
+            *times,
+            str(self.repetitions),
+            self.status,
+        ]
 
 
 def tensors_text(tensors: Sequence[Tensor]) -> str:

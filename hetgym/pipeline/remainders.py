@@ -70,9 +70,24 @@ def _remainders(
     shape = len(limits), rows + 1, int(np.prod(counts + 1)), len(t.wall)
     total, load = np.full(shape, np.inf), np.full(shape, np.inf)
     _fill_remainders(
-        total, load, t.forward, t.backward, t.weight, t.comm, t.size, t.stash, t.capacity, t.pays, t.wall, t.peak,
-        counts, first, limits, passes, bottleneck,
-    )  # fmt: skip
+        total,
+        load,
+        t.forward,
+        t.backward,
+        t.weight,
+        t.comm,
+        t.size,
+        t.stash,
+        t.capacity,
+        t.pays,
+        t.wall,
+        t.peak,
+        counts,
+        first,
+        limits,
+        passes,
+        bottleneck,
+    )
     return total, load
 
 

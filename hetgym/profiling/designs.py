@@ -99,8 +99,9 @@ def _attention(b: int, heads: int, queries: int, keys: int, depth: int) -> Opera
 def _lstm(rows: int, inner: int, hidden: int) -> Operator:
     state, bias = Tensor((rows, hidden)), _weight(4 * hidden)
     weights = (_weight(4 * hidden, inner), _weight(4 * hidden, hidden), bias, bias)
-    return Operator("lstm", "LSTMCell", (Tensor((rows, inner)), *weights, state, state), (state, state),
-                    {"hidden_size": hidden})  # fmt: skip
+    return Operator(
+        "lstm", "LSTMCell", (Tensor((rows, inner)), *weights, state, state), (state, state), {"hidden_size": hidden}
+    )
 
 
 def _unary(kind: str) -> _Make:
@@ -246,7 +247,7 @@ DESIGNS: dict[str, Design] = {
     "copy": Design(_ROWS, _copy, 150),
     "embedding": Design(((256, 16384), (16, 1536), (1, 4096)), _embedding, 180),
     "lrn": Design(((1, 2), (8, 256), (4, 64)), _lrn, 90),
-}  # fmt: skip
+}
 """Name -> design, in the order in which a profile measures them."""
 
 

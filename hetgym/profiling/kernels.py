@@ -18,9 +18,17 @@ Call = Callable[[Sequence[Any]], Any]
 """From all operands, in the operator's order, to its output or outputs."""
 
 TORCH_DTYPES = {
-    "float64": "float64", "float32": "float32", "float16": "float16", "bfloat16": "bfloat16", "int64": "int64",
-    "int32": "int32", "int16": "int16", "int8": "int8", "uint8": "uint8", "bool": "bool",
-}  # fmt: skip
+    "float64": "float64",
+    "float32": "float32",
+    "float16": "float16",
+    "bfloat16": "bfloat16",
+    "int64": "int64",
+    "int32": "int32",
+    "int16": "int16",
+    "int8": "int8",
+    "uint8": "uint8",
+    "bool": "bool",
+}
 """Our name of a dtype -> torch's."""
 
 
@@ -478,14 +486,18 @@ def _reduce(name: str) -> Callable[[Any, Operator], Call]:
         axes = tuple(a % len(source) for a in _ints(op, "axes") or _ints(op, "axis")) or _lost_axes(source, result)
         keep = len(result) == len(source)
         run: Callable[[Any], Any] = {
-            "mean": lambda x: torch.mean(x, axes, keep), "sum": lambda x: torch.sum(x, axes, keep),
-            "max": lambda x: torch.amax(x, axes, keep), "min": lambda x: torch.amin(x, axes, keep),
+            "mean": lambda x: torch.mean(x, axes, keep),
+            "sum": lambda x: torch.sum(x, axes, keep),
+            "max": lambda x: torch.amax(x, axes, keep),
+            "min": lambda x: torch.amin(x, axes, keep),
             "prod": lambda x: torch.prod(x, axes[0], keep),
             "l1": lambda x: torch.linalg.vector_norm(x, 1, axes, keep),
             "l2": lambda x: torch.linalg.vector_norm(x, 2, axes, keep),
-            "square": lambda x: torch.sum(x * x, axes, keep), "logsumexp": lambda x: torch.logsumexp(x, axes, keep),
-            "argmax": lambda x: torch.argmax(x, axes[0], keep), "argmin": lambda x: torch.argmin(x, axes[0], keep),
-        }[name]  # fmt: skip
+            "square": lambda x: torch.sum(x * x, axes, keep),
+            "logsumexp": lambda x: torch.logsumexp(x, axes, keep),
+            "argmax": lambda x: torch.argmax(x, axes[0], keep),
+            "argmin": lambda x: torch.argmin(x, axes[0], keep),
+        }[name]
         return lambda x: run(x[0])
 
     return build

@@ -121,9 +121,12 @@ def measure_process_link(
         raise ConfigError(f"sizes {tuple(sizes)} and {rounds} rounds; sizes must be 1 to {_LARGEST} bytes, rounds 1 up")
     area = max(_WINDOW, 2 * sizes[-1])
     asked: dict[str, Any] = {
-        "area": area, "sizes": sizes, "rounds": rounds, "patience": limit,
+        "area": area,
+        "sizes": sizes,
+        "rounds": rounds,
+        "patience": limit,
         "crowded": len(set(start.cores) | set(end.cores)) < 2,
-    }  # fmt: skip
+    }
     module = "hetgym.profiling.pingpong"
     with ExitStack() as stack:
         memory = stack.enter_context(_shared_memory(memory_size(area)))

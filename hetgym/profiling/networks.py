@@ -40,8 +40,16 @@ class _Convolutional:
         half = kernel // 2
         after = (side - 1) * stride + kernel - shape[2] - half  # what is left of "same" padding
         pads = (half, half, max(after, 0), max(after, 0))
-        return self.net.one(name, "Conv", operands, (self.batch, out, side, side), kernel_shape=(kernel, kernel),
-                            strides=(stride, stride), pads=pads, group=group)  # fmt: skip
+        return self.net.one(
+            name,
+            "Conv",
+            operands,
+            (self.batch, out, side, side),
+            kernel_shape=(kernel, kernel),
+            strides=(stride, stride),
+            pads=pads,
+            group=group,
+        )
 
     def norm(self, x: Value) -> Value:
         name, channels = self.at("norm"), x.tensor.shape[1]
@@ -59,8 +67,15 @@ class _Convolutional:
     def pool(self, x: Value, stride: int, kind: str = "MaxPool", kernel: int = 3) -> Value:
         side, kernel = -(-x.tensor.shape[2] // stride), max(kernel, stride)
         shape = (*x.tensor.shape[:2], side, side)
-        return self.net.one(self.at("pool"), kind, [x], shape, kernel_shape=(kernel, kernel), strides=(stride, stride),
-                            pads=(0, 0, 0, 0) if stride == kernel else (kernel // 2,) * 4)  # fmt: skip
+        return self.net.one(
+            self.at("pool"),
+            kind,
+            [x],
+            shape,
+            kernel_shape=(kernel, kernel),
+            strides=(stride, stride),
+            pads=(0, 0, 0, 0) if stride == kernel else (kernel // 2,) * 4,
+        )
 
     def shuffle(self, x: Value, groups: int) -> Value:
         b, c, h, w = x.tensor.shape
@@ -165,8 +180,11 @@ def separable(rng: np.random.Generator) -> DataflowGraph:
             x = b.net.one(b.at("add"), "Add", [x, y], x.tensor.shape)
         elif stride == 2 and rng.random() < 0.4:
             z = b.pool(x, 2, "AveragePool")
-            x = b.unary(b.net.one(b.at("concat"), "Concat", [z, y], (*y.tensor.shape[:1], 2 * width,
-                        *y.tensor.shape[2:]), axis=1))  # fmt: skip
+            x = b.unary(
+                b.net.one(
+                    b.at("concat"), "Concat", [z, y], (*y.tensor.shape[:1], 2 * width, *y.tensor.shape[2:]), axis=1
+                )
+            )
             width *= 2
         else:
             x = y
@@ -187,8 +205,11 @@ def dense(rng: np.random.Generator) -> DataflowGraph:
                     inner = b.unary(b.conv(x, _width(rng, 16, 96), 1))
                     parts.append(b.unary(b.conv(inner, _width(rng, 16, 256), kernel)))
                 if rng.random() < 0.5:
-                    parts.append(b.unary(b.conv(b.pool(x, 1, str(rng.choice(["MaxPool", "AveragePool"]))),
-                                                _width(rng, 16, 128), 1)))  # fmt: skip
+                    parts.append(
+                        b.unary(
+                            b.conv(b.pool(x, 1, str(rng.choice(["MaxPool", "AveragePool"]))), _width(rng, 16, 128), 1)
+                        )
+                    )
             else:
                 y = b.conv(b.unary(b.norm(x)), 4 * growth, 1)
                 parts = [x, b.conv(b.unary(b.norm(y)), growth, 3)]
@@ -257,20 +278,38 @@ def separate_heads(rng: np.random.Generator) -> DataflowGraph:
     """A transformer with every head a branch of its own."""
     heads = int(rng.choice([2, 4, 8]))
     hidden = heads * int(rng.choice([16, 32, 64]))
-    return transformer(int(rng.integers(1, 3)), heads, hidden, int(rng.choice([32, 64, 128, 256])),
-                       int(rng.choice([1, 2])), int(rng.choice([2, 4])), 2000)  # fmt: skip
+    return transformer(
+        int(rng.integers(1, 3)),
+        heads,
+        hidden,
+        int(rng.choice([32, 64, 128, 256])),
+        int(rng.choice([1, 2])),
+        int(rng.choice([2, 4])),
+        2000,
+    )
 
 
 def recurrent(rng: np.random.Generator) -> DataflowGraph:
     """LSTM cells unrolled in time."""
     hidden = _width(rng, 64, 1024)
-    return lstm_grid(int(rng.integers(1, 4)), int(rng.integers(2, 8)), hidden, int(rng.choice([1, 1, 4, 16])),
-                     _width(rng, 32, 512))  # fmt: skip
+    return lstm_grid(
+        int(rng.integers(1, 4)), int(rng.integers(2, 8)), hidden, int(rng.choice([1, 1, 4, 16])), _width(rng, 32, 512)
+    )
 
 
 GENERATORS: tuple[Callable[[np.random.Generator], DataflowGraph], ...] = (
-    plain, residual, separable, dense, attention, separate_heads, recurrent, residual, separable, dense, attention,
-)  # fmt: skip
+    plain,
+    residual,
+    separable,
+    dense,
+    attention,
+    separate_heads,
+    recurrent,
+    residual,
+    separable,
+    dense,
+    attention,
+)
 """In the order in which they are drawn; the common families stand twice."""
 
 

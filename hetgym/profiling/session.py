@@ -317,11 +317,17 @@ def _graph_rows(graph: DataflowGraph, source: str, blank: Measurement, answer: d
     medians, lows, highs = (np.array(answer[key]) for key in ("seconds", "p10", "p90"))
     rows = [
         replace(
-            blank, operator=graph.operators[at[0]], count=len(at), status="ok", repetitions=repetitions,
-            seconds=float(medians[at].mean()), p10=float(lows[at].mean()), p90=float(highs[at].mean()),
+            blank,
+            operator=graph.operators[at[0]],
+            count=len(at),
+            status="ok",
+            repetitions=repetitions,
+            seconds=float(medians[at].mean()),
+            p10=float(lows[at].mean()),
+            p90=float(highs[at].mean()),
         )
         for at in members.values()
-    ]  # fmt: skip
+    ]
     p10, median, p90 = answer["wall"]
     whole = replace(blank, seconds=median, p10=p10, p90=p90, repetitions=repetitions, status="ok")
     return [*rows, whole]

@@ -102,16 +102,27 @@ def _operator(row: list[str], device: str) -> dict[str, Any]:
     (wanted,) = read_rows(text.getvalue(), "request")
     bench = Bench(device)
     timing = (bench.backward if wanted.direction == "backward" else bench.forward)(wanted.operator)
-    return {"status": "ok", "seconds": timing.seconds, "p10": timing.p10, "p90": timing.p90,
-            "repetitions": timing.repetitions}  # fmt: skip
+    return {
+        "status": "ok",
+        "seconds": timing.seconds,
+        "p10": timing.p10,
+        "p90": timing.p90,
+        "repetitions": timing.repetitions,
+    }
 
 
 def _graph(request: dict[str, Any], device: str) -> dict[str, Any]:
     timing = GraphRunner(from_json(request["graph"]), device).time(int(request["rounds"]))
     p10, median, p90 = np.quantile(timing.seconds, (0.1, 0.5, 0.9), axis=1)
     wall = np.quantile(timing.wall, (0.1, 0.5, 0.9))
-    return {"status": "ok", "seconds": median.tolist(), "p10": p10.tolist(), "p90": p90.tolist(),
-            "wall": wall.tolist(), "repetitions": int(request["rounds"])}  # fmt: skip
+    return {
+        "status": "ok",
+        "seconds": median.tolist(),
+        "p10": p10.tolist(),
+        "p90": p90.tolist(),
+        "wall": wall.tolist(),
+        "repetitions": int(request["rounds"]),
+    }
 
 
 def _limit_memory(limit: int) -> None:

@@ -11,9 +11,19 @@ from hetgym.errors import ProblemError
 from hetgym.problem import Problem
 
 NETWORKS = (
-    "alexnet", "bert_base", "inception_v1", "inception_v2", "lstm", "nasnet", "resnet50", "shufflenet", "squeezenet",
-    "vgg19", "vit_b16", "zfnet512",
-)  # fmt: skip
+    "alexnet",
+    "bert_base",
+    "inception_v1",
+    "inception_v2",
+    "lstm",
+    "nasnet",
+    "resnet50",
+    "shufflenet",
+    "squeezenet",
+    "vgg19",
+    "vit_b16",
+    "zfnet512",
+)
 """Networks of the zoo of at most 450 operators."""
 
 PLATFORMS = ("8gpu-node", "cpu-2gpu-nvlink", "cpu-gpu", "cpu-gpu-balanced", "cpu-gpu-npu", "even-pair")
@@ -100,8 +110,19 @@ def varied(problem: Problem, rng: np.random.Generator, spread: float) -> Problem
     device, operator = rng.normal(0.0, spread, d), rng.normal(0.0, spread / 3, (n, d))
     links = rng.normal(0.0, spread, (2, d, d))
     return Problem(
-        problem.cost * np.exp(device + operator), problem.edge_source, problem.edge_target, problem.edge_bytes,
-        problem.edge_tensor, problem.latency * np.exp(links[0]), problem.bandwidth * np.exp(links[1]),
-        problem.weight_bytes, problem.output_bytes, problem.memory_capacity, problem.operator_names,
-        problem.operator_kinds, problem.device_names, problem.name, asynchronous=problem.asynchronous,
-    )  # fmt: skip
+        problem.cost * np.exp(device + operator),
+        problem.edge_source,
+        problem.edge_target,
+        problem.edge_bytes,
+        problem.edge_tensor,
+        problem.latency * np.exp(links[0]),
+        problem.bandwidth * np.exp(links[1]),
+        problem.weight_bytes,
+        problem.output_bytes,
+        problem.memory_capacity,
+        problem.operator_names,
+        problem.operator_kinds,
+        problem.device_names,
+        problem.name,
+        asynchronous=problem.asynchronous,
+    )

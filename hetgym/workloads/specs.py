@@ -100,9 +100,12 @@ class ProblemSpec:
         """A graph of :func:`hetgym.graph.generators.generate_graph` on a platform; see :meth:`zoo`."""
         chosen = "".join(f"-{key}={value}" for key, value in parameters.items())
         return cls._placed(
-            f"{generator}{chosen}-s{seed}", lambda: generated_graph(generator, parameters, seed), platform, transforms,
+            f"{generator}{chosen}-s{seed}",
+            lambda: generated_graph(generator, parameters, seed),
+            platform,
+            transforms,
             scale,
-        )  # fmt: skip
+        )
 
     @classmethod
     def _placed(

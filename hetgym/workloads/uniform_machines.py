@@ -44,6 +44,10 @@ def on_uniform_machines(graph: DataflowGraph, devices: int, ccr: float, rng: np.
     size = scale_communication(graph.edge_bytes, cost, ccr) / per_byte
     edges = zip(graph.edge_source.tolist(), graph.edge_target.tolist(), size.tolist(), strict=True)
     return Problem.from_arrays(
-        cost, list(edges), bandwidth=bandwidth, tensors=graph.edge_tensor.tolist(),
-        operator_names=[op.name for op in graph.operators], name=f"{graph.name}@{devices}-devices-ccr{ccr:g}",
-    )  # fmt: skip
+        cost,
+        list(edges),
+        bandwidth=bandwidth,
+        tensors=graph.edge_tensor.tolist(),
+        operator_names=[op.name for op in graph.operators],
+        name=f"{graph.name}@{devices}-devices-ccr{ccr:g}",
+    )

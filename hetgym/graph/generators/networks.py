@@ -43,8 +43,9 @@ class Network:
         self.operators.append(Operator(name, kind, inputs, outputs, attributes or {}))
         return [Value(node, slot, tensor) for slot, tensor in enumerate(outputs)]
 
-    def one(self, name: str, kind: str, operands: Sequence[Value | Tensor], shape: tuple[int, ...],
-            **attributes: Attribute) -> Value:  # fmt: skip
+    def one(
+        self, name: str, kind: str, operands: Sequence[Value | Tensor], shape: tuple[int, ...], **attributes: Attribute
+    ) -> Value:
         """Add an operator with one output."""
         return self.add(name, kind, operands, shape, attributes=attributes)[0]
 
@@ -87,8 +88,15 @@ def transformer(
     >>> transformer(blocks=2, heads=4)
     DataflowGraph('transformer', 83 operators, 108 edges)
     """
-    sizes = {"blocks": blocks, "heads": heads, "hidden": hidden, "sequence": sequence, "batch": batch,
-             "expansion": expansion, "vocabulary": vocabulary}  # fmt: skip
+    sizes = {
+        "blocks": blocks,
+        "heads": heads,
+        "hidden": hidden,
+        "sequence": sequence,
+        "batch": batch,
+        "expansion": expansion,
+        "vocabulary": vocabulary,
+    }
     for name, value in sizes.items():
         whole(f"transformer: {name}", value)
     bounded("transformer", blocks * (9 * heads + 20), blocks * (10 * heads + 30))
@@ -143,8 +151,13 @@ def lstm_grid(
     Raises:
         GraphError: a parameter out of range.
     """
-    sizes = {"layers": layers, "steps": steps, "hidden": hidden, "batch": batch,
-             "features": hidden if features is None else features}  # fmt: skip
+    sizes = {
+        "layers": layers,
+        "steps": steps,
+        "hidden": hidden,
+        "batch": batch,
+        "features": hidden if features is None else features,
+    }
     for name, value in sizes.items():
         whole(f"lstm_grid: {name}", value)
     bounded("lstm_grid", 12 * layers * steps, 30 * layers * steps)
@@ -153,8 +166,11 @@ def lstm_grid(
     below: list[Value | Tensor] = [Tensor((batch, sizes["features"])) for _ in range(steps)]
     for layer in range(layers):
         inner = hidden if layer else sizes["features"]
-        weights = [weight_of(f"W{layer}", 4 * hidden, inner), weight_of(f"R{layer}", 4 * hidden, hidden),
-                   weight_of(f"B{layer}", 8 * hidden)]  # fmt: skip
+        weights = [
+            weight_of(f"W{layer}", 4 * hidden, inner),
+            weight_of(f"R{layer}", 4 * hidden, hidden),
+            weight_of(f"B{layer}", 8 * hidden),
+        ]
         h: Value | Tensor = Tensor(state)
         c: Value | Tensor = Tensor(state)
         for t in range(steps):
@@ -164,11 +180,16 @@ def lstm_grid(
 
 
 _MODULES = (  # Szegedy et al., CVPR 2015, table 1: 1x1, 3x3 reduce, 3x3, 5x5 reduce, 5x5, pool projection
-    (64, 96, 128, 16, 32, 32), (128, 128, 192, 32, 96, 64),
-    (192, 96, 208, 16, 48, 64), (160, 112, 224, 24, 64, 64), (128, 128, 256, 24, 64, 64),
-    (112, 144, 288, 32, 64, 64), (256, 160, 320, 32, 128, 128),
-    (256, 160, 320, 32, 128, 128), (384, 192, 384, 48, 128, 128),
-)  # fmt: skip
+    (64, 96, 128, 16, 32, 32),
+    (128, 128, 192, 32, 96, 64),
+    (192, 96, 208, 16, 48, 64),
+    (160, 112, 224, 24, 64, 64),
+    (128, 128, 256, 24, 64, 64),
+    (112, 144, 288, 32, 64, 64),
+    (256, 160, 320, 32, 128, 128),
+    (256, 160, 320, 32, 128, 128),
+    (384, 192, 384, 48, 128, 128),
+)
 _POOL_BEFORE = (2, 7)  # a max pool of stride 2 stands before these modules
 
 
@@ -197,15 +218,22 @@ def inception(blocks: int = 3, batch: int = 1, resolution: int = 28, channels: i
     def conv(name: str, value: Value, out: int, kernel: int) -> Value:
         weight = weight_of(f"{name}.weight", out, value.tensor.shape[1], kernel, kernel)
         shape = (batch, out, side, side)
-        y = net.one(name, "Conv", [value, weight, weight_of(f"{name}.bias", out)], shape,
-                    kernel_shape=(kernel, kernel), pads=(kernel // 2,) * 4)  # fmt: skip
+        y = net.one(
+            name,
+            "Conv",
+            [value, weight, weight_of(f"{name}.bias", out)],
+            shape,
+            kernel_shape=(kernel, kernel),
+            pads=(kernel // 2,) * 4,
+        )
         return net.one(f"{name}.relu", "Relu", [y], shape)
 
     for b in range(blocks):
         if b in _POOL_BEFORE:
             side = -(-side // 2)
-            x = net.one(f"pool{b}", "MaxPool", [x], (batch, x.tensor.shape[1], side, side),
-                        kernel_shape=(3, 3), strides=(2, 2))  # fmt: skip
+            x = net.one(
+                f"pool{b}", "MaxPool", [x], (batch, x.tensor.shape[1], side, side), kernel_shape=(3, 3), strides=(2, 2)
+            )
         one, reduce3, three, reduce5, five, projection = _MODULES[min(b, len(_MODULES) - 1)]
         at = f"module{b}."
         pooled = net.one(at + "pool", "MaxPool", [x], x.tensor.shape, kernel_shape=(3, 3), strides=(1, 1))
