@@ -1,7 +1,7 @@
 """hetgym: Gymnasium environments in which agents learn to run deep-learning graphs on heterogeneous hardware.
 
-The public surface is on this page; everything loads when it is first used, so that ``import hetgym``
-stays fast and needs no optional dependency. Importing it registers the environments with Gymnasium.
+This module is the public surface. Each name loads when it is first used, so ``import hetgym`` is fast and needs no
+optional dependency. Importing hetgym registers the environments with Gymnasium.
 """
 
 from __future__ import annotations

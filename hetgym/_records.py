@@ -1,14 +1,14 @@
-"""Records: tuples of arrays that a kernel finds by address.
+"""Records: named tuples of arrays that a kernel reads by address.
 
-A kernel that serves many problems at once cannot take them as arguments: unpacking some fifty arrays for each from
-Python takes longer than a step of work, and lists of tuples are no faster. So Python writes the address and the shape
-of every array into a row of integers once; the kernel reads the row, without copying or counting anything.
+A kernel that serves many problems at once cannot take their arrays as arguments: unpacking some fifty arrays a problem
+from Python takes longer than a step of work, and lists of tuples are no faster. Instead Python writes the address and
+the shape of every array into a row of integers once. The kernel reads the row, without copies or reference counts.
 
-In a kernel a record is a single pointer to its row, and a field an array that is made of the row when it is named. So a
-function may take a record of forty arrays and compiles as if it took one number.
+In a kernel a record is a single pointer to its row. A field is an array view that is built from the row at each access.
+A function may therefore take a record of forty arrays and compiles as if it took one number.
 
-Whoever fills a row must keep the arrays alive, at the same place, for as long as kernels read it, and must not change
-the row while a kernel runs: the compiler takes it for constant.
+Invariants: the arrays stay alive, at the same addresses, for as long as kernels read the row, which :class:`Rows` takes
+care of; and the row does not change while a kernel runs, since the compiler treats it as constant.
 """
 
 from __future__ import annotations
@@ -31,12 +31,12 @@ from hetgym._types import Int64Array
 
 
 def width(record: Any) -> int:
-    """Numbers that a row needs for such a record: an address and the shape, for each array."""
+    """Number of integers in the row of a record: for each array an address and its shape."""
     return sum(width(field) if isinstance(field, tuple) else 1 + field.ndim for field in record)
 
 
 def fill(row: Int64Array, record: Any) -> None:
-    """Write where the arrays of a record lie.
+    """Write the addresses and shapes of a record's arrays into a row.
 
     Args:
         row: [width] of int64.
@@ -57,7 +57,7 @@ def _collect(record: Any, numbers: list[int]) -> None:
 
 
 class Record(types.Type):  # type: ignore[misc]
-    """The type of a record in kernels.
+    """Numba type of a record.
 
     Args:
         kind: Numba's type of the named tuple that rows describe.
@@ -71,7 +71,7 @@ class Record(types.Type):  # type: ignore[misc]
 
 @register_model(Record)
 class _RecordModel(models.PrimitiveModel):  # type: ignore[misc]
-    """A pointer to a row."""
+    """Data model of a record: a pointer to its row."""
 
     def __init__(self, manager: Any, record: Any) -> None:
         super().__init__(manager, record, ir.IntType(64).as_pointer())
@@ -79,12 +79,12 @@ class _RecordModel(models.PrimitiveModel):  # type: ignore[misc]
 
 @infer_getattr
 class _RecordFields(AttributeTemplate):  # type: ignore[misc]
-    """Types of fields: arrays, and records within records."""
+    """Typing of a record's fields: arrays, or records within the record."""
 
     key = Record
 
     def generic_resolve(self, record: Any, field: str) -> Any:
-        """The type of a field; None if there is none of that name."""
+        """The type of a field; None if the record has no such field."""
         if field not in record.kind.fields:
             return None
         found = record.kind.types[record.kind.fields.index(field)]
@@ -93,7 +93,7 @@ class _RecordFields(AttributeTemplate):  # type: ignore[misc]
 
 @lower_getattr_generic(Record)  # type: ignore[untyped-decorator]
 def _field(context: Any, builder: Any, record: Any, row: Any, field: str) -> Any:
-    """A field: an array made of the row, or where in the row a record within the record begins."""
+    """Lower an access to a field: an array built from the row, or a pointer to where an inner record begins."""
     number = record.kind.fields.index(field)
     at = sum(_width(kind) for kind in record.kind.types[:number])
     kind = record.kind.types[number]
@@ -103,12 +103,12 @@ def _field(context: Any, builder: Any, record: Any, row: Any, field: str) -> Any
 
 
 def _width(kind: Any) -> int:
-    """As :func:`width`, of a type."""
+    """As :func:`width`, from the Numba type."""
     return sum(_width(field) for field in kind.types) if isinstance(kind, types.BaseTuple) else 1 + kind.ndim
 
 
 def reader(example: Any) -> Callable[[Int64Array], Any]:
-    """A function for kernels that takes a row for a record.
+    """Make a function with which kernels view a row as a record.
 
     Args:
         example: a record of the kind that rows will describe: its dtypes, dimensions and whether arrays
@@ -122,17 +122,17 @@ def reader(example: Any) -> Callable[[Int64Array], Any]:
 
 
 def tuple_reader(example: Any) -> Callable[[Int64Array], Any]:
-    """As :func:`reader`, but what the kernel gets is the named tuple itself.
+    """As :func:`reader`, but the kernel gets the named tuple itself.
 
-    Functions that are compiled for named tuples anyway, since Python calls them with these, need not be compiled once
-    more for records.
+    Functions that Python calls with named tuples are compiled for these anyway. With this reader they need not be
+    compiled once more for records.
     """
     kind = numba.typeof(example)
     return _intrinsic(kind, lambda context, builder, row: _tuple(context, builder, kind, row, 0)[0])
 
 
 def _intrinsic(kind: Any, value: Callable[[Any, Any, Any], Any]) -> Callable[[Int64Array], Any]:
-    """A function for kernels from a row to a value of a type."""
+    """Make a function for kernels that turns a row into a value of a type."""
 
     @intrinsic  # type: ignore[untyped-decorator]
     def read(typing: Any, row: Any) -> Any:
@@ -145,7 +145,7 @@ def _intrinsic(kind: Any, value: Callable[[Any, Any, Any], Any]) -> Callable[[In
 
 
 def _tuple(context: Any, builder: Any, kind: Any, row: Any, at: int) -> tuple[Any, int]:
-    """The value of a named tuple, and where the row goes on."""
+    """The value of a named tuple that starts at a position, and the position after it."""
     fields = []
     for field in kind.types:
         if isinstance(field, types.BaseTuple):
@@ -157,7 +157,7 @@ def _tuple(context: Any, builder: Any, kind: Any, row: Any, at: int) -> tuple[An
 
 
 def _array(context: Any, builder: Any, kind: Any, row: Any, at: int) -> Any:
-    """The array whose address and shape stand in a row from a position on."""
+    """The array whose address and shape start at a position of the row."""
     constant = builder.module.add_metadata([])
 
     def number(k: int) -> Any:
@@ -178,12 +178,12 @@ def _array(context: Any, builder: Any, kind: Any, row: Any, at: int) -> Any:
 
 
 class Rows:
-    """Rows of records of one kind, and the records, which it keeps alive.
+    """A table of rows for records of one kind, which also keeps the records alive.
 
-    Copies and pickles hold copies of the records, and addresses of their own.
+    Copies and unpickled tables hold copies of the records, and rows with the addresses of these copies.
 
     Args:
-        count: number of rows; all are empty.
+        count: number of rows, all of them empty at first.
         example: see :func:`reader`.
 
     Attributes:
@@ -195,11 +195,11 @@ class Rows:
         self._records: list[Any] = [None] * count
 
     def __getitem__(self, row: int) -> Any:
-        """The record of a row, or None."""
+        """The record of a row; None if the row is empty."""
         return self._records[row]
 
     def __setitem__(self, row: int, record: Any) -> None:
-        """Let a row describe a record."""
+        """Store a record and write its addresses into the row."""
         fill(self.table[row], record)
         self._records[row] = record
 

@@ -1,4 +1,4 @@
-"""A caller's tables of costs and edges, read into arrays with errors that say what is wrong."""
+"""Tables of costs and edges from callers, checked and read into arrays."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def tensor_ids(source: IntArray, target: IntArray, tensors: Sequence[int] | None
 
 
 def largest_payloads(n: int, source: IntArray, payload: FloatArray, tensors: Sequence[int] | None) -> FloatArray:
-    """Bytes that each operator must hold for its readers: every tensor once, at its largest edge."""
+    """[n] output bytes of each operator: every tensor counts once, at the size of its largest edge [byte]."""
     ids = np.arange(len(source)) if tensors is None else np.asarray(tensors)
     largest: dict[tuple[int, int], float] = {}
     for key, size in zip(zip(source.tolist(), ids.tolist(), strict=True), payload.tolist(), strict=True):
