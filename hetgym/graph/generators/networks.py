@@ -1,4 +1,4 @@
-"""Networks of real operators with true shapes, in any size."""
+"""Neural networks of any size, made of real operators with consistent shapes."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class Value(NamedTuple):
 
 
 class Network:
-    """Collects operators; operands are values of earlier operators or tensors from outside."""
+    """Collector of operators; an operand is a value of an earlier operator or a tensor from outside."""
 
     def __init__(self, name: str) -> None:
         self.name = name
@@ -35,7 +35,7 @@ class Network:
         *shapes: tuple[int, ...],
         attributes: Mapping[str, Attribute] | None = None,
     ) -> list[Value]:
-        """Add an operator; the shapes are those of its outputs."""
+        """Add an operator, given the shapes of its outputs; return its outputs."""
         node = len(self.operators)
         inputs = tuple(x.tensor if isinstance(x, Value) else x for x in operands)
         outputs = tuple(Tensor(shape) for shape in shapes)
@@ -46,16 +46,16 @@ class Network:
     def one(
         self, name: str, kind: str, operands: Sequence[Value | Tensor], shape: tuple[int, ...], **attributes: Attribute
     ) -> Value:
-        """Add an operator with one output."""
+        """Add an operator with one output and return the output."""
         return self.add(name, kind, operands, shape, attributes=attributes)[0]
 
     def graph(self) -> DataflowGraph:
-        """What has been collected."""
+        """The graph of all operators added so far."""
         return DataflowGraph(self.operators, self.edges, self.name)
 
 
 def weight_of(name: str, *shape: int) -> Tensor:
-    """A constant operand."""
+    """A constant operand, such as a weight, of float32 numbers."""
     return Tensor(shape, constant=True, name=name)
 
 
@@ -77,9 +77,9 @@ def transformer(
         blocks: encoder blocks.
         heads: attention heads; must divide ``hidden``.
         hidden: width of the residual stream.
-        sequence: tokens.
-        batch: sequences.
-        expansion: the feed-forward layer is this many times wider.
+        sequence: tokens per sequence.
+        batch: number of sequences.
+        expansion: width of the feed-forward layer, as a multiple of ``hidden``.
         vocabulary: rows of the embedding table.
 
     Raises:
@@ -137,15 +137,15 @@ def transformer(
 def lstm_grid(
     layers: int = 4, steps: int = 12, hidden: int = 256, batch: int = 1, features: int | None = None
 ) -> DataflowGraph:
-    """Stacked LSTM, unrolled in time: cell (l, t) needs the cells (l - 1, t) and (l, t - 1).
+    """Stacked LSTM, unrolled in time: cell (l, t) reads from the cells (l - 1, t) and (l, t - 1).
 
     Cells of one layer share its weights.
 
     Args:
         layers: stacked layers.
         steps: time steps; ``layers · steps`` operators.
-        hidden: units of a layer.
-        batch: sequences.
+        hidden: units per layer.
+        batch: number of sequences.
         features: width of the input; ``hidden`` by default.
 
     Raises:
@@ -190,20 +190,20 @@ _MODULES = (  # Szegedy et al., CVPR 2015, table 1: 1x1, 3x3 reduce, 3x3, 5x5 re
     (256, 160, 320, 32, 128, 128),
     (384, 192, 384, 48, 128, 128),
 )
-_POOL_BEFORE = (2, 7)  # a max pool of stride 2 stands before these modules
+_POOL_BEFORE = (2, 7)  # a max pool of stride 2 precedes these modules
 
 
 def inception(blocks: int = 3, batch: int = 1, resolution: int = 28, channels: int = 192) -> DataflowGraph:
     """Inception modules with the channels of GoogLeNet (Szegedy et al., CVPR 2015, table 1).
 
-    A module has four branches, six convolutions each followed by a Relu, a max pool and a Concat: 14
-    operators. Beyond the nine modules of the paper the last one repeats.
+    A module has four branches with 14 operators: six convolutions, each followed by a Relu, a max pool, and a Concat
+    that joins the branches. Beyond the nine modules of the paper, the last one is repeated.
 
     Args:
         blocks: number of modules.
-        batch: images.
+        batch: number of images.
         resolution: rows and columns of the first module's input.
-        channels: of the first module's input.
+        channels: channels of the first module's input.
 
     Raises:
         GraphError: a parameter out of range.
