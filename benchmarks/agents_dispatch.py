@@ -1,12 +1,12 @@
-"""Agents without parameters in HetSchedule-v0's dispatch mode, and the policy that ships, beside online heuristics.
+"""Agents without parameters and the shipped policy in HetSchedule-v0's dispatch mode, compared with online heuristics.
 
     python benchmarks/agents_dispatch.py --json agents-dispatch.json
 
-Run times vary by 20 %, and one device slows down on the way. Opponents are the online heuristics of
-hetgym.baselines, deciding in the very run that the agents play: what is ready, in the order of the
-heuristic's priority, goes where the simulator's own estimate says that it finishes first. That estimate
-knows links and queues, so DONF's communication models need no telling apart. Figures are makespans over the
-reference (highest upward rank first): mean, its error, worst, share of runs that are slower.
+Run times vary by 20 %, and one device slows down during the run. Opponents are the online heuristics of
+hetgym.baselines, which decide in the same runs as the agents: ready operators, in the order of the heuristic's
+priority, are put where they finish first by the simulator's own estimate. That estimate includes links and queues, so
+it makes no difference which of DONF's communication models is used. Figures are ratios of makespans to those of the
+reference (highest upward rank first): mean, its standard error, worst, and share of runs that are slower.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ RULES: dict[str, dict[str, float]] = {
 
 
 def listed(priority: Callable[[Problem], Any], bonus: Callable[[Problem], Any] | None = None) -> Any:
-    """The ready operator of highest priority, where it finishes first, by finish plus bonus."""
+    """The ready operator of highest priority, on the device with the least finish plus bonus."""
 
     def make(problem: Problem) -> Decide:
         rank, position = np.asarray(priority(problem)), problem.arrays.position
@@ -74,7 +74,7 @@ def first_fit(score: Callable[[Problem, Situation, int], Any]) -> Any:
 
 
 def queue(key: Callable[[Problem], Any] | None) -> Any:
-    """FCFS (without a key) or SJF: only idle devices are given anything."""
+    """FCFS (without a key) or SJF: only idle devices get operators."""
 
     def make(problem: Problem) -> Decide:
         since: dict[int, float] = {}
@@ -96,7 +96,7 @@ def queue(key: Callable[[Problem], Any] | None) -> Any:
 
 
 def batch_mode(pick: Callable[[Any], int]) -> Any:
-    """Min-min and its kin: of all ready operators on their best devices, the one that a rule picks."""
+    """Min-min and similar heuristics: a rule picks one of all ready operators, each on its best device."""
 
     def make(_: Problem) -> Decide:
         def decide(now: Situation) -> tuple[int, int]:
@@ -132,7 +132,7 @@ OPPONENTS: dict[str, Any] = {
 
 
 def opponents(env: HetScheduleEnv) -> dict[str, float]:
-    """Makespan over the reference of every opponent in the conditions of the environment's episode."""
+    """Opponent -> its makespan over that of the reference, under the conditions of the environment's episode."""
     lanes: Any = env.lanes
     drawn, problem, reference = lanes.drawn(0), lanes.problem(0), lanes.instance(0).reference
     changes = [

@@ -1,11 +1,11 @@
-"""Agents without parameters in HetSplit-v0, and the policy that ships, beside greedy splitting and EOP, on the zoo.
+"""Agents without parameters and the shipped policy in HetSplit-v0, compared with greedy splitting and EOP, on the zoo.
 
     python benchmarks/agents_split.py --json agents-split.json
 
-Fused networks at batch 8. Figures are makespans over HEFT's of the graph as it is, and the time that each takes.
-``makespan`` takes the best choice for each operator in turn, ``completion`` the best if all that follow are split
-by the pattern; ``pattern`` is that alone. ``best`` is the share of problems on which an agent is at least as
-fast as both opponents, greedy_split under the same inner scheduler and EOP.
+Networks are fused, at batch 8. Figures are ratios of makespans to HEFT's on the unsplit graph, and the time of each
+agent. ``makespan`` takes the best choice for each operator in turn, ``completion`` the best choice if all later
+operators are split by the pattern; ``pattern`` uses the pattern only. ``best`` is the share of problems on which an
+agent is at least as fast as both opponents, greedy_split under the same inner scheduler and EOP.
 """
 
 from __future__ import annotations

@@ -1,13 +1,14 @@
-"""When does a CPU beside a GPU pay? Gains of adaptive partition over one fused device, EOP, DUET and plans by hand.
+"""Gains of a CPU beside a GPU: adaptive partition compared with one fused device, EOP, DUET and plans by hand.
 
     python benchmarks/cpu_gpu_study.py --json cpu-gpu-study.json --markdown tables.md
     python benchmarks/cpu_gpu_study.py --quick    # inception and LSTM at r = 4, seconds
 
 Everything is simulated: problems are those of the suite ``cpu-gpu-study``, fused networks on the platform
 ``even-pair`` whose GPU is scaled by r in arithmetic and by min(r, 3) in memory bandwidth; the roofline prices
-operators. ``hetgym bench --suite cpu-gpu-study`` runs the schedulers alone; this script adds what is no scheduler of a
-problem: EOP, which rewrites the graph, and placements written by hand. ``links`` is CPGC's plan, made for links
-that are never busy, on links that carry one transfer at a time, one for each reader; in ``cached`` one for each tensor.
+operators. ``hetgym bench --suite cpu-gpu-study`` runs the schedulers only. This script adds methods that are not
+schedulers of a problem: EOP, which rewrites the graph, and placements written by hand. CPGC plans for links that are
+never busy; ``links`` is its plan on links that carry one transfer at a time, one for each reader, and ``cached`` the
+same with one transfer for each tensor.
 
 A gain is given by both definitions in use, T_base / T - 1 and 1 - T / T_base.
 """
@@ -33,7 +34,7 @@ Row = dict[str, Any]
 SCHEDULERS = ("duet", "key-operators", "cpgc-partition", "cpgc")
 
 CACHED = Runtime(communication="fifo", transfers="cached")
-"""Links that carry one transfer at a time, and a tensor to a device once, however many operators read it there."""
+"""Runtime in which links carry one transfer at a time, and each tensor goes to a device at most once."""
 
 BRANCHES = (
     ("1x1",),
@@ -42,7 +43,7 @@ BRANCHES = (
     ("1x1", "pool", "projection"),
     ("5x5", "5x5.reduce", "pool", "projection"),
 )
-"""Placements that one would write by hand: these branches of every module go to the CPU."""
+"""Placements by hand: these branches of every module run on the CPU."""
 
 COMPARED = {
     "CPGC over one device": ("tvm-fusion", "cpgc"),
@@ -55,16 +56,16 @@ COMPARED = {
     "CPGC over key operators": ("key-operators", "cpgc"),
     "CPGC over its partition": ("cpgc-partition", "cpgc"),
 }
-"""What is compared: the base and ours."""
+"""Comparisons: the base method and ours."""
 
 PARTITIONS = ("CPGC over key operators", "CPGC over its partition")
-"""Not in the table of networks."""
+"""Methods that are left out of the table of networks."""
 
 
 def by_hand(problem: Problem) -> float | None:
-    """Best of the placements written by hand [s]; None where nobody would know what to write.
+    """Best makespan of the placements by hand [s]; None for networks without an obvious placement.
 
-    Of inception modules the same branches go to the CPU, of stacked LSTMs the first layers.
+    In inception modules the same branches of every module run on the CPU, in stacked LSTMs the first layers.
     """
     names = problem.operator_names
     found = [[0 if re.fullmatch(rf"module\d+\.({'|'.join(b)})(\.relu)?", n) else 1 for n in names] for b in BRANCHES]
@@ -143,7 +144,7 @@ def markdown(rows: list[Row]) -> str:
 
 
 def trends(rows: list[Row]) -> str:
-    """How often CPGC gains more over one device in a smaller batch, and in the deeper of two networks."""
+    """Numbers of cases in which CPGC gains more over one device with a smaller batch, and with a deeper network."""
     gain = {(row["network"], row["ratio"], row["batch"]): gains([row], "tvm-fusion", "cpgc")[0][0] for row in rows}
     batches = sorted({row["batch"] for row in rows})
     pairs = {

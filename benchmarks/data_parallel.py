@@ -1,4 +1,4 @@
-"""Data-parallel training of real models in simulation: step time, scaling and what communication takes of it.
+"""Data-parallel training of real models in simulation: step time, scaling and the share of communication.
 
     python benchmarks/data_parallel.py --json data_parallel.json
 

@@ -1,4 +1,4 @@
-"""Which part of DONF is worth what: makespans over HEFT's, by size, communication and runtime.
+"""The effects of the parts of DONF: ratios of makespans to HEFT's, by size, communication and runtime.
 
     python benchmarks/donf_study.py --json donf-study.json
 

@@ -1,13 +1,13 @@
-"""Where the place policy holds: sizes, numbers of devices, generators, networks and platforms that it has not seen.
+"""Generalisation of the place policy to unseen sizes, numbers of devices, generators, networks and platforms.
 
     python benchmarks/generalisation.py --json generalisation.json
 
-Every group is a set of held-out problems. Figures are mean makespans over that of the better of HEFT and PEFT,
-both with insertion: of one greedy pass of the policy, of the rule that it began as (the same roll-outs, nothing
-learned), of its four passes, and of the best of all list heuristics; and the largest ratio of the four passes to
-HEFT. Under other runtimes the same schedules are simulated, and compared as simulated. ``--leave-out`` names
-families of networks: for each the policy is trained anew without it, and the one that ships and that one are
-compared on the family.
+Every group is a set of held-out problems. Figures are mean ratios of makespans to that of the better of HEFT and PEFT,
+both with insertion: for one greedy pass of the policy, for the rule that it was initialised with (the same roll-outs
+without learning), for its four passes, and for the best of all list heuristics; and the largest ratio of the four
+passes to HEFT. Under other runtimes the same schedules are simulated, and the simulated makespans are compared.
+``--leave-out`` names families of networks. For each, a policy is trained without the family and compared with the
+shipped one on the family.
 """
 
 from __future__ import annotations
@@ -103,7 +103,7 @@ def groups(count: int, seed: int) -> Iterator[Group]:
 
 
 def untrained(planner: PlacePlanner) -> PlacePlanner:
-    """The rule that the network began as."""
+    """The rule that the network was initialised with."""
     from safetensors.numpy import load_file
 
     weights = load_file(FOLDER / "place-v1.safetensors")
@@ -116,7 +116,7 @@ def untrained(planner: PlacePlanner) -> PlacePlanner:
 
 
 def methods(planner: PlacePlanner) -> dict[str, Callable[[Problem], Schedule]]:
-    """What is compared."""
+    """Name -> method, for all methods that are compared."""
     rule = untrained(planner)
     return {
         "one pass": lambda p: planner.plan(p, passes=1),
@@ -146,7 +146,7 @@ def row(title: str, problems: Sequence[Problem], planner: PlacePlanner, runtime:
 
 
 def left_out(families: Sequence[str], steps: int, folder: Path, count: int, seed: int) -> Iterator[dict[str, Any]]:
-    """A row for each family: the policy that ships, and one whose training never saw the family."""
+    """A row for each family: the shipped policy, and one that was trained without the family."""
     from hetgym.agents.recipe import load_recipe
     from hetgym.agents.run import TrainingRun
 

@@ -1,10 +1,10 @@
-"""HEFT's time against problem size: how far it is from linear, and from plain Python.
+"""HEFT's time against problem size, compared with a linear bound and with plain Python.
 
     python benchmarks/heft.py --json heft.json
 
-HEFT looks at every edge on every device once. Appending instead of searching for gaps does that and no
-more, so it is the linear bound: ``gap search`` is the time with insertion over the time without. The
-ratio to the plain-Python insertion scheduler is taken in the same run.
+HEFT visits every edge once for every device. Appending instead of searching for gaps does only that, so its time is
+the linear bound: ``gap search`` is the time with insertion over the time without. The ratio to the plain-Python
+insertion scheduler is measured in the same run.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Max-loads of cut pipelines, and how long cutting takes.
+"""Max-loads of cut pipelines, and times of the methods that cut them.
 
     python benchmarks/pipeline.py DATA --json pipeline.json
 
@@ -56,7 +56,7 @@ def schedules(stages: int, micro_batches: int) -> list[dict[str, Any]]:
 
 
 def cut(problem: PipelineProblem) -> dict[str, Any]:
-    """One row: what every method makes of a file."""
+    """One row: the max-load and time of every method on a problem."""
     row: dict[str, Any] = {"what": problem.name, "operators": problem.num_operators, "devices": problem.num_devices}
     for name, partition in PARTITIONERS.items():
         begin = time.perf_counter()
@@ -80,7 +80,7 @@ def relative(row: dict[str, Any], name: str) -> str:
 
 
 def as_published(row: dict[str, Any]) -> str:
-    """Whether the optimum is the one that others found."""
+    """A mark that tells if the optimum equals the published one."""
     if row["published"] is None or row["downset-dp"] is None:
         return "-"
     return "equal" if abs(row["downset-dp"] - row["published"]) < 1e-9 else f"{row['published'] * 1e3:.4f} ms"

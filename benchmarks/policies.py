@@ -1,4 +1,4 @@
-"""The pretrained place policy against the heuristics, and at equal time against the searches.
+"""The pretrained place policy compared with the heuristics and, at equal time, with the searches.
 
     python benchmarks/policies.py --json policies.json
 
@@ -7,7 +7,7 @@ Held-out problems: random ones of unrelated devices (:class:`hetgym.workloads.Ra
 that of the better of HEFT and PEFT, both with insertion, and over that of the best of *all* list heuristics;
 networks by the mean gap to the best known makespan, and by the worst ratio to HEFT. Searches get as much
 wall-clock time as the policy's; a column gives the paired bootstrap interval of the policy's makespan over
-the method's. Methods take turns on each problem, so that they share whatever else the machine does.
+the method's. Methods take turns on each problem, so that other load on the machine affects them equally.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ def searches(budget: float, count: int) -> dict[str, Method]:
 
 
 def play(problems: list[Problem], methods: dict[str, Method]) -> tuple[dict[str, Any], dict[str, list[float]]]:
-    """Makespans and times of each method on each problem, methods in turns."""
+    """Makespans and times of each method on each problem; methods take turns."""
     for method in methods.values():
         method(problems[0])
     makespans: dict[str, list[float]] = {name: [] for name in methods}

@@ -1,4 +1,4 @@
-"""What slices of time over a row of tasks are worth for recurrent networks on a CPU beside a GPU.
+"""Gains of time slices over a sequence of tasks, for recurrent networks on a CPU beside a GPU.
 
     python benchmarks/rnn_study.py --json rnn-study.json --markdown tables.md
     python benchmarks/rnn_study.py --quick    # seconds
@@ -52,7 +52,7 @@ UNROLLED = 4
 
 @dataclass(frozen=True)
 class Network:
-    """What a plan needs to know of a stacked LSTM on a pair of devices: [layers, d] and [d, d] seconds."""
+    """Times of a stacked LSTM on a pair of devices, as plans need them: [layers, d] and [d, d] seconds."""
 
     steps: int
     layer_seconds: np.ndarray
@@ -71,7 +71,7 @@ class Network:
 
 
 def network(problem: Problem) -> Network:
-    """Read it off a problem whose operators are cells: one slice is predicted, the others are like it."""
+    """Extract the times from a problem whose operators are cells."""
     cells = [tuple(map(int, re.findall(r"\d+", name))) for name in problem.operator_names]
     layers, steps = (1 + max(cell[k] for cell in cells) for k in (0, 1))
     of = {cell: i for i, cell in enumerate(cells)}
@@ -112,18 +112,18 @@ def per_task(net: Network) -> np.ndarray:
 
 
 def alone(net: Network, tasks: int) -> float:
-    """All tasks on the device on which they end first [s]."""
+    """Time of all tasks on the faster device [s]."""
     return float(tasks * per_task(net).min())
 
 
 def whole_tasks(net: Network, tasks: int) -> float:
-    """Whole tasks on either device, as many on each as is best [s]."""
+    """Time if each task runs wholly on one device, with the best number of tasks on each [s]."""
     first, second = per_task(net)
     return float(min(max(k * first, (tasks - k) * second) for k in range(tasks + 1)))
 
 
 def latency(plan: FlowShop) -> float:
-    """A task from its first slice to the end of its last, if nothing is in its way [s]."""
+    """Time of one task from the start of its first slice to the end of its last, without waiting [s]."""
     return float(plan.seconds[0].sum() + sum(plan.moves))
 
 
@@ -272,7 +272,7 @@ def markdown(rows: list[Row]) -> str:
 
 
 def agreement(rows: list[Row]) -> str:
-    """How far the gains are from the law, relative to it."""
+    """Deviations of the gains from the law, relative to it."""
     most = max(row["tasks"] for row in rows)
     limits = [row["limit"] / row["law"] - 1 for row in rows if row["tasks"] == most]
     text = [

@@ -6,7 +6,7 @@
 SAGA (https://github.com/ANRGUSC/saga) is a plain-Python collection of schedulers on related machines: a
 speed for each device, a strength for each link. The problems are of that form. It lives in an environment
 of its own; calls alternate between the two, and medians are compared. ``peer's mean`` is hetgym's HEFT
-with ranks whose mean transfer counts, as SAGA's does, a device's free transfer to itself.
+with ranks whose mean transfer time includes, as in SAGA, the free transfer of a device to itself.
 """
 
 from __future__ import annotations
@@ -77,7 +77,7 @@ def with_peers_mean(problem: Problem) -> float:
 
 
 class Peer:
-    """SAGA behind a pipe."""
+    """SAGA in another process, reached through a pipe."""
 
     def __init__(self, python: str, problems: Path) -> None:
         script = Path(__file__).with_name("saga_peer.py")

@@ -1,4 +1,4 @@
-"""What a Ray cluster costs and gains: moving problems, tasks that do next to nothing, and a whole run.
+"""Costs and gains of a Ray cluster: transfers of problems, tasks with almost no work, and a whole run.
 
     python benchmarks/scale_out.py --json scale-out.json
 

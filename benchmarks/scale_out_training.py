@@ -1,4 +1,4 @@
-"""What training on a Ray cluster costs and gains: the same updates, played in this process and by workers.
+"""Costs and gains of training on a Ray cluster: the same updates, played in this process and by workers.
 
     python benchmarks/scale_out_training.py --json scale-out-training.json
 
@@ -34,10 +34,10 @@ CURRICULUM = [{"kind": "random", "count": 24, "arguments": {"operators": [100, 2
 
 
 class Clock:
-    """Wall time and this process's processor time [s] that calls of a function take together.
+    """Total wall time, and total processor time of this process, of all calls of a function [s].
 
     Args:
-        function: that is called.
+        function: the function to call.
     """
 
     def __init__(self, function: Callable[..., Any]) -> None:

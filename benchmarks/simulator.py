@@ -76,7 +76,7 @@ def measure(operators: int, devices: int, runtimes: Sequence[str]) -> list[dict[
 
 
 def rows_of(problem: Problem, schedule: hetgym.Schedule) -> tuple[np.ndarray, ...]:
-    """A schedule as the kernel takes it."""
+    """The arrays of a schedule that the kernel takes."""
     return (schedule.assignment, *dispatch_order(problem, schedule))
 
 

@@ -1,16 +1,16 @@
-"""Record what hetgym computes, digit by digit, and tell what has changed since.
+"""Record hetgym's results digit by digit, and report changes since an earlier record.
 
     python scripts/behaviour.py record FILE [--only SECTION,...]
     python scripts/behaviour.py compare FILE [OTHER] [--only SECTION,...]
 
-``record`` writes ``{section: {case: value}}`` as JSON: a number as ``float.hex()``, anything larger as a
-digest of its bytes, a refusal as the name of the error. With ``--only`` it leaves a file's other sections
-as they are. ``compare`` works everything out anew, or reads a second record, and prints the differences;
-it exits with 1 if there are any. Between the two goes a change that must not change results. Records hold
-for one machine: last digits of learned cost models and of NumPy's own functions may differ on another.
+``record`` writes ``{section: {case: value}}`` as JSON: a number as ``float.hex()``, a larger value as a digest of its
+bytes, a hetgym error as its name. With ``--only`` it keeps the other sections of a file. ``compare`` computes
+everything again, or reads a second record, prints the differences, and exits with 1 if there are any. Use the two
+before and after a change that must not change results. Records are valid for one machine: last digits of learned cost
+models and of NumPy's functions may differ on another.
 
-Only public names of the package are used, and nothing goes by the clock: searches get budgets of work.
-Solvers that stop by the clock, training and measurements of real hardware are left out.
+Only public names of the package are used, and results do not depend on time: searches get budgets of work. Solvers with
+time limits, training, and measurements of real hardware are left out.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ try:
     from hetgym import workloads as synthetic
     from hetgym.cli import catalogue
     from hetgym.planning import DECODES
-except ImportError:  # releases whose rooms were others
+except ImportError:  # older releases with another package structure
     from hetgym import catalogue, suites
     from hetgym import costs as synthetic
     from hetgym.sim import DECODES
@@ -75,17 +75,17 @@ Cases = Iterator[tuple[str, str]]
 Record = dict[str, dict[str, str]]
 
 SALT = 20_240_601
-"""Sets the random problems of this script apart from everybody else's."""
+"""Seed that distinguishes the random problems of this script from all others."""
 
 SHOWN = 20
-"""Most differences that are printed of a section."""
+"""Most differences that are printed for each section."""
 
 
-# What is found, as text -----------------------------------------------------------------------------------------------
+# Results as text ------------------------------------------------------------------------------------------------------
 
 
 def _bytes_of(value: Any) -> Iterator[bytes]:
-    """A value as bytes: the same digits give the same bytes, whatever type holds them."""
+    """A value as bytes; equal numbers give equal bytes, whatever their type."""
     if value is None or isinstance(value, str | bool | np.bool_):
         yield f"{value};".encode()
     elif isinstance(value, int | np.integer):
@@ -116,7 +116,7 @@ def _bytes_of(value: Any) -> Iterator[bytes]:
 
 
 def _bytes_of_array(array: npt.NDArray[Any]) -> Iterator[bytes]:
-    """Shape and content; whole numbers as 64-bit ones, any NaN as the same NaN."""
+    """Shape and content of an array; integers as 64-bit ones, every NaN as the same NaN."""
     kind = array.dtype.kind
     whole = np.ascontiguousarray(array, np.int64 if kind in "iu" else None)
     if kind == "f" and np.isnan(whole).any():
@@ -135,7 +135,7 @@ def digest(*values: Any) -> str:
 
 
 def text(value: Any) -> str:
-    """A number in full, several numbers and what else there is as ``number … digest``."""
+    """A single number in full; several values as ``number … digest``."""
     if isinstance(value, float | np.floating):
         return float(value).hex()
     if isinstance(value, tuple) and value and isinstance(value[0], float | np.floating):
@@ -144,7 +144,7 @@ def text(value: Any) -> str:
 
 
 def attempt(work: Callable[..., Any], *arguments: Any, **options: Any) -> str:
-    """What comes out as text, or the name of hetgym's refusal."""
+    """The result of a call as text, or the name of the error that hetgym raised."""
     try:
         return text(work(*arguments, **options))
     except hetgym.HetgymError as error:
@@ -156,7 +156,7 @@ def _happened(trace: Trace) -> list[Any]:
 
 
 def _seen(trace: Trace) -> tuple[Any, ...]:
-    """Makespan, and everything else that a trace tells, but the blame."""
+    """Makespan and all other data of a trace except the blame."""
     memory = trace.memory
     return (
         trace.makespan,
@@ -170,7 +170,7 @@ def _seen(trace: Trace) -> tuple[Any, ...]:
 
 
 def _blamed(trace: Trace) -> tuple[Any, ...]:
-    """The same with the blame: not where operators ran twice, since the walk back may go round in circles there."""
+    """As :func:`_seen` with the blame, except if operators ran twice, where the walk backwards may not terminate."""
     return *_seen(trace), trace.blame
 
 
@@ -230,7 +230,7 @@ def random_costs(rng: np.random.Generator, n: int, d: int) -> npt.NDArray[np.flo
 
 
 def plain_problem(rng: np.random.Generator, n: int, d: int, name: str) -> Problem:
-    """A problem whose devices all have links of their own."""
+    """A problem with dedicated links between all devices."""
     edges = random_edges(rng, n)
     between = [0.0, 0.5, rng.choice((0.0, 0.25, 1.0), (d, d))]
     rates = [1.0, 8.0, rng.choice((1.0, 2.0, 16.0), (d, d)), np.inf]
@@ -363,7 +363,7 @@ def _makespan(problem: Problem, schedule: Schedule, runtime: str | Runtime) -> f
 # Section: the simulator on random problems ----------------------------------------------------------------------------
 
 BLOCK = 25
-"""Random problems of one unit of work."""
+"""Number of random problems in one unit of work."""
 
 EXTRAS: dict[str, dict[str, Any]] = {
     "plain": {},
@@ -372,7 +372,7 @@ EXTRAS: dict[str, dict[str, Any]] = {
 
 
 def blocks(count: int) -> list[str]:
-    """Units of work of so many random problems."""
+    """Units of work for a number of random problems."""
     return [f"{first:05d}" for first in range(0, count, BLOCK)]
 
 
@@ -440,13 +440,13 @@ def _evaluated(problem: Problem, seed: int, schedules: Mapping[str, Schedule]) -
 
 
 def _first(now: Situation) -> tuple[int, int]:
-    """The first ready operator, where it seems to finish first."""
+    """The first ready operator, on the device with the least estimated finish."""
     operator = int(now.ready[0])
     return operator, int(now.estimate(operator).finish.argmin())
 
 
 def hesitant() -> Callable[[Situation], tuple[int, int] | None]:
-    """Decides for the last ready operator, by its start, and waits now and then while something runs."""
+    """A rule that takes the last ready operator, by its start, and sometimes waits while an operator runs."""
     asked = itertools.count(1)
 
     def decide(now: Situation) -> tuple[int, int] | None:
@@ -460,7 +460,7 @@ def hesitant() -> Callable[[Situation], tuple[int, int] | None]:
 
 
 def _online(problem: Problem, seed: int) -> Cases:
-    """Runs with decisions on the way: undisturbed, with late jobs on slower devices, and with a loss."""
+    """Runs with online decisions: undisturbed, with late jobs on slower devices, and with the loss of a device."""
     rng = np.random.default_rng([SALT, seed, 3])
     horizon = 2.0 * problem.num_operators / problem.num_devices
     d = problem.num_devices
@@ -494,7 +494,7 @@ OPTIONS: dict[str, list[dict[str, Any]]] = {
     "place-v1": [{"passes": 1}, {"passes": 6}],
     "random": [{"seed": 9}],
 }
-"""Scheduler -> further options that are tried."""
+"""Scheduler -> further options to record."""
 
 
 def schedulers_random_keys() -> list[str]:
@@ -638,7 +638,7 @@ def configurations() -> dict[str, Configuration]:
 
 
 class Journal:
-    """What an environment showed, a digest for each key."""
+    """Digests of everything that an environment returned, one for each key."""
 
     def __init__(self) -> None:
         self._states: dict[str, Any] = {}
@@ -651,7 +651,7 @@ class Journal:
             state.update(part)
 
     def see(self, observation: Any, info: Mapping[str, Any], reward: Any = None, over: Any = None) -> None:
-        """Add what a reset or a step returned."""
+        """Add the values that a reset or a step returned."""
         for key, leaf in (observation if isinstance(observation, dict) else {"flat": observation}).items():
             self.put(f"obs/{key}", leaf)
         self.put("rewards", reward)
@@ -664,7 +664,7 @@ class Journal:
         self.ends.append(" ".join([text(info["makespan"]), text(info["reference"]), str(int(info["illegal_actions"]))]))
 
     def cases(self, where: str) -> Cases:
-        """Everything, a case for each key."""
+        """All digests, one case for each key."""
         for k, end in enumerate(self.ends):
             yield f"{where}/end{k}", end
         for key, state in self._states.items():
@@ -672,7 +672,7 @@ class Journal:
 
 
 def any_action(rng: np.random.Generator, mask: npt.NDArray[Any]) -> int:
-    """Mostly a legal action; now and then any, or none that exists."""
+    """Usually a legal action; sometimes any action, or one that does not exist."""
     if rng.random() < 0.05:
         return int(rng.integers(-1, len(mask) + 1))
     legal = np.flatnonzero(mask)
@@ -750,7 +750,7 @@ def played_by_agents() -> Cases:
 
 @extra
 def forced_resets() -> Cases:
-    """Problems, orders and conditions that the reset names; and the episode played again from its replay."""
+    """Episodes with problems, orders and conditions from reset's options, played again from their replays."""
     rng = np.random.default_rng(SALT)
     problems = [random_problem(seed) for seed in range(61_000, 61_010)]
     limits = {"max_operators": 130, "max_edges": 700, "max_devices": 5}
@@ -948,7 +948,7 @@ def pipeline(key: str) -> Cases:
 
 
 def _cuts(where: str, problem: Any, limit: int) -> Cases:
-    """A pipeline and what every partitioner makes of it."""
+    """The cuts of a pipeline by every partitioner."""
     from hetgym.baselines import pipeline as cutting
 
     yield f"{where}/problem", digest(problem)
@@ -1054,7 +1054,7 @@ def _builds(name: str) -> Cases:
 
 
 def _predictions(name: str) -> Cases:
-    """What a shipped cost model says of the zoo's operators on each device that names it, and on one of each kind."""
+    """Prices of a shipped cost model for the zoo's operators on each device that names it, and on one of each kind."""
     model = hetgym.costs.load_costs(name)
     devices = [device for row in catalogue.entries("platforms") for device in load_platform(row["name"])]
     kinds = {device.kind: device for device in reversed(devices)}
@@ -1148,7 +1148,7 @@ def graphs(key: str) -> Cases:
 
 
 def _described(where: str, graph: DataflowGraph) -> Cases:
-    """A graph, and every column that is worked out of it."""
+    """A graph and every column that is derived from it."""
     yield f"{where}/graph", digest(graph)
     yield f"{where}/columns", digest([getattr(graph, name) for name in COLUMNS], graph.features().tolist())
 
@@ -1214,8 +1214,8 @@ class Section(NamedTuple):
     """A part of the record.
 
     Attributes:
-        units: names the units of work.
-        cases: works one of them out.
+        units: function that returns the names of the units of work.
+        cases: function that computes the cases of one unit.
     """
 
     units: Callable[[], list[str]]
@@ -1235,7 +1235,7 @@ SECTIONS: dict[str, Section] = {
 
 
 class Found(NamedTuple):
-    """What one unit of work gave, and the time of one core that it took [s]."""
+    """The cases of one unit of work, and the time that they took on one core [s]."""
 
     section: str
     key: str
@@ -1244,7 +1244,7 @@ class Found(NamedTuple):
 
 
 def work_out(section: str, key: str) -> Found:
-    """One unit of work; a failure is a case of its own, so that the rest can be compared."""
+    """Compute one unit of work; a failure becomes a case, so that the rest can be compared."""
     warnings.simplefilter("ignore")
     began, cases = time.process_time(), {}
     try:
@@ -1258,9 +1258,9 @@ def work_out(section: str, key: str) -> Found:
 
 
 def work_out_all(names: Sequence[str], processes: int) -> Record:
-    """The record of some sections, in an order that does not depend on who was done first."""
+    """The record of some sections, in an order that does not depend on the order of completion."""
     for variable in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
-        os.environ[variable] = "1"  # for the processes that are started now
+        os.environ[variable] = "1"  # for the processes that are started below
     units = [(name, key) for name in names for key in SECTIONS[name].units()]
     found: dict[str, dict[str, str]] = {name: {} for name in names}
     seconds = dict.fromkeys(names, 0.0)
@@ -1278,7 +1278,7 @@ def work_out_all(names: Sequence[str], processes: int) -> Record:
 
 
 def failures(record: Record) -> list[str]:
-    """Units of work that could not be worked out."""
+    """Units of work that failed."""
     return [
         f"{name}: {case}: {value}"
         for name, cases in record.items()
@@ -1288,7 +1288,7 @@ def failures(record: Record) -> list[str]:
 
 
 def differences(before: Mapping[str, str], after: Mapping[str, str]) -> list[str]:
-    """A line for each case that is not the same."""
+    """One line for each case that differs."""
     return [
         f"  {case}: {before.get(case, 'absent')} -> {after.get(case, 'absent')}"
         for case in sorted({*before, *after})
@@ -1297,7 +1297,7 @@ def differences(before: Mapping[str, str], after: Mapping[str, str]) -> list[str
 
 
 def report(before: Record, after: Record, names: Sequence[str]) -> bool:
-    """Print what is equal and what is not; whether everything is."""
+    """Print the numbers of equal cases and the differences; return True if everything is equal."""
     equal = True
     for name in names:
         old, new = before.get(name, {}), after.get(name, {})

@@ -2,7 +2,7 @@
 
     python scripts/make_zoo.py [NAME ...]
 
-Each model is imported at batch 1, 2 and 3; the snapshot made of the first two must give the third.
+Each model is imported at batch 1, 2 and 3; the snapshot made from the first two must give the third.
 The same packages give the same bytes. Needs ``pip install "hetgym[dev]"``.
 """
 
@@ -60,7 +60,7 @@ def images(batch: int) -> tuple[Sequence[Tensor], dict[str, Tensor]]:
 
 
 def words(length: int, types: bool = False) -> Callable[[int], tuple[Sequence[Tensor], dict[str, Tensor]]]:
-    """Word ids, with token types for a model that would otherwise make them up."""
+    """Word ids, with token types for a model that would otherwise create them itself."""
 
     def inputs(batch: int) -> tuple[Sequence[Tensor], dict[str, Tensor]]:
         ids = torch.zeros(batch, length, dtype=torch.long)

@@ -24,7 +24,7 @@ PYTORCH_CLASSES = {
     "softmax": "softmax",
     "ln": "layernorm",
 }
-"""Name of a file -> class of operators."""
+"""Name of a file -> its class of operators."""
 
 KINDS = {
     "add": "Add",
@@ -41,7 +41,7 @@ KINDS = {
     "softmax": "Softmax",
     "ln": "LayerNormalization",
 }
-"""Their operator -> ours; a trailing u is an operator with a scalar."""
+"""NeuSight's name of an operator -> hetgym's kind; a trailing u marks an operator with a scalar."""
 
 _BINARY = ("add", "mul", "div", "pow")
 
@@ -153,9 +153,9 @@ class Run:
     Args:
         device: key of :data:`GPUS`.
         model: such as ``gpt2_large-train-1024-4``: model, mode, tokens, batch.
-        layers: how often the traced layer is repeated; 0 where all are traced.
-        measured: end to end [s].
-        neusight: what NeuSight predicted [s].
+        layers: number of repetitions of the traced layer; 0 if all layers are traced.
+        measured: measured end-to-end time [s].
+        neusight: NeuSight's prediction [s].
     """
 
     device: str
@@ -166,7 +166,7 @@ class Run:
 
     @property
     def training(self) -> bool:
-        """Whether the backward pass was run too."""
+        """True if the run includes the backward pass."""
         return "-train-" in self.model
 
 
@@ -217,7 +217,7 @@ LAYER = {
 
 
 def repeats(run: Run, nodes: Sequence[Node]) -> list[int]:
-    """How often each node runs: those of the traced layer once a layer."""
+    """Number of executions of each node; nodes of the traced layer run once per layer."""
     times = [1] * len(nodes)
     for family, (start, end) in LAYER.items():
         if run.model.startswith(family):

@@ -1,4 +1,4 @@
-"""Products of bfloat16 matrices on A100, H100 and H200: fit, score, tune, and how far measurements agree.
+"""Products of bfloat16 matrices on A100, H100 and H200: fits, scores, tuning, and the agreement of measurements.
 
     python benchmarks/costs/gemm.py score --data DIR --json gemm.json --picture docs/images/costs-gemm.png
     python benchmarks/costs/gemm.py fit   --data DIR --out hetgym/costs/artefacts      # three minutes on one core
@@ -10,7 +10,7 @@ DIR holds ``{a100,h100,h200}_sxm/gemm/<engine>/<version>/gemm_perf.parquet`` of 
 Reading them needs pyarrow; fitting needs ``hetgym[costs]``.
 
 Protocol *profiled GPU, unseen (n, k)*: a fifth of the pairs (n, k), by a seeded hash, is held out with all its rows m,
-the same pairs on every GPU; whatever is fitted or tuned sees the others alone (:func:`fitting`).
+the same pairs on every GPU. Fits and tuning see the other pairs only (:func:`fitting`).
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ ENGINES = {"a100": "sglang/0.5.10", "h100": "vllm/0.24.0", "h200": "vllm/0.24.0"
 """The measurements that a GPU's model is fitted to."""
 
 OTHERS = {"a100": ("vllm/0.14.0",), "h200": ("vllm/0.22.0",)}
-"""Further measurements of the same boards, which no fit sees."""
+"""Further measurements of the same boards, which are not part of any fit."""
 
 COMMON: dict[str, Any] = {
     "learning_rate": 0.08,
@@ -59,7 +59,7 @@ COMMON: dict[str, Any] = {
 }
 TREES = 300
 LOSSES = ("l2", "l1")
-"""The mean of a forest that learns means and one that learns medians is better than either."""
+"""Losses of the two forests: the mean of one that learns means and one that learns medians is better than either."""
 
 ARTEFACTS = Path(__file__).parents[2] / "hetgym" / "costs" / "artefacts"
 SLICES = ((1, 18), (18, 258), (258, 1026), (1026, 4354), (4354, 10**9))
@@ -153,7 +153,7 @@ def raw(boosters: list[Any], x: Floats) -> Floats:
 def cross_validated(
     products: Products, gpu: GemmGpu, settings: Mapping[str, Any] | None = None, trees: int = TREES
 ) -> tuple[Products, Floats]:
-    """The fitting rows, and for each what was predicted by a fit on the four fifths of pairs that lack its own."""
+    """The fitting rows, and for each the prediction of a fit to those four fifths of the pairs that exclude its own."""
     rows = fitting(products)
     fold = part(rows, 5, "inner")
     out = np.empty(len(rows))
@@ -275,11 +275,11 @@ def tune(folder: Path, gpus: list[str]) -> list[dict[str, Any]]:
 
 
 def noise(folder: Path, gpus: list[str]) -> list[dict[str, Any]]:
-    """How well measurements agree with each other; no model but the last row's, which is fitted for it.
+    """Agreement of measurements with each other; only the last row involves a model, which is fitted for it.
 
-    * Neighbours: m and m + 1 between 4 and 15, the median ratio of all taken out. The same kernel runs on the same
-      tiles, so what is left is noise twice: the mean distance over the square root of 2 is the mean error that a
-      perfect model of such shapes would have.
+    * Neighbours: m and m + 1 between 4 and 15, after removing the median ratio. The same kernel runs on the same
+      tiles, so the remaining difference is twice the noise: the mean distance over the square root of 2 is the mean
+      error that a perfect model of such shapes would have.
     * Engines: two tables of the same board.
     * Random rows: a fifth of the fitting rows is held out row by row, so that the fit has seen every pair (n, k).
     """
@@ -319,7 +319,7 @@ def noise(folder: Path, gpus: list[str]) -> list[dict[str, Any]]:
 
 
 def draw(points: Mapping[str, tuple[Floats, Floats]], path: Path) -> None:
-    """Predicted over measured, a panel for each GPU."""
+    """Draw predicted over measured times, a panel for each GPU."""
     import matplotlib
 
     matplotlib.use("Agg")

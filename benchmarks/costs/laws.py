@@ -1,14 +1,14 @@
-"""What every cost model must keep: more work is not faster, any legal operator has a price, and prices come at once.
+"""Laws that every cost model must obey: more work is not faster, every legal operator has a price, pricing is fast.
 
     python benchmarks/costs/laws.py --json laws.json --markdown laws.md      # two minutes for eight models
 
 For the roofline and every shipped model, on the devices that name it (else on one of the kind it was fitted on):
 
-* *prices*: 10 000 random operators of all kinds, from 1 to 2^40 elements: how many prices are not finite, how many not
-  positive (views may be free), the dearest and the cheapest;
+* *prices*: 10 000 random operators of all kinds, from 1 to 2^40 elements: the numbers of prices that are not finite and
+  not positive (views may be free), the highest and the lowest price;
 * *twice the batch*: each operator and the same with twice the batch, once with sizes as in networks and once with
-  absurd ones: how many are priced lower, and the worst ratio of the larger one's time to the smaller one's;
-* *500 operators*: CPU time of one call of ``predict`` for operators of shapes never seen, and once more for the same.
+  absurd ones: the number of pairs where twice the batch is cheaper, and the worst ratio of the two prices;
+* *500 operators*: CPU time of one call of ``predict`` for operators of new shapes, and of a second call for the same.
 """
 
 from __future__ import annotations
@@ -182,7 +182,7 @@ BUILDERS: tuple[Build, ...] = (
 
 
 def drawn(rng: np.random.Generator, absurd: bool, dtype: str = "") -> tuple[Operator, Operator]:
-    """A random operator, and the same with twice the batch; of any dtype if none is named."""
+    """A random operator, and the same with twice the batch; of a random dtype if none is given."""
     while True:
         build = BUILDERS[int(rng.integers(len(BUILDERS)))]
         chosen = dtype or DTYPES[int(rng.integers(len(DTYPES)))]
@@ -194,7 +194,7 @@ def drawn(rng: np.random.Generator, absurd: bool, dtype: str = "") -> tuple[Oper
 
 
 def _sizes(seed: int, absurd: bool) -> Callable[[int], int]:
-    """Draws a size of at most what networks have, half of them powers of two; or 1, or up to 2^40."""
+    """A function that draws sizes: usual ones, half of them powers of two; or absurd ones, either 1 or up to 2^40."""
     rng = np.random.default_rng(seed)
 
     def size(usual: int) -> int:
@@ -207,7 +207,7 @@ def _sizes(seed: int, absurd: bool) -> Callable[[int], int]:
 
 
 def priced(model: CostModel, device: Device, operators: list[Operator]) -> dict[str, Any]:
-    """How many prices are not finite or not positive."""
+    """Numbers of prices that are not finite or not positive, and the extreme prices."""
     seconds = model.predict(operators, device)
     view = np.array([op.spec.family == "view" for op in operators])
     impossible = np.isinf(Roofline().predict(operators, device))  # a dtype that the device cannot compute in
@@ -224,7 +224,7 @@ def priced(model: CostModel, device: Device, operators: list[Operator]) -> dict[
 
 
 def doubled(model: CostModel, device: Device, pairs: list[tuple[Operator, Operator]]) -> dict[str, Any]:
-    """How often twice the batch is faster."""
+    """Number and share of pairs in which twice the batch is cheaper, and the worst ratio."""
     once, twice = (model.predict([pair[at] for pair in pairs], device) for at in (0, 1))
     known = np.isfinite(once) & np.isfinite(twice) & (once > 0)
     ratio = twice[known] / once[known]
@@ -264,7 +264,7 @@ def devices() -> dict[str, Device]:
 
 
 def device_for(name: str, model: CostModel, known: dict[str, Device]) -> Device:
-    """The device that names a model, else one of the kind that its name or card speaks of."""
+    """The device that names a model, or otherwise a device of the kind in the model's name or card."""
     if name in known:
         return known[name]
     text = f"{name} {getattr(model, 'card', {})}".lower()

@@ -1,4 +1,4 @@
-"""Float32 operators and transformers on GPUs that nobody measured, beside NeuSight on NeuSight's own measurements.
+"""Float32 operators and transformers on GPUs outside the fit, compared with NeuSight on NeuSight's own measurements.
 
     python benchmarks/costs/neusight.py held   --data DIR              # each fitted GPU held out
     python benchmarks/costs/neusight.py fit    --data DIR --out hetgym/costs/artefacts/gpu-eager-fp32.npz
@@ -43,7 +43,7 @@ from hetgym.costs.roofline import Roofline
 SEED = 0
 ARTEFACT = "gpu-eager-fp32"
 GAP = 4e-6
-"""From the end of a kernel to the end of an empty one behind it in a full stream [s]."""
+"""Time from the end of a kernel to the end of an empty one that follows it in a full stream [s]."""
 
 UNSEEN = "NVIDIA H100 80GB HBM3"
 FITTED = "GPUs of the fit, all classes"
@@ -205,7 +205,7 @@ def models(arguments: argparse.Namespace) -> list[dict[str, Any]]:
 
 
 def scatter(path: Path, parts: list[tuple[str, Floats, Floats]]) -> None:
-    """Predicted over measured against the measured time, one colour for each name."""
+    """Draw predicted over measured time against the measured time, one colour for each name."""
     import matplotlib
 
     matplotlib.use("Agg")

@@ -1,4 +1,4 @@
-"""Do prices of nodes add up to the time of a model, and what does fusion do to them? Runs ONNX Runtime on one core.
+"""Sums of nodes' times compared with times of models, and effects of fusion; runs ONNX Runtime on one core.
 
     python benchmarks/costs/onnxruntime_nodes.py --core 1 --json nodes.json --markdown nodes.md
 
@@ -54,10 +54,10 @@ LEVELS = {
     "layout": onnxruntime.GraphOptimizationLevel.ORT_ENABLE_ALL,
 }
 QUIET = 1.02
-"""Largest wall time over CPU time of a run that was left alone."""
+"""Largest ratio of wall time to CPU time of an undisturbed run."""
 
 ENOUGH, FEW = 40, 8
-"""Runs left alone with which measuring ends, and fewer than which do not tell."""
+"""Number of undisturbed runs after which measuring ends, and least number of them that suffices."""
 
 
 def light_models(words: list[str]) -> list[Path]:
@@ -105,12 +105,12 @@ def _weight(shape: tuple[int, ...], role: tuple[str, int] | None, rng: np.random
 
 @dataclass(frozen=True)
 class Timing:
-    """What one session took.
+    """Times of one session.
 
     Args:
-        nodes: name -> median of a node [s].
-        wall: median of runs without profiling [s].
-        spread: 10th to 90th percentile of these runs over the median.
+        nodes: name -> median time of a node [s].
+        wall: median time of runs without profiling [s].
+        spread: distance between the tenth and ninetieth percentile of these runs, over the median.
         kept: share of runs that no other process interrupted.
     """
 
@@ -142,8 +142,8 @@ def runs(sessions: list[onnxruntime.InferenceSession], data: dict[str, Any], sec
     """Run sessions in turn, so that all see the same clock rates.
 
     Returns:
-        [sessions, runs] wall times [s]; whether each counts: it was left alone, or, if few were, is among the fastest
-        quarter; [sessions] share left alone.
+        [sessions, runs] wall times [s]; [sessions, runs] True for runs that count, which are the undisturbed ones or,
+        if these are few, the fastest quarter; [sessions] share of undisturbed runs.
     """
     wall: list[list[float]] = [[] for _ in sessions]
     alone: list[list[bool]] = [[] for _ in sessions]
@@ -190,7 +190,7 @@ def per_node(events: list[dict[str, Any]], counts: Any) -> dict[str, float]:
 
 
 def covered(model: onnx.ModelProto, optimised: onnx.ModelProto) -> dict[str, set[str]]:
-    """Optimised node -> nodes as written that it stands for: back from its outputs up to what others hand it."""
+    """Optimised node -> original nodes that it replaces: those between its inputs and its outputs."""
     maker = {out: node for node in model.graph.node for out in node.output}
     handed = {out for node in optimised.graph.node for out in node.output}
     found: dict[str, set[str]] = {}
@@ -211,7 +211,7 @@ def covered(model: onnx.ModelProto, optimised: onnx.ModelProto) -> dict[str, set
 
 
 def pieces(fusion: Fusion, stands_for: dict[str, set[str]]) -> Iterator[tuple[set[int], set[str]]]:
-    """Smallest sets of hetgym's groups and of optimised nodes that cover the same nodes as written."""
+    """Smallest sets of hetgym's groups and of optimised nodes that cover the same original nodes."""
     group = {op.name: int(g) for op, g in zip(fusion.source.operators, fusion.group, strict=True)}
     parent: dict[Any, Any] = {}
 
@@ -233,13 +233,13 @@ def pieces(fusion: Fusion, stands_for: dict[str, set[str]]) -> Iterator[tuple[se
 def study(
     path: Path, folder: Path, seconds: float, device: Device | None = None
 ) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
-    """One model: a row for each level, and one for each piece that fusion priced anew.
+    """Study one model: a row for each level, and one for each piece that fusion changes.
 
     Args:
         path: one of the light models.
-        folder: for what is needed on the way.
-        seconds: of measuring, for each level.
-        device: what hetgym's groups are priced on, if at all.
+        folder: folder for temporary files.
+        seconds: time to measure each level [s].
+        device: device on which hetgym's groups are priced; None = do not price them.
     """
     model = prepared(path)
     file, small = folder / "model.onnx", folder / "optimised.onnx"
@@ -289,7 +289,7 @@ def study(
 
 
 def summed(parts: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Pieces of the same kinds together, the dearest first."""
+    """Sums over pieces of the same kinds, the longest time first."""
     table: dict[str, dict[str, Any]] = {}
     for part in parts:
         row = table.setdefault(

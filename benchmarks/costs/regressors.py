@@ -1,4 +1,4 @@
-"""The regressors side by side on one public table: within what was measured, beyond it, and on other devices.
+"""The regressors compared on one public table: within the measured range, beyond it, and on other devices.
 
     python benchmarks/costs/regressors.py --data DIR --json regressors.json      # ten minutes on one core
 
@@ -59,7 +59,7 @@ Table = tuple[Floats, Floats, npt.NDArray[np.int32]]
 
 
 def tables(folder: Path) -> dict[str, Table]:
-    """Features, log ratios and shape groups, by GPU; the median where a shape was measured more than once."""
+    """GPU -> features, log ratios and shape groups; for repeated measurements of a shape, their median."""
     times: dict[str, dict[tuple[int, ...], list[float]]] = {}
     with gzip.open(folder / "ops" / "train_bmm.csv.gz", "rt", newline="") as file:
         for row in csv.DictReader(file):

@@ -23,7 +23,7 @@ CCRS = (0.3, 3.0)
 
 
 class Traits(Sink):
-    """Notes what rows do not say of a problem.
+    """Collects properties of problems that rows do not contain.
 
     Attributes:
         ccr: problem's name -> mean transfer between devices over mean run time (Topcuoglu 2002, section 6.1).
@@ -85,7 +85,7 @@ class GroupLine:
         by: one of :data:`COLUMNS`.
         group: its value.
         runtime, scheduler, kind: names.
-        problems: of the group that were scheduled.
+        problems: number of problems of the group that were scheduled.
         gap_to_best: arithmetic mean; None if nothing succeeded.
         ratio: geometric mean of the makespans over the reference's; None without a reference.
         low, high: 95 % interval of the ratio; None for a single problem.
@@ -128,10 +128,10 @@ def grouped(rows: Iterable[Row], traits: Traits, columns: Sequence[str], referen
     """One line for each column, group, runtime and scheduler.
 
     Args:
-        rows: of a whole run; problems that were not finished are left out.
-        traits: noted while it ran.
-        columns: of :data:`COLUMNS`.
-        reference: the scheduler whose makespans ratios are taken to; empty for none.
+        rows: rows of a whole run; problems that were not finished are left out.
+        traits: traits that were collected during the run.
+        columns: names out of :data:`COLUMNS`.
+        reference: the scheduler to whose makespans ratios are taken; empty = none.
     """
     whole = finished(rows)
     lines: list[GroupLine] = []

@@ -221,7 +221,7 @@ def _document(job: Job, result: Result, summary: Sequence[Line], started: str, e
 
 
 def versions() -> dict[str, str]:
-    """Versions of hetgym, Python and what the numbers depend on."""
+    """Versions of hetgym, Python and the packages that results depend on."""
     packages = {name: metadata.version(name) for name in ("numpy", "numba")}
     return {"hetgym": VERSION, "python": machine.python_version(), **packages}
 

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 OFFSET = 0.002
-"""Added to gaps before their logarithm is taken: small gaps stay apart, and none at all has a place."""
+"""Added to gaps before their logarithm is taken, so that small gaps stay distinct and a gap of 0 has a place."""
 
 TICKS = (0.0, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0, 20.0, 50.0, 100.0)
 """Gaps that may be marked on the axis."""
@@ -47,7 +47,7 @@ PALETTE = (
 """Colours of curves, which are those of the report."""
 
 _INK, _SOFT, _FAINT, _LINE, _ACCENT = "#1d1f24", "#5d636e", "#9a9da5", "#e5e3de", "#2f5fb3"
-_APART = 0.028  # of the axis' height between two names in the margin
+_APART = 0.028  # least distance between two names in the margin, as a share of the axis' height
 
 
 def height(gap: float) -> float:
@@ -130,7 +130,7 @@ def _axis(axes: Any, found: Sequence[Point]) -> None:
 
 
 def _front(axes: Any, front: Sequence[Point]) -> None:
-    """Steps: what is reached after a time stays reached."""
+    """Draw the front as steps: a gap that is reached after a time stays reached."""
     if not front:
         return
     x = [point.seconds for point in front] + [axes.get_xlim()[1]]
@@ -168,7 +168,7 @@ def _margin(axes: Any, lines: dict[str, list[Point]], named: set[str]) -> None:
 
 
 def spread(rising: list[float], apart: float) -> list[float]:
-    """Places near the given ones, in the same order, at least so far apart.
+    """Move places apart to at least a given distance, keeping their order.
 
     >>> spread([0.0, 0.0, 1.0], 0.5)
     [0.0, 0.5, 1.0]
@@ -180,7 +180,7 @@ def spread(rising: list[float], apart: float) -> list[float]:
 
 
 def _marks(axes: Any, singles: Sequence[Point], named: set[str]) -> None:
-    """Schedulers without budgets; names go where there is room, to the front's first."""
+    """Draw schedulers without budgets; names are put where there is room, those on the front first."""
     for point in singles:
         on = point.scheduler in named
         if point.low is not None and point.high is not None:

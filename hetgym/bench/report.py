@@ -1,4 +1,4 @@
-"""The report: one HTML file with tables and Gantt charts that needs nothing else, not even a network."""
+"""The report: a self-contained HTML file with tables and Gantt charts, which needs no network."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from hetgym.sim import Trace
 from hetgym.workloads import ProblemSpec
 
 CHART_BYTES = 5_000_000
-"""Most that the charts of a report take; the schedulers with the largest gaps go without if need be."""
+"""Most bytes of all charts in a report; if there are more, the schedulers with the largest gaps get no charts."""
 
 _SLOT = "{{data}}"
 _SCRIPTS = ("report_pareto.js", "report_groups.js")
@@ -45,7 +45,7 @@ class Gantts(Sink):
         self._bound = 0.0
 
     def problem(self, spec: ProblemSpec, problem: Problem, lower_bound: float) -> None:
-        """Keep what the charts of this problem share."""
+        """Keep the data that all charts of this problem share."""
         graph = encode_graph(problem)
         number = self.graphs.setdefault(graph, len(self.graphs))
         self._bound = lower_bound
@@ -93,7 +93,7 @@ def render(document: dict[str, Any], gantts: Gantts) -> str:
 
 
 def embedded(data: str) -> str:
-    r"""JSON that may stand inside a ``<script>``: no word of it can close the element.
+    r"""Escape JSON for use inside a ``<script>`` element, so that no text in it can close the element.
 
     >>> print(embedded('["</script>"]'))
     ["\u003c/script>"]

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from hetgym.platform import Platform
 
 CALIBRATED = "calibrated"
-"""``--costs`` without a platform: operators are priced by what was measured in the same session alone."""
+"""``--costs`` without a platform: operators are priced only by measurements of the same session."""
 
 
 def validate(

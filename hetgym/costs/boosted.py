@@ -1,4 +1,4 @@
-"""Boosted: gradient-boosted trees on the log ratio, one ensemble a class of operators."""
+"""Boosted: gradient-boosted trees on the log ratio, one ensemble per class of operators."""
 
 from __future__ import annotations
 
@@ -15,21 +15,20 @@ from hetgym.costs.seen import Seen
 from hetgym.errors import require
 
 ROUNDS = 160
-"""Trees of an ensemble; the absolute error does not overfit for want of a few less."""
+"""Number of trees in an ensemble; with the absolute error as loss, it does not overfit at this number."""
 
 LEARNING_RATE = 0.08
 
 
 @dataclass(frozen=True)
 class Boosted:
-    """Trees fitted by LightGBM (Ke et al., NeurIPS 2017) to the absolute error.
+    """Trees fitted by LightGBM (Ke et al., NeurIPS 2017) with the absolute error as loss.
 
-    Beyond the measured shapes trees stay at the ratio of the outermost ones, so that the prediction grows
-    with the physics.
+    Beyond the measured shapes the ratio stays constant, so the prediction grows with the physical bound.
 
     Args:
         forest: the trees.
-        seen: what the rows looked like that were fitted.
+        seen: the range of the fitted rows.
     """
 
     name: ClassVar[str] = "boosted"

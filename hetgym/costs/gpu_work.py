@@ -1,8 +1,8 @@
-"""What a GPU has to do for an operator, and how its size meets the size of the GPU.
+"""The work of a GPU for an operator, and features that relate it to the size of the GPU.
 
-Every operator falls into one of six classes, for which kernels are alike: products of matrices without
-and with a batch, convolutions, elementwise operators (with everything else that streams memory), rows of
-softmax, and rows of layer norm. Features are free of the operator's kind and of the device's name.
+Every operator belongs to one of six classes with similar kernels: products of matrices without and with a batch,
+convolutions, elementwise operators (including all others that stream memory), rows of softmax, and rows of layer norm.
+Features depend neither on the operator's kind nor on the device's name.
 """
 
 from __future__ import annotations
@@ -20,15 +20,15 @@ from hetgym.device import Device
 from hetgym.graph.ops import Operator
 
 CLASSES: tuple[str, ...] = ("linear", "batched", "conv", "elementwise", "softmax", "layernorm")
-"""Classes of operators, each with trees of its own."""
+"""Classes of operators; each has trees of its own."""
 
 PRODUCTS = ("linear", "batched", "conv")
 """Classes that compute in tiles of a product."""
 
 WORK: tuple[str, ...] = ("batch", "m", "n", "k", "flops", "read", "written", "images", "side", "window", "stride")
-"""Columns of a table of work: independent products, rows, columns, reduction; FLOPs; bytes; and of a
-convolution its images, the side of its output, its window and stride. Rows and columns of what is no product
-are m and n; what has no such thing is 1."""
+"""Columns of a table of work: independent products, rows, columns, reduction; FLOPs; bytes; and, for convolutions,
+images, side of the output, window and stride. For operators that are not products m and n are rows and columns.
+Columns that do not apply are 1."""
 
 TILES = {
     (128, 128): 1.0,
@@ -41,8 +41,8 @@ TILES = {
     (256, 128): 1.0,
     (256, 64): 1.0,
 }
-"""Rows and columns of the output that one block of a product may compute in float32 -> share of the peak that it may
-reach: the smaller the tile, the more of its instructions fetch operands."""
+"""Rows and columns of a tile, the part of the output that one block of a float32 product computes -> share of the peak
+that it can reach. The smaller the tile, the larger the share of instructions that fetch operands."""
 
 _SHEET = (
     "log2 peak",
@@ -83,15 +83,15 @@ ROW_FEATURES: tuple[str, ...] = (
 """Columns for ``elementwise``, ``softmax`` and ``layernorm``."""
 
 LARGEST = 1e30
-"""No size counts for more."""
+"""Largest size; larger ones count as this."""
 
 
 @dataclass(frozen=True, slots=True)
 class Gpu:
-    """What models of a GPU's kernels know of it.
+    """The figures of a GPU that models of its kernels use.
 
     Args:
-        bandwidth: of memory, by the data sheet [byte/s].
+        bandwidth: memory bandwidth by the data sheet [byte/s].
         processors: streaming multiprocessors.
         cache: last-level cache [byte].
         peak: rate in float32, by the data sheet [FLOP/s].
@@ -104,14 +104,14 @@ class Gpu:
 
     @classmethod
     def of(cls, device: Device) -> Gpu:
-        """The figures of a device; what its description leaves out is that of a data-centre GPU of its peak."""
+        """The figures of a device; those that its description lacks are taken from a data-centre GPU of that peak."""
         peak = peak_flops(device, "float32") or max(device.peak_flops.values())
         processors = device.processors or min(max(peak / 1.8e11, 8.0), 256.0)
         return cls(device.memory_bandwidth, float(processors), float(device.cache_bytes or 6e6), peak)
 
 
 def class_of(operator: Operator) -> str | None:
-    """The class that prices an operator; None for views, which move nothing.
+    """The class that prices an operator; None for views, which move no data.
 
     >>> from hetgym.graph import Tensor
     >>> x, w = Tensor((8, 64)), Tensor((64, 32), constant=True)
@@ -127,7 +127,7 @@ def class_of(operator: Operator) -> str | None:
         return "linear"
     if kind in ("Attention", "Einsum"):
         return "batched"
-    if family == "matmul":  # fused and backward products, of which only the FLOPs are known
+    if family == "matmul":  # fused and backward products, for which only the FLOPs are known
         return "linear"
     if family == "conv":
         return "conv"
@@ -140,7 +140,7 @@ def work(operators: Sequence[Operator]) -> FloatArray:
     """The table of work.
 
     Returns:
-        [r, 11] columns :data:`WORK`, each finite and from 0 on, dimensions from 1 on.
+        [r, 11] columns :data:`WORK`, all finite and at least 0; dimensions at least 1.
     """
     return np.array([_work(op) for op in operators], np.float64).reshape(len(operators), len(WORK))
 
@@ -159,10 +159,10 @@ def _work(op: Operator) -> tuple[float, ...]:
 
 
 def physics(kind: str, table: FloatArray, gpu: Gpu, peak: FloatArray | float) -> FloatArray:
-    """Time by the data sheet: the slower of arithmetic and memory.
+    """Data-sheet bound: the slower of arithmetic and memory.
 
-    Batches of products count the tiles that the library's best choice computes, padding and idle processors
-    of an unfilled wave among them; their sizes are often below one tile, where FLOPs / peak says little.
+    For batches of products, arithmetic is counted in tiles of the best size, including padding and the idle
+    processors of an incomplete wave. Such products are often smaller than a tile, where FLOPs / peak is far too low.
 
     Args:
         kind: one of :data:`CLASSES`.
@@ -193,7 +193,7 @@ FAMILIES = {
     "softmax": "normalise",
     "layernorm": "normalise",
 }
-"""Class -> family of operators whose default efficiency it takes."""
+"""Class -> family of operators whose default efficiency applies."""
 
 
 def constant(kind: str, table: FloatArray, gpu: Gpu, peak: FloatArray | float) -> FloatArray:
@@ -209,7 +209,7 @@ def constant(kind: str, table: FloatArray, gpu: Gpu, peak: FloatArray | float) -
 
 
 def features(kind: str, table: FloatArray, gpu: Gpu, peak: FloatArray | float) -> FloatArray:
-    """Columns :data:`PRODUCT_FEATURES`, :data:`CONV_FEATURES` or :data:`ROW_FEATURES`.
+    """Features of a class: the columns :data:`PRODUCT_FEATURES`, :data:`CONV_FEATURES` or :data:`ROW_FEATURES`.
 
     Args:
         kind: one of :data:`CLASSES`.
@@ -262,7 +262,7 @@ def features(kind: str, table: FloatArray, gpu: Gpu, peak: FloatArray | float) -
 
 
 def _log(values: FloatArray) -> FloatArray:
-    """Logarithm to base 2 of what is not negative, from 1e-9 on."""
+    """Logarithm to base 2 of non-negative numbers; those below 1e-9 count as 1e-9."""
     return np.log2(np.maximum(values, 1e-9))
 
 

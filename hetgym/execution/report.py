@@ -1,4 +1,4 @@
-"""Results of validations: one document, the rows of a table, and traces with both runs side by side."""
+"""Results of validations: a document, the rows of a table, and traces that show two runs side by side."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ COLUMNS = ("model", "costs", "n", "mean", "median", "P90", "worst", "tau", "tau 
 """Headings of the table of scores; see :class:`~hetgym.execution.scores.Scores`."""
 
 TARGETS = {"calibrated": (0.06, 0.9), "learned": (0.15, 0.85)}
-"""Costs -> largest mean error and least tau over all models with which a validation passes."""
+"""Kind of costs -> largest mean error and least tau, over all models, with which a validation passes."""
 
 
 def overall(results: Sequence[ModelResult], costs: str) -> Scores | None:
     """Scores over all placements of all models.
 
-    Errors are pooled; tau and noise are means over the models, since ranks mean nothing across models.
+    Errors are pooled. Tau and noise are means over the models, since ranks cannot be compared across models.
 
     Returns:
         None if no model was validated with these costs.
@@ -50,7 +50,7 @@ def overall(results: Sequence[ModelResult], costs: str) -> Scores | None:
 
 
 def verdicts(results: Sequence[ModelResult]) -> dict[str, bool]:
-    """Costs -> whether they reached their target; of models that were skipped nothing is asked."""
+    """Kind of costs -> True if they reached their target; skipped models are ignored."""
     found = {}
     for costs, (error, tau) in TARGETS.items():
         scores = overall(results, costs)
@@ -60,7 +60,7 @@ def verdicts(results: Sequence[ModelResult]) -> dict[str, bool]:
 
 
 def document(results: Sequence[ModelResult], settings: Settings, command: Sequence[str]) -> dict[str, Any]:
-    """Everything as a JSON-ready mapping."""
+    """All results and settings as a JSON-ready mapping."""
     totals = {costs: overall(results, costs) for costs in TARGETS}
     return {
         "protocol": PROTOCOL,
@@ -81,7 +81,7 @@ def document(results: Sequence[ModelResult], settings: Settings, command: Sequen
 
 
 def score_rows(results: Sequence[ModelResult]) -> list[tuple[str, ...]]:
-    """Rows of the table under :data:`COLUMNS`: one a model and kind of costs, then all models together."""
+    """Rows of the table with columns :data:`COLUMNS`: one per model and kind of costs, then all models together."""
     rows: list[tuple[str, ...]] = []
     for result in results:
         if result.status == DONE:
@@ -101,7 +101,7 @@ def _row(model: str, costs: str, s: Scores) -> tuple[str, ...]:
 
 
 def side_by_side(predicted: Trace, executed: Trace) -> dict[str, Any]:
-    """Two runs of one schedule as one Chrome trace, the executed one below the predicted one."""
+    """Combine two runs of one schedule in a Chrome trace, the executed one below the predicted one."""
     events: list[dict[str, Any]] = []
     for number, (label, trace) in enumerate((("predicted", predicted), ("executed", executed))):
         for event in trace.to_chrome()["traceEvents"]:
@@ -119,7 +119,7 @@ def side_by_side(predicted: Trace, executed: Trace) -> dict[str, Any]:
 
 
 def write_json(path: Path, content: Any) -> Path:
-    """Write a JSON file, complete or not at all; NaN is refused.
+    """Write a JSON file atomically; NaN is refused.
 
     Raises:
         OSError: the file cannot be written.

@@ -45,11 +45,11 @@ _ARITHMETIC = {
     "ReduceSum", "Reshape", "Round", "ScatterElements", "ScatterND", "Sign", "Slice", "Split", "Sqrt", "Squeeze", "Sub",
     "Tile", "Transpose", "Unique", "Unsqueeze", "Where",
 }  # fmt: skip
-"""Operators that shapes are computed with; they are evaluated on small operands, which takes little time."""
+"""Operators that shapes are computed with; on small operands they are evaluated at import and take no run time."""
 
 
 def small_value(tensor: onnx.TensorProto, where: str) -> npt.NDArray[Any] | None:
-    """The numbers of a tensor that the file itself holds; None for a tensor in an external file.
+    """The values of a tensor of numbers that the file itself holds; None for one of strings or in an external file.
 
     Raises:
         GraphError: the tensor's bytes do not fit its shape.

@@ -1,8 +1,8 @@
-"""Random networks with the structure of real ones: operators to measure where they will run.
+"""Random networks with the structure of real ones, to measure operators within graphs.
 
-Each generator draws widths, resolutions and depths, and builds the operators that an exporter would
-write for such a network: convolutions with batch norms and residual sums, depthwise and grouped
-stages with channel shuffles, dense concatenations, transformer blocks with fused or separate heads.
+Each generator draws widths, resolutions and depths, and builds the operators that an exporter would write for such a
+network: convolutions with batch norms and residual sums, depthwise and grouped stages with channel shuffles, dense
+concatenations, or transformer blocks with fused or separate heads.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from hetgym.graph.ops import Attribute, Tensor
 
 
 class _Convolutional:
-    """A network of images under construction: the value last made, and the operators that extend it."""
+    """A convolutional network under construction."""
 
     def __init__(self, name: str, rng: np.random.Generator, batch: int) -> None:
         self.net = Network(name)
@@ -38,7 +38,7 @@ class _Convolutional:
         if self.rng.random() < 0.5:
             operands.append(weight_of(f"{name}.bias", out))
         half = kernel // 2
-        after = (side - 1) * stride + kernel - shape[2] - half  # what is left of "same" padding
+        after = (side - 1) * stride + kernel - shape[2] - half  # the rest of "same" padding
         pads = (half, half, max(after, 0), max(after, 0))
         return self.net.one(
             name,
@@ -98,7 +98,7 @@ class _Convolutional:
 
 
 def _width(rng: np.random.Generator, low: int, high: int) -> int:
-    """A number of channels: log-uniform, mostly a multiple of 8."""
+    """A random number of channels: log-uniform, mostly a multiple of 8."""
     value = float(np.exp(rng.uniform(np.log(low), np.log(high))))
     step = 8 if rng.random() < 0.8 else 1
     return max(low, int(round(value / step)) * step)
@@ -275,7 +275,7 @@ def attention(rng: np.random.Generator) -> DataflowGraph:
 
 
 def separate_heads(rng: np.random.Generator) -> DataflowGraph:
-    """A transformer with every head a branch of its own."""
+    """A transformer in which every head is a separate branch."""
     heads = int(rng.choice([2, 4, 8]))
     hidden = heads * int(rng.choice([16, 32, 64]))
     return transformer(
@@ -310,16 +310,16 @@ GENERATORS: tuple[Callable[[np.random.Generator], DataflowGraph], ...] = (
     dense,
     attention,
 )
-"""In the order in which they are drawn; the common families stand twice."""
+"""Generators in the order in which they are drawn; common families occur twice."""
 
 
 def random_networks(count: int, seed: int = 0, limit: float = 8e9) -> list[DataflowGraph]:
-    """Random networks, a family after another.
+    """Random networks of all families in turn.
 
     Args:
-        count: how many.
-        seed: of all that is drawn.
-        limit: FLOPs of a network at most; larger ones are drawn again.
+        count: number of networks.
+        seed: seed of all randomness.
+        limit: most FLOPs of a network; larger ones are drawn again [FLOP].
 
     Returns:
         Networks called ``random-<number>-<family>``.
