@@ -80,7 +80,7 @@ def relative(row: dict[str, Any], name: str) -> str:
 
 
 def as_published(row: dict[str, Any]) -> str:
-    """A mark that tells if the optimum equals the published one."""
+    """``equal`` if the optimum is the published one, else the published one; a dash if either is unknown."""
     if row["published"] is None or row["downset-dp"] is None:
         return "-"
     return "equal" if abs(row["downset-dp"] - row["published"]) < 1e-9 else f"{row['published'] * 1e3:.4f} ms"

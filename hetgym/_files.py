@@ -56,8 +56,8 @@ def read_bytes(path: Path, limit: int, error: Refusal) -> bytes:
     """Content of a file.
 
     Args:
-        path: of the file.
-        limit: most bytes that are read.
+        path: path of the file.
+        limit: most bytes that are accepted.
         error: exception to raise.
 
     Raises:
@@ -78,8 +78,8 @@ def read_text(path: Path, limit: int, error: Refusal) -> str:
     """Text of a plain or gzipped file.
 
     Args:
-        path: of the file.
-        limit: most bytes that are read, decompressed.
+        path: path of the file.
+        limit: most bytes that are accepted, after decompression.
         error: exception to raise.
 
     Raises:

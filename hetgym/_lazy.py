@@ -21,7 +21,8 @@ def lazy(package: str, home: Mapping[str, Sequence[str]], modules: Sequence[str]
         modules: submodules that can be reached as attributes.
 
     Returns:
-        A function that imports the module that provides a name, stores the value in the package, and returns it.
+        A function that imports the module that provides a name, stores the value in the package, and returns it. It
+        raises AttributeError for unknown names.
     """
     where = {name: module for module, names in home.items() for name in names}
 

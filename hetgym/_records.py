@@ -111,8 +111,8 @@ def reader(example: Any) -> Callable[[Int64Array], Any]:
     """Make a function with which kernels view a row as a record.
 
     Args:
-        example: a record of the kind that rows will describe: its dtypes, dimensions and whether arrays
-            are read-only decide the type.
+        example: a record of the kind that rows will describe: its dtypes and dimensions, and the writability of its
+            arrays, determine the type.
 
     Returns:
         A function that a kernel calls with a row, [width] of int64; it has no meaning outside of kernels.

@@ -31,7 +31,7 @@ def schedule_length_ratio(makespan: float, critical_path: float) -> float:
     """SLR: makespan over the critical path with every operator at its fastest and free transfers.
 
     Args:
-        makespan: of the schedule [s].
+        makespan: makespan of the schedule [s].
         critical_path: :func:`hetgym.baselines.critical_path_bound` of the problem [s].
 
     Returns:
@@ -51,7 +51,7 @@ def speedup(makespan: float, single_device: float) -> float:
     of the ``single-device`` baseline, which is the same number wherever one device can run everything.
 
     Args:
-        makespan: of the schedule [s].
+        makespan: makespan of the schedule [s].
         single_device: :func:`single_device_makespan` of the problem [s].
     """
     return ratio(single_device, makespan)
@@ -83,7 +83,7 @@ def gap(makespan: float, reference: float) -> float:
     """Excess over a reference: 0.05 means 5 % longer.
 
     Args:
-        makespan: of the schedule [s].
+        makespan: makespan of the schedule [s].
         reference: the best known makespan, or a lower bound [s].
 
     >>> round(gap(84.0, 80.0), 3)

@@ -194,7 +194,7 @@ def drawn(rng: np.random.Generator, absurd: bool, dtype: str = "") -> tuple[Oper
 
 
 def _sizes(seed: int, absurd: bool) -> Callable[[int], int]:
-    """A function that draws sizes: usual ones, half of them powers of two; or absurd ones, either 1 or up to 2^40."""
+    """A function that draws sizes: up to a usual one, half of them powers of two; or absurd ones, 1 or up to 2^40."""
     rng = np.random.default_rng(seed)
 
     def size(usual: int) -> int:

@@ -58,7 +58,7 @@ def against(rows: Iterable[Row], reference: str) -> list[Against]:
     """Compare all schedulers of a run with one of them.
 
     Args:
-        rows: of a whole run, or of a part of it; problems that were not finished are left out.
+        rows: rows of a whole run, or of a part of it; problems that were not finished are left out.
         reference: name of a scheduler of the run.
 
     Returns:

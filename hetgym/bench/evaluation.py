@@ -56,8 +56,8 @@ class Pareto:
     Attributes:
         plan: the budgets that were to be measured.
         measurement: the measurement, its rows with gaps.
-        points: of all runtimes.
-        fronts, choices: by runtime.
+        points: points of all runtimes.
+        fronts, choices: runtime -> front, and runtime -> choices.
     """
 
     plan: Plan
@@ -140,7 +140,7 @@ def quality_against_time(
         specs: the problems.
         schedulers: their kernels should be warm.
         runtimes: under which schedules are simulated.
-        rows: of a run on the same problems; what it found counts when gaps are taken.
+        rows: rows of a run on the same problems; their makespans also count as best known when gaps are computed.
         progress: see :func:`hetgym.bench.pareto.measure`.
     """
     plan = asked.plan(schedulers, len(specs))

@@ -20,7 +20,7 @@ class Batch:
 
     Attributes:
         case: the problem; if it could not be built, nothing is attempted.
-        schedulers: in the order in which they run.
+        schedulers: the schedulers, in the order in which they run.
         label: name under which progress shows it; by default the problem's.
     """
 

@@ -210,8 +210,8 @@ def with_gaps(rows: Sequence[Measured], best: Mapping[tuple[str, str], float] | 
     """Fill in the gaps to the shortest makespans, once all rows are known.
 
     Args:
-        rows: of a whole measurement.
-        best: (problem, runtime) -> a makespan that something else has reached [s].
+        rows: rows of a whole measurement.
+        best: (problem, runtime) -> a makespan that was reached elsewhere [s].
     """
     least = shortest(rows, best)
     return [

@@ -76,7 +76,7 @@ def resampled_means(values: npt.ArrayLike, rng: np.random.Generator, draws: int 
 
     Args:
         values: [m, k] one row for each method, one column for each problem.
-        rng: of the draws.
+        rng: source of randomness for the samples.
         draws: number of bootstrap samples.
 
     Returns:
@@ -101,7 +101,7 @@ def mean_intervals(
 
     Args:
         values: [m, k] one row for each method, one column for each problem.
-        rng: of the draws.
+        rng: source of randomness for the samples.
         level: share of the samples that an interval holds.
         draws: number of bootstrap samples.
 
@@ -121,7 +121,7 @@ def probability_below_zero(differences: npt.ArrayLike, rng: np.random.Generator,
 
     Args:
         differences: [k] of two methods, one for each problem.
-        rng: of the draws.
+        rng: source of randomness for the samples.
         draws: number of bootstrap samples.
 
     Raises:
@@ -145,7 +145,7 @@ def compare(
     Args:
         ours: [k] makespans, one for each problem [s].
         theirs: [k] of the other method on the same problems [s].
-        rng: of the draws.
+        rng: source of randomness for the samples.
         level: share of the samples that the interval holds.
         draws: number of bootstrap samples.
 
@@ -171,7 +171,7 @@ def compare_all(
     Args:
         ours: [m, k] makespans, one row for each method [s].
         theirs: [k] of the method that all are compared with [s].
-        rng: of the draws, which all rows share.
+        rng: source of randomness for the samples, which all rows share.
         level: share of the samples that an interval holds.
         draws: number of bootstrap samples.
 

@@ -57,7 +57,7 @@ def summarise(rows: Iterable[Row]) -> list[Line]:
     finished, so that all schedulers are compared on the same problems.
 
     Args:
-        rows: of a whole run, or of a part of it.
+        rows: rows of a whole run, or of a part of it.
     """
     whole = finished(rows)
     groups: dict[tuple[str, str], list[Row]] = {}

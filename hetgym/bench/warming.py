@@ -210,7 +210,7 @@ class WarmingUp:
     :class:`~hetgym.bench.executor.Here`. Interrupted by Ctrl-C, it yields what is done.
 
     Args:
-        schedulers: of the run.
+        schedulers: schedulers of the run.
         ahead: most problems that are built before their turn.
     """
 
@@ -250,8 +250,8 @@ class _OutOfOrder:
     """Attempts in the order of a run that are made in the order in which their kernels are ready.
 
     Args:
-        batches: of the run.
-        kernels: of its schedulers.
+        batches: batches of the run.
+        kernels: kernels of its schedulers.
         runtimes: names of runtime presets.
         most_ahead: batches that are taken before their turn.
     """

@@ -26,7 +26,7 @@ def table_of(*headings: str, left: Sequence[str] = (), title: str | None = None)
     """An empty table of numbers.
 
     Args:
-        headings: of the columns, right-aligned.
+        headings: headings of the columns, which are right-aligned.
         left: headings of columns of words, left-aligned and never wrapped.
         title: above the table.
     """
@@ -106,7 +106,7 @@ def group_tables(lines: Sequence[GroupLine], by: str, runtime: str, ranking: Seq
     """Mean gaps of schedulers (rows) on groups (columns), a few groups side by side.
 
     Args:
-        lines: of a run.
+        lines: group lines of a run.
         by: one of :data:`hetgym.bench.groups.COLUMNS`.
         runtime: name of the runtime.
         ranking: schedulers in the order in which they are shown.
@@ -169,8 +169,8 @@ def catalogue_table(rows: Sequence[dict[str, Any]], roomy: bool) -> Table:
     """The rows of a catalogue.
 
     Args:
-        rows: with the same keys, at least one.
-        roomy: whether lines separate the rows, for cells of several lines.
+        rows: at least one row; all have the same keys.
+        roomy: True to separate the rows by lines, for cells of several lines.
     """
     table = Table(show_lines=roomy, box=HORIZONTALS if roomy else SIMPLE_HEAD)
     for heading, value in rows[0].items():

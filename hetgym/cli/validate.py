@@ -136,7 +136,7 @@ def _validate(graph: DataflowGraph, settings: Settings, learned: OperatorCosts |
 
 
 def _print(results: Sequence[ModelResult], folder: Path) -> None:
-    """The scores, and whether targets were reached."""
+    """The scores, and a verdict on each target."""
     from hetgym.cli.tables import table_of
     from hetgym.execution.report import COLUMNS, TARGETS, score_rows, verdicts
 

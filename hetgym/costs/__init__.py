@@ -15,7 +15,7 @@ COST_MODELS: dict[str, Callable[[], CostModel]] = {"auto": AutoCosts, "roofline"
 
 
 def cost_model(name: str = "auto") -> CostModel:
-    """Make a cost model by its name.
+    """Make the cost model of a given name.
 
     Raises:
         UnknownName: no such model.

@@ -55,7 +55,7 @@ def assemble(name: str, values: Mapping[str, Tensor], steps: Sequence[Step], res
         name: name of the graph.
         values: type of every value that a step reads or writes; constants without a name get one, in the order in
             which they are read.
-        steps: in topological order.
+        steps: the steps, in topological order.
         results: names of the values that the graph returns.
 
     Raises:

@@ -22,7 +22,10 @@ _OPERATOR = {"name", "kind", "inputs", "outputs"}, {"attributes"}
 
 
 class Reader:
-    """Builds a graph from a parsed document; every error names the file and the place in it."""
+    """Builds a graph from a parsed document.
+
+    All methods that check a part raise :class:`~hetgym.errors.GraphError` with the file and the place in it.
+    """
 
     def __init__(self, where: str, batch: int) -> None:
         self.where = where

@@ -49,7 +49,7 @@ class FusionClass(IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class Tensor:
-    """A tensor's type: shape and dtype, and whether it is a constant (a weight).
+    """A tensor's type: shape, dtype, and a mark for constants (weights).
 
     Args:
         shape: concrete sizes; ``()`` is a scalar.

@@ -1,4 +1,4 @@
-"""Room: the exact answer to whether the remaining blocks fit on the remaining devices, as a table."""
+"""Room: a table that tells exactly which remaining blocks fit on which remaining devices."""
 
 from __future__ import annotations
 

@@ -31,7 +31,7 @@ class Bench:
 
     Args:
         device: ``cpu`` or a CUDA device such as ``cuda:0``.
-        seed: of weights and activations.
+        seed: seed of weights and activations.
 
     Raises:
         ConfigError: no such CUDA device.
@@ -58,7 +58,7 @@ class Bench:
         return self._time(lambda: kernel(*operands), operands)
 
     def backward(self, operator: Operator) -> Timing:
-        """Time the gradients of an operator's floating-point operands and weights, given its results.
+        """Time the gradients of an operator's floating-point operands and weights, without its forward pass.
 
         Raises:
             UnsupportedOperator: torch cannot run it, or none of its operands has a gradient.

@@ -32,7 +32,10 @@ def read_document(path: Path) -> dict[str, Any]:
 
 
 class Row:
-    """An object of a document, with its place for messages."""
+    """An object of a document, with its place for messages.
+
+    All methods that read a field raise :class:`~hetgym.errors.ProblemError` if it is missing or invalid.
+    """
 
     def __init__(self, fields: object, place: str) -> None:
         self.place = place
