@@ -1,7 +1,7 @@
-"""What the studies of agents share: rules over candidate features, episodes, and their summary.
+"""Parts that the studies of agents share: rules over candidate features, episodes, and their summary.
 
-Held out are the seeds below :data:`TRAINING` and every network of the zoo. Rules and policies are fitted on
-problems of the generators, drawn with seeds from there on.
+Seeds below :data:`TRAINING` and all networks of the zoo are held out. Rules and policies are fitted to problems of the
+generators, drawn with seeds from :data:`TRAINING` on.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import numpy as np
 from hetgym.graph.dataflow import Feature
 
 TRAINING = 1_000_000
-"""First seed that problems may be fitted on."""
+"""First seed of problems to which rules and policies may be fitted."""
 
 Rule = Callable[[dict[str, Any], dict[str, Any]], int]
 
@@ -27,7 +27,7 @@ def uniform(seed: int = 0) -> Rule:
 
 
 def linear(features: Sequence[Feature], **weights: float) -> Rule:
-    """The legal action of least weighted sum of its candidate features, the first of equal ones."""
+    """The legal action with the least weighted sum of candidate features; the first one of equal actions."""
     names = [feature.name for feature in features]
     cost = np.zeros(len(names), np.float32)
     for name, weight in weights.items():
@@ -36,7 +36,7 @@ def linear(features: Sequence[Feature], **weights: float) -> Rule:
 
 
 def play(env: gym.Env[Any, Any], rule: Rule, seed: int, options: dict[str, Any] | None = None) -> dict[str, Any]:
-    """The last info of an episode."""
+    """Play an episode and return its last info."""
     seen, info = env.reset(seed=seed, options=options)
     over = False
     while not over:

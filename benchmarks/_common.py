@@ -1,4 +1,4 @@
-"""What the benchmark scripts share: problems of any size, timing, and the table with its JSON."""
+"""Parts that the benchmark scripts share: problems of any size, timing, and tables with their JSON."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ SIZES = (100, 1_000, 10_000, 100_000)
 
 
 def random_problem(operators: int, devices: int, seed: int = 0) -> Problem:
-    """A graph of the shape of unrolled networks: about three inputs an operator, from the last hundred operators."""
+    """A graph like unrolled networks: about three inputs per operator, from among the preceding hundred operators."""
     rng = np.random.default_rng(seed)
     target = np.repeat(np.arange(1, operators), 3)
     source = np.maximum(0, target - rng.integers(1, 101, len(target)))
@@ -38,7 +38,7 @@ def random_problem(operators: int, devices: int, seed: int = 0) -> Problem:
 
 
 def median_seconds(call: Callable[[], Any], repeats: int = 7, budget: float = 20.0) -> float:
-    """Median wall time of a call that has run once before; at least three runs, then none after the budget [s]."""
+    """Median wall time of a call after one warm-up; at least three runs, and no further ones after the budget [s]."""
     call()
     times: list[float] = []
     while len(times) < repeats and (len(times) < 3 or sum(times) < budget):
@@ -49,7 +49,7 @@ def median_seconds(call: Callable[[], Any], repeats: int = 7, budget: float = 20
 
 
 def seconds(value: float | None) -> str:
-    """A time in the unit in which it reads best; a dash for what was not run."""
+    """Format a time in a suitable unit; a dash if there is none."""
     if value is None:
         return "-"
     for scale, unit in ((1.0, "s"), (1e-3, "ms"), (1e-6, "µs")):

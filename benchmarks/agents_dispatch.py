@@ -1,12 +1,12 @@
-"""Agents without parameters in HetSchedule-v0's dispatch mode, and the policy that ships, beside online heuristics.
+"""Agents without parameters and the shipped policy in HetSchedule-v0's dispatch mode, compared with online heuristics.
 
     python benchmarks/agents_dispatch.py --json agents-dispatch.json
 
-Run times vary by 20 %, and one device slows down on the way. Opponents are the online heuristics of
-hetgym.baselines, deciding in the very run that the agents play: what is ready, in the order of the
-heuristic's priority, goes where the simulator's own estimate says that it finishes first. That estimate
-knows links and queues, so DONF's communication models need no telling apart. Figures are makespans over the
-reference (highest upward rank first): mean, its error, worst, share of runs that are slower.
+Run times vary by 20 %, and one device slows down during the run. Opponents are the online heuristics of
+hetgym.baselines, which decide in the same runs as the agents: ready operators, in the order of the heuristic's
+priority, are put where they finish first by the simulator's own estimate. That estimate includes links and queues, so
+it makes no difference which of DONF's communication models is used. Figures are ratios of makespans to those of the
+reference (highest upward rank first): mean, its standard error, worst, and share of runs that are slower.
 """
 
 from __future__ import annotations
@@ -35,14 +35,16 @@ ZOO = ("inception_v1", "squeezenet", "nasnet", "shufflenet", "bert_base", "lstm"
 PLATFORMS = ("cpu-2gpu-nvlink", "cpu-gpu-npu", "8gpu-node")
 
 RULES: dict[str, dict[str, float]] = {
-    "finish": {"finish": 1.0, "is_wait": 10.0}, "bound": {"bound": 1.0, "is_wait": 10.0},
-    "completion": {"completion": 1.0}, "completion, no wait": {"completion": 1.0, "is_wait": 10.0},
+    "finish": {"finish": 1.0, "is_wait": 10.0},
+    "bound": {"bound": 1.0, "is_wait": 10.0},
+    "completion": {"completion": 1.0},
+    "completion, no wait": {"completion": 1.0, "is_wait": 10.0},
     "completion + 0.3 flow": {"completion": 1.0, "flow": 0.3},
-}  # fmt: skip
+}
 
 
 def listed(priority: Callable[[Problem], Any], bonus: Callable[[Problem], Any] | None = None) -> Any:
-    """The ready operator of highest priority, where it finishes first, by finish plus bonus."""
+    """The ready operator of highest priority, on the device with the least finish plus bonus."""
 
     def make(problem: Problem) -> Decide:
         rank, position = np.asarray(priority(problem)), problem.arrays.position
@@ -72,7 +74,7 @@ def first_fit(score: Callable[[Problem, Situation, int], Any]) -> Any:
 
 
 def queue(key: Callable[[Problem], Any] | None) -> Any:
-    """FCFS (without a key) or SJF: only idle devices are given anything."""
+    """FCFS (without a key) or SJF: only idle devices get operators."""
 
     def make(problem: Problem) -> Decide:
         since: dict[int, float] = {}
@@ -94,7 +96,7 @@ def queue(key: Callable[[Problem], Any] | None) -> Any:
 
 
 def batch_mode(pick: Callable[[Any], int]) -> Any:
-    """Min-min and its kin: of all ready operators on their best devices, the one that a rule picks."""
+    """Min-min and similar heuristics: a rule picks one of all ready operators, each on its best device."""
 
     def make(_: Problem) -> Decide:
         def decide(now: Situation) -> tuple[int, int]:
@@ -115,16 +117,22 @@ OPPONENTS: dict[str, Any] = {
     "mct": listed(lambda p: -p.arrays.position),
     "met": first_fit(lambda p, now, i: p.cost[i] * now.slowdown),
     "olb": first_fit(lambda p, now, i: now.queued + now.running),
-    "fcfs": queue(None), "sjf": queue(lambda p: p.mean_cost), "donf": listed(weighted_out_degree),
-    "donf2": listed(lambda p: two_level_out_degree(p, 0.5)), "adon": listed(lambda p: nested_out_degree(p, 0.5)),
-    "heft": listed(upward_rank), "peft": listed(lambda p: optimistic_cost(p).mean(axis=1), optimistic_cost),
-    "heft + oct": listed(upward_rank, optimistic_cost), "min-min": batch_mode(lambda f: int(np.argmin(f[:, 0]))),
-    "max-min": batch_mode(lambda f: int(np.argmax(f[:, 0]))), "sufferage": batch_mode(_sufferage),
-}  # fmt: skip
+    "fcfs": queue(None),
+    "sjf": queue(lambda p: p.mean_cost),
+    "donf": listed(weighted_out_degree),
+    "donf2": listed(lambda p: two_level_out_degree(p, 0.5)),
+    "adon": listed(lambda p: nested_out_degree(p, 0.5)),
+    "heft": listed(upward_rank),
+    "peft": listed(lambda p: optimistic_cost(p).mean(axis=1), optimistic_cost),
+    "heft + oct": listed(upward_rank, optimistic_cost),
+    "min-min": batch_mode(lambda f: int(np.argmin(f[:, 0]))),
+    "max-min": batch_mode(lambda f: int(np.argmax(f[:, 0]))),
+    "sufferage": batch_mode(_sufferage),
+}
 
 
 def opponents(env: HetScheduleEnv) -> dict[str, float]:
-    """Makespan over the reference of every opponent in the conditions of the environment's episode."""
+    """Opponent -> its makespan over that of the reference, under the conditions of the environment's episode."""
     lanes: Any = env.lanes
     drawn, problem, reference = lanes.drawn(0), lanes.problem(0), lanes.instance(0).reference
     changes = [
@@ -146,8 +154,11 @@ def main() -> None:
     parser.add_argument("--json", type=Path, help="file for the numbers")
     options = parser.parse_args()
     conditions: dict[str, Any] = {
-        "mode": "dispatch", "observation": "candidates", "noise": options.noise, "slow_downs": options.slow_downs,
-    }  # fmt: skip
+        "mode": "dispatch",
+        "observation": "candidates",
+        "noise": options.noise,
+        "slow_downs": options.slow_downs,
+    }
     sets: list[tuple[str, dict[str, Any], int]] = [
         (f"random, {runtime}", {"runtime": runtime}, options.episodes) for runtime in ("classic", "links")
     ]
@@ -175,12 +186,19 @@ def main() -> None:
             spent[f"agent: {name}"] = (time.thread_time() - begin) / decisions
         for name, values in sorted(ratios.items(), key=lambda item: float(np.mean(item[1]))):
             rows.append({"problems": title, "what": name, "decision": spent[name], **summary(values)})
-    show("Makespan over the reference", rows, {
-        "problems": lambda row: row["problems"], "what": lambda row: row["what"],
-        "mean": lambda row: f"{row['mean']:.3f}", "+-": lambda row: f"{row['error']:.3f}",
-        "worst": lambda row: f"{row['worst']:.2f}", "slower": lambda row: f"{row['lost']:.0%}",
-        "decision": lambda row: seconds(row["decision"] or None),
-    })  # fmt: skip
+    show(
+        "Makespan over the reference",
+        rows,
+        {
+            "problems": lambda row: row["problems"],
+            "what": lambda row: row["what"],
+            "mean": lambda row: f"{row['mean']:.3f}",
+            "+-": lambda row: f"{row['error']:.3f}",
+            "worst": lambda row: f"{row['worst']:.2f}",
+            "slower": lambda row: f"{row['lost']:.0%}",
+            "decision": lambda row: seconds(row["decision"] or None),
+        },
+    )
     save(options.json, "agents-dispatch", rows)
 
 

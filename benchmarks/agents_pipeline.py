@@ -1,11 +1,11 @@
-"""Agents without parameters in HetPipeline-v0, and the policy that ships, on held-out pipelines.
+"""Agents without parameters and the shipped policy in HetPipeline-v0, on held-out pipelines.
 
     python benchmarks/agents_pipeline.py --json agents-pipeline.json
 
 Random chains on two accelerators and two CPUs under every objective and schedule, and the networks of the zoo,
-cut at the trunk, on every platform of two devices or more. Figures are values over the reference, the better of
-one device and equal cuts: mean, worst, share of pipelines that are worse than it; and, where the optimum
-is known, the mean value over the optimum and the share of pipelines within 2 % of it.
+cut at the trunk, on every platform of two devices or more. Figures are ratios of values to the reference, which is the
+better of one device and equal cuts: mean, worst, and share of pipelines that are worse than the reference. Where the
+optimum is known, there are also the mean ratio to the optimum and the share of pipelines within 2 % of it.
 """
 
 from __future__ import annotations
@@ -30,12 +30,14 @@ from hetgym.pipeline import SCHEDULES, RandomChains, TrainingPipeline, training_
 from hetgym.platform import load_platform, platform_names
 
 CASES: tuple[dict[str, Any], ...] = (
-    {}, {"objective": "latency"}, *({"objective": "training", "schedule": name} for name in sorted(SCHEDULES)),
-)  # fmt: skip
+    {},
+    {"objective": "latency"},
+    *({"objective": "training", "schedule": name} for name in sorted(SCHEDULES)),
+)
 
 
 def agents() -> dict[str, Rule]:
-    """The rules that are compared."""
+    """Name -> rule, for all rules that are compared."""
     rules = {name: linear(CUT_FEATURES, **{name: 1.0}) for name in ("load", "bound", "completion")}
     return {"uniform": uniform(), **rules}
 
@@ -62,14 +64,14 @@ def cases(chains: int) -> Iterator[tuple[str, dict[str, Any], list[TrainingPipel
 
 
 def one_episode(env: HetPipelineEnv, rule: Rule, pipeline: TrainingPipeline) -> dict[str, Any]:
-    """The last info of an agent's episode."""
+    """Play an episode of a rule and return its last info."""
     return play(env, rule, 0, {"problem": pipeline})
 
 
 def one_plan(
     policy: CandidatePolicy, samples: int | None, arguments: dict[str, Any], pipeline: TrainingPipeline
 ) -> dict[str, Any]:
-    """The last info of the policy's episodes; with as many as it plans by, the reference's cut counts as well."""
+    """The last info of the policy's best episode; with its default number, the reference's cut is a candidate, too."""
     info = policy.play(samples, problem=pipeline, **arguments)
     return info if samples else info | {"value": min(info["value"], info["reference"])}
 
@@ -98,14 +100,21 @@ def main() -> None:
             if len(known):
                 row |= {"optimum": float(known.mean()), "within": float((known <= 1.02).mean())}
             rows.append(row)
-    show("Values over the reference, and over the optimum", rows, {
-        "problems": lambda row: f"{row['problems']} ({row['count']})", "what": lambda row: row["agent"],
-        "mean": lambda row: f"{row['mean']:.3f}", "worst": lambda row: f"{row['worst']:.3f}",
-        "worse": lambda row: f"{row['lost']:.1%}", "known": lambda row: str(row["known"]),
-        "over optimum": lambda row: f"{row['optimum']:.4f}" if row["known"] else "-",
-        "within 2 %": lambda row: f"{row['within']:.0%}" if row["known"] else "-",
-        "time": lambda row: seconds(row["time"]),
-    })  # fmt: skip
+    show(
+        "Values over the reference, and over the optimum",
+        rows,
+        {
+            "problems": lambda row: f"{row['problems']} ({row['count']})",
+            "what": lambda row: row["agent"],
+            "mean": lambda row: f"{row['mean']:.3f}",
+            "worst": lambda row: f"{row['worst']:.3f}",
+            "worse": lambda row: f"{row['lost']:.1%}",
+            "known": lambda row: str(row["known"]),
+            "over optimum": lambda row: f"{row['optimum']:.4f}" if row["known"] else "-",
+            "within 2 %": lambda row: f"{row['within']:.0%}" if row["known"] else "-",
+            "time": lambda row: seconds(row["time"]),
+        },
+    )
     save(options.json, "agents-pipeline", rows)
 
 

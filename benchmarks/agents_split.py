@@ -1,11 +1,11 @@
-"""Agents without parameters in HetSplit-v0, and the policy that ships, beside greedy splitting and EOP, on the zoo.
+"""Agents without parameters and the shipped policy in HetSplit-v0, compared with greedy splitting and EOP, on the zoo.
 
     python benchmarks/agents_split.py --json agents-split.json
 
-Fused networks at batch 8. Figures are makespans over HEFT's of the graph as it is, and the time that each takes.
-``makespan`` takes the best choice for each operator in turn, ``completion`` the best if all that follow are split
-by the pattern; ``pattern`` is that alone. ``best`` is the share of problems on which an agent is at least as
-fast as both opponents, greedy_split under the same inner scheduler and EOP.
+Networks are fused, at batch 8. Figures are ratios of makespans to HEFT's on the unsplit graph, and the time of each
+agent. ``makespan`` takes the best choice for each operator in turn, ``completion`` the best choice if all later
+operators are split by the pattern; ``pattern`` uses the pattern only. ``best`` is the share of problems on which an
+agent is at least as fast as both opponents, greedy_split under the same inner scheduler and EOP.
 """
 
 from __future__ import annotations
@@ -43,9 +43,13 @@ def measure(network: str, platform: str, scheduler: str, keys: int) -> dict[str,
     row["eop"] = eop(graph, machine).makespan
     row["eop time"] = time.thread_time() - begin
     arguments: dict[str, Any] = {
-        "graph": fused, "platform": machine, "scheduler": scheduler, "key_operators": keys, "divisible": False,
+        "graph": fused,
+        "platform": machine,
+        "scheduler": scheduler,
+        "key_operators": keys,
+        "divisible": False,
         "observation": "candidates",
-    }  # fmt: skip
+    }
     agents: tuple[tuple[str, str, Rule], ...] = (
         ("makespan", "lookahead", linear(SPLIT_CANDIDATE_FEATURES, makespan=1.0)),
         ("completion", "completion", linear(SPLIT_CANDIDATE_FEATURES, completion=1.0)),
@@ -87,14 +91,19 @@ def main() -> None:
         total["best"] = {
             name: float(np.mean([row[name] <= limit for row, limit in zip(chosen, least, strict=True)]))
             for name in agents
-        }  # fmt: skip
+        }
         rows.append(total)
-    show(f"Makespan over that of {options.schedulers[0]} of the unsplit graph", rows, {
-        "what": lambda row: f"{row['network']} {row['platform']}", "inner": lambda row: row["scheduler"],
-        "keys": lambda row: str(row["decisions"]),
-        **{name: lambda row, name=name: f"{row[name]:.3f}" for name in COLUMNS},  # type: ignore[misc]
-        "best": lambda row: " ".join(f"{share:.0%}" for share in row["best"].values()) if "best" in row else "",
-    })  # fmt: skip
+    show(
+        f"Makespan over that of {options.schedulers[0]} of the unsplit graph",
+        rows,
+        {
+            "what": lambda row: f"{row['network']} {row['platform']}",
+            "inner": lambda row: row["scheduler"],
+            "keys": lambda row: str(row["decisions"]),
+            **{name: lambda row, name=name: f"{row[name]:.3f}" for name in COLUMNS},  # type: ignore[misc]
+            "best": lambda row: " ".join(f"{share:.0%}" for share in row["best"].values()) if "best" in row else "",
+        },
+    )
     save(options.json, "agents-split", rows)
 
 

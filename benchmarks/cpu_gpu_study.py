@@ -1,13 +1,14 @@
-"""When does a CPU beside a GPU pay? Gains of adaptive partition over one fused device, EOP, DUET and plans by hand.
+"""Gains of a CPU beside a GPU: adaptive partition compared with one fused device, EOP, DUET and plans by hand.
 
     python benchmarks/cpu_gpu_study.py --json cpu-gpu-study.json --markdown tables.md
     python benchmarks/cpu_gpu_study.py --quick    # inception and LSTM at r = 4, seconds
 
 Everything is simulated: problems are those of the suite ``cpu-gpu-study``, fused networks on the platform
 ``even-pair`` whose GPU is scaled by r in arithmetic and by min(r, 3) in memory bandwidth; the roofline prices
-operators. ``hetgym bench --suite cpu-gpu-study`` runs the schedulers alone; this script adds what is no scheduler of a
-problem: EOP, which rewrites the graph, and placements written by hand. ``links`` is CPGC's plan, made for links
-that are never busy, on links that carry one transfer at a time, one for each reader; in ``cached`` one for each tensor.
+operators. ``hetgym bench --suite cpu-gpu-study`` runs the schedulers only. This script adds methods that are not
+schedulers of a problem: EOP, which rewrites the graph, and placements written by hand. CPGC plans for links that are
+never busy; ``links`` is its plan on links that carry one transfer at a time, one for each reader, and ``cached`` the
+same with one transfer for each tensor.
 
 A gain is given by both definitions in use, T_base / T - 1 and 1 - T / T_base.
 """
@@ -33,11 +34,16 @@ Row = dict[str, Any]
 SCHEDULERS = ("duet", "key-operators", "cpgc-partition", "cpgc")
 
 CACHED = Runtime(communication="fifo", transfers="cached")
-"""Links that carry one transfer at a time, and a tensor to a device once, however many operators read it there."""
+"""Runtime in which links carry one transfer at a time, and each tensor goes to a device at most once."""
 
-BRANCHES = (("1x1",), ("pool", "projection"), ("5x5", "5x5.reduce"), ("1x1", "pool", "projection"),
-            ("5x5", "5x5.reduce", "pool", "projection"))  # fmt: skip
-"""Placements that one would write by hand: these branches of every module go to the CPU."""
+BRANCHES = (
+    ("1x1",),
+    ("pool", "projection"),
+    ("5x5", "5x5.reduce"),
+    ("1x1", "pool", "projection"),
+    ("5x5", "5x5.reduce", "pool", "projection"),
+)
+"""Placements by hand: these branches of every module run on the CPU."""
 
 COMPARED = {
     "CPGC over one device": ("tvm-fusion", "cpgc"),
@@ -50,16 +56,16 @@ COMPARED = {
     "CPGC over key operators": ("key-operators", "cpgc"),
     "CPGC over its partition": ("cpgc-partition", "cpgc"),
 }
-"""What is compared: the base and ours."""
+"""Comparisons: the base method and ours."""
 
 PARTITIONS = ("CPGC over key operators", "CPGC over its partition")
-"""Not in the table of networks."""
+"""Methods that are left out of the table of networks."""
 
 
 def by_hand(problem: Problem) -> float | None:
-    """Best of the placements written by hand [s]; None where nobody would know what to write.
+    """Best makespan of the placements by hand [s]; None for networks without an obvious placement.
 
-    Of inception modules the same branches go to the CPU, of stacked LSTMs the first layers.
+    In inception modules the same branches of every module run on the CPU, in stacked LSTMs the first layers.
     """
     names = problem.operator_names
     found = [[0 if re.fullmatch(rf"module\d+\.({'|'.join(b)})(\.relu)?", n) else 1 for n in names] for b in BRANCHES]
@@ -83,13 +89,18 @@ def measure(spec: ProblemSpec, faster: float) -> Row:
     batch = re.search(r"-b(?:atch=)?(\d+)", spec.graph)
     return {
         "network": re.sub(r"-b(atch=)?\d+|-s0|-fuse|_grid-.*", "", spec.graph).replace("-blocks=", " x"),
-        "ratio": round(ratio, 6), "batch": int(batch[1]) if batch else 1, "operators": problem.num_operators,
-        "cpu": cpu, "gpu": gpu, "tvm-fusion": tvm_fusion(graph, platform).makespan,
-        "eop": eop(graph, platform).makespan, "by hand": by_hand(problem),
+        "ratio": round(ratio, 6),
+        "batch": int(batch[1]) if batch else 1,
+        "operators": problem.num_operators,
+        "cpu": cpu,
+        "gpu": gpu,
+        "tvm-fusion": tvm_fusion(graph, platform).makespan,
+        "eop": eop(graph, platform).makespan,
+        "by hand": by_hand(problem),
         **{name: schedule.makespan for name, schedule in schedules.items()},
         "links": simulate(problem, schedules["cpgc"], "links").makespan,
         "cached": simulate(problem, schedules["cpgc"], CACHED).makespan,
-    }  # fmt: skip
+    }
 
 
 def gains(rows: Iterable[Row], base: str, ours: str) -> list[tuple[float, float]]:
@@ -133,15 +144,20 @@ def markdown(rows: list[Row]) -> str:
 
 
 def trends(rows: list[Row]) -> str:
-    """How often CPGC gains more over one device in a smaller batch, and in the deeper of two networks."""
+    """Numbers of cases in which CPGC gains more over one device with a smaller batch, and with a deeper network."""
     gain = {(row["network"], row["ratio"], row["batch"]): gains([row], "tvm-fusion", "cpgc")[0][0] for row in rows}
     batches = sorted({row["batch"] for row in rows})
     pairs = {
-        "smaller batch": [(gain[n, r, a], gain[n, r, b]) for a, b in zip(batches, batches[1:], strict=False)
-                          for n, r in dict.fromkeys(key[:2] for key in gain) if n.startswith("inception")],
-        "six modules, not three": [(value, gain["inception x3", r, b]) for (n, r, b), value in gain.items()
-                                   if n == "inception x6"],
-    }  # fmt: skip
+        "smaller batch": [
+            (gain[n, r, a], gain[n, r, b])
+            for a, b in zip(batches, batches[1:], strict=False)
+            for n, r in dict.fromkeys(key[:2] for key in gain)
+            if n.startswith("inception")
+        ],
+        "six modules, not three": [
+            (value, gain["inception x3", r, b]) for (n, r, b), value in gain.items() if n == "inception x6"
+        ],
+    }
     lines = []
     for what, compared in pairs.items():
         more = sum(a > b + 0.05 for a, b in compared)

@@ -1,4 +1,4 @@
-"""Data-parallel training of real models in simulation: step time, scaling and what communication takes of it.
+"""Data-parallel training of real models in simulation: step time, scaling and the share of communication.
 
     python benchmarks/data_parallel.py --json data_parallel.json
 
@@ -41,10 +41,16 @@ def step(graph: DataflowGraph, platform: Platform, gpus: list[str], algorithm: s
     trace = simulate(problem, Schedule(made.assignment(devices), priority=made.priority), RUNTIME)
     shares = trace.blame.shares
     return {
-        "machine": platform.name, "gpus": len(gpus), "algorithm": algorithm, "buckets": len(made.buckets),
-        "gradient_bytes": sum(made.buckets), "seconds": trace.makespan, "operators": len(made.graph),
-        "communication": shares["transfer"] + shares["link wait"], "peak_bytes": float(trace.memory.peak.max()),
-    }  # fmt: skip
+        "machine": platform.name,
+        "gpus": len(gpus),
+        "algorithm": algorithm,
+        "buckets": len(made.buckets),
+        "gradient_bytes": sum(made.buckets),
+        "seconds": trace.makespan,
+        "operators": len(made.graph),
+        "communication": shares["transfer"] + shares["link wait"],
+        "peak_bytes": float(trace.memory.peak.max()),
+    }
 
 
 def rows_of(model: str, batch: int, machine: str) -> list[dict[str, Any]]:
@@ -55,8 +61,10 @@ def rows_of(model: str, batch: int, machine: str) -> list[dict[str, Any]]:
     rows = [alone | {"algorithm": "-", "variant": "-"}]
     for k in counts:
         for variant, algorithm, bucket in (
-            ("ring", "ring", BUCKET_BYTES), ("tree", "tree", BUCKET_BYTES), ("one bucket", "ring", float("inf"))
-        ):  # fmt: skip
+            ("ring", "ring", BUCKET_BYTES),
+            ("tree", "tree", BUCKET_BYTES),
+            ("one bucket", "ring", float("inf")),
+        ):
             rows.append(step(graph, platform, names[:k], algorithm, bucket) | {"variant": variant})
     for row in rows:
         row |= {"what": model, "batch": batch, "efficiency": alone["seconds"] / row["seconds"]}
@@ -71,16 +79,20 @@ def main() -> None:
     options = parser.parse_args()
     rows = [row for machine in MACHINES for model in options.models for row in rows_of(model, MODELS[model], machine)]
     for machine in MACHINES:
-        show(f"Data-parallel training on {machine}, simulated", [row for row in rows if row["machine"] == machine], {
-            "what": lambda row: f"{row['what']} x{row['batch']}",
-            "GPUs": lambda row: str(row["gpus"]),
-            "all-reduce": lambda row: row["variant"],
-            "buckets": lambda row: str(row["buckets"]),
-            "step": lambda row: seconds(row["seconds"]),
-            "efficiency": lambda row: f"{row['efficiency']:.1%}",
-            "communication": lambda row: f"{row['communication']:.1%}",
-            "peak": lambda row: f"{row['peak_bytes'] / 2**30:.1f} GiB",
-        })  # fmt: skip
+        show(
+            f"Data-parallel training on {machine}, simulated",
+            [row for row in rows if row["machine"] == machine],
+            {
+                "what": lambda row: f"{row['what']} x{row['batch']}",
+                "GPUs": lambda row: str(row["gpus"]),
+                "all-reduce": lambda row: row["variant"],
+                "buckets": lambda row: str(row["buckets"]),
+                "step": lambda row: seconds(row["seconds"]),
+                "efficiency": lambda row: f"{row['efficiency']:.1%}",
+                "communication": lambda row: f"{row['communication']:.1%}",
+                "peak": lambda row: f"{row['peak_bytes'] / 2**30:.1f} GiB",
+            },
+        )
     save(options.json, "data_parallel", rows)
     if options.markdown is not None:
         options.markdown.write_text(markdown(rows))
@@ -94,9 +106,12 @@ def markdown(rows: list[dict[str, Any]]) -> str:
             mine = [row for row in rows if (row["machine"], row["what"]) == (machine, model)]
             lines.append(f"| {machine} | {model} x{MODELS[model]} | 1 | {seconds(mine[0]['seconds'])} |  |  |")
             for k in MACHINES[machine][1]:
-                cells = [f"{seconds(r['seconds'])}, {r['efficiency']:.0%}, {r['communication']:.0%}"
-                         for variant in ("ring", "tree", "one bucket")
-                         for r in mine if (r["gpus"], r["variant"]) == (k, variant)]  # fmt: skip
+                cells = [
+                    f"{seconds(r['seconds'])}, {r['efficiency']:.0%}, {r['communication']:.0%}"
+                    for variant in ("ring", "tree", "one bucket")
+                    for r in mine
+                    if (r["gpus"], r["variant"]) == (k, variant)
+                ]
                 lines.append(f"|  |  | {k} | {' | '.join(cells)} |")
     return "\n".join(lines) + "\n"
 

@@ -1,4 +1,4 @@
-"""Which part of DONF is worth what: makespans over HEFT's, by size, communication and runtime.
+"""The effects of the parts of DONF: ratios of makespans to HEFT's, by size, communication and runtime.
 
     python benchmarks/donf_study.py --json donf-study.json
 
@@ -26,9 +26,18 @@ INSIDE = get("heft-donf", communication="per-edge")
 SIMULATED = {
     name: get(name)
     for name in (
-        "peft", "donf-classic", "donf", "donf-w", "donf-l", "donf2", "adon", "fifo-donf", "heft-donf", "single-device",
+        "peft",
+        "donf-classic",
+        "donf",
+        "donf-w",
+        "donf-l",
+        "donf2",
+        "adon",
+        "fifo-donf",
+        "heft-donf",
+        "single-device",
     )
-}  # fmt: skip
+}
 RUNTIMES = ("classic", "links", "donf")
 
 

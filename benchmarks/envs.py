@@ -1,10 +1,10 @@
-"""Steps a second of the environments, by random legal actions, beside environments that people know.
+"""Steps per second of the environments with random legal actions, compared with well-known environments.
 
     python benchmarks/envs.py [--json FILE] [--seconds 3] [--million]
 
-Problems of 100 and 250 operators on four devices, three inputs an operator. *Scalar* is ``gym.make`` as it is, without
+Problems have 100 and 250 operators on four devices, with three inputs per operator. *Scalar* is ``gym.make`` without
 the checker that Gymnasium adds for debugging; *lanes* are 64 of ``gym.make_vec``. Resets and final infos are
-included: episodes end every 100 or 250 steps. ``--million`` steps a million times and prints how the process grew.
+included: episodes end every 100 or 250 steps. ``--million`` steps a million times and prints the process's growth.
 Peers in the same run: CartPole-v1 (scalar and Gymnasium's own 64 lanes), and JSSEnv (a job-shop environment; ta01)
 where it is installed.
 """
@@ -26,24 +26,29 @@ import hetgym  # noqa: F401
 
 LANES = 64
 TARGETS = {
-    ("graph", "off", "scalar"): 20e3, ("candidates", "off", "scalar"): 60e3, ("graph", "off", "lanes"): 100e3,
+    ("graph", "off", "scalar"): 20e3,
+    ("candidates", "off", "scalar"): 60e3,
+    ("graph", "off", "lanes"): 100e3,
     ("candidates", "off", "lanes"): 500e3,
-}  # fmt: skip
-"""Observation, completion, kind -> steps a second that are asked for."""
+}
+"""Observation, completion, kind -> required steps per second."""
 
 COMPLETION_TARGET = 10e3
 """The same with the completion feature, 100 operators."""
 
 COLUMNS: dict[str, Callable[[dict[str, Any]], str]] = {
-    "environment": lambda row: row["environment"], "operators": lambda row: str(row["operators"] or "-"),
-    "observation": lambda row: row["observation"], "completion": lambda row: row["completion"],
-    "kind": lambda row: row["kind"], "steps / s": lambda row: f"{row['steps_per_second']:,.0f}",
+    "environment": lambda row: row["environment"],
+    "operators": lambda row: str(row["operators"] or "-"),
+    "observation": lambda row: row["observation"],
+    "completion": lambda row: row["completion"],
+    "kind": lambda row: row["kind"],
+    "steps / s": lambda row: f"{row['steps_per_second']:,.0f}",
     "asked for": lambda row: f"{row['target']:,.0f}" if row["target"] else "-",
-}  # fmt: skip
+}
 
 
 def scalar(env: gym.Env, choose: Callable[[Any, Any], Any], budget: float) -> float:
-    """Steps a second of one environment; choosing actions is not counted."""
+    """Steps per second of one environment, without the time to choose actions."""
     seen, info = env.reset(seed=0)
     for _ in range(3):  # kernels are compiled when they are first needed
         seen, _, _, _, info = env.step(choose(seen, info))
@@ -60,7 +65,7 @@ def scalar(env: gym.Env, choose: Callable[[Any, Any], Any], budget: float) -> fl
 
 
 def lanes(envs: gym.vector.VectorEnv, choose: Callable[[Any, Any], Any], budget: float) -> float:
-    """The same of all lanes of a vector environment together."""
+    """Steps per second of all lanes of a vector environment together."""
     seen, info = envs.reset(seed=0)
     for _ in range(3):
         seen, _, _, _, info = envs.step(choose(seen, info))
@@ -75,7 +80,7 @@ def lanes(envs: gym.vector.VectorEnv, choose: Callable[[Any, Any], Any], budget:
 
 
 def old_style(env: Any, rng: np.random.Generator, budget: float) -> float:
-    """The same of an environment of the interface before Gymnasium, which JSSEnv has."""
+    """Steps per second of an environment with the interface before Gymnasium, such as JSSEnv."""
     seen = env.reset()
     steps, spent, end = 0, 0.0, time.perf_counter() + budget
     while time.perf_counter() < end:
@@ -90,7 +95,7 @@ def old_style(env: Any, rng: np.random.Generator, budget: float) -> float:
 
 
 def legal(rng: np.random.Generator) -> tuple[Callable[[Any, Any], int], Callable[[Any, Any], Any]]:
-    """Random legal actions: of one mask, and of a mask a lane."""
+    """Functions that draw a random legal action from one mask, and from one mask per lane."""
 
     def one(_: Any, info: Any) -> int:
         return int(rng.choice(np.flatnonzero(info["action_mask"])))
@@ -120,11 +125,17 @@ def ours(budget: float, rng: np.random.Generator) -> list[dict[str, Any]]:
                         target = TARGETS.get((observation, completion, kind), 0) if mode == "place" else 0
                         if completion != "off" and operators == 100 and mode == "place":
                             target = COMPLETION_TARGET
-                        rows.append({
-                            "environment": f"HetSchedule-v0, {mode}", "operators": operators,
-                            "observation": observation, "completion": completion, "kind": kind,
-                            "steps_per_second": speed, "target": target,
-                        })  # fmt: skip
+                        rows.append(
+                            {
+                                "environment": f"HetSchedule-v0, {mode}",
+                                "operators": operators,
+                                "observation": observation,
+                                "completion": completion,
+                                "kind": kind,
+                                "steps_per_second": speed,
+                                "target": target,
+                            }
+                        )
     return rows
 
 
@@ -138,10 +149,17 @@ def others(budget: float, rng: np.random.Generator) -> list[dict[str, Any]]:
             "lanes": lanes(gym.make_vec(name, num_envs=LANES), many, budget),
         }
         rows += [
-            {"environment": name, "operators": 0, "observation": "graph", "completion": "-", "kind": kind,
-             "steps_per_second": speed, "target": 0}
+            {
+                "environment": name,
+                "operators": 0,
+                "observation": "graph",
+                "completion": "-",
+                "kind": kind,
+                "steps_per_second": speed,
+                "target": 0,
+            }
             for kind, speed in speeds.items()
-        ]  # fmt: skip
+        ]
     return rows
 
 
@@ -157,17 +175,24 @@ def peers(budget: float, rng: np.random.Generator) -> list[dict[str, Any]]:
         from JSSEnv.envs.jss_env import JssEnv  # noqa: PLC0415
 
         found["JSSEnv, ta01", "scalar"] = old_style(JssEnv(), rng, budget)
-    except Exception as reason:  # it is old, and may not even import
+    except Exception as reason:  # an old package, whose import may fail
         print(f"JSSEnv was not run: {reason}")
     return [
-        {"environment": name, "operators": 0, "observation": "-", "completion": "-", "kind": kind,
-         "steps_per_second": speed, "target": 0}
+        {
+            "environment": name,
+            "operators": 0,
+            "observation": "-",
+            "completion": "-",
+            "kind": kind,
+            "steps_per_second": speed,
+            "target": 0,
+        }
         for (name, kind), speed in found.items()
-    ]  # fmt: skip
+    ]
 
 
 def growth() -> dict[str, Any]:
-    """How the process grows over a million steps of 64 lanes of fresh random problems, beyond the first tenth."""
+    """Growth of the process's memory over a million steps of 64 lanes of new problems, without the first tenth."""
     envs = gym.make_vec("HetSchedule-v0", num_envs=LANES, observation="candidates", completion="off")
     _, many = legal(np.random.default_rng(0))
     seen, info = envs.reset(seed=0)

@@ -46,12 +46,19 @@ def row(path: Path) -> dict[str, Any]:
     mine, theirs = merged(ours), merged(tvm.fusion)
     name = path.stem.removeprefix("light_").removeprefix("bvlc_")
     return {
-        "model": name, "operators": len(graph), "ours": len(ours.members),
-        "tvm": len(tvm.fusion.members), "kernels": tvm.kernels,
-        "same": len(set(ours.members) & set(tvm.fusion.members)), "only_ours": kinds(mine - theirs),
-        "only_tvm": kinds(theirs - mine), "split": len(tvm.split), "elided": len(tvm.elided),
-        "seconds": seconds, "time": seconds[1] / seconds[0],
-    }  # fmt: skip
+        "model": name,
+        "operators": len(graph),
+        "ours": len(ours.members),
+        "tvm": len(tvm.fusion.members),
+        "kernels": tvm.kernels,
+        "same": len(set(ours.members) & set(tvm.fusion.members)),
+        "only_ours": kinds(mine - theirs),
+        "only_tvm": kinds(theirs - mine),
+        "split": len(tvm.split),
+        "elided": len(tvm.elided),
+        "seconds": seconds,
+        "time": seconds[1] / seconds[0],
+    }
 
 
 def cell(value: object) -> str:

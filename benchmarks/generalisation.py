@@ -1,13 +1,13 @@
-"""Where the place policy holds: sizes, numbers of devices, generators, networks and platforms that it has not seen.
+"""Generalisation of the place policy to unseen sizes, numbers of devices, generators, networks and platforms.
 
     python benchmarks/generalisation.py --json generalisation.json
 
-Every group is a set of held-out problems. Figures are mean makespans over that of the better of HEFT and PEFT,
-both with insertion: of one greedy pass of the policy, of the rule that it began as (the same roll-outs, nothing
-learned), of its four passes, and of the best of all list heuristics; and the largest ratio of the four passes to
-HEFT. Under other runtimes the same schedules are simulated, and compared as simulated. ``--leave-out`` names
-families of networks: for each the policy is trained anew without it, and the one that ships and that one are
-compared on the family.
+Every group is a set of held-out problems. Figures are mean ratios of makespans to that of the better of HEFT and PEFT,
+both with insertion: for one greedy pass of the policy, for the rule that it was initialised with (the same roll-outs
+without learning), for its four passes, and for the best of all list heuristics; and the largest ratio of the four
+passes to HEFT. Under other runtimes the same schedules are simulated, and the simulated makespans are compared.
+``--leave-out`` names families of networks. For each, a policy is trained without the family and compared with the
+shipped one on the family.
 """
 
 from __future__ import annotations
@@ -50,10 +50,15 @@ KERNELS: dict[str, tuple[dict[str, Any], ...]] = {
 """Generators that no training saw, and their sizes."""
 
 FAMILIES = {
-    "Inception": ("inception_v1", "inception_v2"), "NASNet": ("nasnet",), "recurrent": ("lstm",),
-    "transformers": ("bert_base", "vit_b16"), "chains": ("alexnet", "vgg19", "zfnet512"),
-    "ResNet": ("resnet50",), "ShuffleNet": ("shufflenet",), "SqueezeNet": ("squeezenet",),
-}  # fmt: skip
+    "Inception": ("inception_v1", "inception_v2"),
+    "NASNet": ("nasnet",),
+    "recurrent": ("lstm",),
+    "transformers": ("bert_base", "vit_b16"),
+    "chains": ("alexnet", "vgg19", "zfnet512"),
+    "ResNet": ("resnet50",),
+    "ShuffleNet": ("shufflenet",),
+    "SqueezeNet": ("squeezenet",),
+}
 """Families of the networks of :class:`~hetgym.workloads.RealMix`."""
 
 Group = tuple[str, list[Problem]]
@@ -98,7 +103,7 @@ def groups(count: int, seed: int) -> Iterator[Group]:
 
 
 def untrained(planner: PlacePlanner) -> PlacePlanner:
-    """The rule that the network began as."""
+    """The rule that the network was initialised with."""
     from safetensors.numpy import load_file
 
     weights = load_file(FOLDER / "place-v1.safetensors")
@@ -111,7 +116,7 @@ def untrained(planner: PlacePlanner) -> PlacePlanner:
 
 
 def methods(planner: PlacePlanner) -> dict[str, Callable[[Problem], Schedule]]:
-    """What is compared."""
+    """Name -> method, for all methods that are compared."""
     rule = untrained(planner)
     return {
         "one pass": lambda p: planner.plan(p, passes=1),
@@ -141,7 +146,7 @@ def row(title: str, problems: Sequence[Problem], planner: PlacePlanner, runtime:
 
 
 def left_out(families: Sequence[str], steps: int, folder: Path, count: int, seed: int) -> Iterator[dict[str, Any]]:
-    """A row for each family: the policy that ships, and one whose training never saw the family."""
+    """A row for each family: the shipped policy, and one that was trained without the family."""
     from hetgym.agents.recipe import load_recipe
     from hetgym.agents.run import TrainingRun
 
@@ -182,13 +187,19 @@ def main() -> None:
         mixed += drawn(RandomMix(), options.count // 2, options.seed)
         table += [row(f"runtime {runtime}", mixed, planner, runtime) for runtime in PRESETS]
     table += left_out(options.leave_out, options.steps, options.folder, options.count // 2, options.seed)
-    show("Mean makespans over those of the better of HEFT and PEFT", table, {
-        "group": lambda row: f"{row['group']} ({row['problems']})",
-        **{name: lambda row, name=name: f"{row[name]:.3f}" for name in ("one pass", "rule", "four passes", "lists")},
-        "worst over HEFT": lambda row: f"{row['four passes worst']:.3f}",
-        "shipped": lambda row: f"{row['shipped']:.3f}" if "shipped" in row else "-",
-        "time": lambda row: f"{row['four passes time'] * 1e3:.1f} ms",
-    })  # fmt: skip
+    show(
+        "Mean makespans over those of the better of HEFT and PEFT",
+        table,
+        {
+            "group": lambda row: f"{row['group']} ({row['problems']})",
+            **{
+                name: lambda row, name=name: f"{row[name]:.3f}" for name in ("one pass", "rule", "four passes", "lists")
+            },
+            "worst over HEFT": lambda row: f"{row['four passes worst']:.3f}",
+            "shipped": lambda row: f"{row['shipped']:.3f}" if "shipped" in row else "-",
+            "time": lambda row: f"{row['four passes time'] * 1e3:.1f} ms",
+        },
+    )
     save(options.json, "generalisation", table)
 
 

@@ -1,10 +1,10 @@
-"""HEFT's time against problem size: how far it is from linear, and from plain Python.
+"""HEFT's time against problem size, compared with a linear bound and with plain Python.
 
     python benchmarks/heft.py --json heft.json
 
-HEFT looks at every edge on every device once. Appending instead of searching for gaps does that and no
-more, so it is the linear bound: ``gap search`` is the time with insertion over the time without. The
-ratio to the plain-Python insertion scheduler is taken in the same run.
+HEFT visits every edge once for every device. Appending instead of searching for gaps does only that, so its time is
+the linear bound: ``gap search`` is the time with insertion over the time without. The ratio to the plain-Python
+insertion scheduler is measured in the same run.
 """
 
 from __future__ import annotations
@@ -35,11 +35,15 @@ def measure(operators: int, devices: int) -> dict[str, Any]:
         order = list_order(problem.arrays, upward_rank(problem).copy()).tolist()
         slow = median_seconds(lambda: oracle.place(problem, order), repeats=3)
     return {
-        "operators": operators, "edges": problem.num_edges, "devices": devices, "seconds": time["insertion"],
-        "append_seconds": time["append"], "gap_search_ratio": time["insertion"] / time["append"],
+        "operators": operators,
+        "edges": problem.num_edges,
+        "devices": devices,
+        "seconds": time["insertion"],
+        "append_seconds": time["append"],
+        "gap_search_ratio": time["insertion"] / time["append"],
         "seconds_per_pair": time["insertion"] / (problem.num_edges * devices),
         "oracle_ratio": slow / time["insertion"] if slow is not None else None,
-    }  # fmt: skip
+    }
 
 
 def main() -> None:
@@ -49,15 +53,19 @@ def main() -> None:
     parser.add_argument("--json", type=Path, help="file for the numbers")
     options = parser.parse_args()
     rows = [measure(size, options.devices) for size in options.sizes]
-    show(f"HEFT on {options.devices} devices", rows, {
-        "operators": lambda row: f"{row['operators']:,}",
-        "edges": lambda row: f"{row['edges']:,}",
-        "insertion": lambda row: seconds(row["seconds"]),
-        "append": lambda row: seconds(row["append_seconds"]),
-        "an edge and device": lambda row: seconds(row["seconds_per_pair"]),
-        "gap search": lambda row: f"{row['gap_search_ratio']:.2f} x",
-        "times the oracle": lambda row: "-" if row["oracle_ratio"] is None else f"{row['oracle_ratio']:,.0f} x",
-    })  # fmt: skip
+    show(
+        f"HEFT on {options.devices} devices",
+        rows,
+        {
+            "operators": lambda row: f"{row['operators']:,}",
+            "edges": lambda row: f"{row['edges']:,}",
+            "insertion": lambda row: seconds(row["seconds"]),
+            "append": lambda row: seconds(row["append_seconds"]),
+            "an edge and device": lambda row: seconds(row["seconds_per_pair"]),
+            "gap search": lambda row: f"{row['gap_search_ratio']:.2f} x",
+            "times the oracle": lambda row: "-" if row["oracle_ratio"] is None else f"{row['oracle_ratio']:,.0f} x",
+        },
+    )
     save(options.json, "heft", rows)
 
 

@@ -1,4 +1,4 @@
-"""Max-loads of cut pipelines, and how long cutting takes.
+"""Max-loads of cut pipelines, and times of the methods that cut them.
 
     python benchmarks/pipeline.py DATA --json pipeline.json
 
@@ -22,10 +22,15 @@ from hetgym.baselines.pipeline import PARTITIONERS, pipedream
 from hetgym.pipeline import PipelineProblem
 
 OPTIMA = {
-    "bert24_inference": 17.789906, "bert24_training": 41.745813, "gnmt_inference": 32.910658,
-    "gnmt_training": 107.004414, "resnet50_inference": 33.774666, "resnet50_training": 78.631813,
-    "op_bert_l-3_inference": 27.918568, "op_bert_l-3_training": 65.303149,
-}  # fmt: skip
+    "bert24_inference": 17.789906,
+    "bert24_training": 41.745813,
+    "gnmt_inference": 32.910658,
+    "gnmt_training": 107.004414,
+    "resnet50_inference": 33.774666,
+    "resnet50_training": 78.631813,
+    "op_bert_l-3_inference": 27.918568,
+    "op_bert_l-3_training": 65.303149,
+}
 """Optimal contiguous max-loads [ms]."""
 
 
@@ -36,15 +41,22 @@ def schedules(stages: int, micro_batches: int) -> list[dict[str, Any]]:
         passes = pipeline.orders(name, stages, micro_batches, chunks if chunks > 1 else None)
         split = name == "zb-h1"
         makespan = pipeline.run(passes, 1.0, 1.0 if split else 2.0, 1.0 if split else None).makespan
-        rows.append({
-            "what": name, "stages": stages, "micro_batches": micro_batches, "chunks": chunks, "seconds": makespan,
-            "bubbles": 1 - 3 * micro_batches / makespan, "activations": max(pipeline.peak_activations(passes)),
-        })  # fmt: skip
+        rows.append(
+            {
+                "what": name,
+                "stages": stages,
+                "micro_batches": micro_batches,
+                "chunks": chunks,
+                "seconds": makespan,
+                "bubbles": 1 - 3 * micro_batches / makespan,
+                "activations": max(pipeline.peak_activations(passes)),
+            }
+        )
     return rows
 
 
 def cut(problem: PipelineProblem) -> dict[str, Any]:
-    """One row: what every method makes of a file."""
+    """One row: the max-load and time of every method on a problem."""
     row: dict[str, Any] = {"what": problem.name, "operators": problem.num_operators, "devices": problem.num_devices}
     for name, partition in PARTITIONERS.items():
         begin = time.perf_counter()
@@ -68,7 +80,7 @@ def relative(row: dict[str, Any], name: str) -> str:
 
 
 def as_published(row: dict[str, Any]) -> str:
-    """Whether the optimum is the one that others found."""
+    """``equal`` if the optimum is the published one, else the published one; a dash if either is unknown."""
     if row["published"] is None or row["downset-dp"] is None:
         return "-"
     return "equal" if abs(row["downset-dp"] - row["published"]) < 1e-9 else f"{row['published'] * 1e3:.4f} ms"
@@ -81,30 +93,38 @@ def main() -> None:
     parser.add_argument("--json", type=Path, help="file for the numbers")
     options = parser.parse_args()
     rows = [row for size in ((4, 8), (8, 16)) for row in schedules(*size)]
-    show("Pipeline schedules", rows, {
-        "what": lambda row: row["what"],
-        "p": lambda row: str(row["stages"]),
-        "m": lambda row: str(row["micro_batches"]),
-        "v": lambda row: str(row["chunks"]),
-        "makespan": lambda row: f"{row['seconds']:g}",
-        "bubbles": lambda row: f"{row['bubbles']:.1%}",
-        "activations": lambda row: f"{row['activations']:g}",
-    })  # fmt: skip
+    show(
+        "Pipeline schedules",
+        rows,
+        {
+            "what": lambda row: row["what"],
+            "p": lambda row: str(row["stages"]),
+            "m": lambda row: str(row["micro_batches"]),
+            "v": lambda row: str(row["chunks"]),
+            "makespan": lambda row: f"{row['seconds']:g}",
+            "bubbles": lambda row: f"{row['bubbles']:.1%}",
+            "activations": lambda row: f"{row['activations']:g}",
+        },
+    )
     if options.data is not None:
         files = sorted(file for file in options.data.rglob("*.json*") if file.parent.name == "throughput")
         problems = [problem for problem in map(pipeline.load, files) if problem.name not in options.skip]
         if problems:
             cut(problems[0])  # compiles
         cuts = [cut(problem) for problem in problems]
-        show("Max-load of a pipeline", cuts, {
-            "what": lambda row: row["what"],
-            "n": lambda row: str(row["operators"]),
-            "equal cut": lambda row: relative(row, "equal-cut"),
-            "one order": lambda row: relative(row, "contiguous-dp"),
-            "optimal": lambda row: f"{row['downset-dp'] * 1e3:.4f} ms" if row["downset-dp"] else "-",
-            "known": as_published,
-            "took": lambda row: seconds(row["downset-dp_seconds"]),
-        })  # fmt: skip
+        show(
+            "Max-load of a pipeline",
+            cuts,
+            {
+                "what": lambda row: row["what"],
+                "n": lambda row: str(row["operators"]),
+                "equal cut": lambda row: relative(row, "equal-cut"),
+                "one order": lambda row: relative(row, "contiguous-dp"),
+                "optimal": lambda row: f"{row['downset-dp'] * 1e3:.4f} ms" if row["downset-dp"] else "-",
+                "known": as_published,
+                "took": lambda row: seconds(row["downset-dp_seconds"]),
+            },
+        )
         rows += cuts
     save(options.json, "pipeline", rows)
 

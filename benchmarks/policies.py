@@ -1,4 +1,4 @@
-"""The pretrained place policy against the heuristics, and at equal time against the searches.
+"""The pretrained place policy compared with the heuristics and, at equal time, with the searches.
 
     python benchmarks/policies.py --json policies.json
 
@@ -7,7 +7,7 @@ Held-out problems: random ones of unrelated devices (:class:`hetgym.workloads.Ra
 that of the better of HEFT and PEFT, both with insertion, and over that of the best of *all* list heuristics;
 networks by the mean gap to the best known makespan, and by the worst ratio to HEFT. Searches get as much
 wall-clock time as the policy's; a column gives the paired bootstrap interval of the policy's makespan over
-the method's. Methods take turns on each problem, so that they share whatever else the machine does.
+the method's. Methods take turns on each problem, so that other load on the machine affects them equally.
 """
 
 from __future__ import annotations
@@ -31,9 +31,13 @@ from hetgym.workloads import RandomMix, load_suite
 
 UNLIMITED = 10**15
 SEARCHES: tuple[tuple[str, dict[str, Any]], ...] = (
-    ("lns", {"start": "pilot"}), ("pilot-annealing", {}), ("pilot-annealing", {"decode": "order"}),
-    ("annealing", {}), ("rand-heft", {}), ("pilot", {}),
-)  # fmt: skip
+    ("lns", {"start": "pilot"}),
+    ("pilot-annealing", {}),
+    ("pilot-annealing", {"decode": "order"}),
+    ("annealing", {}),
+    ("rand-heft", {}),
+    ("pilot", {}),
+)
 """Searches and options; the first two lead on most problems."""
 
 LIST = names("list")
@@ -51,7 +55,7 @@ def searches(budget: float, count: int) -> dict[str, Method]:
 
 
 def play(problems: list[Problem], methods: dict[str, Method]) -> tuple[dict[str, Any], dict[str, list[float]]]:
-    """Makespans and times of each method on each problem, methods in turns."""
+    """Makespans and times of each method on each problem; methods take turns."""
     for method in methods.values():
         method(problems[0])
     makespans: dict[str, list[float]] = {name: [] for name in methods}
@@ -65,18 +69,25 @@ def play(problems: list[Problem], methods: dict[str, Method]) -> tuple[dict[str,
 
 
 def rows(
-    size: str, problems: list[Problem], budgets: tuple[float, ...], count: int, best: list[float] | None,
+    size: str,
+    problems: list[Problem],
+    budgets: tuple[float, ...],
+    count: int,
+    best: list[float] | None,
     passes: tuple[int, ...] = (1,),
-) -> list[dict[str, Any]]:  # fmt: skip
+) -> list[dict[str, Any]]:
     """One row for each method and budget; ``passes`` are numbers of greedy passes beside the four of the default."""
     planner = hetgym.agents.load("place-v1")
     heft = np.array([get("heft")(p).makespan for p in problems])
     pair = np.minimum(heft, [get("peft")(p).makespan for p in problems])
     every = np.min([[get(name)(p).makespan for p in problems] for name in LIST], axis=0)
     greedy: dict[str, Method] = {
-        "heft": get("heft"), "peft": get("peft"), "lookahead-heft": get("lookahead-heft"),
-        **{f"policy, passes={k}": lambda p, k=k: planner.plan(p, passes=k) for k in passes}, "policy": planner,
-    }  # fmt: skip
+        "heft": get("heft"),
+        "peft": get("peft"),
+        "lookahead-heft": get("lookahead-heft"),
+        **{f"policy, passes={k}": lambda p, k=k: planner.plan(p, passes=k) for k in passes},
+        "policy": planner,
+    }
     found = []
     for budget in (0.0, *budgets):
         ours = "policy"
@@ -87,13 +98,19 @@ def rows(
         makespans, times = play(problems, methods)
         for name, values in makespans.items():
             against = compare(makespans[ours], values, np.random.default_rng(0))
-            found.append({
-                "problems": size, "budget": budget, "method": name, "seconds": statistics.median(times[name]),
-                "heft_peft": float(np.mean(values / pair)), "lists": float(np.mean(values / every)),
-                "worst_heft": float(np.max(values / heft)),
-                "gap": float(np.mean(values / best) - 1.0) if best is not None else None,
-                "policy_over": None if name == ours else [against.low, against.ratio, against.high],
-            })  # fmt: skip
+            found.append(
+                {
+                    "problems": size,
+                    "budget": budget,
+                    "method": name,
+                    "seconds": statistics.median(times[name]),
+                    "heft_peft": float(np.mean(values / pair)),
+                    "lists": float(np.mean(values / every)),
+                    "worst_heft": float(np.max(values / heft)),
+                    "gap": float(np.mean(values / best) - 1.0) if best is not None else None,
+                    "policy_over": None if name == ours else [against.low, against.ratio, against.high],
+                }
+            )
     return found
 
 
@@ -132,20 +149,28 @@ def main() -> None:
         table += rows("2000", huge, (1.0, options.long), options.searches, None)
     if networks:
         table += rows(
-            "networks", [p for p, _ in networks], (0.1, 1.0), options.searches, [best for _, best in networks],
+            "networks",
+            [p for p, _ in networks],
+            (0.1, 1.0),
+            options.searches,
+            [best for _, best in networks],
             (1, 16, 64),
-        )  # fmt: skip
-    show("Mean makespans, and the policy's over each method's", table, {
-        "problems": lambda row: row["problems"],
-        "budget": lambda row: seconds(row["budget"]) if row["budget"] else "-",
-        "method": lambda row: row["method"],
-        "time": lambda row: seconds(row["seconds"]),
-        "over HEFT, PEFT": lambda row: f"{row['heft_peft']:.3f}",
-        "over lists": lambda row: f"{row['lists']:.3f}",
-        "gap": lambda row: "-" if row["gap"] is None else f"{row['gap']:.1%}",
-        "worst over HEFT": lambda row: f"{row['worst_heft']:.3f}",
-        "policy over it": lambda row: interval(row["policy_over"]),
-    })  # fmt: skip
+        )
+    show(
+        "Mean makespans, and the policy's over each method's",
+        table,
+        {
+            "problems": lambda row: row["problems"],
+            "budget": lambda row: seconds(row["budget"]) if row["budget"] else "-",
+            "method": lambda row: row["method"],
+            "time": lambda row: seconds(row["seconds"]),
+            "over HEFT, PEFT": lambda row: f"{row['heft_peft']:.3f}",
+            "over lists": lambda row: f"{row['lists']:.3f}",
+            "gap": lambda row: "-" if row["gap"] is None else f"{row['gap']:.1%}",
+            "worst over HEFT": lambda row: f"{row['worst_heft']:.3f}",
+            "policy over it": lambda row: interval(row["policy_over"]),
+        },
+    )
     save(options.json, "policies", table)
 
 

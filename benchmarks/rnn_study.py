@@ -1,4 +1,4 @@
-"""What slices of time over a row of tasks are worth for recurrent networks on a CPU beside a GPU.
+"""Gains of time slices over a sequence of tasks, for recurrent networks on a CPU beside a GPU.
 
     python benchmarks/rnn_study.py --json rnn-study.json --markdown tables.md
     python benchmarks/rnn_study.py --quick    # seconds
@@ -52,7 +52,7 @@ UNROLLED = 4
 
 @dataclass(frozen=True)
 class Network:
-    """What a plan needs to know of a stacked LSTM on a pair of devices: [layers, d] and [d, d] seconds."""
+    """Times of a stacked LSTM on a pair of devices, as plans need them: [layers, d] and [d, d] seconds."""
 
     steps: int
     layer_seconds: np.ndarray
@@ -71,7 +71,7 @@ class Network:
 
 
 def network(problem: Problem) -> Network:
-    """Read it off a problem whose operators are cells: one slice is predicted, the others are like it."""
+    """Extract the times from a problem whose operators are cells."""
     cells = [tuple(map(int, re.findall(r"\d+", name))) for name in problem.operator_names]
     layers, steps = (1 + max(cell[k] for cell in cells) for k in (0, 1))
     of = {cell: i for i, cell in enumerate(cells)}
@@ -91,12 +91,14 @@ def network(problem: Problem) -> Network:
 def together(problem: Problem, tasks: int) -> Problem:
     """Several tasks as one problem, the first task's operators first."""
     n = problem.num_operators
-    triples = list(zip(problem.edge_source.tolist(), problem.edge_target.tolist(), problem.edge_bytes.tolist(),
-                       strict=True))  # fmt: skip
+    triples = list(
+        zip(problem.edge_source.tolist(), problem.edge_target.tolist(), problem.edge_bytes.tolist(), strict=True)
+    )
     edges = [(a + k * n, b + k * n, size) for k in range(tasks) for a, b, size in triples]
     tensors = [int(t) + k * n * n for k in range(tasks) for t in problem.edge_tensor]
-    return Problem.from_arrays(np.tile(problem.cost, (tasks, 1)), edges, problem.latency,
-                               problem.bandwidth, tensors=tensors)  # fmt: skip
+    return Problem.from_arrays(
+        np.tile(problem.cost, (tasks, 1)), edges, problem.latency, problem.bandwidth, tensors=tensors
+    )
 
 
 def run(plan: FlowShop) -> float:
@@ -110,18 +112,18 @@ def per_task(net: Network) -> np.ndarray:
 
 
 def alone(net: Network, tasks: int) -> float:
-    """All tasks on the device on which they end first [s]."""
+    """Time of all tasks on the faster device [s]."""
     return float(tasks * per_task(net).min())
 
 
 def whole_tasks(net: Network, tasks: int) -> float:
-    """Whole tasks on either device, as many on each as is best [s]."""
+    """Time if each task runs wholly on one device, with the best number of tasks on each [s]."""
     first, second = per_task(net)
     return float(min(max(k * first, (tasks - k) * second) for k in range(tasks + 1)))
 
 
 def latency(plan: FlowShop) -> float:
-    """A task from its first slice to the end of its last, if nothing is in its way [s]."""
+    """Time of one task from the start of its first slice to the end of its last, without waiting [s]."""
     return float(plan.seconds[0].sum() + sum(plan.moves))
 
 
@@ -144,12 +146,24 @@ def measure(problem: Problem, name: str, counts: tuple[int, ...]) -> list[Row]:
         few = time_slices(net.steps, step, tasks, OVERHEAD, move, in_flight="slices")
         front, chunk = wavefront(net.steps, net.layer_seconds, OVERHEAD, up, tasks=tasks)
         row: Row = {
-            **sizes, "r": ratio, "rho": net.rho, "law": 100 / net.rho, "limit": limit, "tasks": tasks,
-            "one device": alone(net, tasks), "slices": run(free), "limited": run(few), "wavefront": run(front),
-            "layer pipeline": layer_pipeline(net, tasks), "whole tasks": whole_tasks(net, tasks),
+            **sizes,
+            "r": ratio,
+            "rho": net.rho,
+            "law": 100 / net.rho,
+            "limit": limit,
+            "tasks": tasks,
+            "one device": alone(net, tasks),
+            "slices": run(free),
+            "limited": run(few),
+            "wavefront": run(front),
+            "layer pipeline": layer_pipeline(net, tasks),
+            "whole tasks": whole_tasks(net, tasks),
             "slowest task": {"slices": latency(free), "whole tasks": float(per_task(net).max())},
-            "parts": list(free.parts), "chunk": chunk, "heft": None, "cpgc": None,
-        }  # fmt: skip
+            "parts": list(free.parts),
+            "chunk": chunk,
+            "heft": None,
+            "cpgc": None,
+        }
         if tasks == UNROLLED and problem.num_operators <= 256:
             whole = together(problem, tasks)
             row |= {key: get(key)(whole).makespan for key in ("heft", "cpgc")}
@@ -211,14 +225,24 @@ def markdown(rows: list[Row]) -> str:
         lines.append([", ".join(varied) or "as it is", *cells])
     heads = [f"r = {r:g}" for r in ratios]
     tables = [table(["rho: limit of the gain (1 / rho)", *heads], lines)]
-    tables.append(table(["over one device: mean / median / mean by 1 - T / T_base", *(f"N = {n}" for n in tasks)], [
-        [method, *(mean_gain([row for row in rows if row["tasks"] == n], "one device", method) for n in tasks)]
-        for method in METHODS
-    ]))  # fmt: skip
-    tables.append(table(["slices over", *(f"N = {n}" for n in tasks)], [
-        [method, *(mean_gain([row for row in rows if row["tasks"] == n], method, "slices") for n in tasks)]
-        for method in METHODS[1:]
-    ]))  # fmt: skip
+    tables.append(
+        table(
+            ["over one device: mean / median / mean by 1 - T / T_base", *(f"N = {n}" for n in tasks)],
+            [
+                [method, *(mean_gain([row for row in rows if row["tasks"] == n], "one device", method) for n in tasks)]
+                for method in METHODS
+            ],
+        )
+    )
+    tables.append(
+        table(
+            ["slices over", *(f"N = {n}" for n in tasks)],
+            [
+                [method, *(mean_gain([row for row in rows if row["tasks"] == n], method, "slices") for n in tasks)]
+                for method in METHODS[1:]
+            ],
+        )
+    )
     lines = []
     for axis in CENTRE:
         for size in sorted({row[axis] for row in most}):
@@ -248,18 +272,22 @@ def markdown(rows: list[Row]) -> str:
 
 
 def agreement(rows: list[Row]) -> str:
-    """How far the gains are from the law, relative to it."""
+    """Deviations of the gains from the law, relative to it."""
     most = max(row["tasks"] for row in rows)
     limits = [row["limit"] / row["law"] - 1 for row in rows if row["tasks"] == most]
-    text = [f"limit against 1 / rho: {sum(abs(x) <= 0.1 for x in limits)} of {len(limits)} within 10 %, worst "
-            f"{100 * max(limits, key=abs):+.1f} %, median {100 * float(np.median(limits)):+.1f} %"]  # fmt: skip
+    text = [
+        f"limit against 1 / rho: {sum(abs(x) <= 0.1 for x in limits)} of {len(limits)} within 10 %, worst "
+        f"{100 * max(limits, key=abs):+.1f} %, median {100 * float(np.median(limits)):+.1f} %"
+    ]
     for n in sorted({row["tasks"] for row in rows} - {1}):
         chosen = [row for row in rows if row["tasks"] == n and law(row["rho"], n) > 0]
         off = [gain(row["one device"], row["slices"]) / law(row["rho"], n) - 1 for row in chosen]
         if off:
             points = [gain(row["one device"], row["slices"]) - law(row["rho"], n) for row in chosen]
-            text.append(f"N = {n} against (N / rho - 1) / (N + 1): {sum(abs(x) <= 0.1 for x in off)} of {len(off)} "
-                        f"within 10 %, worst {max(points, key=abs):+.1f} points")  # fmt: skip
+            text.append(
+                f"N = {n} against (N / rho - 1) / (N + 1): {sum(abs(x) <= 0.1 for x in off)} of {len(off)} "
+                f"within 10 %, worst {max(points, key=abs):+.1f} points"
+            )
     return "\n".join(text)
 
 

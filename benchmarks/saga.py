@@ -6,7 +6,7 @@
 SAGA (https://github.com/ANRGUSC/saga) is a plain-Python collection of schedulers on related machines: a
 speed for each device, a strength for each link. The problems are of that form. It lives in an environment
 of its own; calls alternate between the two, and medians are compared. ``peer's mean`` is hetgym's HEFT
-with ranks whose mean transfer counts, as SAGA's does, a device's free transfer to itself.
+with ranks whose mean transfer time includes, as in SAGA, the free transfer of a device to itself.
 """
 
 from __future__ import annotations
@@ -29,10 +29,16 @@ from hetgym import Problem
 from hetgym.planning import place_by_priority
 
 PAIRS = {
-    "heft": "heft:HeftScheduler", "cpop": "cpop:CpopScheduler", "mct": "mct:MCTScheduler", "met": "met:METScheduler",
-    "olb": "olb:OLBScheduler", "min-min": "minmin:MinMinScheduler", "max-min": "maxmin:MaxMinScheduler",
-    "sufferage": "sufferage:SufferageScheduler", "etf": "etf:ETFScheduler",
-}  # fmt: skip
+    "heft": "heft:HeftScheduler",
+    "cpop": "cpop:CpopScheduler",
+    "mct": "mct:MCTScheduler",
+    "met": "met:METScheduler",
+    "olb": "olb:OLBScheduler",
+    "min-min": "minmin:MinMinScheduler",
+    "max-min": "maxmin:MaxMinScheduler",
+    "sufferage": "sufferage:SufferageScheduler",
+    "etf": "etf:ETFScheduler",
+}
 
 
 def related(operators: int, devices: int, seed: int) -> dict[str, Any]:
@@ -71,14 +77,17 @@ def with_peers_mean(problem: Problem) -> float:
 
 
 class Peer:
-    """SAGA behind a pipe."""
+    """SAGA in another process, reached through a pipe."""
 
     def __init__(self, python: str, problems: Path) -> None:
         script = Path(__file__).with_name("saga_peer.py")
         self.process = subprocess.Popen(
-            [python, str(script), str(problems)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
+            [python, str(script), str(problems)],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
             env={**os.environ, "PYTHONHASHSEED": "0"},
-        )  # fmt: skip
+        )
 
     def __call__(self, problem: int, scheduler: str) -> tuple[float, float]:
         """Seconds and makespan of one call."""
@@ -107,11 +116,16 @@ def compare(peer: Peer, number: int, problem: Problem, name: str, repeats: int) 
         if sum(theirs) > 20.0:
             break
     return {
-        "scheduler": name, "operators": problem.num_operators, "seconds": statistics.median(mine),
-        "peer_seconds": statistics.median(theirs), "ratio": statistics.median(theirs) / statistics.median(mine),
-        "runs": len(mine), "makespan": schedule.makespan, "peer_makespan": makespan,
+        "scheduler": name,
+        "operators": problem.num_operators,
+        "seconds": statistics.median(mine),
+        "peer_seconds": statistics.median(theirs),
+        "ratio": statistics.median(theirs) / statistics.median(mine),
+        "runs": len(mine),
+        "makespan": schedule.makespan,
+        "peer_makespan": makespan,
         "makespan_with_peers_mean": with_peers_mean(problem) if name == "heft" else None,
-    }  # fmt: skip
+    }
 
 
 def main() -> None:
@@ -141,17 +155,22 @@ def main() -> None:
         assert peer.process.stdin is not None
         peer.process.stdin.close()
         peer.process.wait()
-    show(f"hetgym and SAGA on {options.devices} related machines", rows, {
-        "scheduler": lambda row: row["scheduler"],
-        "operators": lambda row: f"{row['operators']:,}",
-        "hetgym": lambda row: seconds(row["seconds"]),
-        "SAGA": lambda row: seconds(row["peer_seconds"]),
-        "ratio": lambda row: f"{row['ratio']:,.0f} x",
-        "makespan": lambda row: f"{row['makespan']:.6g}",
-        "SAGA's": lambda row: f"{row['peer_makespan']:.6g}",
-        "peer's mean": lambda row: "-" if row["makespan_with_peers_mean"] is None
-        else f"{row['makespan_with_peers_mean']:.6g}",
-    })  # fmt: skip
+    show(
+        f"hetgym and SAGA on {options.devices} related machines",
+        rows,
+        {
+            "scheduler": lambda row: row["scheduler"],
+            "operators": lambda row: f"{row['operators']:,}",
+            "hetgym": lambda row: seconds(row["seconds"]),
+            "SAGA": lambda row: seconds(row["peer_seconds"]),
+            "ratio": lambda row: f"{row['ratio']:,.0f} x",
+            "makespan": lambda row: f"{row['makespan']:.6g}",
+            "SAGA's": lambda row: f"{row['peer_makespan']:.6g}",
+            "peer's mean": lambda row: (
+                "-" if row["makespan_with_peers_mean"] is None else f"{row['makespan_with_peers_mean']:.6g}"
+            ),
+        },
+    )
     save(options.json, "saga", rows)
 
 

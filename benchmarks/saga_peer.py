@@ -1,8 +1,8 @@
-"""The peer's side of ``saga.py``: run by a Python that has anrg-saga, it needs nothing of hetgym.
+"""The peer's side of ``saga.py``, run by a Python that has anrg-saga; it does not need hetgym.
 
-It reads problems from the file that it is given, then one JSON line a request, ``[problem, scheduler]``,
-and answers each with ``[seconds, makespan]``. Building SAGA's objects is not timed; the ranks that SAGA
-keeps from one call to the next are forgotten before each, for they are part of the work.
+It reads problems from a file, then requests ``[problem, scheduler]``, one JSON line each, and answers each with
+``[seconds, makespan]``. Building SAGA's objects is not timed. The ranks that SAGA caches between calls are cleared
+before each call, since computing them is part of the work.
 """
 
 from __future__ import annotations

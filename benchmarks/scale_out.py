@@ -1,4 +1,4 @@
-"""What a Ray cluster costs and gains: moving problems, tasks that do next to nothing, and a whole run.
+"""Costs and gains of a Ray cluster: transfers of problems, tasks with almost no work, and a whole run.
 
     python benchmarks/scale_out.py --json scale-out.json
 
@@ -38,13 +38,16 @@ def moving(operators: int, ray: Any) -> dict[str, Any]:
     receive = ray.remote(lambda data: unpack_problem(data.tobytes()).num_operators)
     there = median_seconds(lambda: ray.get(receive.remote(ray.put(np.frombuffer(packed, np.uint8)))))
     return {
-        "operators": operators, "edges": problem.num_edges, "bytes": len(packed), "pickle_bytes": len(pickled),
+        "operators": operators,
+        "edges": problem.num_edges,
+        "bytes": len(packed),
+        "pickle_bytes": len(pickled),
         "pack_seconds": median_seconds(lambda: pack_problem(problem)),
         "unpack_seconds": median_seconds(lambda: unpack_problem(packed)),
         "dumps_seconds": median_seconds(lambda: pickle.dumps(problem, 5)),
         "loads_seconds": median_seconds(lambda: pickle.loads(pickled)),
         "worker_seconds": there,
-    }  # fmt: skip
+    }
 
 
 class Pool:
@@ -97,25 +100,33 @@ def main() -> None:
             what: [timed(name, specs, [get(n).name for n in names], place) for name, place in places.items()]
             for what, (specs, names) in runs.items()
         }
-    show("moving a problem", moved, {
-        "operators": lambda row: f"{row['operators']:,}",
-        ".npz": lambda row: f"{row['bytes']:,}",
-        "pickled": lambda row: f"{row['pickle_bytes']:,}",
-        "pack": lambda row: seconds(row["pack_seconds"]),
-        "unpack": lambda row: seconds(row["unpack_seconds"]),
-        "dumps": lambda row: seconds(row["dumps_seconds"]),
-        "loads": lambda row: seconds(row["loads_seconds"]),
-        "to a worker and back": lambda row: seconds(row["worker_seconds"]),
-    })  # fmt: skip
+    show(
+        "moving a problem",
+        moved,
+        {
+            "operators": lambda row: f"{row['operators']:,}",
+            ".npz": lambda row: f"{row['bytes']:,}",
+            "pickled": lambda row: f"{row['pickle_bytes']:,}",
+            "pack": lambda row: seconds(row["pack_seconds"]),
+            "unpack": lambda row: seconds(row["unpack_seconds"]),
+            "dumps": lambda row: seconds(row["dumps_seconds"]),
+            "loads": lambda row: seconds(row["loads_seconds"]),
+            "to a worker and back": lambda row: seconds(row["worker_seconds"]),
+        },
+    )
     for what, rows in times.items():
         alone = rows[0]["seconds"]
-        show(f"{what}, {rows[0]['schedules']} schedules", rows, {
-            "executor": lambda row: row["executor"],
-            "seconds": lambda row: f"{row['seconds']:.2f}",
-            "a schedule": lambda row: seconds(row["seconds"] / row["schedules"]),
-            "of it CPU here": lambda row: seconds(row["own_seconds"] / row["schedules"]),
-            "speed-up": lambda row, alone=alone: f"{alone / row['seconds']:.2f} x",
-        })  # fmt: skip
+        show(
+            f"{what}, {rows[0]['schedules']} schedules",
+            rows,
+            {
+                "executor": lambda row: row["executor"],
+                "seconds": lambda row: f"{row['seconds']:.2f}",
+                "a schedule": lambda row: seconds(row["seconds"] / row["schedules"]),
+                "of it CPU here": lambda row: seconds(row["own_seconds"] / row["schedules"]),
+                "speed-up": lambda row, alone=alone: f"{alone / row['seconds']:.2f} x",
+            },
+        )
     save(options.json, "scale_out", moved + [row | {"run": what} for what, rows in times.items() for row in rows])
 
 

@@ -1,4 +1,4 @@
-"""What training on a Ray cluster costs and gains: the same updates, played in this process and by workers.
+"""Costs and gains of training on a Ray cluster: the same updates, played in this process and by workers.
 
     python benchmarks/scale_out_training.py --json scale-out-training.json
 
@@ -34,10 +34,10 @@ CURRICULUM = [{"kind": "random", "count": 24, "arguments": {"operators": [100, 2
 
 
 class Clock:
-    """Wall time and this process's processor time [s] that calls of a function take together.
+    """Total wall time, and total processor time of this process, of all calls of a function [s].
 
     Args:
-        function: that is called.
+        function: the function to call.
     """
 
     def __init__(self, function: Callable[..., Any]) -> None:
@@ -84,9 +84,14 @@ def self_labelling(recipe: Recipe, updates: int, cluster: Cluster | None) -> dic
 def row(recipe: Recipe, count: int, learn: Clock, playing: Clock, network: dict[str, Any]) -> dict[str, Any]:
     """One row."""
     return {
-        "algorithm": recipe.algorithm, "lanes": recipe.lanes, "count": count, "seconds": learn.seconds,
-        "playing_seconds": playing.seconds, "playing_own_seconds": playing.own, "network": network,
-    }  # fmt: skip
+        "algorithm": recipe.algorithm,
+        "lanes": recipe.lanes,
+        "count": count,
+        "seconds": learn.seconds,
+        "playing_seconds": playing.seconds,
+        "playing_own_seconds": playing.own,
+        "network": network,
+    }
 
 
 def measure(name: str, updates: int, cluster: Cluster | None) -> dict[str, Any]:
@@ -121,15 +126,19 @@ def main() -> None:
             made["speed_up"] = alone["playing_seconds"] / made["playing_seconds"]
             weights = made.pop("network")
             made["same"] = all(np.array_equal(weights[key], value) for key, value in alone["network"].items())
-    show("training", rows, {
-        "recipe": lambda row: row["recipe"],
-        "workers": lambda row: str(row["workers"] or "-"),
-        "a step": lambda row: seconds(row["seconds"] / row["count"]),
-        "playing": lambda row: seconds(row["playing_seconds"] / row["count"]),
-        "CPU here": lambda row: seconds(row["playing_own_seconds"] / row["count"]),
-        "speed-up": lambda row: f"{row['speed_up']:.2f} x",
-        "same": lambda row: "yes" if row["same"] else "NO",
-    })  # fmt: skip
+    show(
+        "training",
+        rows,
+        {
+            "recipe": lambda row: row["recipe"],
+            "workers": lambda row: str(row["workers"] or "-"),
+            "a step": lambda row: seconds(row["seconds"] / row["count"]),
+            "playing": lambda row: seconds(row["playing_seconds"] / row["count"]),
+            "CPU here": lambda row: seconds(row["playing_own_seconds"] / row["count"]),
+            "speed-up": lambda row: f"{row['speed_up']:.2f} x",
+            "same": lambda row: "yes" if row["same"] else "NO",
+        },
+    )
     save(options.json, "scale_out_training", rows)
 
 

@@ -65,11 +65,16 @@ def measure(size: str, problems: list[Problem], which: int) -> list[dict[str, An
                 begin = time.perf_counter()
                 makespans.append(scheduler(problem).makespan)
                 times.append(time.perf_counter() - begin)
-            rows.append({
-                "operators": size, "scheduler": name, "options": options, "budget": budget,
-                "seconds": statistics.median(times),
-                **{kind: float(np.mean(np.array(makespans) / base)) for kind, base in references.items()},
-            })  # fmt: skip
+            rows.append(
+                {
+                    "operators": size,
+                    "scheduler": name,
+                    "options": options,
+                    "budget": budget,
+                    "seconds": statistics.median(times),
+                    **{kind: float(np.mean(np.array(makespans) / base)) for kind, base in references.items()},
+                }
+            )
     return rows
 
 
@@ -87,14 +92,18 @@ def main() -> None:
     for which, (size, problems) in enumerate((("30-80", small), ("400", large))):
         if problems:
             rows += measure(size, problems, which)
-    show("Mean makespan over the better of HEFT and PEFT", rows, {
-        "operators": lambda row: row["operators"],
-        "what": lambda row: " ".join([row["scheduler"], *(f"{k}={v}" for k, v in row["options"].items())]),
-        "budget": lambda row: f"{row['budget']:,}" if row["budget"] else "-",
-        "time": lambda row: seconds(row["seconds"]),
-        "append": lambda row: f"{row['append']:.3f}",
-        "insertion": lambda row: f"{row['insertion']:.3f}",
-    })  # fmt: skip
+    show(
+        "Mean makespan over the better of HEFT and PEFT",
+        rows,
+        {
+            "operators": lambda row: row["operators"],
+            "what": lambda row: " ".join([row["scheduler"], *(f"{k}={v}" for k, v in row["options"].items())]),
+            "budget": lambda row: f"{row['budget']:,}" if row["budget"] else "-",
+            "time": lambda row: seconds(row["seconds"]),
+            "append": lambda row: f"{row['append']:.3f}",
+            "insertion": lambda row: f"{row['insertion']:.3f}",
+        },
+    )
     save(options.json, "search", rows)
 
 

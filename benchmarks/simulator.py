@@ -76,18 +76,29 @@ def measure(operators: int, devices: int, runtimes: Sequence[str]) -> list[dict[
 
 
 def rows_of(problem: Problem, schedule: hetgym.Schedule) -> tuple[np.ndarray, ...]:
-    """A schedule as the kernel takes it."""
+    """The arrays of a schedule that the kernel takes."""
     return (schedule.assignment, *dispatch_order(problem, schedule))
 
 
 def _row(
-    operators: int, devices: int, runtime: str, what: str, time: float, oracle: float | None = None,
+    operators: int,
+    devices: int,
+    runtime: str,
+    what: str,
+    time: float,
+    oracle: float | None = None,
     threads: float | None = None,
-) -> dict[str, Any]:  # fmt: skip
+) -> dict[str, Any]:
     return {
-        "operators": operators, "devices": devices, "runtime": runtime, "what": what, "seconds": time,
-        "operators_per_second": operators / time, "oracle_ratio": oracle, "threads_ratio": threads,
-    }  # fmt: skip
+        "operators": operators,
+        "devices": devices,
+        "runtime": runtime,
+        "what": what,
+        "seconds": time,
+        "operators_per_second": operators / time,
+        "oracle_ratio": oracle,
+        "threads_ratio": threads,
+    }
 
 
 def main() -> None:
@@ -98,15 +109,19 @@ def main() -> None:
     parser.add_argument("--json", type=Path, help="file for the numbers")
     options = parser.parse_args()
     rows = [row for size in options.sizes for row in measure(size, options.devices, options.runtimes)]
-    show(f"Simulating on {options.devices} devices", rows, {
-        "operators": lambda row: f"{row['operators']:,}",
-        "runtime": lambda row: row["runtime"],
-        "what": lambda row: row["what"],
-        "a schedule": lambda row: seconds(row["seconds"]),
-        "operators/s": lambda row: f"{row['operators_per_second'] / 1e6:.2f} M",
-        "times the oracle": lambda row: "-" if row["oracle_ratio"] is None else f"{row['oracle_ratio']:,.0f} x",
-        "by all cores": lambda row: "-" if row["threads_ratio"] is None else f"{row['threads_ratio']:.2f} x",
-    })  # fmt: skip
+    show(
+        f"Simulating on {options.devices} devices",
+        rows,
+        {
+            "operators": lambda row: f"{row['operators']:,}",
+            "runtime": lambda row: row["runtime"],
+            "what": lambda row: row["what"],
+            "a schedule": lambda row: seconds(row["seconds"]),
+            "operators/s": lambda row: f"{row['operators_per_second'] / 1e6:.2f} M",
+            "times the oracle": lambda row: "-" if row["oracle_ratio"] is None else f"{row['oracle_ratio']:,.0f} x",
+            "by all cores": lambda row: "-" if row["threads_ratio"] is None else f"{row['threads_ratio']:.2f} x",
+        },
+    )
     save(options.json, "simulator", rows)
 
 

@@ -1,7 +1,7 @@
 """hetgym: Gymnasium environments in which agents learn to run deep-learning graphs on heterogeneous hardware.
 
-The public surface is on this page; everything loads when it is first used, so that ``import hetgym``
-stays fast and needs no optional dependency. Importing it registers the environments with Gymnasium.
+This module is the public surface. Each name loads when it is first used, so ``import hetgym`` is fast and needs no
+optional dependency. Importing hetgym registers the environments with Gymnasium.
 """
 
 from __future__ import annotations
@@ -37,8 +37,15 @@ __version__ = VERSION
 
 _HOME = {
     "hetgym.errors": (
-        "ConfigError", "GraphError", "HetgymError", "InvalidSchedule", "MissingExtra", "OutOfMemory", "PlatformError",
-        "ProblemError", "UnknownName",
+        "ConfigError",
+        "GraphError",
+        "HetgymError",
+        "InvalidSchedule",
+        "MissingExtra",
+        "OutOfMemory",
+        "PlatformError",
+        "ProblemError",
+        "UnknownName",
     ),
     "hetgym.graph": ("DataflowGraph", "load_graph"),
     "hetgym.platform": ("Device", "Link", "Platform", "load_platform"),
@@ -47,7 +54,7 @@ _HOME = {
     "hetgym.planning": ("evaluate",),
     "hetgym.sim": ("Runtime", "Trace", "simulate"),
     "hetgym.workloads": ("load_problem",),
-}  # fmt: skip
+}
 _MODULES = ("agents", "baselines", "bench", "costs", "envs", "graph", "pipeline", "planning", "sim", "workloads")
 
 __all__ = [

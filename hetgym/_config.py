@@ -1,7 +1,7 @@
-"""The one reader of mappings into frozen dataclasses: a configuration is read whole or refused in a sentence.
+"""Reader of mappings into frozen dataclasses: a configuration is either read completely or refused with a message.
 
-The dataclass is the schema. A message names the file, the path inside the document, what was wrong
-there and the nearest key.
+The dataclass is the schema. A message names the file, the path inside the document, what is wrong there and, for an
+unknown key, the nearest key that exists.
 """
 
 from __future__ import annotations
@@ -25,14 +25,17 @@ def read(schema: type[T], data: Any, where: str, path: str = "") -> T:
 
     Fields may be ``str``, ``bool``, ``int``, ``float``, ``Literal``, other dataclasses, tuples,
     ``Mapping[str, …]`` and unions with None. A number may be written as text, since YAML reads
-    ``8e9`` so. Ranges are the dataclass's own business: what its ``__post_init__`` raises gets the
-    place put in front.
+    ``8e9`` as text. Ranges are checked by the dataclass itself: an error that its ``__post_init__`` raises
+    gets the place in the document as a prefix.
 
     Args:
         schema: the dataclass.
         data: the mapping.
-        where: the file or argument that it came from, for messages.
+        where: the file or argument that the mapping came from, for messages.
         path: the place inside the document, for messages.
+
+    Returns:
+        An instance of ``schema``.
 
     Raises:
         ConfigError: an unknown key, a missing key or a value of the wrong type.
@@ -80,15 +83,15 @@ def check_number(
 
     Args:
         value: the number.
-        what: its name, as the start of the sentence.
+        what: the name of the number, with which the message starts.
         error: the exception to raise.
         minimum: smallest legal value.
         maximum: largest legal value.
-        positive: whether 0 is refused as well.
-        finite: whether infinity is refused.
+        positive: True to refuse 0 as well.
+        finite: True to refuse infinity.
 
     Raises:
-        HetgymError: ``error``, for NaN and whatever is out of range.
+        HetgymError: of type ``error``: the number is NaN or out of range.
     """
     legal = minimum <= value <= maximum and not (positive and value <= 0) and not (finite and value == math.inf)
     if not legal:
@@ -136,10 +139,10 @@ def _place(where: str, path: str) -> str:
 
 
 def mapping_of(data: Any, place: str) -> Mapping[str, Any]:
-    """A mapping with text as keys.
+    """Return the value if it is a mapping with text as keys.
 
     Raises:
-        ConfigError: something else.
+        ConfigError: it is anything else.
     """
     if not isinstance(data, Mapping):
         raise ConfigError(f"{place}: expected keys and values, found {shown(data)}")

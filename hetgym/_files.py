@@ -1,4 +1,4 @@
-"""Files in and out: reads that are bounded, writes that are whole or not at all, and one sentence when they fail."""
+"""Bounded reads, atomic writes, and a one-sentence error when either fails."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from typing import IO
 
 from hetgym.errors import HetgymError, shown
 
-_PIECE = 1 << 22  # bytes that are read at once
+_PIECE = 1 << 22  # bytes per read
 
 Refusal = type[HetgymError]
-"""Type of the exception about a file."""
+"""Type of the exception that a function raises about a file."""
 
 
 def as_path(source: object, what: str, error: Refusal) -> Path:
@@ -25,11 +25,11 @@ def as_path(source: object, what: str, error: Refusal) -> Path:
 
     Args:
         source: the argument.
-        what: is read from it, as the start of the sentence.
+        what: the noun for what is read from the path, with which the message starts.
         error: exception to raise.
 
     Raises:
-        HetgymError: ``error``, for anything but text and paths.
+        HetgymError: of type ``error``: the argument is neither text nor a path.
     """
     if not isinstance(source, str | os.PathLike) or isinstance(os.fspath(source), bytes):
         raise error(f"{what} is read from a path, not from {type(source).__name__} {shown(source)}")
@@ -40,7 +40,7 @@ def open_file(path: Path, error: Refusal) -> IO[bytes]:
     """Open a regular file for reading; devices and pipes, which may never end, are refused.
 
     Raises:
-        HetgymError: ``error``: it is missing, no regular file, or may not be read.
+        HetgymError: of type ``error``: the file is missing, is not a regular file, or may not be read.
     """
     try:
         if not stat.S_ISREG(os.stat(path).st_mode):
@@ -56,17 +56,17 @@ def read_bytes(path: Path, limit: int, error: Refusal) -> bytes:
     """Content of a file.
 
     Args:
-        path: of the file.
-        limit: most bytes that are read.
+        path: path of the file.
+        limit: most bytes that are accepted.
         error: exception to raise.
 
     Raises:
-        HetgymError: ``error``: it is missing, unreadable or longer than the limit.
+        HetgymError: of type ``error``: the file is missing, unreadable or longer than the limit.
     """
     try:
         with open_file(path, error) as file:
             size = os.fstat(file.fileno()).st_size
-            data = file.read(min(size, limit) + 1)  # one piece: a read of the limit would allocate it
+            data = file.read(min(size, limit) + 1)  # not read(limit + 1), which would allocate the whole limit
     except OSError as cause:
         raise error(f"{path}: cannot be read ({reason(cause)})") from cause
     if len(data) > limit:
@@ -78,12 +78,12 @@ def read_text(path: Path, limit: int, error: Refusal) -> str:
     """Text of a plain or gzipped file.
 
     Args:
-        path: of the file.
-        limit: most bytes that are read, decompressed.
+        path: path of the file.
+        limit: most bytes that are accepted, after decompression.
         error: exception to raise.
 
     Raises:
-        HetgymError: ``error``: it is missing, unreadable, damaged, longer than the limit, or not UTF-8.
+        HetgymError: of type ``error``: the file is missing, unreadable, damaged, longer than the limit, or not UTF-8.
     """
     data = read_bytes(path, limit, error)
     if data[:2] == b"\x1f\x8b":
@@ -96,10 +96,10 @@ def read_text(path: Path, limit: int, error: Refusal) -> str:
 
 
 def decoded(data: bytes, where: str, error: Refusal) -> str:
-    """UTF-8 as text.
+    """Decode UTF-8.
 
     Raises:
-        HetgymError: ``error``: it is no UTF-8.
+        HetgymError: of type ``error``: the bytes are not UTF-8.
     """
     try:
         return data.decode()
@@ -108,7 +108,7 @@ def decoded(data: bytes, where: str, error: Refusal) -> str:
 
 
 def reason(cause: Exception) -> str:
-    """Why the operating system refused, in its words."""
+    """The operating system's own words for why it refused."""
     return getattr(cause, "strerror", None) or str(cause)
 
 
@@ -141,7 +141,7 @@ def write_bytes(path: Path, data: bytes, error: Refusal) -> None:
     """Write a file whole or not at all.
 
     Raises:
-        HetgymError: ``error``: it cannot be written; what was there before is kept.
+        HetgymError: of type ``error``: the file cannot be written; an earlier version of it is kept.
     """
     try:
         atomic_write(path, lambda file: file.write(data))
@@ -150,7 +150,7 @@ def write_bytes(path: Path, data: bytes, error: Refusal) -> None:
 
 
 def _unpacked(file: gzip.GzipFile, path: Path, limit: int, error: Refusal) -> bytes:
-    """All bytes of a packed file, which tell their number only at the end."""
+    """Decompress a whole file piece by piece: its decompressed size is not known in advance."""
     pieces, size = [], 0
     while piece := file.read(_PIECE):
         pieces.append(piece)

@@ -1,4 +1,4 @@
-"""The one way in which hetgym compiles: Numba, cached on disk, IEEE arithmetic as written."""
+"""Compilation by Numba, the same for every kernel: cached on disk, and with IEEE arithmetic as written."""
 
 from __future__ import annotations
 
@@ -29,15 +29,15 @@ _STEP = {"_nrt": False, "no_cpython_wrapper": True, "pipeline_class": StepCompil
 
 
 def jit(function: F) -> F:
-    """Compile a function of scalars and arrays; no fast-math, so results do not vary by machine."""
+    """Compile a function of scalars and arrays, without fast-math: results do not vary by machine."""
     return cast(F, _dispatcher(function))
 
 
 def lean(function: F) -> F:
-    """As :func:`jit`, for functions that make and return no arrays: they need no reference counts.
+    """As :func:`jit` but without reference counts, for functions that neither make nor return arrays.
 
-    Counting the references of the dozens of arrays that a kernel of small steps takes costs more
-    than its work.
+    A kernel of small steps takes dozens of arrays. Counting references to all of them would take longer than
+    the step itself.
     """
     return cast(F, _dispatcher(function, _nrt=False))
 
@@ -45,13 +45,13 @@ def lean(function: F) -> F:
 def step(function: F) -> F:
     """As :func:`lean`, for functions that only compiled functions call.
 
-    What lets Python call a compiled function takes longer to compile than most steps themselves.
+    Such functions get no entry point for Python, which takes longer to compile than most steps.
     """
     return cast(F, _within(_dispatcher(function, **_STEP)))
 
 
 def inlined(function: F) -> F:
-    """As :func:`step`, for steps that take most of a kernel's arrays: a call would pass hundreds of words."""
+    """As :func:`step`, but inlined: for the steps that a simulation spends its time in."""
     return cast(F, _within(_dispatcher(function, forceinline=True, **_STEP)))
 
 
@@ -64,7 +64,7 @@ def _dispatcher(function: Callable[..., Any], **options: Any) -> Any:
 
 
 def _widen_numbers(dispatcher: Any) -> None:
-    """Compile what kernels call for plain 64-bit numbers, not once more for each literal and narrower integer."""
+    """Compile a callee once for 64-bit numbers, instead of once more for each literal and narrower integer type."""
     template = dispatcher.get_call_template
 
     def widened(kind: Any) -> Any:
@@ -79,7 +79,7 @@ def _widen_numbers(dispatcher: Any) -> None:
 
 
 def _within(dispatcher: Any) -> Any:
-    """Refuse calls from Python, for which such a function has no entry point."""
+    """Refuse calls from Python: a function that is called within kernels only has no entry point for them."""
 
     def add_overload(result: Any) -> None:
         dispatcher.overloads[tuple(result.signature.args)] = result
@@ -93,12 +93,12 @@ def _within(dispatcher: Any) -> Any:
 
 
 class Compiling(event.Listener):  # type: ignore[misc]
-    """Adds up the time that compiling takes in this process, and says once what the user waits for.
+    """Sums the time that this process spends on compiling, and prints one message when that becomes long.
 
-    Kernels that come from the cache on disk are not compiled, so that nothing is said of them.
+    Kernels that are loaded from the cache on disk are not compiled and do not count.
 
     Args:
-        patience: time of compiling after which the message is printed [s].
+        patience: compile time after which the message is printed [s].
     """
 
     def __init__(self, patience: float = 2.0) -> None:
@@ -109,11 +109,11 @@ class Compiling(event.Listener):  # type: ignore[misc]
 
     @property
     def seconds(self) -> float:
-        """Time of all compiling until now [s]."""
+        """Compile time so far [s]."""
         return self._finished + (monotonic() - self._began if self._depth else 0.0)
 
     def on_start(self, event: Any) -> None:
-        """A function, or one that it calls, begins to be compiled."""
+        """Note that the compilation of a function, or of one that it calls, begins."""
         self._depth += 1
         if self._depth > 1:
             return
@@ -124,7 +124,7 @@ class Compiling(event.Listener):  # type: ignore[misc]
             self._timer.start()
 
     def on_end(self, event: Any) -> None:
-        """It is compiled."""
+        """Note that the compilation ends."""
         self._depth -= 1
         if self._depth:
             return
@@ -140,16 +140,16 @@ class Compiling(event.Listener):  # type: ignore[misc]
 
 
 compiling = Compiling()
-"""The compiling of this process."""
+"""The listener of this process."""
 
 event.register("numba:compile", compiling)
 
 
 @cache
 def sources_stamp() -> str:
-    """Digest of every file of the package that holds a kernel, and of every file whose names such a file imports.
+    """Digest of every file of the package that holds a kernel, and of every file that such a file imports names from.
 
-    The latter hold constants, such as the numbers of columns, which are compiled into kernels.
+    The imported files hold constants, such as column numbers, that are compiled into kernels.
     """
     texts: dict[str, bytes] = {}
     inside = [PACKAGE, part("agents"), part("baselines")]
@@ -168,7 +168,7 @@ def sources_stamp() -> str:
 
 
 def module_name(path: Path) -> str:
-    """Dotted name of a module of the package by its path below the folder that the package lies in."""
+    """Dotted name of a module, from its path relative to the folder that holds the package."""
     parts = path.with_suffix("").parts
     parts = parts if parts[0] == PACKAGE.name else (PACKAGE.name, *parts)
     return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
@@ -177,10 +177,10 @@ def module_name(path: Path) -> str:
 def _tie_to_all_sources(dispatcher: Any) -> None:
     """Make a cached kernel stale as soon as any kernel changes, not only when its own file does.
 
-    Kernels call each other across files and Numba inlines what they call, but by itself it looks at
-    the caller's file alone: after an update it would go on running the old code. The digest is part of
-    the version, which is compared before anything else is read: the rest of an index names records of
-    its time, which may have moved since.
+    Kernels call each other across files, and Numba inlines the callees. By itself Numba checks only the caller's
+    file, so after an update it would go on running old code. The digest is therefore part of the cache's version.
+    The version is compared before anything else of a cache index is read: the rest of the index refers to classes
+    that may have moved since it was written.
     """
     index = getattr(dispatcher._cache, "_cache_file", None)
     if index is not None:

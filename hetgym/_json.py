@@ -1,4 +1,4 @@
-"""JSON that others wrote: strict, and bounded in depth before it is parsed."""
+"""Strict parsing of untrusted JSON; its depth is bounded before it is parsed."""
 
 from __future__ import annotations
 
@@ -14,24 +14,25 @@ from hetgym.errors import shown
 _NOUNS = {dict: "an object", list: "a list", str: "a string", bool: "true or false", type(None): "null"}
 
 DEPTH = 64
-"""Deepest nesting that is read; hetgym's own documents nest ten deep at most."""
+"""Deepest nesting that is accepted; hetgym's own documents nest at most ten deep."""
 
 
 CONTAINERS = 4_000_000
-"""Most lists and objects of a document: each takes 60 to 300 bytes of memory, but as few as two in the file."""
+"""Most lists and objects in a document: each takes 60 to 300 bytes of memory, but as few as two in the file."""
 
 
 def parse(text: str, where: str, error: Refusal, containers: int = CONTAINERS) -> Any:
-    """Parse JSON: no field twice in an object, no NaN or infinity, no text that cannot be written again.
+    """Parse JSON; refuse repeated fields, NaN, infinity and text that cannot be encoded again.
 
     Args:
         text: the document.
-        where: it came from, for messages.
+        where: the file or argument that the document came from, for messages.
         error: exception to raise.
-        containers: most lists and objects.
+        containers: most lists and objects that are accepted.
 
     Raises:
-        HetgymError: ``error``: it is not such JSON, nested deeper than :data:`DEPTH`, or of too many parts.
+        HetgymError: of type ``error``: the text is not such JSON, is nested deeper than :data:`DEPTH`, or has too
+            many lists and objects.
     """
 
     def unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
@@ -62,9 +63,9 @@ def parse(text: str, where: str, error: Refusal, containers: int = CONTAINERS) -
 
 
 def nesting(text: str) -> tuple[int, int]:
-    r"""Depth and number of the brackets that open outside of strings, as far as the text is JSON.
+    r"""Depth and number of the brackets that open outside strings, in the leading part of the text that is JSON.
 
-    Both are found without recursion, in a few passes over the text, so that no text can exhaust a parser's stack.
+    Both are found without recursion, in a few passes over the text, so no text can exhaust a parser's stack.
 
     >>> nesting('{"a[": [1, [2]], "\\"[": 3}')
     (3, 3)
@@ -86,12 +87,12 @@ def _repeated(keys: Iterable[str]) -> str:
 
 
 def noun(value: object) -> str:
-    """The noun for a value of a document."""
+    """The noun for a JSON value, such as ``an object``."""
     if isinstance(value, Mapping):
         return _NOUNS[dict]
     return _NOUNS.get(type(value), "a number")
 
 
 def spelled(value: object) -> str:
-    """A value of a document as a message quotes it: numbers and strings in short, a noun for all else."""
+    """A JSON value as a message quotes it: a number or string in short form, otherwise its noun."""
     return shown(value) if isinstance(value, str | int | float) else noun(value)

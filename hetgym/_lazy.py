@@ -1,4 +1,4 @@
-"""Packages whose names load when they are first used."""
+"""Lazy packages: each name is imported when it is first used."""
 
 from __future__ import annotations
 
@@ -12,16 +12,17 @@ from typing import Any
 def lazy(package: str, home: Mapping[str, Sequence[str]], modules: Sequence[str] = ()) -> Callable[[str], Any]:
     """Make the ``__getattr__`` of a package.
 
-    A name may be that of the submodule that provides it, as ``heft`` of ``baselines.heft``: then it stands for
-    what the submodule provides, whether or not that submodule was imported before.
+    A name may equal that of the submodule that provides it, such as the function ``heft`` of ``baselines.heft``. The
+    attribute is then always the function, never the submodule, even after the submodule has been imported.
 
     Args:
-        package: its dotted name.
+        package: the dotted name of the package.
         home: module -> names that it provides.
-        modules: submodules that are reached as attributes.
+        modules: submodules that can be reached as attributes.
 
     Returns:
-        A function that imports what a name needs, keeps the value in the package, and returns it.
+        A function that imports the module that provides a name, stores the value in the package, and returns it. It
+        raises AttributeError for unknown names.
     """
     where = {name: module for module, names in home.items() for name in names}
 
@@ -39,9 +40,9 @@ def lazy(package: str, home: Mapping[str, Sequence[str]], modules: Sequence[str]
 
 
 def _keep_names(package: ModuleType, names: set[str]) -> None:
-    """Let names of a package stand for what submodules of the same names provide, not for the submodules.
+    """Protect attributes of a package from being replaced by submodules of the same names.
 
-    Python's import system enters a submodule in its package as an attribute once it is loaded.
+    Python's import system sets a submodule as an attribute of its package once it is loaded.
     """
 
     class Package(type(package)):  # type: ignore[misc]

@@ -1,4 +1,4 @@
-"""Folders of the package that a checkout keeps beside it."""
+"""Folders of the package that lie beside it in a checkout."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ PACKAGE = Path(__file__).parent
 def part(name: str) -> Path:
     """Folder ``hetgym/<name>``.
 
-    In a checkout it is a symbolic link to a folder beside the package, or, where git made no links, a text file
-    in the link's place; the folder itself is then returned.
+    In a checkout ``hetgym/<name>`` is a symbolic link to a folder beside the package. Where git could not make links
+    a text file stands in the link's place; the folder itself is then returned.
 
     Args:
         name: ``agents``, ``baselines`` or ``configs``.

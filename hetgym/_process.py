@@ -11,9 +11,9 @@ _PR_SET_PDEATHSIG = 1  # of linux/prctl.h
 
 
 def end_with_parent(parent: int) -> None:
-    """End this process as soon as its parent is gone, whatever it is doing then.
+    """Ask the kernel to kill this process when its parent ends.
 
-    Only Linux can do this; elsewhere the call does nothing. Children of this process do not inherit it.
+    Only Linux can do this; elsewhere the call does nothing. Children of this process do not inherit the setting.
 
     Args:
         parent: process id of the parent, which may be gone already.

@@ -1,4 +1,4 @@
-"""Ray clusters to work on: join one or start one, quietly, and leave it as it was."""
+"""Connections to Ray clusters: join or start one without output, and leave it as it was."""
 
 from __future__ import annotations
 
@@ -14,34 +14,34 @@ from typing import Any
 from hetgym.errors import ClusterError, require
 
 LOCAL = "local"
-"""Address of a Ray cluster that does not exist yet: it is started on this machine and ends with the connection."""
+"""Address that starts a new Ray cluster on this machine; the cluster ends with the connection."""
 
 _PACKAGES = ("hetgym", "numpy", "numba")
-"""What a result depends on; Ray itself compares its own version and Python's."""
+"""Packages whose versions must agree on all nodes; Ray itself compares its own version and Python's."""
 
 _SETTINGS = {"RAY_USAGE_STATS_ENABLED": "0", "RAY_task_oom_retries": "3"}
-"""Of Ray, unless the environment has others; it would run a task again for ever whose memory does not suffice."""
+"""Ray's settings, unless the environment sets them: by default Ray retries a task that runs out of memory for ever."""
 
 _TIMEOUT = 120.0
-"""Seconds that the nodes of a Ray cluster get to start a process and import hetgym."""
+"""Time for every node of a Ray cluster to start a process and import hetgym [s]."""
 
 
 @contextmanager
 def connect(address: str = LOCAL) -> Iterator[ModuleType]:
-    """Be connected to a Ray cluster for the time of a ``with`` statement.
+    """Connect to a Ray cluster for the duration of a ``with`` statement.
 
-    A process that is connected to a cluster already stays so, and works there whatever the address.
+    If this process is already connected to a cluster, that connection is used and kept, whatever the address.
 
     Args:
         address: ``"local"`` starts a Ray cluster of this machine's cores, which no other machine can reach; ``"auto"``
-            joins the one that runs on this machine, ``"host:port"`` one elsewhere.
+            joins the cluster that runs on this machine, ``"host:port"`` one elsewhere.
 
     Yields:
-        The module ``ray``. Nothing that Ray has to say reaches the terminal; what it raises does reach the caller.
+        The module ``ray``. Ray's messages are kept off the terminal; its exceptions reach the caller.
 
     Raises:
         MissingExtra: Ray is not installed.
-        ClusterError: no cluster answers there, or its nodes have other versions than this process.
+        ClusterError: no cluster answers at the address, or versions on its nodes differ from those of this process.
     """
     for name, value in _SETTINGS.items():
         os.environ.setdefault(name, value)
@@ -67,25 +67,25 @@ def connect(address: str = LOCAL) -> Iterator[ModuleType]:
 
 
 def describe(ray: ModuleType) -> str:
-    """One clause that says how large the cluster is.
+    """The size of the cluster in one clause, for messages.
 
     Args:
-        ray: the module, connected.
+        ray: the module, connected to a cluster.
     """
     counts = {"core": cores(ray), "node": len(_nodes(ray))}
     return "Ray, " + " on ".join(f"{count} {noun}{'s' * (count != 1)}" for noun, count in counts.items())
 
 
 def cores(ray: ModuleType) -> int:
-    """Processor cores that the cluster gives to tasks."""
+    """Number of processor cores that the cluster gives to tasks."""
     return int(ray.cluster_resources().get("CPU", 0))
 
 
 def _knock(address: str) -> None:
-    """Ask whether anything listens there, for which Ray itself would wait minutes.
+    """Check that something listens at an address; Ray itself would wait for minutes.
 
     Raises:
-        ClusterError: the address is none of a head node, or nothing answers.
+        ClusterError: the address cannot be that of a head node, or nothing answers.
     """
     host, _, port = address.rpartition(":")
     if not host or "/" in address or not (port.isascii() and port.isdigit() and int(port) < 65536):
@@ -98,7 +98,7 @@ def _knock(address: str) -> None:
 
 @contextmanager
 def _quiet(ray: ModuleType) -> Iterator[None]:
-    """Keep Ray's own messages off stdout, where results go: its driver prints every lost process there."""
+    """Keep Ray's messages off stdout, where results go: Ray's driver reports every lost process there."""
     worker = getattr(getattr(ray, "_private", None), "worker", None)
     name = "_worker_logs_enabled"
     before = getattr(worker, name, None)
@@ -113,14 +113,14 @@ def _quiet(ray: ModuleType) -> Iterator[None]:
 
 @contextmanager
 def _loopback(ray: ModuleType, local: bool) -> Iterator[None]:
-    """Have a cluster that is started here listen on the loopback interface only: whoever reaches it can run code.
+    """Make a cluster that is started here listen on the loopback interface only: anyone who reaches it can run code.
 
-    Ray replaces a loopback address that it is given by that of a network interface. On macOS and Windows it uses
-    the loopback interface unless told otherwise; the switch for that, which it reads on import, serves on Linux too.
+    Ray replaces a loopback address by that of a network interface. On macOS and Windows it uses the loopback
+    interface by default; the switch behind that default is read on import and works on Linux too.
 
     Args:
         ray: the module.
-        local: whether the cluster is one of this machine alone; otherwise nothing changes.
+        local: True if the cluster is of this machine alone; otherwise nothing changes.
     """
     constants = getattr(getattr(ray, "_private", None), "ray_constants", None)
     name = "ENABLE_RAY_CLUSTER"
@@ -135,10 +135,10 @@ def _loopback(ray: ModuleType, local: bool) -> Iterator[None]:
 
 
 def _check_nodes(ray: ModuleType) -> None:
-    """Import hetgym on every node, and compare versions.
+    """Import hetgym on every node and compare versions.
 
     Raises:
-        ClusterError: a node cannot, or has others.
+        ClusterError: a node cannot import hetgym, or has other versions.
     """
     here = _versions()
     pin = ray.util.scheduling_strategies.NodeAffinitySchedulingStrategy
@@ -152,7 +152,7 @@ def _check_nodes(ray: ModuleType) -> None:
     for node, answer in asked.items():
         try:
             there = ray.get(answer, timeout=_TIMEOUT)
-        except Exception as error:  # whatever keeps the import from working
+        except Exception as error:  # an import can fail with any type
             why = f"node {node} of the Ray cluster cannot import hetgym ({last_line(error)})"
             raise ClusterError(f"{why}; install there what is installed here") from error
         for package, version in here.items():
@@ -170,6 +170,6 @@ def _versions() -> dict[str, str]:
 
 
 def last_line(error: BaseException) -> str:
-    """The last line of what an error says: where Ray's say what happened; its type if it says nothing."""
+    """The last line of an error's message, which in Ray's errors names the cause; its type if the message is empty."""
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]
     return lines[-1] if lines else type(error).__name__

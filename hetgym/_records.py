@@ -1,4 +1,4 @@
-"""Records: tuples of arrays that a kernel finds by address.
+"""Records: named tuples of arrays that a kernel reads by address.
 
 In a kernel a record is a single pointer to a row of integers, which holds the address and the shape of every array. A
 field is an array that is made of the row when it is named. So a function may take a record of forty arrays and compiles
@@ -8,8 +8,8 @@ A named tuple that is declared a :func:`record` becomes one whenever Python pass
 many problems at once cannot take them as arguments. For these, :class:`Rows` writes the rows once, and the kernel reads
 them with a :func:`reader`.
 
-Whoever fills a row must keep the arrays alive, at the same place, for as long as kernels read it, and must not change
-the row while a kernel runs: the compiler takes it for constant.
+Invariants: the arrays stay alive, at the same addresses, for as long as kernels read the row, which :class:`Rows` takes
+care of; and the row does not change while a kernel runs, since the compiler treats it as constant.
 """
 
 from __future__ import annotations
@@ -39,20 +39,22 @@ def record(kind: R) -> R:
     @typeof_impl.register(kind)  # type: ignore[untyped-decorator]
     def record_type(value: Any, c: Any) -> Record:
         fields = [typeof_impl(field, c) for field in value]
-        if not all(isinstance(field, Record) or getattr(field, "layout", "") == "C" for field in fields):
-            raise TypeError(f"a field of a {kind.__name__} is no C-contiguous array")
+        for field in fields:
+            contiguous = isinstance(field, types.Array) and field.layout == "C" and field.ndim <= _MOST_DIMENSIONS
+            if not contiguous and not isinstance(field, Record):
+                raise TypeError(f"a field of a {kind.__name__} is no C-contiguous array")
         return Record(types.BaseTuple.from_types(fields, kind))
 
     return kind
 
 
 def width(record: Any) -> int:
-    """Numbers that a row needs for such a record: an address and the shape, for each array."""
+    """Number of integers in the row of a record: for each array an address and its shape."""
     return sum(width(field) if isinstance(field, tuple) else 1 + field.ndim for field in record)
 
 
 def fill(row: Int64Array, record: Any) -> None:
-    """Write where the arrays of a record lie.
+    """Write the addresses and shapes of a record's arrays into a row.
 
     Args:
         row: [width] of int64.
@@ -73,7 +75,7 @@ def _collect(record: Any, numbers: list[int]) -> None:
 
 
 class Record(types.Type):  # type: ignore[misc]
-    """The type of a record in kernels.
+    """Numba type of a record.
 
     Args:
         kind: Numba's type of the named tuple that rows describe.
@@ -87,7 +89,7 @@ class Record(types.Type):  # type: ignore[misc]
 
 @register_model(Record)
 class _RecordModel(models.PrimitiveModel):  # type: ignore[misc]
-    """A pointer to a row."""
+    """Data model of a record: a pointer to its row."""
 
     def __init__(self, manager: Any, record: Any) -> None:
         super().__init__(manager, record, ir.IntType(64).as_pointer())
@@ -95,12 +97,12 @@ class _RecordModel(models.PrimitiveModel):  # type: ignore[misc]
 
 @infer_getattr
 class _RecordFields(AttributeTemplate):  # type: ignore[misc]
-    """Types of fields: arrays, and records within records."""
+    """Typing of a record's fields: arrays, or records within the record."""
 
     key = Record
 
     def generic_resolve(self, record: Any, field: str) -> Any:
-        """The type of a field; None if there is none of that name."""
+        """The type of a field; None if the record has no such field."""
         if field not in record.kind.fields:
             return None
         found = record.kind.types[record.kind.fields.index(field)]
@@ -109,7 +111,7 @@ class _RecordFields(AttributeTemplate):  # type: ignore[misc]
 
 @lower_getattr_generic(Record)  # type: ignore[untyped-decorator]
 def _field(context: Any, builder: Any, record: Any, row: Any, field: str) -> Any:
-    """A field: an array made of the row, or where in the row a record within the record begins."""
+    """Lower an access to a field: an array built from the row, or a pointer to where an inner record begins."""
     number = record.kind.fields.index(field)
     at = sum(_width(kind) for kind in record.kind.types[:number])
     kind = record.kind.types[number]
@@ -141,9 +143,10 @@ def _row_of_tuple(record: Any, value: Any, c: Any) -> NativeValue:
 
 
 _ARRAY, _DATA = 5, 4
-"""Words of Numba's structure of an array before its shape, and which of them is its address."""
+"""Words of Numba's structure of an array before its shape; the one that is the address."""
 
 _MOST_DIMENSIONS = 4
+"""Dimensions that an array in a record may have."""
 
 
 def _write_row(record: Any, value: Any, c: Any, places: tuple[Any, Any, Any], at: int) -> tuple[int, Any]:
@@ -165,11 +168,11 @@ def _write_row(record: Any, value: Any, c: Any, places: tuple[Any, Any, Any], at
 
 
 def reader(example: Any) -> Callable[[Int64Array], Any]:
-    """A function for kernels that takes a row for a record.
+    """Make a function with which kernels view a row as a record.
 
     Args:
-        example: a record of the kind that rows will describe: its dtypes, dimensions and whether arrays
-            are read-only decide the type.
+        example: a record of the kind that rows will describe: its dtypes and dimensions, and the writability of its
+            arrays, determine the type.
 
     Returns:
         A function that a kernel calls with a row, [width] of int64; it has no meaning outside of kernels.
@@ -187,7 +190,7 @@ def reader(example: Any) -> Callable[[Int64Array], Any]:
 
 
 def _array(context: Any, builder: Any, kind: Any, row: Any, at: int) -> Any:
-    """The array whose address and shape stand in a row from a position on."""
+    """The array whose address and shape start at a position of the row."""
     constant = builder.module.add_metadata([])
 
     def number(k: int) -> Any:
@@ -216,12 +219,12 @@ def _array(context: Any, builder: Any, kind: Any, row: Any, at: int) -> Any:
 
 
 class Rows:
-    """Rows of records of one kind, and the records, which it keeps alive.
+    """A table of rows for records of one kind, which also keeps the records alive.
 
-    Copies and pickles hold copies of the records, and addresses of their own.
+    Copies and unpickled tables hold copies of the records, and rows with the addresses of these copies.
 
     Args:
-        count: number of rows; all are empty.
+        count: number of rows, all of them empty at first.
         example: see :func:`reader`.
 
     Attributes:
@@ -233,11 +236,11 @@ class Rows:
         self._records: list[Any] = [None] * count
 
     def __getitem__(self, row: int) -> Any:
-        """The record of a row, or None."""
+        """The record of a row; None if the row is empty."""
         return self._records[row]
 
     def __setitem__(self, row: int, record: Any) -> None:
-        """Let a row describe a record."""
+        """Store a record and write its addresses into the row."""
         fill(self.table[row], record)
         self._records[row] = record
 

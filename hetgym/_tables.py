@@ -1,4 +1,4 @@
-"""A caller's tables of costs and edges, read into arrays with errors that say what is wrong."""
+"""Tables of costs and edges from callers, checked and read into arrays."""
 
 from __future__ import annotations
 
@@ -12,6 +12,11 @@ from hetgym.errors import ProblemError
 
 
 def table(cost: npt.ArrayLike, name: str) -> FloatArray:
+    """Read a table of costs.
+
+    Raises:
+        ProblemError: it is not a rectangular table of numbers; the message starts with the problem's ``name``.
+    """
     try:
         return np.asarray(cost, np.float64)
     except (OverflowError, TypeError, ValueError) as cause:
@@ -19,6 +24,11 @@ def table(cost: npt.ArrayLike, name: str) -> FloatArray:
 
 
 def columns(edges: Iterable[tuple[int, int, float]], name: str) -> tuple[IntArray, IntArray, FloatArray]:
+    """Split ``(source, target, bytes)`` triples into three columns, [e] each.
+
+    Raises:
+        ProblemError: an edge is not such a triple, or an end is not a whole number below 2^31.
+    """
     try:
         table = np.array([tuple(edge) for edge in edges], np.float64).reshape(-1, 3)
     except (OverflowError, TypeError, ValueError) as cause:
@@ -30,6 +40,11 @@ def columns(edges: Iterable[tuple[int, int, float]], name: str) -> tuple[IntArra
 
 
 def tensor_ids(source: IntArray, target: IntArray, tensors: Sequence[int] | None, name: str) -> IntArray:
+    """[e] tensor ids of edges: the given ones, or a tensor of its own for every edge, numbered by source and target.
+
+    Raises:
+        ProblemError: the given ids are not [e] whole numbers, or none are given and an edge is repeated.
+    """
     if tensors is not None:
         if len(tensors) != len(source):
             raise ProblemError(f"problem {name!r}: {len(tensors)} tensor ids for {len(source)} edges")
@@ -54,7 +69,7 @@ def tensor_ids(source: IntArray, target: IntArray, tensors: Sequence[int] | None
 
 
 def largest_payloads(n: int, source: IntArray, payload: FloatArray, tensors: Sequence[int] | None) -> FloatArray:
-    """Bytes that each operator must hold for its readers: every tensor once, at its largest edge."""
+    """[n] output bytes of each operator: every tensor counts once, at the size of its largest edge [byte]."""
     ids = np.arange(len(source)) if tensors is None else np.asarray(tensors)
     largest: dict[tuple[int, int], float] = {}
     for key, size in zip(zip(source.tolist(), ids.tolist(), strict=True), payload.tolist(), strict=True):
@@ -67,6 +82,11 @@ def largest_payloads(n: int, source: IntArray, payload: FloatArray, tensors: Seq
 
 
 def broadcast(value: npt.ArrayLike, shape: tuple[int, ...], what: str, name: str) -> FloatArray:
+    """Broadcast a number or an array to a shape.
+
+    Raises:
+        ProblemError: it is not numeric or does not fit the shape; the message names the problem and ``what``.
+    """
     try:
         return np.broadcast_to(np.asarray(value, np.float64), shape)
     except (OverflowError, TypeError, ValueError) as cause:

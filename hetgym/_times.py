@@ -1,4 +1,4 @@
-"""Times as people write them."""
+"""Parsing of times with units, such as ``1.5ms``."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ _TIME = re.compile(r"(\d+(?:\.\d+)?)\s*([a-zµ]+)")
 
 
 def parse_time(text: str) -> float:
-    """Seconds from a number with its unit.
+    """Convert a number with a unit to seconds.
 
     Raises:
-        ConfigError: no such time, or none at all.
+        ConfigError: the text is not a number with a unit of time, or the time is 0 or more than 1e6 s.
 
     >>> parse_time("1.5ms"), parse_time("2 h")
     (0.0015, 7200.0)

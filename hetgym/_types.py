@@ -15,6 +15,6 @@ Scalar = TypeVar("Scalar", bound=np.generic)
 
 
 def frozen(array: npt.NDArray[Scalar]) -> npt.NDArray[Scalar]:
-    """Return the array, made read-only: shared arrays must not change under their readers."""
+    """Make an array read-only and return it: shared arrays must not change under their readers."""
     array.setflags(write=False)
     return array

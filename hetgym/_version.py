@@ -1,3 +1,3 @@
-"""The version of hetgym: what its distribution, results and artefacts carry."""
+"""The version of hetgym, which the distribution, results and artefacts carry."""
 
 VERSION = "0.1.0"

@@ -1,4 +1,4 @@
-"""YAML of configurations: plain types only, each key once, and bounded in what it unfolds to."""
+"""Safe loading of YAML configurations: plain types only, no repeated keys, and a bound on how far aliases expand."""
 
 from __future__ import annotations
 
@@ -13,22 +13,22 @@ from hetgym._files import as_path, read_bytes
 from hetgym.errors import ConfigError, shown
 
 SIZE_LIMIT = 1 << 20
-"""Largest configuration file that is read [byte]."""
+"""Largest configuration file that is accepted [byte]."""
 
 NODE_LIMIT = 1 << 19
-"""Most values of a document, those that an alias repeats counted again: as many as fit in :data:`SIZE_LIMIT`."""
+"""Most values in a document after aliases are expanded: as many as fit in :data:`SIZE_LIMIT`."""
 
 DIGIT_LIMIT = 40
-"""Longest number that is read [characters]; one of a million, to the base 60, would take minutes."""
+"""Longest number that is accepted [characters]; a sexagesimal one of a million characters would take minutes."""
 
 _PLAIN = ("null", "bool", "int", "float", "timestamp", "seq", "map", "str", "merge")
 
 
 class _Loader(yaml.SafeLoader):
-    """SafeLoader for configurations: plain types only, each key once, and nothing that unfolds without end.
+    """SafeLoader for configurations: plain types only, no repeated keys, and bounded expansion of aliases.
 
-    Anchors and aliases are legal. How much they unfold to is counted on the parsed nodes, of which there are no
-    more than bytes in the file, before values are made of them.
+    Anchors and aliases are legal. The number of values that they expand to is counted on the parsed nodes before
+    values are made; there are never more nodes than bytes in the file.
     """
 
     def get_single_node(self) -> yaml.Node | None:
@@ -38,7 +38,7 @@ class _Loader(yaml.SafeLoader):
         return node
 
     def _count(self, node: yaml.Node, known: dict[int, int]) -> int:
-        """Number of values that a node unfolds to; 0 in ``known`` marks a node whose count is under way."""
+        """Number of values that a node expands to; 0 in ``known`` marks a node that is being counted."""
         if id(node) in known:
             if not known[id(node)]:
                 raise yaml.MarkedYAMLError(problem="a value contains itself", problem_mark=node.start_mark)
@@ -88,8 +88,8 @@ def load_yaml(path: str | Path) -> dict[str, Any]:
     """Read a YAML file that holds one mapping; no tag in it can run code.
 
     Raises:
-        ConfigError: the file is missing, unreadable, over :data:`SIZE_LIMIT`, no YAML (with the
-            line), or not a mapping with text as keys.
+        ConfigError: the file is missing, unreadable, larger than :data:`SIZE_LIMIT`, invalid YAML (the message
+            gives the line), or not a mapping with text as keys.
     """
     content = read_bytes(as_path(path, "a configuration", ConfigError), SIZE_LIMIT, ConfigError)
     try:

@@ -1,4 +1,4 @@
-"""What a platform is made of: devices that compute and directed links that carry data."""
+"""Devices that compute and directed links that carry data: the parts of a platform."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class Device:
 
     Args:
         name: unique on the platform.
-        kind: ``cpu``, ``gpu`` or ``npu``; cost models take default efficiencies from it.
+        kind: ``cpu``, ``gpu`` or ``npu``; it selects the default efficiencies of cost models.
         peak_flops: dtype -> peak arithmetic rate by the data sheet [FLOP/s].
         memory_bandwidth: peak by the data sheet [byte/s].
         memory_capacity: [byte]; inf = unlimited.
@@ -33,11 +33,11 @@ class Device:
         cache_bytes: last-level cache [byte]; None = unknown.
         costs: fitted cost model that prices this device: the name of a shipped one, or a path; empty =
             the roofline.
-        model: the product.
+        model: name of the product.
         source: the document that the figures come from.
 
     Raises:
-        PlatformError: a number out of range, an unknown kind, dtype or operator family.
+        PlatformError: a number out of range, or an unknown kind, dtype or operator family.
     """
 
     name: str
@@ -100,10 +100,10 @@ class Link:
     Args:
         start: name of the device or switch that sends.
         end: name of the device or switch that receives.
-        latency: [s].
+        latency: time from sending to receiving an empty message [s].
         bandwidth: peak in this direction by the data sheet [byte/s]; inf = ideal.
         efficiency: fraction of the bandwidth that payload reaches, in (0, 1].
-        kind: the technology.
+        kind: the technology, such as PCIe or NVLink; for people only.
         source: the document that the figures come from.
 
     Raises:

@@ -1,7 +1,7 @@
-"""Every exception that hetgym raises on purpose, and the sentence that suggests a name.
+"""The exceptions that hetgym raises on purpose, and helpers for their messages.
 
-All of them are :class:`HetgymError`, so ``except hetgym.HetgymError`` catches what hetgym refused
-and nothing else; each also is the built-in exception that a caller would expect.
+All of them derive from :class:`HetgymError`, so ``except hetgym.HetgymError`` catches what hetgym refused and nothing
+else. Each also derives from the built-in exception that a caller would expect.
 """
 
 from __future__ import annotations
@@ -13,10 +13,10 @@ from importlib import import_module
 from types import ModuleType
 
 LONGEST_MESSAGE = 600
-"""Most characters of a message: a screenful, however long the names are that it quotes."""
+"""Most characters of a message, however long the names are that it quotes."""
 
 LONGEST_QUOTE = 60
-"""Most characters of a value that :func:`shown` quotes: half a line."""
+"""Most characters of a value that :func:`shown` quotes: about half a line."""
 
 _HUGE = 10**30  # larger whole numbers are named, not written out
 
@@ -24,8 +24,7 @@ _HUGE = 10**30  # larger whole numbers are named, not written out
 class HetgymError(Exception):
     """Base of all exceptions that hetgym raises on purpose.
 
-    The message is kept on one printable line of at most :data:`LONGEST_MESSAGE` characters: what it quotes may come
-    from a hostile file.
+    The message is one printable line of at most :data:`LONGEST_MESSAGE` characters, since it may quote a hostile file.
     """
 
     def __init__(self, message: object = "", *others: object) -> None:
@@ -61,7 +60,7 @@ class UnknownName(HetgymError, ValueError):
 
 
 class UnsupportedOperator(HetgymError, ValueError):
-    """An operator that cannot be run here: no kernel computes it, or not with its shapes and dtypes."""
+    """An operator cannot be run here: no kernel computes it, or none for its shapes and dtypes."""
 
 
 class ArtefactError(HetgymError, ValueError):
@@ -76,8 +75,8 @@ class ExecutionError(HetgymError, RuntimeError):
     """A run on real devices failed; the message names the worker, and the operator if one was under way.
 
     Attributes:
-        worker: name of the device whose worker failed; empty if none is to blame.
-        operator: name of the operator that it was at; empty if it was at none.
+        worker: name of the device whose worker failed; empty if no single worker did.
+        operator: name of the operator that was running; empty if none was.
     """
 
     def __init__(self, message: str, worker: str = "", operator: str = "") -> None:
@@ -87,7 +86,7 @@ class ExecutionError(HetgymError, RuntimeError):
 
 
 class ClusterError(HetgymError, RuntimeError):
-    """A Ray cluster cannot be worked on: none answers, or a node lacks what the work needs; the message says which."""
+    """A Ray cluster cannot be used: none answers, or a node lacks what the work needs; the message says which."""
 
 
 class MissingExtra(HetgymError, RuntimeError):
@@ -95,15 +94,15 @@ class MissingExtra(HetgymError, RuntimeError):
 
 
 class HetgymWarning(UserWarning):
-    """hetgym went on with something that the caller may want to know of, such as an unknown operator."""
+    """hetgym continued despite something that the caller may want to know, such as an unknown operator."""
 
 
 def unknown_name(what: str, name: object, known: Iterable[str]) -> UnknownName:
     """Build the error for a name that is not in a registry.
 
     Args:
-        what: the noun, such as ``"scheduler"``.
-        name: what the caller asked for.
+        what: the noun for such names, such as ``"scheduler"``.
+        name: the name that the caller asked for.
         known: the names that exist.
 
     Returns:
@@ -116,7 +115,7 @@ def unknown_name(what: str, name: object, known: Iterable[str]) -> UnknownName:
 
 
 def suggestion(name: object, known: Iterable[str]) -> str:
-    """Return ``did you mean …?`` with the nearest of the known names, or a list of them all."""
+    """Return ``did you mean …?`` with the nearest known names, or a list of all of them if none is near."""
     names = sorted(known)
     near = difflib.get_close_matches(name if isinstance(name, str) else shown(name), names, n=3, cutoff=0.5)
     if near:
@@ -125,7 +124,7 @@ def suggestion(name: object, known: Iterable[str]) -> str:
 
 
 def sentence(text: str) -> str:
-    r"""A text on one printable line; the middle of one longer than :data:`LONGEST_MESSAGE` is left out.
+    r"""Put a text on one printable line, without its middle if it is longer than :data:`LONGEST_MESSAGE`.
 
     >>> sentence("a\nb\x07")
     'a b\\x07'
@@ -137,7 +136,7 @@ def sentence(text: str) -> str:
 
 
 def _clipped(text: str) -> str:
-    """A text without its middle, if that is what it takes: the place stands in front, the advice at the end."""
+    """Cut the middle out of a long text: the place in the file stands at its start, the advice at its end."""
     if len(text) <= LONGEST_MESSAGE:
         return text
     head = 2 * LONGEST_MESSAGE // 3
@@ -145,7 +144,7 @@ def _clipped(text: str) -> str:
 
 
 def shown(value: object) -> str:
-    """A value as a message quotes it, in at most :data:`LONGEST_QUOTE` characters.
+    """Format a value for quoting in a message, in at most :data:`LONGEST_QUOTE` characters.
 
     >>> shown("x" * 1000), shown(10**400), shown([3, 4])
     ("'xxxxxxxxxxxxxxxxxxxxxxxxxxx...xxxxxxxxxxxxxxxxxxxxxxxxxxxx'", 'a huge number', '[3, 4]')
@@ -162,7 +161,7 @@ def shown(value: object) -> str:
 
 
 class _Short(reprlib.Repr):
-    """Abbreviates; whole numbers of any length too, which Python refuses to write out."""
+    """A repr that abbreviates, including integers too long for Python to convert to text."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -182,7 +181,7 @@ def require(module: str, extra: str, purpose: str) -> ModuleType:
     Args:
         module: dotted module name.
         extra: hetgym's extra that brings it.
-        purpose: what needs it, as the start of the sentence.
+        purpose: the feature that needs it, with which the message starts.
 
     Raises:
         MissingExtra: the module is not installed.

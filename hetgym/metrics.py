@@ -1,6 +1,6 @@
 """Metrics: ratios by which schedules are compared across problems of any size.
 
-Makespans alone say nothing across problems; these ratios do. Definitions follow Topcuoglu, Hariri,
+Makespans of different problems cannot be compared directly; these ratios can. Definitions follow Topcuoglu, Hariri,
 Wu, "Performance-effective and low-complexity task scheduling for heterogeneous computing", IEEE TPDS
 13(3), 2002, section 6.1, unless a function says otherwise.
 """
@@ -17,7 +17,7 @@ from hetgym.sim import Runtime, simulate
 
 
 def ratio(value: float, reference: float) -> float:
-    """``value / reference`` of two times [s], where nothing over nothing is 1.
+    """``value / reference`` of two times [s]; 0 / 0 counts as 1.
 
     >>> ratio(3.0, 2.0), ratio(0.0, 0.0), ratio(1.0, 0.0)
     (1.5, 1.0, inf)
@@ -31,7 +31,7 @@ def schedule_length_ratio(makespan: float, critical_path: float) -> float:
     """SLR: makespan over the critical path with every operator at its fastest and free transfers.
 
     Args:
-        makespan: of the schedule [s].
+        makespan: makespan of the schedule [s].
         critical_path: :func:`hetgym.baselines.critical_path_bound` of the problem [s].
 
     Returns:
@@ -44,22 +44,21 @@ def schedule_length_ratio(makespan: float, critical_path: float) -> float:
 
 
 def speedup(makespan: float, single_device: float) -> float:
-    """Speed-up: the makespan of everything on the one best device, over that of the schedule.
+    """Speed-up: the makespan of the best single device, over that of the schedule.
 
-    The numerator of the source (Topcuoglu 2002, equation 11) is the least column sum of the cost
-    table; where some operator cannot run on some device that sum is infinite, so hetgym takes the
-    simulated makespan of the ``single-device`` baseline, which is the same number wherever one
-    device can run everything.
+    The numerator of the source (Topcuoglu 2002, equation 11) is the least column sum of the cost table. That sum
+    is infinite if every device has an operator that it cannot run. hetgym therefore takes the simulated makespan
+    of the ``single-device`` baseline, which is the same number wherever one device can run everything.
 
     Args:
-        makespan: of the schedule [s].
+        makespan: makespan of the schedule [s].
         single_device: :func:`single_device_makespan` of the problem [s].
     """
     return ratio(single_device, makespan)
 
 
 def single_device_makespan(problem: Problem, runtime: str | Runtime = "classic") -> float:
-    """Makespan of everything on the one best device, in simulation [s].
+    """Simulated makespan of the ``single-device`` baseline: all operators on the one best device [s].
 
     >>> from hetgym.workloads import textbook
     >>> single_device_makespan(textbook("topcuoglu"))
@@ -70,7 +69,7 @@ def single_device_makespan(problem: Problem, runtime: str | Runtime = "classic")
 
 
 def efficiency(speedup_value: float, devices: int) -> float:
-    """Speed-up a device: 1 when every device contributes as much as the best one alone.
+    """Speed-up per device: 1 if every device contributes as much as the best one alone.
 
     Raises:
         ValueError: no devices.
@@ -84,7 +83,7 @@ def gap(makespan: float, reference: float) -> float:
     """Excess over a reference: 0.05 means 5 % longer.
 
     Args:
-        makespan: of the schedule [s].
+        makespan: makespan of the schedule [s].
         reference: the best known makespan, or a lower bound [s].
 
     >>> round(gap(84.0, 80.0), 3)
@@ -94,7 +93,7 @@ def gap(makespan: float, reference: float) -> float:
 
 
 def arithmetic_mean(values: Iterable[float]) -> float:
-    """Sum over count.
+    """Arithmetic mean.
 
     Raises:
         ValueError: no values.
@@ -106,7 +105,7 @@ def arithmetic_mean(values: Iterable[float]) -> float:
 
 
 def geometric_mean(values: Iterable[float]) -> float:
-    """The mean for ratios: it does not depend on which side is the reference.
+    """Geometric mean, the mean for ratios: inverting all ratios inverts the mean.
 
     Fleming, Wallace, "How not to lie with statistics: the correct way to summarize benchmark
     results", Commun. ACM 29(3), 1986.

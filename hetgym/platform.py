@@ -26,7 +26,7 @@ _FIGURES = ("peak_flops", "memory_bandwidth", "memory_capacity", "launch_overhea
 
 @dataclass(frozen=True)
 class _LinkEntry:
-    """A link as a file states it: ``between`` two ends, both ways, or from ``start`` to ``end``."""
+    """A link in a platform file: either ``between`` two ends in both directions, or from ``start`` to ``end``."""
 
     latency: float
     bandwidth: float
@@ -40,7 +40,7 @@ class _LinkEntry:
     def __post_init__(self) -> None:
         if bool(self.between) == bool(self.start and self.end) or (self.between and (self.start or self.end)):
             raise PlatformError("a link has either between: [a, b], for both directions, or start: a and end: b")
-        self.links()  # so that the place in the file is put in front of what they raise
+        self.links()  # checked here, so that errors name the place in the file
 
     def links(self) -> list[Link]:
         first, second = self.between or (self.start, self.end)
@@ -61,20 +61,20 @@ class _Document:
 class Platform:
     """Devices and the network between them.
 
-    Data takes the route of least total latency, then of fewest links, then of the first names in
-    alphabetical order. Switches forward, devices do not: a copy that is staged in host memory is a
-    route over a switch that stands for that memory.
+    Data takes the route of least total latency; ties go to the route with fewer links, then to the one whose names
+    come first in alphabetical order. Switches forward data, devices do not. A copy that is staged in host memory is
+    modelled as a route over a switch that stands for that memory.
 
     Args:
         name: for messages and reports.
-        devices: their order is the order of all arrays.
-        links: directed.
-        switches: names of the nodes that only forward.
+        devices: the devices; arrays over devices have this order.
+        links: directed links.
+        switches: names of the nodes that only forward data.
         description: one line for listings.
 
     Raises:
-        PlatformError: no devices, a name used twice, a link that ends nowhere or is given twice, or
-            two devices without a route.
+        PlatformError: no devices, a name used twice, a link with an unknown end, a link given twice, or two devices
+            without a route.
 
     >>> platform = load_platform("cpu-gpu")
     >>> [device.name for device in platform]
@@ -117,7 +117,7 @@ class Platform:
         return iter(self.devices)
 
     def __getitem__(self, key: int | str) -> Device:
-        """The device with that position or name."""
+        """The device with the given position or name."""
         return self.devices[self.index(key) if isinstance(key, str) else key]
 
     def index(self, name: str) -> int:
@@ -132,12 +132,12 @@ class Platform:
         return names.index(name)
 
     def route(self, a: int | str, b: int | str) -> tuple[Link, ...]:
-        """The links that data crosses from device ``a`` to device ``b``; none if they are the same."""
+        """The links that data crosses from device ``a`` to device ``b``, in order; empty if they are the same."""
         return self._routes[self[a].name, self[b].name]
 
     @cached_property
     def latency(self) -> FloatArray:
-        """[d, d] latency summed over the route [s]; 0 on the diagonal."""
+        """[d, d] sum of the latencies along the route [s]; 0 on the diagonal."""
         d = range(len(self))
         return frozen(np.array([[_total(self.route(a, b)) for b in d] for a in d], np.float64))
 
@@ -153,7 +153,7 @@ class Platform:
 
     @cached_property
     def routes(self) -> tuple[IntArray, IntArray, FloatArray]:
-        """Routes as arrays, see :class:`hetgym.problem.Routes`: [d * d + 1] pointers, [r] links, [l] byte/s."""
+        """Arrays of :class:`hetgym.problem.Routes`: [d * d + 1] pointers, [r] link numbers, [l] bandwidths [byte/s]."""
         number = {link: k for k, link in enumerate(self.links)}
         pointer, crossed = [0], []
         for a in range(len(self)):
@@ -181,13 +181,13 @@ class Platform:
         return routes
 
     def scaled(self, factors: Mapping[str, float], name: str = "") -> Platform:
-        """The same platform with some of its figures multiplied, for studies of what a figure is worth.
+        """Copy the platform with some of its figures multiplied, for sensitivity studies.
 
         Args:
             factors: ``device.figure`` -> factor, where the figure is ``peak_flops`` (of every dtype),
                 ``memory_bandwidth``, ``memory_capacity`` or ``launch_overhead``; ``links.latency`` and
                 ``links.bandwidth`` are those of all links.
-            name: of the new platform; by default its own with the factors behind.
+            name: name of the new platform; by default the old name followed by the factors.
 
         Raises:
             PlatformError: no such device or figure, or a factor that is not positive.
@@ -246,12 +246,12 @@ class Platform:
         }
 
     def __reduce__(self) -> tuple[Any, ...]:
-        # Rebuild instead of copying the cache: copies of read-only arrays would be writable.
+        # Rebuild instead of copying cached arrays: copies of read-only arrays would be writable.
         return type(self), (self.name, self.devices, self.links, self.switches, self.description)
 
 
 def _multiplied(part: Device | Link, factors: Mapping[str, float]) -> dict[str, Any]:
-    """New values of the figures of a device or link."""
+    """Figures of a device or link, multiplied by their factors."""
     changes: dict[str, Any] = {}
     for figure, factor in factors.items():
         value = getattr(part, figure)
@@ -264,7 +264,10 @@ def _multiplied(part: Device | Link, factors: Mapping[str, float]) -> dict[str, 
 def _shortest(
     start: str, outgoing: Mapping[str, Sequence[Link]], switches: frozenset[str]
 ) -> dict[str, tuple[Link, ...]]:
-    """Dijkstra's algorithm on labels (latency, hops, names), which are totally ordered."""
+    """Routes from one device to all others, by Dijkstra's algorithm on labels (latency, hops, names).
+
+    Labels are totally ordered, so the result does not depend on the order of the links.
+    """
     found: dict[str, tuple[Link, ...]] = {}
     heap: list[tuple[float, int, tuple[str, ...], tuple[Link, ...]]] = [(0.0, 0, (start,), ())]
     while heap:
@@ -282,7 +285,7 @@ def _shortest(
 
 
 def _total(route: Sequence[Link]) -> float:
-    """Latency of a route, rounded once: a plain sum would depend on the direction."""
+    """Latency of a route, rounded only once so that it is the same in both directions [s]."""
     return math.fsum(link.latency for link in route)
 
 
@@ -303,7 +306,7 @@ def load_platform(platform: str | Path) -> Platform:
 
     Raises:
         UnknownName: no preset has that name.
-        ConfigError: the file is missing, no YAML, or has an unknown key or a wrong type.
+        ConfigError: the file is missing, is not YAML, or has an unknown key or a value of the wrong type.
         PlatformError: the platform is malformed.
 
     >>> load_platform("8gpu-nodes")

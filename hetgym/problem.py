@@ -1,6 +1,7 @@
-"""Problem: a scheduling problem as plain arrays, exact and complete.
+"""Problem: a complete scheduling problem as plain arrays.
 
-Everything before a Problem knows about deep learning; everything after it sees these arrays only.
+Graphs, platforms and cost models, from which problems are made, know about deep learning. Schedulers, simulators and
+environments see only the arrays.
 """
 
 from __future__ import annotations
@@ -29,17 +30,26 @@ if TYPE_CHECKING:
 
 FORMAT_VERSION = 1
 _ARRAYS = {
-    "cost": ("float64", "n", "d"), "edge_source": ("int32", "e"), "edge_target": ("int32", "e"),
-    "edge_bytes": ("float64", "e"), "edge_tensor": ("int32", "e"), "latency": ("float64", "d", "d"),
-    "bandwidth": ("float64", "d", "d"), "weight_bytes": ("float64", "n"), "output_bytes": ("float64", "n"),
-    "memory_capacity": ("float64", "d"), "route_pointer": ("int32", "pairs"), "route_link": ("int32", "r"),
-    "link_bandwidth": ("float64", "l"), "asynchronous": ("bool", "d"),
-}  # fmt: skip
-"""Array of a file -> dtype and axes; a file's header fixes n and d, and ``pairs`` is d * d + 1."""
+    "cost": ("float64", "n", "d"),
+    "edge_source": ("int32", "e"),
+    "edge_target": ("int32", "e"),
+    "edge_bytes": ("float64", "e"),
+    "edge_tensor": ("int32", "e"),
+    "latency": ("float64", "d", "d"),
+    "bandwidth": ("float64", "d", "d"),
+    "weight_bytes": ("float64", "n"),
+    "output_bytes": ("float64", "n"),
+    "memory_capacity": ("float64", "d"),
+    "route_pointer": ("int32", "pairs"),
+    "route_link": ("int32", "r"),
+    "link_bandwidth": ("float64", "l"),
+    "asynchronous": ("bool", "d"),
+}
+"""Name of an array in a file -> dtype and axes; the file's header fixes n and d, and ``pairs`` is d * d + 1."""
 
 
 class Routes(NamedTuple):
-    """Which links a transfer crosses.
+    """The links that a transfer between two devices crosses.
 
     Attributes:
         pointer: [d * d + 1] the links from device a to b are ``link[pointer[a * d + b] .. [a * d + b + 1]]``.
@@ -53,7 +63,7 @@ class Routes(NamedTuple):
 
     @classmethod
     def direct(cls, bandwidth: FloatArray) -> Routes:
-        """A link of its own for every ordered pair of different devices, of the pair's bandwidth."""
+        """Routes over dedicated links: one for every ordered pair of different devices, with the pair's bandwidth."""
         apart = ~np.eye(len(bandwidth), dtype=np.bool_)
         pointer = np.zeros(bandwidth.size + 1, np.int32)
         np.cumsum(apart.ravel(), out=pointer[1:])
@@ -62,7 +72,7 @@ class Routes(NamedTuple):
 
 @record
 class ProblemArrays(NamedTuple):
-    """A Problem as the kernels see it; all arrays are read-only and C-contiguous.
+    """The arrays of a Problem for kernels; all are read-only and C-contiguous.
 
     Edges are sorted by source, so edge ``k`` is also row entry ``k`` of the successor lists.
 
@@ -73,7 +83,7 @@ class ProblemArrays(NamedTuple):
         edge_source: [e] source of each edge.
         predecessor_pointer: [n + 1] row starts of the incoming edges.
         predecessor: [e] source of each incoming edge, in target order.
-        predecessor_edge: [e] its edge id.
+        predecessor_edge: [e] edge id of each incoming edge.
         edge_bytes: [e] payload [byte].
         edge_tensor: [e] tensor id.
         latency: [d, d] seconds; 0 on the diagonal.
@@ -81,7 +91,7 @@ class ProblemArrays(NamedTuple):
         topological_order: [n] Kahn's order, smallest id first.
         position: [n] inverse of the topological order: the tie-break between operators.
         route_pointer, route_link, link_bandwidth: see :class:`Routes`.
-        asynchronous: [d] whether a host launches ahead of the device.
+        asynchronous: [d] True if the host launches operators ahead of the device.
     """
 
     cost: FloatArray
@@ -104,7 +114,7 @@ class ProblemArrays(NamedTuple):
 
 
 class Problem:
-    """A scheduling problem: what each operator costs on each device, and what moves between them.
+    """A scheduling problem: the cost of each operator on each device, and the data that moves between devices.
 
     Build one with :meth:`build` (a graph on a platform), :meth:`from_arrays` or :meth:`load`.
     All arrays are read-only.
@@ -117,11 +127,11 @@ class Problem:
         edge_tensor: [e] tensor id; edges that carry the same tensor share it.
         latency: [d, d] seconds; 0 on the diagonal.
         bandwidth: [d, d] byte/s; inf on the diagonal.
-        weight_bytes: [n] weights resident for an operator, a shared one counted in parts [byte].
+        weight_bytes: [n] weights resident for an operator; a shared weight is divided evenly among its readers [byte].
         output_bytes: [n] outputs of an operator [byte].
         memory_capacity: [d] byte; inf = unlimited.
         route_pointer, route_link, link_bandwidth: links between devices, see :class:`Routes`.
-        asynchronous: [d] whether a host launches ahead of the device, as it does on accelerators.
+        asynchronous: [d] True if the host launches operators ahead of the device, as on accelerators.
         operator_names, operator_kinds, device_names: for messages and pictures.
     """
 
@@ -207,7 +217,7 @@ class Problem:
         return frozen(array)
 
     def _between(self, what: str, values: npt.ArrayLike, d: int, diagonal: float) -> FloatArray:
-        """Check a device-to-device matrix; what a device pays to itself is fixed by convention."""
+        """Check a device-to-device matrix and set its diagonal to the conventional value."""
         array = np.array(self._real(what, values, (d, d), finite=what == "latency"))
         np.fill_diagonal(array, diagonal)
         if what == "bandwidth" and (array <= 0).any():
@@ -228,7 +238,7 @@ class Problem:
             raise ProblemError(f"problem {self.name!r}: edge {source[k]} -> {target[k]} is given twice for one tensor")
 
     def _set_routes(self, routes: Routes, d: int) -> None:
-        """Check that every two different devices have a route over links that exist."""
+        """Check that every pair of different devices has a route over existing links."""
         pointer, link = np.asarray(routes.pointer), np.asarray(routes.link)
         self.link_bandwidth = self._real("link_bandwidth", routes.bandwidth, (len(routes.bandwidth),), finite=False)
         hops = np.diff(pointer)
@@ -269,7 +279,7 @@ class Problem:
             graph: the operators and tensors.
             platform: the devices and links.
             costs: a :class:`~hetgym.costs.CostModel`, or the name of one; ``"auto"`` takes the best
-                model that is known for each device.
+                known model for each device.
 
         Raises:
             ProblemError: an operator that no device can run.
@@ -321,9 +331,10 @@ class Problem:
             latency: seconds, one number or [d, d].
             bandwidth: byte/s, one number or [d, d].
             tensors: tensor id of each edge; by default every edge carries a tensor of its own.
-            weight_bytes: one number or [n].
-            output_bytes: one number or [n]; by default each tensor's largest edge, summed.
-            memory_capacity: one number or [d].
+            weight_bytes: bytes, one number or [n].
+            output_bytes: bytes, one number or [n]; by default the sum over an operator's tensors, each at the size
+                of its largest edge.
+            memory_capacity: bytes, one number or [d]; inf = unlimited.
             operator_names: ``["op0", "op1", …]`` by default.
             operator_kinds: ``"Task"`` by default.
             device_names: ``["dev0", "dev1", …]`` by default.
@@ -353,23 +364,35 @@ class Problem:
             weight_bytes=tables.broadcast(weight_bytes, (n,), "weight_bytes", name),
             output_bytes=tables.broadcast(
                 tables.largest_payloads(n, source, payload, tensors) if output_bytes is None else output_bytes,
-                (n,), "output_bytes", name,
+                (n,),
+                "output_bytes",
+                name,
             ),
             memory_capacity=tables.broadcast(memory_capacity, (d,), "memory_capacity", name),
             operator_names=operator_names or [f"op{i}" for i in range(n)],
             operator_kinds=operator_kinds or ["Task"] * n,
             device_names=device_names or [f"dev{i}" for i in range(d)],
             name=name,
-        )  # fmt: skip
+        )
 
     def __deepcopy__(self, memo: object) -> Problem:
-        """Immutable, hence its own copy."""
+        """Return the problem itself: it is immutable."""
         return self
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """Pickle what the constructor takes, so that the restored arrays are read-only again."""
-        arrays = (self.cost, self.edge_source, self.edge_target, self.edge_bytes, self.edge_tensor, self.latency,
-                  self.bandwidth, self.weight_bytes, self.output_bytes, self.memory_capacity)  # fmt: skip
+        """Pickle the constructor's arguments, so that the restored arrays are read-only again."""
+        arrays = (
+            self.cost,
+            self.edge_source,
+            self.edge_target,
+            self.edge_bytes,
+            self.edge_tensor,
+            self.latency,
+            self.bandwidth,
+            self.weight_bytes,
+            self.output_bytes,
+            self.memory_capacity,
+        )
         routes = Routes(self.route_pointer, self.route_link, self.link_bandwidth)
         names = (self.operator_names, self.operator_kinds, self.device_names, self.name)
         return Problem, (*arrays, *names, routes, self.asynchronous)
@@ -397,19 +420,32 @@ class Problem:
 
     @cached_property
     def arrays(self) -> ProblemArrays:
-        """The problem as the kernels see it."""
+        """The arrays that kernels take."""
         position = np.empty(self.num_operators, np.int32)
         position[self.topological_order] = np.arange(self.num_operators, dtype=np.int32)
         return ProblemArrays(
-            self.cost, self.successors.pointer, self.successors.node, self.edge_source,
-            self.predecessors.pointer, self.predecessors.node, self.predecessors.edge,
-            self.edge_bytes, self.edge_tensor, self.latency, self.bandwidth, self.topological_order, frozen(position),
-            self.route_pointer, self.route_link, self.link_bandwidth, self.asynchronous,
-        )  # fmt: skip
+            self.cost,
+            self.successors.pointer,
+            self.successors.node,
+            self.edge_source,
+            self.predecessors.pointer,
+            self.predecessors.node,
+            self.predecessors.edge,
+            self.edge_bytes,
+            self.edge_tensor,
+            self.latency,
+            self.bandwidth,
+            self.topological_order,
+            frozen(position),
+            self.route_pointer,
+            self.route_link,
+            self.link_bandwidth,
+            self.asynchronous,
+        )
 
     @cached_property
     def private_links(self) -> bool:
-        """Whether no link serves two pairs of devices, so that transfers between different pairs never meet."""
+        """True if no link serves two pairs of devices: transfers between different pairs then never share a link."""
         return len(np.unique(self.route_link)) == len(self.route_link)
 
     @cached_property
@@ -430,7 +466,7 @@ class Problem:
 
     @cached_property
     def digest(self) -> str:
-        """SHA-256 of all arrays: equal digests mean equal problems, whatever their names."""
+        """SHA-256 of all arrays: problems with equal digests are equal but for their names."""
         state = hashlib.sha256()
         for array in _ARRAYS:
             values = np.ascontiguousarray(getattr(self, array))
@@ -440,17 +476,17 @@ class Problem:
 
     @property
     def id(self) -> str:
-        """Name and content in one word, for example ``resnet50@cpu-gpu#1f3a90c2``."""
+        """Name and start of the digest, for example ``resnet50@cpu-gpu#1f3a90c2``."""
         return f"{self.name}#{self.digest[:8]}"
 
     def save(self, path: str | Path | IO[bytes]) -> None:
         """Write the problem to an ``.npz`` file from which :meth:`load` restores it bit for bit.
 
         Args:
-            path: where, or a file that is open for writing.
+            path: path of the file, or a binary file that is open for writing.
 
         Raises:
-            ProblemError: the file cannot be written; nothing is left behind.
+            ProblemError: the file cannot be written; no partial file is left behind.
         """
         header = {
             "format": "hetgym-problem",
@@ -468,10 +504,10 @@ class Problem:
         """Read a problem that :meth:`save` wrote.
 
         Args:
-            path: of the file, or a file that is open for reading and can seek.
+            path: path of the file, or a seekable binary file that is open for reading.
 
         Raises:
-            ProblemError: the file is missing, damaged, of another version or holds no valid problem.
+            ProblemError: the file is missing, damaged, of another version, or does not hold a valid problem.
         """
         named = isinstance(path, str | Path) or not hasattr(path, "seek")
         file = as_path(path, "a problem", ProblemError) if named else cast(IO[bytes], path)
@@ -482,7 +518,7 @@ class Problem:
 
 
 def _declared(header: Mapping[str, Any], names: Collection[str], where: str) -> dict[str, Array]:
-    """The arrays of a file, by its header: it lists the operators and the devices."""
+    """The arrays that a file must hold, given its header, which lists the operators and devices."""
     check_format(header, where, ProblemError, FORMAT_VERSION, "hetgym-problem")
     n, kinds, d = (len(_strings(header, key, where)) for key in ("operator_names", "operator_kinds", "device_names"))
     if kinds != n:
@@ -503,4 +539,4 @@ def _strings(header: Mapping[str, Any], key: str, where: str) -> list[str]:
 
 
 _FILE = Kind(ProblemError, _declared, header_limit=64 << 20, limit=512 << 20)
-"""A file of a problem: a million operators with long names, and two passes over half a gigabyte, fit in 2 GiB."""
+"""The kind of a problem file; with these limits, reading any file takes less than 2 GiB of memory."""

@@ -1,4 +1,4 @@
-"""Schedule: which device runs each operator, and in what order; and the check that it is legal."""
+"""Schedule: the device of each operator and the order on each device; and the check that a schedule is legal."""
 
 from __future__ import annotations
 
@@ -16,26 +16,26 @@ from hetgym.errors import InvalidSchedule, shown
 from hetgym.problem import Problem
 
 TOLERANCE = 1e-9
-"""Rounding that planned times may show, as a share of the makespan."""
+"""Rounding error that planned times may have, as a share of the makespan."""
 
 
 @dataclass(frozen=True, eq=False)
 class Schedule:
     """A placement of all operators, with an order for each device.
 
-    The order comes from exactly one of: ``order``; ``priority`` (each device takes, of its operators
-    whose data have arrived, the one of highest priority); ``start`` (planned times).
-    Planned times may stand beside an order.
+    The order comes from exactly one of ``order``, ``priority`` (each device runs the operator of highest priority
+    among those whose data have arrived) and ``start`` (planned times). As an exception, planned times may be given in
+    addition to ``order``.
 
     Args:
         assignment: [n] device of each operator.
         order: for each device, its operators in the order in which they run.
-        priority: [n] larger runs first.
+        priority: [n] the larger runs first.
         start: [n] planned start [s].
         finish: [n] planned finish [s]; only beside ``start``.
-        model: the runtime that the times were planned under.
-        scheduler: name of what made it, for tables and pictures.
-        lower_bound: makespan that its scheduler has proved no schedule to be shorter than, under ``model`` [s].
+        model: name of the runtime for which the times were planned.
+        scheduler: name of the scheduler, for tables and pictures.
+        lower_bound: lower bound on the makespan of any schedule under ``model``, as proved by the scheduler [s].
 
     >>> Schedule(assignment=[0, 1, 0], order=[[0, 2], [1]]).order
     (array([0, 2], dtype=int32), array([1], dtype=int32))
@@ -84,7 +84,7 @@ class Schedule:
         """The planned finish of the last operator [s].
 
         Raises:
-            InvalidSchedule: nothing was planned; simulate the schedule instead.
+            InvalidSchedule: the schedule has no planned times; simulate it instead.
         """
         if self.finish is None:
             raise InvalidSchedule("this schedule has no planned finish times; hetgym.simulate(problem, schedule) has")
@@ -93,11 +93,11 @@ class Schedule:
     def device_order(self, problem: Problem) -> tuple[IntArray, ...]:
         """For each device, its operators in the order in which they run.
 
-        Planned times are read as an order: by start, then finish, then topological position, so that
-        operators that take no time keep the order of their data.
+        Planned times are sorted by start, then finish, then topological position. Operators that take no time
+        therefore stay behind the operators whose results they read.
 
         Raises:
-            InvalidSchedule: the order is left to priorities, which only a simulation resolves.
+            InvalidSchedule: the order is given by priorities, which only a simulation resolves.
         """
         if self.order is not None:
             return self.order
@@ -123,7 +123,7 @@ class Schedule:
 
     @classmethod
     def from_dict(cls, fields: Mapping[str, Any]) -> Schedule:
-        """Restore what :meth:`to_dict` gave.
+        """Restore a schedule from the mapping that :meth:`to_dict` made.
 
         Raises:
             InvalidSchedule: an unknown field, or one of the wrong type.
@@ -171,13 +171,13 @@ def _numbers(values: npt.ArrayLike, what: str, n: int) -> FloatArray:
 
 @dataclass(frozen=True)
 class ValidationReport:
-    """What :func:`validate` found in a legal schedule.
+    """Loads and traffic of a legal schedule, as :func:`validate` returns them.
 
     Attributes:
-        makespan: planned makespan [s], None when nothing was planned.
-        device_operators: operators on each device.
-        device_busy: summed run time on each device [s].
-        remote_bytes: bytes of all edges between different devices [byte].
+        makespan: planned makespan [s]; None without planned times.
+        device_operators: [d] number of operators on each device.
+        device_busy: [d] sum of the run times on each device [s].
+        remote_bytes: sum over all edges between different devices [byte].
     """
 
     makespan: float | None
@@ -190,19 +190,20 @@ def validate(problem: Problem, schedule: Schedule) -> ValidationReport:
     """Check a schedule against its problem, without the simulator.
 
     Rules: *coverage* (every operator has a device, and stands once in that device's order),
-    *placement* (the device can run it), *deadlock* (device orders and data dependencies together
-    have no cycle), and for planned times *duration*, *precedence* (no operator starts before its
-    inputs can have arrived on a free link) and *exclusivity* (one operator at a time on a device).
+    *placement* (the device can run it) and *deadlock* (device orders and data dependencies together
+    have no cycle). For planned times also *duration* (no operator finishes before its run time has passed),
+    *precedence* (no operator starts before its inputs can have arrived over idle links) and *exclusivity* (one
+    operator at a time on a device).
 
     Args:
         problem: the problem that the schedule is for.
-        schedule: what is to be checked.
+        schedule: the schedule to check.
 
     Returns:
         Loads and traffic of the schedule.
 
     Raises:
-        InvalidSchedule: a broken rule; the message names it and the operators.
+        InvalidSchedule: a rule is broken; the message names the rule and the operators.
     """
     _check_placement(problem, schedule)
     if schedule.priority is None:
@@ -253,7 +254,7 @@ def _check_order(problem: Problem, order: Sequence[IntArray], assignment: IntArr
 
 
 def _name_miscount(problem: Problem, order: Sequence[IntArray], assignment: IntArray) -> None:
-    """Find out which operator is listed wrongly."""
+    """Raise an error that names the operator that is listed twice, on the wrong device, or not at all."""
     n = problem.num_operators
     seen: dict[int, int] = {}
     for device, row in enumerate(order):
@@ -276,7 +277,18 @@ def _name_miscount(problem: Problem, order: Sequence[IntArray], assignment: IntA
 
 @jit
 def _stuck(pointer: IntArray, successor: IntArray, indegree: IntArray, following: IntArray) -> BoolArray:
-    """[n] operators that never come to run, when each waits for its inputs and its device's turn."""
+    """[n] True for operators that can never run, if each waits for its inputs and for its predecessor on the device.
+
+    Kahn's algorithm on the edges of the graph plus one edge from each operator to the next on its device.
+    ``waiting[i]`` is the number of unfinished operators that i waits for; an operator is pushed exactly once, when that
+    number becomes 0. Operators on a cycle and those behind one keep ``waiting > 0``. Takes O(n + e).
+
+    Args:
+        pointer: [n + 1] row starts of the successor lists.
+        successor: [e] targets of the edges.
+        indegree: [n] number of incoming edges.
+        following: [n] the next operator on the same device; -1 for the last.
+    """
     n = len(indegree)
     waiting = indegree.copy()
     for i in range(n):
@@ -313,7 +325,7 @@ def _check_deadlock(problem: Problem, order: Sequence[IntArray], listed: IntArra
     stuck = _stuck(problem.successors.pointer, problem.successors.node, indegree, following)
     if not stuck.any():
         return
-    # Some stuck operator stands in its device's order before one whose result it needs.
+    # The first stuck operator of a device waits for no earlier one of that device, so it has a stuck input.
     blocked = set(np.flatnonzero(stuck).tolist())
     for row in order:
         waits = [int(i) for i in row if int(i) in blocked]

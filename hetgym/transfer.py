@@ -1,7 +1,7 @@
-"""Transfer time: latency + bytes / bandwidth, the one formula of the package.
+"""Transfer time: latency + bytes / bandwidth, used throughout the package.
 
-Latencies are 0 and bandwidths infinite on the diagonal, so a transfer from a device to itself takes
-exactly 0 s and needs no case of its own.
+Latencies are 0 and bandwidths infinite on the diagonal, so the formula gives exactly 0 s for a transfer from a device
+to itself.
 """
 
 from __future__ import annotations
@@ -13,19 +13,19 @@ from hetgym.problem import Problem, ProblemArrays
 
 @step
 def transfer_time(p: ProblemArrays, a: int, b: int, size: float) -> float:
-    """Duration of a transfer that has its route to itself, for kernels [s].
+    """Duration of a transfer that shares its links with no other, for kernels [s].
 
     Args:
         p: the problem.
         a: device that sends.
-        b: device that receives; 0 s if it is the same.
+        b: device that receives; the time is 0 s if it equals ``a``.
         size: payload [byte].
     """
     return float(p.latency[a, b] + size / p.bandwidth[a, b])
 
 
 def transfer_times(problem: Problem, a: IntArray, b: IntArray, size: FloatArray) -> FloatArray:
-    """As :func:`transfer_time` for arrays of transfers, [k] each.
+    """As :func:`transfer_time`, for arrays of k transfers: ``a``, ``b``, ``size`` and the result are [k].
 
     >>> import numpy as np
     >>> problem = Problem.from_arrays([[1.0, 1.0]], [], latency=0.5, bandwidth=4.0)

@@ -1,16 +1,16 @@
-"""Record what hetgym computes, digit by digit, and tell what has changed since.
+"""Record hetgym's results digit by digit, and report changes since an earlier record.
 
     python scripts/behaviour.py record FILE [--only SECTION,...]
     python scripts/behaviour.py compare FILE [OTHER] [--only SECTION,...]
 
-``record`` writes ``{section: {case: value}}`` as JSON: a number as ``float.hex()``, anything larger as a
-digest of its bytes, a refusal as the name of the error. With ``--only`` it leaves a file's other sections
-as they are. ``compare`` works everything out anew, or reads a second record, and prints the differences;
-it exits with 1 if there are any. Between the two goes a change that must not change results. Records hold
-for one machine: last digits of learned cost models and of NumPy's own functions may differ on another.
+``record`` writes ``{section: {case: value}}`` as JSON: a number as ``float.hex()``, a larger value as a digest of its
+bytes, a hetgym error as its name. With ``--only`` it keeps the other sections of a file. ``compare`` computes
+everything again, or reads a second record, prints the differences, and exits with 1 if there are any. Use the two
+before and after a change that must not change results. Records are valid for one machine: last digits of learned cost
+models and of NumPy's functions may differ on another.
 
-Only public names of the package are used, and nothing goes by the clock: searches get budgets of work.
-Solvers that stop by the clock, training and measurements of real hardware are left out.
+Only public names of the package are used, and results do not depend on time: searches get budgets of work. Solvers with
+time limits, training, and measurements of real hardware are left out.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ try:
     from hetgym import workloads as synthetic
     from hetgym.cli import catalogue
     from hetgym.planning import DECODES
-except ImportError:  # releases whose rooms were others
+except ImportError:  # older releases with another package structure
     from hetgym import catalogue, suites
     from hetgym import costs as synthetic
     from hetgym.sim import DECODES
@@ -75,20 +75,20 @@ Cases = Iterator[tuple[str, str]]
 Record = dict[str, dict[str, str]]
 
 SALT = 20_240_601
-"""Sets the random problems of this script apart from everybody else's."""
+"""Seed that distinguishes the random problems of this script from all others."""
 
 SCHEDULE = "assignment", "order", "priority", "start", "finish", "model", "scheduler"
 """What a schedule decides and plans, in every release."""
 
 SHOWN = 20
-"""Most differences that are printed of a section."""
+"""Most differences that are printed for each section."""
 
 
-# What is found, as text -----------------------------------------------------------------------------------------------
+# Results as text ------------------------------------------------------------------------------------------------------
 
 
 def _bytes_of(value: Any) -> Iterator[bytes]:
-    """A value as bytes: the same digits give the same bytes, whatever type holds them."""
+    """A value as bytes; equal numbers give equal bytes, whatever their type."""
     if value is None or isinstance(value, str | bool | np.bool_):
         yield f"{value};".encode()
     elif isinstance(value, int | np.integer):
@@ -121,7 +121,7 @@ def _bytes_of(value: Any) -> Iterator[bytes]:
 
 
 def _bytes_of_array(array: npt.NDArray[Any]) -> Iterator[bytes]:
-    """Shape and content; whole numbers as 64-bit ones, any NaN as the same NaN."""
+    """Shape and content of an array; integers as 64-bit ones, every NaN as the same NaN."""
     kind = array.dtype.kind
     whole = np.ascontiguousarray(array, np.int64 if kind in "iu" else None)
     if kind == "f" and np.isnan(whole).any():
@@ -140,7 +140,7 @@ def digest(*values: Any) -> str:
 
 
 def text(value: Any) -> str:
-    """A number in full, several numbers and what else there is as ``number … digest``."""
+    """A single number in full; several values as ``number … digest``."""
     if isinstance(value, float | np.floating):
         return float(value).hex()
     if isinstance(value, tuple) and value and isinstance(value[0], float | np.floating):
@@ -149,7 +149,7 @@ def text(value: Any) -> str:
 
 
 def attempt(work: Callable[..., Any], *arguments: Any, **options: Any) -> str:
-    """What comes out as text, or the name of hetgym's refusal."""
+    """The result of a call as text, or the name of the error that hetgym raised."""
     try:
         return text(work(*arguments, **options))
     except hetgym.HetgymError as error:
@@ -161,7 +161,7 @@ def _happened(trace: Trace) -> list[Any]:
 
 
 def _seen(trace: Trace) -> tuple[Any, ...]:
-    """Makespan, and everything else that a trace tells, but the blame."""
+    """Makespan and all other data of a trace except the blame."""
     memory = trace.memory
     return (
         trace.makespan,
@@ -175,7 +175,7 @@ def _seen(trace: Trace) -> tuple[Any, ...]:
 
 
 def _blamed(trace: Trace) -> tuple[Any, ...]:
-    """The same with the blame: not where operators ran twice, since the walk back may go round in circles there."""
+    """As :func:`_seen` with the blame, except if operators ran twice, where the walk backwards may not terminate."""
     return *_seen(trace), trace.blame
 
 
@@ -235,7 +235,7 @@ def random_costs(rng: np.random.Generator, n: int, d: int) -> npt.NDArray[np.flo
 
 
 def plain_problem(rng: np.random.Generator, n: int, d: int, name: str) -> Problem:
-    """A problem whose devices all have links of their own."""
+    """A problem with dedicated links between all devices."""
     edges = random_edges(rng, n)
     between = [0.0, 0.5, rng.choice((0.0, 0.25, 1.0), (d, d))]
     rates = [1.0, 8.0, rng.choice((1.0, 2.0, 16.0), (d, d)), np.inf]
@@ -368,7 +368,7 @@ def _makespan(problem: Problem, schedule: Schedule, runtime: str | Runtime) -> f
 # Section: the simulator on random problems ----------------------------------------------------------------------------
 
 BLOCK = 25
-"""Random problems of one unit of work."""
+"""Number of random problems in one unit of work."""
 
 EXTRAS: dict[str, dict[str, Any]] = {
     "plain": {},
@@ -377,7 +377,7 @@ EXTRAS: dict[str, dict[str, Any]] = {
 
 
 def blocks(count: int) -> list[str]:
-    """Units of work of so many random problems."""
+    """Units of work for a number of random problems."""
     return [f"{first:05d}" for first in range(0, count, BLOCK)]
 
 
@@ -445,13 +445,13 @@ def _evaluated(problem: Problem, seed: int, schedules: Mapping[str, Schedule]) -
 
 
 def _first(now: Situation) -> tuple[int, int]:
-    """The first ready operator, where it seems to finish first."""
+    """The first ready operator, on the device with the least estimated finish."""
     operator = int(now.ready[0])
     return operator, int(now.estimate(operator).finish.argmin())
 
 
 def hesitant() -> Callable[[Situation], tuple[int, int] | None]:
-    """Decides for the last ready operator, by its start, and waits now and then while something runs."""
+    """A rule that takes the last ready operator, by its start, and sometimes waits while an operator runs."""
     asked = itertools.count(1)
 
     def decide(now: Situation) -> tuple[int, int] | None:
@@ -465,7 +465,7 @@ def hesitant() -> Callable[[Situation], tuple[int, int] | None]:
 
 
 def _online(problem: Problem, seed: int) -> Cases:
-    """Runs with decisions on the way: undisturbed, with late jobs on slower devices, and with a loss."""
+    """Runs with online decisions: undisturbed, with late jobs on slower devices, and with the loss of a device."""
     rng = np.random.default_rng([SALT, seed, 3])
     horizon = 2.0 * problem.num_operators / problem.num_devices
     d = problem.num_devices
@@ -499,7 +499,7 @@ OPTIONS: dict[str, list[dict[str, Any]]] = {
     "place-v1": [{"passes": 1}, {"passes": 6}],
     "random": [{"seed": 9}],
 }
-"""Scheduler -> further options that are tried."""
+"""Scheduler -> further options to record."""
 
 
 def schedulers_random_keys() -> list[str]:
@@ -643,7 +643,7 @@ def configurations() -> dict[str, Configuration]:
 
 
 class Journal:
-    """What an environment showed, a digest for each key."""
+    """Digests of everything that an environment returned, one for each key."""
 
     def __init__(self) -> None:
         self._states: dict[str, Any] = {}
@@ -656,7 +656,7 @@ class Journal:
             state.update(part)
 
     def see(self, observation: Any, info: Mapping[str, Any], reward: Any = None, over: Any = None) -> None:
-        """Add what a reset or a step returned."""
+        """Add the values that a reset or a step returned."""
         for key, leaf in (observation if isinstance(observation, dict) else {"flat": observation}).items():
             self.put(f"obs/{key}", leaf)
         self.put("rewards", reward)
@@ -669,7 +669,7 @@ class Journal:
         self.ends.append(" ".join([text(info["makespan"]), text(info["reference"]), str(int(info["illegal_actions"]))]))
 
     def cases(self, where: str) -> Cases:
-        """Everything, a case for each key."""
+        """All digests, one case for each key."""
         for k, end in enumerate(self.ends):
             yield f"{where}/end{k}", end
         for key, state in self._states.items():
@@ -677,7 +677,7 @@ class Journal:
 
 
 def any_action(rng: np.random.Generator, mask: npt.NDArray[Any]) -> int:
-    """Mostly a legal action; now and then any, or none that exists."""
+    """Usually a legal action; sometimes any action, or one that does not exist."""
     if rng.random() < 0.05:
         return int(rng.integers(-1, len(mask) + 1))
     legal = np.flatnonzero(mask)
@@ -755,7 +755,7 @@ def played_by_agents() -> Cases:
 
 @extra
 def forced_resets() -> Cases:
-    """Problems, orders and conditions that the reset names; and the episode played again from its replay."""
+    """Episodes with problems, orders and conditions from reset's options, played again from their replays."""
     rng = np.random.default_rng(SALT)
     problems = [random_problem(seed) for seed in range(61_000, 61_010)]
     limits = {"max_operators": 130, "max_edges": 700, "max_devices": 5}
@@ -853,8 +853,12 @@ def _place_plans(key: str, policy: Any) -> Cases:
     some = ("cholesky-20-ccr1@2-unrelated", "vgg19@cpu-gpu-balanced", "layered-50-ccr5@4-unrelated")
     problems = [random_problem(seed) for seed in range(62_000, 62_015)] + [specs[name].build() for name in some]
     choices: list[dict[str, Any]] = [
-        {}, {"passes": 1}, {"passes": 7, "seed": 2}, {"operators": 20_000, "seed": 1}, {"operators": 3000, "passes": 1},
-    ]  # fmt: skip
+        {},
+        {"passes": 1},
+        {"passes": 7, "seed": 2},
+        {"operators": 20_000, "seed": 1},
+        {"operators": 3000, "passes": 1},
+    ]
     for problem in problems:
         yield f"{key}/{problem.name}/call", text(policy(problem))
         for options in choices:
@@ -864,8 +868,11 @@ def _place_plans(key: str, policy: Any) -> Cases:
 
 def _dispatch_plans(key: str, policy: Any) -> Cases:
     choices: list[dict[str, Any]] = [
-        {}, {"samples": 1}, {"samples": 4, "seed": 2, "temperature": 2.0}, {"samples": 2, "runtime": "links"},
-    ]  # fmt: skip
+        {},
+        {"samples": 1},
+        {"samples": 4, "seed": 2, "temperature": 2.0},
+        {"samples": 2, "runtime": "links"},
+    ]
     for seed, options in itertools.product(range(62_000, 62_015), choices):
         where = f"{key}/{seed}/{_words(options)}"
         yield where, attempt(policy.plan, random_problem(seed), **options)
@@ -925,9 +932,14 @@ def branched_pipeline(seed: int) -> Any:
     kinds = [kind("cpu", int(rng.integers(1, 3)), transfers=False), kind("gpu", int(rng.integers(1, 4)), 3.0 * n)]
     colour = np.where(rng.random(n) < 0.2, rng.integers(0, 2, n), -1)
     return hetgym.pipeline.PipelineProblem(
-        cost, edges, kinds, rng.integers(0, 3, n).astype(np.float64), rng.integers(0, 9, n).astype(np.float64), colour,
+        cost,
+        edges,
+        kinds,
+        rng.integers(0, 3, n).astype(np.float64),
+        rng.integers(0, 9, n).astype(np.float64),
+        colour,
         name=f"branched{seed}",
-    )  # fmt: skip
+    )
 
 
 def pipeline_keys() -> list[str]:
@@ -941,7 +953,7 @@ def pipeline(key: str) -> Cases:
 
 
 def _cuts(where: str, problem: Any, limit: int) -> Cases:
-    """A pipeline and what every partitioner makes of it."""
+    """The cuts of a pipeline by every partitioner."""
     from hetgym.baselines import pipeline as cutting
 
     yield f"{where}/problem", digest(problem)
@@ -1047,7 +1059,7 @@ def _builds(name: str) -> Cases:
 
 
 def _predictions(name: str) -> Cases:
-    """What a shipped cost model says of the zoo's operators on each device that names it, and on one of each kind."""
+    """Prices of a shipped cost model for the zoo's operators on each device that names it, and on one of each kind."""
     model = hetgym.costs.load_costs(name)
     devices = [device for row in catalogue.entries("platforms") for device in load_platform(row["name"])]
     kinds = {device.kind: device for device in reversed(devices)}
@@ -1112,9 +1124,23 @@ GENERATED: dict[str, list[dict[str, Any]]] = {
 """Generator -> parameters."""
 
 COLUMNS = (
-    "flops", "bytes_read", "bytes_written", "weight_bytes", "resident_bytes", "output_bytes", "intensity", "depth",
-    "height", "is_fork", "is_join", "on_trunk", "topological_order", "fusion_class", "edge_bytes", "edge_tensor",
-)  # fmt: skip
+    "flops",
+    "bytes_read",
+    "bytes_written",
+    "weight_bytes",
+    "resident_bytes",
+    "output_bytes",
+    "intensity",
+    "depth",
+    "height",
+    "is_fork",
+    "is_join",
+    "on_trunk",
+    "topological_order",
+    "fusion_class",
+    "edge_bytes",
+    "edge_tensor",
+)
 
 
 def graphs_keys() -> list[str]:
@@ -1127,7 +1153,7 @@ def graphs(key: str) -> Cases:
 
 
 def _described(where: str, graph: DataflowGraph) -> Cases:
-    """A graph, and every column that is worked out of it."""
+    """A graph and every column that is derived from it."""
     yield f"{where}/graph", digest(graph)
     yield f"{where}/columns", digest([getattr(graph, name) for name in COLUMNS], graph.features().tolist())
 
@@ -1193,8 +1219,8 @@ class Section(NamedTuple):
     """A part of the record.
 
     Attributes:
-        units: names the units of work.
-        cases: works one of them out.
+        units: function that returns the names of the units of work.
+        cases: function that computes the cases of one unit.
     """
 
     units: Callable[[], list[str]]
@@ -1214,7 +1240,7 @@ SECTIONS: dict[str, Section] = {
 
 
 class Found(NamedTuple):
-    """What one unit of work gave, and the time of one core that it took [s]."""
+    """The cases of one unit of work, and the time that they took on one core [s]."""
 
     section: str
     key: str
@@ -1223,7 +1249,7 @@ class Found(NamedTuple):
 
 
 def work_out(section: str, key: str) -> Found:
-    """One unit of work; a failure is a case of its own, so that the rest can be compared."""
+    """Compute one unit of work; a failure becomes a case, so that the rest can be compared."""
     warnings.simplefilter("ignore")
     began, cases = time.process_time(), {}
     try:
@@ -1237,9 +1263,9 @@ def work_out(section: str, key: str) -> Found:
 
 
 def work_out_all(names: Sequence[str], processes: int) -> Record:
-    """The record of some sections, in an order that does not depend on who was done first."""
+    """The record of some sections, in an order that does not depend on the order of completion."""
     for variable in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
-        os.environ[variable] = "1"  # for the processes that are started now
+        os.environ[variable] = "1"  # for the processes that are started below
     units = [(name, key) for name in names for key in SECTIONS[name].units()]
     found: dict[str, dict[str, str]] = {name: {} for name in names}
     seconds = dict.fromkeys(names, 0.0)
@@ -1257,7 +1283,7 @@ def work_out_all(names: Sequence[str], processes: int) -> Record:
 
 
 def failures(record: Record) -> list[str]:
-    """Units of work that could not be worked out."""
+    """Units of work that failed."""
     return [
         f"{name}: {case}: {value}"
         for name, cases in record.items()
@@ -1267,7 +1293,7 @@ def failures(record: Record) -> list[str]:
 
 
 def differences(before: Mapping[str, str], after: Mapping[str, str]) -> list[str]:
-    """A line for each case that is not the same."""
+    """One line for each case that differs."""
     return [
         f"  {case}: {before.get(case, 'absent')} -> {after.get(case, 'absent')}"
         for case in sorted({*before, *after})
@@ -1276,7 +1302,7 @@ def differences(before: Mapping[str, str], after: Mapping[str, str]) -> list[str
 
 
 def report(before: Record, after: Record, names: Sequence[str]) -> bool:
-    """Print what is equal and what is not; whether everything is."""
+    """Print the numbers of equal cases and the differences; return True if everything is equal."""
     equal = True
     for name in names:
         old, new = before.get(name, {}), after.get(name, {})

@@ -1,8 +1,8 @@
-"""The problems of the suite hetbench-v1: what they are made of.
+"""Definitions of the problems of the suite hetbench-v1.
 
-Networks keep the costs of the roofline model on a preset platform. Generated graphs keep their own
-work and payloads, on devices that suit operators differently (``unrelated``) or differ in speed alone
-behind random links (``uniform``), scaled to a communication-to-computation ratio (CCR).
+Networks have the costs of the roofline model on a preset platform. Generated graphs keep their own work and payloads,
+scaled to a communication-to-computation ratio (CCR). Their devices either suit operators differently (``unrelated``),
+or differ in speed only and have random links (``uniform``).
 """
 
 from __future__ import annotations

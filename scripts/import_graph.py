@@ -1,11 +1,11 @@
-"""Imports between the modules of hetgym: who imports whom, in which order, and how far.
+"""Imports between the modules of hetgym: their order, cycles and longest chains.
 
-Every import counts, wherever it stands: at the top of a file, in a function, under ``TYPE_CHECKING``, or as a name in
-the table from which a package's ``__init__`` gives out what loads on first use. What is taken from a package is an
-import of its ``__init__``. Modules that a registry names by strings do not count.
+Every import counts: at the top of a file, in a function, under ``TYPE_CHECKING``, or as a name in the table from which
+a package's ``__init__`` loads names on first use. Importing a name from a package counts as an import of its
+``__init__``. Modules that a registry names by strings do not count.
 
-Run ``python scripts/import_graph.py`` for figures, ``--violations`` for what tests/test_imports.py refuses, and
-``--root DIRECTORY`` for another checkout.
+Run ``python scripts/import_graph.py`` for figures, ``--violations`` for the imports that tests/test_imports.py refuses,
+and ``--root DIRECTORY`` for another checkout.
 """
 
 from __future__ import annotations
@@ -27,8 +27,8 @@ ROOMS = (
 )  # fmt: skip
 """Top-level modules and packages, lowest first: each imports itself and those before it.
 
-Private modules at the top level (``hetgym._jit``) stand beside ``errors`` and serve all rooms; ``hetgym`` itself,
-which gives out names of all rooms, stands above all.
+These parts are called rooms. Private modules at the top level (``hetgym._jit``) are on the level of ``errors`` and may
+be imported by all rooms. ``hetgym`` itself, which exports names of all rooms, is above all of them.
 """
 
 
@@ -38,8 +38,8 @@ class Import:
 
     Attributes:
         source: dotted name of the module that imports.
-        target: of the module that is imported.
-        name: what is taken from it; empty for the module itself.
+        target: dotted name of the module that is imported.
+        name: name that is imported from it; empty for the module itself.
     """
 
     source: str
@@ -54,7 +54,7 @@ def modules(root: Path = ROOT) -> dict[str, Path]:
     """Files of all modules by dotted name.
 
     Args:
-        root: of a checkout, with symbolic links or without.
+        root: root of a checkout, with or without symbolic links.
     """
     found = {}
     for folder, prefix in ((root / "hetgym", ()), (root / "agents", ("hetgym",)), (root / "baselines", ("hetgym",))):
@@ -124,7 +124,7 @@ def room(module: str) -> str:
 
 
 def level(module: str) -> int:
-    """Position of a module's room, from 0; a room that :data:`ROOMS` lacks stands above all, as hetgym itself."""
+    """Position of a module's room, from 0; a room that :data:`ROOMS` lacks is above all others, like hetgym itself."""
     top = room(module)
     if is_private(top):
         return 0
@@ -132,17 +132,17 @@ def level(module: str) -> int:
 
 
 def is_private(name: str) -> bool:
-    """Whether a name is meant for its own module or package only."""
+    """True if a name is private to its module or package."""
     return name.startswith("_") and not (name.startswith("__") and name.endswith("__"))
 
 
 def upward(imports: set[Import]) -> Iterator[Import]:
-    """Imports of a room from one below it."""
+    """Imports in which a room imports from a higher one."""
     return (found for found in sorted(imports) if level(found.target) > level(found.source))
 
 
 def private(imports: set[Import]) -> Iterator[Import]:
-    """Imports of private modules and names of another room, but for the private modules at the top level."""
+    """Imports of private modules and names of another room, except for the private modules at the top level."""
     for found in sorted(imports):
         inside = [*found.target.split(".")[2:], found.name]
         if room(found.source) != room(found.target) and any(map(is_private, inside)):
@@ -162,14 +162,14 @@ def circles(imports: set[Import]) -> list[list[str]]:
 
 
 def longest_chain(imports: set[Import]) -> list[str]:
-    """A longest sequence of modules of which each imports the next; modules in a circle count as one."""
+    """A longest sequence of modules in which each imports the next; modules in a cycle count as one."""
     graph = digraph(imports)
     condensed = nx.condensation(graph)
     return [" = ".join(sorted(condensed.nodes[group]["members"])) for group in nx.dag_longest_path(condensed)]
 
 
 def violations(root: Path = ROOT) -> list[str]:
-    """All breaches of the rules: one line each, sorted."""
+    """All violations of the rules, one line each, sorted."""
     imports = all_imports(root)
     rooms = {room(module) for module in modules(root)}
     lines = {f"room {name}" for name in rooms.symmetric_difference(ROOMS) if name and not is_private(name)}

@@ -1,14 +1,13 @@
-"""Make the suite hetbench-v1: its problems, and the table of the best that is known about them.
+"""Make the suite hetbench-v1: its problems, and the table of their best-known values.
 
     python scripts/make_hetbench.py [problems] [search] [exact] [table] [docs] [--only TEXT ...]
     python scripts/make_hetbench.py claim --only PROBLEM --schedule FILE.json --scheduler NAME [--options JSON]
 
-Without a step: all of them in turn. ``problems`` builds the files and never changes one that is there.
-``search`` runs every quick scheduler and long searches, ``exact`` CP-SAT on small problems, ``claim``
-takes in a schedule from elsewhere; what they find goes to the folder of work, and what is there already
-is not run again. ``table`` joins it with the shipped table, in which nothing ever gets worse, and ``docs`` writes the
-table of docs/hetbench.md. Searches use one thread and give the same everywhere; CP-SAT stops by the
-clock. Needs ``pip install "hetgym[exact]"``.
+Without a step, all steps run in turn. ``problems`` builds missing files and never changes existing ones. ``search``
+runs every quick scheduler and long searches, ``exact`` runs CP-SAT on small problems, and ``claim`` adds a schedule
+from elsewhere. Their results go to the work folder; results that exist are not computed again. ``table`` merges them
+into the shipped table, whose entries never get worse, and ``docs`` writes the table of docs/hetbench.md. Searches use
+one thread and give the same results everywhere; CP-SAT stops at a time limit. Needs ``pip install "hetgym[exact]"``.
 """
 
 from __future__ import annotations
@@ -38,7 +37,7 @@ PAGE = ROOT / "docs" / "hetbench.md"
 RUNTIMES = ("classic", "links")
 STEPS = ("problems", "search", "exact", "table", "docs")
 BETTER = 1 - 1e-12
-"""A makespan that is shorter by less counts as equal, and the first scheduler to reach it keeps the credit."""
+"""Factor by which a makespan must be shorter to count as better; otherwise the earlier scheduler keeps the credit."""
 
 
 def long_searches(budget: int) -> Iterator[tuple[str, dict[str, Any]]]:
@@ -56,7 +55,7 @@ def long_searches(budget: int) -> Iterator[tuple[str, dict[str, Any]]]:
 
 
 class Notes:
-    """What one step has found out about one problem, on disk after every addition."""
+    """Results of one step for one problem, written to disk after every addition."""
 
     def __init__(self, work: Path, step: str, name: str) -> None:
         self.path = work / f"{name}.{step}.json"
@@ -65,11 +64,11 @@ class Notes:
             self.content = json.loads(self.path.read_text())
 
     def done(self, what: str) -> bool:
-        """Whether this was noted before."""
+        """True if an item is noted as done."""
         return what in self.content["done"]
 
     def add(self, what: str) -> None:
-        """Note that this is done, and write everything to disk."""
+        """Note that an item is done, and write everything to disk."""
         self.content["done"].append(what)
         write_json(self.path, self.content)
 
@@ -78,21 +77,23 @@ class Notes:
         self.content["bounds"][by] = max(seconds, self.content["bounds"].get(by, 0.0))
 
     def offer(self, problem: Problem, schedule: Schedule, scheduler: str, options: Mapping[str, Any]) -> None:
-        """Simulate a schedule under each runtime and keep it where it is the shortest."""
+        """Simulate a schedule under each runtime, and keep it for those under which it is the shortest."""
         validate(problem, schedule)
         for runtime in RUNTIMES:
             if schedule.priority is None:
                 order = schedule.device_order(problem)
-            else:  # only a run resolves priorities
+            else:  # priorities are resolved only in a run
                 order = schedule_of(simulate(problem, schedule, runtime)).device_order(problem)
             fixed = Schedule(schedule.assignment, order=order)
             makespan = simulate(problem, fixed, runtime).makespan
             before = self.content["best"].get(runtime)
             if before is None or makespan < before["makespan_s"] * BETTER:
                 self.content["best"][runtime] = {
-                    "makespan_s": makespan, "scheduler": scheduler, "options": dict(options),
+                    "makespan_s": makespan,
+                    "scheduler": scheduler,
+                    "options": dict(options),
                     "schedule": fixed.to_dict(),
-                }  # fmt: skip
+                }
 
 
 def write_json(path: Path, content: Any) -> None:
@@ -101,7 +102,7 @@ def write_json(path: Path, content: Any) -> None:
 
 
 def write_problems(names: list[str]) -> None:
-    """Write the files that are missing; one that is there is frozen, and only compared."""
+    """Write missing files; an existing file is frozen, so the problem is only compared with it."""
     for name in names:
         path = SUITE / "problems" / f"{name}.npz"
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -117,7 +118,7 @@ def load(name: str) -> Problem:
 
 
 def search(name: str, work: Path, budget: int) -> None:
-    """Run everything that is not exact, then the best long search again with five times the work."""
+    """Run everything except exact solvers, then the best long search again with five times the work."""
     problem, notes = load(name), Notes(work, "search", name)
 
     def attempt(scheduler: str, options: dict[str, Any]) -> None:
@@ -159,7 +160,7 @@ def exact(name: str, work: Path, seconds: float, workers: int, limit: int) -> No
 
 
 def claim(name: str, work: Path, file: Path, scheduler: str, options: dict[str, Any]) -> None:
-    """Take in a schedule that ``Schedule.to_dict`` or ``hetgym plan`` wrote, found by a registered scheduler."""
+    """Add a schedule of a registered scheduler that ``Schedule.to_dict`` or ``hetgym plan`` wrote."""
     baselines.get(scheduler, **options)
     content = json.loads(file.read_text())
     schedule = Schedule.from_dict(content.get("schedule", content))
@@ -170,7 +171,7 @@ def claim(name: str, work: Path, file: Path, scheduler: str, options: dict[str, 
 
 
 def make_table(work: Path) -> None:
-    """Join the shipped table with what was found since."""
+    """Merge new results into the shipped table."""
     known = dict(load_best_known(TABLE)) if TABLE.exists() else {}
     schedules = load_best_schedules(TABLE) if TABLE.exists() else {}
     for name in definitions():
@@ -189,7 +190,7 @@ def make_table(work: Path) -> None:
             for by, seconds in found["bounds"].items():
                 if seconds > row.bound_s * (1 + 1e-9):
                     row = replace(row, bound_s=seconds, bound_by=by)
-        if row.best:  # a bound may lie above the optimum by the rounding of its sums
+        if row.best:  # a bound may exceed the optimum by the rounding of its sums
             shortest = min(best.makespan_s for best in row.best.values())
             known[name] = replace(row, bound_s=min(row.bound_s, shortest))
     problems = {name: asdict(known[name]) for name in definitions() if name in known}
@@ -200,7 +201,7 @@ def make_table(work: Path) -> None:
 
 
 def make_docs() -> None:
-    """Write the table of the page between its two marks."""
+    """Write the table between the two marks of its page."""
     before, _, rest = PAGE.read_text().partition("<!-- table -->\n")
     _, _, after = rest.partition("<!-- end of table -->\n")
     PAGE.write_text(f"{before}<!-- table -->\n{table_rows()}<!-- end of table -->\n{after}")
@@ -215,13 +216,17 @@ def table_rows() -> str:
         problem, best = load(name), row.best["classic"]
         options = ", ".join(f"{key}={value}" for key, value in best.options.items())
         cells = [
-            name, str(problem.num_operators), str(problem.num_devices),
+            name,
+            str(problem.num_operators),
+            str(problem.num_devices),
             f"{problem.mean_communication.mean() / problem.mean_cost.mean():.2g}",
-            f"{1e3 * best.makespan_s:.6g}", f"{1e3 * row.bound_s:.6g}",
+            f"{1e3 * best.makespan_s:.6g}",
+            f"{1e3 * row.bound_s:.6g}",
             "optimal" if row.optimal("classic") else f"{best.makespan_s / row.bound_s - 1:.1%}",
-            row.bound_by, f"{best.scheduler} ({options})" if options else best.scheduler,
+            row.bound_by,
+            f"{best.scheduler} ({options})" if options else best.scheduler,
             f"{1e3 * row.best['links'].makespan_s:.6g}",
-        ]  # fmt: skip
+        ]
         lines.append(f"| {' | '.join(cells)} |")
     return "\n".join(lines) + "\n"
 

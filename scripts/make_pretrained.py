@@ -1,10 +1,10 @@
-"""Take a trained policy into the package.
+"""Add a trained policy to the package.
 
     hetgym train place --out runs --name place
     python scripts/make_pretrained.py runs/place place-v1
 
-Copies the weights of the best evaluation, and adds to their card the versions of what trained them, how long that
-took, and what the policy makes of known problems, which the tests and the wheel check ask for again.
+Copies the weights of the best evaluation. Adds to their card the versions of the training software, the training time,
+and the policy's results on known problems, which the tests and the wheel check compute again.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
     python scripts/make_zoo.py [NAME ...]
 
-Each model is imported at batch 1, 2 and 3; the snapshot made of the first two must give the third.
+Each model is imported at batch 1, 2 and 3; the snapshot made from the first two must give the third.
 The same packages give the same bytes. Needs ``pip install "hetgym[dev]"``.
 """
 
@@ -23,10 +23,16 @@ from hetgym.graph.parametric import parametric
 from hetgym.graph.serialization import dumps, write_text
 
 LIGHT = {
-    "alexnet": "bvlc_alexnet", "densenet121": "densenet121", "inception_v1": "inception_v1",
-    "inception_v2": "inception_v2", "resnet50": "resnet50", "shufflenet": "shufflenet", "squeezenet": "squeezenet",
-    "vgg19": "vgg19", "zfnet512": "zfnet512",
-}  # fmt: skip
+    "alexnet": "bvlc_alexnet",
+    "densenet121": "densenet121",
+    "inception_v1": "inception_v1",
+    "inception_v2": "inception_v2",
+    "resnet50": "resnet50",
+    "shufflenet": "shufflenet",
+    "squeezenet": "squeezenet",
+    "vgg19": "vgg19",
+    "zfnet512": "zfnet512",
+}
 """Name in the zoo -> name among the light models of the onnx package."""
 
 
@@ -54,7 +60,7 @@ def images(batch: int) -> tuple[Sequence[Tensor], dict[str, Tensor]]:
 
 
 def words(length: int, types: bool = False) -> Callable[[int], tuple[Sequence[Tensor], dict[str, Tensor]]]:
-    """Word ids, with token types for a model that would otherwise make them up."""
+    """Word ids, with token types for a model that would otherwise create them itself."""
 
     def inputs(batch: int) -> tuple[Sequence[Tensor], dict[str, Tensor]]:
         ids = torch.zeros(batch, length, dtype=torch.long)

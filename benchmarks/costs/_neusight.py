@@ -16,21 +16,47 @@ from hetgym.costs.gpu_fit import Sample
 from hetgym.device import Device
 from hetgym.graph import Operator, Tensor
 
-PYTORCH_CLASSES = {"linear": "linear", "bmm": "batched", "conv": "conv", "elem": "elementwise", "softmax": "softmax",
-                   "ln": "layernorm"}  # fmt: skip
-"""Name of a file -> class of operators."""
+PYTORCH_CLASSES = {
+    "linear": "linear",
+    "bmm": "batched",
+    "conv": "conv",
+    "elem": "elementwise",
+    "softmax": "softmax",
+    "ln": "layernorm",
+}
+"""Name of a file -> its class of operators."""
 
-KINDS = {"add": "Add", "addu": "Add", "mul": "Mul", "mulu": "Mul", "div": "Div", "divu": "Div", "pow": "Pow",
-         "powu": "Pow", "relu": "Relu", "gelu": "Gelu", "tanh": "Tanh", "softmax": "Softmax",
-         "ln": "LayerNormalization"}  # fmt: skip
-"""Their operator -> ours; a trailing u is an operator with a scalar."""
+KINDS = {
+    "add": "Add",
+    "addu": "Add",
+    "mul": "Mul",
+    "mulu": "Mul",
+    "div": "Div",
+    "divu": "Div",
+    "pow": "Pow",
+    "powu": "Pow",
+    "relu": "Relu",
+    "gelu": "Gelu",
+    "tanh": "Tanh",
+    "softmax": "Softmax",
+    "ln": "LayerNormalization",
+}
+"""NeuSight's name of an operator -> hetgym's kind; a trailing u marks an operator with a scalar."""
 
 _BINARY = ("add", "mul", "div", "pow")
 
 
 def _gpu(name: str, tflops: float, bandwidth: float, processors: int, cache: float, source: str) -> Device:
-    return Device(name, "gpu", {"float32": tflops * 1e12}, bandwidth * 1e9, processors=processors,
-                  cache_bytes=cache * 1e6, model=name, source=source)  # fmt: skip
+    return Device(
+        name,
+        "gpu",
+        {"float32": tflops * 1e12},
+        bandwidth * 1e9,
+        processors=processors,
+        cache_bytes=cache * 1e6,
+        model=name,
+        source=source,
+    )
 
 
 GPUS: dict[str, Device] = {
@@ -40,9 +66,15 @@ GPUS: dict[str, Device] = {
     "Tesla T4": _gpu("Tesla T4", 8.1, 320, 40, 4, "NVIDIA T4 data sheet (2019); Turing architecture whitepaper"),
     "NVIDIA A100-PCIE-40GB": _gpu("NVIDIA A100-PCIE-40GB", 19.5, 1555, 108, 40, "NVIDIA A100 data sheet (2021)"),
     "NVIDIA A100 80GB PCIe": _gpu("NVIDIA A100 80GB PCIe", 19.5, 1935, 108, 40, "NVIDIA A100 data sheet (2021)"),
-    "NVIDIA H100 80GB HBM3": _gpu("NVIDIA H100 80GB HBM3", 66.9, 3350, 132, 50, "NVIDIA H100 SXM data sheet; "
-                                  "Hopper architecture whitepaper (2022)"),
-}  # fmt: skip
+    "NVIDIA H100 80GB HBM3": _gpu(
+        "NVIDIA H100 80GB HBM3",
+        66.9,
+        3350,
+        132,
+        50,
+        "NVIDIA H100 SXM data sheet; Hopper architecture whitepaper (2022)",
+    ),
+}
 """Data sheets: float32 TFLOP/s at boost without matrix units, GB/s, multiprocessors, L2 cache in MB."""
 
 
@@ -121,9 +153,9 @@ class Run:
     Args:
         device: key of :data:`GPUS`.
         model: such as ``gpt2_large-train-1024-4``: model, mode, tokens, batch.
-        layers: how often the traced layer is repeated; 0 where all are traced.
-        measured: end to end [s].
-        neusight: what NeuSight predicted [s].
+        layers: number of repetitions of the traced layer; 0 if all layers are traced.
+        measured: measured end-to-end time [s].
+        neusight: NeuSight's prediction [s].
     """
 
     device: str
@@ -134,7 +166,7 @@ class Run:
 
     @property
     def training(self) -> bool:
-        """Whether the backward pass was run too."""
+        """True if the run includes the backward pass."""
         return "-train-" in self.model
 
 
@@ -185,7 +217,7 @@ LAYER = {
 
 
 def repeats(run: Run, nodes: Sequence[Node]) -> list[int]:
-    """How often each node runs: those of the traced layer once a layer."""
+    """Number of executions of each node; nodes of the traced layer run once per layer."""
     times = [1] * len(nodes)
     for family, (start, end) in LAYER.items():
         if run.model.startswith(family):

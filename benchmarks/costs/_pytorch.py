@@ -1,9 +1,9 @@
-"""What PyTorch runs for a node of a traced transformer, forward and backward; used by ``neusight.py``.
+"""The kernels that PyTorch runs for a node of a traced transformer, forward and backward; used by ``neusight.py``.
 
-Rules follow PyTorch's documented behaviour, not measurements: views, indexing by slices, scalars and dropout in
-inference start no kernel; ``contiguous`` and ``reshape`` copy only behind a transposition; gradients of what
-several operators read are added up; gradients of parameters are added to what is there, since the runs never clear
-them; the loss of a language model is a log-softmax over the vocabulary.
+Rules follow PyTorch's documented behaviour, not measurements. Views, indexing by slices, scalars, and dropout in
+inference start no kernel. ``contiguous`` and ``reshape`` copy only after a transposition. If several operators read a
+value, its gradients are added up. Gradients of parameters are added to the existing ones, since the runs never clear
+them. The loss of a language model is a log-softmax over the vocabulary.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ def stem(node: Node) -> str:
 
 
 def batched(node: Node) -> bool:
-    """Whether both operands of a product have a batch; the traces call some of these linear."""
+    """True if both operands of a product have a batch; the traces call some of these products linear."""
     return len(node.inputs) == 2 and all(len(shape) > 2 for shape in node.inputs)
 
 
@@ -72,17 +72,17 @@ def matrix(node: Node) -> tuple[int, int, int]:
 
 
 def turned(node: Node, before: Sequence[Node]) -> bool:
-    """Whether a node reads what the last node of more than one element has transposed."""
+    """True if a node reads the output of the last node with more than one element, and that is a transposition."""
     previous = [other for other in before if size(other.output) > 1]
     return bool(previous) and stem(previous[-1]).startswith(TURNS) and size(previous[-1].output) == size(node.output)
 
 
 LAYER_NODES = 80
-"""How many nodes ahead a transposition of an operand is looked for."""
+"""Number of preceding nodes among which a transposition of an operand is searched for."""
 
 
 def gathered(node: Node, before: Sequence[Node]) -> list[Operator]:
-    """Copies of a product's operands whose two batch axes do not lie together: ``matmul`` reshapes them to one.
+    """Copies of a product's operands whose two batch axes are not contiguous: ``matmul`` reshapes these axes to one.
 
     The gradient of such an operand is copied back.
     """
@@ -96,8 +96,8 @@ def forward(node: Node, before: Sequence[Node], training: bool) -> list[Operator
 
     Args:
         node: the node.
-        before: nodes ahead of it, in order.
-        training: whether dropout drops.
+        before: preceding nodes, in order.
+        training: True if dropout is active.
     """
     name, shape = stem(node), node.output
     if node.kind in ("setitem", "count") or (node.kind == "getitem" and waits(node, before)):
@@ -129,7 +129,7 @@ def forward(node: Node, before: Sequence[Node], training: bool) -> list[Operator
 
 
 def waits(node: Node, before: Sequence[Node]) -> bool:
-    """Whether the host must wait for a result: it indexes by a mask or up to a count that is on the GPU."""
+    """True if the host must wait for a result: it indexes by a mask, or up to a count that is on the GPU."""
     if node.kind == "setitem":
         return True
     if node.kind != "getitem" or len(node.inputs) < 2:
@@ -139,7 +139,7 @@ def waits(node: Node, before: Sequence[Node]) -> bool:
 
 
 MEMORY = 12
-"""How many nodes ahead a count of tokens is looked for."""
+"""Number of preceding nodes among which a count of tokens is searched for."""
 
 
 def indexed(node: Node) -> list[Operator]:
@@ -164,7 +164,7 @@ PROJECTIONS = ("_key", "_value", "_k_proj", "_v_proj")
 
 
 def backward(node: Node, before: Sequence[Node]) -> list[Operator]:
-    """The kernels of a node's backward pass, with the sums of gradients that it calls for."""
+    """The kernels of a node's backward pass, including the sums of gradients that it requires."""
     shape = node.output
     done = forward(node, before, True)
     if not done:
@@ -189,12 +189,12 @@ def backward(node: Node, before: Sequence[Node]) -> list[Operator]:
 
 
 def _binary(node: Node) -> list[Operator]:
-    """The gradient times something that the forward pass kept."""
+    """The product of the gradient and a value that the forward pass kept."""
     return [elementwise("Mul", [node.output] * 2, node.output)]
 
 
 def _sum(node: Node) -> list[Operator]:
-    """Nothing, but where a residual joins: what was added is read elsewhere too, so two gradients are added."""
+    """No kernel, except at a residual connection: its operand has another reader, so two gradients are added."""
     joins = sum(shape == node.output for shape in node.inputs) == 2 and len(node.output) < 4
     return [elementwise("Add", [node.output] * 2, node.output)] if joins else []
 
@@ -205,14 +205,24 @@ def _power(node: Node) -> list[Operator]:
 
 
 def _times(node: Node) -> list[Operator]:
-    return _binary(node) * 2 if sum(shape == node.output for shape in node.inputs) == 2 else [
-        elementwise("Mul", [node.output], node.output)]  # fmt: skip
+    return (
+        _binary(node) * 2
+        if sum(shape == node.output for shape in node.inputs) == 2
+        else [elementwise("Mul", [node.output], node.output)]
+    )
 
 
 GRADIENTS: dict[str, Callable[[Node], list[Operator]]] = {
-    "VECadd": _sum, "VECaddu": lambda node: [], "VECgelu": _binary, "VECrelu": _binary, "VECtanh": _binary,
-    "VECpowu": _power, "VECmul": _times, "max": _binary, "sub": lambda node: [],
-}  # fmt: skip
+    "VECadd": _sum,
+    "VECaddu": lambda node: [],
+    "VECgelu": _binary,
+    "VECrelu": _binary,
+    "VECtanh": _binary,
+    "VECpowu": _power,
+    "VECmul": _times,
+    "max": _binary,
+    "sub": lambda node: [],
+}
 
 
 def accumulated(*shapes: Shape) -> list[Operator]:
@@ -227,7 +237,7 @@ def loss(logits: Shape) -> list[Operator]:
 
 
 def embeddings(nodes: Sequence[Node], vocabulary: int) -> list[Operator]:
-    """Backward pass of the tables of words: zeros, what is added to them, and the sum with earlier gradients."""
+    """Backward pass of the embedding tables: zeros, additions to them, and the sum with earlier gradients."""
     steps = []
     for node in nodes:
         if node.kind == "EMBEDDING":
@@ -237,20 +247,20 @@ def embeddings(nodes: Sequence[Node], vocabulary: int) -> list[Operator]:
 
 
 HOST, VIEW, SCALAR = 15e-6, 4e-6, 1e-6
-"""What the host spends on a kernel (the launch that the fit finds in elementwise operators), a view, a scalar [s]."""
+"""Host time for a kernel (the launch that the fit finds in elementwise operators), a view, and a scalar [s]."""
 
 
 def simulate(run: Run, nodes: Sequence[Node], costs: CostModel, gpu: Device) -> float:
-    """Run a model on two clocks: the host starts kernels ahead of the GPU, but waits where it needs a result.
+    """Simulate a model on two clocks: the host starts kernels ahead of the GPU, but waits if it needs a result.
 
     Args:
-        run: which model.
+        run: the run of a model.
         nodes: its trace.
-        costs: prices kernels.
-        gpu: with the gap between two kernels as its launch overhead.
+        costs: cost model for kernels.
+        gpu: the GPU, with the gap between two kernels as its launch overhead.
 
     Returns:
-        seconds of the forward pass and, in training, of the backward pass after it.
+        Time of the forward pass and, in training, of the backward pass after it [s].
     """
     times = repeats(run, nodes)
     ahead = [forward(node, nodes[:i], run.training) for i, node in enumerate(nodes)]

@@ -1,13 +1,13 @@
-"""Operators and whole models on a profiled CPU: errors of every kind of cost model on what its fit did not see.
+"""Operators and whole models on a profiled CPU: errors of every kind of cost model on data outside its fit.
 
     python benchmarks/costs/cpu.py [--dataset NAME] [--models boosted,polynomial] [--leave-one-out] [--json FILE]
 
 Protocols:
 * operators alone: a fifth of the shape groups (a layer at every batch size) is held out of the fit by a hash;
   operators of at least 50 us; threads pinned, caches swept before each repetition.
-* operators within graphs: the same for operators timed where they stand in random networks.
+* operators within graphs: the same for operators timed within random networks.
 * whole models: no row of any named model (the zoo) is fitted, only designs and random networks; predicted and
-  measured are sums over the operators of a model. With --leave-one-out the fit sees all other models, too.
+  measured times are sums over the operators of a model. With --leave-one-out the fit includes all other models.
 """
 
 from __future__ import annotations
@@ -22,13 +22,25 @@ from hetgym.costs.fitting import Score, fit, predict_rows, priced
 from hetgym.costs.scoring import Scores
 from hetgym.measurements import Dataset
 
-MODELS = ("alexnet", "bert_base", "densenet121", "gpt2", "inception_v1", "inception_v2", "resnet50", "shufflenet",
-          "squeezenet", "vgg19", "vit_b16", "zfnet512")  # fmt: skip
-"""What --leave-one-out leaves out: nine convolutional networks and three transformers."""
+MODELS = (
+    "alexnet",
+    "bert_base",
+    "densenet121",
+    "gpt2",
+    "inception_v1",
+    "inception_v2",
+    "resnet50",
+    "shufflenet",
+    "squeezenet",
+    "vgg19",
+    "vit_b16",
+    "zfnet512",
+)
+"""Models that --leave-one-out leaves out in turn: nine convolutional networks and three transformers."""
 
 
 def leave_one_out(table, device, kind: str) -> dict[str, float]:
-    """Error of each of :data:`MODELS` by a fit to everything but it."""
+    """Error for each of :data:`MODELS` of a fit to all other data."""
     errors = {}
     for name in MODELS:
         mine = np.array([row.source == name for row in table])

@@ -3,14 +3,15 @@
     python benchmarks/costs/execution.py --json execution.json --picture docs/images/costs-execution.png
     python benchmarks/costs/execution.py --platform machine.yaml --json execution.json   # the second row as well
 
-Protocol *two-device-v1* (:mod:`hetgym.execution.protocol`): for each model everything on each worker and dealt out
-in turn is run for calibration; then other placements are predicted, the predictions written to the disk, and the
-placements run in shuffled rounds. Two rows: operator costs *calibrated* in the same session; and *learned*, by the
-fitted models that the devices of a platform name (device d for worker d), with communication and dispatch calibrated.
-Nothing that is predicted was run before, and a machine on which others use more than 5 % of the cores is not measured.
+Protocol *two-device-v1* (:mod:`hetgym.execution.protocol`): each model is calibrated by runs with all operators on each
+worker, and with operators assigned to the workers in turn. Then other placements are predicted, the predictions are
+written to disk, and the placements run in shuffled rounds. There are two rows: operator costs *calibrated* in the same
+session; and *learned*, by the fitted models that the devices of a platform name (device d for worker d), with
+calibrated communication and dispatch. No predicted placement has run before its prediction. Nothing is measured while
+other processes use more than 5 % of the cores.
 
-Beside the errors it prints what the best placement gains over the best single worker, and what torch takes with a
-thread on each core at full instruction set: on a machine that has both, that is the alternative to placing.
+Besides the errors, the script prints the gain of the best placement over the best single worker, and the time of torch
+with a thread on each core at full instruction set, which is the alternative to placing on such a machine.
 """
 
 from __future__ import annotations
@@ -64,19 +65,23 @@ def all_cores(model: str, settings: Settings) -> float:
 
 
 def gains(result: ModelResult, threads: float) -> dict[str, Any]:
-    """The placement predicted to be best, and the best executed one, against the alternatives."""
+    """Gains of the placement with the best prediction, and of the best executed one, over the alternatives."""
     single = min(result.calibration["single_device_s"])
     chosen = min(result.rows, key=lambda row: float(row["calibrated_s"]))
     best = min(float(row["executed_s"]) for row in result.rows)
     return {
-        "model": result.model, "one_worker_s": single, "chosen": chosen["placement"],
-        "chosen_s": chosen["executed_s"], "best_s": best, "gain": single / chosen["executed_s"],
+        "model": result.model,
+        "one_worker_s": single,
+        "chosen": chosen["placement"],
+        "chosen_s": chosen["executed_s"],
+        "best_s": best,
+        "gain": single / chosen["executed_s"],
         "all_cores_s": threads,
-    }  # fmt: skip
+    }
 
 
 def alone(results: list[ModelResult]) -> list[dict[str, Any]]:
-    """Models that ran wholly on one worker, beside what the fitted models predict for them."""
+    """Times of models that ran on a single worker, and predictions of the fitted models for them."""
     rows = [row for result in results for row in result.alone if "learned_s" in row]
     found = []
     for worker in dict.fromkeys(row["device"] for row in rows):
@@ -87,7 +92,7 @@ def alone(results: list[ModelResult]) -> list[dict[str, Any]]:
 
 
 def draw(found: dict[str, Any], path: Path) -> None:
-    """Predicted over executed makespans, a panel for each kind of costs; ``found`` is what ``--json`` writes."""
+    """Draw predicted over executed makespans, a panel for each kind of costs; ``found`` is the ``--json`` output."""
     from matplotlib.figure import Figure
     from matplotlib.ticker import NullFormatter, ScalarFormatter
 
@@ -102,8 +107,12 @@ def draw(found: dict[str, Any], path: Path) -> None:
             executed = np.array([row["executed_s"] for row in model["placements"]])
             predicted = np.array([row[f"{kind}_s"] for row in model["placements"]])
             axes.scatter(1e3 * executed, predicted / executed, s=14, label=model["model"], zorder=2)
-        axes.set(xscale="log", xlabel="executed [ms]", ylim=(0.55, 1.25),
-                 title=f"{kind} costs: {overall['mean']:.1%}, tau {overall['tau']:.2f}")  # fmt: skip
+        axes.set(
+            xscale="log",
+            xlabel="executed [ms]",
+            ylim=(0.55, 1.25),
+            title=f"{kind} costs: {overall['mean']:.1%}, tau {overall['tau']:.2f}",
+        )
         axes.set_xticks([10, 20, 50, 100, 200, 500])
         axes.xaxis.set_major_formatter(ScalarFormatter())
         axes.xaxis.set_minor_formatter(NullFormatter())

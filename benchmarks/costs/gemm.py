@@ -1,4 +1,4 @@
-"""Products of bfloat16 matrices on A100, H100 and H200: fit, score, tune, and how far measurements agree.
+"""Products of bfloat16 matrices on A100, H100 and H200: fits, scores, tuning, and the agreement of measurements.
 
     python benchmarks/costs/gemm.py score --data DIR --json gemm.json --picture docs/images/costs-gemm.png
     python benchmarks/costs/gemm.py fit   --data DIR --out hetgym/costs/artefacts      # three minutes on one core
@@ -10,7 +10,7 @@ DIR holds ``{a100,h100,h200}_sxm/gemm/<engine>/<version>/gemm_perf.parquet`` of 
 Reading them needs pyarrow; fitting needs ``hetgym[costs]``.
 
 Protocol *profiled GPU, unseen (n, k)*: a fifth of the pairs (n, k), by a seeded hash, is held out with all its rows m,
-the same pairs on every GPU; whatever is fitted or tuned sees the others alone (:func:`fitting`).
+the same pairs on every GPU. Fits and tuning see the other pairs only (:func:`fitting`).
 """
 
 from __future__ import annotations
@@ -42,16 +42,24 @@ ENGINES = {"a100": "sglang/0.5.10", "h100": "vllm/0.24.0", "h200": "vllm/0.24.0"
 """The measurements that a GPU's model is fitted to."""
 
 OTHERS = {"a100": ("vllm/0.14.0",), "h200": ("vllm/0.22.0",)}
-"""Further measurements of the same boards, which no fit sees."""
+"""Further measurements of the same boards, which are not part of any fit."""
 
 COMMON: dict[str, Any] = {
-    "learning_rate": 0.08, "num_leaves": 63, "min_data_in_leaf": 10, "lambda_l2": 1.0, "feature_fraction": 0.5,
-    "bagging_fraction": 0.8, "bagging_freq": 1, "num_threads": 1, "deterministic": True, "force_col_wise": True,
+    "learning_rate": 0.08,
+    "num_leaves": 63,
+    "min_data_in_leaf": 10,
+    "lambda_l2": 1.0,
+    "feature_fraction": 0.5,
+    "bagging_fraction": 0.8,
+    "bagging_freq": 1,
+    "num_threads": 1,
+    "deterministic": True,
+    "force_col_wise": True,
     "verbose": -1,
-}  # fmt: skip
+}
 TREES = 300
 LOSSES = ("l2", "l1")
-"""The mean of a forest that learns means and one that learns medians is better than either."""
+"""Losses of the two forests: the mean of one that learns means and one that learns medians is better than either."""
 
 ARTEFACTS = Path(__file__).parents[2] / "hetgym" / "costs" / "artefacts"
 SLICES = ((1, 18), (18, 258), (258, 1026), (1026, 4354), (4354, 10**9))
@@ -145,7 +153,7 @@ def raw(boosters: list[Any], x: Floats) -> Floats:
 def cross_validated(
     products: Products, gpu: GemmGpu, settings: Mapping[str, Any] | None = None, trees: int = TREES
 ) -> tuple[Products, Floats]:
-    """The fitting rows, and for each what was predicted by a fit on the four fifths of pairs that lack its own."""
+    """The fitting rows, and for each the prediction of a fit to those four fifths of the pairs that exclude its own."""
     rows = fitting(products)
     fold = part(rows, 5, "inner")
     out = np.empty(len(rows))
@@ -159,9 +167,11 @@ def errors(predicted: Floats, measured: Floats) -> dict[str, Any]:
     """Number, mean, median and ninetieth percentile of the absolute error relative to the measurement."""
     error = np.abs(predicted / measured - 1)
     return {
-        "n": len(error), "mean": float(error.mean()), "median": float(np.median(error)),
+        "n": len(error),
+        "mean": float(error.mean()),
+        "median": float(np.median(error)),
         "p90": float(np.quantile(error, 0.9)),
-    }  # fmt: skip
+    }
 
 
 def fit(products: Products, gpu: GemmGpu, card: Mapping[str, Any], trees: int = TREES) -> GemmCosts:
@@ -186,13 +196,16 @@ def fit_all(folder: Path, out: Path, gpus: list[str]) -> None:
     for name in gpus:
         products = read(folder, name, ENGINES[name])
         card = {
-            "device": f"NVIDIA {name.upper()} SXM", "operator": "matrix product, bfloat16",
+            "device": f"NVIDIA {name.upper()} SXM",
+            "operator": "matrix product, bfloat16",
             "source": f"github.com/ai-dynamo/aiconfigurator, {name}_sxm/gemm/{ENGINES[name]}/gemm_perf.parquet",
             "licence": "Apache-2.0, Copyright (c) 2025-2026 NVIDIA CORPORATION & AFFILIATES; figures fitted to it",
             "split": f"held out: pairs (n, k) with blake2b('{SEED}:<n>x<k>') divisible by 5",
-            "seed": SEED, "rows": len(fitting(products)), "trees": TREES * len(LOSSES),
+            "seed": SEED,
+            "rows": len(fitting(products)),
+            "trees": TREES * len(LOSSES),
             "made by": f"python benchmarks/costs/gemm.py fit, lightgbm {version('lightgbm')}",
-        }  # fmt: skip
+        }
         model = fit(products, GEMM_GPUS[name], card)
         test = held_out(products)
         model.card["scores"]["held-out pairs (n, k)"] = rounded(
@@ -262,11 +275,11 @@ def tune(folder: Path, gpus: list[str]) -> list[dict[str, Any]]:
 
 
 def noise(folder: Path, gpus: list[str]) -> list[dict[str, Any]]:
-    """How well measurements agree with each other; no model but the last row's, which is fitted for it.
+    """Agreement of measurements with each other; only the last row involves a model, which is fitted for it.
 
-    * Neighbours: m and m + 1 between 4 and 15, the median ratio of all taken out. The same kernel runs on the same
-      tiles, so what is left is noise twice: the mean distance over the square root of 2 is the mean error that a
-      perfect model of such shapes would have.
+    * Neighbours: m and m + 1 between 4 and 15, after removing the median ratio. The same kernel runs on the same
+      tiles, so the remaining difference is twice the noise: the mean distance over the square root of 2 is the mean
+      error that a perfect model of such shapes would have.
     * Engines: two tables of the same board.
     * Random rows: a fifth of the fitting rows is held out row by row, so that the fit has seen every pair (n, k).
     """
@@ -285,18 +298,28 @@ def noise(folder: Path, gpus: list[str]) -> list[dict[str, Any]]:
                 (at, key[s]) for at, s in enumerate(zip(products.m, products.n, products.k, strict=True)) if s in key
             ]
             mine, theirs = np.array(pairs).T
-            rows.append({"gpu": name, "what": f"{engine} over {ENGINES[name]}",
-                         **errors(other.seconds[theirs], products.seconds[mine])})  # fmt: skip
+            rows.append(
+                {
+                    "gpu": name,
+                    "what": f"{engine} over {ENGINES[name]}",
+                    **errors(other.seconds[theirs], products.seconds[mine]),
+                }
+            )
         rest = fitting(products)
         test = np.random.default_rng(SEED).random(len(rest)) < 0.2
         guesses = raw(train(rest[~test], gpu), rest[test].features(gpu))
-        rows.append({"gpu": name, "what": "random rows held out",
-                     **errors(np.exp(guesses) * rest[test].physics(gpu), rest[test].seconds)})  # fmt: skip
+        rows.append(
+            {
+                "gpu": name,
+                "what": "random rows held out",
+                **errors(np.exp(guesses) * rest[test].physics(gpu), rest[test].seconds),
+            }
+        )
     return rows
 
 
 def draw(points: Mapping[str, tuple[Floats, Floats]], path: Path) -> None:
-    """Predicted over measured, a panel for each GPU."""
+    """Draw predicted over measured times, a panel for each GPU."""
     import matplotlib
 
     matplotlib.use("Agg")
@@ -342,9 +365,11 @@ def main() -> None:
     else:
         rows = (tune if args.command == "tune" else noise)(args.data, args.gpus)
     columns: dict[str, Callable[[dict[str, Any]], str]] = {
-        "GPU": lambda r: str(r["gpu"]), "what": lambda r: str(r["what"]), "n": lambda r: str(r["n"]),
+        "GPU": lambda r: str(r["gpu"]),
+        "what": lambda r: str(r["what"]),
+        "n": lambda r: str(r["n"]),
         **{c: lambda r, c=c: f"{100 * r[c]:.2f} %" for c in ("mean", "median", "p90")},  # type: ignore[misc]
-    }  # fmt: skip
+    }
     show(f"{args.command}: absolute error, profiled GPU, unseen (n, k)", rows, columns)
     save(args.json, f"gemm-{args.command}", rows)
     if args.markdown is not None:

@@ -1,14 +1,14 @@
-"""What every cost model must keep: more work is not faster, any legal operator has a price, and prices come at once.
+"""Laws that every cost model must obey: more work is not faster, every legal operator has a price, pricing is fast.
 
     python benchmarks/costs/laws.py --json laws.json --markdown laws.md      # two minutes for eight models
 
 For the roofline and every shipped model, on the devices that name it (else on one of the kind it was fitted on):
 
-* *prices*: 10 000 random operators of all kinds, from 1 to 2^40 elements: how many prices are not finite, how many not
-  positive (views may be free), the dearest and the cheapest;
+* *prices*: 10 000 random operators of all kinds, from 1 to 2^40 elements: the numbers of prices that are not finite and
+  not positive (views may be free), the highest and the lowest price;
 * *twice the batch*: each operator and the same with twice the batch, once with sizes as in networks and once with
-  absurd ones: how many are priced lower, and the worst ratio of the larger one's time to the smaller one's;
-* *500 operators*: CPU time of one call of ``predict`` for operators of shapes never seen, and once more for the same.
+  absurd ones: the number of pairs where twice the batch is cheaper, and the worst ratio of the two prices;
+* *500 operators*: CPU time of one call of ``predict`` for operators of new shapes, and of a second call for the same.
 """
 
 from __future__ import annotations
@@ -38,8 +38,14 @@ TOLERANCE = 1e-9
 Build = Callable[[int, Callable[[int], int], str], Operator]
 
 
-def _operator(kind: str, inputs: list[tuple[int, ...]], outputs: list[tuple[int, ...]], dtype: str, weights: int = 0,
-              **attributes: Any) -> Operator:  # fmt: skip
+def _operator(
+    kind: str,
+    inputs: list[tuple[int, ...]],
+    outputs: list[tuple[int, ...]],
+    dtype: str,
+    weights: int = 0,
+    **attributes: Any,
+) -> Operator:
     """An operator whose last ``weights`` inputs are constants."""
     tensors = [Tensor(s, dtype, constant=i >= len(inputs) - weights) for i, s in enumerate(inputs)]
     return Operator(kind.lower(), kind, tuple(tensors), tuple(Tensor(s, dtype) for s in outputs), attributes)
@@ -59,15 +65,35 @@ def _convolution(batch: int, size: Callable[[int], int], dtype: str) -> Operator
     into, out, side, window = size(512), size(512), size(112), min(size(7), 11)
     x, w, y = (batch, into, side, side), (out, into, window, window), (batch, out, side, side)
     half = window // 2
-    return _operator("Conv", [x, w], [y], dtype, 1, kernel_shape=(window, window), strides=(1, 1), group=1,
-                     pads=(half, half, window - 1 - half, window - 1 - half), dilations=(1, 1))  # fmt: skip
+    return _operator(
+        "Conv",
+        [x, w],
+        [y],
+        dtype,
+        1,
+        kernel_shape=(window, window),
+        strides=(1, 1),
+        group=1,
+        pads=(half, half, window - 1 - half, window - 1 - half),
+        dilations=(1, 1),
+    )
 
 
 def _depthwise(batch: int, size: Callable[[int], int], dtype: str) -> Operator:
     channels, side = size(512), size(112)
     x = (batch, channels, side, side)
-    return _operator("Conv", [x, (channels, 1, 3, 3)], [x], dtype, 1, kernel_shape=(3, 3), strides=(1, 1),
-                     group=channels, pads=(1, 1, 1, 1), dilations=(1, 1))  # fmt: skip
+    return _operator(
+        "Conv",
+        [x, (channels, 1, 3, 3)],
+        [x],
+        dtype,
+        1,
+        kernel_shape=(3, 3),
+        strides=(1, 1),
+        group=channels,
+        pads=(1, 1, 1, 1),
+        dilations=(1, 1),
+    )
 
 
 def _pool(batch: int, size: Callable[[int], int], dtype: str) -> Operator:
@@ -136,15 +162,27 @@ def _layer(batch: int, size: Callable[[int], int], dtype: str) -> Operator:
 _UNARY = sorted(k for k, v in KINDS.items() if v.family == "elementwise" and v.fusion == 0)
 _BINARY = sorted(k for k, v in KINDS.items() if v.family == "elementwise" and v.fusion == 1 and "Batch" not in k)
 BUILDERS: tuple[Build, ...] = (
-    *(_product, _batched, _convolution, _depthwise) * 3, _pool, _lstm, _attention, _gather, _concat, _pooled,
-    _normalised, _layer, _rows("Softmax", axis=-1), _rows("Transpose", perm=(0, 2, 1)), _rows("Reshape"),
-    _rows("NotInTheVocabulary", 2), *map(_reduced, ("ReduceMean", "ReduceSum", "ReduceMax", "ArgMax")),
-    *map(_rows, _UNARY), *(_rows(kind, 2) for kind in _BINARY),
-)  # fmt: skip
+    *(_product, _batched, _convolution, _depthwise) * 3,
+    _pool,
+    _lstm,
+    _attention,
+    _gather,
+    _concat,
+    _pooled,
+    _normalised,
+    _layer,
+    _rows("Softmax", axis=-1),
+    _rows("Transpose", perm=(0, 2, 1)),
+    _rows("Reshape"),
+    _rows("NotInTheVocabulary", 2),
+    *map(_reduced, ("ReduceMean", "ReduceSum", "ReduceMax", "ArgMax")),
+    *map(_rows, _UNARY),
+    *(_rows(kind, 2) for kind in _BINARY),
+)
 
 
 def drawn(rng: np.random.Generator, absurd: bool, dtype: str = "") -> tuple[Operator, Operator]:
-    """A random operator, and the same with twice the batch; of any dtype if none is named."""
+    """A random operator, and the same with twice the batch; of a random dtype if none is given."""
     while True:
         build = BUILDERS[int(rng.integers(len(BUILDERS)))]
         chosen = dtype or DTYPES[int(rng.integers(len(DTYPES)))]
@@ -156,7 +194,7 @@ def drawn(rng: np.random.Generator, absurd: bool, dtype: str = "") -> tuple[Oper
 
 
 def _sizes(seed: int, absurd: bool) -> Callable[[int], int]:
-    """Draws a size of at most what networks have, half of them powers of two; or 1, or up to 2^40."""
+    """A function that draws sizes: up to a usual one, half of them powers of two; or absurd ones, 1 or up to 2^40."""
     rng = np.random.default_rng(seed)
 
     def size(usual: int) -> int:
@@ -169,28 +207,38 @@ def _sizes(seed: int, absurd: bool) -> Callable[[int], int]:
 
 
 def priced(model: CostModel, device: Device, operators: list[Operator]) -> dict[str, Any]:
-    """How many prices are not finite or not positive."""
+    """Numbers of prices that are not finite or not positive, and the extreme prices."""
     seconds = model.predict(operators, device)
     view = np.array([op.spec.family == "view" for op in operators])
     impossible = np.isinf(Roofline().predict(operators, device))  # a dtype that the device cannot compute in
     bad = ~np.isfinite(seconds) & ~impossible
     free = (seconds <= 0) & ~view
     fine = seconds[np.isfinite(seconds) & (seconds > 0)]
-    return {"operators": len(operators), "not_finite": int(bad.sum()), "not_positive": int(free.sum()),
-            "cheapest": float(fine.min()), "dearest": float(fine.max())}  # fmt: skip
+    return {
+        "operators": len(operators),
+        "not_finite": int(bad.sum()),
+        "not_positive": int(free.sum()),
+        "cheapest": float(fine.min()),
+        "dearest": float(fine.max()),
+    }
 
 
 def doubled(model: CostModel, device: Device, pairs: list[tuple[Operator, Operator]]) -> dict[str, Any]:
-    """How often twice the batch is faster."""
+    """Number and share of pairs in which twice the batch is cheaper, and the worst ratio."""
     once, twice = (model.predict([pair[at] for pair in pairs], device) for at in (0, 1))
     known = np.isfinite(once) & np.isfinite(twice) & (once > 0)
     ratio = twice[known] / once[known]
     faster = ratio < 1 - TOLERANCE
     kinds = [pair[0].kind for pair, use in zip(pairs, known, strict=True) if use]
     worst = int(np.argmin(ratio))
-    return {"pairs": int(known.sum()), "faster": int(faster.sum()), "share": float(faster.mean()),
-            "worst": float(ratio[worst]), "worst_kind": kinds[worst],
-            "much_faster": int((ratio < 0.9).sum())}  # fmt: skip
+    return {
+        "pairs": int(known.sum()),
+        "faster": int(faster.sum()),
+        "share": float(faster.mean()),
+        "worst": float(ratio[worst]),
+        "worst_kind": kinds[worst],
+        "much_faster": int((ratio < 0.9).sum()),
+    }
 
 
 def clocked(model: CostModel, device: Device, rng: np.random.Generator, dtype: str) -> dict[str, float]:
@@ -216,7 +264,7 @@ def devices() -> dict[str, Device]:
 
 
 def device_for(name: str, model: CostModel, known: dict[str, Device]) -> Device:
-    """The device that names a model, else one of the kind that its name or card speaks of."""
+    """The device that names a model, or otherwise a device of the kind in the model's name or card."""
     if name in known:
         return known[name]
     text = f"{name} {getattr(model, 'card', {})}".lower()
@@ -229,10 +277,13 @@ def study(name: str, model: CostModel, device: Device, count: int) -> dict[str, 
     usual = [drawn(rng, False, dtype) for _ in range(count)]
     absurd = [drawn(rng, True) for _ in range(count)]
     return {
-        "model": name, "device": device.name, "prices": priced(model, device, [pair[0] for pair in absurd]),
-        "usual": doubled(model, device, usual), "absurd": doubled(model, device, absurd),
+        "model": name,
+        "device": device.name,
+        "prices": priced(model, device, [pair[0] for pair in absurd]),
+        "usual": doubled(model, device, usual),
+        "absurd": doubled(model, device, absurd),
         "clock": clocked(model, device, rng, dtype),
-    }  # fmt: skip
+    }
 
 
 def main() -> None:

@@ -75,11 +75,20 @@ def study(folder: Path) -> list[dict[str, Any]]:
             if gpu == "a100" and NAMES[op]:
                 known = dict(zip(size.tolist(), seconds.tolist(), strict=True))
                 ratios = {n: simulated(NAMES[op], ranks, n) / known[float(n)] for n in SIZES}
-            rows.append({
-                "gpu": gpu, "collective": op, "ranks": ranks, "n": len(size), "latency": latency,
-                "bandwidth": bandwidth, "bus": bandwidth * share, "mean": float(error.mean()),
-                "worst": float(error.max()), "simulated": ratios,
-            })  # fmt: skip
+            rows.append(
+                {
+                    "gpu": gpu,
+                    "collective": op,
+                    "ranks": ranks,
+                    "n": len(size),
+                    "latency": latency,
+                    "bandwidth": bandwidth,
+                    "bus": bandwidth * share,
+                    "mean": float(error.mean()),
+                    "worst": float(error.max()),
+                    "simulated": ratios,
+                }
+            )
     return rows
 
 
@@ -91,12 +100,16 @@ def main() -> None:
     args = parser.parse_args()
     rows = study(args.data)
     columns: dict[str, Callable[[dict[str, Any]], str]] = {
-        "GPU": lambda r: r["gpu"], "collective": lambda r: r["collective"], "GPUs": lambda r: str(r["ranks"]),
-        "latency [us]": lambda r: f"{1e6 * r['latency']:.1f}", "GB/s": lambda r: f"{r['bandwidth'] / 1e9:.0f}",
-        "bus GB/s": lambda r: f"{r['bus'] / 1e9:.0f}", "mean error": lambda r: f"{100 * r['mean']:.0f} %",
+        "GPU": lambda r: r["gpu"],
+        "collective": lambda r: r["collective"],
+        "GPUs": lambda r: str(r["ranks"]),
+        "latency [us]": lambda r: f"{1e6 * r['latency']:.1f}",
+        "GB/s": lambda r: f"{r['bandwidth'] / 1e9:.0f}",
+        "bus GB/s": lambda r: f"{r['bus'] / 1e9:.0f}",
+        "mean error": lambda r: f"{100 * r['mean']:.0f} %",
         "worst": lambda r: f"{100 * r['worst']:.0f} %",
         "simulated / NCCL": lambda r: " ".join(f"{v:.2f}" for v in r["simulated"].values()),
-    }  # fmt: skip
+    }
     show("collectives of NCCL", rows, columns)
     save(args.json, "nccl", rows)
     if args.markdown is not None:

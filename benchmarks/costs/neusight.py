@@ -1,4 +1,4 @@
-"""Float32 operators and transformers on GPUs that nobody measured, beside NeuSight on NeuSight's own measurements.
+"""Float32 operators and transformers on GPUs outside the fit, compared with NeuSight on NeuSight's own measurements.
 
     python benchmarks/costs/neusight.py held   --data DIR              # each fitted GPU held out
     python benchmarks/costs/neusight.py fit    --data DIR --out hetgym/costs/artefacts/gpu-eager-fp32.npz
@@ -43,15 +43,18 @@ from hetgym.costs.roofline import Roofline
 SEED = 0
 ARTEFACT = "gpu-eager-fp32"
 GAP = 4e-6
-"""From the end of a kernel to the end of an empty one behind it in a full stream [s]."""
+"""Time from the end of a kernel to the end of an empty one that follows it in a full stream [s]."""
 
 UNSEEN = "NVIDIA H100 80GB HBM3"
 FITTED = "GPUs of the fit, all classes"
 COLUMNS: dict[str, Callable[[dict[str, Any]], str]] = {
-    "what": lambda row: row["what"], "n": lambda row: str(row["n"]), "mean": lambda row: f"{row['mean']:.2%}",
-    "median": lambda row: f"{row['median']:.2%}", "P90": lambda row: f"{row['p90']:.1%}",
+    "what": lambda row: row["what"],
+    "n": lambda row: str(row["n"]),
+    "mean": lambda row: f"{row['mean']:.2%}",
+    "median": lambda row: f"{row['median']:.2%}",
+    "P90": lambda row: f"{row['p90']:.1%}",
     "bias": lambda row: f"{row['bias']:+.1%}",
-}  # fmt: skip
+}
 
 Floats = npt.NDArray[np.float64]
 
@@ -60,8 +63,14 @@ def score(what: str, predictions: Floats, measured: Floats) -> dict[str, Any]:
     """Absolute percentage errors, and the median of the signed ones."""
     error = predictions / measured - 1.0
     size = np.abs(error)
-    return {"what": what, "n": len(error), "mean": float(size.mean()), "median": float(np.median(size)),
-            "p90": float(np.quantile(size, 0.9)), "bias": float(np.median(error))}  # fmt: skip
+    return {
+        "what": what,
+        "n": len(error),
+        "mean": float(size.mean()),
+        "median": float(np.median(size)),
+        "p90": float(np.quantile(size, 0.9)),
+        "bias": float(np.median(error)),
+    }
 
 
 def mean_of(what: str, rows: list[dict[str, Any]]) -> dict[str, Any]:
@@ -101,9 +110,11 @@ def fitted(arguments: argparse.Namespace) -> list[dict[str, Any]]:
         "split": "ops/train_*.csv.gz alone; test split and end-to-end runs not read",
         "devices": sorted({sample.device.name for sample in train}),
         "rows": {kind: sum(len(s.seconds) for s in train if s.kind == kind) for kind in CLASSES},
-        "launch": launches(train), "seed": SEED, "lightgbm": version("lightgbm"),
+        "launch": launches(train),
+        "seed": SEED,
+        "lightgbm": version("lightgbm"),
         "held out GPU, mean absolute error": {kind: round(row["mean"], 4) for kind, row in means.items()},
-    }  # fmt: skip
+    }
     model = fit(train, SEED, card)
     classes = {kind: replace(own, scatter=tuple(means[kind]["scatter"])) for kind, own in model.classes.items()}
     EagerGpuCosts(classes, card, model.gpus).save(arguments.out)
@@ -138,10 +149,13 @@ def ops(arguments: argparse.Namespace) -> list[dict[str, Any]]:
             rows.append(score(f"{kind}, all GPUs", *(np.concatenate(part) for part in zip(*own, strict=True))))
     show("Operators of the test split", rows, COLUMNS)
     if arguments.picture:
-        scatter(arguments.picture, [
-            (f"H100 (unseen), {s.kind}" if s.device.name == UNSEEN else FITTED, guess, s.seconds)
-            for s, guess in sorted(points, key=lambda point: point[0].device.name == UNSEEN)
-        ])  # fmt: skip
+        scatter(
+            arguments.picture,
+            [
+                (f"H100 (unseen), {s.kind}" if s.device.name == UNSEEN else FITTED, guess, s.seconds)
+                for s, guess in sorted(points, key=lambda point: point[0].device.name == UNSEEN)
+            ],
+        )
     return rows
 
 
@@ -179,16 +193,19 @@ def models(arguments: argparse.Namespace) -> list[dict[str, Any]]:
         ]
     show("Models, end to end", rows, COLUMNS)
     if arguments.picture:
-        scatter(arguments.picture, [
-            ("NeuSight", theirs, measured),
-            ("hetgym, GPUs of the fit", guess[devices != UNSEEN], measured[devices != UNSEEN]),
-            ("hetgym, H100 (unseen)", guess[devices == UNSEEN], measured[devices == UNSEEN]),
-        ])  # fmt: skip
+        scatter(
+            arguments.picture,
+            [
+                ("NeuSight", theirs, measured),
+                ("hetgym, GPUs of the fit", guess[devices != UNSEEN], measured[devices != UNSEEN]),
+                ("hetgym, H100 (unseen)", guess[devices == UNSEEN], measured[devices == UNSEEN]),
+            ],
+        )
     return rows + detail
 
 
 def scatter(path: Path, parts: list[tuple[str, Floats, Floats]]) -> None:
-    """Predicted over measured against the measured time, one colour for each name."""
+    """Draw predicted over measured time against the measured time, one colour for each name."""
     import matplotlib
 
     matplotlib.use("Agg")

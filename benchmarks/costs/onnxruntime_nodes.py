@@ -1,4 +1,4 @@
-"""Do prices of nodes add up to the time of a model, and what does fusion do to them? Runs ONNX Runtime on one core.
+"""Sums of nodes' times compared with times of models, and effects of fusion; runs ONNX Runtime on one core.
 
     python benchmarks/costs/onnxruntime_nodes.py --core 1 --json nodes.json --markdown nodes.md
 
@@ -54,10 +54,10 @@ LEVELS = {
     "layout": onnxruntime.GraphOptimizationLevel.ORT_ENABLE_ALL,
 }
 QUIET = 1.02
-"""Largest wall time over CPU time of a run that was left alone."""
+"""Largest ratio of wall time to CPU time of an undisturbed run."""
 
 ENOUGH, FEW = 40, 8
-"""Runs left alone with which measuring ends, and fewer than which do not tell."""
+"""Number of undisturbed runs after which measuring ends, and least number of them that suffices."""
 
 
 def light_models(words: list[str]) -> list[Path]:
@@ -86,8 +86,9 @@ def prepared(path: Path, seed: int = 0) -> onnx.ModelProto:
     kept = [t for t in model.graph.initializer if t.name in used and t.name not in made]
     inputs = [v for v in model.graph.input if v.name in used and v.name not in held and v.name not in made]
     tensors = [*kept, *(numpy_helper.from_array(value, name) for name, value in made.items() if name in used)]
-    graph = helper.make_graph(nodes, path.stem.removeprefix("light_").removeprefix("bvlc_"), inputs,
-                              list(model.graph.output), tensors)  # fmt: skip
+    graph = helper.make_graph(
+        nodes, path.stem.removeprefix("light_").removeprefix("bvlc_"), inputs, list(model.graph.output), tensors
+    )
     return helper.make_model(graph, opset_imports=model.opset_import, ir_version=max(4, model.ir_version))
 
 
@@ -104,12 +105,12 @@ def _weight(shape: tuple[int, ...], role: tuple[str, int] | None, rng: np.random
 
 @dataclass(frozen=True)
 class Timing:
-    """What one session took.
+    """Times of one session.
 
     Args:
-        nodes: name -> median of a node [s].
-        wall: median of runs without profiling [s].
-        spread: 10th to 90th percentile of these runs over the median.
+        nodes: name -> median time of a node [s].
+        wall: median time of runs without profiling [s].
+        spread: distance between the tenth and ninetieth percentile of these runs, over the median.
         kept: share of runs that no other process interrupted.
     """
 
@@ -141,8 +142,8 @@ def runs(sessions: list[onnxruntime.InferenceSession], data: dict[str, Any], sec
     """Run sessions in turn, so that all see the same clock rates.
 
     Returns:
-        [sessions, runs] wall times [s]; whether each counts: it was left alone, or, if few were, is among the fastest
-        quarter; [sessions] share left alone.
+        [sessions, runs] wall times [s]; [sessions, runs] True for runs that count, which are the undisturbed ones or,
+        if these are few, the fastest quarter; [sessions] share of undisturbed runs.
     """
     wall: list[list[float]] = [[] for _ in sessions]
     alone: list[list[bool]] = [[] for _ in sessions]
@@ -189,7 +190,7 @@ def per_node(events: list[dict[str, Any]], counts: Any) -> dict[str, float]:
 
 
 def covered(model: onnx.ModelProto, optimised: onnx.ModelProto) -> dict[str, set[str]]:
-    """Optimised node -> nodes as written that it stands for: back from its outputs up to what others hand it."""
+    """Optimised node -> original nodes that it replaces: those between its inputs and its outputs."""
     maker = {out: node for node in model.graph.node for out in node.output}
     handed = {out for node in optimised.graph.node for out in node.output}
     found: dict[str, set[str]] = {}
@@ -210,7 +211,7 @@ def covered(model: onnx.ModelProto, optimised: onnx.ModelProto) -> dict[str, set
 
 
 def pieces(fusion: Fusion, stands_for: dict[str, set[str]]) -> Iterator[tuple[set[int], set[str]]]:
-    """Smallest sets of hetgym's groups and of optimised nodes that cover the same nodes as written."""
+    """Smallest sets of hetgym's groups and of optimised nodes that cover the same original nodes."""
     group = {op.name: int(g) for op, g in zip(fusion.source.operators, fusion.group, strict=True)}
     parent: dict[Any, Any] = {}
 
@@ -232,13 +233,13 @@ def pieces(fusion: Fusion, stands_for: dict[str, set[str]]) -> Iterator[tuple[se
 def study(
     path: Path, folder: Path, seconds: float, device: Device | None = None
 ) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
-    """One model: a row for each level, and one for each piece that fusion priced anew.
+    """Study one model: a row for each level, and one for each piece that fusion changes.
 
     Args:
         path: one of the light models.
-        folder: for what is needed on the way.
-        seconds: of measuring, for each level.
-        device: what hetgym's groups are priced on, if at all.
+        folder: folder for temporary files.
+        seconds: time to measure each level [s].
+        device: device on which hetgym's groups are priced; None = do not price them.
     """
     model = prepared(path)
     file, small = folder / "model.onnx", folder / "optimised.onnx"
@@ -251,34 +252,49 @@ def study(
     priced = None if device is None else float(cost_model().predict(fusion.graph.operators, device).sum())
     for level, timing in timings.items():
         total = sum(timing.nodes.values())
-        rows.append({
-            "model": name, "level": level, "nodes": len(timing.nodes), "groups": len(fusion.members), "sum": total,
-            "wall": timing.wall, "apart": total / timing.wall - 1,
-            "dispatch": (timing.wall - total) / len(timing.nodes), "spread": timing.spread, "kept": timing.kept,
-            "predicted": priced,
-        })  # fmt: skip
+        rows.append(
+            {
+                "model": name,
+                "level": level,
+                "nodes": len(timing.nodes),
+                "groups": len(fusion.members),
+                "sum": total,
+                "wall": timing.wall,
+                "apart": total / timing.wall - 1,
+                "dispatch": (timing.wall - total) / len(timing.nodes),
+                "spread": timing.spread,
+                "kept": timing.kept,
+                "predicted": priced,
+            }
+        )
     before, after = timings["as written"].nodes, timings["fused"].nodes
     parts = []
     for groups, nodes in pieces(fusion, stands_for):
         members = [i for g in sorted(groups) for i in fusion.members[g]]
         kinds = Counter(fusion.source.operators[i].kind for i in members)
         names = [fusion.source.operators[i].name for i in members]
-        parts.append({
-            "model": name, "what": " + ".join(f"{n} {kind}" if n > 1 else kind for kind, n in kinds.items()),
-            "groups": len(groups), "nodes": len(nodes), "before": sum(before.get(n, 0.0) for n in names),
-            "after": sum(after.get(n, 0.0) for n in nodes),
-        })  # fmt: skip
+        parts.append(
+            {
+                "model": name,
+                "what": " + ".join(f"{n} {kind}" if n > 1 else kind for kind, n in kinds.items()),
+                "groups": len(groups),
+                "nodes": len(nodes),
+                "before": sum(before.get(n, 0.0) for n in names),
+                "after": sum(after.get(n, 0.0) for n in nodes),
+            }
+        )
     file.unlink()
     small.unlink()
     return rows, parts
 
 
 def summed(parts: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Pieces of the same kinds together, the dearest first."""
+    """Sums over pieces of the same kinds, the longest time first."""
     table: dict[str, dict[str, Any]] = {}
     for part in parts:
-        row = table.setdefault(part["what"], {"what": part["what"], "count": 0, "groups": 0, "nodes": 0,
-                                              "before": 0.0, "after": 0.0})  # fmt: skip
+        row = table.setdefault(
+            part["what"], {"what": part["what"], "count": 0, "groups": 0, "nodes": 0, "before": 0.0, "after": 0.0}
+        )
         row["count"] += 1
         for key in ("groups", "nodes", "before", "after"):
             row[key] += part[key]
@@ -308,21 +324,35 @@ def main() -> None:
             parts += more[1]
     ms: Callable[[float], str] = lambda value: f"{1e3 * value:.3f}" if value < 0.01 else f"{1e3 * value:.2f}"  # noqa: E731
     tables: dict[str, tuple[list[dict[str, Any]], dict[str, Callable[[dict[str, Any]], str]]]] = {
-        "sum of nodes and wall time": (rows, {
-            "model": lambda r: r["model"], "level": lambda r: r["level"], "nodes run": lambda r: str(r["nodes"]),
-            "groups of hetgym": lambda r: str(r["groups"]), "sum of nodes [ms]": lambda r: ms(r["sum"]),
-            "wall [ms]": lambda r: ms(r["wall"]), "sum over wall": lambda r: f"{100 * r['apart']:+.1f} %",
-            "dispatch a node [us]": lambda r: f"{1e6 * r['dispatch']:.1f}",
-            "predicted / wall": lambda r: "" if r["predicted"] is None else f"{r['predicted'] / r['wall']:.2f}",
-            "spread": lambda r: f"{100 * r['spread']:.0f} %", "runs kept": lambda r: f"{100 * r['kept']:.0f} %",
-        }),
-        "what fusion does to prices": (summed(parts)[:25], {
-            "operators as written": lambda r: r["what"], "times": lambda r: str(r["count"]),
-            "groups": lambda r: str(r["groups"]), "nodes run": lambda r: str(r["nodes"]),
-            "as written [ms]": lambda r: ms(r["before"]), "fused [ms]": lambda r: ms(r["after"]),
-            "fused over written": lambda r: f"{r['after'] / max(r['before'], 1e-12):.2f}",
-        }),
-    }  # fmt: skip
+        "sum of nodes and wall time": (
+            rows,
+            {
+                "model": lambda r: r["model"],
+                "level": lambda r: r["level"],
+                "nodes run": lambda r: str(r["nodes"]),
+                "groups of hetgym": lambda r: str(r["groups"]),
+                "sum of nodes [ms]": lambda r: ms(r["sum"]),
+                "wall [ms]": lambda r: ms(r["wall"]),
+                "sum over wall": lambda r: f"{100 * r['apart']:+.1f} %",
+                "dispatch a node [us]": lambda r: f"{1e6 * r['dispatch']:.1f}",
+                "predicted / wall": lambda r: "" if r["predicted"] is None else f"{r['predicted'] / r['wall']:.2f}",
+                "spread": lambda r: f"{100 * r['spread']:.0f} %",
+                "runs kept": lambda r: f"{100 * r['kept']:.0f} %",
+            },
+        ),
+        "what fusion does to prices": (
+            summed(parts)[:25],
+            {
+                "operators as written": lambda r: r["what"],
+                "times": lambda r: str(r["count"]),
+                "groups": lambda r: str(r["groups"]),
+                "nodes run": lambda r: str(r["nodes"]),
+                "as written [ms]": lambda r: ms(r["before"]),
+                "fused [ms]": lambda r: ms(r["after"]),
+                "fused over written": lambda r: f"{r['after'] / max(r['before'], 1e-12):.2f}",
+            },
+        ),
+    }
     text = []
     for title, (table, columns) in tables.items():
         show(title, table, columns)

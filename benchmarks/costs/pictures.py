@@ -42,9 +42,14 @@ def main() -> None:
     left.plot([low, high], [low, high], color="black", lw=0.8)
     for factor in (0.9, 1.1):
         left.plot([low, high], [low * factor, high * factor], color="black", lw=0.5, ls=":")
-    left.set(xlabel="measured [us]", ylabel="predicted [us]", xlim=(low, high), ylim=(low, high),
-             title=f"held-out shapes, {options.model}: {scores.long('isolated').mean:.1%} alone, "
-                   f"{scores.long('graph').mean:.1%} in graphs (>= 50 us)")  # fmt: skip
+    left.set(
+        xlabel="measured [us]",
+        ylabel="predicted [us]",
+        xlim=(low, high),
+        ylim=(low, high),
+        title=f"held-out shapes, {options.model}: {scores.long('isolated').mean:.1%} alone, "
+        f"{scores.long('graph').mean:.1%} in graphs (>= 50 us)",
+    )
     left.legend(frameon=False, fontsize=7, markerscale=3)
     names = list(scores.graphs)
     predicted, measured = (np.array([scores.graphs[name][k] for name in names]) * 1e3 for k in (0, 1))
@@ -55,8 +60,12 @@ def main() -> None:
     for at, i in enumerate(order):
         right.text(max(predicted[i], measured[i]) * 1.05, at, f"{predicted[i] / measured[i] - 1:+.1%}", va="center")
     right.set_yticks(place, [names[i] for i in order])
-    right.set(xscale="log", xlabel="sum over operators [ms]", xlim=(measured.min() * 0.6, measured.max() * 2.2),
-              title=f"models that no fit saw: mean error {scores.whole().mean:.1%}")  # fmt: skip
+    right.set(
+        xscale="log",
+        xlabel="sum over operators [ms]",
+        xlim=(measured.min() * 0.6, measured.max() * 2.2),
+        title=f"models that no fit saw: mean error {scores.whole().mean:.1%}",
+    )
     right.legend(frameon=False, loc="lower right")
     figure.savefig(options.out, dpi=130)
     print(f"{options.out}: {scores.long('isolated')}\n{'':>{len(str(options.out))}}  {scores.whole()}")

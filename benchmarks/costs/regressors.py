@@ -1,4 +1,4 @@
-"""The regressors side by side on one public table: within what was measured, beyond it, and on other devices.
+"""The regressors compared on one public table: within the measured range, beyond it, and on other devices.
 
     python benchmarks/costs/regressors.py --data DIR --json regressors.json      # ten minutes on one core
 
@@ -46,10 +46,12 @@ ROWS = (300, 1000, 4000)
 MODELS: tuple[type[Regressor], ...] = (Calibrated, Polynomial, Neural, Boosted)
 BEYOND = (("log2_flops", 1), ("log2_flops", -1), ("log2_m", 1), ("log2_k", 1), ("log2_batch", 1), ("log2_batch", -1))
 SHEETS = {
-    "Tesla P4": (5.5e12, 192e9, 20, 2e6), "Tesla T4": (8.1e12, 320e9, 40, 4e6),
-    "Tesla P100-PCIE-16GB": (9.3e12, 732e9, 56, 4e6), "Tesla V100-PCIE-32GB": (14e12, 900e9, 80, 6e6),
+    "Tesla P4": (5.5e12, 192e9, 20, 2e6),
+    "Tesla T4": (8.1e12, 320e9, 40, 4e6),
+    "Tesla P100-PCIE-16GB": (9.3e12, 732e9, 56, 4e6),
+    "Tesla V100-PCIE-32GB": (14e12, 900e9, 80, 6e6),
     "NVIDIA A100-PCIE-40GB": (19.5e12, 1555e9, 108, 40e6),
-}  # fmt: skip
+}
 """Data sheets: FLOP/s in float32 without matrix units, byte/s, multiprocessors, second-level cache."""
 
 Floats = npt.NDArray[np.float64]
@@ -57,7 +59,7 @@ Table = tuple[Floats, Floats, npt.NDArray[np.int32]]
 
 
 def tables(folder: Path) -> dict[str, Table]:
-    """Features, log ratios and shape groups, by GPU; the median where a shape was measured more than once."""
+    """GPU -> features, log ratios and shape groups; for repeated measurements of a shape, their median."""
     times: dict[str, dict[tuple[int, ...], list[float]]] = {}
     with gzip.open(folder / "ops" / "train_bmm.csv.gz", "rt", newline="") as file:
         for row in csv.DictReader(file):
@@ -68,8 +70,9 @@ def tables(folder: Path) -> dict[str, Table]:
 
 def _table(gpu: str, times: dict[tuple[int, ...], list[float]]) -> Table:
     flops, bandwidth, processors, cache = SHEETS[gpu]
-    device = Device(gpu, "gpu", {"float32": flops}, bandwidth, launch_overhead=LAUNCH, processors=processors,
-                    cache_bytes=cache)  # fmt: skip
+    device = Device(
+        gpu, "gpu", {"float32": flops}, bandwidth, launch_overhead=LAUNCH, processors=processors, cache_bytes=cache
+    )
     numbers: dict[tuple[int, ...], int] = {}
     operators, groups = [], []
     for b, m, k, n in sorted(times):
@@ -94,8 +97,14 @@ def unseen_shapes(table: Table) -> Iterator[dict[str, Any]]:
         at = order[:n]
         for kind in MODELS:
             found = errors(kind.fit(x[at], y[at], groups[at], SEED), x[held], y[held])
-            yield {"rows": len(at), "model": kind.name, "n": len(found), "mean": float(found.mean()),
-                   "median": float(np.median(found)), "p90": float(np.quantile(found, 0.9))}  # fmt: skip
+            yield {
+                "rows": len(at),
+                "model": kind.name,
+                "n": len(found),
+                "mean": float(found.mean()),
+                "median": float(np.median(found)),
+                "p90": float(np.quantile(found, 0.9)),
+            }
 
 
 def beyond(table: Table) -> Iterator[dict[str, Any]]:

@@ -1,4 +1,4 @@
-"""Benchmarks: every scheduler on every problem of a suite; run, analyse, report. Nothing here knows of a terminal.
+"""Benchmarks: every scheduler on every problem of a suite; run, analyse, report. Independent of any terminal.
 
 Run: ``case``, ``attempt``, ``executor`` (``ray_executor``, ``wire``), ``warming``, ``loop``, ``runner``, ``pareto``,
 ``job``. Analyse: ``rows``, ``summary``, ``comparison``, ``significance``, ``groups``, ``fronts``, ``evaluation``.

@@ -14,7 +14,7 @@ from hetgym.schedule import Schedule, validate
 from hetgym.sim import Trace, simulate
 
 ENOUGH = 0.02
-"""Repeated timings end when they have taken this long in sum [s]."""
+"""Total duration after which repeated timings end [s]."""
 
 
 @dataclass(frozen=True)
@@ -22,9 +22,9 @@ class Attempt:
     """The outcome of an attempt.
 
     Attributes:
-        traces: one for each runtime; none if it failed.
-        seconds: wall time that the scheduler took [s].
-        bounds: runtime -> makespan that no schedule is shorter than, where the scheduler proved one [s].
+        traces: one for each runtime; empty if the scheduler failed.
+        seconds: wall time of the scheduler [s].
+        bounds: runtime -> lower bound on all makespans, if the scheduler proved one [s].
         status: ``"ok"``, or the sentence that says what went wrong.
     """
 

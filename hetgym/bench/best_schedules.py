@@ -1,4 +1,4 @@
-"""The schedules behind a table of best-known values: one ``.npz`` file of the table's stem, beside it."""
+"""The schedules behind a table of best-known values: an ``.npz`` file of the same name beside the table."""
 
 from __future__ import annotations
 
@@ -19,16 +19,16 @@ _FILE = Kind(
     limit=256 << 20,
 )
 _MOST_ORDERS = 1 << 20
-"""Most device orders of a file, empty ones counted: an order takes a hundred bytes, but none in the file."""
+"""Most device orders in a file, empty ones included: an order takes a hundred bytes of memory, but none in the file."""
 
 
 def load_best_schedule(path: str | Path, problem: str, runtime: str = "classic") -> Schedule:
-    """The schedule behind a best-known makespan.
+    """Load the schedule behind a best-known makespan.
 
     Args:
-        path: of the table, or of the schedules beside it.
+        path: path of the table, or of the schedules beside it.
         problem: name of the problem.
-        runtime: under which it is the shortest known.
+        runtime: runtime under which it is the shortest known schedule.
 
     Returns:
         A placement with device orders; simulate it to get its times.
@@ -79,7 +79,7 @@ def save_best_schedules(path: str | Path, schedules: Mapping[tuple[str, str], Sc
     """Write schedules so that :func:`load_best_schedules` restores them.
 
     Args:
-        path: of the table, or of the schedules beside it.
+        path: path of the table, or of the schedules beside it.
         schedules: (problem, runtime) -> schedule with device orders.
 
     Raises:

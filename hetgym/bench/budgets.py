@@ -10,20 +10,20 @@ from hetgym.bench.formats import duration, minutes
 from hetgym.errors import ConfigError
 
 BUDGETS = (1e-3, 2e-3, 5e-3, 1e-2, 5e-2, 1e-1, 5e-1, 1.0, 5.0, 10.0)
-"""The usual grid [s]."""
+"""The default budgets [s]."""
 
 TIME_LIMIT = 900.0
-"""Most that a measurement takes unless more is allowed [s]."""
+"""Default limit on the duration of a measurement [s]."""
 
 
 class Plan(NamedTuple):
     """The extent of a measurement.
 
     Attributes:
-        budgets: that are measured [s].
-        left_out: longer ones, for which there is no time [s].
-        most_s: what the searches take at most, all together [s].
-        whole_s: what they would take with nothing left out [s].
+        budgets: budgets that are measured [s].
+        left_out: longer budgets, for which there is no time [s].
+        most_s: upper bound on the total time of the searches [s].
+        whole_s: the same if no budget were left out [s].
     """
 
     budgets: tuple[float, ...]
@@ -36,7 +36,7 @@ def parse_budgets(text: str) -> tuple[float, ...]:
     """Budgets from a comma-separated list, in rising order.
 
     Raises:
-        ConfigError: one of them is no time, or there is none.
+        ConfigError: an entry is not a time, or the list is empty.
 
     >>> parse_budgets("1s,10ms")
     (0.01, 1.0)
@@ -48,16 +48,16 @@ def parse_budgets(text: str) -> tuple[float, ...]:
 
 
 def fitting(budgets: Sequence[float], limit: float, searches: int, problems: int, exact: int = 0) -> Plan:
-    """Leave out the longest budgets until the rest is sure to fit.
+    """Leave out the longest budgets until the rest is certain to fit.
 
-    Each search gets each budget on each problem, an exact solver the longest budget alone.
+    Each search runs with each budget on each problem, an exact solver with the longest budget only.
 
     Args:
-        budgets: in rising order [s].
-        limit: most time of all together [s].
-        searches: how many schedulers take any budget.
-        problems: on how many problems.
-        exact: how many solvers take the longest.
+        budgets: budgets in rising order [s].
+        limit: upper limit on the total time [s].
+        searches: number of schedulers that take every budget.
+        problems: number of problems.
+        exact: number of solvers that take the longest budget only.
 
     Raises:
         ConfigError: not even the shortest budget fits.

@@ -14,9 +14,9 @@ from hetgym.workloads import BestKnown, ProblemSpec
 
 
 class Reference:
-    """Reference values of one problem's makespans, each worked out once.
+    """Reference values of one problem's makespans, each computed once.
 
-    A bound that was proved before counts under the runtimes that it was proved for.
+    A bound from a table of best-known values is used under the runtimes for which it was proved.
     """
 
     def __init__(self, problem: Problem, runtimes: Sequence[str], known: BestKnown | None = None) -> None:

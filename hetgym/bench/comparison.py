@@ -15,10 +15,10 @@ from hetgym.bench.summary import finished
 from hetgym.errors import unknown_name
 
 REFERENCE = "heft"
-"""The default reference of comparisons, where it is in the run."""
+"""The default reference of comparisons, if it is in the run."""
 
 SEED = 0
-"""Of the bootstrap: the same rows give the same intervals."""
+"""Seed of the bootstrap: the same rows give the same intervals."""
 
 
 @dataclass(frozen=True)
@@ -27,7 +27,7 @@ class Against:
 
     Attributes:
         runtime, scheduler, reference: names.
-        comparison: None where they have no problem in common.
+        comparison: the comparison; None if they have no problem in common.
     """
 
     runtime: str
@@ -44,10 +44,10 @@ _NOTHING = Comparison(0, math.nan, None, None, 0, 0, 0, None)
 
 
 def pick_reference(asked: str, schedulers: Sequence[str]) -> str:
-    """The scheduler that all are compared with; empty if none is asked for and the usual one is not there.
+    """The scheduler that all are compared with; empty if none is requested and the default is not in the run.
 
     Raises:
-        UnknownName: what is asked for is not in the run.
+        UnknownName: the requested scheduler is not in the run.
     """
     if asked and asked not in schedulers:
         raise unknown_name("reference: not among the schedulers of this run:", asked, schedulers)
@@ -58,7 +58,7 @@ def against(rows: Iterable[Row], reference: str) -> list[Against]:
     """Compare all schedulers of a run with one of them.
 
     Args:
-        rows: of a whole run, or of a part of it; problems that were not finished are left out.
+        rows: rows of a whole run, or of a part of it; problems that were not finished are left out.
         reference: name of a scheduler of the run.
 
     Returns:

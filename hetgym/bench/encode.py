@@ -1,7 +1,7 @@
-"""Traces as small JSON: what the report's Gantt charts are drawn from.
+"""Traces as compact JSON, from which the report's Gantt charts are drawn.
 
-All times of a problem are whole multiples of one quantum, five significant digits of its lower
-bound; what the page can work out again (run times, transfer times) is left out.
+All times of a problem are whole multiples of one quantum, which keeps five significant digits of its lower bound. Times
+that the page can compute itself (run times, transfer times) are left out.
 """
 
 from __future__ import annotations
@@ -47,14 +47,16 @@ def significant(value: float, digits: int = DIGITS) -> float | int:
 def encode_graph(problem: Problem) -> str:
     """Operators and edges, which all platforms of a graph share."""
     kinds = sorted(set(problem.operator_kinds))
-    return compact({
-        "ops": list(problem.operator_names),
-        "kinds": kinds,
-        "kind": [kinds.index(kind) for kind in problem.operator_kinds],
-        "source": deltas(problem.edge_source),
-        "target": problem.edge_target.tolist(),
-        "bytes": [significant(size) for size in problem.edge_bytes.tolist()],
-    })  # fmt: skip
+    return compact(
+        {
+            "ops": list(problem.operator_names),
+            "kinds": kinds,
+            "kind": [kinds.index(kind) for kind in problem.operator_kinds],
+            "source": deltas(problem.edge_source),
+            "target": problem.edge_target.tolist(),
+            "bytes": [significant(size) for size in problem.edge_bytes.tolist()],
+        }
+    )
 
 
 def encode_problem(problem: Problem, lower_bound: float) -> dict[str, Any]:
@@ -81,9 +83,9 @@ def encode_bound(lower_bound: float, unit: float) -> float | int:
 
 
 def encode_trace(trace: Trace, lower_bound: float) -> str:
-    """One run: ``a`` devices, ``s`` starts, ``w`` how long each transfer waited for its link.
+    """Encode one run: ``a`` devices, ``s`` starts, ``w`` the time for which each transfer waited for its link.
 
-    ``d`` and ``t`` (run and transfer times) are there only if the runtime changed them.
+    ``d`` and ``t`` (run and transfer times) are included only if the runtime changed them.
     """
     p, unit = trace.problem, quantum(lower_bound)
     n = p.num_operators
@@ -110,7 +112,7 @@ def encode_trace(trace: Trace, lower_bound: float) -> str:
 
 
 def deltas(values: npt.NDArray[Any]) -> list[int]:
-    """First value, then differences: neighbours are close, so the numbers are short.
+    """The first value, then differences: neighbouring values are close, so the numbers are short.
 
     >>> deltas(np.array([5, 7, 6]))
     [5, 2, -1]

@@ -24,12 +24,12 @@ class Evaluation:
     """A request for results beyond the summary.
 
     Attributes:
-        reference: scheduler that all are compared with; by default HEFT, where it is in the run.
-        by: what results are grouped by in the terminal; files and report hold every column that tells
-            problems apart.
-        pareto: whether quality is measured against time.
-        budgets: of searches, in rising order [s].
-        time_limit: most that the searches may take there [s].
+        reference: scheduler that all are compared with; by default HEFT, if it is in the run.
+        by: columns by which results are grouped in the terminal; files and report hold every column that
+            differs between problems.
+        pareto: True to measure quality against time.
+        budgets: budgets of searches for that, in rising order [s].
+        time_limit: upper limit on the total time of these searches [s].
     """
 
     reference: str = ""
@@ -39,7 +39,7 @@ class Evaluation:
     time_limit: float = TIME_LIMIT
 
     def plan(self, schedulers: Sequence[Baseline], problems: int) -> Plan:
-        """Which budgets are measured, and how long that takes at most.
+        """The budgets that are measured, and an upper bound on the time that this takes.
 
         Raises:
             ConfigError: not even the shortest budget fits into the limit.
@@ -56,8 +56,8 @@ class Pareto:
     Attributes:
         plan: the budgets that were to be measured.
         measurement: the measurement, its rows with gaps.
-        points: of all runtimes.
-        fronts, choices: by runtime.
+        points: points of all runtimes.
+        fronts, choices: runtime -> front, and runtime -> choices.
     """
 
     plan: Plan
@@ -140,7 +140,7 @@ def quality_against_time(
         specs: the problems.
         schedulers: their kernels should be warm.
         runtimes: under which schedules are simulated.
-        rows: of a run on the same problems; what it found counts when gaps are taken.
+        rows: rows of a run on the same problems; their makespans also count as best known when gaps are computed.
         progress: see :func:`hetgym.bench.pareto.measure`.
     """
     plan = asked.plan(schedulers, len(specs))
@@ -157,8 +157,9 @@ def quality_against_time(
 
 
 def _telling(found: Sequence[Choice], budgets: Sequence[float]) -> list[Choice]:
-    """The choices at the budgets, and of those below only where another point becomes the best."""
+    """The choices at the budgets, and those at shorter times at which the best point changes."""
     return [
-        choice for before, choice in zip([None, *found], found, strict=False)
+        choice
+        for before, choice in zip([None, *found], found, strict=False)
         if choice.within_s in budgets or before is None or before.best != choice.best
-    ]  # fmt: skip
+    ]

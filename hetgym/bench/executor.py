@@ -1,4 +1,4 @@
-"""Executors: they run the schedulers of a run, here or elsewhere; the rows are the same."""
+"""Executors, which run the schedulers of a run in this process or elsewhere, with the same rows."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class Batch:
 
     Attributes:
         case: the problem; if it could not be built, nothing is attempted.
-        schedulers: in the order in which they run.
+        schedulers: the schedulers, in the order in which they run.
         label: name under which progress shows it; by default the problem's.
     """
 
@@ -49,7 +49,7 @@ class Executor(Protocol):
 
 
 class Here:
-    """In this process, one after the other, so that schedulers do not disturb each other's times.
+    """Executor in this process: one attempt after the other, so that schedulers do not disturb each other's times.
 
     Args:
         repeats: most calls of a quick scheduler that are timed; see :func:`~hetgym.bench.attempt.attempt`.
@@ -61,7 +61,7 @@ class Here:
         self.repeats = repeats
 
     def work(self, batches: Iterable[Batch], runtimes: Sequence[str]) -> Iterator[tuple[Batch, Attempts]]:
-        """Each attempt is made when it is asked for."""
+        """Make each attempt when it is requested."""
         for batch in batches:
             yield batch, self._attempts(batch, runtimes)
 

@@ -19,11 +19,18 @@ from hetgym.sim import Trace
 from hetgym.workloads import ProblemSpec
 
 TRACES = ("all", "best", "none")
-"""Which Chrome traces a run keeps: of every schedule, of the best of each problem and runtime, or none."""
+"""Choices of Chrome traces to keep: of every schedule, of the best one of each problem and runtime, or none."""
 
 _FILES = (
-    "rows.csv", "results.json", "report.html", "plan.json", "pareto.csv", "pareto.json", "pareto.png", "pareto.svg",
-)  # fmt: skip
+    "rows.csv",
+    "results.json",
+    "report.html",
+    "plan.json",
+    "pareto.csv",
+    "pareto.json",
+    "pareto.png",
+    "pareto.svg",
+)
 
 
 class RunFolder(Sink):
@@ -31,12 +38,12 @@ class RunFolder(Sink):
 
     Args:
         root: folder of all runs; made if it is missing.
-        name: of this run; by default the date and time.
+        name: name of this run; by default the date and time.
         traces: one of :data:`TRACES`.
-        force: whether the files of an older run of that name may be replaced.
+        force: True to replace the files of an older run of that name.
 
     Raises:
-        ConfigError: the folder holds something already, cannot be written, or has an impossible name.
+        ConfigError: the folder is not empty, cannot be written, or has an impossible name.
         UnknownName: no such choice of traces.
     """
 
@@ -126,7 +133,7 @@ class RunFolder(Sink):
 
 @contextmanager
 def naming(path: Path) -> Iterator[Path]:
-    """Let an :class:`OSError` of writing a file name it: errors of a full disk name none, others a temporary one."""
+    """Put a file's name into an :class:`OSError` about it; a full disk gives no name, other errors a temporary one."""
     try:
         yield path
     except OSError as error:

@@ -1,4 +1,4 @@
-"""Numbers as people read them: percentages, times, sizes; and as JSON takes them."""
+"""Formatting of numbers for people (percentages, times, sizes) and for JSON."""
 
 from __future__ import annotations
 

@@ -23,8 +23,8 @@ class Point:
 
     Attributes:
         runtime, scheduler, kind: names.
-        budget_s: what it was given [s]; None for schedulers that take none.
-        problems, failed: how many were scheduled, and how many were not.
+        budget_s: the budget [s]; None for schedulers that take none.
+        problems, failed: numbers of problems that were scheduled, and on which the scheduler failed.
         seconds: median over problems of the time that it took [s].
         slowest: the longest of these times [s].
         gap: mean excess over the shortest known makespans.
@@ -55,7 +55,7 @@ class Choice:
     Attributes:
         within_s: the time [s].
         best: the point with the smallest mean gap.
-        second: that of the next best scheduler; None if there is none.
+        second: the best point of the second-best scheduler; None if there is none.
         probability: share of bootstrap samples of the problems in which the best has the smaller mean gap
             of the two; None without a second or for a single problem.
     """
@@ -81,8 +81,8 @@ def points(rows: Sequence[Measured], rng: np.random.Generator) -> list[Point]:
     failed makes none.
 
     Args:
-        rows: of a measurement, with gaps.
-        rng: of the bootstrap over problems.
+        rows: rows of a measurement, with gaps.
+        rng: source of randomness for the bootstrap over problems.
     """
     groups: dict[_Key, list[Measured]] = {}
     for row in rows:
@@ -104,9 +104,18 @@ def points(rows: Sequence[Measured], rng: np.random.Generator) -> list[Point]:
         for key, found in zip(keys, intervals, strict=True):
             times = [row.seconds for row in kept[key] if row.seconds is not None]
             made[key] = Point(
-                key[0], key[1], kept[key][0].kind, key[2], size, len(groups[key]) - size, median(times), max(times),
-                found.mean, found.low, found.high,
-            )  # fmt: skip
+                key[0],
+                key[1],
+                kept[key][0].kind,
+                key[2],
+                size,
+                len(groups[key]) - size,
+                median(times),
+                max(times),
+                found.mean,
+                found.low,
+                found.high,
+            )
     return [made[key] for key in kept]
 
 
@@ -130,10 +139,10 @@ def choices(
 
     Args:
         found: the points of a measurement.
-        rows: that they were made of.
+        rows: the rows that the points were made from.
         runtime: name.
         times: upper limits of the median time, kept within :data:`LATE` [s].
-        rng: of the bootstrap over problems.
+        rng: source of randomness for the bootstrap over problems.
     """
     gaps: dict[_Key, dict[str, float]] = {}
     for row in rows:

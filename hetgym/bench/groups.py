@@ -23,7 +23,7 @@ CCRS = (0.3, 3.0)
 
 
 class Traits(Sink):
-    """Notes what rows do not say of a problem.
+    """Collects properties of problems that rows do not contain.
 
     Attributes:
         ccr: problem's name -> mean transfer between devices over mean run time (Topcuoglu 2002, section 6.1).
@@ -68,8 +68,12 @@ def _platform(row: Row, traits: Traits) -> tuple[int, str]:
 
 
 COLUMNS: dict[str, Callable[[Row, Traits], tuple[int, str]]] = {
-    "family": _family, "size": _size, "devices": _devices, "ccr": _ccr, "platform": _platform,
-}  # fmt: skip
+    "family": _family,
+    "size": _size,
+    "devices": _devices,
+    "ccr": _ccr,
+    "platform": _platform,
+}
 """Properties by which problems can be grouped."""
 
 
@@ -81,7 +85,7 @@ class GroupLine:
         by: one of :data:`COLUMNS`.
         group: its value.
         runtime, scheduler, kind: names.
-        problems: of the group that were scheduled.
+        problems: number of problems of the group that were scheduled.
         gap_to_best: arithmetic mean; None if nothing succeeded.
         ratio: geometric mean of the makespans over the reference's; None without a reference.
         low, high: 95 % interval of the ratio; None for a single problem.
@@ -124,10 +128,10 @@ def grouped(rows: Iterable[Row], traits: Traits, columns: Sequence[str], referen
     """One line for each column, group, runtime and scheduler.
 
     Args:
-        rows: of a whole run; problems that were not finished are left out.
-        traits: noted while it ran.
-        columns: of :data:`COLUMNS`.
-        reference: the scheduler whose makespans ratios are taken to; empty for none.
+        rows: rows of a whole run; problems that were not finished are left out.
+        traits: traits that were collected during the run.
+        columns: names out of :data:`COLUMNS`.
+        reference: the scheduler to whose makespans ratios are taken; empty = none.
     """
     whole = finished(rows)
     lines: list[GroupLine] = []
@@ -157,9 +161,16 @@ def _lines(by: str, group: str, runtime: str, rows: Sequence[Row], reference: st
         good = [row for row in rows if row.scheduler == scheduler and row.ok]
         gaps = [row.gap_to_best for row in good if row.gap_to_best is not None]
         found = compared.get(scheduler)
-        lines.append(GroupLine(
-            by, group, runtime, scheduler, next(row.kind for row in rows if row.scheduler == scheduler), len(good),
-            arithmetic_mean(gaps) if gaps else None,
-            *((found.ratio, found.low, found.high) if found else (None, None, None)),
-        ))  # fmt: skip
+        lines.append(
+            GroupLine(
+                by,
+                group,
+                runtime,
+                scheduler,
+                next(row.kind for row in rows if row.scheduler == scheduler),
+                len(good),
+                arithmetic_mean(gaps) if gaps else None,
+                *((found.ratio, found.low, found.high) if found else (None, None, None)),
+            )
+        )
     return lines

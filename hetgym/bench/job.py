@@ -44,10 +44,10 @@ class Job:
     Attributes:
         title: the suite's name, or the model's.
         specs: the problems.
-        schedulers: in the order in which they run.
-        runtimes: names of presets.
+        schedulers: the schedulers, in the order in which they run.
+        runtimes: names of runtime presets.
         command: the words that started it, for the record.
-        evaluation: what is asked for beyond the summary.
+        evaluation: requested results beyond the summary.
     """
 
     title: str
@@ -75,11 +75,11 @@ class Outcome:
     """The results of a job.
 
     Attributes:
-        result: rows and whether it was interrupted.
+        result: the rows, and a flag for interrupted runs.
         summary: a line for each scheduler and runtime.
         document: the content of ``results.json``.
-        findings: of the evaluation.
-        files: label -> file that was written.
+        findings: results of the evaluation.
+        files: label -> path of a file that was written.
     """
 
     result: Result
@@ -107,10 +107,10 @@ def execute(
     """Run a job and write ``results.json`` and ``report.html``, also after Ctrl-C.
 
     Args:
-        job: what is to be run; its kernels should be warm.
-        folder: where results go.
+        job: the job; its kernels should be warm.
+        folder: folder of the results.
         progress: see :func:`hetgym.bench.run`.
-        sinks: who else is told what is found.
+        sinks: further receivers of the findings.
         executor: see :func:`hetgym.bench.run`.
     """
     executor = executor or Here()
@@ -221,7 +221,7 @@ def _document(job: Job, result: Result, summary: Sequence[Line], started: str, e
 
 
 def versions() -> dict[str, str]:
-    """Versions of hetgym, Python and what the numbers depend on."""
+    """Versions of hetgym, Python and the packages that results depend on."""
     packages = {name: metadata.version(name) for name in ("numpy", "numba")}
     return {"hetgym": VERSION, "python": machine.python_version(), **packages}
 

@@ -35,13 +35,13 @@ class Loop:
 
     Args:
         runtimes: names of runtime presets.
-        total: schedules of all passes.
+        total: number of schedules of all passes.
         sink: receives rows and traces as they come.
         progress: told how far the run is.
 
     Attributes:
-        rows: of all attempts so far; those of finished problems have gaps. They stay after an interrupt.
-        done: schedules so far.
+        rows: rows of all attempts so far; those of finished problems have gaps. They are kept after an interrupt.
+        done: number of schedules so far.
     """
 
     def __init__(

@@ -1,8 +1,8 @@
-"""Quality against time: every scheduler on every problem, searches within one budget of time after the other.
+"""Quality against time: every scheduler on every problem, searches with each of several time budgets.
 
-A scheduler whose function takes ``seconds`` is a curve over budgets, one that does not is a point, and
-an exact solver is a point at the longest budget. What is plotted is the time that was measured, not the
-budget that was given. Schedulers take turns on one core, kernels warm.
+A scheduler whose function takes ``seconds`` gives a curve over budgets, any other scheduler a point, and an exact
+solver a point at the longest budget. The plotted time is the measured one, not the budget. Schedulers take turns on one
+core, with warm kernels.
 """
 
 from __future__ import annotations
@@ -26,10 +26,10 @@ from hetgym.bench.rows import Row, shortest
 from hetgym.workloads import ProblemSpec
 
 UNLIMITED = 2**62
-"""Budget of work of a search that is to end by the clock."""
+"""Budget of work of a search that is limited by time only."""
 
 SPARE = 0.1
-"""A search that ends by itself within this share of its time is not run again with more."""
+"""A search that ends by itself within this share of its budget is not run again with a longer one."""
 
 REPEATS = 5
 """Calls of a scheduler without a budget that are timed, as long as they are quick."""
@@ -41,8 +41,8 @@ class Measured:
 
     Attributes:
         problem, scheduler, kind, runtime: names.
-        budget_s: what it was given [s]; None for schedulers that take none.
-        seconds: what it took [s]; None if it failed.
+        budget_s: the budget [s]; None for schedulers that take none.
+        seconds: the measured time [s]; None if it failed.
         makespan_s: simulated makespan [s]; None if it failed.
         best_known_s: the best known makespan, None if the problem's suite does not say [s].
         gap: excess over the shortest makespan that is known or was measured; None until all is measured.
@@ -71,11 +71,11 @@ class Measurement:
 
     Attributes:
         rows: one for each problem, scheduler, budget and runtime.
-        budgets: that were finished [s].
-        interrupted: whether it was stopped; budgets that were not finished are left out then.
+        budgets: budgets that were finished [s].
+        interrupted: True if it was interrupted; unfinished budgets are then left out.
         seconds: wall time of the measurement [s].
-        busy: CPU time over wall time of this process; where it is well below 1, others used the core and
-            searches got less done than their time allows.
+        busy: CPU time over wall time of this process. If it is well below 1, other processes used the core, and
+            searches got less done than in a quiet run.
     """
 
     rows: list[Measured] = field(default_factory=list)
@@ -95,7 +95,7 @@ def takes(scheduler: Baseline, option: str) -> bool:
 
 
 def within(scheduler: Baseline, seconds: float) -> Baseline:
-    """The scheduler as it runs within a budget of time: on one core, and bounded by nothing else."""
+    """The scheduler with a time budget: on one core, and without any other limit."""
     options: dict[str, Any] = {"seconds": seconds}
     if takes(scheduler, "budget"):
         options["budget"] = UNLIMITED
@@ -116,8 +116,8 @@ def measure(
     Args:
         specs: the problems; all are built at the beginning.
         schedulers: names, or table rows; their kernels should be warm.
-        budgets: of those that take ``seconds``, in rising order [s].
-        runtimes: under which schedules are simulated.
+        budgets: budgets of schedulers that take ``seconds``, in rising order [s].
+        runtimes: names of the runtimes under which schedules are simulated.
         progress: called before every schedule and at the end.
 
     Raises:
@@ -210,15 +210,16 @@ def with_gaps(rows: Sequence[Measured], best: Mapping[tuple[str, str], float] | 
     """Fill in the gaps to the shortest makespans, once all rows are known.
 
     Args:
-        rows: of a whole measurement.
-        best: (problem, runtime) -> a makespan that something else has reached [s].
+        rows: rows of a whole measurement.
+        best: (problem, runtime) -> a makespan that was reached elsewhere [s].
     """
     least = shortest(rows, best)
     return [
-        row if row.makespan_s is None
+        row
+        if row.makespan_s is None
         else replace(row, gap=metrics.gap(row.makespan_s, least[row.problem, row.runtime]))
         for row in rows
-    ]  # fmt: skip
+    ]
 
 
 @contextmanager
@@ -241,7 +242,7 @@ def one_core() -> Iterator[None]:
 
 
 def _passes(table: Sequence[Baseline], budgets: Sequence[float]) -> list[tuple[float | None, list[Baseline]]]:
-    """Who runs with which budget: first those that take none, then the rest by rising budgets."""
+    """Pairs of a budget and its schedulers: first the schedulers without a budget, then the rest by rising budgets."""
     timed = [scheduler for scheduler in table if takes(scheduler, "seconds")]
     passes: list[tuple[float | None, list[Baseline]]] = [(None, [item for item in table if item not in timed])]
     for budget in sorted(budgets):

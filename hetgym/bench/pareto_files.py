@@ -21,9 +21,9 @@ def write_pareto(folder: RunFolder, title: str, pareto: Pareto) -> dict[str, Pat
     """Write ``pareto.csv``, ``pareto.json`` and, for the first runtime, ``pareto.png`` and ``pareto.svg``.
 
     Args:
-        folder: of the run.
-        title: of the picture.
-        pareto: what was measured.
+        folder: folder of the run.
+        title: title of the picture.
+        pareto: the measurement and its results.
 
     Returns:
         Label -> path, as the terminal shows them.

@@ -15,24 +15,39 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 OFFSET = 0.002
-"""Added to gaps before their logarithm is taken: small gaps stay apart, and none at all has a place."""
+"""Added to gaps before their logarithm is taken, so that small gaps stay distinct and a gap of 0 has a place."""
 
 TICKS = (0.0, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0, 20.0, 50.0, 100.0)
 """Gaps that may be marked on the axis."""
 
 MARKS = {
-    "trivial": "x", "online": "^", "list": "o", "memory": "D", "partition": "s", "search": "o", "exact": "P",
+    "trivial": "x",
+    "online": "^",
+    "list": "o",
+    "memory": "D",
+    "partition": "s",
+    "search": "o",
+    "exact": "P",
     "policy": "*",
-}  # fmt: skip
+}
 """Mark of each kind of scheduler; other kinds are circles."""
 
 PALETTE = (
-    "#4c78a8", "#e8873a", "#58a55c", "#d9534f", "#a877b0", "#6fb7b7", "#94745e", "#d8b53a", "#e88fa2", "#5f6fc4",
-)  # fmt: skip
+    "#4c78a8",
+    "#e8873a",
+    "#58a55c",
+    "#d9534f",
+    "#a877b0",
+    "#6fb7b7",
+    "#94745e",
+    "#d8b53a",
+    "#e88fa2",
+    "#5f6fc4",
+)
 """Colours of curves, which are those of the report."""
 
 _INK, _SOFT, _FAINT, _LINE, _ACCENT = "#1d1f24", "#5d636e", "#9a9da5", "#e5e3de", "#2f5fb3"
-_APART = 0.028  # of the axis' height between two names in the margin
+_APART = 0.028  # least distance between two names in the margin, as a share of the axis' height
 
 
 def height(gap: float) -> float:
@@ -115,7 +130,7 @@ def _axis(axes: Any, found: Sequence[Point]) -> None:
 
 
 def _front(axes: Any, front: Sequence[Point]) -> None:
-    """Steps: what is reached after a time stays reached."""
+    """Draw the front as steps: a gap that is reached after a time stays reached."""
     if not front:
         return
     x = [point.seconds for point in front] + [axes.get_xlim()[1]]
@@ -140,13 +155,20 @@ def _margin(axes: Any, lines: dict[str, list[Point]], named: set[str]) -> None:
     for name, colour, at, place in zip(lines, _repeated(len(lines)), ends, spread(ends, _APART), strict=True):
         axes.plot([1.0, 1.015], [at, place], transform=axes.transAxes, color=colour, linewidth=0.8, clip_on=False)
         axes.text(
-            1.02, place, name, transform=axes.transAxes, color=colour, fontsize=9.5, va="center", parse_math=False,
+            1.02,
+            place,
+            name,
+            transform=axes.transAxes,
+            color=colour,
+            fontsize=9.5,
+            va="center",
+            parse_math=False,
             weight="bold" if name in named else "normal",
-        )  # fmt: skip
+        )
 
 
 def spread(rising: list[float], apart: float) -> list[float]:
-    """Places near the given ones, in the same order, at least so far apart.
+    """Move places apart to at least a given distance, keeping their order.
 
     >>> spread([0.0, 0.0, 1.0], 0.5)
     [0.0, 0.5, 1.0]
@@ -158,27 +180,42 @@ def spread(rising: list[float], apart: float) -> list[float]:
 
 
 def _marks(axes: Any, singles: Sequence[Point], named: set[str]) -> None:
-    """Schedulers without budgets; names go where there is room, to the front's first."""
+    """Draw schedulers without budgets; names are put where there is room, those on the front first."""
     for point in singles:
         on = point.scheduler in named
         if point.low is not None and point.high is not None:
             axes.plot([point.seconds] * 2, [height(point.low), height(point.high)], color=_FAINT, linewidth=0.6)
         axes.plot(
-            [point.seconds], [height(point.gap)], marker=MARKS.get(point.kind, "o"), markersize=7 if on else 5.5,
-            color=_ACCENT if point.kind == "policy" else _INK if on else _FAINT, linestyle="none",
-        )  # fmt: skip
+            [point.seconds],
+            [height(point.gap)],
+            marker=MARKS.get(point.kind, "o"),
+            markersize=7 if on else 5.5,
+            color=_ACCENT if point.kind == "policy" else _INK if on else _FAINT,
+            linestyle="none",
+        )
     figure = axes.figure
     renderer = figure.canvas.get_renderer()
     taken = [_around(axes.transData.transform((point.seconds, height(point.gap)))) for point in singles]
     for point in singles:
         on = point.scheduler in named
-        for dx, dy, ha, va in ((8, 0, "left", "center"), (-8, 0, "right", "center"), (0, 8, "center", "bottom"),
-                               (0, -8, "center", "top")):  # fmt: skip
+        for dx, dy, ha, va in (
+            (8, 0, "left", "center"),
+            (-8, 0, "right", "center"),
+            (0, 8, "center", "bottom"),
+            (0, -8, "center", "top"),
+        ):
             text = axes.annotate(
-                point.scheduler, (point.seconds, height(point.gap)), (dx, dy), textcoords="offset points", ha=ha, va=va,
-                fontsize=9 if on else 8, color=_INK if on else _SOFT, parse_math=False,
+                point.scheduler,
+                (point.seconds, height(point.gap)),
+                (dx, dy),
+                textcoords="offset points",
+                ha=ha,
+                va=va,
+                fontsize=9 if on else 8,
+                color=_INK if on else _SOFT,
+                parse_math=False,
                 weight="bold" if on else "normal",
-            )  # fmt: skip
+            )
             box = text.get_window_extent(renderer).extents
             if axes.bbox.x0 <= box[0] and box[2] <= axes.bbox.x1 and not any(_meet(box, other) for other in taken):
                 taken.append(tuple(box))

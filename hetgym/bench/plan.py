@@ -36,11 +36,11 @@ class DeviceShare:
     """Load of one device under a plan.
 
     Attributes:
-        name: of the device.
-        operators: how many it runs.
-        busy_seconds: their summed run time [s].
-        utilisation: share of the makespan in which it runs one.
-        weight_bytes: of the operators that it runs, resident on it [byte].
+        name: name of the device.
+        operators: number of operators that it runs.
+        busy_seconds: sum of their run times [s].
+        utilisation: share of the makespan in which it runs an operator.
+        weight_bytes: weights of its operators, which are resident on it [byte].
         sent_bytes, received_bytes: summed over the edges to and from other devices [byte].
     """
 
@@ -65,11 +65,16 @@ def device_shares(trace: Trace) -> list[DeviceShare]:
     operators = np.bincount(trace.assignment, minlength=d)
     return [
         DeviceShare(
-            p.device_names[k], int(operators[k]), float(busy[k]), float(trace.utilisation[k]), float(weights[k]),
-            float(sent[k]), float(received[k]),
+            p.device_names[k],
+            int(operators[k]),
+            float(busy[k]),
+            float(trace.utilisation[k]),
+            float(weights[k]),
+            float(sent[k]),
+            float(received[k]),
         )
         for k in range(d)
-    ]  # fmt: skip
+    ]
 
 
 def schedule_of(trace: Trace) -> Schedule:

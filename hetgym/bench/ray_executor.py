@@ -52,7 +52,7 @@ class _OnRay:
         return _ray.describe(self._ray)
 
     def work(self, batches: Iterable[Batch], runtimes: Sequence[str]) -> Iterator[tuple[Batch, Attempts]]:
-        """Tasks of the next problems run while those of one are awaited.
+        """Yield the batches in order; tasks of later problems run while those of one are awaited.
 
         Raises:
             ConfigError: a scheduler that cannot be sent to another process.
@@ -61,10 +61,10 @@ class _OnRay:
 
 
 class _Flow:
-    """Problems on their way through the cluster, given out in the order of the run.
+    """Problems that are processed by the cluster, yielded in the order of the run.
 
-    Tasks are submitted as long as fewer are unfinished than keep all cores busy; what is finished waits in the
-    object store until its turn comes, so that one slow scheduler holds nothing up.
+    Tasks are submitted until enough are unfinished to keep all cores busy. Results stay in the object store until their
+    turn comes, so that one slow scheduler does not delay the others.
     """
 
     def __init__(self, ray: ModuleType, batches: Iterable[Batch], runtimes: Sequence[str]) -> None:
@@ -93,7 +93,7 @@ class _Flow:
             yield None if task in self._unfinished else self._result(batch, task)
 
     def _more(self, wait: bool = False) -> bool:
-        """Keep the cluster at work; whether any problem is left to give out."""
+        """Keep the cluster busy; return True if any problem is left to yield."""
         try:
             if not self._interrupted:
                 self._submit()
@@ -119,13 +119,13 @@ class _Flow:
             self._room = 2 * _ray.cores(self._ray)
 
     def _send(self, baseline: Baseline) -> Reference:
-        """The scheduler in the object store, to which it goes once."""
+        """A reference to the scheduler in the object store, where it is put once."""
         if id(baseline) not in self._sent:
             self._sent[id(baseline)] = baseline, _sent(self._ray, baseline)
         return self._sent[id(baseline)][1]
 
     def _wait(self) -> None:
-        """Until a task is finished, or for a moment, after which Ctrl-C has been noticed."""
+        """Wait until a task is finished, but only for a moment, so that Ctrl-C is noticed."""
         tasks = list(self._unfinished)
         self._ray.wait(tasks, num_returns=1, timeout=0.5, fetch_local=False)
         self._sort_out(tasks)
@@ -135,7 +135,7 @@ class _Flow:
         self._unfinished.difference_update(finished)
 
     def _stop(self) -> None:
-        """Begin nothing any more, and end what runs; what is finished by now is kept."""
+        """Start no more tasks and cancel running ones; finished ones are kept."""
         self._interrupted = True
         if self._unfinished:
             self._sort_out(list(self._unfinished))
@@ -166,7 +166,7 @@ def _sent(ray: ModuleType, baseline: Baseline) -> Reference:
 
 
 _last: tuple[str, Problem] | None = None
-"""The problem that this worker process had before: most often it is the next one, too."""
+"""The last problem of this worker process, which is usually the next one as well."""
 
 _warm: set[tuple[str, tuple[str, ...]]] = set()
 """Schedulers whose kernels this worker process has loaded, and the runtimes with them."""

@@ -1,4 +1,4 @@
-"""The report: one HTML file with tables and Gantt charts that needs nothing else, not even a network."""
+"""The report: a self-contained HTML file with tables and Gantt charts, which needs no network."""
 
 from __future__ import annotations
 
@@ -14,14 +14,24 @@ from hetgym.sim import Trace
 from hetgym.workloads import ProblemSpec
 
 CHART_BYTES = 5_000_000
-"""Most that the charts of a report take; the schedulers with the largest gaps go without if need be."""
+"""Most bytes of all charts in a report; if there are more, the schedulers with the largest gaps get no charts."""
 
 _SLOT = "{{data}}"
 _SCRIPTS = ("report_pareto.js", "report_groups.js")
 _COLUMNS = (
-    "problem", "platform", "scheduler", "runtime", "makespan_s", "gap_to_best", "gap_to_bound", "slr", "speedup",
-    "schedule_seconds", "utilisation", "status",
-)  # fmt: skip
+    "problem",
+    "platform",
+    "scheduler",
+    "runtime",
+    "makespan_s",
+    "gap_to_best",
+    "gap_to_bound",
+    "slr",
+    "speedup",
+    "schedule_seconds",
+    "utilisation",
+    "status",
+)
 _GROUP_COLUMNS = ("group", "runtime", "scheduler", "problems", "gap_to_best", "ratio", "low", "high")
 
 
@@ -35,7 +45,7 @@ class Gantts(Sink):
         self._bound = 0.0
 
     def problem(self, spec: ProblemSpec, problem: Problem, lower_bound: float) -> None:
-        """Keep what the charts of this problem share."""
+        """Keep the data that all charts of this problem share."""
         graph = encode_graph(problem)
         number = self.graphs.setdefault(graph, len(self.graphs))
         self._bound = lower_bound
@@ -83,7 +93,7 @@ def render(document: dict[str, Any], gantts: Gantts) -> str:
 
 
 def embedded(data: str) -> str:
-    r"""JSON that may stand inside a ``<script>``: no word of it can close the element.
+    r"""Escape JSON for use inside a ``<script>`` element, so that no text in it can close the element.
 
     >>> print(embedded('["</script>"]'))
     ["\u003c/script>"]
@@ -99,10 +109,12 @@ def _data(document: dict[str, Any], gantts: Gantts) -> str:
     fields["columns"] = compact(_COLUMNS)
     fields["rows"] = compact([[_cell(row[column]) for column in _COLUMNS] for row in document["rows"]])
     fields["group_columns"] = compact(_GROUP_COLUMNS)
-    fields["groups"] = compact({
-        by: [[_cell(line[column]) for column in _GROUP_COLUMNS] for line in lines]
-        for by, lines in document["groups"].items()
-    })  # fmt: skip
+    fields["groups"] = compact(
+        {
+            by: [[_cell(line[column]) for column in _GROUP_COLUMNS] for line in lines]
+            for by, lines in document["groups"].items()
+        }
+    )
     fields["charted"] = compact(charted)
     fields["graphs"] = f"[{','.join(gantts.graphs)}]"
     fields["charts"] = compact(gantts.problems)

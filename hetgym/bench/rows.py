@@ -97,8 +97,8 @@ def shortest(
     """(problem, runtime) -> the shortest makespan that is in the rows or known to them [s].
 
     Args:
-        rows: of a table.
-        before: what else is known.
+        rows: rows of a table.
+        before: (problem, runtime) -> a makespan that was known before [s].
     """
     least = dict(before or {})
     for row in rows:
@@ -146,7 +146,7 @@ class RowsFile:
     When the disk is full, the file is left as it was before the call that failed.
 
     Args:
-        path: of the file.
+        path: path of the file.
 
     Raises:
         OSError: the file cannot be written; of all methods, too.

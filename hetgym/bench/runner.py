@@ -20,10 +20,10 @@ class Result:
     """The findings of a run.
 
     Attributes:
-        runtimes: in the order in which they were asked for.
-        schedulers: in the order in which they were asked for.
+        runtimes: the runtimes, in the requested order.
+        schedulers: the schedulers, in the requested order.
         rows: one for each problem, scheduler and runtime that was finished.
-        interrupted: whether the run was stopped before its end.
+        interrupted: True if the run was stopped before its end.
         seconds: wall time of the run [s].
     """
 

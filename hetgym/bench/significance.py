@@ -1,9 +1,9 @@
-"""Significance: differences of two methods, and how much of them may be the luck of the draw of problems.
+"""Significance: differences of two methods, and how much of them may be due to the random choice of problems.
 
-All methods of a benchmark see the same problems, so differences are taken problem by problem and the
-problems are drawn again, with replacement: the paired bootstrap of Efron and Tibshirani, *An
-Introduction to the Bootstrap*, 1993, chapters 8 and 13 (percentile intervals). It says what another
-draw of such problems would change; that other problems may be of another kind, it cannot know.
+All methods of a benchmark see the same problems, so differences are taken problem by problem, and problems are
+resampled with replacement: the paired bootstrap of Efron and Tibshirani, *An Introduction to the Bootstrap*, 1993,
+chapters 8 and 13 (percentile intervals). It estimates the effect of another sample of similar problems, but says
+nothing about problems of another kind.
 """
 
 from __future__ import annotations
@@ -16,10 +16,10 @@ import numpy.typing as npt
 from hetgym._types import FloatArray
 
 LEVEL = 0.95
-"""Share of bootstrap samples that an interval holds."""
+"""Share of bootstrap samples within an interval."""
 
 DRAWS = 10_000
-"""Bootstrap samples."""
+"""Default number of bootstrap samples."""
 
 TIE = 1e-9
 """Relative difference below which two makespans count as equal."""
@@ -30,11 +30,11 @@ _ROUNDING = 1e-12
 
 @dataclass(frozen=True)
 class Interval:
-    """A mean over problems, and where it lies in :data:`LEVEL` of the bootstrap samples.
+    """A mean over problems, and an interval that contains :data:`LEVEL` of its bootstrap samples.
 
     Attributes:
-        mean: over the problems.
-        low, high: ends of the interval; None for a single problem, which says nothing about others.
+        mean: mean over the problems.
+        low, high: ends of the interval; None for a single problem.
     """
 
     mean: float
@@ -47,11 +47,11 @@ class Comparison:
     """One method against another on the same problems.
 
     Attributes:
-        problems: how many.
-        ratio: geometric mean of ours over theirs; below 1 is shorter.
-        low, high: its interval; None for a single problem.
-        better, equal, worse: on how many problems ours is shorter, the same, longer (as Topcuoglu,
-            Hariri, Wu, IEEE TPDS 13(3), 2002, table 2, counts them).
+        problems: number of problems.
+        ratio: geometric mean of our makespans over theirs; below 1 means that ours are shorter.
+        low, high: interval of the ratio; None for a single problem.
+        better, equal, worse: numbers of problems on which our makespan is shorter, equal, longer (as in Topcuoglu,
+            Hariri, Wu, IEEE TPDS 13(3), 2002, table 2).
         probability: share of bootstrap samples in which the mean ratio is below 1, ties half; None
             for a single problem.
     """
@@ -67,16 +67,16 @@ class Comparison:
 
     @property
     def significant(self) -> bool:
-        """True if the interval leaves out 1."""
+        """True if the interval does not contain 1."""
         return self.low is not None and self.high is not None and (self.high < 1.0 or self.low > 1.0)
 
 
 def resampled_means(values: npt.ArrayLike, rng: np.random.Generator, draws: int = DRAWS) -> FloatArray:
-    """Means over problems drawn again with replacement; all rows see the same draws.
+    """Means over problems that are resampled with replacement; all rows share the same samples.
 
     Args:
         values: [m, k] one row for each method, one column for each problem.
-        rng: of the draws.
+        rng: source of randomness for the samples.
         draws: number of bootstrap samples.
 
     Returns:
@@ -101,7 +101,7 @@ def mean_intervals(
 
     Args:
         values: [m, k] one row for each method, one column for each problem.
-        rng: of the draws.
+        rng: source of randomness for the samples.
         level: share of the samples that an interval holds.
         draws: number of bootstrap samples.
 
@@ -121,7 +121,7 @@ def probability_below_zero(differences: npt.ArrayLike, rng: np.random.Generator,
 
     Args:
         differences: [k] of two methods, one for each problem.
-        rng: of the draws.
+        rng: source of randomness for the samples.
         draws: number of bootstrap samples.
 
     Raises:
@@ -145,12 +145,12 @@ def compare(
     Args:
         ours: [k] makespans, one for each problem [s].
         theirs: [k] of the other method on the same problems [s].
-        rng: of the draws.
+        rng: source of randomness for the samples.
         level: share of the samples that the interval holds.
         draws: number of bootstrap samples.
 
     Raises:
-        ValueError: no problems, as many of one as not of the other, or a makespan that is not positive.
+        ValueError: no problems, different numbers of makespans, or a makespan that is not positive.
 
     >>> found = compare([8.0, 2.0], [4.0, 4.0], np.random.default_rng(0))
     >>> found.ratio, found.low, found.high, found.better, found.worse
@@ -171,7 +171,7 @@ def compare_all(
     Args:
         ours: [m, k] makespans, one row for each method [s].
         theirs: [k] of the method that all are compared with [s].
-        rng: of the draws, which all rows share.
+        rng: source of randomness for the samples, which all rows share.
         level: share of the samples that an interval holds.
         draws: number of bootstrap samples.
 
@@ -190,15 +190,17 @@ def compare_all(
     k = table.shape[1]
     return [
         Comparison(
-            k, float(np.exp(found.mean)),
+            k,
+            float(np.exp(found.mean)),
             None if found.low is None else float(np.exp(found.low)),
             None if found.high is None else float(np.exp(found.high)),
-            int((row < 0).sum()), int((row == 0).sum()), int((row > 0).sum()), share if k > 1 else None,
+            int((row < 0).sum()),
+            int((row == 0).sum()),
+            int((row > 0).sum()),
+            share if k > 1 else None,
         )
-        for found, row, share in zip(
-            _intervals(logs, samples, level), logs, _shares_below_zero(samples), strict=True
-        )
-    ]  # fmt: skip
+        for found, row, share in zip(_intervals(logs, samples, level), logs, _shares_below_zero(samples), strict=True)
+    ]
 
 
 def _intervals(table: FloatArray, samples: FloatArray, level: float) -> list[Interval]:
@@ -213,7 +215,7 @@ def _intervals(table: FloatArray, samples: FloatArray, level: float) -> list[Int
 
 
 def _shares_below_zero(samples: FloatArray) -> list[float]:
-    """For each row of samples the share below zero, what is zero up to rounding half."""
+    """For each row of samples the share below zero; values that are zero up to rounding count half."""
     below, above = (samples < -_ROUNDING).sum(axis=1), (samples > _ROUNDING).sum(axis=1)
     draws = samples.shape[1]
     return [float(share) for share in (draws + below - above) / (2 * draws)]

@@ -11,7 +11,7 @@ from hetgym.workloads import ProblemSpec
 
 
 class Sink:
-    """Receives everything that the runner finds; this one forgets it."""
+    """Base of receivers of a run's findings; this one ignores them."""
 
     def problem(self, spec: ProblemSpec, problem: Problem, lower_bound: float) -> None:
         """A problem begins; no schedule of it can be shorter than the bound [s]."""

@@ -1,4 +1,4 @@
-"""The summary: one line a scheduler and runtime, over all problems of a run."""
+"""The summary: one line per scheduler and runtime, over all problems of a run."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ class Line:
 
     Attributes:
         runtime, scheduler, kind: names.
-        problems: how many were scheduled.
-        failed: how many were not.
+        problems: number of problems that were scheduled.
+        failed: number of problems on which the scheduler failed.
         slr: arithmetic mean of the schedule length ratios.
         speedup: geometric mean of the speed-ups over the best single device.
         gap_to_best: arithmetic mean of the excess over the best makespan of the run, or over the best
@@ -57,7 +57,7 @@ def summarise(rows: Iterable[Row]) -> list[Line]:
     finished, so that all schedulers are compared on the same problems.
 
     Args:
-        rows: of a whole run, or of a part of it.
+        rows: rows of a whole run, or of a part of it.
     """
     whole = finished(rows)
     groups: dict[tuple[str, str], list[Row]] = {}

@@ -1,7 +1,7 @@
 """Kernels of schedulers, loaded before their times count: from Numba's cache, or compiled while a run begins.
 
-Compiling everything takes longer than most runs. So that nobody waits for it, helper processes compile
-schedulers one by one, the searches last; meanwhile a run attempts what is ready, later problems included.
+Compiling everything takes longer than most runs. Helper processes therefore compile schedulers one by one, the searches
+last. Meanwhile the run makes those attempts whose kernels are ready, including attempts on later problems.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ PATIENCE = 0.5
 """Time of compiling after which helpers are started [s]."""
 
 MOST_HELPERS = 7
-"""More processes compile the same kernels several times."""
+"""Most helper processes; more would compile the same kernels several times."""
 
 _LAST = ("search",)  # kinds that helpers compile last: their runs are long, so that they should begin early here
 
@@ -210,7 +210,7 @@ class WarmingUp:
     :class:`~hetgym.bench.executor.Here`. Interrupted by Ctrl-C, it yields what is done.
 
     Args:
-        schedulers: of the run.
+        schedulers: schedulers of the run.
         ahead: most problems that are built before their turn.
     """
 
@@ -250,8 +250,8 @@ class _OutOfOrder:
     """Attempts in the order of a run that are made in the order in which their kernels are ready.
 
     Args:
-        batches: of the run.
-        kernels: of its schedulers.
+        batches: batches of the run.
+        kernels: kernels of its schedulers.
         runtimes: names of runtime presets.
         most_ahead: batches that are taken before their turn.
     """

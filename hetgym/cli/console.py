@@ -42,7 +42,7 @@ def progress(console: Console) -> Progress:
     """A bar with counts and the time left, gone at the end; tasks take a field ``what`` for what is under way.
 
     Args:
-        console: of stderr. Where it is no terminal, nothing is shown.
+        console: console of stderr; nothing is shown if it is not a terminal.
     """
     return Progress(
         TextColumn("{task.description}"),

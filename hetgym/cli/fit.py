@@ -94,9 +94,15 @@ def scores_table(scores: Scores) -> Table:
     from hetgym.cli.tables import table_of
 
     table = table_of(
-        "class", "n", "mean", "median", "P90", "bias",
-        left=("class",), title="held-out shapes, operators of at least 50 us",
-    )  # fmt: skip
+        "class",
+        "n",
+        "mean",
+        "median",
+        "P90",
+        "bias",
+        left=("class",),
+        title="held-out shapes, operators of at least 50 us",
+    )
     for name, score in scores.by_class().items():
         table.add_row(name, *_cells(score))
     table.add_section()

@@ -34,9 +34,9 @@ class Output:
 
     Attributes:
         root: folder of all runs.
-        name: of this run's folder; empty for date and time.
-        force: whether an earlier run of that name is replaced.
-        as_json: whether stdout gets the results as JSON, and nothing else.
+        name: name of this run's folder; empty = date and time.
+        force: True to replace an earlier run of that name.
+        as_json: True to write only the results, as JSON, to stdout.
     """
 
     root: Path

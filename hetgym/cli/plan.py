@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from hetgym.sim import Trace
 
 LARGEST_SIZE = 2**31 - 1
-"""Of a batch or a symbolic dimension: more elements no tensor library takes along one axis."""
+"""Largest batch or symbolic dimension: no tensor library supports more elements along one axis."""
 
 
 def plan(

@@ -66,7 +66,7 @@ class _Forgiving(io.RawIOBase):
 
 @contextmanager
 def forgiving() -> Iterator[list[OSError]]:
-    """Let nothing raise that is printed while the context is open.
+    """Keep printing from raising errors while the context is open.
 
     Yields:
         A list that holds, once the context is closed, the error of stdout if there was one. A reader that

@@ -26,7 +26,7 @@ def table_of(*headings: str, left: Sequence[str] = (), title: str | None = None)
     """An empty table of numbers.
 
     Args:
-        headings: of the columns, right-aligned.
+        headings: headings of the columns, which are right-aligned.
         left: headings of columns of words, left-aligned and never wrapped.
         title: above the table.
     """
@@ -40,9 +40,16 @@ def table_of(*headings: str, left: Sequence[str] = (), title: str | None = None)
 def summary_table(lines: Sequence[Line], runtime: str) -> Table:
     """The summary of one runtime, the smallest mean gap first."""
     table = table_of(
-        "scheduler", "kind", "gap to best", "gap to bound", "SLR", "speed-up", "wins", "time to schedule",
+        "scheduler",
+        "kind",
+        "gap to best",
+        "gap to bound",
+        "SLR",
+        "speed-up",
+        "wins",
+        "time to schedule",
         left=("scheduler", "kind"),
-    )  # fmt: skip
+    )
     for place, line in enumerate(line for line in lines if line.runtime == runtime):
         name = Text(line.scheduler, style="bold" if place == 0 else "")
         if line.failed:
@@ -65,9 +72,15 @@ def against_table(lines: Sequence[Against], runtime: str) -> Table:
     mine = [line for line in lines if line.runtime == runtime]
     reference = mine[0].reference if mine else ""
     table = table_of(
-        "scheduler", f"makespan over {reference}", "95 % interval", "better", "equal", "worse", "probability",
+        "scheduler",
+        f"makespan over {reference}",
+        "95 % interval",
+        "better",
+        "equal",
+        "worse",
+        "probability",
         left=("scheduler",),
-    )  # fmt: skip
+    )
     for line in sorted(mine, key=lambda line: line.comparison.ratio if line.comparison else math.inf):
         found = line.comparison
         if found is None:
@@ -93,7 +106,7 @@ def group_tables(lines: Sequence[GroupLine], by: str, runtime: str, ranking: Seq
     """Mean gaps of schedulers (rows) on groups (columns), a few groups side by side.
 
     Args:
-        lines: of a run.
+        lines: group lines of a run.
         by: one of :data:`hetgym.bench.groups.COLUMNS`.
         runtime: name of the runtime.
         ranking: schedulers in the order in which they are shown.
@@ -156,8 +169,8 @@ def catalogue_table(rows: Sequence[dict[str, Any]], roomy: bool) -> Table:
     """The rows of a catalogue.
 
     Args:
-        rows: with the same keys, at least one.
-        roomy: whether lines separate the rows, for cells of several lines.
+        rows: at least one row; all have the same keys.
+        roomy: True to separate the rows by lines, for cells of several lines.
     """
     table = Table(show_lines=roomy, box=HORIZONTALS if roomy else SIMPLE_HEAD)
     for heading, value in rows[0].items():

@@ -59,7 +59,7 @@ def run(recipe: Recipe, output: Output, ray: str = "", workers: int | None = Non
 
     Args:
         recipe: what to do.
-        output: where results go.
+        output: destination of the results.
         ray: address of the Ray cluster whose workers play; empty for this process.
         workers: number of them; by default one for each core of the Ray cluster.
 

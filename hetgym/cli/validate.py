@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from hetgym.platform import Platform
 
 CALIBRATED = "calibrated"
-"""``--costs`` without a platform: operators are priced by what was measured in the same session alone."""
+"""``--costs`` without a platform: operators are priced only by measurements of the same session."""
 
 
 def validate(
@@ -136,7 +136,7 @@ def _validate(graph: DataflowGraph, settings: Settings, learned: OperatorCosts |
 
 
 def _print(results: Sequence[ModelResult], folder: Path) -> None:
-    """The scores, and whether targets were reached."""
+    """The scores, and a verdict on each target."""
     from hetgym.cli.tables import table_of
     from hetgym.execution.report import COLUMNS, TARGETS, score_rows, verdicts
 

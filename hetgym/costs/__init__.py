@@ -1,4 +1,4 @@
-"""Cost models: how long each operator takes on each device."""
+"""Cost models: run times of operators on devices."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from hetgym.costs.roofline import Roofline
 from hetgym.errors import unknown_name
 
 COST_MODELS: dict[str, Callable[[], CostModel]] = {"auto": AutoCosts, "roofline": Roofline}
-"""Name -> constructor; ``auto`` takes the fitted model that each device names, else the roofline."""
+"""Name -> constructor; ``auto`` takes the fitted model that a device names, or the roofline if it names none."""
 
 
 def cost_model(name: str = "auto") -> CostModel:
-    """The cost model of that name.
+    """Make the cost model of a given name.
 
     Raises:
         UnknownName: no such model.

@@ -1,4 +1,4 @@
-"""Fitted cost models as files: an ``.npz`` of plain arrays with a JSON header, read without trusting it."""
+"""Files of fitted cost models: an ``.npz`` of plain arrays with a JSON header, checked when read."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ FOLDER = Path(__file__).parent / "artefacts"
 """Folder of the shipped models."""
 
 _DTYPES = ("float32", "float64", "int32")
-_ARRAY_LIMIT = 20_000  # arrays of a model, of which the largest that is shipped has 1500
+_ARRAY_LIMIT = 20_000  # arrays of a model; the largest shipped model has 1500
 
 
 def names() -> list[str]:
@@ -29,15 +29,15 @@ def names() -> list[str]:
 
 
 def locate(name: str | Path) -> Path:
-    """The file of a shipped model, or a path that is given.
+    """The path of a model, given the name of a shipped model or a path.
 
     Raises:
-        ArtefactError: neither a shipped model nor a file.
+        ArtefactError: there is neither such a shipped model nor such a file.
     """
     path = as_path(name, "a cost model", ArtefactError)
     if str(name) in names():
         return FOLDER / f"{name}.npz"
-    if path.suffix == ".npz" and os.path.isfile(path):  # Path.is_file raises where a name is too long
+    if path.suffix == ".npz" and os.path.isfile(path):  # Path.is_file would raise if the name is too long
         return path
     raise ArtefactError(
         f"no cost model {shown(str(name))}: neither an .npz file nor a shipped one; {suggestion(str(name), names())}"
@@ -49,7 +49,7 @@ def save(path: str | Path, header: Mapping[str, Any], arrays: Mapping[str, npt.N
 
     Args:
         path: the file.
-        header: what is not an array, as JSON values.
+        header: everything but the arrays, as JSON values.
         arrays: name -> array of 32- or 64-bit floats or 32-bit whole numbers.
 
     Raises:
@@ -64,10 +64,13 @@ def save(path: str | Path, header: Mapping[str, Any], arrays: Mapping[str, npt.N
 
 
 def load(path: str | Path) -> tuple[dict[str, Any], dict[str, npt.NDArray[Any]]]:
-    """Read what :func:`save` wrote; models check shapes and numbers of their own arrays.
+    """Read a file that :func:`save` wrote; models check the shapes and values of their own arrays.
+
+    Returns:
+        The header, and name -> array.
 
     Raises:
-        ArtefactError: missing, damaged, of another format or version, or not as its header says.
+        ArtefactError: the file is missing, damaged, of another format or version, or does not match its header.
     """
     return load_npz(as_path(path, "a cost model", ArtefactError), _FILE)
 
@@ -84,4 +87,4 @@ def _declared(header: Mapping[str, Any], names: Collection[str], where: str) -> 
 
 
 _FILE = Kind(ArtefactError, _declared, header_limit=8 << 20, limit=256 << 20)
-"""A file of a cost model: fifty times as large as the largest that is shipped."""
+"""The kind of a cost model's file; its limit is fifty times the size of the largest shipped model."""

@@ -1,4 +1,4 @@
-"""AutoCosts: for each device the model that its description names, else the roofline."""
+"""AutoCosts: for each device the fitted model that its description names, or the roofline."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def load_costs(name: str | Path) -> CostModel:
     """Load a fitted cost model.
 
     Args:
-        name: of a shipped one (:func:`hetgym.costs.artefact.names`), or the path of an ``.npz`` file.
+        name: name of a shipped model (:func:`hetgym.costs.artefact.names`), or path of an ``.npz`` file.
 
     Raises:
         ArtefactError: no such model, or the file is damaged or tampered with.
@@ -36,7 +36,7 @@ _FORMS: dict[str, Callable[[dict[str, Any], dict[str, npt.NDArray[Any]], str], C
     gpu_eager.MODEL: gpu_eager.EagerGpuCosts.of_parts,
     gpu_gemm.MODEL: gpu_gemm.GemmCosts.of_parts,
 }
-"""What the header of an artefact says it is -> what reads it; all else are models by class of operators."""
+"""Kind of model in an artefact's header -> its reader; any other kind is read as :class:`LearnedCosts`."""
 
 
 @lru_cache(maxsize=32)
@@ -47,13 +47,13 @@ def _loaded(path: Path, changed: int, size: int) -> CostModel:
 
 
 class AutoCosts:
-    """The best that is known of each device: a fitted model where its description names one."""
+    """The best known model of each device: the fitted model that its description names, or the roofline."""
 
     def predict(self, operators: Sequence[Operator], device: Device) -> FloatArray:
         """Run times on a device; see :class:`~hetgym.costs.protocol.CostModel`.
 
         Raises:
-            ArtefactError: the device names a model that there is not.
+            ArtefactError: the device names a model that does not exist.
         """
         return self._of(device).predict(operators, device)
 

@@ -1,4 +1,4 @@
-"""Blend: two parts of a Gaussian process and one of boosted trees, which err in different places."""
+"""Blend: a weighted mean of a Gaussian process (two parts) and boosted trees (one part)."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ _SHARES = (2 / 3, 1 / 3)
 
 @dataclass(frozen=True)
 class Blend:
-    """Log ratios of both, weighted.
+    """Weighted mean of the log ratios of two regressors.
 
-    A process is smooth and misses steps, trees are steps and miss slopes; together they are better than
+    A Gaussian process is smooth and misses steps; trees are step functions and miss slopes. The mean is better than
     either on most classes.
 
     Args:
-        gaussian: the process.
+        gaussian: the Gaussian process.
         boosted: the trees.
     """
 
@@ -49,7 +49,7 @@ class Blend:
         return settled(_SHARES[0] * one + _SHARES[1] * other, self.boosted.seen.low, self.boosted.seen.high), inside
 
     def arrays(self) -> dict[str, npt.NDArray[Any]]:
-        """The arrays of both, their names behind ``neural.`` and ``boosted.``."""
+        """The arrays of both, with the prefixes ``gaussian.`` and ``boosted.`` before their names."""
         parts = (self.gaussian.arrays(), self.boosted.arrays())
         return {f"{part}.{name}": a for part, arrays in zip(_PARTS, parts, strict=True) for name, a in arrays.items()}
 

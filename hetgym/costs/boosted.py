@@ -1,4 +1,4 @@
-"""Boosted: gradient-boosted trees on the log ratio, one ensemble a class of operators."""
+"""Boosted: gradient-boosted trees on the log ratio, one ensemble per class of operators."""
 
 from __future__ import annotations
 
@@ -15,21 +15,20 @@ from hetgym.costs.seen import Seen
 from hetgym.errors import require
 
 ROUNDS = 160
-"""Trees of an ensemble; the absolute error does not overfit for want of a few less."""
+"""Number of trees in an ensemble; with the absolute error as loss, it does not overfit at this number."""
 
 LEARNING_RATE = 0.08
 
 
 @dataclass(frozen=True)
 class Boosted:
-    """Trees fitted by LightGBM (Ke et al., NeurIPS 2017) to the absolute error.
+    """Trees fitted by LightGBM (Ke et al., NeurIPS 2017) with the absolute error as loss.
 
-    Beyond the measured shapes trees stay at the ratio of the outermost ones, so that the prediction grows
-    with the physics.
+    Beyond the measured shapes the ratio stays constant, so the prediction grows with the physical bound.
 
     Args:
         forest: the trees.
-        seen: what the rows looked like that were fitted.
+        seen: the range of the fitted rows.
     """
 
     name: ClassVar[str] = "boosted"
@@ -48,11 +47,21 @@ class Boosted:
         check_rows(x, y, groups)
         rows = len(y)
         options = {
-            "objective": "regression_l1", "learning_rate": LEARNING_RATE, "num_leaves": min(16, max(4, rows // 16)),
-            "min_data_in_leaf": min(12, max(2, rows // 30)), "feature_fraction": 0.6, "bagging_fraction": 0.8,
-            "bagging_freq": 1, "lambda_l2": 1.0, "seed": seed, "deterministic": True, "force_row_wise": True,
-            "num_threads": 1, "verbosity": -1, "max_bin": 255,
-        }  # fmt: skip
+            "objective": "regression_l1",
+            "learning_rate": LEARNING_RATE,
+            "num_leaves": min(16, max(4, rows // 16)),
+            "min_data_in_leaf": min(12, max(2, rows // 30)),
+            "feature_fraction": 0.6,
+            "bagging_fraction": 0.8,
+            "bagging_freq": 1,
+            "lambda_l2": 1.0,
+            "seed": seed,
+            "deterministic": True,
+            "force_row_wise": True,
+            "num_threads": 1,
+            "verbosity": -1,
+            "max_bin": 255,
+        }
         booster = lightgbm.train(options, lightgbm.Dataset(x, y, params={"verbosity": -1}), ROUNDS)
         return cls(Forest.from_lightgbm(booster), Seen.fit(x, y))
 

@@ -1,4 +1,4 @@
-"""Calibrated roofline: one constant efficiency for each kind of operator."""
+"""Calibrated roofline: a constant efficiency for each kind of operator."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ from hetgym.costs.seen import Seen
 class Calibrated:
     """The median log ratio, whatever the shape.
 
-    It is the least that measurements can teach: what a roofline with efficiencies of one's own does.
-    Time grows with FLOPs and bytes exactly as physics says, so it is monotone and as good (or bad) far
-    outside the measured shapes as inside. It cannot know small shapes, odd alignments or caches.
+    This is the simplest model that can be fitted: a roofline with measured efficiencies. Time grows with FLOPs and
+    bytes exactly as in the roofline, so the model is monotone, and as good (or bad) far outside the measured shapes as
+    inside. It does not model small shapes, odd alignments or caches.
 
     Args:
-        seen: the range of the measured shapes, of which the median ratio is one figure.
+        seen: the range of the fitted rows, which includes the median ratio.
 
     >>> fit = Calibrated.fit(np.zeros((3, 1)), np.log([2.0, 3.0, 9.0]), np.arange(3, dtype=np.int32), seed=0)
     >>> ratio, within = fit.predict(np.array([[0.0], [7.0]]))
@@ -35,12 +35,12 @@ class Calibrated:
 
     @classmethod
     def fit(cls, x: FloatArray, y: FloatArray, groups: IntArray, seed: int) -> Self:
-        """Take the median; groups and seed change nothing. See :class:`hetgym.costs.regressor.Regressor`."""
+        """Take the median; groups and seed have no effect. See :class:`hetgym.costs.regressor.Regressor`."""
         check_rows(x, y, groups)
         return cls(Seen.fit(x, y))
 
     def predict(self, x: FloatArray) -> tuple[FloatArray, BoolArray]:
-        """[n] the median log ratio, [n] whether the row lies in the fitted range."""
+        """[n] the median log ratio, [n] True where the row lies in the fitted range."""
         within = self.seen.holds(x)
         return settled(np.full(len(x), self.seen.median), self.seen.low, self.seen.high), within
 
@@ -53,7 +53,7 @@ class Calibrated:
         """Rebuild from :meth:`arrays`.
 
         Raises:
-            ArtefactError: an array is not what it should be.
+            ArtefactError: an array is missing or invalid.
         """
         refuse_others(arrays, Seen.names(), cls.name)
         return cls(Seen.from_arrays(arrays, cls.name))

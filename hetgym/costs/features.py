@@ -1,10 +1,10 @@
-"""Features: what learned models know of an operator on a device, as named columns.
+"""Features: the inputs of learned models for an operator on a device, as named columns.
 
-Sizes are in logarithms to base 2. Every operator is seen as the loops that compute it: ``batch``
-independent products of an ``m`` x ``k`` with a ``k`` x ``n`` matrix. For a convolution these are the
-implicit product's (m = images x output pixels, n = output channels, k = input channels x window, each of
-a group); for what is no product, m counts independent rows, n the length of a row, and k what is read
-for each output.
+Sizes are given as logarithms to base 2. Every operator is described by the loops that compute it: ``batch``
+independent products of an ``m`` x ``k`` with a ``k`` x ``n`` matrix. For a convolution these are the loops of the
+implicit product: m = images x output pixels, n = output channels, k = input channels x window, each per group. For
+operators that are not products, m is the number of independent rows, n the length of a row, and k the number of
+elements that are read for each output.
 """
 
 from __future__ import annotations
@@ -29,21 +29,21 @@ FEATURES: tuple[str, ...] = (
 )  # fmt: skip
 """Columns, in order.
 
-* ``log2_flops``, ``log2_read``, ``log2_written``, ``log2_weights``: FLOPs; bytes read, written, of constants.
-* ``log2_compute``, ``log2_memory``: seconds at the device's peak rates; ``log2_balance``: their quotient.
+* ``log2_flops``, ``log2_read``, ``log2_written``, ``log2_weights``: FLOPs; bytes read, written, and of constants.
+* ``log2_compute``, ``log2_memory``: seconds at the device's peak rates; ``log2_balance``: their ratio.
 * ``log2_batch``, ``log2_m``, ``log2_n``, ``log2_k``: the loops, see above.
 * ``window``, ``stride``: kernel volume (its logarithm) and stride of convolutions and poolings.
 * ``log2_group``: groups of a convolution; ``log2_side``: rows of its output.
 * ``align_m``, ``align_n``, ``align_k``: largest power of two that divides the loop, as an exponent up to 6.
 * ``fill_n``, ``fill_k``: the share of vectors of 16 numbers that a loop of n, or of k over the window, fills.
 * ``log2_waves``: tiles of 64 x 64 outputs over processors; ``wave_efficiency``: the share of the last wave's
-  processors that work; ``tile_efficiency``: the share of the tiles that is not padding. The same for tiles of
-  128 x 128.
+  processors that are busy; ``tile_efficiency``: the share of the tiles that is not padding. The same for tiles
+  of 128 x 128.
 * ``log2_working_set``: bytes read and written over the last-level cache.
-* ``log2_first``: bytes of the first operand; ``operands``: how many there are.
-* ``log2_dim1`` to ``log2_dim4``: sizes of the first operand's axes, the last axis first; ``permutation``: of a
-  transpose, as a number.
-* ``in_graph``: 1 if it runs within a graph, 0 if alone.
+* ``log2_first``: bytes of the first operand; ``operands``: number of operands.
+* ``log2_dim1`` to ``log2_dim4``: sizes of the first operand's axes, the last axis first; ``permutation``: the
+  permutation of a transpose, encoded as a number.
+* ``in_graph``: 1 if the operator runs within a graph, 0 if alone.
 """
 
 COLUMN: dict[str, int] = {name: number for number, name in enumerate(FEATURES)}
@@ -59,15 +59,15 @@ _Loops = tuple[float, float, float, float]
 
 @dataclass(frozen=True, slots=True)
 class Figures:
-    """What models know of a device.
+    """The figures of a device that features depend on.
 
     Attributes:
-        peaks: dtype -> FLOP/s, as :func:`~hetgym.costs.roofline.peak_flops` gives them.
-        bandwidth: of memory [byte/s].
+        peaks: dtype -> FLOP/s, as :func:`~hetgym.costs.roofline.peak_flops` returns them.
+        bandwidth: memory bandwidth [byte/s].
         floor: time of an operator that does nothing [s].
         processors: cores of a CPU, multiprocessors of a GPU.
         cache: last-level cache [byte].
-        device: where they come from.
+        device: the device that the figures belong to.
     """
 
     bandwidth: float
@@ -78,7 +78,7 @@ class Figures:
 
     @classmethod
     def of(cls, device: Device) -> Figures:
-        """The figures of a device; what its description leaves out is set to what its kind usually has."""
+        """The figures of a device; those that its description lacks are set to typical values of its kind."""
         return cls(
             device.memory_bandwidth,
             device.launch_overhead,
@@ -93,7 +93,7 @@ class Figures:
 
 
 def class_of(operator: Operator) -> str:
-    """The class of operators that share a model: the kind, split where one name stands for different loops.
+    """The class of operators that share a model: the kind, subdivided if its operators differ in their loops.
 
     >>> from hetgym.graph import Tensor
     >>> x, w = Tensor((1, 8, 4, 4)), Tensor((8, 1, 3, 3), constant=True)
@@ -117,7 +117,7 @@ def class_of(operator: Operator) -> str:
 
 
 def family_of(operator: Operator) -> str:
-    """The class that stands in for one that was not measured: the operator's family, marked with a star."""
+    """The class that replaces one without measurements: the operator's family, marked with a star."""
     return f"*{operator.spec.family}"
 
 
@@ -126,8 +126,8 @@ def features(operators: Sequence[Operator], device: Device, in_graph: bool | Seq
 
     Args:
         operators: n operators.
-        device: where they run.
-        in_graph: whether they run within a graph; one value, or one for each operator.
+        device: the device that they run on.
+        in_graph: True if they run within a graph; one value, or one for each operator.
 
     Returns:
         [n, f] columns :data:`FEATURES`, all finite.
@@ -139,7 +139,7 @@ def features(operators: Sequence[Operator], device: Device, in_graph: bool | Seq
 
 
 def physics(operators: Sequence[Operator], device: Device) -> FloatArray:
-    """What no operator can beat by much: the slower of arithmetic and memory at peak rates, and the launch.
+    """Physical bound on run times: the slower of arithmetic and memory at peak rates, plus the launch.
 
     Returns:
         [n] seconds, positive; inf where the device cannot compute in the operator's dtype.
@@ -169,18 +169,33 @@ def _row(op: Operator, figures: Figures, in_graph: bool) -> list[float]:
     conv = op.spec.family in ("conv", "pool")
     strides = op.attributes.get("strides", (1,))
     return [
-        _log(op.flops), _log(op.bytes_read), _log(op.bytes_written), _log(op.weight_bytes),
-        log_compute, log_memory, log_compute - log_memory,
-        _log(batch), _log(m), _log(n), _log(k),
-        _log(_window(op)), float(strides[0]) if isinstance(strides, tuple) and strides else 1.0,
-        _log(_int(op, "group", 1)), _log(_sizes(op).shape[-1]) if conv and _sizes(op).shape else 0.0,
-        _align(m), _align(n), _align(k),
+        _log(op.flops),
+        _log(op.bytes_read),
+        _log(op.bytes_written),
+        _log(op.weight_bytes),
+        log_compute,
+        log_memory,
+        log_compute - log_memory,
+        _log(batch),
+        _log(m),
+        _log(n),
+        _log(k),
+        _log(_window(op)),
+        float(strides[0]) if isinstance(strides, tuple) and strides else 1.0,
+        _log(_int(op, "group", 1)),
+        _log(_sizes(op).shape[-1]) if conv and _sizes(op).shape else 0.0,
+        _align(m),
+        _align(n),
+        _align(k),
         _fill(n),
         _fill(k / _window(op)),
         *tiled,
-        _log(moved) - math.log2(figures.cache), _log(op.inputs[0].bytes) if op.inputs else 0.0,
-        float(min(len(op.inputs), 16)), *_axes(op), float(in_graph),
-    ]  # fmt: skip
+        _log(moved) - math.log2(figures.cache),
+        _log(op.inputs[0].bytes) if op.inputs else 0.0,
+        float(min(len(op.inputs), 16)),
+        *_axes(op),
+        float(in_graph),
+    ]
 
 
 def _axes(op: Operator) -> list[float]:
@@ -192,14 +207,14 @@ def _axes(op: Operator) -> list[float]:
 
 
 def _tiling(batch: float, m: float, n: float, tile: int, processors: float) -> tuple[float, float, float]:
-    """Logarithm of the waves, share of the last wave that works, share of the tiles that is not padding."""
+    """Logarithm of the number of waves, busy share of the last wave, and share of the tiles that is not padding."""
     tiles = math.ceil(m / tile) * math.ceil(n / tile)
     waves = batch * tiles / processors
     return math.log2(max(waves, 1e-6)), waves / max(math.ceil(waves), 1.0), m * n / max(tiles * tile * tile, 1.0)
 
 
 def _log(value: float) -> float:
-    """Logarithm to base 2, with everything up to 1 at 0: sizes, and times in nanoseconds."""
+    """Logarithm to base 2, at least 0; for sizes, and for times in nanoseconds."""
     return math.log2(value) if value > 1.0 else 0.0
 
 
@@ -225,14 +240,14 @@ def _window(op: Operator) -> float:
 
 
 def loops(operator: Operator) -> _Loops:
-    """The loops of an operator, as the head of this module defines them.
+    """The loops of an operator, as defined in this module's docstring.
 
     Returns:
         (batch, m, n, k), each at least 0.
     """
     try:
         return _LOOPS.get(operator.kind, _FAMILY_LOOPS.get(operator.spec.family, _rows))(operator)
-    except (IndexError, ValueError, ZeroDivisionError):  # operands that the kind does not have
+    except (IndexError, ValueError, ZeroDivisionError):  # operands that do not fit the kind
         return _rows(operator)
 
 
@@ -279,7 +294,7 @@ def _pool(op: Operator) -> _Loops:
 
 
 def _reduce(op: Operator) -> _Loops:
-    """Results (m) of n numbers each; k tells how many neighbours in memory are reduced together."""
+    """The loops of a reduction: m results of n numbers each; k is the number of adjacent numbers reduced together."""
     source, result = op.inputs[0], op.outputs[0]
     n = source.size / max(result.size, 1)
     last = source.shape[-1] if source.shape else 1
@@ -288,7 +303,7 @@ def _reduce(op: Operator) -> _Loops:
 
 
 def _concat(op: Operator) -> _Loops:
-    """Runs (m) of n numbers each that lie together, from k operands."""
+    """The loops of a concatenation: m contiguous runs of n numbers each, from k operands."""
     out = op.outputs[0].shape
     axis = _int(op, "axis", 0)
     axis = axis + len(out) if axis < 0 else axis
@@ -303,7 +318,7 @@ def _split(op: Operator) -> _Loops:
 
 
 def _transpose(op: Operator) -> _Loops:
-    """Runs of n numbers that stay together; k is the stride at which the result's last axis is read."""
+    """The loops of a transpose: runs of n numbers stay contiguous; k is the stride with which the last axis is read."""
     source, perm = op.inputs[0].shape, op.attributes.get("perm", ())
     order = perm if isinstance(perm, tuple) and len(perm) == len(source) else tuple(reversed(range(len(source))))
     kept = len(source)
@@ -321,7 +336,13 @@ def _gather(op: Operator) -> _Loops:
 
 
 _LOOPS: dict[str, Callable[[Operator], _Loops]] = {
-    "Conv": _conv, "MatMul": _product, "Gemm": _product, "Attention": _attention, "Concat": _concat, "Split": _split,
-    "Transpose": _transpose, "Gather": _gather,
-}  # fmt: skip
+    "Conv": _conv,
+    "MatMul": _product,
+    "Gemm": _product,
+    "Attention": _attention,
+    "Concat": _concat,
+    "Split": _split,
+    "Transpose": _transpose,
+    "Gather": _gather,
+}
 _FAMILY_LOOPS: dict[str, Callable[[Operator], _Loops]] = {"recurrent": _recurrent, "pool": _pool, "reduce": _reduce}

@@ -1,4 +1,4 @@
-"""Fitting: from a table of measurements to a cost model, with splits that keep what is tested out of the fit."""
+"""Fitting of cost models to tables of measurements, and splits that keep test rows out of the fit."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ from hetgym.graph.transforms.training import gradient_operator
 from hetgym.measurements.table import Measurements
 
 LEAST_ROWS = 12
-"""A class with fewer measurements is left to its family."""
+"""Least number of measurements for a model of a class; a smaller class takes the model of its family."""
 
-_FOLDS = 2  # enough for percentiles of the error
+_FOLDS = 2  # enough for the percentiles of the error
 
 
 @dataclass(frozen=True)
@@ -31,10 +31,10 @@ class Score:
     """Absolute percentage errors of predictions.
 
     Attributes:
-        n: how many.
-        mean: mean |predicted / measured - 1|.
-        median: their median.
-        p90: their ninetieth percentile.
+        n: number of predictions.
+        mean: mean of |predicted / measured - 1|.
+        median: median of the same.
+        p90: ninetieth percentile of the same.
         bias: mean of predicted / measured - 1.
     """
 
@@ -51,8 +51,9 @@ class Score:
         if not error.size:
             return cls(0, *[float("nan")] * 4)
         size = np.abs(error)
-        return cls(error.size, float(size.mean()), float(np.median(size)), float(np.quantile(size, 0.9)),
-                   float(error.mean()))  # fmt: skip
+        return cls(
+            error.size, float(size.mean()), float(np.median(size)), float(np.quantile(size, 0.9)), float(error.mean())
+        )
 
     def __str__(self) -> str:
         shares = f"mean {self.mean:6.1%}  median {self.median:6.1%}  P90 {self.p90:6.1%}  bias {self.bias:+6.1%}"
@@ -60,7 +61,7 @@ class Score:
 
 
 def shape_group(operator: Operator) -> str:
-    """What shapes must stay on one side of a split: the same layer at every batch size is one group."""
+    """The shape group of an operator, which a split must not divide: the same layer at every batch size."""
     parts = [class_of(operator)]
     for tensor in (*operator.inputs, *operator.outputs):
         parts.append("x".join(map(str, tensor.shape if tensor.constant else tensor.shape[1:])))
@@ -69,20 +70,20 @@ def shape_group(operator: Operator) -> str:
 
 
 def group_numbers(operators: Sequence[Operator]) -> IntArray:
-    """[n] a number for each operator's shape group; equal for equal groups only."""
+    """[n] a number for the shape group of each operator; equal numbers mean equal groups."""
     numbers: dict[str, int] = {}
     return np.array([numbers.setdefault(shape_group(op), len(numbers)) for op in operators], np.int32)
 
 
 def held_out(operators: Sequence[Operator], share: float = 0.2, seed: int = 0) -> BoolArray:
-    """Which operators a test keeps from the fit: whole shape groups, by a hash of the group alone.
+    """Select operators to hold out from a fit: whole shape groups, by a hash of the group alone.
 
-    The same shape is on the same side in every table, whatever else is measured.
+    The same shape is therefore on the same side in every table.
 
     Args:
         operators: n operators.
-        share: of the groups that are held out.
-        seed: another one holds out other groups.
+        share: share of the groups to hold out, in [0, 1].
+        seed: seed of the hash; another one holds out other groups.
 
     Returns:
         [n] True = held out.
@@ -106,14 +107,14 @@ def fit(
     """Fit a cost model to measurements of one device.
 
     Args:
-        table: rows that have times are fitted, a backward one as the operator that a training step has for
-            it; others are ignored.
-        device: what the table was measured on.
+        table: measurements. Rows without a time are ignored; a backward row is fitted as the backward operator of a
+            training step.
+        device: the device that the table was measured on.
         model: a key of :data:`~hetgym.costs.learned.REGRESSORS`.
-        seed: of everything that is random.
-        spread: whether percentiles are fitted too, which takes two more fits of each class.
-        only: what will be asked for; models that none of these takes are not fitted. All by default.
-        card: kept with the model.
+        seed: seed of all randomness.
+        spread: True to fit percentiles, too, which takes two more fits of each class.
+        only: operators that will be priced; models that none of them needs are not fitted. None fits all.
+        card: description that is kept with the model.
         progress: called with the name of each class before it is fitted.
 
     Returns:
@@ -153,7 +154,7 @@ def fit(
 def _fit_class(
     kind: type[Regressor], x: FloatArray, y: FloatArray, groups: IntArray, seed: int, spread: bool
 ) -> ClassModel:
-    """Fit one class; the spread is that of the errors on shapes that a fold held out."""
+    """Fit one class; the spread is taken from the errors on held-out folds of shapes."""
     median = float(np.median(y))
     error = y - median
     if spread and len(y) >= 2 * LEAST_ROWS and len(np.unique(groups)) >= _FOLDS:
@@ -167,17 +168,15 @@ def _fit_class(
 
 
 def priced(table: Measurements) -> list[Operator]:
-    """[n] the operator whose price each row is: for a backward row that of the gradient."""
-    return [
-        gradient_operator(row.operator) if row.direction == "backward" else row.operator for row in table
-    ]  # fmt: skip
+    """[n] the operator that each row measures; for a backward row the gradient operator."""
+    return [gradient_operator(row.operator) if row.direction == "backward" else row.operator for row in table]
 
 
 def predict_rows(costs: LearnedCosts, table: Measurements, device: Device) -> FloatArray:
-    """What a model says of each row of a table, in the context in which the row was measured.
+    """Predictions for the rows of a table, in the context in which each row was measured.
 
     Returns:
-        [n] seconds; the roofline's where the model knows neither the class nor the family.
+        [n] seconds; those of the roofline where the model has neither the class nor the family.
     """
     operators = priced(table)
     x = features(operators, device, [row.context == "graph" for row in table])

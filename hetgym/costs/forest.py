@@ -1,4 +1,4 @@
-"""Forest: an ensemble of regression trees as plain arrays, evaluated without the library that fitted it."""
+"""Forest: an ensemble of regression trees as plain arrays, evaluated without the library that fitted them."""
 
 from __future__ import annotations
 
@@ -18,18 +18,18 @@ ARRAYS = ("start", "feature", "threshold", "low", "high", "leaf")
 
 @dataclass(frozen=True)
 class Forest:
-    """Trees, one after another; the prediction is the sum of the leaves that a row reaches.
+    """Trees stored one after another; a prediction is the sum of the leaves that a row reaches.
 
-    A row goes to ``low`` if its feature is at most the threshold. A child from 0 on is an inner node,
-    further on in the same tree; a child -1 - j is leaf j.
+    At an inner node a row goes to ``low`` if its feature is at most the threshold, otherwise to ``high``. A child of 0
+    or more is the number of an inner node, which stands behind its parent in the same tree. A child -1 - j is leaf j.
 
     Args:
-        start: [t + 1] first inner node of each tree; a tree of one leaf has an inner node that leads
-            there on either side.
-        feature: [i] column that an inner node looks at.
-        threshold: [i] where it parts.
+        start: [t + 1] first inner node of each tree; a tree of a single leaf has one inner node, both of whose
+            children are that leaf.
+        feature: [i] column that an inner node compares.
+        threshold: [i] threshold of the comparison.
         low, high: [i] children.
-        leaf: [l] values.
+        leaf: [l] values of the leaves.
     """
 
     start: IntArray
@@ -43,7 +43,7 @@ class Forest:
     def from_lightgbm(cls, booster: Any) -> Self:
         """Take the trees of a LightGBM booster with numeric features and no missing values.
 
-        Thresholds are rounded to 32 bits, as measurements do not tell closer values apart.
+        Thresholds are rounded to 32 bits; measured features do not differ by less.
         """
         start, rows, leaves = [0], [], []
         for tree in booster.dump_model()["tree_info"]:
@@ -56,8 +56,14 @@ class Forest:
             start.append(len(rows))
         feature, threshold, low, high = zip(*rows, strict=True) if rows else ((), (), (), ())
         ints, floats = np.int32, np.float32
-        return cls(np.array(start, ints), np.array(feature, ints), np.array(threshold, floats), np.array(low, ints),
-                   np.array(high, ints), np.array(leaves, floats))  # fmt: skip
+        return cls(
+            np.array(start, ints),
+            np.array(feature, ints),
+            np.array(threshold, floats),
+            np.array(low, ints),
+            np.array(high, ints),
+            np.array(leaves, floats),
+        )
 
     def predict(self, x: FloatArray) -> FloatArray:
         """Sum of the leaves that each row reaches.
@@ -82,12 +88,12 @@ class Forest:
         """Rebuild from :meth:`arrays`, which may come from anywhere.
 
         Args:
-            arrays: by name; others are ignored.
+            arrays: name -> array; others than those of a forest are ignored.
             columns: number of features.
-            who: for messages.
+            who: noun for the forest in messages.
 
         Raises:
-            ArtefactError: an array is missing or of the wrong shape, or a node leads where it may not.
+            ArtefactError: an array is missing or of the wrong shape, or a child is not allowed.
         """
         start = checked(arrays, "start", who, (None,), np.int32, 0)
         feature = checked(arrays, "feature", who, (None,), np.int32, 0, columns - 1)
@@ -106,7 +112,7 @@ class Forest:
 
 
 def _flatten(root: dict[str, Any], rows: list[tuple[int, float, int, int]], leaves: list[float]) -> None:
-    """Append a tree in preorder, so that every child stands behind its parent."""
+    """Append a tree in preorder, so that every child follows its parent."""
     pending: list[tuple[dict[str, Any], int, int]] = [(root, -1, 0)]  # node, parent's row, side
     while pending:
         node, parent, side = pending.pop()
@@ -119,8 +125,7 @@ def _flatten(root: dict[str, Any], rows: list[tuple[int, float, int, int]], leav
             place = -len(leaves)
         if parent >= 0:
             feature, threshold, low, high = rows[parent]
-            rows[parent] = (feature, threshold, place, high) if side == 0 else (
-                feature, threshold, low, place)  # fmt: skip
+            rows[parent] = (feature, threshold, place, high) if side == 0 else (feature, threshold, low, place)
 
 
 @jit
@@ -134,7 +139,10 @@ def _sum_leaves(
     leaf: npt.NDArray[np.float32],
     result: FloatArray,
 ) -> None:
-    """Write the sum of the leaves that each row reaches, tree after tree, to ``result``."""
+    """Write the sum of the leaves that each row reaches to ``result`` ([n]).
+
+    The walk down a tree ends because a child that is an inner node always follows its parent.
+    """
     for row in range(len(x)):
         total = 0.0
         for tree in range(len(start) - 1):

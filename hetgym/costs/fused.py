@@ -1,7 +1,7 @@
-"""Fused operators, priced by the one that the others were fused to.
+"""Prices of fused operators: the price of the anchor, to which the others were fused, plus additional traffic.
 
-Cost models are fitted to single operators. What is fused into one of them runs where its result is at
-hand anyway, so a fused operator costs what its anchor costs, and the traffic that the anchor alone
+Cost models are fitted to single operators. Operators that are fused to an anchor work on its results while these are
+in registers. A fused operator therefore costs as much as its anchor plus the memory traffic that the anchor alone
 would not have.
 """
 
@@ -13,10 +13,11 @@ _OWN = ("anchor", "anchor_output", "anchor_inner", "operands", "fused", "flops",
 
 
 def anchor_of(operator: Operator) -> tuple[Operator, float]:
-    """The operator that a fused one was built around, and the bytes that it moves beyond that.
+    """The anchor of a fused operator, and the bytes that the fused operator moves in addition to it.
 
     Returns:
-        The anchor with its own operands and result, and 0 or more bytes; for what is not fused, itself and 0.
+        The anchor with its own operands and result, and the additional bytes, 0 or more. For an operator that is not
+        fused, the operator itself and 0.
 
     >>> x, w = Tensor((4, 8)), Tensor((8, 2), constant=True)
     >>> y, b = Tensor((4, 2)), Tensor((4, 2))

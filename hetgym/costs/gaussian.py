@@ -16,37 +16,37 @@ from hetgym.costs.seen import Seen
 from hetgym.errors import ArtefactError, require
 
 MOST = 1500
-"""A class with more rows is thinned to this many: a fit takes their cube, a prediction their number."""
+"""Most rows of a class, larger ones are thinned: a fit takes time cubic in the rows, a prediction linear time."""
 
 CHOOSING = 450
-"""Rows by which scales are chosen; all of them take part in the fit."""
+"""Number of rows from which the scales are chosen; the fit itself uses all rows."""
 
 STEPS = 120
 """Optimiser steps in each of the two rounds that choose the scales."""
 
 _RATE = 0.05
-_FREEDOM = 4.0  # degrees of freedom of the errors, where 1 is wild and many are normal ones
+_FREEDOM = 4.0  # degrees of freedom of Student's distribution of the errors: 1 is Cauchy's, many are nearly normal
 _LEAST_WEIGHT = 0.02
 _JITTER = 1e-6
-_PRIOR = 0.15  # pull of the logarithms of the length scales towards the typical one
+_PRIOR = 0.15  # strength of the prior that pulls the logarithms of the length scales towards a typical one
 
 
 @dataclass(frozen=True)
 class Gaussian:
     """The mean of a Gaussian process (kriging; Rasmussen, Williams, 2006, chapters 2 and 5).
 
-    Its covariance is a Matérn one of smoothness 5/2, with a length scale for each column, and a linear one:
-    smooth in the logarithms of the dimensions, and no steps. Scales and noise are those of the largest
-    marginal likelihood. Rows whose left-out error says that they are outliers count less, as under
-    Student's distribution with four degrees of freedom. Fitting needs torch, predicting NumPy alone.
+    Its covariance is the sum of a Matérn covariance of smoothness 5/2, with a length scale for each column, and a
+    linear one. Predictions are therefore smooth in the logarithms of the dimensions, without steps. Scales and noise
+    maximise the marginal likelihood. Outliers, recognised by their leave-one-out errors, get smaller weights, as under
+    Student's distribution with four degrees of freedom. Fitting needs torch, predicting needs NumPy only.
 
     Args:
         seen: the range of the fit.
-        scale: [f] length of one unit of each column, 0 for those that never varied and do not count.
-        slope: [c] variance of the linear part in each of the units of the c columns that count.
+        scale: [f] length scale of each column; 0 for columns that never varied, which are not used.
+        slope: [c] variance of the linear part for each of the c used columns, in units of their length scales.
         height: [1] variance of the Matérn part.
         points: [n, c] fitted rows in these units.
-        weights: [n] what the covariance with each of them counts.
+        weights: [n] weight of the covariance with each fitted row.
     """
 
     name: ClassVar[str] = "gaussian"
@@ -82,7 +82,7 @@ class Gaussian:
         return cls(seen, scale, slope, np.array([height]), points, weights)
 
     def predict(self, x: FloatArray) -> tuple[FloatArray, BoolArray]:
-        """[n] log ratios within what was fitted, [n] whether the row lies in the fitted range."""
+        """[n] log ratios within the fitted ones, [n] True where the row lies in the fitted range."""
         within = self.seen.holds(x)
         asked = _units(self.seen, self.scale, self.seen.inward(x))
         value = _weighted(asked, self.points.astype(np.float64), self.slope, float(self.height[0]), self.weights)
@@ -98,7 +98,7 @@ class Gaussian:
         """Rebuild from :meth:`arrays`.
 
         Raises:
-            ArtefactError: an array is not what it should be.
+            ArtefactError: an array is missing or invalid.
         """
         refuse_others(arrays, (*Seen.names(), *_ARRAYS), cls.name)
         seen = Seen.from_arrays(arrays, cls.name)
@@ -118,14 +118,14 @@ _ARRAYS = ("scale", "slope", "height", "points", "weights")
 
 
 def _units(seen: Seen, scale: FloatArray, x: FloatArray) -> FloatArray:
-    """[n, c] columns that count around the centre, in units of their scales."""
+    """[n, c] the used columns minus the centre, in units of their length scales."""
     count = scale > 0
     return np.ascontiguousarray((x - seen.centre)[:, count] / scale[count])
 
 
 @jit
 def _covariance(a: FloatArray, b: FloatArray, slope: FloatArray, height: float) -> FloatArray:
-    """[m, n] covariance of rows in units of the length scales."""
+    """[m, n] covariances of the rows of a [m, c] and b [n, c], both in units of the length scales."""
     result = np.empty((len(a), len(b)))
     for i in range(len(a)):
         for j in range(len(b)):
@@ -141,7 +141,7 @@ def _covariance(a: FloatArray, b: FloatArray, slope: FloatArray, height: float) 
 
 @jit
 def _weighted(a: FloatArray, b: FloatArray, slope: FloatArray, height: float, weights: FloatArray) -> FloatArray:
-    """[m] weighted sums of the covariance with the rows of b; one row does not depend on those beside it."""
+    """[m] weighted sums of the covariances with the rows of b; each result depends on its own row of a only."""
     result = np.zeros(len(a))
     for i in range(len(a)):
         row = _covariance(a[i : i + 1], b, slope, height)
@@ -156,11 +156,11 @@ def _scales(x: FloatArray, y: FloatArray, rng: np.random.Generator) -> tuple[Flo
     Args:
         x: [n, c] columns of mean 0 and variance 1.
         y: [n] log ratios around their median.
-        rng: chooses the rows by which they are chosen.
+        rng: draws the rows from which the scales are chosen.
 
     Returns:
         [c] length scales, [c] variances of the linear part in units of these, the variance of the Matérn part,
-        and [n] that of the noise.
+        and [n] the variance of the noise.
     """
     torch: Any = require("torch", "torch", "fitting a Gaussian process")
     threads = torch.get_num_threads()
@@ -209,7 +209,7 @@ def _most_likely(
 
 
 def _trust(x: FloatArray, y: FloatArray, slope: FloatArray, height: float, noise: FloatArray) -> FloatArray:
-    """[n] weights of rows by their errors when each is left out (Rasmussen, Williams, equation 5.12)."""
+    """[n] weights of rows, from their leave-one-out errors (Rasmussen, Williams, equation 5.12)."""
     inverse = np.linalg.inv(_covariance(x, x, slope, height) + np.diag(noise + _JITTER))
     variance = 1.0 / np.diag(inverse)
     error = (inverse @ y) * variance

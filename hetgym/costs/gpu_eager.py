@@ -1,10 +1,10 @@
-"""Operators in float32 on GPUs that nobody measured: data-sheet physics outside, trees inside.
+"""Costs of float32 operators on GPUs without measurements: a data-sheet bound corrected by trees.
 
 seconds = launch + physics x exp(trees(features)),    physics = max(FLOPs / peak, bytes / bandwidth)
 
-The trees are fitted to several GPUs at once and know a device by its data sheet alone: peak, bandwidth,
-processors and last-level cache. Operators that a framework starts one by one from an idle stream also
-show the time of starting them; the fit takes it off, and the prediction adds the device's own.
+The trees are fitted to several GPUs at once. Their features describe a device by its data sheet alone: peak, bandwidth,
+processors and last-level cache. Times of operators that a framework starts one by one on an idle stream include the
+time of the launch. The fit subtracts it, and the prediction adds the launch overhead of the device.
 """
 
 from __future__ import annotations
@@ -40,37 +40,41 @@ from hetgym.errors import ArtefactError
 from hetgym.graph.ops import Operator
 
 MODEL = "gpu-eager"
-"""What the header of an artefact says it is."""
+"""Kind of the model in the header of an artefact."""
 
 COLUMNS: dict[str, tuple[str, ...]] = {
-    "linear": PRODUCT_FEATURES, "batched": PRODUCT_FEATURES, "conv": CONV_FEATURES, "elementwise": ROW_FEATURES,
-    "softmax": ROW_FEATURES, "layernorm": ROW_FEATURES,
-}  # fmt: skip
+    "linear": PRODUCT_FEATURES,
+    "batched": PRODUCT_FEATURES,
+    "conv": CONV_FEATURES,
+    "elementwise": ROW_FEATURES,
+    "softmax": ROW_FEATURES,
+    "layernorm": ROW_FEATURES,
+}
 """Class -> names of its features."""
 
 LARGEST_RATIO = 20.0
-"""No log ratio is beyond this."""
+"""Largest absolute value of a log ratio."""
 
 REMEMBERED = 1 << 16
-"""How many shapes a model remembers before it starts afresh."""
+"""Most shapes in a model's cache; a full cache is emptied."""
 
 Pair = tuple[float, float]
 
 
 @dataclass(frozen=True)
 class ClassTrees:
-    """What was fitted to one class of operators.
+    """The fitted model of one class of operators.
 
     Args:
-        trees: from the class's :data:`COLUMNS` to log(kernel seconds / physics).
+        trees: map from the class's :data:`COLUMNS` to log(kernel seconds / physics).
         limits: least and largest log ratio that a prediction may have.
         median: median log ratio of the fit, for operators whose loops are not known.
         scatter: tenth and ninetieth percentile of log(measured / predicted) in cross-validation.
-        others: trees for GPUs that are not of the fit, if these have their own.
-        prior: share that the roofline's default efficiencies have in the log ratio on a GPU that is not of the fit.
+        others: trees for GPUs outside the fit, if there are separate ones.
+        prior: weight of the roofline's default efficiencies in the log ratio on a GPU outside the fit, in [0, 1].
 
     Raises:
-        ArtefactError: a share that is not within 0 and 1.
+        ArtefactError: the weight is not within 0 and 1.
     """
 
     trees: Forest
@@ -92,7 +96,7 @@ class ClassTrees:
             table: [r, 11] from :func:`~hetgym.costs.gpu_work.work`.
             gpu: the device.
             peak: rate in each operator's dtype [FLOP/s].
-            known: whether the device is of the fit.
+            known: True if the device is one of those fitted.
 
         Returns:
             [r] seconds, positive, without the launch.
@@ -108,17 +112,17 @@ class ClassTrees:
 class EagerGpuCosts:
     """Costs of float32 operators on any GPU, from its data sheet.
 
-    Views cost 0. A device that is no GPU takes the roofline, and so does arithmetic in a dtype that the
-    GPU has no rate for. Operators without a class of their own take the nearest: what moves or reduces
-    memory is elementwise, normalisations are rows of layer norm, recurrent cells are products, fused operators
-    what the others were fused to. A convolution takes the lesser of its own class, which was measured with
-    windows of three and mostly far more work than one image gives, and of the product that it amounts to, since
-    libraries choose the faster algorithm. Results are kept by shape.
+    Views cost 0. Devices other than GPUs are priced by the roofline, and so is arithmetic in a dtype for which the
+    GPU has no rate. Operators without a class of their own take the nearest: operators that move or reduce data count
+    as elementwise, normalisations as layer norm, recurrent cells as products, fused operators as their anchors. A
+    convolution costs the smaller of two prices, since libraries choose the faster algorithm: that of its own class,
+    which was measured with windows of three and mostly far more work than one image gives, and that of the equivalent
+    product. Results are cached by shape.
 
     Args:
         classes: each of :data:`~hetgym.costs.gpu_work.CLASSES` -> its trees.
         card: source, licence, split, seed and scores of the fit, as plain values.
-        gpus: GPUs of the fit; other ones take the trees for others where a class has them.
+        gpus: GPUs of the fit; for all others a class uses its separate trees, if it has them.
 
     Raises:
         ArtefactError: a class is missing or unknown, or its figures are out of range.
@@ -178,9 +182,12 @@ class EagerGpuCosts:
             seconds = Roofline().predict(operators, device)
             return np.stack([seconds, seconds, seconds], axis=1)
         place = (
-            *sorted(device.peak_flops.items()), device.memory_bandwidth, device.launch_overhead, device.processors,
+            *sorted(device.peak_flops.items()),
+            device.memory_bandwidth,
+            device.launch_overhead,
+            device.processors,
             device.cache_bytes,
-        )  # fmt: skip
+        )
         keys = [(place, op.kind, op.inputs, op.outputs, tuple(op.attributes.items())) for op in operators]
         known = self._known
         fresh = {key: op for key, op in zip(keys, operators, strict=True) if key not in known}
@@ -240,13 +247,15 @@ class EagerGpuCosts:
             for key, array in trees.arrays().items()
         }
         header = {
-            "model": MODEL, "features": {name: list(COLUMNS[name]) for name in CLASSES},
+            "model": MODEL,
+            "features": {name: list(COLUMNS[name]) for name in CLASSES},
             "limits": {name: list(self.classes[name].limits) for name in CLASSES},
             "median": {name: self.classes[name].median for name in CLASSES},
-            "scatter": {name: list(self.classes[name].scatter) for name in CLASSES}, "card": self.card,
+            "scatter": {name: list(self.classes[name].scatter) for name in CLASSES},
+            "card": self.card,
             "prior": {name: self.classes[name].prior for name in CLASSES},
             "gpus": sorted(astuple(gpu) for gpu in self.gpus),
-        }  # fmt: skip
+        }
         artefact.save(path, header, arrays)
 
     @classmethod
@@ -254,16 +263,16 @@ class EagerGpuCosts:
         """Read a model.
 
         Raises:
-            ArtefactError: damaged, tampered with, or fitted to features that this version does not have.
+            ArtefactError: the file is damaged, tampered with, or fitted to features that this version lacks.
         """
         return cls.of_parts(*artefact.load(path), str(path))
 
     @classmethod
     def of_parts(cls, header: Mapping[str, Any], arrays: Mapping[str, npt.NDArray[Any]], where: str) -> Self:
-        """Build from what an artefact holds.
+        """Build the model from the header and arrays of an artefact.
 
         Raises:
-            ArtefactError: something in it is not what it should be; ``where`` is named.
+            ArtefactError: a part is invalid; the message names ``where``.
         """
         if header.get("model") != MODEL:
             raise ArtefactError(f"{where}: holds no {MODEL!r} model")
@@ -308,20 +317,20 @@ def _dtype(op: Operator) -> str:
 
 
 def _odd(name: str, operators: Sequence[Operator]) -> BoolArray:
-    """Which operators do not compute by the loops that their class was fitted with."""
+    """[n] True for operators that do not have the loops that their class was fitted with."""
     known = ("MatMul", "Gemm", "Attention") if name in ("linear", "batched") else ("Conv",)
     return np.array([name in ("linear", "batched", "conv") and op.kind not in known for op in operators], np.bool_)
 
 
 def _within(value: object, what: str) -> float:
-    """A number of a legal size."""
+    """Check a number of a header against the legal range."""
     if type(value) in (int, float) and -LARGEST_RATIO <= value <= LARGEST_RATIO:  # type: ignore[operator]
         return float(value)  # type: ignore[arg-type]
     raise ArtefactError(f"{what}: {value!r} is no log ratio within {LARGEST_RATIO:g}")
 
 
 def _rising(values: object, what: str) -> Pair:
-    """Two numbers of a legal size in rising order."""
+    """Check two numbers of a header: within the legal range, in rising order."""
     if isinstance(values, list | tuple) and len(values) == 2:
         low, high = (_within(value, what) for value in values)
         if low <= high:

@@ -1,4 +1,4 @@
-"""Fitting costs of GPU operators to measurements on several GPUs, and holding one of them out."""
+"""Fitting of the costs of GPU operators to measurements on several GPUs; cross-validation that holds out a GPU."""
 
 from __future__ import annotations
 
@@ -19,31 +19,32 @@ from hetgym.errors import ArtefactError, require
 from hetgym.graph.ops import Operator
 
 ROWS = 40_000
-"""A class with more rows is thinned to this many."""
+"""Most rows of a class; larger ones are thinned at random."""
 
 ROUNDS, LEAVES = {"products": 300, "rows": 150}, {"products": 63, "rows": 31}
-"""Trees of a forest and leaves of a tree, for classes that compute tiles and for those that stream rows."""
+"""Number of trees in a forest and of leaves in a tree, for classes that compute tiles and those that stream rows."""
 
 RATE, FEATURE_SHARE = 0.06, 0.3
-"""Learning rate, and share of the features that a tree sees: with few of them trees cannot all lean on the one
-figure of the data sheets that tells the fitted GPUs apart, which held-out GPUs gain from; see docs/costs-gpu.md."""
+"""Learning rate, and share of the features that each tree sees. With few features not all trees can rely on the one
+data-sheet figure that tells the fitted GPUs apart. This improves predictions for other GPUs; see docs/costs-gpu.md."""
 
 FORESTS = {"linear": 2}
-"""Class -> number of forests that differ by their seed and whose mean counts; 1 where none is given."""
+"""Class -> number of forests with different seeds, whose mean is the prediction; 1 for classes not listed."""
 
 OTHERS: dict[str, tuple[int, float]] = {"batched": (80, 0.12)}
-"""Class -> trees and learning rate of each forest of its trees for other GPUs. There is one forest for each GPU of the
-fit, which leaves that GPU out, and their mean counts: no single GPU is the model of a stranger. Cross-validation
-over held-out GPUs says that batches of products gain from it and that products and convolutions do not."""
+"""Class -> number of trees and learning rate of its forests for GPUs outside the fit. There is one forest for each GPU
+of the fit, fitted without that GPU; the prediction is their mean, so that no single GPU dominates it. In
+cross-validation over held-out GPUs this improves batches of products, but not products and convolutions."""
 
 PRIOR = {"linear": 0.25, "batched": 0.25, "softmax": 0.25}
-"""Class -> share of the roofline's default efficiencies in log ratios on other GPUs; 0 where none is given. Chosen
-out of quarters by cross-validation over held-out GPUs."""
+"""Class -> weight of the roofline's default efficiencies in log ratios on GPUs outside the fit; 0 for classes not
+listed. Chosen among multiples of 1/4 by cross-validation over held-out GPUs."""
 
 COMPANIONS = {"batched": ("linear",)}
-"""Class -> others whose rows its trees see too: libraries took one kernel for all batches on one of the GPUs."""
+"""Class -> other classes whose rows its trees are fitted to as well: on one of the GPUs libraries took a single kernel
+for all batches."""
 
-_LEAST_SHARE = 0.3  # of physics, that a kernel takes after the launch is taken off
+_LEAST_SHARE = 0.3  # least kernel time after subtracting the launch, as a share of physics
 
 
 @dataclass(frozen=True)
@@ -54,7 +55,7 @@ class Sample:
         kind: one of :data:`~hetgym.costs.gpu_work.CLASSES`.
         device: the GPU.
         table: [r, 11] from :func:`~hetgym.costs.gpu_work.work`.
-        seconds: [r] measured, each from an idle stream.
+        seconds: [r] measured times, each on an idle stream [s].
 
     Raises:
         ArtefactError: an unknown class, lengths that do not match, or a time that is not positive.
@@ -76,22 +77,23 @@ class Sample:
 
     @classmethod
     def of(cls, kind: str, device: Device, operators: Sequence[Operator], seconds: FloatArray) -> Sample:
-        """Take the work out of operators."""
+        """Make a sample from operators and their times ([r] seconds)."""
         return cls(kind, device, work(operators), np.asarray(seconds, np.float64))
 
     @property
     def gpu(self) -> Gpu:
-        """What the models know of the device."""
+        """The figures of the device that the models use."""
         return Gpu.of(self.device)
 
     def physics(self, kind: str = "") -> FloatArray:
-        """[r] seconds by the data sheet, as of another class if one is named."""
+        """[r] data-sheet bounds, as for another class if one is named [s]."""
         return physics(kind or self.kind, self.table, self.gpu, self.gpu.peak)
 
     def launch(self) -> float:
-        """Time of starting an operator from an idle stream, with the shortest kernel [s].
+        """Time of starting an operator on an idle stream, with the shortest kernel [s].
 
-        What the smallest operators take at least beyond physics at the best utilisation that was seen.
+        It is the least time that the smallest operators take beyond the physical bound at the best observed
+        utilisation.
         """
         stated = self.physics()
         best = float(np.quantile(stated / self.seconds, 0.98))
@@ -99,7 +101,7 @@ class Sample:
         return max(float(np.quantile((self.seconds - stated / best)[small], 0.02)), 0.0)
 
     def thinned(self, rows: int, rng: np.random.Generator) -> Sample:
-        """At most so many rows, chosen at random."""
+        """A sample of at most ``rows`` rows, chosen at random."""
         if len(self.seconds) <= rows:
             return self
         kept = np.sort(rng.permutation(len(self.seconds))[:rows])
@@ -107,7 +109,7 @@ class Sample:
 
 
 def launches(samples: Sequence[Sample]) -> dict[str, float]:
-    """Class -> median over its GPUs of the time of starting an operator [s]; for GPUs not measured."""
+    """Class -> median over its GPUs of the time of starting an operator [s], for use on other GPUs."""
     return {
         kind: float(np.median([sample.launch() for sample in samples if sample.kind == kind]))
         for kind in CLASSES
@@ -120,8 +122,8 @@ def fit_class(kind: str, samples: Sequence[Sample], seed: int) -> ClassTrees:
 
     Args:
         kind: the class.
-        samples: measurements; those of other classes, but for :data:`COMPANIONS`, are not looked at.
-        seed: of everything that is random; equal seeds give equal trees.
+        samples: measurements; those of other classes are ignored, except :data:`COMPANIONS`.
+        seed: seed of all randomness; equal seeds give equal trees.
 
     Raises:
         ArtefactError: no samples of that class.
@@ -145,20 +147,31 @@ def fit_class(kind: str, samples: Sequence[Sample], seed: int) -> ClassTrees:
 
 
 def _grown(x: FloatArray, y: FloatArray, weight: FloatArray, seed: int, group: str, rounds: int, rate: float) -> Forest:
-    """Trees by LightGBM (Ke et al., NeurIPS 2017) that fit log ratios by their absolute error."""
+    """Trees fitted to log ratios by LightGBM (Ke et al., NeurIPS 2017) with the absolute error as loss."""
     lightgbm = require("lightgbm", "costs", "fitting costs of GPUs")
     options = {
-        "objective": "regression_l1", "learning_rate": rate, "num_leaves": LEAVES[group], "min_data_in_leaf": 20,
-        "feature_fraction": FEATURE_SHARE, "bagging_fraction": 0.8, "bagging_freq": 1, "lambda_l2": 1.0,
-        "num_threads": 1, "verbosity": -1, "seed": seed, "deterministic": True, "force_row_wise": True, "max_bin": 127,
-    }  # fmt: skip
+        "objective": "regression_l1",
+        "learning_rate": rate,
+        "num_leaves": LEAVES[group],
+        "min_data_in_leaf": 20,
+        "feature_fraction": FEATURE_SHARE,
+        "bagging_fraction": 0.8,
+        "bagging_freq": 1,
+        "lambda_l2": 1.0,
+        "num_threads": 1,
+        "verbosity": -1,
+        "seed": seed,
+        "deterministic": True,
+        "force_row_wise": True,
+        "max_bin": 127,
+    }
     return Forest.from_lightgbm(lightgbm.train(options, lightgbm.Dataset(x, y, weight=weight), rounds))
 
 
 def _rows(
     kind: str, samples: Sequence[Sample], rng: np.random.Generator
 ) -> tuple[FloatArray, FloatArray, FloatArray, npt.NDArray[np.str_]]:
-    """Features, log ratios, weights and GPUs; a row counts by the share of its time that is not the launch."""
+    """Features, log ratios, weights and GPUs of rows; the weight is the share of the time that is not the launch."""
     total = sum(len(sample.seconds) for sample in samples)
     width = len(COLUMNS[kind])
     x, y, weight, owner = [np.empty((0, width))], [np.empty(0)], [np.empty(0)], [np.empty(0, np.str_)]
@@ -178,8 +191,8 @@ def fit(samples: Sequence[Sample], seed: int, card: Mapping[str, Any] | None = N
     """Fit all classes.
 
     Args:
-        samples: measurements; every class must have some.
-        seed: of everything that is random.
+        samples: measurements, which must include every class.
+        seed: seed of all randomness.
         card: source, licence, split and scores, as plain values.
 
     Raises:
@@ -210,13 +223,13 @@ def held_out(kind: str, samples: Sequence[Sample], seed: int) -> dict[str, tuple
 
 
 def predicted(model: ClassTrees, sample: Sample, launch: float, known: bool) -> FloatArray:
-    """What trees say a sample takes from an idle stream.
+    """Predicted times of a sample on an idle stream.
 
     Args:
         model: trees of the sample's class.
         sample: operators on a GPU.
-        launch: time of starting one [s].
-        known: whether the GPU is of the fit.
+        launch: time of starting an operator [s].
+        known: True if the GPU is one of those fitted.
 
     Returns:
         [r] seconds.

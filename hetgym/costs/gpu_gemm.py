@@ -1,12 +1,12 @@
-"""Matrix products in 16 bits on GPUs that were profiled: data-sheet physics outside, trees inside.
+"""Costs of 16-bit matrix products on profiled GPUs: a data-sheet bound corrected by trees.
 
 seconds = physics x exp(trees(features)), where
 
     physics = floor + max(FLOPs / peak, bytes / bandwidth)
 
-is what the data sheet says and the trees learn which share of it the library's kernels reach. How
-many tiles a product falls into, and how full the last wave of tiles leaves the processors, is among
-the features for a range of tile sizes: the library chooses the kernel, and the trees learn how.
+is the bound of the data sheet, and the trees learn the share of it that the library's kernels reach. For a range of
+tile sizes the features include the number of tiles of a product and the utilisation of the last wave of tiles. From
+these the trees learn the library's choice of kernels.
 """
 
 from __future__ import annotations
@@ -34,22 +34,36 @@ FLOOR = 2.2e-6
 """Time of the smallest kernel in a captured graph [s], a little below the fastest of 1e5 measured products."""
 
 MEMORY_EFFICIENCY = 0.8
-"""Share of the bandwidth that other operators reach: ``mem_bw_empirical_scaling_factor`` of aiconfigurator."""
+"""Share of the bandwidth that all other operators reach: ``mem_bw_empirical_scaling_factor`` of aiconfigurator."""
 
 LAUNCH = 3e-6
-"""Time to start another operator [s]: ``mem_empirical_constant_latency`` of aiconfigurator."""
+"""Launch time of all other operators [s]: ``mem_empirical_constant_latency`` of aiconfigurator."""
 
 MODEL = "gpu-gemm"
-"""What the header of an artefact says it is."""
+"""Kind of the model in the header of an artefact."""
 
 LARGEST_RATIO = 50.0
-"""No log ratio is beyond this."""
+"""Largest absolute value of a log ratio."""
 
 REMEMBERED = 1 << 16
-"""How many shapes a model remembers before it starts afresh."""
+"""Most shapes in a model's cache; a full cache is emptied."""
 
-TILES = ((16, 64), (16, 128), (32, 64), (32, 128), (64, 64), (64, 128), (128, 64), (64, 256), (256, 64),
-         (128, 128), (192, 128), (128, 192), (128, 256), (256, 128))  # fmt: skip
+TILES = (
+    (16, 64),
+    (16, 128),
+    (32, 64),
+    (32, 128),
+    (64, 64),
+    (64, 128),
+    (128, 64),
+    (64, 256),
+    (256, 64),
+    (128, 128),
+    (192, 128),
+    (128, 192),
+    (128, 256),
+    (256, 128),
+)
 """Rows and columns of the output that one block may compute."""
 
 GEMM_FEATURES: tuple[str, ...] = (
@@ -62,16 +76,16 @@ GEMM_FEATURES: tuple[str, ...] = (
     *(f"{what}, tiles of {a} x {b}" for a, b in TILES for what in
       ("log2 waves", "filling of the waves", "log2 outputs x k of the fullest processor", "filling of the tiles")),
 )  # fmt: skip
-"""What :func:`gemm_features` returns, column by column."""
+"""Names of the columns that :func:`gemm_features` returns."""
 
 
 @dataclass(frozen=True)
 class GemmGpu:
-    """What the features need to know of a GPU.
+    """The figures of a GPU that the features depend on.
 
     Args:
         peak_flops: dense rate in 16 bits by the data sheet [FLOP/s].
-        memory_bandwidth: by the data sheet [byte/s].
+        memory_bandwidth: memory bandwidth by the data sheet [byte/s].
         processors: number of streaming multiprocessors.
         cache_bytes: last-level cache [byte].
 
@@ -94,18 +108,18 @@ GEMM_GPUS: dict[str, GemmGpu] = {
     "h100": GemmGpu(989e12, 3.35e12, 132, 50e6),
     "h200": GemmGpu(989e12, 4.8e12, 132, 50e6),
 }
-"""Data sheets of the SXM boards that the shipped artefacts were fitted on."""
+"""Data sheets of the SXM boards that the shipped artefacts were fitted to."""
 
 
 def gemm_dimensions(operator: Operator) -> tuple[int, int, int, int] | None:
     """Batch, rows, columns and reduction of a matrix product.
 
-    Leading axes that only the left operand has are rows, as libraries fold them. Axes that the right
-    operand has too are the batch: as many products with operands of their own. Of a fused operator it is
-    the product that the others were fused to.
+    Leading axes that only the left operand has are folded into the rows, as in libraries. Leading axes that the right
+    operand has as well are the batch of independent products. For a fused operator these are the dimensions of its
+    anchor.
 
     Returns:
-        (batch, m, n, k), or None for what is no product of two matrices.
+        (batch, m, n, k), or None if the operator is not a product of two matrices.
 
     >>> from hetgym.graph import Tensor
     >>> x, w, y = Tensor((8, 128, 768)), Tensor((768, 3072), constant=True), Tensor((8, 128, 3072))
@@ -126,13 +140,13 @@ def gemm_dimensions(operator: Operator) -> tuple[int, int, int, int] | None:
     k = left[-2] if transposed else left[-1]
     batch = math.prod(right[:-2])
     n = 1 if len(right) == 1 else right[-2] if operator.attributes.get("transB", 0) else right[-1]
-    # What was fused may have changed the shape of what comes out, but fused or not a product fills n columns.
+    # Fused operators may have changed the shape of the result, but the product itself has n columns.
     outputs = math.prod(left) // max(1, k) * n if fused else math.prod(operator.outputs[0].shape)
     return batch, outputs // max(1, n * batch), n, k
 
 
 def gemm_physics(batch: FloatArray, m: FloatArray, n: FloatArray, k: FloatArray, gpu: GemmGpu) -> FloatArray:
-    """Time by the data sheet: a floor and the slower of arithmetic and memory [s], for elements of two bytes."""
+    """[r] data-sheet bounds: a floor plus the slower of arithmetic and memory, for elements of two bytes [s]."""
     flops = 2.0 * batch * m * n * k
     moved = 2.0 * batch * (m * k + n * k + m * n)
     return np.asarray(FLOOR + np.maximum(flops / gpu.peak_flops, moved / gpu.memory_bandwidth), np.float64)
@@ -167,21 +181,21 @@ def gemm_features(m: FloatArray, n: FloatArray, k: FloatArray, gpu: GemmGpu) -> 
 class GemmCosts:
     """Costs on a profiled GPU: trees for products in 16 bits, the roofline for every other operator.
 
-    A batched product was not measured; it takes the utilisation of one product whose rows are those of
-    the whole batch, and the arithmetic and memory traffic of its own. What was fused to a product adds
-    the time of the traffic that the product alone would not have. Other operators take
+    Batched products were not measured. They are priced by their own arithmetic and memory traffic at the utilisation
+    of one product that has the rows of the whole batch. Operators that are fused to a product add the time of the
+    memory traffic that the product alone would not have. Other operators are priced with
     :data:`MEMORY_EFFICIENCY` and :data:`LAUNCH`, which belong to the same measurements, in place of the
-    device's. On a device that is no GPU everything is the roofline's.
+    device's own figures. On devices other than GPUs all operators are priced by the roofline.
 
     Args:
-        trees: from :data:`GEMM_FEATURES` to log(seconds / physics).
+        trees: map from :data:`GEMM_FEATURES` to log(seconds / physics).
         gpu: the data sheet that the trees were fitted with.
-        limits: least and largest log ratio that the fit saw; predictions stay between them.
+        limits: least and largest log ratio of the fitted rows; predictions stay between them.
         scatter: tenth and ninetieth percentile of log(measured / predicted) in cross-validation.
         card: source, licence, split, seed and scores of the fit, as plain values.
 
     Raises:
-        ArtefactError: limits or scatter that are not two finite numbers in rising order.
+        ArtefactError: limits or scatter are not two finite numbers in rising order.
     """
 
     def __init__(
@@ -206,9 +220,13 @@ class GemmCosts:
             ArtefactError: the file cannot be written.
         """
         header = {
-            "model": MODEL, "features": list(GEMM_FEATURES), "gpu": asdict(self.gpu), "limits": list(self.limits),
-            "scatter": list(self.scatter), "card": self.card,
-        }  # fmt: skip
+            "model": MODEL,
+            "features": list(GEMM_FEATURES),
+            "gpu": asdict(self.gpu),
+            "limits": list(self.limits),
+            "scatter": list(self.scatter),
+            "card": self.card,
+        }
         artefact.save(path, header, self.trees.arrays())
 
     @classmethod
@@ -216,16 +234,16 @@ class GemmCosts:
         """Read a model.
 
         Raises:
-            ArtefactError: damaged, tampered with, or fitted to features that this version does not have.
+            ArtefactError: the file is damaged, tampered with, or fitted to features that this version lacks.
         """
         return cls.of_parts(*artefact.load(path), str(path))
 
     @classmethod
     def of_parts(cls, header: Mapping[str, Any], arrays: Mapping[str, npt.NDArray[Any]], where: str) -> Self:
-        """Build from what an artefact holds.
+        """Build the model from the header and arrays of an artefact.
 
         Raises:
-            ArtefactError: something in it is not what it should be; ``where`` is named.
+            ArtefactError: a part is invalid; the message names ``where``.
         """
         if header.get("model") != MODEL:
             raise ArtefactError(f"{where}: holds no {MODEL!r} model")
@@ -246,7 +264,7 @@ class GemmCosts:
         """Run times of plain products [m, k] x [k, n].
 
         Returns:
-            [r] seconds, positive and finite; sizes below 1 count as 1 among the features.
+            [r] seconds, positive and finite; in the features, sizes below 1 count as 1.
         """
         rows, columns, inner = (np.atleast_1d(np.asarray(size, np.float64)) for size in (m, n, k))
         return gemm_physics(np.ones(1), rows, columns, inner, self.gpu) * np.exp(self._ratio(rows, columns, inner))
@@ -260,13 +278,13 @@ class GemmCosts:
         return self._priced(operators, device)[0]
 
     def spread(self, operators: Sequence[Operator], device: Device) -> tuple[FloatArray, FloatArray]:
-        """Tenth and ninetieth percentile: those of cross-validation for products, else the prediction itself."""
+        """Tenth and ninetieth percentile: from cross-validation for products, otherwise both the prediction itself."""
         seconds, product = self._priced(operators, device)
         low, high = (np.where(product, seconds * math.exp(q), seconds) for q in self.scatter)
         return np.minimum(low, seconds), np.maximum(high, seconds)
 
     def _priced(self, operators: Sequence[Operator], device: Device) -> tuple[FloatArray, BoolArray]:
-        """Run times, and which of the operators are products that the trees priced."""
+        """Run times, and [r] True for products that the trees priced."""
         product = np.zeros(len(operators), np.bool_)
         if device.kind != "gpu":
             return Roofline().predict(operators, device), product
@@ -284,16 +302,17 @@ class GemmCosts:
         return seconds, product
 
     def _appended(self, operators: Sequence[Operator], sizes: Sequence[tuple[int, int, int, int]]) -> FloatArray:
-        """Time of what fused operators read and write beyond their products [s]."""
+        """Time of the memory traffic of fused operators beyond that of their products [s]."""
         more = [
             max(0.0, op.bytes_read + op.bytes_written - 2.0 * batch * (m * k + n * k + m * n))
-            if op.kind == "Fused-matmul" else 0.0
+            if op.kind == "Fused-matmul"
+            else 0.0
             for op, (batch, m, n, k) in zip(operators, sizes, strict=True)
-        ]  # fmt: skip
+        ]
         return np.array(more, np.float64) / (self.gpu.memory_bandwidth * MEMORY_EFFICIENCY)
 
     def _remembered(self, sizes: Sequence[tuple[int, int, int, int]]) -> FloatArray:
-        """Log ratios of products, asking the trees only for shapes not asked before."""
+        """Log ratios of products; only those of new shapes are computed, others come from the cache."""
         keys = [(batch * m, n, k) for batch, m, n, k in sizes]
         fresh = sorted(set(keys) - self._known.keys())
         if fresh:
@@ -310,7 +329,7 @@ class GemmCosts:
 
 
 def mean_forest(forests: Sequence[Forest]) -> Forest:
-    """One forest that predicts the mean of several.
+    """Combine several forests into one that predicts their mean.
 
     >>> one = Forest(*(np.array(a, np.int32) for a in ([0, 1], [0])), np.zeros(1, np.float32),
     ...              *(np.array(a, np.int32) for a in ([-1], [-2])), np.array([1.0, 3.0], np.float32))
@@ -329,14 +348,17 @@ def mean_forest(forests: Sequence[Forest]) -> Forest:
         return np.concatenate([np.where(child >= 0, child + node, child - leaf) for child, node, leaf in parts])
 
     return Forest(
-        np.concatenate(start).astype(np.int32), joined("feature"), joined("threshold"),
-        children("low").astype(np.int32), children("high").astype(np.int32),
+        np.concatenate(start).astype(np.int32),
+        joined("feature"),
+        joined("threshold"),
+        children("low").astype(np.int32),
+        children("high").astype(np.int32),
         (joined("leaf") / len(forests)).astype(np.float32),
-    )  # fmt: skip
+    )
 
 
 def _pair(values: object, what: str) -> tuple[float, float]:
-    """Two finite numbers in rising order."""
+    """Check two finite numbers in rising order."""
     if isinstance(values, list | tuple) and len(values) == 2 and all(type(v) in (int, float) for v in values):
         low, high = float(values[0]), float(values[1])
         if -LARGEST_RATIO <= low <= high <= LARGEST_RATIO:

@@ -1,8 +1,8 @@
-"""What a GPU has to do for an operator, and how its size meets the size of the GPU.
+"""The work of a GPU for an operator, and features that relate it to the size of the GPU.
 
-Every operator falls into one of six classes, for which kernels are alike: products of matrices without
-and with a batch, convolutions, elementwise operators (with everything else that streams memory), rows of
-softmax, and rows of layer norm. Features are free of the operator's kind and of the device's name.
+Every operator belongs to one of six classes with similar kernels: products of matrices without and with a batch,
+convolutions, elementwise operators (including all others that stream memory), rows of softmax, and rows of layer norm.
+Features depend neither on the operator's kind nor on the device's name.
 """
 
 from __future__ import annotations
@@ -20,20 +20,29 @@ from hetgym.device import Device
 from hetgym.graph.ops import Operator
 
 CLASSES: tuple[str, ...] = ("linear", "batched", "conv", "elementwise", "softmax", "layernorm")
-"""Classes of operators, each with trees of its own."""
+"""Classes of operators; each has trees of its own."""
 
 PRODUCTS = ("linear", "batched", "conv")
 """Classes that compute in tiles of a product."""
 
 WORK: tuple[str, ...] = ("batch", "m", "n", "k", "flops", "read", "written", "images", "side", "window", "stride")
-"""Columns of a table of work: independent products, rows, columns, reduction; FLOPs; bytes; and of a
-convolution its images, the side of its output, its window and stride. Rows and columns of what is no product
-are m and n; what has no such thing is 1."""
+"""Columns of a table of work: independent products, rows, columns, reduction; FLOPs; bytes; and, for convolutions,
+images, side of the output, window and stride. For operators that are not products m and n are rows and columns.
+Columns that do not apply are 1."""
 
-TILES = {(128, 128): 1.0, (128, 64): 0.95, (64, 128): 0.95, (64, 64): 0.85, (32, 128): 0.7, (128, 32): 0.7,
-         (32, 32): 0.5, (256, 128): 1.0, (256, 64): 1.0}  # fmt: skip
-"""Rows and columns of the output that one block of a product may compute in float32 -> share of the peak that it may
-reach: the smaller the tile, the more of its instructions fetch operands."""
+TILES = {
+    (128, 128): 1.0,
+    (128, 64): 0.95,
+    (64, 128): 0.95,
+    (64, 64): 0.85,
+    (32, 128): 0.7,
+    (128, 32): 0.7,
+    (32, 32): 0.5,
+    (256, 128): 1.0,
+    (256, 64): 1.0,
+}
+"""Rows and columns of a tile, the part of the output that one block of a float32 product computes -> share of the peak
+that it can reach. The smaller the tile, the larger the share of instructions that fetch operands."""
 
 _SHEET = (
     "log2 peak",
@@ -43,8 +52,12 @@ _SHEET = (
     "log2 peak / bandwidth",
     "log2 peak / processor",
 )
-_SHARED = ("log2 seconds of the FLOPs at peak", "log2 seconds of the bytes at peak", "log2 of their ratio",
-           "log2 bytes / cache")  # fmt: skip
+_SHARED = (
+    "log2 seconds of the FLOPs at peak",
+    "log2 seconds of the bytes at peak",
+    "log2 of their ratio",
+    "log2 bytes / cache",
+)
 PRODUCT_FEATURES: tuple[str, ...] = (
     *_SHARED, *_SHEET, "batched", "log2 batch", "log2 m", "log2 n", "log2 k", "log2 m / n", "alignment of m",
     "alignment of n", "alignment of k", "alignment of n and k", "log2 left operand / cache",
@@ -58,21 +71,27 @@ CONV_FEATURES: tuple[str, ...] = (*PRODUCT_FEATURES, "log2 images", "log2 side",
 """Columns for ``conv``."""
 
 ROW_FEATURES: tuple[str, ...] = (
-    *_SHARED, *_SHEET, "log2 rows", "log2 columns", "columns", "alignment of the columns", "log2 rows / processor",
+    *_SHARED,
+    *_SHEET,
+    "log2 rows",
+    "log2 columns",
+    "columns",
+    "alignment of the columns",
+    "log2 rows / processor",
     "log2 read / written",
-)  # fmt: skip
+)
 """Columns for ``elementwise``, ``softmax`` and ``layernorm``."""
 
 LARGEST = 1e30
-"""No size counts for more."""
+"""Largest size; larger ones count as this."""
 
 
 @dataclass(frozen=True, slots=True)
 class Gpu:
-    """What models of a GPU's kernels know of it.
+    """The figures of a GPU that models of its kernels use.
 
     Args:
-        bandwidth: of memory, by the data sheet [byte/s].
+        bandwidth: memory bandwidth by the data sheet [byte/s].
         processors: streaming multiprocessors.
         cache: last-level cache [byte].
         peak: rate in float32, by the data sheet [FLOP/s].
@@ -85,14 +104,14 @@ class Gpu:
 
     @classmethod
     def of(cls, device: Device) -> Gpu:
-        """The figures of a device; what its description leaves out is that of a data-centre GPU of its peak."""
+        """The figures of a device; those that its description lacks are taken from a data-centre GPU of that peak."""
         peak = peak_flops(device, "float32") or max(device.peak_flops.values())
         processors = device.processors or min(max(peak / 1.8e11, 8.0), 256.0)
         return cls(device.memory_bandwidth, float(processors), float(device.cache_bytes or 6e6), peak)
 
 
 def class_of(operator: Operator) -> str | None:
-    """The class that prices an operator; None for views, which move nothing.
+    """The class that prices an operator; None for views, which move no data.
 
     >>> from hetgym.graph import Tensor
     >>> x, w = Tensor((8, 64)), Tensor((64, 32), constant=True)
@@ -108,7 +127,7 @@ def class_of(operator: Operator) -> str | None:
         return "linear"
     if kind in ("Attention", "Einsum"):
         return "batched"
-    if family == "matmul":  # fused and backward products, of which only the FLOPs are known
+    if family == "matmul":  # fused and backward products, for which only the FLOPs are known
         return "linear"
     if family == "conv":
         return "conv"
@@ -121,7 +140,7 @@ def work(operators: Sequence[Operator]) -> FloatArray:
     """The table of work.
 
     Returns:
-        [r, 11] columns :data:`WORK`, each finite and from 0 on, dimensions from 1 on.
+        [r, 11] columns :data:`WORK`, all finite and at least 0; dimensions at least 1.
     """
     return np.array([_work(op) for op in operators], np.float64).reshape(len(operators), len(WORK))
 
@@ -140,10 +159,10 @@ def _work(op: Operator) -> tuple[float, ...]:
 
 
 def physics(kind: str, table: FloatArray, gpu: Gpu, peak: FloatArray | float) -> FloatArray:
-    """Time by the data sheet: the slower of arithmetic and memory.
+    """Data-sheet bound: the slower of arithmetic and memory.
 
-    Batches of products count the tiles that the library's best choice computes, padding and idle processors
-    of an unfilled wave among them; their sizes are often below one tile, where FLOPs / peak says little.
+    For batches of products, arithmetic is counted in tiles of the best size, including padding and the idle
+    processors of an incomplete wave. Such products are often smaller than a tile, where FLOPs / peak is far too low.
 
     Args:
         kind: one of :data:`CLASSES`.
@@ -166,9 +185,15 @@ def physics(kind: str, table: FloatArray, gpu: Gpu, peak: FloatArray | float) ->
     return np.asarray(np.maximum(np.maximum(compute, memory), 1e-12), np.float64)
 
 
-FAMILIES = {"linear": "matmul", "batched": "matmul", "conv": "conv", "elementwise": "elementwise",
-            "softmax": "normalise", "layernorm": "normalise"}  # fmt: skip
-"""Class -> family of operators whose default efficiency it takes."""
+FAMILIES = {
+    "linear": "matmul",
+    "batched": "matmul",
+    "conv": "conv",
+    "elementwise": "elementwise",
+    "softmax": "normalise",
+    "layernorm": "normalise",
+}
+"""Class -> family of operators whose default efficiency applies."""
 
 
 def constant(kind: str, table: FloatArray, gpu: Gpu, peak: FloatArray | float) -> FloatArray:
@@ -184,7 +209,7 @@ def constant(kind: str, table: FloatArray, gpu: Gpu, peak: FloatArray | float) -
 
 
 def features(kind: str, table: FloatArray, gpu: Gpu, peak: FloatArray | float) -> FloatArray:
-    """Columns :data:`PRODUCT_FEATURES`, :data:`CONV_FEATURES` or :data:`ROW_FEATURES`.
+    """Features of a class: the columns :data:`PRODUCT_FEATURES`, :data:`CONV_FEATURES` or :data:`ROW_FEATURES`.
 
     Args:
         kind: one of :data:`CLASSES`.
@@ -204,10 +229,20 @@ def features(kind: str, table: FloatArray, gpu: Gpu, peak: FloatArray | float) -
     if kind in PRODUCTS:
         align_n, align_k = _align(n), _align(k)
         columns += [
-            np.full(len(table), float(kind == "batched")), _log(batch), _log(m), _log(n), _log(k), _log(m / n),
-            _align(m), align_n, align_k, np.minimum(align_n, align_k), _log(4 * m * k / gpu.cache),
-            _log(4 * n * k / gpu.cache), _log(k * gpu.processors / gpu.peak * 1e13),
-        ]  # fmt: skip
+            np.full(len(table), float(kind == "batched")),
+            _log(batch),
+            _log(m),
+            _log(n),
+            _log(k),
+            _log(m / n),
+            _align(m),
+            align_n,
+            align_k,
+            np.minimum(align_n, align_k),
+            _log(4 * m * k / gpu.cache),
+            _log(4 * n * k / gpu.cache),
+            _log(k * gpu.processors / gpu.peak * 1e13),
+        ]
         for rows, wide in TILES:
             blocks = batch * np.ceil(m / rows) * np.ceil(n / wide)
             waves = blocks / gpu.processors
@@ -215,13 +250,19 @@ def features(kind: str, table: FloatArray, gpu: Gpu, peak: FloatArray | float) -
         if kind == "conv":
             columns += [_log(images), _log(side), _log(window), stride]
     else:
-        columns += [_log(m), _log(n), np.minimum(n, 1e6), _align(n), _log(m / gpu.processors),
-                    _log((read + 1) / (written + 1))]  # fmt: skip
+        columns += [
+            _log(m),
+            _log(n),
+            np.minimum(n, 1e6),
+            _align(n),
+            _log(m / gpu.processors),
+            _log((read + 1) / (written + 1)),
+        ]
     return np.stack(columns, axis=1)
 
 
 def _log(values: FloatArray) -> FloatArray:
-    """Logarithm to base 2 of what is not negative, from 1e-9 on."""
+    """Logarithm to base 2 of non-negative numbers; those below 1e-9 count as 1e-9."""
     return np.log2(np.maximum(values, 1e-9))
 
 

@@ -1,4 +1,4 @@
-"""LearnedCosts: physics outside, learning inside, one small model for each class of operators."""
+"""LearnedCosts: a physical bound corrected by a small learned model for each class of operators."""
 
 from __future__ import annotations
 
@@ -29,14 +29,19 @@ from hetgym.errors import ArtefactError, unknown_name
 from hetgym.graph.ops import Operator
 
 REGRESSORS: dict[str, type[Regressor]] = {
-    "roofline": Calibrated, "polynomial": Polynomial, "neural": Neural, "boosted": Boosted,
-    "gaussian": Gaussian, "blend": Blend, "wave": WaveLaw,
-}  # fmt: skip
-"""Name of a model -> what it fits to each class."""
+    "roofline": Calibrated,
+    "polynomial": Polynomial,
+    "neural": Neural,
+    "boosted": Boosted,
+    "gaussian": Gaussian,
+    "blend": Blend,
+    "wave": WaveLaw,
+}
+"""Name of a model -> the regressor that it fits to each class."""
 
-_RESOLUTION = 12  # decimals of a second: a picosecond, so that no last bit of a logarithm matters
+_RESOLUTION = 12  # decimals of a second: times are rounded to picoseconds, so last bits of logarithms do not matter
 _LARGEST_RATIO = 1e6
-_KEPT = 200_000  # shapes whose prices are remembered
+_KEPT = 200_000  # shapes whose prices are cached
 
 
 @dataclass(frozen=True)
@@ -44,11 +49,11 @@ class ClassModel:
     """The model of one class.
 
     Args:
-        regressor: log ratio from features.
-        median: median log ratio of the rows: what a constant efficiency would be.
-        p10: tenth percentile of the cross-validated error, measured over predicted, as a logarithm.
+        regressor: map from features to a log ratio.
+        median: median log ratio of the rows, which corresponds to a constant efficiency.
+        p10: tenth percentile of log(measured / predicted) in cross-validation.
         p90: ninetieth percentile of the same.
-        rows: measurements that it was fitted to.
+        rows: number of measurements that it was fitted to.
     """
 
     regressor: Regressor
@@ -60,20 +65,20 @@ class ClassModel:
 
 @dataclass(frozen=True)
 class LearnedCosts:
-    """Run times by models that were fitted to measurements.
+    """Run times from models that were fitted to measurements.
 
     seconds = (max(FLOPs / peak, bytes / bandwidth) + floor) · ratio(features)
 
-    A class that was not measured takes the model of its family; a family that was not takes the
-    roofline; a fused operator costs what the one costs that the others were fused to, and the traffic
-    beyond it. Outside the shapes that were measured the ratio is that of the edge, never beyond the ratios
-    that the fit saw, so that the physics carries the growth. Results are kept by shape.
+    A class without measurements takes the model of its family; a family without measurements takes the roofline. A
+    fused operator costs as much as its anchor plus the additional memory traffic. Outside the measured shapes the ratio
+    is that at the edge, and never beyond the fitted ratios, so that prices grow with the physical bound. Results are
+    cached by shape.
 
     Args:
         model: a key of :data:`REGRESSORS`.
         classes: class of operators, or ``*family`` -> its model.
-        card: where it comes from: source, licence, split, seed, scores; JSON values.
-        in_graph: whether operators are priced as they run within a graph.
+        card: origin of the model as JSON values: source, licence, split, seed, scores.
+        in_graph: True to price operators as they run within a graph, False as they run alone.
     """
 
     model: str
@@ -86,8 +91,8 @@ class LearnedCosts:
         """Run times on a device.
 
         Returns:
-            [n] seconds, positive but for views, which may be 0; inf for arithmetic in a dtype that the
-            device cannot compute in.
+            [n] seconds, positive except for views, which may take 0; inf for arithmetic in a dtype that
+            the device cannot compute in.
         """
         return self._answers(operators, device)[:, 0].copy()
 
@@ -120,7 +125,7 @@ class LearnedCosts:
             x: [n, f] their features.
 
         Returns:
-            [n] log ratios, NaN where no model knows the class; [n] whether each was in the fitted range.
+            [n] log ratios, NaN where there is no model for the class; [n] True where it was in the fitted range.
         """
         found = np.full(len(operators), np.nan)
         inside = np.zeros(len(operators), np.bool_)
@@ -160,8 +165,13 @@ class LearnedCosts:
         for name, model in self.classes.items():
             arrays |= {f"{name}/{key}": array for key, array in model.regressor.arrays().items()}
             rows[name] = {"median": model.median, "p10": model.p10, "p90": model.p90, "rows": model.rows}
-        header = {"model": self.model, "features": list(FEATURES), "classes": rows, "card": dict(self.card),
-                  "in_graph": self.in_graph}  # fmt: skip
+        header = {
+            "model": self.model,
+            "features": list(FEATURES),
+            "classes": rows,
+            "card": dict(self.card),
+            "in_graph": self.in_graph,
+        }
         artefact.save(path, header, arrays)
 
     @classmethod
@@ -169,16 +179,16 @@ class LearnedCosts:
         """Read a model.
 
         Raises:
-            ArtefactError: damaged, tampered with, or fitted to features that this version does not have.
+            ArtefactError: the file is damaged, tampered with, or fitted to features that this version lacks.
         """
         return cls.of_parts(*artefact.load(path), str(path))
 
     @classmethod
     def of_parts(cls, header: Mapping[str, Any], arrays: Mapping[str, npt.NDArray[Any]], where: str) -> LearnedCosts:
-        """Build from what an artefact holds.
+        """Build the model from the header and arrays of an artefact.
 
         Raises:
-            ArtefactError: something in it is not what it should be; ``where`` is named.
+            ArtefactError: a part is invalid; the message names ``where``.
         """
         name = header.get("model")
         if not isinstance(name, str) or name not in REGRESSORS:
@@ -215,7 +225,7 @@ def _class_model(name: str, arrays: Mapping[str, npt.NDArray[Any]], row: object,
 
 
 def _shape(op: Operator) -> tuple[Any, ...]:
-    """What a prediction depends on: everything but names."""
+    """The cache key of an operator: everything that a prediction depends on, that is all but names."""
     return (
         op.kind,
         *[(t.shape, t.dtype, t.constant) for t in op.inputs],
@@ -226,5 +236,13 @@ def _shape(op: Operator) -> tuple[Any, ...]:
 
 def _place(device: Device) -> tuple[Any, ...]:
     rates = tuple(sorted(device.peak_flops.items()))
-    return (device.kind, rates, device.memory_bandwidth, device.launch_overhead, device.processors, device.cache_bytes,
-            tuple(sorted(device.efficiency.items())), device.memory_efficiency)  # fmt: skip
+    return (
+        device.kind,
+        rates,
+        device.memory_bandwidth,
+        device.launch_overhead,
+        device.processors,
+        device.cache_bytes,
+        tuple(sorted(device.efficiency.items())),
+        device.memory_efficiency,
+    )

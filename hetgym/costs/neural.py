@@ -18,12 +18,12 @@ WIDTH = 32
 HIDDEN = 2
 MEMBERS = 5
 STEPS = 4000
-"""Most optimiser steps; training stops early when no member's validation error falls any more."""
+"""Most optimiser steps; training stops early once no member's validation error falls any more."""
 
-_CHECK = 50  # steps between two looks at the validation error
-_PATIENCE = 20  # looks without an improvement of any member
+_CHECK = 50  # steps between two checks of the validation error
+_PATIENCE = 20  # checks without an improvement of any member before training stops
 _RATE = 2e-2
-_DECAY = (0.01, 0.1)  # of the weights: the fewer rows, the more
+_DECAY = (0.01, 0.1)  # weight decay, from many rows to few
 _HUBER = 0.05  # errors of more than 5 % count linearly
 _MOST_MEMBERS, _MOST_WIDTH = 64, 1024
 
@@ -32,13 +32,13 @@ Layers = tuple[tuple[npt.NDArray[np.float32], npt.NDArray[np.float32]], ...]
 
 @dataclass(frozen=True)
 class Neural:
-    """The mean of five perceptrons with two hidden layers of 32 units, each stopped by shapes of its own.
+    """The mean of five perceptrons with two hidden layers of 32 units, each validated on different shapes.
 
-    The shape groups are dealt into five parts; each member trains on four and stops where its error on
-    the fifth is least. Units are SiLU, so that predictions are smooth in the logarithms of the
-    dimensions; the loss is Huber's on the log ratio, the optimiser AdamW with a falling rate. Training
-    needs torch and uses one thread; predicting needs NumPy alone. Equal seeds give equal weights on one
-    machine; another processor may round otherwise.
+    The shape groups are divided into five parts. Each member trains on four of them and keeps the weights with the
+    least error on the fifth. Activations are SiLU, so that predictions are smooth in the logarithms of the
+    dimensions. The loss is Huber's on the log ratio, the optimiser AdamW with a decreasing learning rate. Training
+    needs torch and uses one thread; predicting needs NumPy only. Equal seeds give equal weights on one machine;
+    another processor may round differently.
 
     Args:
         seen: the range of the fit.
@@ -65,11 +65,11 @@ class Neural:
         rng = np.random.default_rng(seed)
         part = grouped_folds(groups, MEMBERS, rng)
         (first, bias), *rest = _train(_standard(seen, scale, x), y - seen.median, part, rng)
-        first[:, scale == 0] = 0.0  # weights of columns that never varied mean nothing, and pack best as zeros
+        first[:, scale == 0] = 0.0  # weights of columns that never varied have no effect; zeros compress best
         return cls(seen, scale, ((first, bias), *rest))
 
     def predict(self, x: FloatArray) -> tuple[FloatArray, BoolArray]:
-        """[n] log ratios within what was fitted, [n] whether the row lies in the fitted range."""
+        """[n] log ratios within the fitted ones, [n] True where the row lies in the fitted range."""
         within = self.seen.holds(x)
         value = np.asarray(_standard(self.seen, self.scale, x)[None], np.float64)
         for number, (weight, bias) in enumerate(self.layers):
@@ -90,7 +90,7 @@ class Neural:
         """Rebuild from :meth:`arrays`.
 
         Raises:
-            ArtefactError: an array is not what it should be.
+            ArtefactError: an array is missing or invalid.
         """
         names = [f"{what}{number}" for number in range(HIDDEN + 1) for what in ("weight", "bias")]
         refuse_others(arrays, (*Seen.names(), "scale", *names), cls.name)
@@ -111,7 +111,7 @@ class Neural:
 
 
 def _standard(seen: Seen, scale: FloatArray, x: FloatArray) -> FloatArray:
-    """[n, f] columns moved inward, of mean 0 and variance 1; 0 where a column never varied."""
+    """[n, f] rows moved into the fitted range and standardised; 0 for columns that never varied."""
     return np.divide(seen.inward(x) - seen.centre, scale, out=np.zeros(x.shape), where=scale > 0)
 
 
@@ -120,7 +120,7 @@ def _sigmoid(value: FloatArray) -> FloatArray:
 
 
 def _train(x: FloatArray, y: FloatArray, part: IntArray, rng: np.random.Generator) -> Layers:
-    """Train all members side by side, as one product of three-dimensional arrays a layer."""
+    """Train all members at once; a layer of all members is one product of three-dimensional arrays."""
     torch: Any = require("torch", "torch", "fitting a neural cost model")
     threads = torch.get_num_threads()
     torch.set_num_threads(1)

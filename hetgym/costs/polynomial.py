@@ -1,4 +1,4 @@
-"""Polynomial: multi-parameter fit with fusion terms, its degree chosen by cross-validation."""
+"""Polynomial: ridge regression on products of several parameters; cross-validation chooses the degree."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ from hetgym.costs.seen import Seen
 
 MAX_DEGREE = 4
 MAX_TERMS = 600
-"""Largest number of terms; with few measurements there are at most half as many terms as rows."""
+"""Largest number of terms; there are also at most half as many terms as rows."""
 
 RIDGE = (1e-6, 1e-5, 1e-4, 1e-3, 1e-2, 1e-1)
 """Penalties that are tried, as a share of the number of rows."""
 
 _FOLDS = 5
-_HUBER = 1.345  # 95 % efficient where errors are normal
+_HUBER = 1.345  # standard choice: 95 % efficiency for normal errors
 _ROUNDS = 4
 _RANKED_ROWS = 4000
 
@@ -34,7 +34,7 @@ class Basis:
 
     Args:
         column: [t, 4] column of each factor.
-        degree: [t, 4] its degree; 0 is no factor.
+        degree: [t, 4] degree of each factor; 0 = no factor.
     """
 
     column: IntArray
@@ -42,7 +42,7 @@ class Basis:
 
     @classmethod
     def build(cls, columns: IntArray, degree: int, together: int) -> Self:
-        """All products up to a total degree of at most so many different columns; the first term is 1."""
+        """All products of at most ``together`` columns with a total degree of at most ``degree``; the first is 1."""
         terms = [
             [(int(c), product.count(c)) for c in sorted(set(product))]
             for total in range(degree + 1)
@@ -57,7 +57,7 @@ class Basis:
 
     @property
     def weight(self) -> FloatArray:
-        """[t] scale of each term: half for each degree beyond the first, so that the ridge prefers smooth fits."""
+        """[t] scale of each term, halved for each degree beyond the first, so that the ridge prefers smooth fits."""
         return np.asarray(0.5 ** np.maximum(self.degree.sum(axis=1) - 1, 0), np.float64)
 
     def evaluate(self, z: FloatArray) -> FloatArray:
@@ -65,7 +65,7 @@ class Basis:
         powers = [np.ones_like(z), z]
         for _ in range(MAX_DEGREE - 1):
             powers.append(2 * z * powers[-1] - powers[-2])
-        table = np.stack([power.T for power in powers])  # rows of one factor each: gathering them is a copy
+        table = np.stack([power.T for power in powers])  # one row per factor, so that gathering copies whole rows
         values = np.repeat(self.weight[:, None], len(z), axis=1)
         for slot in range(MAX_DEGREE):
             used = np.flatnonzero(self.degree[:, slot])
@@ -79,16 +79,16 @@ class Polynomial:
 
     log ratio = median + sum over terms of c · product of T_d(column), total degree at most 4
 
-    Fusion terms are the products of several columns: FLOPs with bytes, kernel size with channels. Degree
-    (1 to 4), how many columns a term may join, how many columns take part and the ridge come from
-    cross-validation over shape groups; errors are weighted as by Huber (1964), so that a few disturbed
-    measurements do not bend the fit. Inside the range of the measured shapes it interpolates well with
-    few measurements. Outside, it is evaluated at the edge and flagged.
+    Terms may be products of several columns, such as FLOPs and bytes, or kernel size and channels. The degree
+    (1 to 4), the number of columns in a term, the number of columns in all and the ridge are chosen by
+    cross-validation over shape groups. Errors have the weights of Huber (1964), so that a few disturbed measurements
+    do not bend the fit. Within the range of the measured shapes the polynomial interpolates well from few
+    measurements. Outside, it is evaluated at the edge, and the prediction is flagged.
 
     Args:
         seen: the range of the fit.
         basis: the terms.
-        coefficient: [t] one for each term.
+        coefficient: [t] coefficient of each term.
     """
 
     name: ClassVar[str] = "polynomial"
@@ -107,13 +107,13 @@ class Polynomial:
         best = (math.inf, Basis.build(ranked[:0], 0, 0), RIDGE[-1])
         for basis in _candidates(ranked, len(y)) if part.any() else ():
             error, ridge = _cross_validate(basis.evaluate(z), y - seen.median, part)
-            if error < 0.99 * best[0]:  # a larger basis must earn its place
+            if error < 0.99 * best[0]:  # a larger basis must be better by 1 %
                 best = (error, basis, ridge)
         _, basis, ridge = best
         return cls(seen, basis, _robust(basis.evaluate(z), y - seen.median, ridge))
 
     def predict(self, x: FloatArray) -> tuple[FloatArray, BoolArray]:
-        """[n] log ratios within what was fitted, [n] whether the row lies in the fitted range."""
+        """[n] log ratios within the fitted ones, [n] True where the row lies in the fitted range."""
         within = self.seen.holds(x)
         y = self.seen.median + self.basis.evaluate(_scaled(self.seen, x)) @ self.coefficient
         return settled(y, self.seen.low, self.seen.high), within
@@ -132,7 +132,7 @@ class Polynomial:
         """Rebuild from :meth:`arrays`.
 
         Raises:
-            ArtefactError: an array is not what it should be.
+            ArtefactError: an array is missing or invalid.
         """
         refuse_others(arrays, (*Seen.names(), "column", "degree", "coefficient"), cls.name)
         seen = Seen.from_arrays(arrays, cls.name)
@@ -148,14 +148,14 @@ class Polynomial:
 
 
 def _scaled(seen: Seen, x: FloatArray) -> FloatArray:
-    """[n, f] columns moved inward and scaled to [-1, 1]; 0 where a column never varied."""
+    """[n, f] rows moved into the fitted range and scaled to [-1, 1]; 0 for columns that never varied."""
     half = (seen.upper - seen.lower) / 2
     middle = (seen.upper + seen.lower) / 2
     return np.divide(seen.inward(x) - middle, half, out=np.zeros(x.shape), where=seen.varying)
 
 
 def _rank(z: FloatArray, y: FloatArray, columns: npt.NDArray[np.intp]) -> IntArray:
-    """Columns by how much each, with its square, explains beyond those before it; copies of others left out."""
+    """Columns sorted by how much each, with its square, explains beyond the ones before it; duplicates are left out."""
     rows = slice(None, None, max(1, len(z) // _RANKED_ROWS))
     both = np.stack([z[rows][:, columns], z[rows][:, columns] ** 2])
     both -= both.mean(axis=1, keepdims=True)
@@ -168,7 +168,7 @@ def _rank(z: FloatArray, y: FloatArray, columns: npt.NDArray[np.intp]) -> IntArr
         second = both[1] - first * (first * both[1]).sum(axis=0)
         length = np.sqrt((second**2).sum(axis=0))
         second = np.where(length > 1e-6, second / np.maximum(length, 1e-12), 0.0)
-        left &= np.sqrt((both[0] ** 2).sum(axis=0)) > 1e-3 * size  # else nothing new in it
+        left &= np.sqrt((both[0] ** 2).sum(axis=0)) > 1e-3 * size  # the others depend linearly on earlier ones
         if not left.any():
             return np.array(columns[order], np.int32)
         gain = np.where(left, (first.T @ rest) ** 2 + (second.T @ rest) ** 2, -1.0)
@@ -181,7 +181,7 @@ def _rank(z: FloatArray, y: FloatArray, columns: npt.NDArray[np.intp]) -> IntArr
 
 
 def _candidates(ranked: IntArray, rows: int) -> Iterator[Basis]:
-    """Bases from small to large: degree, columns in a term, and as many columns as the rows can carry."""
+    """Bases from small to large, over degrees, columns in a term, and as many columns as the number of rows allows."""
     limit = min(MAX_TERMS, rows // 2)
     seen: set[tuple[int, int, int]] = set()
     for degree, together in ((1, 1), (2, 2), (3, 2), (3, 3), (4, 2), (4, 3), (4, 4)):

@@ -1,4 +1,4 @@
-"""CostModel: what every model of operator run times offers."""
+"""CostModel: the interface of all models of operator run times."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from hetgym.graph.ops import Operator
 
 @runtime_checkable
 class CostModel(Protocol):
-    """Says how long operators take on a device, many at once."""
+    """Prices many operators on a device at once."""
 
     def predict(self, operators: Sequence[Operator], device: Device) -> FloatArray:
         """Expected run times.
@@ -27,7 +27,11 @@ class CostModel(Protocol):
         ...
 
     def spread(self, operators: Sequence[Operator], device: Device) -> tuple[FloatArray, FloatArray]:
-        """How far run times scatter around :meth:`predict`.
+        """Percentiles of run times, whose scatter :meth:`predict` does not show.
+
+        Args:
+            operators: n operators.
+            device: one device of a platform.
 
         Returns:
             The tenth and the ninetieth percentile, [n] seconds each.

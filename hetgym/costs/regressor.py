@@ -1,4 +1,4 @@
-"""Regressor: what every fit behind a learned cost model offers, and the checks that all of them share."""
+"""Regressor: the interface of the fits behind learned cost models, and the checks that they share."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ Arrays = Mapping[str, npt.NDArray[Any]]
 
 @runtime_checkable
 class Regressor(Protocol):
-    """A map from features of an operator to the logarithm of its run time over what physics allows.
+    """A map from features of an operator to the logarithm of the ratio of its run time to the physical bound.
 
     The columns of ``x`` are ``hetgym.costs.features.FEATURES``; the target is
-    log(seconds / (max(FLOPs / peak, bytes / bandwidth) + floor)). A fit knows neither operators nor
-    devices, and its whole state is a few plain arrays.
+    log(seconds / (max(FLOPs / peak, bytes / bandwidth) + floor)). A regressor sees neither operators nor devices, and
+    its whole state is a few plain arrays.
     """
 
     name: ClassVar[str]
@@ -32,8 +32,8 @@ class Regressor(Protocol):
         Args:
             x: [n, f] features.
             y: [n] log ratios.
-            groups: [n] shape group of each row; rows of a group never part in inner cross-validation.
-            seed: of everything that is random; equal seeds give equal arrays, bit for bit.
+            groups: [n] shape group of each row; inner cross-validation does not divide groups.
+            seed: seed of all randomness; equal seeds give equal arrays, bit for bit.
 
         Raises:
             ArtefactError: no rows, lengths that do not match, or a number that is not finite.
@@ -47,11 +47,11 @@ class Regressor(Protocol):
             x: [n, f] features.
 
         Returns:
-            [n] log ratios, finite and within what the fit saw; [n] whether a row lies in the range of
-            the rows that were fitted.
+            [n] log ratios, finite and within the fitted ones; [n] True where a row lies in the range of the
+            fitted rows.
 
         Raises:
-            ArtefactError: another number of columns than were fitted.
+            ArtefactError: the number of columns differs from that of the fit.
         """
         ...
 
@@ -65,7 +65,7 @@ class Regressor(Protocol):
 
         Raises:
             ArtefactError: an array is missing, unexpected, of the wrong dtype or shape, or holds a
-                number that cannot be.
+                number out of range.
         """
         ...
 
@@ -84,10 +84,10 @@ def check_rows(x: FloatArray, y: FloatArray, groups: IntArray) -> None:
 
 
 def check_columns(x: FloatArray, columns: int, who: str) -> None:
-    """Refuse features in another number of columns than were fitted.
+    """Refuse features whose number of columns differs from that of the fit.
 
     Raises:
-        ArtefactError: so many columns were not fitted.
+        ArtefactError: the numbers of columns differ.
     """
     if x.ndim != 2 or x.shape[1] != columns:
         raise ArtefactError(f"{who}: features of shape {x.shape}, expected {columns} columns")
@@ -98,12 +98,12 @@ def grouped_folds(groups: IntArray, folds: int, rng: np.random.Generator) -> Int
 
     Args:
         groups: [n] group of each row.
-        folds: number of parts; fewer where there are fewer groups.
+        folds: number of parts; fewer if there are fewer groups.
         rng: shuffles the groups.
 
     Returns:
-        [n] part of each row, 0 .. folds - 1, of nearly equal sizes: the largest groups are dealt
-        first, each to the part with the fewest rows.
+        [n] part of each row, 0 .. folds - 1, of nearly equal sizes: groups are assigned from the largest
+        to the smallest, each to the part with the fewest rows.
     """
     _, member, sizes = np.unique(groups, return_inverse=True, return_counts=True)
     order = rng.permutation(len(sizes))
@@ -125,11 +125,11 @@ def checked(
     low: float = -np.inf,
     high: float = np.inf,
 ) -> npt.NDArray[Any]:
-    """One array of an artefact, after checking that it is what it should be.
+    """Check one array of an artefact and return it.
 
     Args:
-        arrays: the artefact.
-        name: of the array.
+        arrays: the arrays of the artefact.
+        name: name of the array.
         who: the model, for messages.
         shape: expected sizes; None is any.
         dtype: expected dtype.
@@ -137,7 +137,7 @@ def checked(
         high: largest legal number.
 
     Raises:
-        ArtefactError: it is missing, or something else.
+        ArtefactError: it is missing, or of another shape or dtype, or a number is not finite or out of range.
     """
     if name not in arrays:
         raise ArtefactError(f"{who}: array {name!r} is missing")
@@ -155,10 +155,10 @@ def checked(
 
 
 def refuse_others(arrays: Arrays, known: Iterable[str], who: str) -> None:
-    """Refuse an artefact with arrays that the model does not have.
+    """Refuse an artefact with unknown arrays.
 
     Raises:
-        ArtefactError: there is such an array.
+        ArtefactError: the model has no such array.
     """
     odd = sorted(ascii(name) for name in set(arrays) - set(known))
     if odd:
@@ -166,9 +166,9 @@ def refuse_others(arrays: Arrays, known: Iterable[str], who: str) -> None:
 
 
 def settled(y: FloatArray, low: float, high: float) -> FloatArray:
-    """Log ratios within limits and rounded to 1e-9.
+    """Clip log ratios to limits and round them to 1e-9.
 
-    Sums of products come out differently in the last bits when other rows stand beside them; a
-    prediction must not depend on that.
+    The last bits of sums of products depend on the number of rows that are computed together. Rounding makes
+    predictions independent of that.
     """
     return np.asarray(np.round(np.clip(y, low, high), 9) + 0.0, np.float64)  # no negative zeros

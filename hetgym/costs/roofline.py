@@ -18,21 +18,21 @@ EFFICIENCY: dict[str, dict[str, float]] = {
     "npu": {"conv": 0.6, "matmul": 0.6, "recurrent": 0.2, "pool": 0.05, "elementwise": 0.05, "reduce": 0.05,
             "normalise": 0.05, "move": 0.05, "generic": 0.3},
 }  # fmt: skip
-"""Assumed fraction of the peak, by device kind and operator family, where a device states none.
+"""Default fraction of the peak by device kind and operator family, for devices that do not state their own.
 
 * conv, matmul: tuned kernels reach 0.5 to 0.8 of the peak on shapes that fill the device.
-* recurrent: thin products, each step waiting for the last; the wider the device, the emptier it runs.
+* recurrent: small products, each of which waits for the previous step; the wider the device, the lower its utilisation.
 * elementwise, reduce, normalise, pool: no fused multiply-adds and no matrix unit. A matrix unit's peak
   is the NPU's only published one, hence the smallest fractions there.
 * move: copies count no FLOPs, so the fraction never matters.
-* generic: operators that say how many FLOPs they do but not which.
+* generic: operators that state a number of FLOPs but not their kind.
 
-What is slow because it is memory-bound, such as a depthwise convolution, needs no fraction of its
-own: the roofline finds that.
+Operators that are slow because they are memory-bound, such as depthwise convolutions, need no fraction of their own:
+the roofline covers them.
 """
 
 MEMORY_EFFICIENCY: dict[str, float] = {"cpu": 0.7, "gpu": 0.8, "npu": 0.7}
-"""Assumed fraction of the memory bandwidth, where a device states none: what STREAM-like copies reach."""
+"""Default fraction of the memory bandwidth, for devices that do not state their own: that of STREAM-like copies."""
 
 FALLBACK: dict[str, tuple[str, ...]] = {
     "float64": (),
@@ -43,18 +43,18 @@ FALLBACK: dict[str, tuple[str, ...]] = {
     "uint8": ("int8", "float32", "float16"),
     "int4": ("int8", "float32", "float16"),
 }
-"""Which peak a dtype takes on a device that has none for it, first match.
+"""Dtype -> dtypes whose peak it takes on a device that has no peak for it; the first one that the device has counts.
 
-Narrow floats are widened, as libraries do; float32 on a device that computes in 16 bits runs there in
-16 bits, as NPU tool chains do by default; other integers and booleans take the float32 rate, as vector
-units do. Nothing stands in for float64: arithmetic in it cannot be placed on such a device.
+Narrow floats are widened, as libraries do. Float32 on a device that computes in 16 bits only runs in 16 bits, as NPU
+tool chains do by default. Other integers and booleans take the float32 rate, as vector units do. Float64 has no
+fallback: a device without a rate for it cannot run operators in float64.
 """
 
 _OTHER = ("float32", "float16", "bfloat16")
 
 
 def peak_flops(device: Device, dtype: str) -> float:
-    """Peak rate of a device for a dtype, by :data:`FALLBACK` where the data sheet has none.
+    """Peak rate of a device for a dtype, with :data:`FALLBACK` where the data sheet has none.
 
     Returns:
         FLOP/s; 0 if the device cannot compute in that dtype.
@@ -66,7 +66,7 @@ def peak_flops(device: Device, dtype: str) -> float:
 
 
 def efficiency(device: Device, family: str) -> float:
-    """Fraction of the peak that a family of operators reaches: the device's own, else the default."""
+    """Fraction of the peak that a family of operators reaches: the device's own if it states one, else the default."""
     return device.efficiency.get(family, EFFICIENCY[device.kind].get(family, 1.0))
 
 
@@ -75,8 +75,8 @@ class Roofline:
 
     seconds = launch + max(FLOPs / (peak x efficiency), bytes / (bandwidth x memory efficiency))
 
-    It needs no measurements, knows every operator that the vocabulary knows and is wrong by a factor
-    of up to about two on single operators. Views (reshape, flatten, …) move nothing and cost 0.
+    The roofline needs no measurements and prices every operator of the vocabulary. On single operators it is wrong by a
+    factor of up to about two. Views (reshape, flatten, …) move no data and cost 0.
     Operators of family ``generic`` compute in float32 whatever their tensors hold.
 
     >>> from hetgym import load_platform
@@ -109,6 +109,6 @@ class Roofline:
         return np.where(view, 0.0, device.launch_overhead + np.maximum(arithmetic, memory))
 
     def spread(self, operators: Sequence[Operator], device: Device) -> tuple[FloatArray, FloatArray]:
-        """Tenth and ninetieth percentile: both the prediction itself, since a data sheet knows no scatter."""
+        """Tenth and ninetieth percentile: both the prediction itself, since data sheets state no scatter."""
         seconds = self.predict(operators, device)
         return seconds, seconds.copy()

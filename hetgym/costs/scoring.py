@@ -1,4 +1,4 @@
-"""Scores: errors of a kind of cost model on shapes and on graphs that its fit did not see."""
+"""Scores: errors of a kind of cost model on held-out shapes and graphs."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from hetgym.device import Device
 from hetgym.measurements import Measurements
 
 SHORT = 50e-6
-"""Operators below this are left out: most of their time is dispatch [s]."""
+"""Least run time of operators in scores [s]; most of a shorter time is dispatch."""
 
 
 class Scores:
@@ -24,7 +24,7 @@ class Scores:
 
     Args:
         shapes: rows whose shape group was held out, and their predictions [s].
-        graphs: of each graph: the sum over its operators, predicted and measured [s].
+        graphs: graph -> predicted and measured sum over its operators [s].
         costs: the model that predicted the graphs.
     """
 
@@ -45,15 +45,16 @@ class Scores:
         progress: Callable[[str], None] | None = None,
         spread: bool = False,
     ) -> Scores:
-        """Fit twice: without a fifth of the shape groups, and without any named model.
+        """Score two fits: one without a fifth of the shape groups, and one without any named model.
 
         Args:
             table: rows that have times.
-            device: what they were measured on.
+            device: the device that they were measured on.
             model: kind of cost model.
-            seed: of the fits.
+            seed: seed of the fits.
             progress: called with the name of each class.
-            spread: whether the model without the named ones is to be used: all of its classes, with percentiles.
+            spread: True if the model that is fitted without named models will be used further; it then gets all of
+                its classes, with percentiles.
         """
         named = named_graphs(table)
         rest = table.where(~named)
@@ -74,7 +75,7 @@ class Scores:
         return cls((test, found), graphs, whole)
 
     def long(self, context: str | None = None) -> Score:
-        """Held-out operators of at least :data:`SHORT`, forward.
+        """Score of held-out forward operators of at least :data:`SHORT`.
 
         Args:
             context: ``isolated`` or ``graph``; None takes both.
@@ -86,18 +87,18 @@ class Scores:
         return self._score(mask)
 
     def backward(self) -> Score:
-        """Held-out gradients of at least :data:`SHORT`."""
+        """Score of held-out gradients of at least :data:`SHORT`."""
         return self._score(self._long("backward"))
 
     def by_class(self) -> dict[str, Score]:
-        """Held-out operators of at least :data:`SHORT`, by class; classes without any are left out."""
+        """Class -> score of held-out operators of at least :data:`SHORT`, without classes that have none."""
         test, _ = self.shapes
         classes = np.array([class_of(op) for op in priced(test)])
         masks = {name: (classes == name) & (test.seconds >= SHORT) for name in sorted(set(classes.tolist()))}
         return {name: self._score(mask) for name, mask in masks.items() if mask.any()}
 
     def whole(self) -> Score:
-        """Held-out models: the sum over all operators."""
+        """Score of held-out models, each as the sum over its operators."""
         pairs = np.array(list(self.graphs.values()), np.float64).reshape(-1, 2)
         return Score.of(pairs[:, 0], pairs[:, 1])
 
@@ -113,7 +114,7 @@ class Scores:
         }
 
     def lines(self) -> list[str]:
-        """Errors of whole models."""
+        """Errors of whole models, as lines of text."""
         if not self.graphs:
             return []
         rows = [
@@ -133,7 +134,7 @@ class Scores:
 
 
 def named_graphs(table: Measurements) -> BoolArray:
-    """[n] rows of graphs that are models with a name of their own, not random networks."""
+    """[n] True for rows of named models, as opposed to random networks."""
     return np.array([row.context == "graph" and not row.source.startswith("random-") for row in table], np.bool_)
 
 

@@ -1,4 +1,4 @@
-"""Seen: the range of the rows that a fit saw, outside of which it must not be believed."""
+"""Seen: the range of the fitted rows; predictions outside it are extrapolations."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from hetgym._types import BoolArray, FloatArray
 from hetgym.costs.regressor import Arrays, check_columns, checked
 
 MARGIN = 0.05
-"""How far beyond the box, and beyond the farthest row, a row still counts as seen; share of the size."""
+"""Distance beyond the box, and beyond the farthest row, at which a row still counts as seen; a share of the size."""
 
 LARGEST = 1e12
 """Largest legal feature in an artefact."""
@@ -23,17 +23,17 @@ _RANK = 1e-4
 
 @dataclass(frozen=True)
 class Seen:
-    """A box around the rows, and within it an ellipsoid around their centre.
+    """A box around the rows, intersected with an ellipsoid around their centre.
 
-    The box alone holds combinations that no measurement was near, such as the largest of all
-    dimensions at once: features go together, and the ellipsoid (Mahalanobis distance no larger than
-    that of the farthest row) follows them. A column that never varied admits its one value only.
+    The box alone would contain combinations far from all measurements, such as the largest values of all dimensions at
+    once. Features are correlated, and the ellipsoid (Mahalanobis distance no larger than that of the farthest row)
+    excludes such combinations. A column that never varied allows its single value only.
 
     Args:
         lower: [f] least value of each column.
         upper: [f] largest value of each column.
         centre: [f] mean of the rows.
-        root: [f, r] maps a row minus the centre to coordinates of variance 1; directions in which the
+        root: [f, r] matrix from a row minus the centre to r coordinates of variance 1; directions in which the
             rows hardly vary are left out.
         reach: [1] squared distance of the farthest row.
         ratio: [3] least, median and largest log ratio.
@@ -66,7 +66,7 @@ class Seen:
 
     @property
     def varying(self) -> BoolArray:
-        """[f] columns that had more than one value."""
+        """[f] True for columns with more than one value."""
         return np.asarray(self.upper - self.lower > _FLAT)
 
     @property
@@ -85,7 +85,7 @@ class Seen:
         return float(self.ratio[2])
 
     def holds(self, x: FloatArray) -> BoolArray:
-        """[n] whether each row of [n, f] features lies in the range; rows with NaN do not."""
+        """[n] True where a row of the [n, f] features lies in the range; False for rows with NaN."""
         check_columns(x, len(self.lower), "fitted model")
         slack = MARGIN * (self.upper - self.lower) + _FLAT
         in_box = ((x >= self.lower - slack) & (x <= self.upper + slack)).all(axis=1)
@@ -93,15 +93,15 @@ class Seen:
         return np.asarray(in_box & (distance <= self.reach * (1 + MARGIN) ** 2 + _FLAT))
 
     def inward(self, x: FloatArray) -> FloatArray:
-        """Move rows that lie outside to where a fit may be evaluated in their place; rows inside stay.
+        """Move rows outside the range into it, so that a fit can be evaluated there; rows inside stay unchanged.
 
-        Two moves offer themselves: each feature to its own limit, which makes operators that cannot be
-        (FLOPs that are not the product of the dimensions), or the whole row along the ray to the centre
-        as far as the edge, which changes features that had no need to. Midway between the two, errors
-        outside the range were the smallest; docs/cost-models.md has the figures.
+        There are two natural moves. One clips each feature to its own limits, but yields impossible operators (whose
+        FLOPs are not the product of the dimensions). The other moves the whole row towards the centre until it
+        reaches the edge, but also changes features within their limits. The midpoint of the two had the smallest
+        errors outside the range; docs/cost-models.md has the figures.
 
         Returns:
-            [n, f] features within the box; NaN and what never varied become the centre.
+            [n, f] features within the box; NaN, and columns that never varied, become the centre.
         """
         offset = np.where(self.varying, self._offset(x), 0.0)
         low, high = self.lower - self.centre, self.upper - self.centre
@@ -114,7 +114,7 @@ class Seen:
         return np.asarray(self.centre + 0.5 * (cut + ray * np.sqrt(shorter)[:, None]))
 
     def _offset(self, x: FloatArray) -> FloatArray:
-        """[n, f] rows minus the centre, small enough to calculate with; NaN lies at the centre."""
+        """[n, f] rows minus the centre, bounded against overflow; NaN counts as the centre."""
         return np.clip(np.where(np.isnan(x), 0.0, x - self.centre), -LARGEST, LARGEST)
 
     def _distance(self, offset: FloatArray) -> FloatArray:
@@ -126,10 +126,10 @@ class Seen:
 
     @classmethod
     def from_arrays(cls, arrays: Arrays, who: str) -> Self:
-        """Check and take the fields out of an artefact.
+        """Check the arrays of an artefact and build the range from them.
 
         Raises:
-            ArtefactError: one is missing or is not what it should be.
+            ArtefactError: an array is missing or invalid.
         """
         lower = checked(arrays, "lower", who, (None,), low=-LARGEST, high=LARGEST)
         f = len(lower)

@@ -1,4 +1,4 @@
-"""WaveLaw: utilisation by waves of tiles, in six figures; for devices that nobody measured."""
+"""WaveLaw: utilisation as a function of waves of tiles with six parameters, for devices without measurements."""
 
 from __future__ import annotations
 
@@ -19,23 +19,23 @@ _HIGH = np.array([6.0, 6.0, 8.0, 8.0, 1.0, 1.0])
 _HUBER = 1.345
 _STARTS = (-3.0, 0.0, 3.0)
 _ROUNDS = 60
-_TOGETHER = 1e-5  # how strongly both bounds are held to the same figures where the rows do not tell them apart
+_TOGETHER = 1e-5  # weight that pulls the parameters of both bounds together where the rows do not determine them
 
 
 @dataclass(frozen=True)
 class WaveLaw:
-    """A device fills in waves: work of w waves reaches the share u of what physics allows.
+    """The law of waves: work of w waves of tiles reaches the share u of the physical bound.
 
     u = gamma · tile^s · last^r / (1 + beta / w),     log ratio = -log u
 
     To first order in 1 / w that is gamma - alpha / w with alpha = gamma · beta, the law that Lee et al.
-    (NeuSight, ASPLOS 2025, section 4.3) fit to tiles on GPUs. In this form it stays positive below one
-    wave, where time no longer falls with the work and u is proportional to w. ``tile`` is the share of
-    the tiles that is not padding and ``last`` the share of the last wave's processors that work; their
-    exponents s and r are 0 where libraries choose tiles that fit, 1 where they never do. Gamma and beta
-    are one pair for compute-bound and one for memory-bound operators, blended (as logarithms) by the
-    logistic function of log2(compute time / memory time). Six figures leave no room for the habits of
-    one device, so the law carries to others; all else equal, a ratio never rises with the waves.
+    (NeuSight, ASPLOS 2025, section 4.3) fit to tiles on GPUs. This form stays positive below one wave, where time no
+    longer falls with the work and u is proportional to w. ``tile`` is the share of the tiles that is not padding, and
+    ``last`` the share of the processors that the last wave keeps busy. Their exponents s and r are 0 if libraries
+    always choose tiles that fit, and 1 if they never do. Compute-bound and memory-bound operators each have their own
+    gamma and beta; between the two, the logarithms are blended by the logistic function of
+    log2(compute time / memory time). Six parameters cannot fit the particularities of one device, so the law
+    generalises to others. All else equal, a ratio never rises with the number of waves.
 
     Args:
         seen: the range of the fit.
@@ -48,12 +48,12 @@ class WaveLaw:
 
     @classmethod
     def fit(cls, x: FloatArray, y: FloatArray, groups: IntArray, seed: int) -> Self:
-        """Robust least squares (Huber's weights, Gauss-Newton); groups and seed change nothing.
+        """Fit by robust least squares (Huber's weights, Gauss-Newton); groups and seed have no effect.
 
         See :class:`hetgym.costs.regressor.Regressor`.
 
         Raises:
-            ArtefactError: rows that cannot be fitted, or not the columns of ``FEATURES``.
+            ArtefactError: the rows cannot be fitted, or the columns are not those of ``FEATURES``.
         """
         check_rows(x, y, groups)
         check_columns(x, len(FEATURES), cls.name)
@@ -63,10 +63,10 @@ class WaveLaw:
         return cls(Seen.fit(x, y), min(found, key=lambda result: result[0])[1])
 
     def predict(self, x: FloatArray) -> tuple[FloatArray, BoolArray]:
-        """[n] log ratios between -log gamma and the largest that was fitted, [n] whether the row lies in the range.
+        """[n] log ratios between -log gamma and the largest fitted one, [n] True where the row lies in the range.
 
-        On a device that was not measured no row lies in it; the law is made for just those, so it may
-        go below the least ratio that was fitted.
+        On a device without measurements no row lies in the range. The law is made for such devices, so its ratios may
+        be below the least fitted one.
         """
         within = self.seen.holds(x)
         y, _ = _law(self.law, _coordinates(np.where(np.isnan(x), self.seen.centre, x)))
@@ -81,7 +81,7 @@ class WaveLaw:
         """Rebuild from :meth:`arrays`.
 
         Raises:
-            ArtefactError: an array is not what it should be.
+            ArtefactError: an array is missing or invalid.
         """
         refuse_others(arrays, (*Seen.names(), "law"), cls.name)
         seen = Seen.from_arrays(arrays, cls.name)
@@ -94,18 +94,18 @@ class WaveLaw:
 
 @dataclass(frozen=True)
 class _At:
-    """What the law knows of n operators."""
+    """The inputs of the law for n operators."""
 
-    inverse: FloatArray  # [n] one over the waves
-    share: FloatArray  # [n, 2] how far compute-bound and memory-bound, 1 in sum
-    unused: FloatArray  # [n, 2] logarithms of the shares of padding-free tiles and of the last wave, at most 0
+    inverse: FloatArray  # [n] 1 / waves
+    share: FloatArray  # [n, 2] degree to which an operator is compute-bound and memory-bound; the sum is 1
+    unused: FloatArray  # [n, 2] logarithms of ``tile`` and ``last``, at most 0
 
 
 def _coordinates(x: FloatArray) -> _At:
     waves = np.exp2(np.clip(x[:, COLUMN["log2_waves"]], -40.0, 40.0))
     compute = 1.0 / (1.0 + np.exp(-np.clip(x[:, COLUMN["log2_balance"]], -40.0, 40.0)))
     tile = np.clip(x[:, COLUMN["tile_efficiency"]], 1e-3, 1.0)
-    last = np.where(waves < 1, 1.0, np.clip(x[:, COLUMN["wave_efficiency"]], 1e-3, 1.0))  # below 1, beta counts it
+    last = np.where(waves < 1, 1.0, np.clip(x[:, COLUMN["wave_efficiency"]], 1e-3, 1.0))  # below 1, beta covers it
     return _At(1.0 / waves, np.stack([compute, 1.0 - compute], axis=1), np.log(np.stack([tile, last], axis=1)))
 
 
@@ -117,13 +117,13 @@ def _law(law: FloatArray, at: _At) -> tuple[FloatArray, FloatArray]:
 
 
 def _bonds(n: int) -> FloatArray:
-    """[6, 6] a quadratic form that holds figures together, or at 0, where the rows do not tell them apart."""
+    """[6, 6] quadratic penalty that pulls parameters together, or to 0, where the rows do not determine them."""
     pairs = np.kron(np.eye(2), np.array([[1.0, -1.0], [-1.0, 1.0]]))
     return np.asarray(_TOGETHER * n * np.block([[pairs, np.zeros((4, 2))], [np.zeros((2, 4)), np.eye(2)]]))
 
 
 def _descend(law: FloatArray, at: _At, y: FloatArray) -> tuple[float, FloatArray]:
-    """Levenberg's damped Gauss-Newton steps on Huber's loss; the mean absolute error and the figures reached."""
+    """Minimise Huber's loss by Levenberg's damped Gauss-Newton steps; return the mean absolute error and parameters."""
     apart = _bonds(len(y))
     damping = 1e-3
     loss, weight, scale = _loss(law, at, y, apart, 0.0)
@@ -145,7 +145,7 @@ def _descend(law: FloatArray, at: _At, y: FloatArray) -> tuple[float, FloatArray
 
 
 def _loss(law: FloatArray, at: _At, y: FloatArray, apart: FloatArray, scale: float) -> tuple[float, FloatArray, float]:
-    """Huber's loss, [n] the weights that belong to it, and the scale, taken from the errors if given as 0."""
+    """Huber's loss, its [n] weights, and the scale, which is estimated from the errors if it is given as 0."""
     off = np.abs(y - _law(law, at)[0])
     scale = scale or max(_HUBER * 1.4826 * float(np.median(off)), 1e-6)
     loss = np.where(off < scale, 0.5 * off**2, scale * (off - 0.5 * scale)).sum() + 0.5 * law @ apart @ law

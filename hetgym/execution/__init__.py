@@ -1,8 +1,8 @@
-"""Schedules on real devices: run them, time them, and compare with what the simulator said.
+"""Execution of schedules on real devices: run them, time them, and compare the times with predictions.
 
-A device is a worker process bound to cores and capped in its instruction set, or a GPU with a worker of
-its own; see :class:`ExecutionDevice`. A :class:`Cluster` is the worker processes of one graph; it has nothing
-to do with Ray clusters. Linux only: processes are bound to cores.
+A device is a worker process bound to cores and capped in its instruction set, or a GPU with a worker of its own; see
+:class:`ExecutionDevice`. A :class:`Cluster` is the set of worker processes of one graph; it is unrelated to Ray
+clusters. This package works on Linux only, since processes are bound to cores.
 """
 
 from hetgym.execution.cluster import Cluster, Loaded

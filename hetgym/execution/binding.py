@@ -1,4 +1,4 @@
-"""Which tensor feeds which operand: edges say what an operator reads, not as which of its operands."""
+"""Matching of tensors and operands: edges state the tensors that an operator reads, but not as which operand."""
 
 from __future__ import annotations
 
@@ -8,16 +8,16 @@ from hetgym.graph.dataflow import DataflowGraph
 from hetgym.graph.transforms.operands import operands
 
 OWN = -1
-"""In place of a tensor: nothing in the graph feeds the operand, it is an input of the whole graph."""
+"""Stands for a tensor if no operator feeds the operand, which then is an input of the whole graph."""
 
 
 class Binding(NamedTuple):
-    """What one operator reads.
+    """The tensors that one operator reads.
 
     Attributes:
         operands: for each operand that is not a constant, in operand order, the tensor that feeds it
             (a number of :attr:`DataflowGraph.edge_tensor`) or :data:`OWN`.
-        tokens: tensors that it waits for and that are of no operand's type; it only depends on them.
+        tokens: tensors whose type matches no operand; the operator waits for them but does not read them.
     """
 
     operands: tuple[int, ...]
@@ -27,14 +27,14 @@ class Binding(NamedTuple):
 def bind(graph: DataflowGraph) -> tuple[Binding, ...]:
     """Match the incoming edges of every operator with its operands; see :func:`operands`.
 
-    Where several operands have one type, which of them an edge feeds is a guess. It changes numbers,
-    not run times.
+    If several operands have the same type, the operand that an edge feeds is a guess. A wrong guess changes results,
+    but not run times.
 
     Args:
         graph: any graph.
 
     Returns:
-        One binding an operator.
+        One binding per operator.
 
     >>> from hetgym.graph import Operator, Tensor
     >>> x, y, w = Tensor((1, 8)), Tensor((2, 8)), Tensor((8, 8), constant=True)

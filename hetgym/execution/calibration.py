@@ -1,8 +1,8 @@
-"""Calibration: what operators, publishing, remote reading and dispatch cost inside a running graph.
+"""Calibration: costs of operators, publishing, remote reading and dispatch within a running graph.
 
-Isolated timings mispredict whole runs by 12 to 30 %: caches are colder and memory is busier in a graph.
-So everything is taken from runs of the graph itself, all of it on each device, and dealt out to the
-devices in turn, which makes nearly every tensor cross.
+Isolated timings mispredict whole runs by 12 to 30 %: in a graph caches are colder and memory is busier. All costs are
+therefore measured in runs of the graph itself: with all operators on each single device, and with the operators
+assigned to the devices in turn, so that nearly every tensor crosses between devices.
 """
 
 from __future__ import annotations
@@ -19,11 +19,13 @@ from hetgym.graph.dataflow import DataflowGraph
 from hetgym.problem import Problem
 from hetgym.schedule import Schedule
 
-_CLEARLY = 20e-6  # an operator whose input came that much after the one before it ended has waited for it [s]
+_CLEARLY = 20e-6  # an operator has waited if its input arrived this long after the previous operator ended [s]
 
 
 def calibration_schedules(graph: DataflowGraph, devices: int) -> list[Schedule]:
-    """Everything on each device, then dealt out in turn with every offset, in topological order.
+    """All operators on each single device, then assigned to the devices in turn with every offset.
+
+    Device orders are topological.
 
     >>> from hetgym.graph import Operator, Tensor
     >>> x = Tensor((2,))
@@ -43,7 +45,7 @@ def calibration_schedules(graph: DataflowGraph, devices: int) -> list[Schedule]:
 
 
 def in_topological_order(graph: DataflowGraph, assignment: Any, devices: int, name: str) -> Schedule:
-    """A placement whose device orders all follow one topological order, so that they cannot deadlock."""
+    """A schedule of an assignment whose device orders follow one topological order, so that it cannot deadlock."""
     where = np.asarray(assignment)[graph.topological_order]
     order = [graph.topological_order[where == d] for d in range(devices)]
     return Schedule(assignment, order, scheduler=name)
@@ -51,13 +53,13 @@ def in_topological_order(graph: DataflowGraph, assignment: Any, devices: int, na
 
 @dataclass(frozen=True, eq=False)
 class Line:
-    """Time over bytes: ``seconds + bytes * per_byte``, neither negative."""
+    """Time as a function of bytes: ``seconds + bytes * per_byte``, with non-negative coefficients."""
 
     seconds: float
     per_byte: float
 
     def __call__(self, size: FloatArray) -> FloatArray:
-        """[k] times for sizes [s]."""
+        """[k] times for [k] sizes [s]."""
         return self.seconds + np.asarray(size) * self.per_byte
 
 
@@ -66,16 +68,15 @@ class Calibration:
     """Costs of one graph on the worker processes of one :class:`Cluster`.
 
     Attributes:
-        graph: what ran.
-        devices: names.
-        local: [n, d] run time of each operator among others of its device [s].
-        extra: [n, d] what it takes longer when its inputs come from elsewhere [s]; NaN where that was
-            not seen.
-        extra_bytes: [n, d] bytes from elsewhere at which ``extra`` was seen.
+        graph: the graph that ran.
+        devices: names of the devices.
+        local: [n, d] run time of each operator if all operators are on its device [s].
+        extra: [n, d] additional run time if its inputs come from other devices [s]; NaN if not measured.
+        extra_bytes: [n, d] bytes from other devices in the measurement of ``extra`` [byte].
         dispatch: [d] time from one operator to the next [s].
-        publish: [t, d] writing a tensor to shared memory [s]; NaN where that was not seen.
-        publishing, reading: for each device the line through all that was seen of these.
-        lag: from a tensor being published to the start of the operator that waits for it, beyond
+        publish: [t, d] time to write a tensor to shared memory [s]; NaN if not measured.
+        publishing, reading: for each device a line through the measured times of writing and of remote reading.
+        lag: time from a tensor's publication to the start of the operator that waits for it, beyond
             ``dispatch`` [s].
     """
 
@@ -91,31 +92,40 @@ class Calibration:
     lag: float
 
     def with_costs(self, local: FloatArray) -> Calibration:
-        """The same communication under other operator costs [n, d]; all of it by the fitted lines."""
+        """A calibration with other operator costs ([n, d] seconds) and the fitted lines for all communication."""
         nothing = np.full_like(self.extra, np.nan)
         publish = np.full_like(self.publish, np.nan)
         return Calibration(
-            self.graph, self.devices, frozen(np.array(local)), nothing, self.extra_bytes, self.dispatch, publish,
-            self.publishing, self.reading, self.lag,
-        )  # fmt: skip
+            self.graph,
+            self.devices,
+            frozen(np.array(local)),
+            nothing,
+            self.extra_bytes,
+            self.dispatch,
+            publish,
+            self.publishing,
+            self.reading,
+            self.lag,
+        )
 
     def summary(self) -> dict[str, Any]:
-        """The figures, for reports."""
+        """The main figures, for reports."""
         return {
             "single_device_s": (self.local + self.dispatch).sum(axis=0).tolist(),
-            "dispatch_s": self.dispatch.tolist(), "lag_s": self.lag,
+            "dispatch_s": self.dispatch.tolist(),
+            "lag_s": self.lag,
             "publish_latency_s": [line.seconds for line in self.publishing],
             "publish_bandwidth": [1 / line.per_byte if line.per_byte > 0 else None for line in self.publishing],
             "remote_read_s_per_byte": [line.per_byte for line in self.reading],
-        }  # fmt: skip
+        }
 
 
 def calibrate(graph: DataflowGraph, runs: Sequence[Execution]) -> Calibration:
-    """Read the costs off runs of :func:`calibration_schedules`.
+    """Compute the costs from runs of :func:`calibration_schedules`.
 
     Args:
-        graph: what ran.
-        runs: in the order of the schedules.
+        graph: the graph that ran.
+        runs: the runs, in the order of the schedules.
     """
     problem = runs[0].problem
     n, d = len(graph), problem.num_devices
@@ -138,16 +148,21 @@ def calibrate(graph: DataflowGraph, runs: Sequence[Execution]) -> Calibration:
         lags += _lags(run, edges).tolist()
     sizes = tensor_bytes(problem)
     return Calibration(
-        graph, problem.device_names, frozen(local), frozen(extra), frozen(extra_bytes), frozen(dispatch),
+        graph,
+        problem.device_names,
+        frozen(local),
+        frozen(extra),
+        frozen(extra_bytes),
+        frozen(dispatch),
         frozen(publish),
         tuple(fit_line(sizes, publish[:, a]) for a in range(d)),
         tuple(fit_line(extra_bytes[:, a], extra[:, a], through_zero=True) for a in range(d)),
         max(0.0, float(np.median(lags)) - float(dispatch.mean())) if lags else 0.0,
-    )  # fmt: skip
+    )
 
 
 def _lags(run: Execution, edges: IntArray) -> FloatArray:
-    """Of operators that waited for a tensor, in all rounds: from its arrival to their start [s]."""
+    """Times from the arrival of a tensor to the start of the operator that waited for it, over all rounds [s]."""
     problem = run.problem
     target = problem.edge_target[edges]
     found = []
@@ -170,9 +185,9 @@ def tensor_bytes(problem: Problem) -> FloatArray:
 
 
 def first_remote_reads(problem: Problem, assignment: IntArray, order: Sequence[IntArray]) -> BoolArray:
-    """[e] whether an edge is the first by which its tensor comes to another device.
+    """[e] True for edges that are the first to bring their tensor to another device.
 
-    Later readers there find the tensor in the caches of their own core.
+    Later readers there find the tensor in the caches of their core.
     """
     turn = np.zeros(problem.num_operators, np.int64)
     for row in order:
@@ -188,23 +203,23 @@ def first_remote_reads(problem: Problem, assignment: IntArray, order: Sequence[I
 
 
 def remote_bytes(problem: Problem, assignment: IntArray, order: Sequence[IntArray]) -> FloatArray:
-    """[n] bytes that each operator is the first of its device to read from another one."""
+    """[n] bytes that each operator reads from other devices as the first reader on its device [byte]."""
     first = first_remote_reads(problem, assignment, order)
-    return np.bincount(
-        problem.edge_target[first], problem.edge_bytes[first], minlength=problem.num_operators
-    ).astype(np.float64)  # fmt: skip
+    return np.bincount(problem.edge_target[first], problem.edge_bytes[first], minlength=problem.num_operators).astype(
+        np.float64
+    )
 
 
 def fit_line(size: FloatArray, seconds: FloatArray, through_zero: bool = False) -> Line:
-    """A robust line with no negative coefficient: the median slope of all pairs of points.
+    """Fit a robust line with non-negative coefficients, by the median slope of all pairs of points.
 
-    Theil, Proc. Kon. Ned. Akad. Wet. 53, 1950, with pairs weighted by their distance, and the median
-    intercept.
+    Source: Theil, Proc. Kon. Ned. Akad. Wet. 53, 1950; here pairs are weighted by their distance, and the intercept is
+    the median one.
 
     Args:
         size: [k] bytes.
         seconds: [k] times [s]; NaN are left out.
-        through_zero: whether nothing takes no time.
+        through_zero: True to fix the intercept at 0.
 
     >>> line = fit_line(1e6 * np.arange(6), np.array([1e-5, 2.1e-4, 9.0, 6.1e-4, 8.1e-4, 1.01e-3]))
     >>> f"{line.seconds:.0e} {line.per_byte:.0e}"

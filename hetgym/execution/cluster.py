@@ -1,4 +1,4 @@
-"""Cluster: worker processes that run schedules of one graph, and their parent's certain hold on them."""
+"""Cluster: worker processes that run schedules of one graph, and how their parent guarantees that they end."""
 
 from __future__ import annotations
 
@@ -19,15 +19,15 @@ from hetgym.graph.dataflow import DataflowGraph
 from hetgym.schedule import Schedule, validate
 
 _START = 120.0
-"""Time that a worker has to import torch [s]."""
+"""Longest time for a worker to start and import torch [s]."""
 
 
 class Loaded(NamedTuple):
-    """A schedule that the workers hold ready.
+    """A schedule that the workers are ready to run.
 
     Attributes:
-        number: its number.
-        schedule: as it was given.
+        number: number by which the workers know it.
+        schedule: the schedule as it was given.
         order: for each device its operators in the order in which they run.
     """
 
@@ -37,20 +37,19 @@ class Loaded(NamedTuple):
 
 
 class Cluster:
-    """Worker processes, one a device, that stay alive between runs.
+    """Worker processes, one per device, that stay alive between runs.
 
-    Starting one takes 1 to 4 s. Every operator can run on every device; weights are made where and when
-    they are first needed.
+    Starting a worker takes 1 to 4 s. Every operator can run on every device; weights are made on a device when they are
+    first needed there.
 
     Args:
         work: the graph.
-        devices: what runs it; device d of a schedule is ``devices[d]``.
-        seed: of random weights and inputs.
-        patience: a run in which nothing moves for this long, and at most a quarter longer, is given
-            up [s].
+        devices: the devices; device d of a schedule is ``devices[d]``.
+        seed: seed of random weights and inputs.
+        patience: time without progress after which a run is aborted; it may take up to a quarter longer [s].
 
     Raises:
-        ConfigError: no devices, or two of one name.
+        ConfigError: no devices, or two devices with the same name.
         ExecutionError: a worker does not start, or the tensors do not fit into memory.
 
     >>> from hetgym.graph import DataflowGraph, Operator, Tensor
@@ -100,7 +99,7 @@ class Cluster:
 
     @property
     def closed(self) -> bool:
-        """Whether the workers are gone."""
+        """True if the workers have ended."""
         return not self._end.alive
 
     @property
@@ -109,14 +108,14 @@ class Cluster:
         return tuple(worker.pid for worker in self._workers)
 
     def close(self) -> None:
-        """Let the workers leave; more than once does no harm."""
+        """Let the workers end by themselves; further calls have no effect."""
         if not self.closed:
             for worker in self._workers:
                 worker.send({"do": "stop"})
         self._end()
 
     def kill(self) -> None:
-        """End the workers now."""
+        """Kill the workers."""
         if not self.closed:
             self.memory.words[ABORT] = -1
             for worker in self._workers:
@@ -124,13 +123,13 @@ class Cluster:
         self._end()
 
     def load(self, schedule: Schedule) -> Loaded:
-        """Send a schedule to the workers, which make what they need for it.
+        """Send a schedule to the workers, which prepare the operators and weights that it needs.
 
         Args:
-            schedule: of the same graph on the same devices, with an order or with planned times.
+            schedule: a schedule of the same graph on the same devices, with an order or with planned times.
 
         Raises:
-            InvalidSchedule: it is not legal, or leaves the order to priorities.
+            InvalidSchedule: the schedule is not legal, or its order is given by priorities.
             ExecutionError: an operator cannot be run, or a worker failed.
         """
         self._check_open()
@@ -145,7 +144,7 @@ class Cluster:
         return Loaded(self._programs, schedule, order)
 
     def forget(self, loaded: Loaded) -> None:
-        """Let the workers drop a schedule; the weights stay."""
+        """Let the workers drop a schedule; they keep the weights."""
         self._check_open()
         self._order = ()
         self._tell([{"do": "forget", "number": loaded.number}] * len(self._workers))
@@ -154,11 +153,11 @@ class Cluster:
         """Run a schedule once.
 
         Returns:
-            Time stamps, counted from the moment at which all workers were ready [ns]. Entries of tensors
-            that did not move mean nothing.
+            Time stamps, relative to the moment at which all workers were ready [ns]. Entries of tensors
+            that did not move have no meaning.
 
         Raises:
-            ExecutionError: a worker failed, was killed, or did not get on; all of them are gone then.
+            ExecutionError: a worker failed, was killed, or made no progress; all workers have then ended.
         """
         self._check_open()
         self._runs += 1
@@ -174,7 +173,7 @@ class Cluster:
     def _tell(self, messages: list[dict[str, Any]], patience: float | None = None) -> None:
         """Send each worker its message and wait for all answers.
 
-        Whatever goes wrong here, an interrupt included, ends the workers.
+        Any exception here, including an interrupt, ends the workers.
         """
         try:
             for worker, message in zip(self._workers, messages, strict=True):
@@ -223,13 +222,13 @@ class Cluster:
         return self.work.graph.operators[operator].name if operator >= 0 else ""
 
     def _at(self, number: int) -> str:
-        """Name of the operator that a worker is at, as far as the shared memory tells."""
+        """Name of the operator that a worker is running, according to shared memory; empty if none."""
         place = self._word(number, PLACE)
         order = self._order[number] if self._order else ()
         return self._operator_name(int(order[place - 1])) if 0 < place <= len(order) else ""
 
     def _stuck(self, pending: list[int]) -> int:
-        """The worker that holds up the others: it waits for nobody, or for what is there already."""
+        """The worker that blocks the others: it waits for nothing, or for a tensor that is already published."""
         for number in pending:
             waits = self._word(number, WAITS)
             if waits == 0:
@@ -240,7 +239,7 @@ class Cluster:
 
 
 def _end(workers: list[WorkerProcess], memory: SharedMemory) -> None:
-    """Leave no process and no memory behind."""
+    """End all workers and release the shared memory."""
     for worker in workers:
         worker.stop()
     memory.close()

@@ -15,13 +15,13 @@ _ENTRY = re.compile(r"(?P<what>cpu|cuda)(?P<cores>\d+(?:\+\d+)*)(?::(?P<isa>[\w.
 
 @dataclass(frozen=True)
 class ExecutionDevice:
-    """A device that really runs operators: one worker process.
+    """A real device that runs operators: one worker process.
 
     Args:
         name: unique among the devices that run one graph.
         host: cores and instruction set of the worker.
-        processor: torch's name of what computes: ``cpu``, or a GPU such as ``cuda:0``, which the worker
-            feeds from pinned memory.
+        processor: torch's name of the processor: ``cpu``, or a GPU such as ``cuda:0``, to which the worker copies
+            tensors from pinned memory.
 
     Raises:
         ConfigError: an empty name, or a processor that is neither a CPU nor a CUDA device.
@@ -42,28 +42,31 @@ class ExecutionDevice:
 
     @property
     def staged(self) -> bool:
-        """Whether tensors of other devices are copied here before they are read; a CPU reads them in place."""
+        """True if tensors of other devices are copied to this one before they are read; a CPU reads them in place."""
         return self.processor != "cpu"
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values, for JSON."""
         return {
-            "name": self.name, "host": self.host.to_dict(), "processor": self.processor, "staged": self.staged,
-        }  # fmt: skip
+            "name": self.name,
+            "host": self.host.to_dict(),
+            "processor": self.processor,
+            "staged": self.staged,
+        }
 
 
 def parse_devices(text: str) -> tuple[ExecutionDevice, ...]:
-    """Read devices as a command line names them.
+    """Parse a list of devices from a command line.
 
     Args:
-        text: entries between commas: ``cpu<core>:<isa>``, several cores as in ``cpu0+1:full``, or
-            ``cuda<number>``, whose worker runs on the cores after ``@cpu``. Without a cap: ``full``.
+        text: entries separated by commas: ``cpu<core>:<isa>``, several cores as in ``cpu0+1:full``, or
+            ``cuda<number>``, whose worker runs on the cores after ``@cpu``. The default cap is ``full``.
 
     Returns:
-        One device an entry, named by it.
+        One device per entry, which is also its name.
 
     Raises:
-        ConfigError: an entry that says something else, or one given twice.
+        ConfigError: an entry of another form, or one given twice.
 
     >>> [device.name for device in parse_devices("cpu0:full, cpu1:avx2")]
     ['cpu0:full', 'cpu1:avx2']
@@ -85,10 +88,10 @@ def parse_devices(text: str) -> tuple[ExecutionDevice, ...]:
 
 
 def check_names(devices: Sequence[ExecutionDevice]) -> None:
-    """Refuse no devices, or two of one name.
+    """Check that there are devices and that their names are unique.
 
     Raises:
-        ConfigError: so.
+        ConfigError: there are no devices, or two have the same name.
     """
     names = [device.name for device in devices]
     if not names:
@@ -99,6 +102,6 @@ def check_names(devices: Sequence[ExecutionDevice]) -> None:
 
 
 def shares_cores(devices: Sequence[ExecutionDevice]) -> bool:
-    """Whether two workers are bound to one core, so that whoever waits must let the other run."""
+    """True if two workers are bound to one core; a worker that waits must then yield the core."""
     cores = [core for device in devices for core in device.host.cores]
     return len(set(cores)) < len(cores)

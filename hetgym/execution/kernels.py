@@ -12,13 +12,13 @@ from hetgym.profiling.kernels import Weights, activations, make_kernel
 class KernelProgram:
     """Runs each operator with the torch call of its kind.
 
-    Weights are made when a device first needs them, and depend on the seed and their names alone. So an
-    operator computes the same wherever it runs.
+    Weights are made when a device first needs them. They depend only on the seed and their names, so an operator
+    computes the same result on every device.
 
     Args:
-        graph: the operators.
+        graph: the graph of the operators.
         processor: torch's name of the device.
-        seed: of weights and of the graph's inputs.
+        seed: seed of the weights and of the graph's inputs.
     """
 
     def __init__(self, graph: DataflowGraph, processor: str, seed: int) -> None:
@@ -29,10 +29,10 @@ class KernelProgram:
         self._bindings = bind(graph)
         self._tasks: dict[int, Task] = {}
         self._weights = Weights(seed)
-        self._torch.relu(self._torch.empty(1, device="meta"))  # loads what checks shapes, which takes a second
+        self._torch.relu(self._torch.empty(1, device="meta"))  # loads torch's shape checks, which takes a second
 
     def task(self, operator: int) -> Task:
-        """The kernel of an operator, and its inputs where the graph has none for it.
+        """The kernel of an operator, with its operands that no other operator feeds.
 
         Raises:
             UnsupportedOperator: torch has no call for it.

@@ -1,4 +1,4 @@
-"""PlannedModule: a PyTorch module that runs its parts where a schedule says."""
+"""PlannedModule: a PyTorch module whose operators run on the devices of a schedule."""
 
 from __future__ import annotations
 
@@ -16,16 +16,16 @@ from hetgym.schedule import Schedule
 
 
 class PlannedModule:
-    """Runs a module's operators on several devices by plan; called like the module, it gives the same.
+    """Runs a module's operators on several devices by a schedule; it is called like the module and returns the same.
 
-    Inference only: no gradients, and buffers keep the values that they had here. Input shapes are those
-    of the example. Weights lie in shared memory once, however many workers read them.
+    It is for inference only: there are no gradients, and buffers keep their initial values. Input shapes must be those
+    of the example. Shared memory holds the weights once for all workers.
 
     Args:
-        module: what is to be executed, with values in its weights.
+        module: the module to execute, whose weights must have values.
         args: example positional arguments.
-        schedule: of the graph that :func:`hetgym.graph.from_torch` makes of the module and the arguments.
-        devices: device d of the schedule is ``devices[d]``.
+        schedule: schedule of the graph that :func:`hetgym.graph.from_torch` makes from the module and the arguments.
+        devices: the devices; device d of the schedule is ``devices[d]``.
         kwargs: example keyword arguments.
         patience: see :class:`Cluster`.
 
@@ -39,9 +39,15 @@ class PlannedModule:
     """
 
     def __init__(
-        self, module: Any, args: Sequence[Any], schedule: Schedule, devices: Sequence[ExecutionDevice], *,
-        kwargs: Mapping[str, Any] | None = None, patience: float = 30.0,
-    ) -> None:  # fmt: skip
+        self,
+        module: Any,
+        args: Sequence[Any],
+        schedule: Schedule,
+        devices: Sequence[ExecutionDevice],
+        *,
+        kwargs: Mapping[str, Any] | None = None,
+        patience: float = 30.0,
+    ) -> None:
         self._torch = require("torch", "torch", "executing a module")
         trace = traced(module, args, kwargs)
         self._spec = trace.program.call_spec
@@ -61,14 +67,14 @@ class PlannedModule:
         """Run the module once.
 
         Args:
-            args: as in the example, of the same shapes and dtypes.
-            kwargs: likewise.
+            args: positional arguments with the shapes and dtypes of the example.
+            kwargs: keyword arguments with the shapes and dtypes of the example.
 
         Returns:
-            What the module returns, in new tensors.
+            The module's result, in new tensors.
 
         Raises:
-            ExecutionError: other arguments than in the example, or a worker failed.
+            ExecutionError: the arguments do not match the example, or a worker failed.
         """
         pytree = self._torch.utils._pytree
         values, spec = pytree.tree_flatten((args, kwargs))
@@ -91,7 +97,7 @@ class PlannedModule:
         slot.copy_(value.detach())
 
     def close(self) -> None:
-        """End the workers; more than once does no harm."""
+        """End the workers; further calls have no effect."""
         self._slots = []
         self.cluster.close()
 

@@ -1,4 +1,4 @@
-"""Placements on which predictions are tested: none of them is run for calibration."""
+"""Placements on which predictions are tested; none of them is used for calibration."""
 
 from __future__ import annotations
 
@@ -14,33 +14,36 @@ from hetgym.problem import Problem
 from hetgym.schedule import Schedule
 
 SHARES = (0.5, 0.15, 0.85, 0.3, 0.7)
-"""Shares of the operators that random placements put on devices other than the first."""
+"""Shares of the operators that random placements assign to devices other than the first."""
 
 BLOCKS = (2, 3, 4, 8, 16, 32)
-"""Into how many blocks of the topological order placements are cut, dealt out to the devices in turn."""
+"""Numbers of blocks that the topological order is cut into, which are assigned to the devices in turn."""
 
 SCHEDULERS = ("heft", "peft", "cpop", "donf", "etf", "mct", "sufferage", "graham")
 """Baselines whose schedules are among the placements."""
 
 
-def held_out_placements(
-    graph: DataflowGraph, problem: Problem, count: int, rng: np.random.Generator
-) -> list[Schedule]:  # fmt: skip
-    """Different placements of all kinds: baselines' schedules, blocks, kinds apart, random ones.
+def held_out_placements(graph: DataflowGraph, problem: Problem, count: int, rng: np.random.Generator) -> list[Schedule]:
+    """Different placements of several sorts: schedules of baselines, blocks, separated families, and random ones.
 
     Args:
-        graph: what is to be placed.
-        problem: the same with costs, for the baselines.
-        count: how many.
-        rng: makes the random ones.
+        graph: the graph to place.
+        problem: the problem of the graph with costs, for the baselines.
+        count: number of placements.
+        rng: source of randomness for the random placements.
 
     Returns:
-        ``count`` schedules, fewer where so many different ones do not exist; no two have the same
-        assignment and none has that of a calibration run.
+        ``count`` schedules, or fewer if there are not enough different ones. No two have the same assignment, and none
+        has that of a calibration run.
     """
     taken = {tuple(schedule.assignment.tolist()) for schedule in calibration_schedules(graph, problem.num_devices)}
     found: list[Schedule] = []
-    kinds = (_scheduled(problem), _random(graph, problem.num_devices, rng), _blocks(graph, problem.num_devices), _by_kind(graph, problem.num_devices))  # fmt: skip # noqa: E501
+    kinds = (
+        _scheduled(problem),
+        _random(graph, problem.num_devices, rng),
+        _blocks(graph, problem.num_devices),
+        _by_kind(graph, problem.num_devices),
+    )
     sources = [iter(kind) for kind in kinds]
     while sources and len(found) < count:
         for source in list(sources):
@@ -72,7 +75,7 @@ def _blocks(graph: DataflowGraph, devices: int) -> Iterator[Schedule]:
 
 
 def _by_kind(graph: DataflowGraph, devices: int) -> Iterator[Schedule]:
-    """Heavy families on one device, all else on another."""
+    """Heavy families of operators on one device, all others on another."""
     heavy = np.array([op.spec.family in ("conv", "matmul", "recurrent") for op in graph.operators])
     for first in range(devices):
         if devices > 1:

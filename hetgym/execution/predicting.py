@@ -1,10 +1,10 @@
-"""Predicting an execution: a schedule simulated on calibrated costs.
+"""Prediction of an execution: simulation of a schedule on calibrated costs.
 
-A worker is its own host: it copies what others read into shared memory before it goes on, and waits for
-what it reads itself. So publishing is not a link beside the device but time of the producer. It is priced
-that way: into the operator that publishes, as slower reading is priced into the operator that reads and
-dispatch into both. What is left of a transfer is the delay until the reader notices, a latency without
-a bandwidth. Then the ``classic`` runtime, in which transfers do not contend, has the executor's semantics.
+A worker is its own host: it copies tensors that others read into shared memory before it continues, and waits for
+tensors that it reads itself. Publishing therefore takes time of the producer, not of a link beside it, and is added to
+the cost of the operator that publishes. Likewise, slower remote reading is added to the operator that reads, and
+dispatch to both. The remaining part of a transfer is the delay until the reader notices the tensor: a latency without
+a bandwidth. With these costs the ``classic`` runtime, in which transfers do not contend, has the executor's semantics.
 """
 
 from __future__ import annotations
@@ -26,12 +26,12 @@ RUNTIME = "classic"
 
 @dataclass(frozen=True, eq=False)
 class Prices:
-    """What one schedule makes operators cost.
+    """The costs of operators under one schedule.
 
     Attributes:
-        compute: [n] run time on the device where it runs [s].
-        publish: [n] writing what others read [s].
-        dispatch: [n] time before it starts [s].
+        compute: [n] run time of each operator on its device [s].
+        publish: [n] time to write tensors that other devices read [s].
+        dispatch: [n] time before the operator starts [s].
     """
 
     compute: FloatArray
@@ -42,8 +42,8 @@ class Prices:
 def prices(calibration: Calibration, schedule: Schedule) -> Prices:
     """Price the operators of one schedule.
 
-    What an operator takes longer for remote inputs was measured where all that can be remote was; it is
-    scaled by the bytes that are remote here. Where nothing was measured the device's line tells.
+    The additional time for remote inputs was measured with as many remote inputs as possible. It is scaled by the
+    bytes that are remote under this schedule. Without a measurement the device's fitted line is used.
     """
     graph = calibration.graph
     problem = bare_problem(graph, calibration.devices)
@@ -61,7 +61,7 @@ def prices(calibration: Calibration, schedule: Schedule) -> Prices:
 
 
 def publishing(calibration: Calibration, problem: Problem, schedule: Schedule) -> FloatArray:
-    """[n] time in which each operator writes what other devices read [s]."""
+    """[n] time for each operator to write the tensors that other devices read [s]."""
     where = schedule.assignment
     source, target = problem.edge_source, problem.edge_target
     edges = np.flatnonzero(where[source] != where[target])
@@ -78,8 +78,8 @@ def predict(calibration: Calibration, schedule: Schedule) -> Trace:
     """Simulate a schedule.
 
     Returns:
-        A trace in which operators end before they publish and transfers are what they publish in, as in
-        executed ones.
+        A trace in the form of executed ones: operators end before they publish, and a transfer is the time of
+        publishing.
     """
     priced = prices(calibration, schedule)
     plain = planning_problem(calibration)
@@ -89,10 +89,21 @@ def predict(calibration: Calibration, schedule: Schedule) -> Trace:
     cost[np.arange(n), where] = priced.dispatch + priced.compute + priced.publish
     bare = bare_problem(calibration.graph, calibration.devices)
     placed = Problem(
-        cost, bare.edge_source, bare.edge_target, bare.edge_bytes, bare.edge_tensor, np.full((d, d), calibration.lag),
-        bare.bandwidth, bare.weight_bytes, bare.output_bytes, bare.memory_capacity, bare.operator_names,
-        bare.operator_kinds, bare.device_names, bare.name,
-    )  # fmt: skip
+        cost,
+        bare.edge_source,
+        bare.edge_target,
+        bare.edge_bytes,
+        bare.edge_tensor,
+        np.full((d, d), calibration.lag),
+        bare.bandwidth,
+        bare.weight_bytes,
+        bare.output_bytes,
+        bare.memory_capacity,
+        bare.operator_names,
+        bare.operator_kinds,
+        bare.device_names,
+        bare.name,
+    )
     order = schedule.device_order(bare)
     trace = simulate(placed, Schedule(where, order, scheduler=schedule.scheduler), RUNTIME)
     finish = trace.finish - priced.publish
@@ -102,9 +113,9 @@ def predict(calibration: Calibration, schedule: Schedule) -> Trace:
 
 
 def planning_problem(calibration: Calibration) -> Problem:
-    """The problem that a scheduler sees: operator costs, and links as wide as publishing and reading are slow.
+    """The calibrated problem for schedulers; operator costs include dispatch.
 
-    The costs include dispatch.
+    Latency and bandwidth of links are derived from the times of publishing and remote reading.
     """
     bare = bare_problem(calibration.graph, calibration.devices)
     d = len(calibration.devices)
@@ -116,7 +127,18 @@ def planning_problem(calibration: Calibration) -> Problem:
                 latency[a, b] = calibration.publishing[a].seconds + calibration.lag
                 bandwidth[a, b] = 1 / per_byte if per_byte > 0 else np.inf
     return Problem(
-        calibration.local + calibration.dispatch, bare.edge_source, bare.edge_target, bare.edge_bytes,
-        bare.edge_tensor, latency, bandwidth, bare.weight_bytes, bare.output_bytes, bare.memory_capacity,
-        bare.operator_names, bare.operator_kinds, bare.device_names, bare.name,
-    )  # fmt: skip
+        calibration.local + calibration.dispatch,
+        bare.edge_source,
+        bare.edge_target,
+        bare.edge_bytes,
+        bare.edge_tensor,
+        latency,
+        bandwidth,
+        bare.weight_bytes,
+        bare.output_bytes,
+        bare.memory_capacity,
+        bare.operator_names,
+        bare.operator_kinds,
+        bare.device_names,
+        bare.name,
+    )

@@ -1,4 +1,4 @@
-"""WorkerProcess: a child process as its parent sees it, from its start to its certain end."""
+"""WorkerProcess: the parent's handle of a worker process, from its start to its guaranteed end."""
 
 from __future__ import annotations
 
@@ -16,19 +16,19 @@ from typing import Any
 from hetgym.execution.devices import ExecutionDevice
 
 _GRACE = 5.0
-"""Time that a worker has to leave by itself [s]."""
+"""Time for a worker to end by itself before it is killed [s]."""
 
 
 class WorkerProcess:
-    """Starts a worker and talks to it.
+    """Starts a worker and communicates with it.
 
-    Its environment and cores are set before it imports anything. It is in a session of its own, so an
-    interrupt from the terminal reaches the parent alone, which then ends it; when the parent is gone
-    the worker finds its socket closed and leaves.
+    The worker's environment and cores are set before it imports anything. It has a session of its own, so that an
+    interrupt from the terminal reaches only the parent, which then ends the worker. If the parent dies, the worker
+    finds its socket closed and ends.
 
     Args:
-        device: what it is.
-        memory: descriptor of the shared memory, which it inherits.
+        device: the device that the worker represents.
+        memory: descriptor of the shared memory, which the worker inherits.
     """
 
     def __init__(self, device: ExecutionDevice, memory: int) -> None:
@@ -59,16 +59,16 @@ class WorkerProcess:
 
     @property
     def pid(self) -> int:
-        """Its process id."""
+        """Process id of the worker."""
         return self._process.pid
 
     def send(self, message: dict[str, Any]) -> None:
-        """Tell it something; a worker that is gone is noticed by :meth:`receive`."""
+        """Send a message; if the worker has ended, only :meth:`receive` notices it."""
         with contextlib.suppress(OSError):
             self.connection.send_bytes(json.dumps(message).encode())
 
     def receive(self) -> dict[str, Any] | None:
-        """Its answer; None if it is gone."""
+        """Wait for the worker's answer; None if it has ended."""
         try:
             answer = json.loads(self.connection.recv_bytes())
         except (EOFError, OSError):
@@ -76,7 +76,7 @@ class WorkerProcess:
         return answer if isinstance(answer, dict) else None
 
     def end(self) -> str:
-        """Wait a moment for a worker that is leaving, and say how it went."""
+        """Wait shortly for a worker that is ending, and return in words how it ended."""
         try:
             code = self._process.wait(_GRACE)
         except subprocess.TimeoutExpired:
@@ -88,7 +88,7 @@ class WorkerProcess:
         return f"ended with code {code}" + (f" ({lines[-1]})" if lines else "")
 
     def kill(self) -> None:
-        """End it now and for certain; more than once does no harm."""
+        """Kill the worker and wait for its end; further calls have no effect."""
         if self._process.poll() is None:
             self._process.kill()
         self._process.wait()
@@ -96,7 +96,7 @@ class WorkerProcess:
         self._errors.close()
 
     def stop(self) -> None:
-        """Let it leave by itself, or end it if it does not."""
+        """Let the worker end by itself; kill it if it does not."""
         if self._process.poll() is None:
             self.send({"do": "stop"})
             with contextlib.suppress(subprocess.TimeoutExpired):

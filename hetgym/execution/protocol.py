@@ -1,13 +1,13 @@
-"""The validation protocol: are predictions of whole runs right, and do they rank placements right?
+"""The validation protocol: errors of predicted makespans of whole runs, and of the predicted ranking of placements.
 
 For every model, in one session of the same worker processes:
 
-1. the cores must be quiet, else the model is skipped;
-2. everything on each device and dealt out to them in turn is run; operator costs, publishing, remote
-   reading and dispatch are read off these runs (:mod:`hetgym.execution.calibration`);
-3. other placements are made and predicted, and the predictions are on the disk before any of them runs;
-4. they are run, all of them once a round, each round in another order; medians count;
-5. the cores must have been quiet all the while, else the model's result does not count.
+1. The cores must be idle otherwise, or the model is skipped.
+2. The calibration placements run; operator costs, publishing, remote reading and dispatch are computed from these runs
+   (:mod:`hetgym.execution.calibration`).
+3. Other placements are made and predicted. The predictions are written to disk before any of these placements runs.
+4. These placements run, all of them once per round, in a different order each round. Medians over the rounds count.
+5. The cores must have been idle otherwise all the time, or the model's result does not count.
 """
 
 from __future__ import annotations
@@ -37,27 +37,27 @@ from hetgym.schedule import Schedule
 from hetgym.sim import Trace
 
 PROTOCOL = "two-device-v1"
-"""Name of the protocol, for results; it changes when the steps above do."""
+"""Name of the protocol in results; it changes whenever the steps above change."""
 
 BUSY = "skipped: machine busy"
 DONE = "done"
 
 OperatorCosts = Callable[[DataflowGraph, Sequence[ExecutionDevice]], FloatArray]
-"""Gives [n, d] operator costs that were not measured here [s]."""
+"""Function to operator costs from elsewhere, [n, d] seconds."""
 
 
 @dataclass(frozen=True)
 class Settings:
-    """How a validation is done.
+    """Settings of a validation.
 
     Args:
-        devices: the workers.
-        placements: held-out placements of each model.
-        rounds: runs of each placement that count.
-        warmups: runs of each before them.
-        calibration_rounds: runs of each calibration placement that count.
-        limit: most of the cores' time that others may use, as a share; inf does not look.
-        seed: of placements, rounds and weights.
+        devices: the devices.
+        placements: number of held-out placements of each model.
+        rounds: number of timed runs of each placement.
+        warmups: number of runs of each placement before the timed ones.
+        calibration_rounds: number of timed runs of each calibration placement.
+        limit: largest share of the cores' time that other processes may use; inf = do not check.
+        seed: seed of placements, rounds and weights.
         patience: see :class:`hetgym.execution.Cluster`.
 
     Raises:
@@ -75,9 +75,11 @@ class Settings:
 
     def __post_init__(self) -> None:
         for what, value in (
-            ("devices", len(self.devices)), ("placements", self.placements), ("rounds", self.rounds),
+            ("devices", len(self.devices)),
+            ("placements", self.placements),
+            ("rounds", self.rounds),
             ("calibration rounds", self.calibration_rounds),
-        ):  # fmt: skip
+        ):
             if value < 2:
                 raise ConfigError(f"a validation needs at least two {what}, not {value}")
 
@@ -89,19 +91,19 @@ class Settings:
 
 @dataclass(eq=False)
 class ModelResult:
-    """What the validation of one model found.
+    """Result of the validation of one model.
 
     Attributes:
-        model: its name.
-        status: :data:`DONE`, :data:`BUSY`, or why it failed.
-        operators: how many.
-        foreign: largest share of the cores' time that others used.
+        model: name of the model.
+        status: :data:`DONE`, :data:`BUSY`, or the reason of a failure.
+        operators: number of operators.
+        foreign: largest share of the cores' time that other processes used.
         calibration: the calibrated figures.
-        alone: one mapping a device: the whole model on it, executed, and predicted from learned costs where
-            such were given.
-        rows: one mapping a placement.
-        scores: by kind of costs: ``calibrated``, and ``learned`` where such were given.
-        traces: predicted and executed run of the placement that was predicted to be the fastest.
+        alone: one mapping per device: makespan of the whole model on it, as executed and, if learned costs were
+            given, as predicted from these.
+        rows: one mapping per placement.
+        scores: kind of costs -> scores: ``calibrated`` and, if learned costs were given, ``learned``.
+        traces: predicted and executed run of the placement with the shortest predicted makespan.
     """
 
     model: str
@@ -117,22 +119,27 @@ class ModelResult:
     def to_dict(self) -> dict[str, Any]:
         """A JSON-ready mapping, without the traces."""
         return {
-            "model": self.model, "status": self.status, "operators": self.operators, "foreign_share": self.foreign,
-            "calibration": self.calibration, "alone": self.alone, "placements": self.rows,
+            "model": self.model,
+            "status": self.status,
+            "operators": self.operators,
+            "foreign_share": self.foreign,
+            "calibration": self.calibration,
+            "alone": self.alone,
+            "placements": self.rows,
             "scores": {kind: scores.to_dict() for kind, scores in self.scores.items()},
-        }  # fmt: skip
+        }
 
 
 def validate_model(
     graph: DataflowGraph, settings: Settings, predictions: Path, learned: OperatorCosts | None = None
 ) -> ModelResult:
-    """Go through the protocol for one model.
+    """Run the protocol for one model.
 
     Args:
         graph: the model.
-        settings: how.
-        predictions: JSON file that the predictions are written to before anything of them runs.
-        learned: operator costs of a model, predicted with as well; communication and dispatch stay
+        settings: settings of the validation.
+        predictions: JSON file to which predictions are written before their placements run.
+        learned: operator costs of a cost model, for additional predictions; communication and dispatch stay
             calibrated.
 
     Raises:
@@ -179,24 +186,29 @@ def validate_model(
 def _freeze(
     path: Path, model: str, costs: dict[str, Calibration], placements: list[Schedule], traces: dict[str, list[Trace]]
 ) -> None:
-    """Write the predictions, so that nobody can think of others later."""
+    """Write the predictions to disk before execution, so that they cannot be changed afterwards."""
     document = {
-        "protocol": PROTOCOL, "model": model, "calibration": costs["calibrated"].summary(),
+        "protocol": PROTOCOL,
+        "model": model,
+        "calibration": costs["calibrated"].summary(),
         "predictions": [
             {
-                "placement": one.scheduler, "assignment": hashlib.sha256(one.assignment.tobytes()).hexdigest()[:16],
+                "placement": one.scheduler,
+                "assignment": hashlib.sha256(one.assignment.tobytes()).hexdigest()[:16],
                 **{f"{kind}_s": found[k].makespan for kind, found in traces.items()},
             }
             for k, one in enumerate(placements)
         ],
-    }  # fmt: skip
+    }
     atomic_write(path, lambda file: file.write((json.dumps(document, indent=1) + "\n").encode()))
 
 
 def _row(execution: Execution, predicted: dict[str, Trace]) -> dict[str, Any]:
     """One placement, for the JSON file."""
     return {
-        "placement": execution.schedule.scheduler, "executed_s": execution.makespan,
-        "rounds_s": execution.makespans.tolist(), "transfers": int(execution.trace().remote.sum()),
+        "placement": execution.schedule.scheduler,
+        "executed_s": execution.makespan,
+        "rounds_s": execution.makespans.tolist(),
+        "transfers": int(execution.trace().remote.sum()),
         **{f"{kind}_s": trace.makespan for kind, trace in predicted.items()},
-    }  # fmt: skip
+    }

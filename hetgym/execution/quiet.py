@@ -1,6 +1,6 @@
-"""Whether the machine is quiet: an intruder makes runs on two devices two to three times slower.
+"""Detection of other load on the machine, which makes runs on two devices two to three times slower.
 
-Timings of single operators look normal meanwhile, so only the system's own counters tell.
+Timings of single operators still look normal then, so only the system's own counters show the load.
 """
 
 from __future__ import annotations
@@ -11,17 +11,17 @@ from collections.abc import Collection, Sequence
 from pathlib import Path
 
 LIMIT = 0.05
-"""Most that others may use of the cores, as a share."""
+"""Largest share of the cores' time that other processes may use."""
 
 _IDLE = (3, 4)  # fields of a line of /proc/stat: idle, iowait
 
 
 def busy_ticks(cores: Collection[int], text: str | None = None) -> int | None:
-    r"""Clock ticks that the cores did not idle, since the start of the system; None where it does not tell.
+    r"""Clock ticks since the start of the system in which the cores were not idle; None if the system has no counters.
 
     Args:
-        cores: their numbers.
-        text: of ``/proc/stat``, which is read by default.
+        cores: numbers of the cores.
+        text: content of ``/proc/stat``; by default the file is read.
 
     >>> busy_ticks([0], "cpu  9 9 9\ncpu0 10 1 4 100 5 0 2 3 0 0\n")
     20
@@ -34,13 +34,13 @@ def busy_ticks(cores: Collection[int], text: str | None = None) -> int | None:
     for line in lines:
         name, *numbers = line.split()
         if name[:3] == "cpu" and name[3:].isdigit() and int(name[3:]) in cores:
-            ticks = [int(number) for number in numbers[:8]]  # guest time is counted in user time already
+            ticks = [int(number) for number in numbers[:8]]  # user time already includes guest time
             total += sum(ticks) - sum(ticks[at] for at in _IDLE)
     return total
 
 
 def process_ticks(pids: Sequence[int]) -> int:
-    """Clock ticks that processes have used; those that are gone count nothing."""
+    """Clock ticks that processes have used; processes that have ended count as 0."""
     total = 0
     for pid in pids:
         try:
@@ -52,11 +52,11 @@ def process_ticks(pids: Sequence[int]) -> int:
 
 
 class Watch:
-    """Measures what others use of some cores.
+    """Measures the use of some cores by other processes.
 
     Args:
-        cores: their numbers.
-        own: processes that do not count.
+        cores: numbers of the cores.
+        own: process ids that do not count as others.
     """
 
     def __init__(self, cores: Collection[int], own: Sequence[int] = ()) -> None:
@@ -69,7 +69,7 @@ class Watch:
         return busy_ticks(self._cores), process_ticks(self._own), time.monotonic()
 
     def foreign(self) -> float:
-        """Share of the cores' time that others used since the watch began; 0 where the system does not tell."""
+        """Share of the cores' time that others used since the start; 0 if the system has no counters."""
         busy, used, now = self._read()
         if busy is None or self._busy is None or now <= self._since:
             return 0.0
@@ -78,7 +78,7 @@ class Watch:
 
 
 def foreign_share(cores: Collection[int], own: Sequence[int] = (), seconds: float = 1.0) -> float:
-    """Share of the cores' time that others use, watched for a while."""
+    """Share of the cores' time that other processes use, measured for ``seconds``."""
     watch = Watch(cores, own)
     time.sleep(seconds)
     return watch.foreign()

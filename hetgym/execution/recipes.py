@@ -1,7 +1,7 @@
-"""Recipes: the operators of an exported module as plain values, which workers turn into calls again.
+"""Recipes: the operators of an exported module as plain values, which workers convert back to calls.
 
-A recipe names an ATen operator and its arguments; where an argument is a tensor it names the tensor.
-Weights and all that follows from weights alone are computed here, once, and lie in shared memory.
+A recipe names an ATen operator and its arguments; an argument that is a tensor is given by its number.
+Weights, and all values that depend only on weights, are computed once in the parent and put into shared memory.
 """
 
 from __future__ import annotations
@@ -21,10 +21,10 @@ class Recipes(NamedTuple):
     """A module ready to be executed.
 
     Attributes:
-        work: for the worker processes.
+        work: the work for the worker processes.
         constants: tensor -> its value, to be written to its slot before the first run.
-        inputs: for each user input the tensor it is written to, or -1 if nothing reads it.
-        outputs: for each user output a tensor, or a value that is no tensor.
+        inputs: for each user input the number of its tensor, or -1 if no operator reads it.
+        outputs: for each user output the number of its tensor, or a value that is not a tensor.
     """
 
     work: Work
@@ -34,7 +34,7 @@ class Recipes(NamedTuple):
 
 
 def recipes_of(traced: Traced) -> Recipes:
-    """Write the operators of a traced module down.
+    """Make the recipes of a traced module.
 
     Raises:
         ExecutionError: weights without values, or an operator that is not one of torch's registered ones.
@@ -97,12 +97,16 @@ class _Writer:
         named = {key: self._encode(value, operator, reads) for key, value in node.kwargs.items()}
         several = isinstance(node.meta["val"], list | tuple)
         return {
-            "target": schema.name, "overload": schema.overload_name or "default", "args": arguments, "kwargs": named,
-            "reads": reads, "outputs": [int(v.rpartition(":")[2]) for v in self._kept[operator]] if several else None,
-        }  # fmt: skip
+            "target": schema.name,
+            "overload": schema.overload_name or "default",
+            "args": arguments,
+            "kwargs": named,
+            "reads": reads,
+            "outputs": [int(v.rpartition(":")[2]) for v in self._kept[operator]] if several else None,
+        }
 
     def _encode(self, value: Any, operator: int, reads: list[int]) -> Any:
-        """An argument as plain values; tensors become their place among what the operator reads."""
+        """Encode an argument as plain values; a tensor becomes its position among the tensors that are read."""
         torch = self._torch
         if isinstance(value, list | tuple):
             return [self._encode(item, operator, reads) for item in value]
@@ -125,14 +129,14 @@ class _Writer:
         return {"device": ""} if isinstance(value, torch.device) else value
 
     def _plain(self, node: Any) -> Any:
-        """The value of a node that is no tensor, such as a size."""
+        """The value of a node that is not a tensor, such as a size."""
         value = node.meta.get("val")
         if isinstance(value, bool | int | float) or value is None:
             return value
         raise ExecutionError(f"{node.name}: its value {value!r} depends on data, so no plan can hold it")
 
     def _tensor(self, name: str, node: Any) -> int:
-        """Number of the tensor that a value of the walker is."""
+        """Number of the tensor of a value of the walker."""
         if name in self._made and self._made[name] in self._number:
             return self._number[self._made[name]]
         if name not in self._named:
@@ -151,13 +155,13 @@ class _Writer:
         return self._named[name]
 
     def _fold(self, name: str) -> Any:
-        """The value of a constant by the name that the walker gave it."""
+        """The value of a constant, by the walker's name for it."""
         stem, _, index = name.partition(":")
         value = self._evaluate(next(n for n in self._traced.program.graph.nodes if n.name == stem))
         return value[int(index)] if index else value
 
     def _evaluate(self, node: Any) -> Any:
-        """The value of a node that depends on weights alone."""
+        """The value of a node that depends on weights only."""
         torch = self._torch
         if node.name in self._folded:
             return self._folded[node.name]
@@ -167,7 +171,7 @@ class _Writer:
                 if value.is_meta:
                     raise ExecutionError(f"{self._targets[node.name]} is on the meta device; a module runs with values")
             else:
-                value = torch.empty(node.meta["val"].shape, dtype=node.meta["val"].dtype)  # only its shape is asked for
+                value = torch.empty(node.meta["val"].shape, dtype=node.meta["val"].dtype)  # only its shape is needed
         elif node.op == "get_attr":
             value = getattr(self._traced.program.graph_module, str(node.target))
         elif not self._constant(node):
@@ -185,10 +189,10 @@ class _Writer:
 
 
 class RecipeProgram:
-    """Runs each operator as the module does; the same numbers come out.
+    """Runs each operator as the module does, with the same results.
 
     Args:
-        operators: their recipes.
+        operators: recipes of the operators.
         processor: torch's name of the device.
     """
 

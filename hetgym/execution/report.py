@@ -1,4 +1,4 @@
-"""Results of validations: one document, the rows of a table, and traces with both runs side by side."""
+"""Results of validations: a document, the rows of a table, and traces that show two runs side by side."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ COLUMNS = ("model", "costs", "n", "mean", "median", "P90", "worst", "tau", "tau 
 """Headings of the table of scores; see :class:`~hetgym.execution.scores.Scores`."""
 
 TARGETS = {"calibrated": (0.06, 0.9), "learned": (0.15, 0.85)}
-"""Costs -> largest mean error and least tau over all models with which a validation passes."""
+"""Kind of costs -> largest mean error and least tau, over all models, with which a validation passes."""
 
 
 def overall(results: Sequence[ModelResult], costs: str) -> Scores | None:
     """Scores over all placements of all models.
 
-    Errors are pooled; tau and noise are means over the models, since ranks mean nothing across models.
+    Errors are pooled. Tau and noise are means over the models, since ranks cannot be compared across models.
 
     Returns:
         None if no model was validated with these costs.
@@ -39,13 +39,18 @@ def overall(results: Sequence[ModelResult], costs: str) -> Scores | None:
         for key in ("tau", "tau_fast", "noise")
     }
     return Scores(
-        len(size), float(size.mean()), float(np.median(size)), float(np.quantile(size, 0.9)), float(size.max()),
-        float(error.mean()), **means,
-    )  # fmt: skip
+        len(size),
+        float(size.mean()),
+        float(np.median(size)),
+        float(np.quantile(size, 0.9)),
+        float(size.max()),
+        float(error.mean()),
+        **means,
+    )
 
 
 def verdicts(results: Sequence[ModelResult]) -> dict[str, bool]:
-    """Costs -> whether they reached their target; of models that were skipped nothing is asked."""
+    """Kind of costs -> True if they reached their target; skipped models are ignored."""
     found = {}
     for costs, (error, tau) in TARGETS.items():
         scores = overall(results, costs)
@@ -55,24 +60,28 @@ def verdicts(results: Sequence[ModelResult]) -> dict[str, bool]:
 
 
 def document(results: Sequence[ModelResult], settings: Settings, command: Sequence[str]) -> dict[str, Any]:
-    """Everything as a JSON-ready mapping."""
+    """All results and settings as a JSON-ready mapping."""
     totals = {costs: overall(results, costs) for costs in TARGETS}
     return {
-        "protocol": PROTOCOL, "command": list(command),
+        "protocol": PROTOCOL,
+        "command": list(command),
         "devices": [device.to_dict() for device in settings.devices],
         "settings": {
-            "placements": settings.placements, "rounds": settings.rounds, "warmups": settings.warmups,
-            "calibration_rounds": settings.calibration_rounds, "seed": settings.seed,
+            "placements": settings.placements,
+            "rounds": settings.rounds,
+            "warmups": settings.warmups,
+            "calibration_rounds": settings.calibration_rounds,
+            "seed": settings.seed,
         },
         "overall": {costs: scores.to_dict() for costs, scores in totals.items() if scores is not None},
         "targets": {costs: {"mean": error, "tau": tau} for costs, (error, tau) in TARGETS.items()},
         "passed": verdicts(results),
         "models": [result.to_dict() for result in results],
-    }  # fmt: skip
+    }
 
 
 def score_rows(results: Sequence[ModelResult]) -> list[tuple[str, ...]]:
-    """Rows of the table under :data:`COLUMNS`: one a model and kind of costs, then all models together."""
+    """Rows of the table with columns :data:`COLUMNS`: one per model and kind of costs, then all models together."""
     rows: list[tuple[str, ...]] = []
     for result in results:
         if result.status == DONE:
@@ -92,7 +101,7 @@ def _row(model: str, costs: str, s: Scores) -> tuple[str, ...]:
 
 
 def side_by_side(predicted: Trace, executed: Trace) -> dict[str, Any]:
-    """Two runs of one schedule as one Chrome trace, the executed one below the predicted one."""
+    """Combine two runs of one schedule in a Chrome trace, the executed one below the predicted one."""
     events: list[dict[str, Any]] = []
     for number, (label, trace) in enumerate((("predicted", predicted), ("executed", executed))):
         for event in trace.to_chrome()["traceEvents"]:
@@ -101,14 +110,16 @@ def side_by_side(predicted: Trace, executed: Trace) -> dict[str, Any]:
                 event["args"] = {"name": f"{label}: {event['args']['name']}"}
             events.append(event)
     other = {
-        "problem": executed.problem.name, "scheduler": executed.scheduler, "predicted_makespan_s": predicted.makespan,
+        "problem": executed.problem.name,
+        "scheduler": executed.scheduler,
+        "predicted_makespan_s": predicted.makespan,
         "executed_makespan_s": executed.makespan,
-    }  # fmt: skip
+    }
     return {"traceEvents": events, "displayTimeUnit": "ms", "otherData": other}
 
 
 def write_json(path: Path, content: Any) -> Path:
-    """Write a JSON file, complete or not at all; NaN is refused.
+    """Write a JSON file atomically; NaN is refused.
 
     Raises:
         OSError: the file cannot be written.

@@ -1,4 +1,4 @@
-"""Execution: what happened in repeated runs of a schedule, as numbers and as a trace."""
+"""Execution: times of repeated runs of a schedule, as arrays and as traces."""
 
 from __future__ import annotations
 
@@ -27,12 +27,12 @@ class Execution:
     """Repeated runs of one schedule.
 
     Attributes:
-        problem: what the traces refer to; its costs were not used.
-        schedule: what ran.
-        loaded: with the device orders.
-        start, finish: [rounds, n] of each operator [s], counted from the moment all workers were ready.
-        sent, arrived: [rounds, e] of each edge [s]: writing the tensor to shared memory, and being
-            readable by the other device. Equal for edges that stay on a device.
+        problem: the problem that traces refer to; its costs were not used.
+        schedule: the schedule that ran.
+        loaded: the loaded schedule, with the device orders.
+        start, finish: [rounds, n] times of each operator, relative to the moment when all workers were ready [s].
+        sent, arrived: [rounds, e] times at which the tensor of each edge began to be written to shared memory, and
+            became readable by the other device [s]. Equal for edges that stay on a device.
     """
 
     problem: Problem
@@ -45,12 +45,12 @@ class Execution:
 
     @cached_property
     def makespans(self) -> FloatArray:
-        """[rounds] finish of the last operator [s]."""
+        """[rounds] makespan of each round: the finish of the last operator [s]."""
         return np.asarray(self.finish.max(axis=1))
 
     @property
     def makespan(self) -> float:
-        """Median over the rounds [s]."""
+        """Median of the makespans of all rounds [s]."""
         return float(np.median(self.makespans))
 
     @property
@@ -59,37 +59,49 @@ class Execution:
         return np.asarray(np.median(self.finish - self.start, axis=0))
 
     def trace(self, number: int | None = None) -> Trace:
-        """One round as a trace, which stands beside simulated ones.
+        """One round as a trace that can be compared with simulated ones.
 
         Args:
-            number: of the round; by default the one whose makespan is the (lower) median.
+            number: number of the round; by default the one whose makespan is the (lower) median.
         """
         if number is None:
             number = int(np.argsort(self.makespans, kind="stable")[(len(self.makespans) - 1) // 2])
         return Trace(
-            problem=self.problem, assignment=self.schedule.assignment.copy(), start=self.start[number],
-            finish=self.finish[number], sent=self.sent[number], arrived=self.arrived[number], runtime=RUNTIME,
-            scheduler=self.schedule.scheduler, order=self.loaded.order,
-        )  # fmt: skip
+            problem=self.problem,
+            assignment=self.schedule.assignment.copy(),
+            start=self.start[number],
+            finish=self.finish[number],
+            sent=self.sent[number],
+            arrived=self.arrived[number],
+            runtime=RUNTIME,
+            scheduler=self.schedule.scheduler,
+            order=self.loaded.order,
+        )
 
 
 def run(
-    graph: DataflowGraph | Work, schedule: Schedule, devices: Sequence[ExecutionDevice], *, rounds: int = 9,
-    warmups: int = 2, seed: int = 0, patience: float = 30.0,
-) -> Execution:  # fmt: skip
+    graph: DataflowGraph | Work,
+    schedule: Schedule,
+    devices: Sequence[ExecutionDevice],
+    *,
+    rounds: int = 9,
+    warmups: int = 2,
+    seed: int = 0,
+    patience: float = 30.0,
+) -> Execution:
     """Start workers, run one schedule repeatedly, and end them.
 
     Args:
-        graph: what runs.
-        schedule: where and in which order.
-        devices: device d of the schedule is ``devices[d]``.
-        rounds: runs that count.
-        warmups: runs before them that do not.
-        seed: of random weights and inputs.
+        graph: the graph to run.
+        schedule: the schedule to run.
+        devices: the devices; device d of the schedule is ``devices[d]``.
+        rounds: number of timed runs.
+        warmups: number of runs before the timed ones.
+        seed: seed of random weights and inputs.
         patience: see :class:`Cluster`.
 
     Raises:
-        InvalidSchedule: the schedule is not legal for this graph and so many devices.
+        InvalidSchedule: the schedule is not legal for this graph and this number of devices.
         ExecutionError: a worker failed, or an operator cannot be run.
     """
     with Cluster(graph, devices, seed=seed, patience=patience) as cluster:
@@ -97,22 +109,26 @@ def run(
 
 
 def execute(
-    cluster: Cluster, schedules: Sequence[Schedule], *, rounds: int = 9, warmups: int = 2,
+    cluster: Cluster,
+    schedules: Sequence[Schedule],
+    *,
+    rounds: int = 9,
+    warmups: int = 2,
     rng: np.random.Generator | None = None,
-) -> list[Execution]:  # fmt: skip
-    """Run several schedules, all of them once a round, each round in another order.
+) -> list[Execution]:
+    """Run several schedules, all of them once per round, in a different order each round.
 
-    Slow changes of the machine's speed meet all schedules alike in this way, so that they compare.
+    Slow changes of the machine's speed then affect all schedules equally, so that their times can be compared.
 
     Args:
         cluster: worker processes of the schedules' graph.
-        schedules: what runs.
-        rounds: runs of each schedule that count, at least 1.
-        warmups: runs of each before them that do not.
-        rng: shuffles the rounds; seed 0 by default.
+        schedules: the schedules to run.
+        rounds: number of timed runs of each schedule, at least 1.
+        warmups: number of runs of each schedule before the timed ones.
+        rng: source of randomness for the order of each round; seed 0 by default.
 
     Returns:
-        One result a schedule.
+        One result per schedule.
 
     Raises:
         InvalidSchedule: a schedule that is not legal.

@@ -19,7 +19,7 @@ def kendall_tau(x: npt.ArrayLike, y: npt.ArrayLike) -> float:
         y: [k] values.
 
     Returns:
-        In [-1, 1]; NaN where one of them is constant.
+        The correlation in [-1, 1]; NaN if x or y is constant.
 
     >>> kendall_tau([1, 2, 3, 4], [1, 2, 4, 3])
     0.6666666666666666
@@ -33,16 +33,16 @@ def kendall_tau(x: npt.ArrayLike, y: npt.ArrayLike) -> float:
 
 @dataclass(frozen=True)
 class Scores:
-    """How near predictions came; errors are shares of the executed makespan.
+    """Accuracy of predictions; errors are relative to the executed makespan.
 
     Attributes:
-        n: placements.
-        mean, median, p90, worst: of the absolute errors.
-        bias: mean of the errors with their sign; positive = predicted too long.
-        tau: Kendall's, of predicted against executed.
-        tau_fast: the same on the faster half, where schedulers choose.
-        noise: mean absolute difference between the medians of every other round, as a share: no
-            prediction of one half by the other would do better.
+        n: number of placements.
+        mean, median, p90, worst: statistics of the absolute errors.
+        bias: mean of the signed errors; positive = predicted too long.
+        tau: Kendall's tau of predicted and executed makespans.
+        tau_fast: the same for the faster half of the placements, among which schedulers choose.
+        noise: mean relative difference between the medians of even and odd rounds, which is the error of predicting
+            one half of the runs by the other.
     """
 
     n: int
@@ -65,21 +65,27 @@ def score(predicted: FloatArray, rounds: FloatArray) -> Scores:
 
     Args:
         predicted: [k] makespans [s].
-        rounds: [k, r] executed makespans of each round [s]; the median counts.
+        rounds: [k, r] executed makespans of each round [s]; predictions are compared with their medians.
     """
     executed = np.median(rounds, axis=1)
     error = predicted / executed - 1
     size = np.abs(error)
     fast = np.argsort(executed, kind="stable")[: (len(executed) + 1) // 2]
     return Scores(
-        len(size), float(size.mean()), float(np.median(size)), float(np.quantile(size, 0.9)), float(size.max()),
-        float(error.mean()), kendall_tau(predicted, executed), kendall_tau(predicted[fast], executed[fast]),
+        len(size),
+        float(size.mean()),
+        float(np.median(size)),
+        float(np.quantile(size, 0.9)),
+        float(size.max()),
+        float(error.mean()),
+        kendall_tau(predicted, executed),
+        kendall_tau(predicted[fast], executed[fast]),
         split_half_noise(rounds),
-    )  # fmt: skip
+    )
 
 
 def split_half_noise(rounds: FloatArray) -> float:
-    """Mean absolute difference of the medians of even and odd rounds, as a share; 0 for a single round."""
+    """Mean relative difference between the medians of even and odd rounds; 0 for a single round."""
     if rounds.shape[1] < 2:
         return 0.0
     even, odd = np.median(rounds[:, ::2], axis=1), np.median(rounds[:, 1::2], axis=1)

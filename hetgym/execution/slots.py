@@ -1,7 +1,7 @@
-"""Shared memory of worker processes: words that say how far everybody is, and a slot for every tensor.
+"""Shared memory of worker processes: words for the progress of each worker, and a slot for every tensor.
 
-The memory has no name in the file system: the processes inherit a descriptor. So nothing is left
-behind when all of them are killed, however that happens.
+The memory has no name in the file system; the processes inherit a descriptor. It is therefore released when all
+processes have ended, even if they were killed.
 """
 
 from __future__ import annotations
@@ -22,24 +22,24 @@ from hetgym.errors import ExecutionError
 from hetgym.graph.ops import DTYPE_BYTES, Tensor
 
 LINE = 8
-"""Words of a cache line: words that different processes write or watch stand on lines of their own."""
+"""Words per cache line. Words that different processes write or poll are on separate lines."""
 
 ABORT, GO, ZERO = 0, LINE, 2 * LINE
-"""Words that all worker processes share: worker that failed + 1; number of the run under way; its start [ns]."""
+"""Words that all workers share: number of the worker that failed, plus 1; number of the current run; its start [ns]."""
 
 READY, ENDED, PLACE, WAITS = 0, 1, 2, 3
-"""Words of one worker: run it is ready for; run it has ended; steps begun; tensor it waits for + 1."""
+"""Words of each worker: run that it is ready for; run that it has ended; steps begun; tensor it waits for, plus 1."""
 
 _HEAD = 3 * LINE
 _PER_WORKER = 4 * LINE
 
 
 class Slot(NamedTuple):
-    """Where a tensor lies.
+    """The place of a tensor in the shared memory.
 
     Attributes:
-        tensor: its type.
-        offset: from the start of the memory [byte].
+        tensor: type of the tensor.
+        offset: distance from the start of the memory [byte].
     """
 
     tensor: Tensor
@@ -48,12 +48,12 @@ class Slot(NamedTuple):
 
 @dataclass(frozen=True)
 class Layout:
-    """Where everything lies in the shared memory.
+    """The layout of the shared memory.
 
     Args:
         operators: number of operators.
         workers: number of workers.
-        tensors: types of the tensors that may have to move.
+        tensors: types of the tensors that may move between devices.
     """
 
     operators: int
@@ -65,7 +65,7 @@ class Layout:
         return _HEAD + worker * _PER_WORKER + word * LINE
 
     def flag(self, tensor: int) -> int:
-        """Number of the word that holds the run in which a tensor was published last."""
+        """Number of the word that holds the last run in which a tensor was published."""
         return _HEAD + self.workers * _PER_WORKER + tensor * LINE
 
     @property
@@ -80,7 +80,7 @@ class Layout:
 
     @property
     def slots(self) -> tuple[Slot, ...]:
-        """Where each tensor lies, on pages of its own."""
+        """The slot of each tensor, on separate pages."""
         offset, slots = -(-8 * self.words // mmap.PAGESIZE) * mmap.PAGESIZE, []
         for tensor in self.tensors:
             slots.append(Slot(tensor, offset))
@@ -97,13 +97,13 @@ class Layout:
 
 
 class Times(NamedTuple):
-    """Time stamps of one run, all of the clock that processes share [ns].
+    """Time stamps of one run, from the clock that all processes share [ns].
 
     Attributes:
-        start, finish: [n] of each operator.
-        sent, published: [t] begin and end of writing each tensor to its slot; of an earlier run, or 0,
-            for those that did not move.
-        fetched: [d, t] when a device had copied the tensor into its own memory; 0 where it reads in place.
+        start, finish: [n] start and finish of each operator.
+        sent, published: [t] begin and end of writing each tensor to its slot; for tensors that did not move these are
+            of an earlier run, or 0.
+        fetched: [d, t] time at which a device had copied the tensor into its own memory; 0 if it reads in place.
     """
 
     start: npt.NDArray[np.int64]
@@ -114,18 +114,18 @@ class Times(NamedTuple):
 
 
 class SharedMemory:
-    """The shared memory as one process sees it.
+    """One process's mapping of the shared memory.
 
     Args:
-        layout: what lies where.
-        descriptor: of memory that another process made; None makes new memory.
+        layout: layout of the memory.
+        descriptor: descriptor of memory that another process made; None makes new memory.
 
     Attributes:
         words: the words, for reading and writing one by one.
         data: all bytes, writable.
 
     Raises:
-        ExecutionError: the machine has less memory free than it takes.
+        ExecutionError: the machine does not have enough free memory.
     """
 
     def __init__(self, layout: Layout, descriptor: int | None = None) -> None:
@@ -142,15 +142,15 @@ class SharedMemory:
         return Times(start, finish, sent, published, fetched.reshape(d, t))
 
     def touch(self) -> None:
-        """Read every page once, so that this process meets no page fault later."""
+        """Read every page once, so that this process has no page faults later."""
         np.frombuffer(self.data, np.uint8)[:: mmap.PAGESIZE].sum()
 
     def fill(self) -> None:
-        """Write every page once, so that the system has given all of them out."""
+        """Write every page once, so that the system has allocated all of them."""
         np.frombuffer(self.data, np.uint8)[:: mmap.PAGESIZE] = 0
 
     def close(self) -> None:
-        """Give the memory back; views that somebody still holds keep it alive until they go."""
+        """Release the memory; it stays alive while views of it exist."""
         self.words.release()
         del self._numbers
         if self.descriptor >= 0:
@@ -159,10 +159,10 @@ class SharedMemory:
 
 
 def tensors_of(tensors: Sequence[Tensor], operators: int, workers: int) -> Layout:
-    """Lay out tensors, once their sizes are known to be whole bytes.
+    """Lay out tensors, after checking that their elements are whole bytes.
 
     Raises:
-        ExecutionError: a tensor of a dtype that is no whole number of bytes.
+        ExecutionError: elements of a tensor's dtype are not a whole number of bytes.
     """
     for tensor in tensors:
         if DTYPE_BYTES[tensor.dtype] != int(DTYPE_BYTES[tensor.dtype]):
@@ -171,7 +171,7 @@ def tensors_of(tensors: Sequence[Tensor], operators: int, workers: int) -> Layou
 
 
 def _new_memory(size: int) -> int:
-    """Descriptor of new memory that has no name."""
+    """Make new memory without a name and return its descriptor."""
     free = _available()
     if size > free:
         raise ExecutionError(f"the tensors take {size / 1e9:.3g} GB of shared memory; {free / 1e9:.3g} GB are free")
@@ -185,7 +185,7 @@ def _new_memory(size: int) -> int:
 
 
 def _available() -> float:
-    """Bytes of memory that can be had without swapping; inf where the system does not tell."""
+    """Memory that is available without swapping [byte]; inf if the system does not report it."""
     with contextlib.suppress(OSError, ValueError, IndexError):
         for line in Path("/proc/meminfo").read_text("ascii").splitlines():
             if line.startswith("MemAvailable:"):

@@ -1,4 +1,4 @@
-"""How a device reads and writes the shared slots: a CPU in place, a GPU through pinned copies."""
+"""Access of devices to the shared slots: a CPU reads in place, a GPU through pinned copies."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from hetgym.profiling.kernels import dtype_of
 
 
 class InPlace:
-    """A CPU: it reads the slots where they lie.
+    """Access of a CPU, which reads the slots in place.
 
     Args:
-        memory: shared by the worker processes.
+        memory: memory that the worker processes share.
     """
 
     staged = False
@@ -24,7 +24,7 @@ class InPlace:
         self.slots = [view_slot(torch, memory, slot) for slot in memory.layout.slots]
 
     def fetch(self, tensor: int) -> Any:
-        """The tensor as operators here read it."""
+        """The tensor, for operators of this device."""
         return self.slots[tensor]
 
     def publish(self, tensor: int, value: Any) -> None:
@@ -32,20 +32,20 @@ class InPlace:
         self.slots[tensor].copy_(value)
 
     def settle(self) -> None:
-        """Wait until everything that was asked for is done; here it is."""
+        """Wait until all requested work is done; a CPU has nothing to wait for."""
 
 
 class Staged(InPlace):
-    """A GPU: what it reads is copied to it once, what others read is copied back.
+    """Access of a GPU: tensors that it reads are copied to it once, tensors that others read are copied back.
 
     The shared memory is registered with CUDA, so that copies run at the speed of pinned memory.
 
     Args:
-        memory: shared by the worker processes.
+        memory: memory that the worker processes share.
         processor: torch's name of the GPU.
 
     Raises:
-        ExecutionError: CUDA refuses the memory.
+        ExecutionError: CUDA cannot register the memory.
     """
 
     staged = True
@@ -66,7 +66,7 @@ class Staged(InPlace):
         return self.slots[tensor].to(self._processor, non_blocking=True, copy=True)
 
     def publish(self, tensor: int, value: Any) -> None:
-        """Copy a tensor to its slot; done when this returns."""
+        """Copy a tensor to its slot; the copy is complete on return."""
         self.slots[tensor].copy_(value, non_blocking=True)
         self.settle()
 
@@ -77,7 +77,7 @@ class Staged(InPlace):
 
 
 def view_slot(torch: Any, memory: SharedMemory, slot: Slot) -> Any:
-    """A torch tensor over a slot."""
+    """A torch tensor that is a view of a slot."""
     tensor = slot.tensor
     if tensor.size == 0:
         return torch.empty(tensor.shape, dtype=dtype_of(tensor))

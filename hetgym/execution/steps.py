@@ -1,4 +1,4 @@
-"""Steps: a schedule as one worker runs it, a callable at a time and what it reads and writes."""
+"""Steps: one worker's part of a schedule, as a sequence of callables with the values that they read and write."""
 
 from __future__ import annotations
 
@@ -7,16 +7,16 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple, Protocol
 
 INPUT, CONSTANT = -1, -2
-"""In place of the operator that makes a tensor: it is given anew for each run, or it never changes."""
+"""Stand for the operator that makes a tensor: an input is given anew for each run, a constant never changes."""
 
 
 class Task(NamedTuple):
-    """What one operator does, wherever it runs.
+    """The computation of one operator, independent of the device.
 
     Attributes:
-        call: from its operands to its outputs.
-        operands: for each operand the tensor that feeds it, or a value that the task brings along.
-        tokens: tensors that must be there before it runs and that it does not read.
+        call: function from its operands to its outputs.
+        operands: for each operand the number of the tensor that feeds it, or a value that is part of the task.
+        tokens: tensors that must be available before it runs but that it does not read.
     """
 
     call: Callable[..., tuple[Any, ...]]
@@ -28,21 +28,21 @@ class Program(Protocol):
     """Makes the operators of one graph runnable on one device."""
 
     def task(self, operator: int) -> Task:
-        """What an operator does; called again it gives the same weights."""
+        """The task of an operator; repeated calls give the same weights."""
         ...
 
 
 class Step(NamedTuple):
-    """One turn of a worker.
+    """One step of a worker: running one operator.
 
     Attributes:
-        operator: its number.
-        call: what runs.
+        operator: number of the operator.
+        call: function that computes it.
         reads: places of the operands among the worker's values.
-        waits: tensors of other workers that nobody here has waited for yet.
-        keeps: ``(output, place)`` of what later steps here read.
-        publishes: ``(output, tensor)`` of what others read.
-        drops: places that nobody here reads any more.
+        waits: tensors of other workers for which no earlier step of this worker has waited.
+        keeps: ``(output, place)`` of outputs that later steps of this worker read.
+        publishes: ``(output, tensor)`` of outputs that other workers read.
+        drops: places that no later step of this worker reads.
     """
 
     operator: int
@@ -56,12 +56,12 @@ class Step(NamedTuple):
 
 @dataclass(frozen=True)
 class Flow:
-    """Who makes and who reads every tensor that may move.
+    """The maker and the readers of every tensor that may move.
 
     Attributes:
-        maker: [t] operator and output slot that make it; or :data:`INPUT` or :data:`CONSTANT`.
-        readers: [t] operators that read it.
-        results: tensors that the parent reads when the run is over.
+        maker: [t] operator and output slot that make the tensor; or :data:`INPUT` or :data:`CONSTANT`.
+        readers: [t] operators that read the tensor.
+        results: tensors that the parent reads after the run.
     """
 
     maker: tuple[tuple[int, int], ...]
@@ -69,7 +69,7 @@ class Flow:
     results: frozenset[int]
 
     def made_by(self) -> Mapping[int, list[tuple[int, int]]]:
-        """Operator -> ``(output, tensor)`` of what it makes."""
+        """Operator -> ``(output, tensor)`` of the tensors that it makes."""
         made: dict[int, list[tuple[int, int]]] = {}
         for tensor, (operator, slot) in enumerate(self.maker):
             made.setdefault(operator, []).append((slot, tensor))
@@ -77,12 +77,12 @@ class Flow:
 
 
 class Plan(NamedTuple):
-    """The steps of one worker, and what it holds before the first.
+    """The steps of one worker, and its values before the first step.
 
     Attributes:
-        steps: in the order in which they run.
-        values: what lies at each place at the start; None where a step puts something.
-        remote: tensors that come from elsewhere.
+        steps: the steps in the order in which they run.
+        values: initial value of each place; None for places that a step fills.
+        remote: tensors that come from other workers.
     """
 
     steps: tuple[Step, ...]
@@ -91,17 +91,17 @@ class Plan(NamedTuple):
 
 
 def plan(flow: Flow, assignment: Sequence[int], order: Sequence[int], device: int, program: Program) -> Plan:
-    """Turn one device's part of a schedule into steps.
+    """Convert one device's part of a schedule to steps.
 
     Args:
-        flow: who makes and reads what.
+        flow: makers and readers of the tensors.
         assignment: [n] device of each operator.
         order: this device's operators in the order in which they run.
         device: the number of this device.
-        program: makes operators runnable.
+        program: program that makes operators runnable.
 
     Returns:
-        The steps. Place ``t`` of the values belongs to tensor ``t``; what tasks bring along comes after.
+        The steps. Place ``t`` of the values belongs to tensor ``t``; values that are part of tasks come after these.
     """
     made = flow.made_by()
     values: list[Any] = [None] * len(flow.maker)

@@ -1,4 +1,4 @@
-"""Waiting for another process: a look at a word of shared memory, over and over, but never for ever."""
+"""Waiting for another process: polling of a word of shared memory, with a time limit."""
 
 from __future__ import annotations
 
@@ -8,25 +8,25 @@ from time import perf_counter_ns
 from hetgym.execution.slots import ABORT, WAITS, SharedMemory
 
 _SPINS = 2000
-"""Looks before the core is offered to others; on cores of its own a worker meets nobody there."""
+"""Polls before a worker on cores of its own begins to yield them."""
 
 _LOOKS_A_CHECK = 64
 
 
-class Stopped(Exception):  # noqa: N818 - a worker's way out, seen by nobody else
-    """The run was called off while this worker waited."""
+class Stopped(Exception):  # noqa: N818 - control flow within a worker, never seen by users
+    """The run was aborted while this worker waited."""
 
 
 class Waiter:
     """Waits on words of shared memory.
 
-    A look costs 0.05 us, so a wait ends within a microsecond of the word's change; futexes and pipes
-    take 30 to 40 us.
+    A poll takes 0.05 us, so a wait ends within a microsecond of the word's change; futexes and pipes
+    would take 30 to 40 us.
 
     Args:
-        memory: shared by the worker processes.
+        memory: memory that the worker processes share.
         worker: number of the worker that waits.
-        crowded: whether workers share cores: then each look lets the others run.
+        crowded: True if workers share cores; the core is then yielded after each poll.
         patience: longest wait [s].
     """
 
@@ -41,12 +41,12 @@ class Waiter:
         """Return when a word has a value.
 
         Args:
-            word: its number.
-            value: what it must become.
-            tensor: what is waited for, for messages.
+            word: number of the word.
+            value: value to wait for.
+            tensor: number of the tensor that is waited for, for messages; -1 = none.
 
         Raises:
-            Stopped: the parent gave the run up, its parent died, or the wait took too long.
+            Stopped: the run was aborted, the parent died, or the wait took too long.
         """
         words = self._words
         for _ in range(self._spins):

@@ -1,4 +1,4 @@
-"""Work: everything that worker processes must know of a graph to run it, as plain values."""
+"""Work: the description of a graph from which worker processes run it, as plain values."""
 
 from __future__ import annotations
 
@@ -16,13 +16,14 @@ from hetgym.problem import Problem
 
 @dataclass(frozen=True)
 class Work:
-    """A graph made ready to be sent to workers.
+    """A graph in the form that is sent to workers.
 
     Attributes:
-        graph: what runs; traces name its operators and edges.
-        tensors: [t] types of the tensors that may move; the first are those of ``graph.edge_tensor``.
-        flow: who makes and reads each of them.
-        program: what a worker makes its operators from, see :func:`hetgym.execution.worker.load_program`.
+        graph: the graph to run, whose operators and edges occur in traces.
+        tensors: [t] types of the tensors that may move; the first ones are those of ``graph.edge_tensor``.
+        flow: maker and readers of each tensor.
+        program: description from which a worker makes the operators, see
+            :func:`hetgym.execution.worker.load_program`.
     """
 
     graph: DataflowGraph
@@ -32,7 +33,7 @@ class Work:
 
     @classmethod
     def of_graph(cls, graph: DataflowGraph) -> Work:
-        """Operators as kernels with random weights."""
+        """The work of a graph whose operators run as kernels with random weights."""
         count = int(graph.edge_tensor.max()) + 1 if len(graph.edges) else 0
         maker = [(INPUT, 0)] * count
         readers: list[list[int]] = [[] for _ in range(count)]
@@ -44,21 +45,33 @@ class Work:
         return cls(graph, tensors, flow, {"kind": "kernels", "graph": to_json(graph)})
 
     def message(self) -> dict[str, Any]:
-        """What the workers are told."""
+        """The message to the workers."""
         return {
-            "operators": len(self.graph), "tensors": [[list(t.shape), t.dtype] for t in self.tensors],
-            "maker": self.flow.maker, "readers": self.flow.readers, "results": sorted(self.flow.results),
+            "operators": len(self.graph),
+            "tensors": [[list(t.shape), t.dtype] for t in self.tensors],
+            "maker": self.flow.maker,
+            "readers": self.flow.readers,
+            "results": sorted(self.flow.results),
             "program": self.program,
-        }  # fmt: skip
+        }
 
 
 def bare_problem(graph: DataflowGraph, devices: tuple[str, ...]) -> Problem:
-    """The graph's structure as a problem, without times: every operator takes none, everywhere."""
+    """A problem with the structure of the graph, in which every operator takes no time on any device."""
     n, d = len(graph), len(devices)
     return Problem(
-        cost=np.zeros((n, d)), edge_source=graph.edge_source, edge_target=graph.edge_target,
-        edge_bytes=graph.edge_bytes, edge_tensor=graph.edge_tensor, latency=np.zeros((d, d)),
-        bandwidth=np.full((d, d), np.inf), weight_bytes=graph.resident_bytes, output_bytes=graph.output_bytes,
-        memory_capacity=np.full(d, np.inf), operator_names=[op.name for op in graph.operators],
-        operator_kinds=[op.kind for op in graph.operators], device_names=devices, name=graph.name,
-    )  # fmt: skip
+        cost=np.zeros((n, d)),
+        edge_source=graph.edge_source,
+        edge_target=graph.edge_target,
+        edge_bytes=graph.edge_bytes,
+        edge_tensor=graph.edge_tensor,
+        latency=np.zeros((d, d)),
+        bandwidth=np.full((d, d), np.inf),
+        weight_bytes=graph.resident_bytes,
+        output_bytes=graph.output_bytes,
+        memory_capacity=np.full(d, np.inf),
+        operator_names=[op.name for op in graph.operators],
+        operator_kinds=[op.kind for op in graph.operators],
+        device_names=devices,
+        name=graph.name,
+    )

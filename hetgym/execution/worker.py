@@ -1,8 +1,8 @@
-"""The worker: a process that runs its part of every schedule when it is told to.
+"""The worker: a process that runs one device's part of schedules on request.
 
-It is started with its environment and cores set, so that torch finds them when it is imported, and
-talks to its parent over a socket in JSON. The first message says what it is; ``program`` messages bring
-schedules, which it turns into steps; ``run`` messages run one of them.
+Its environment and cores are set before it starts, so that they are in place when torch is imported. It communicates
+with its parent in JSON over a socket. The first message describes the device, ``program`` messages carry schedules,
+which the worker converts to steps, and ``run`` messages request a run of one of them.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ from hetgym.profiling.host import HostSettings
 
 
 def main(socket: int, descriptor: int) -> None:
-    """Serve until the parent says stop or goes away.
+    """Serve requests until the parent sends ``stop`` or ends.
 
     Args:
         socket: descriptor of the socket to the parent.
-        descriptor: of the shared memory.
+        descriptor: descriptor of the shared memory.
     """
     gc.disable()  # a collection in the middle of a run would be timed as an operator
     connection: Connection[Any, Any] = Connection(socket)
@@ -44,7 +44,7 @@ def main(socket: int, descriptor: int) -> None:
                     worker.serve(message)
             except Stopped:
                 return
-            except Exception as error:  # whatever torch raises must reach the parent as a sentence
+            except Exception as error:  # any exception of torch must reach the parent as a sentence
                 reason = (str(error).strip() or type(error).__name__).splitlines()[0]
                 answer = {"failed": reason, "operator": -1 if worker is None else worker.operator}
                 if worker is not None:
@@ -55,14 +55,14 @@ def main(socket: int, descriptor: int) -> None:
 
 
 class Worker:
-    """One device, inside its own process.
+    """One device, within its own process.
 
     Args:
         setup: the parent's first message.
-        descriptor: of the shared memory.
+        descriptor: descriptor of the shared memory.
 
     Attributes:
-        operator: what it was doing last; -1 for nothing.
+        operator: number of the operator that was started last; -1 for none.
     """
 
     def __init__(self, setup: dict[str, Any], descriptor: int) -> None:
@@ -84,10 +84,10 @@ class Worker:
         self._plans: dict[int, Plan] = {}
 
     def serve(self, message: dict[str, Any]) -> None:
-        """Do what the parent asks for.
+        """Carry out a request of the parent.
 
         Raises:
-            Stopped: the run was called off.
+            Stopped: the run was aborted.
         """
         self.operator = -1
         if message["do"] == "program":
@@ -99,7 +99,7 @@ class Worker:
             self._run(self._plans[message["number"]], message["run"])
 
     def give_up(self) -> None:
-        """Tell the other workers that this run will not end."""
+        """Signal to the other workers that this run is aborted."""
         self._memory.words[ABORT] = self._number + 1
 
     def _load(self, assignment: list[int], order: list[int]) -> Plan:
@@ -135,13 +135,22 @@ class Worker:
         self._meet(ENDED, run)
 
     def _steps(
-        self, made: Plan, run: int, values: list[Any], stamps: list[tuple[int, int, int]],
-        moves: list[tuple[int, int, int]], fetched: list[tuple[int, int]],
-    ) -> None:  # fmt: skip
-        """The inner loop; what it does between two operators is the dispatch that validations calibrate."""
+        self,
+        made: Plan,
+        run: int,
+        values: list[Any],
+        stamps: list[tuple[int, int, int]],
+        moves: list[tuple[int, int, int]],
+        fetched: list[tuple[int, int]],
+    ) -> None:
+        """The inner loop over steps; its overhead between two operators is the dispatch time that is calibrated."""
         words, layout, slots, until, now = (
-            self._memory.words, self._memory.layout, self._slots, self._waiter.until, perf_counter_ns
-        )  # fmt: skip
+            self._memory.words,
+            self._memory.layout,
+            self._slots,
+            self._waiter.until,
+            perf_counter_ns,
+        )
         place, staged, first = layout.worker_word(self._number, PLACE), slots.staged, layout.flag(0)
         stride = layout.flag(1) - first
         for turn, (operator, call, reads, waits, keeps, publishes, drops) in enumerate(made.steps):
@@ -171,7 +180,7 @@ class Worker:
         self.operator = -1
 
     def _meet(self, word: int, run: int) -> None:
-        """Wait until all workers are here; the last one to be ready starts the clock."""
+        """Wait until all workers are ready; the last one starts the clock."""
         words, layout = self._memory.words, self._memory.layout
         words[layout.worker_word(self._number, PLACE)] = 0
         words[layout.worker_word(self._number, word)] = run
@@ -185,7 +194,7 @@ class Worker:
 
 
 def load_program(source: dict[str, Any], processor: str, seed: int) -> Program:
-    """Make what the parent describes runnable."""
+    """Make the program that the parent describes."""
     if source["kind"] == "recipes":
         from hetgym.execution.recipes import RecipeProgram
 

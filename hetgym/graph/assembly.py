@@ -1,7 +1,7 @@
-"""From a list of steps that read and write named values to a checked :class:`DataflowGraph`.
+"""Assembly of a checked :class:`DataflowGraph` from steps that read and write named values.
 
-Every importer ends here, so that all graphs are alike: dead steps are gone, names are unique and
-readable, outputs that nobody reads are dropped, and every operator can be priced.
+Every importer ends here, so all imported graphs have the same properties: no dead steps, unique and readable names,
+no outputs without readers, and a price for every operator.
 """
 
 from __future__ import annotations
@@ -18,10 +18,10 @@ from hetgym.graph.dataflow import DataflowGraph
 from hetgym.graph.ops import DTYPE_BYTES, KINDS, Attribute, Operator, Tensor
 
 MAX_ELEMENTS = 1 << 48
-"""Largest number of elements of a tensor, and of any of its dimensions."""
+"""Most elements of a tensor, and the largest size of a dimension."""
 
 MAX_RANK = 64
-"""Most dimensions of a tensor: as many as NumPy has."""
+"""Most dimensions of a tensor: NumPy's limit."""
 
 MAX_BATCH = 1 << 24
 """Largest batch that a graph is bound to."""
@@ -34,11 +34,11 @@ class Step:
     """One operator whose operands are still names of values.
 
     Args:
-        name: what the model calls it; may be empty, need not be unique.
+        name: the model's name for it; may be empty, need not be unique.
         kind: a key of :data:`~hetgym.graph.KINDS`, or any other word.
         inputs: names of values, in the kind's order.
         outputs: names of values; no other step writes them.
-        attributes: what the FLOP formula needs.
+        attributes: those that the FLOP formula needs.
     """
 
     name: str
@@ -52,10 +52,10 @@ def assemble(name: str, values: Mapping[str, Tensor], steps: Sequence[Step], res
     """Build the graph of the steps that the results depend on.
 
     Args:
-        name: of the graph.
+        name: name of the graph.
         values: type of every value that a step reads or writes; constants without a name get one, in the order in
             which they are read.
-        steps: in topological order.
+        steps: the steps, in topological order.
         results: names of the values that the graph returns.
 
     Raises:
@@ -82,9 +82,9 @@ def assemble(name: str, values: Mapping[str, Tensor], steps: Sequence[Step], res
 
 
 def living(steps: Sequence[Step], results: Iterable[str]) -> tuple[list[Step], set[str]]:
-    """The steps that results depend on, and all values that one of them reads or that are results.
+    """The steps that the results depend on, and all values that these steps read or that are results.
 
-    Step k becomes operator k of the graph; an operator's outputs are those of its step that are read.
+    Step k of the list becomes operator k of the graph. Of a step's outputs, its operator has those that are read.
     """
     wanted = set(results)
     alive: list[Step] = []
@@ -122,7 +122,7 @@ def _named_constants(steps: Sequence[Step], values: Mapping[str, Tensor]) -> dic
 
 
 def check_operator(operator: Operator, where: str) -> None:
-    """Refuse an operator that its kind's formulas cannot price.
+    """Refuse an operator that the formulas of its kind cannot price.
 
     Raises:
         GraphError: too few operands, a rank or an attribute that the formula does not expect, or a
@@ -173,12 +173,12 @@ def check_batch(batch: object) -> int:
 
 
 def unknown_kinds(graph: DataflowGraph) -> list[str]:
-    """Kinds in the graph that the vocabulary does not know, in alphabetical order."""
+    """Kinds in the graph that :data:`~hetgym.graph.KINDS` lacks, in alphabetical order."""
     return sorted({operator.kind for operator in graph.operators} - KINDS.keys())
 
 
 def unknown_kinds_sentence(graph: DataflowGraph) -> str:
-    """The warning for :func:`unknown_kinds`; empty if there are none."""
+    """Text of the warning about :func:`unknown_kinds`; empty if there are none."""
     kinds = unknown_kinds(graph)
     if not kinds:
         return ""

@@ -1,4 +1,4 @@
-"""DataflowGraph: operators as nodes, tensors as edges, and everything that follows from them."""
+"""DataflowGraph: operators as nodes, tensors as edges, and the properties derived from them."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ DENSE_LIMIT = 4096
 
 
 class Feature(NamedTuple):
-    """One column of the feature table: its name, its unit and what it says."""
+    """One column of the feature table: its name, its unit and its meaning."""
 
     name: str
     unit: str
@@ -47,7 +47,7 @@ FEATURES: tuple[Feature, ...] = (
 
 
 class Edge(NamedTuple):
-    """An edge by name: output ``slot`` of operator ``source`` is read by operator ``target``."""
+    """An edge: operator ``target`` reads output ``slot`` of operator ``source``."""
 
     source: int
     slot: int
@@ -59,13 +59,13 @@ class DataflowGraph:
 
     Args:
         operators: the nodes; their positions are the node ids.
-        edges: ``(source, slot, target)`` triples: output number ``slot`` of operator ``source`` is
-            read by operator ``target``. Repeated triples count once. Edges are kept sorted.
+        edges: ``(source, slot, target)`` triples: operator ``target`` reads output number ``slot`` of
+            operator ``source``. Repeated triples count once. Edges are kept sorted.
         name: for messages and reports.
 
     Raises:
-        GraphError: no operators, a duplicate operator name, an edge that names no operator or no
-            output, or a cycle.
+        GraphError: no operators, a duplicate operator name, an edge to or from an operator or output that does
+            not exist, or a cycle.
 
     >>> from hetgym.graph import Operator, Tensor
     >>> x = Tensor((1, 8))
@@ -163,22 +163,22 @@ class DataflowGraph:
 
     @cached_property
     def depth(self) -> IntArray:
-        """[n] longest hop count from a source."""
+        """[n] number of edges on the longest path from a source."""
         return topology.depths(self.successors, self.topological_order)
 
     @cached_property
     def height(self) -> IntArray:
-        """[n] longest hop count to a sink."""
+        """[n] number of edges on the longest path to a sink."""
         return topology.heights(self.predecessors, self.topological_order)
 
     @cached_property
     def is_fork(self) -> BoolArray:
-        """[n] whether more than one operator reads the node's outputs."""
+        """[n] True where more than one operator reads the node's outputs."""
         return frozen(self._distinct(self.edge_source, self.edge_target) > 1)
 
     @cached_property
     def is_join(self) -> BoolArray:
-        """[n] whether the node reads from more than one operator."""
+        """[n] True where the node reads from more than one operator."""
         return frozen(self._distinct(self.edge_target, self.edge_source) > 1)
 
     def _distinct(self, key: IntArray, value: IntArray) -> npt.NDArray[np.int64]:
@@ -191,27 +191,27 @@ class DataflowGraph:
         return topology.closure(self.successors, self.topological_order)
 
     def reaches(self, i: int, j: int) -> bool:
-        """Whether a path leads from operator ``i`` to operator ``j``."""
+        """True if a path leads from operator ``i`` to operator ``j``."""
         return bool((int(self.reachability[i, j >> 6]) >> (j & 63)) & 1)
 
     def independent(self, i: int, j: int) -> bool:
-        """Whether operators ``i`` and ``j`` may run at the same time: neither reaches the other."""
+        """True if operators ``i`` and ``j`` may run at the same time: neither reaches the other."""
         return i != j and not self.reaches(i, j) and not self.reaches(j, i)
 
     @cached_property
     def on_trunk(self) -> BoolArray:
-        """[n] whether every path from a source to a sink passes the node.
+        """[n] True where every path from a source to a sink passes the node.
 
-        A node that a skip connection bypasses is not on the trunk, although it is comparable with all
-        others: cutting there would cut two tensors.
+        A node that a skip connection bypasses is not on the trunk, even if it precedes or follows every other
+        node: a cut there would cut two tensors.
         """
         return topology.on_trunk(self.topological_order, self.edge_source, self.edge_target)
 
     def dependency_matrix(self) -> BoolArray:
-        """Dense dependency matrix: ``[i, j]`` is True iff operator j consumes operator i.
+        """[n, n] dense dependency matrix: ``[i, j]`` is True iff operator j reads an output of operator i.
 
         Raises:
-            GraphError: more than :data:`DENSE_LIMIT` operators; use :attr:`successors` (CSR) then.
+            GraphError: more than :data:`DENSE_LIMIT` operators; use the sparse :attr:`successors` instead.
         """
         n = len(self)
         if n > DENSE_LIMIT:
@@ -225,30 +225,30 @@ class DataflowGraph:
 
     @cached_property
     def flops(self) -> FloatArray:
-        """[n] floating-point operations."""
+        """[n] floating-point operations [FLOP]."""
         return self._column("flops")
 
     @cached_property
     def bytes_read(self) -> FloatArray:
-        """[n] bytes read from memory."""
+        """[n] bytes read from memory [byte]."""
         return self._column("bytes_read")
 
     @cached_property
     def bytes_written(self) -> FloatArray:
-        """[n] bytes written to memory."""
+        """[n] bytes written to memory [byte]."""
         return self._column("bytes_written")
 
     @cached_property
     def weight_bytes(self) -> FloatArray:
-        """[n] bytes of constant operands, all that an operator reads."""
+        """[n] bytes of all constant operands of an operator, shared or not [byte]."""
         return self._column("weight_bytes")
 
     @cached_property
     def resident_bytes(self) -> FloatArray:
-        """[n] as :attr:`weight_bytes`, each constant shared evenly among its readers.
+        """[n] as :attr:`weight_bytes`, but each constant divided evenly among its readers [byte].
 
-        Constants of the same name are one: tied embeddings, the weights of an unrolled recurrence. The
-        sum is the size of the model's weights.
+        Constants of the same name are one constant, such as tied embeddings and the weights of an unrolled
+        recurrence. The sum over all operators is the size of the model's weights.
         """
         # Each once per operator, in the order of inputs: sums over a set would round as its hashes fall.
         named = [dict.fromkeys(t for t in op.inputs if t.constant and t.name) for op in self.operators]
@@ -262,12 +262,12 @@ class DataflowGraph:
 
     @cached_property
     def output_bytes(self) -> FloatArray:
-        """[n] bytes of all outputs."""
+        """[n] bytes of all outputs [byte]."""
         return self._column("output_bytes")
 
     @cached_property
     def intensity(self) -> FloatArray:
-        """[n] FLOPs over bytes moved; 0 for an operator that moves none."""
+        """[n] arithmetic intensity: FLOPs over bytes moved [FLOP/byte]; 0 for an operator that moves no bytes."""
         moved = self.bytes_read + self.bytes_written
         return frozen(np.divide(self.flops, moved, out=np.zeros(len(self)), where=moved > 0))
 
@@ -280,7 +280,7 @@ class DataflowGraph:
         return frozen(np.array([getattr(op, attribute) for op in self.operators], np.float64))
 
     def features(self) -> npt.NDArray[np.void]:
-        """Feature table, one row an operator, as a structured array.
+        """Feature table as a structured array, one row per operator.
 
         Returns:
             [n] records with the float64 fields of :data:`FEATURES`: ``graph.features()["flops"]``.

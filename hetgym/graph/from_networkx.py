@@ -1,6 +1,6 @@
-"""networkx graphs in and out.
+"""Conversion from and to networkx graphs.
 
-A node is an operator, its label the operator's name. What is read:
+A node is an operator and its label the operator's name. These attributes of nodes are read:
 
 =============  ==========================================================================
 node           meaning
@@ -36,14 +36,14 @@ _FIELDS = {field.name for field in dataclasses.fields(Tensor)}
 
 
 def from_networkx(graph: Any, name: str | None = None) -> DataflowGraph:
-    """Read a ``networkx.DiGraph`` or ``MultiDiGraph``; the module's page lists the attributes.
+    """Read a ``networkx.DiGraph`` or ``MultiDiGraph``; the module's docstring lists the attributes.
 
     Args:
         graph: nodes in insertion order become operators 0, 1, ….
-        name: of the result; the networkx graph's own by default.
+        name: name of the result; the networkx graph's own name by default.
 
     Raises:
-        GraphError: an undirected graph, a cycle, two labels that read alike, or an attribute that is
+        GraphError: an undirected graph, a cycle, two labels with the same text, or an attribute that is
             missing, negative, NaN or of the wrong type; the message names the node or the edge.
 
     >>> g = nx.DiGraph()
@@ -85,10 +85,10 @@ def _name(label: Any) -> str:
 
 
 def to_networkx(graph: DataflowGraph) -> Any:
-    """Write a graph as a ``networkx.MultiDiGraph`` from which :func:`from_networkx` reads an equal one.
+    """Convert a graph to a ``networkx.MultiDiGraph`` from which :func:`from_networkx` reads an equal graph.
 
     All attributes are plain values, so networkx can write them as JSON. Parallel edges, one for each
-    tensor, have the slot as their key. ``flops`` and ``bytes`` are there for the reader of the graph.
+    tensor, have the slot as their key. ``flops`` and ``bytes`` are added for information only.
     """
     result = nx.MultiDiGraph(name=graph.name)
     for operator in graph.operators:
@@ -108,7 +108,7 @@ def to_networkx(graph: DataflowGraph) -> Any:
 
 @dataclasses.dataclass(frozen=True)
 class _Outputs:
-    """Outputs of a node; ``slots`` finds them by size where the edges alone define them."""
+    """Outputs of a node; ``slots`` maps a size to an output where only the edges define the outputs."""
 
     tensors: tuple[Tensor, ...]
     slots: Mapping[int, int] | None = None

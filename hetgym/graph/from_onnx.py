@@ -1,4 +1,4 @@
-"""Import ONNX models: bind every dimension, fold constants into weights, keep what is computed."""
+"""Import of ONNX models: every dimension is bound, and constants are folded into weights."""
 
 from __future__ import annotations
 
@@ -30,29 +30,29 @@ def from_onnx(
 ) -> DataflowGraph:
     """Import an ONNX model.
 
-    Initializers, ``Constant`` nodes and everything computed from them alone become weights; weights
+    Initializers, ``Constant`` nodes and everything computed from these alone become weights. Weights
     are never allocated, and external data files are not opened. Nodes that no output depends on are
-    dropped. Operators whose kind :data:`~hetgym.graph.KINDS` does not know are kept and priced by
-    the bytes they move; so are ``If``, ``Loop`` and ``Scan``, whose bodies are not looked into.
+    dropped. Operators of a kind that is not in :data:`~hetgym.graph.KINDS` are kept and priced by
+    the bytes they move; so are ``If``, ``Loop`` and ``Scan``, whose bodies are not imported.
 
     Args:
         model: path of an ``.onnx`` file, or the model itself, which is not changed.
-        batch: size of the leading axis of every input that is dynamic there or 1. A leading 1 that
-            is written into the model is rebound: constant ``Reshape`` targets are rewritten, and
-            the shapes of the whole graph are inferred again.
+        batch: size of the leading axis of every input whose leading axis is dynamic or 1. A fixed leading
+            1 is rebound: constant ``Reshape`` targets are rewritten, and the shapes of the whole graph
+            are inferred again.
         dims: sizes of named dynamic axes, ``{"sequence": 128}``; an axis without a name is
             ``"input:axis"``, such as ``{"x:1": 128}``. Takes precedence over ``batch``.
-        name: of the graph; the file's or the model's by default.
+        name: name of the graph; that of the file or the model by default.
 
     Returns:
-        The graph; operators are in the file's order.
+        The graph, with the operators in the order of the file.
 
     Raises:
-        GraphError: the file is missing or damaged, a dimension is unbound, shapes do not fit.
+        GraphError: the file is missing or damaged, a dimension is unbound, or shapes do not fit.
         MissingExtra: onnx is not installed.
 
     Warns:
-        HetgymWarning: once a model, naming all operators of unknown kind.
+        HetgymWarning: one warning for each model, which names all operators of unknown kind.
     """
     require("onnx", "onnx", "importing an ONNX model")
     proto, label, where = _read(model)
@@ -71,7 +71,7 @@ def from_onnx(
 
 
 def _read(model: object) -> tuple[onnx.ModelProto, str, str]:
-    """The model, a name for its graph, and what errors call it."""
+    """The model, a name for its graph, and its name in error messages."""
     import onnx
 
     from hetgym.graph.onnx_checks import FILE_LIMIT
@@ -83,12 +83,12 @@ def _read(model: object) -> tuple[onnx.ModelProto, str, str]:
     data = read_bytes(path, FILE_LIMIT, GraphError)
     try:
         return onnx.ModelProto.FromString(data), path.stem, str(path)
-    except Exception as cause:  # DecodeError lives in protobuf, whose module layout varies
+    except Exception as cause:  # protobuf's DecodeError, whose module differs between versions
         raise GraphError(f"{path}: not an ONNX model, or damaged ({cause})") from cause
 
 
 def _import(model: onnx.ModelProto, batch: int | None, dims: dict[str, int]) -> tuple[Walker, list[str]]:
-    """Walk the model, twice if a batch of 1 that is written into it is rebound."""
+    """Walk the model; twice if a fixed batch of 1 is to be rebound."""
     from hetgym.graph.onnx_checks import check_model
 
     check_model(model)
@@ -110,7 +110,7 @@ def _import(model: onnx.ModelProto, batch: int | None, dims: dict[str, int]) -> 
 
 
 def _inlined(model: onnx.ModelProto) -> list[onnx.NodeProto]:
-    """The nodes, calls of the model's own functions replaced by their bodies."""
+    """The nodes of the model, with calls of its own functions replaced by the functions' bodies."""
     import onnx.inliner
 
     from hetgym.graph.onnx_checks import check_calls
@@ -120,7 +120,7 @@ def _inlined(model: onnx.ModelProto) -> list[onnx.NodeProto]:
     check_calls(model)
     skeleton = onnx.ModelProto(ir_version=model.ir_version, opset_import=model.opset_import, functions=model.functions)
     skeleton.graph.name = model.graph.name
-    skeleton.graph.node.extend(model.graph.node)  # without weights, which may not fit a serialised copy
+    skeleton.graph.node.extend(model.graph.node)  # no weights: they may exceed the limit of a serialised message
     try:
         return list(onnx.inliner.inline_local_functions(skeleton).graph.node)
     except Exception as cause:  # a C++ exception of no fixed type
@@ -139,14 +139,14 @@ def _walk(
     declared: Mapping[str, onnx.TypeProto],
     smaller: Walker | None = None,
 ) -> Walker:
-    """Infer all types.
+    """Infer the types of all values.
 
     Args:
-        model: for its weights and opsets.
-        nodes: its nodes, functions inlined.
-        shapes: of its inputs.
-        declared: types that the model states for its values, as far as they still hold.
-        smaller: the walk of the same model at batch 1, to rewrite Reshape targets.
+        model: the model, for its weights and opsets.
+        nodes: its nodes, with functions inlined.
+        shapes: shapes of its inputs.
+        declared: types that the model declares for its values and that still hold.
+        smaller: the walk of the same model at batch 1, from which Reshape targets are rewritten.
     """
     from onnx import helper
 
@@ -179,7 +179,7 @@ def _walk(
 
 
 def _declared(model: onnx.ModelProto, symbols: Mapping[str, int]) -> dict[str, onnx.TypeProto]:
-    """Types that the model states for its values, named dimensions bound."""
+    """Types that the model declares for its values, with named dimensions bound."""
     import onnx
 
     found = {}
@@ -196,10 +196,10 @@ def _declared(model: onnx.ModelProto, symbols: Mapping[str, int]) -> dict[str, o
 def _rescaled(
     node: onnx.NodeProto, target: np.ndarray[Any, Any], smaller: Walker, larger: Walker
 ) -> np.ndarray[Any, Any]:
-    """The literal target of a Reshape with the batch put where batch 1 stood.
+    """The literal target of a Reshape, with batch 1 replaced by the new batch.
 
-    The batch is the axis of the data that grew. In the target it is the axis with as many elements
-    before it; that axis must be 1, or lead.
+    The batch axis of the data is the one that grew between the two walks. In the target it is the axis with as many
+    elements before it as in the data. That axis must be 1 or the first one.
     """
     before, after = smaller.values[node.input[0]].shape, larger.values[node.input[0]].shape
     grown = [axis for axis, (small, large) in enumerate(zip(before, after, strict=True)) if small != large]

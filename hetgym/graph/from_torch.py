@@ -1,4 +1,4 @@
-"""Import PyTorch modules through ``torch.export``; weights may live on the meta device."""
+"""Import of PyTorch modules through ``torch.export``; weights may be on the meta device."""
 
 from __future__ import annotations
 
@@ -25,36 +25,36 @@ def from_torch(
 
     The module is traced by ``torch.export`` in evaluation mode, without executing it: with the
     module and the arguments on the meta device nothing is allocated. Parameters, buffers and
-    everything computed from them alone are weights; tied weights share one name. Operators that
-    change nothing in inference (dropout, a cast to the same dtype) are left out; transposes, slices
-    and the like are ``View``, which moves nothing, as in PyTorch, and the copy that strides force
-    later is ``Copy``. Operators of unknown kind are kept and priced by the bytes they move.
+    everything computed from these alone are weights; tied weights share one name. Operators that
+    change nothing in inference (dropout, a cast to the same dtype) are left out. Transposes, slices
+    and the like become ``View``, which moves no data, as in PyTorch. A copy that becomes necessary later
+    because of strides is ``Copy``. Operators of unknown kind are kept and priced by the bytes they move.
 
     Args:
-        module: a ``torch.nn.Module``; its training flags are put back.
-        args: example positional arguments, whose shapes the graph gets.
+        module: a ``torch.nn.Module``; its training flags are restored afterwards.
+        args: example positional arguments; they determine the shapes in the graph.
         kwargs: example keyword arguments.
-        name: of the graph; the module's class by default.
+        name: name of the graph; that of the module's class by default.
 
     Returns:
-        The graph; operators are named by the submodule they belong to.
+        The graph; operators are named by the submodule that they belong to.
 
     Raises:
         GraphError: the module cannot be exported, or a shape depends on data.
         MissingExtra: torch is not installed.
 
     Warns:
-        HetgymWarning: once a model, naming all operators of unknown kind.
+        HetgymWarning: one warning for each module, which names all operators of unknown kind.
     """
     return traced(module, args, kwargs, name).graph
 
 
 class Traced(NamedTuple):
-    """A module that was traced.
+    """A traced module.
 
     Attributes:
-        program: the exported program; operators of the graph are among its nodes.
-        walker: knows which node became which operator.
+        program: the exported program, whose nodes include the operators of the graph.
+        walker: the walker, which maps nodes to operators.
         graph: the graph.
     """
 
@@ -66,7 +66,7 @@ class Traced(NamedTuple):
 def traced(
     module: Any, args: Sequence[Any], kwargs: Mapping[str, Any] | None = None, name: str | None = None
 ) -> Traced:
-    """As :func:`from_torch`, and keep what the graph was made from."""
+    """As :func:`from_torch`, but also return the program that the graph was made from."""
     torch = require("torch", "torch", "importing a PyTorch module")
     if not isinstance(module, torch.nn.Module):
         raise GraphError(f"from_torch imports a torch.nn.Module, not {type(module).__name__}")
@@ -107,7 +107,7 @@ def _quiet() -> Iterator[None]:
 
 
 def _export(torch: Any, module: Any, args: tuple[Any, ...], kwargs: dict[str, Any], title: str) -> Any:
-    """Trace the module; mutations become functions, so that data flows along edges only."""
+    """Trace the module and make mutations functional, so that data flows along edges only."""
     try:
         program = torch.export.export(module, args, kwargs, strict=False)
         for node in list(program.graph.nodes):
@@ -116,6 +116,6 @@ def _export(torch: Any, module: Any, args: tuple[Any, ...], kwargs: dict[str, An
         if any(getattr(getattr(node.target, "_schema", None), "is_mutable", False) for node in program.graph.nodes):
             program = program.run_decompositions({})
         return program
-    except Exception as cause:  # torch.export raises whatever the module or the tracer raises
+    except Exception as cause:  # torch.export passes on any exception of the module or the tracer
         reason = (str(cause).strip() or type(cause).__name__).splitlines()[0]
         raise GraphError(f"module {title!r}: torch.export cannot trace it ({reason})") from cause

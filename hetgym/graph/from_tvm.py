@@ -1,4 +1,4 @@
-"""Import the operator groups that TVM's FuseOps makes of an ONNX model."""
+"""Import of the operator groups that TVM's FuseOps pass finds in an ONNX model."""
 
 from __future__ import annotations
 
@@ -23,15 +23,15 @@ _MARK = re.compile(r"hetgym_(\d+)_")
 
 @dataclass(frozen=True, eq=False)
 class TvmFusion:
-    """What TVM fused, in terms of the operators of hetgym's graph of the same file.
+    """The groups that TVM fuses, in terms of the operators of hetgym's graph of the same file.
 
     Attributes:
         fusion: the graph fused by TVM's groups, with the membership.
-        groups: the names of the operators of each group; those of ``fusion.members``.
-        kernels: functions that TVM's graph calls after fusion. An operator may take several.
+        groups: for each group of ``fusion.members``, the names of its operators.
+        kernels: number of functions that TVM's graph calls after fusion; an operator may take several.
         patterns: operator -> TVM's op_pattern of each of its calls (0 elementwise to 4 out-fusable, 8 opaque).
-        split: operators whose calls TVM put into several kernels; they are in the group of the last.
-        elided: operators that TVM does not call at all, such as Dropout; they are in the group that they read.
+        split: operators whose calls TVM put into several kernels; they are in the group of the last call.
+        elided: operators that TVM does not call at all, such as Dropout; they are in the group that they read from.
     """
 
     fusion: Fusion
@@ -46,14 +46,14 @@ def from_tvm(model: str | os.PathLike[str] | onnx.ModelProto, module: Any = None
     """Fuse an ONNX model as TVM does.
 
     The passes are those of relax's ``zero`` pipeline: LegalizeOps, AnnotateTIROpPattern, FoldConstant, FuseOps.
-    Every node's result gets a marked variable, a call belongs to the node whose result it feeds, and each
-    call gets a function of its own before FuseOps, whose name says afterwards which group it went into.
+    Every node's result is bound to a marked variable. A call belongs to the node whose result it contributes to.
+    Before FuseOps each call gets a function of its own, whose name tells afterwards which group it went into.
 
-    An operator is in the group that computes its result, so groups cannot depend on one another in a circle.
+    An operator is in the group that computes its result, so dependencies between groups have no cycle.
 
     Args:
-        model: path of an ``.onnx`` file, or the model itself, which is not changed; all shapes static.
-        module: what :func:`relax_module` made of the same model, with passes of the caller's own run over it.
+        model: path of an ``.onnx`` file, or the model itself, which is not changed; all shapes must be static.
+        module: the module that :func:`relax_module` made from the same model, after the caller's own passes.
 
     Returns:
         The groups and the fused graph.
@@ -65,20 +65,20 @@ def from_tvm(model: str | os.PathLike[str] | onnx.ModelProto, module: Any = None
     relax = require("tvm.relax", "tvm", _PURPOSE)
     proto, marked = _marked(model)
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", HetgymWarning)  # said once, by the import below
+        warnings.simplefilter("ignore", HetgymWarning)  # the import below warns, too
         numbers = [int(operator.name.removeprefix("node:")) for operator in from_onnx(marked).operators]
     graph = from_onnx(model) if isinstance(model, str | os.PathLike) else from_onnx(proto)
     return _imported(relax, graph, numbers, relax_module(proto) if module is None else module)
 
 
 def relax_module(model: str | os.PathLike[str] | onnx.ModelProto) -> Any:
-    """Run TVM's ONNX frontend, and mark the variable of each node's result with the node's number.
+    """Run TVM's ONNX frontend and mark the variable of each node's result with the node's number.
 
     Args:
         model: path of an ``.onnx`` file, or the model itself.
 
     Returns:
-        A ``tvm.IRModule``, for passes of one's own before :func:`from_tvm` groups what they leave.
+        A ``tvm.IRModule``, on which passes of one's own can be run before :func:`from_tvm` groups its calls.
 
     Raises:
         GraphError: the model cannot be read, or TVM refuses it.
@@ -100,7 +100,7 @@ def relax_module(model: str | os.PathLike[str] | onnx.ModelProto) -> Any:
             number, before = next(self.marks), set(self._nodes.values())
 
             def mark(value: Any) -> Any:
-                if isinstance(value, relax.Var) and value not in before:  # the converter bound it: bind it anew
+                if isinstance(value, relax.Var) and value not in before:  # bound by the converter: bind it again
                     bound = self.bb.lookup_binding(value)
                     value = value if bound is None else bound
                 if isinstance(value, relax.Call | relax.TupleGetItem):
@@ -127,7 +127,7 @@ def _title(model: object) -> str:
 
 
 def _marked(model: str | os.PathLike[str] | onnx.ModelProto) -> tuple[onnx.ModelProto, onnx.ModelProto]:
-    """The model, and a copy whose nodes are named by their numbers."""
+    """The model, and a copy of it in which the name of each node is its number."""
     onnx = require("onnx", "onnx", "importing an ONNX model")
     if isinstance(model, onnx.ModelProto):
         proto = model
@@ -183,7 +183,7 @@ def _imported(relax: Any, graph: DataflowGraph, numbers: list[int], module: Any)
 
 
 def _numbered(relax: Any, module: Any) -> tuple[Any, dict[str, int]]:
-    """Give every call a function of its own; function -> op_pattern, in the order of the calls."""
+    """Give every call a function of its own; return the module, and function -> op_pattern in the order of calls."""
     tvm = require("tvm", "tvm", _PURPOSE)
     names: dict[str, int] = {}
     functions = dict(module.functions.items())
@@ -237,7 +237,7 @@ def _owners(relax: Any, main: Any, known: set[int]) -> dict[str, int]:
 
 
 def _kernels(relax: Any, module: Any, names: dict[str, int]) -> dict[str, int]:
-    """Function -> number of the fused function, or of the lone call, that it is in."""
+    """Function -> number of the fused function that it is in, or of its own call if it was not fused."""
     kernel: dict[str, int] = {}
     for number, binding in enumerate(_bindings(module["main"])):
         name = _callee(relax, binding.value)

@@ -1,4 +1,4 @@
-"""Checks a JSON document field by field and makes it a graph; see :mod:`hetgym.graph.serialization`."""
+"""Reader that checks a JSON document field by field and builds a graph; see :mod:`hetgym.graph.serialization`."""
 
 from __future__ import annotations
 
@@ -22,14 +22,17 @@ _OPERATOR = {"name", "kind", "inputs", "outputs"}, {"attributes"}
 
 
 class Reader:
-    """Turns a parsed document into a graph; every complaint names the file and the place."""
+    """Builds a graph from a parsed document.
+
+    All methods that check a part raise :class:`~hetgym.errors.GraphError` with the file and the place in it.
+    """
 
     def __init__(self, where: str, batch: int) -> None:
         self.where = where
         self.batch = batch
 
     def fail(self, place: str, what: str) -> GraphError:
-        """The error to raise: which document, where in it, what is wrong."""
+        """The error to raise; its message names the document, the place in it and what is wrong."""
         return GraphError(f"{self.where}: {place} {what}")
 
     def graph(self, document: object) -> DataflowGraph:
@@ -66,7 +69,7 @@ class Reader:
         return check_tensor(Tensor(shape, dtype, constant, name), f"{self.where}: {place}")
 
     def dimension(self, dim: object, place: str) -> int:
-        """A number, or a multiple of the batch."""
+        """The size of a dimension: a whole number, or a multiple of the batch."""
         if isinstance(dim, str):
             match = _SYMBOLIC.fullmatch(dim)
             if match is None:
@@ -121,7 +124,7 @@ class Reader:
         return items[0], items[1], items[2]
 
     def fields(self, row: object, place: str, needed: set[str], optional: set[str]) -> Mapping[str, Any]:
-        """An object with exactly these fields."""
+        """Check that a value is an object with all needed fields and no unknown ones."""
         if not isinstance(row, Mapping):
             raise self.fail(place, f"is {noun(row)}, not an object")
         missing = sorted(needed - row.keys())
@@ -145,7 +148,7 @@ class Reader:
         return value
 
     def whole(self, value: object, place: str) -> int:
-        """A whole number, not negative."""
+        """A non-negative whole number."""
         if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value <= _LARGEST:
             raise self.fail(place, f"is {spelled(value)}, not a whole number from 0 on")
         return value

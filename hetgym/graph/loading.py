@@ -1,4 +1,4 @@
-"""One door for all graphs that come from a name or a file."""
+"""Loading of a graph by its name in the zoo or from a file of any supported format."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ def load_graph(source: str | os.PathLike[str], batch: int | None = 1, **options:
     Args:
         source: a name of :func:`hetgym.graph.zoo.names`, or a path that ends in ``.onnx``,
             ``.json`` or ``.json.gz``.
-        batch: see the importers; None leaves an ONNX model's own batch and is 1 otherwise.
-        **options: for :func:`~hetgym.graph.from_onnx`: ``dims``, ``name``.
+        batch: size of the batch, see the importers. None keeps the batch of an ONNX model; otherwise it means 1.
+        **options: further arguments of :func:`~hetgym.graph.from_onnx`: ``dims``, ``name``.
 
     Raises:
-        UnknownName: no model has this name; the message suggests the nearest.
-        GraphError: the file is missing or malformed, or the options do not fit it.
+        UnknownName: no model has this name; the message suggests the nearest names.
+        GraphError: the file is missing or malformed, or does not support the options.
 
     >>> load_graph("alexnet")
     DataflowGraph('alexnet', 24 operators, 23 edges)

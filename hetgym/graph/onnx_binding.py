@@ -1,4 +1,4 @@
-"""A size for every axis of an ONNX model's inputs: its own, one the caller names, or the batch."""
+"""Binding of the axes of an ONNX model's inputs to sizes: fixed ones, those that the caller names, or the batch."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class Binding(NamedTuple):
     Attributes:
         shapes: input -> shape.
         symbols: name of a dynamic axis -> size; an axis without a name is ``"input:axis"``.
-        rebound: inputs whose leading 1, written into the model, is to become the batch.
+        rebound: inputs whose fixed leading 1 is to become the batch.
     """
 
     shapes: dict[str, Shape]
@@ -28,7 +28,7 @@ class Binding(NamedTuple):
     rebound: set[str]
 
     def at(self, batch: int) -> dict[str, Shape]:
-        """The shapes with the rebound inputs at a batch."""
+        """The shapes of all inputs, with the leading axis of the rebound ones set to a batch."""
         return {name: (batch, *shape[1:]) if name in self.rebound else shape for name, shape in self.shapes.items()}
 
 
@@ -36,12 +36,12 @@ def bind(inputs: Sequence[onnx.ValueInfoProto], batch: int | None, dims: Mapping
     """Bind all axes.
 
     Args:
-        inputs: what the model declares, weights excluded.
-        batch: size of leading axes that are dynamic, or 1 in all inputs; None leaves them.
-        dims: sizes of named axes; they take precedence.
+        inputs: the declared inputs of the model, without weights.
+        batch: size of leading axes that are dynamic, or that are 1 in all inputs; None leaves them unchanged.
+        dims: sizes of named axes; they take precedence over ``batch``.
 
     Raises:
-        GraphError: an axis remains without a size, a name is unknown, or the batch is fixed at another.
+        GraphError: an axis remains without a size, a name is unknown, or the model fixes another batch.
     """
     dynamic: dict[str, tuple[onnx.ValueInfoProto, int]] = {}
     for value in inputs:
@@ -89,7 +89,7 @@ def _checked(dims: Mapping[str, int], known: Mapping[str, object]) -> dict[str, 
 
 
 def _rebound(static: Mapping[str, int], batch: int) -> set[str]:
-    """Inputs to rebind, given the leading sizes of those that are written into the model."""
+    """Inputs to rebind, given the leading sizes that the model fixes."""
     sizes = list(static.values())
     if not sizes or sizes[0] == batch:
         return set()

@@ -1,8 +1,8 @@
-"""Checks of an ONNX model before anything is inferred from it, run or allocated.
+"""Checks of an ONNX model before anything is inferred from it, executed or allocated.
 
-A file of some hundred bytes can ask for all memory: by functions that call each other, by operands that say how many
-dimensions a result has, by constants to be computed. ONNX's own inference runs in C++ and trusts its arguments, so they
-are bounded here.
+A file of a few hundred bytes can request more memory than there is: by functions that call each other, by operands that
+give the number of dimensions of a result, or by constants to be computed. ONNX's own inference runs in C++ and trusts
+its arguments, so they are bounded here.
 """
 
 from __future__ import annotations
@@ -20,19 +20,19 @@ from hetgym.graph.assembly import MAX_RANK
 from hetgym.graph.ops import Tensor
 
 FILE_LIMIT = 2 << 30
-"""Largest file that is read [byte]: protobuf's own limit for a message."""
+"""Largest file that is accepted [byte]: protobuf's own limit for a message."""
 
 MAX_INLINED = 100_000
-"""Most nodes that the calls of a model's functions unfold to: ten times as many as the largest exports have."""
+"""Most nodes after a model's functions are inlined: ten times as many as in the largest exports."""
 
 MAX_INLINED_BYTES = 256 << 20
-"""Most bytes of these nodes, which each call copies."""
+"""Most bytes of these nodes, which every call copies [byte]."""
 
 MAX_OPSET = 10_000
-"""Highest version of an operator set that is believed; ONNX's own stands below 30."""
+"""Highest version of an operator set that is accepted; ONNX's own is below 30."""
 
 MAX_FOLDED = 1 << 20
-"""Most elements that the evaluation of one constant node may touch: the product of two operands that are small."""
+"""Most elements that evaluating one constant node may touch: the product of the sizes of two small operands."""
 
 _MAKERS = {"ConstantOfShape", "Expand", "Range", "Tile"}
 _BROADCASTING = {"Max", "Min", "Where"}
@@ -40,10 +40,10 @@ _TENSOR = onnx.TensorProto.DESCRIPTOR.full_name
 
 
 def check_model(model: onnx.ModelProto) -> None:
-    """Refuse a model without results, of unknown operator sets, or with names that are not text.
+    """Check that a model has results, known operator sets, and names that are text.
 
     Raises:
-        GraphError: it is such a model.
+        GraphError: one of these does not hold.
     """
     if not model.graph.output:
         raise GraphError("has no outputs; it is empty or not an ONNX model")
@@ -51,12 +51,12 @@ def check_model(model: onnx.ModelProto) -> None:
         if not 0 <= entry.version <= MAX_OPSET:
             raise GraphError(f"imports version {entry.version} of the operators {shown(entry.domain)}")
     for word in _words(model):
-        if not isinstance(word, str):  # damaged files have them, and protobuf hands them over as bytes
+        if not isinstance(word, str):  # protobuf returns invalid UTF-8 of damaged files as bytes
             raise GraphError(f"damaged: the name {shown(word)} is not text")
 
 
 def _words(message: Any) -> Iterator[Any]:
-    """All texts of a message, those of tensors' contents left out."""
+    """All strings of a message, except the contents of tensors."""
     for field, value in message.ListFields():
         if field.type == field.TYPE_STRING:
             yield from (value,) if isinstance(value, str | bytes) else value
@@ -69,18 +69,19 @@ def _words(message: Any) -> Iterator[Any]:
 
 
 def check_calls(model: onnx.ModelProto) -> None:
-    """Refuse functions that call themselves, or whose calls unfold to too much.
+    """Refuse recursive functions, and functions that are too large after inlining.
 
     Raises:
-        GraphError: there are more than :data:`MAX_INLINED` nodes behind the calls, or :data:`MAX_INLINED_BYTES`.
+        GraphError: a function calls itself, or the inlined nodes exceed :data:`MAX_INLINED` or
+            :data:`MAX_INLINED_BYTES`.
     """
     functions: dict[tuple[str, str], list[onnx.FunctionProto]] = {}
-    for function in model.functions:  # overloads of one name count as the largest of them
+    for function in model.functions:  # of several overloads of a name, the largest counts
         functions.setdefault((_domain(function.domain), function.name), []).append(function)
     sizes: dict[tuple[str, str], tuple[int, int]] = {}
 
     def unfolded(nodes: Iterable[onnx.NodeProto]) -> tuple[int, int]:
-        """Nodes and bytes that some nodes unfold to."""
+        """Number of nodes and bytes after the calls among some nodes are inlined."""
         count, size = 0, 0
         for node in nodes:
             more = called((_domain(node.domain), node.op_type))
@@ -94,7 +95,7 @@ def check_calls(model: onnx.ModelProto) -> None:
         return count, size
 
     def called(key: tuple[str, str]) -> tuple[int, int]:
-        """Nodes and bytes behind a call; none if nothing of that name is a function of the model."""
+        """Number of nodes and bytes that a call adds; 0 if the model has no function of that name."""
         if key not in functions:
             return 0, 0
         if key not in sizes:
@@ -121,10 +122,10 @@ def _subgraphs(node: onnx.NodeProto) -> Iterator[onnx.GraphProto]:
 
 
 def check_operands(node: onnx.NodeProto, values: Mapping[str, Tensor], where: str) -> None:
-    """Refuse a node whose inference would allocate by a number that stands in the file.
+    """Refuse a node for which inference would allocate an amount of memory that the file states, if that is too much.
 
     Raises:
-        GraphError: there is such a number, and it is out of range.
+        GraphError: the number that the file states is out of range.
     """
     if node.domain not in ("", "ai.onnx"):
         return
@@ -140,10 +141,10 @@ def check_operands(node: onnx.NodeProto, values: Mapping[str, Tensor], where: st
 
 
 def foldable(node: onnx.NodeProto, operands: list[npt.NDArray[Any]]) -> bool:
-    """True if evaluating a node on small operands makes at most :data:`MAX_FOLDED` elements.
+    """True if evaluating a node on small operands produces at most :data:`MAX_FOLDED` elements.
 
-    Two operands make at most the product of their sizes. Beyond that, it is worked out for nodes that broadcast any
-    number of operands, and for those that make a tensor of a size that an operand says.
+    Two operands produce at most the product of their sizes. The number is computed for nodes that broadcast any number
+    of operands, and for nodes that produce a tensor whose size is the value of an operand.
     """
     if node.op_type in _MAKERS:
         return _made(node.op_type, operands) <= MAX_FOLDED
@@ -151,7 +152,7 @@ def foldable(node: onnx.NodeProto, operands: list[npt.NDArray[Any]]) -> bool:
 
 
 def _made(kind: str, operands: list[npt.NDArray[Any]]) -> float:
-    """Elements that a node makes; infinitely many if it cannot be told."""
+    """Number of elements that a node produces; inf if it is unknown."""
     try:
         if kind == "Range":
             start, limit, delta = (float(operand.reshape(())) for operand in operands)

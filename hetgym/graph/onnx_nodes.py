@@ -1,4 +1,4 @@
-"""Reading of one ONNX node: its kind, the attributes that matter, the names that it reads, its small values."""
+"""Reading of one ONNX node: its kind, the attributes that are kept, the names that it reads, its small values."""
 
 from __future__ import annotations
 
@@ -22,14 +22,21 @@ ATTRIBUTES = (
     "linear_before_reset", "mode", "num_groups", "output_padding", "pads", "perm", "q_num_heads", "size", "strides",
     "transA", "transB",
 )  # fmt: skip
-"""Attributes that are kept: those that say how much is computed, or how a tensor may be split."""
+"""Attributes that are kept: those that determine the amount of work, or how a tensor may be split."""
 
 SUBGRAPHS = {"If", "Loop", "Scan"}
-"""Operators with a body of their own, which is not looked into."""
+"""Operators with a body of their own, which is not imported."""
 
-_CONTRIB = {"BiasGelu": "Gelu", "FastGelu": "Gelu", "FusedConv": "Conv", "FusedGemm": "Gemm", "FusedMatMul": "MatMul",
-            "Gelu": "Gelu", "QuickGelu": "Swish"}  # fmt: skip
-"""Operators of ONNX Runtime's own domain that are ours under another name."""
+_CONTRIB = {
+    "BiasGelu": "Gelu",
+    "FastGelu": "Gelu",
+    "FusedConv": "Conv",
+    "FusedGemm": "Gemm",
+    "FusedMatMul": "MatMul",
+    "Gelu": "Gelu",
+    "QuickGelu": "Swish",
+}
+"""Operator of ONNX Runtime's own domain -> hetgym's kind."""
 
 _ARITHMETIC = {
     "Abs", "Add", "And", "Cast", "Ceil", "Compress", "Concat", "ConstantOfShape", "Div", "Equal", "Expand", "Flatten",
@@ -38,11 +45,11 @@ _ARITHMETIC = {
     "ReduceSum", "Reshape", "Round", "ScatterElements", "ScatterND", "Sign", "Slice", "Split", "Sqrt", "Squeeze", "Sub",
     "Tile", "Transpose", "Unique", "Unsqueeze", "Where",
 }  # fmt: skip
-"""Operators that shapes are computed with; on small operands they take no time."""
+"""Operators that shapes are computed with; on small operands they are evaluated at import and take no run time."""
 
 
 def small_value(tensor: onnx.TensorProto, where: str) -> npt.NDArray[Any] | None:
-    """The numbers of a tensor that the file itself holds; None for one in an external file.
+    """The values of a tensor of numbers that the file itself holds; None for one of strings or in an external file.
 
     Raises:
         GraphError: the tensor's bytes do not fit its shape.
@@ -58,7 +65,7 @@ def small_value(tensor: onnx.TensorProto, where: str) -> npt.NDArray[Any] | None
 def evaluate(
     node: onnx.NodeProto, opsets: Mapping[str, int], known: Mapping[str, npt.NDArray[Any]]
 ) -> Sequence[npt.NDArray[Any]] | None:
-    """Results of a node of which all operands are known; None if it is not one that shapes are computed with."""
+    """Results of a node with known operands; None if shapes are not computed with such nodes or evaluation fails."""
     names = [name for name in node.input if name]
     if node.domain not in ("", "ai.onnx") or node.op_type not in _ARITHMETIC or not known.keys() >= set(names):
         return None
@@ -66,16 +73,16 @@ def evaluate(
         return None
     try:
         with warnings.catch_warnings(), np.errstate(all="ignore"):
-            warnings.simplefilter("ignore")  # what constants a model divides by is no news to the caller
+            warnings.simplefilter("ignore")  # such as NumPy's about a division by zero within the model
             runner = onnx.reference.ReferenceEvaluator(node, opsets=dict(opsets))
             results = runner.run(None, {name: known[name] for name in names})
-    except Exception:  # the reference runs what the model says; without a value the shape remains
+    except Exception:  # the reference may raise anything on a model's data; without a value the shape is still known
         return None
     return [np.asarray(value) for value in results]
 
 
 def kind_of(node: onnx.NodeProto) -> str:
-    """The kind; an operator of another domain does not take the name of one of ours."""
+    """The kind of a node; an operator of another domain never gets the name of one of hetgym's kinds."""
     if node.domain in ("", "ai.onnx"):
         return str(node.op_type)
     if node.domain == "com.microsoft" and node.op_type in _CONTRIB:
@@ -84,7 +91,7 @@ def kind_of(node: onnx.NodeProto) -> str:
 
 
 def attributes_of(node: onnx.NodeProto) -> dict[str, Attribute]:
-    """Those of :data:`ATTRIBUTES` that the node has."""
+    """The attributes of a node that are in :data:`ATTRIBUTES`."""
     kept: dict[str, Attribute] = {}
     for attribute in node.attribute:
         if attribute.name not in ATTRIBUTES:
@@ -99,7 +106,7 @@ def attributes_of(node: onnx.NodeProto) -> dict[str, Attribute]:
 
 
 def outer_names(node: onnx.NodeProto) -> Iterator[str]:
-    """Names that the node's subgraphs read from outside."""
+    """Names of outer values that the node's subgraphs read."""
     for attribute in node.attribute:
         for graph in [attribute.g] if attribute.HasField("g") else list(attribute.graphs):
             inside = {value.name for value in graph.input} | {tensor.name for tensor in graph.initializer}

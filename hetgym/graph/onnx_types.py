@@ -1,8 +1,7 @@
-"""Types and small values of everything in an ONNX graph, one operator after the other.
+"""Inference of the types and small values in an ONNX graph, one operator after the other.
 
-All dimensions are numbers before this starts, so ONNX's own inference of one node at a time finds
-every shape, and integer arithmetic on shapes can be evaluated on the way. Weights are never
-materialised: a value is known only while it is small.
+All dimensions are bound to numbers beforehand. ONNX's own inference of one node at a time therefore finds every shape,
+and integer arithmetic on shapes is evaluated on the way. Weights are never materialised: only small values are known.
 """
 
 from __future__ import annotations
@@ -23,7 +22,7 @@ from hetgym.graph.onnx_nodes import SUBGRAPHS, attributes_of, evaluate, kind_of,
 from hetgym.graph.ops import Tensor
 
 SMALL = 1024
-"""Most elements of a value that is kept and computed with."""
+"""Most elements of a value that is kept for evaluation."""
 
 _ALIASES = {"float": "float32", "double": "float64", "uint4": "int4", "float4e2m1": "int4"}
 _RANDOM = {"RandomNormal", "RandomUniform", "RandomNormalLike", "RandomUniformLike", "Multinomial", "Bernoulli"}
@@ -37,7 +36,7 @@ Reshape = Callable[[onnx.NodeProto, npt.NDArray[Any]], npt.NDArray[Any]]
 
 
 def tensor_of(proto: onnx.TypeProto, where: str) -> Tensor | None:
-    """Return the type as a Tensor, or None while a dimension is unknown.
+    """Convert a type to a Tensor; return None if a dimension is unknown.
 
     Raises:
         GraphError: not a tensor, or of a dtype without a size, such as strings.
@@ -52,7 +51,7 @@ def tensor_of(proto: onnx.TypeProto, where: str) -> Tensor | None:
 
 
 def dtype_of(elem_type: int, where: str) -> str:
-    """ONNX's element type in hetgym's words."""
+    """The dtype, in hetgym's vocabulary, of an ONNX element type."""
     try:
         name = onnx.TensorProto.DataType.Name(elem_type).lower()
     except ValueError:
@@ -65,9 +64,9 @@ class Walker:
 
     Args:
         opsets: domain -> version.
-        declared: types that the model itself states for values, all dimensions bound.
-        reshape: called with each Reshape and its literal target (no computed one); returns the
-            target to use.
+        declared: types that the model itself declares for values, with all dimensions bound.
+        reshape: function from a Reshape node and its literal target to the target to use; it is not called for
+            computed targets.
     """
 
     def __init__(
@@ -75,7 +74,7 @@ class Walker:
     ) -> None:
         self.steps: list[Step] = []
         self.values: dict[str, Tensor] = {}
-        self.assumed: set[str] = set()  # kinds whose output shapes nobody states
+        self.assumed: set[str] = set()  # kinds whose output shapes are neither inferred nor declared
         self._types: dict[str, onnx.TypeProto] = {}
         self._known: dict[str, npt.NDArray[Any]] = {}
         self._unshaped: dict[str, str] = {}
@@ -86,11 +85,11 @@ class Walker:
         self._reshape = reshape
 
     def define(self, name: str, proto: onnx.TypeProto, constant: bool = False) -> None:
-        """Add a graph input, or a weight of which only the type is known."""
+        """Add a graph input, or a weight without a known value."""
         self._set(name, proto, constant, f"value {name!r}")
 
     def literal(self, name: str, value: npt.NDArray[Any], elem_type: int) -> None:
-        """Add a small constant that the model spells out."""
+        """Add a small constant with its value."""
         self.define(name, helper.make_tensor_type_proto(elem_type, value.shape), constant=True)
         self._known[name] = value
         self._literal.add(name)
@@ -99,7 +98,7 @@ class Walker:
         """Visit the nodes in order.
 
         Raises:
-            GraphError: a node reads what nothing before it makes, or has no shapes.
+            GraphError: a node reads a value that no earlier node makes, or a value without a shape.
         """
         for i, node in enumerate(nodes):
             where = f"node {i} ({node.op_type}{f' {node.name!r}' if node.name else ''})"
@@ -112,7 +111,7 @@ class Walker:
             self._visit(node, operands, where)
 
     def check(self, name: str, where: str) -> None:
-        """Raise if no value of this name has been made, or its shape is not known."""
+        """Raise an error if no value of this name exists so far, or its shape is unknown."""
         if name in self._unshaped:
             raise GraphError(f"{self._unshaped[name]} has a shape that depends on data or is not stated")
         if name not in self.values:
@@ -138,7 +137,7 @@ class Walker:
     def _set(self, name: str, proto: onnx.TypeProto, constant: bool, where: str) -> None:
         tensor = tensor_of(proto, where)
         if tensor is None:
-            self._unshaped[name] = where  # an error once somebody reads it
+            self._unshaped[name] = where  # an error only if a node reads it
             return
         self._types[name] = proto
         self.values[name] = Tensor(tensor.shape, tensor.dtype, True, name) if constant else tensor
@@ -195,7 +194,7 @@ class Walker:
         unknown: bool,
         where: str,
     ) -> onnx.TypeProto:
-        """The inferred type if it is complete, else what the model declares, else a documented guess."""
+        """The inferred type if it is complete, else the declared one, else a documented guess."""
         for types in (inferred, self._declared):
             proto = types.get(name)
             if proto is not None and proto.HasField("tensor_type") and tensor_of(proto, where) is not None:
@@ -230,7 +229,7 @@ class Walker:
             return None
 
     def _evaluate(self, node: onnx.NodeProto) -> bool:
-        """Keep the values of a folded node's results if they are known and small."""
+        """Evaluate a node and keep its results; False if they are unknown or not small."""
         if any(self.values[name].size > SMALL for name in node.output if name in self.values):
             return False
         results = evaluate(node, self._opsets, self._known)

@@ -1,8 +1,7 @@
-"""The operator vocabulary: what each kind of operator computes, reads, writes and may fuse with.
+"""The operator vocabulary: FLOPs, bytes and fusion class of each kind of operator.
 
-Kinds carry ONNX's names; every importer maps its own operators onto them. A kind that is not in
-:data:`KINDS` is legal: it is priced as a memory-bound operator that reads its inputs and writes its
-outputs once.
+Kinds have ONNX's names; every importer maps its own operators to them. A kind that is not in :data:`KINDS` is legal: it
+is priced as a memory-bound operator that reads its inputs and writes its outputs once.
 """
 
 from __future__ import annotations
@@ -17,14 +16,28 @@ from typing import Any
 Attribute = int | float | str | tuple[int, ...]
 
 DTYPE_BYTES: dict[str, float] = {
-    "float64": 8, "float32": 4, "float16": 2, "bfloat16": 2, "float8": 1,
-    "int64": 8, "int32": 4, "int16": 2, "int8": 1, "int4": 0.5,
-    "uint64": 8, "uint32": 4, "uint16": 2, "uint8": 1, "bool": 1, "complex64": 8, "complex128": 16,
-}  # fmt: skip
+    "float64": 8,
+    "float32": 4,
+    "float16": 2,
+    "bfloat16": 2,
+    "float8": 1,
+    "int64": 8,
+    "int32": 4,
+    "int16": 2,
+    "int8": 1,
+    "int4": 0.5,
+    "uint64": 8,
+    "uint32": 4,
+    "uint16": 2,
+    "uint8": 1,
+    "bool": 1,
+    "complex64": 8,
+    "complex128": 16,
+}
 
 
 class FusionClass(IntEnum):
-    """How an operator may fuse, in TVM's order (Chen et al., OSDI 2018, section 4.1)."""
+    """Classes of operators for fusion, in TVM's order (Chen et al., OSDI 2018, section 4.1)."""
 
     ELEMENTWISE = 0
     BROADCAST = 1
@@ -36,13 +49,13 @@ class FusionClass(IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class Tensor:
-    """A tensor's type: shape and dtype, and whether it is a constant (a weight).
+    """A tensor's type: shape, dtype, and a mark for constants (weights).
 
     Args:
         shape: concrete sizes; ``()`` is a scalar.
         dtype: a key of :data:`DTYPE_BYTES`.
-        constant: True for weights and folded constants; these stay on the device.
-        name: identity of a constant, so that a weight used twice is known to be one.
+        constant: True for weights and folded constants, which stay on the device.
+        name: identity of a constant: constants of the same name are the same weight.
     """
 
     shape: tuple[int, ...]
@@ -68,9 +81,9 @@ class Operator:
     Args:
         name: unique within the graph.
         kind: a key of :data:`KINDS`, or any other word for a generic memory-bound operator.
-        inputs: all operands in the kind's order, constants among them.
+        inputs: all operands, constants included, in the kind's order.
         outputs: one tensor or more; an edge carries one of them.
-        attributes: what the FLOP formula needs (``kernel_shape``, ``group``, ``transA``, …); a
+        attributes: the attributes that the FLOP formula needs (``kernel_shape``, ``group``, ``transA``, …); a
             read-only copy is kept.
     """
 
@@ -84,11 +97,11 @@ class Operator:
         object.__setattr__(self, "attributes", MappingProxyType(dict(self.attributes)))
 
     def __deepcopy__(self, memo: object) -> Operator:
-        """Immutable, hence its own copy."""
+        """Return the operator itself: it is immutable."""
         return self
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """Pickle what the constructor takes: a read-only view of a dictionary cannot be."""
+        """Pickle the constructor's arguments: a read-only view of a dictionary cannot be pickled."""
         return Operator, (self.name, self.kind, self.inputs, self.outputs, dict(self.attributes))
 
     @property
@@ -98,7 +111,7 @@ class Operator:
 
     @property
     def flops(self) -> float:
-        """Floating-point operations of one execution; a multiply-add counts two."""
+        """Floating-point operations of one execution [FLOP]; a multiply-add counts as two."""
         return float(self.spec.flops(self))
 
     @property
@@ -123,20 +136,20 @@ class Operator:
 
     @property
     def dtype(self) -> str:
-        """The dtype that the arithmetic runs in: of the first output, else of the first input."""
+        """The dtype of the arithmetic: that of the first output, or of the first input if there is no output."""
         tensors = self.outputs or self.inputs
         return tensors[0].dtype if tensors else "float32"
 
 
 @dataclass(frozen=True, slots=True)
 class OpKind:
-    """What the vocabulary knows of a kind.
+    """An entry of the vocabulary: the properties of one kind of operator.
 
     Args:
-        family: the group that shares an efficiency on a device: ``conv``, ``matmul``, ….
+        family: group of kinds with the same efficiency on a device: ``conv``, ``matmul``, ….
         fusion: TVM's operator class.
-        flops: FLOPs of an operator.
-        reads: bytes that an operator reads.
+        flops: function from an operator to its FLOPs [FLOP].
+        reads: function from an operator to the bytes that it reads [byte].
     """
 
     family: str
@@ -162,7 +175,7 @@ def _all_inputs(op: Operator) -> float:
 
 
 def _as_written(op: Operator) -> float:
-    """Movement that touches only what it returns: a slice, or a gather from a large table."""
+    """Bytes read by a movement that touches only what it returns: a slice, or a gather from a large table."""
     return sum(t.bytes for t in op.outputs) + sum(t.bytes for t in op.inputs[1:] if not t.constant)
 
 
@@ -209,16 +222,16 @@ def _pool(op: Operator) -> float:
 
 
 def _recurrent(op: Operator) -> float:
-    """Gate products of all steps, layers and directions, and some 10 operations a gate and unit."""
+    """FLOPs of the gate products of all steps, layers and directions, and about 10 operations per gate and unit."""
     rows = math.prod(op.inputs[0].shape[:-1])
     weights = [t for t in op.inputs[1:] if t.constant and len(t.shape) >= 2]
     matrices = [t for t in weights if t.shape[-2] == weights[0].shape[-2]]  # neither biases nor initial states
-    gates = sum(math.prod(t.shape[:-1]) for t in matrices) / 2  # an input and a recurrent matrix share them
+    gates = sum(math.prod(t.shape[:-1]) for t in matrices) / 2  # an input and a recurrent matrix share the gates
     return 2.0 * rows * sum(t.size for t in matrices) + 10.0 * rows * gates
 
 
 def _einsum(op: Operator) -> float:
-    """One multiply-add for each combination of all indices, for each further operand."""
+    """FLOPs of an einsum: a multiply-add for each combination of all indices and each operand after the first."""
     terms = str(op.attributes.get("equation", "")).replace(" ", "").partition("->")[0].split(",")
     sizes: dict[str, int] = {}
     for term, tensor in zip(terms, op.inputs, strict=False):
@@ -242,7 +255,7 @@ def _task(op: Operator) -> float:
 
 
 def _stated(key: str) -> Callable[[Operator], float]:
-    """What a fused operator says of itself."""
+    """Make a formula that returns an attribute of the operator, as fused operators state their own figures."""
 
     def read(op: Operator) -> float:
         value = op.attributes.get(key, 0.0)
@@ -261,7 +274,7 @@ def _kinds(
     return {kind: OpKind(family, fusion, flops(count), reads) for kind, count in counts.items()}
 
 
-# FLOPs an element: arithmetic is 1, a division or square root 2 to 4, a transcendental 4 to 10.
+# FLOPs per element: 1 for arithmetic, 2 to 4 for a division or square root, 4 to 10 for a transcendental function.
 _UNARY = {
     "Relu": 1, "LeakyRelu": 2, "PRelu": 2, "Elu": 6, "Selu": 6, "HardSigmoid": 3, "HardSwish": 4,
     "Clip": 2, "Abs": 1, "Neg": 1, "Floor": 1, "Ceil": 1, "Round": 1, "Sign": 1, "Not": 1,
@@ -281,15 +294,30 @@ _SELECTS = ("Slice", "Split", "Gather", "GatherElements", "GatherND")
 _VIEWS = ("Reshape", "Flatten", "Squeeze", "Unsqueeze", "Identity", "Dropout", "Shape", "View", "SplitView")
 _COLLECTIVE_VIEWS = ("Bucket", "Recv", "Unbucket")  # pinned to a rank, so never fused; see transforms.collective
 _REDUCE = {
-    "ReduceMean": 1, "ReduceSum": 1, "ReduceMax": 1, "ReduceMin": 1, "ReduceProd": 1,
-    "ReduceL1": 2, "ReduceL2": 2, "ReduceSumSquare": 2, "ReduceLogSumExp": 5, "ArgMax": 1, "ArgMin": 1,
+    "ReduceMean": 1,
+    "ReduceSum": 1,
+    "ReduceMax": 1,
+    "ReduceMin": 1,
+    "ReduceProd": 1,
+    "ReduceL1": 2,
+    "ReduceL2": 2,
+    "ReduceSumSquare": 2,
+    "ReduceLogSumExp": 5,
+    "ArgMax": 1,
+    "ArgMin": 1,
     "TopK": 4,
-}  # fmt: skip
+}
 _NORMALISE = {
-    "Softmax": 8, "LogSoftmax": 8, "LayerNormalization": 8, "InstanceNormalization": 8,
-    "GroupNormalization": 8, "RMSNormalization": 6, "LRN": 12, "LpNormalization": 4,
+    "Softmax": 8,
+    "LogSoftmax": 8,
+    "LayerNormalization": 8,
+    "InstanceNormalization": 8,
+    "GroupNormalization": 8,
+    "RMSNormalization": 6,
+    "LRN": 12,
+    "LpNormalization": 4,
     "MeanVarianceNormalization": 8,
-}  # fmt: skip
+}
 
 _F = FusionClass
 KINDS: dict[str, OpKind] = {
@@ -319,16 +347,16 @@ KINDS: dict[str, OpKind] = {
     **_kinds("reduce", _F.OUT_FUSABLE, _per_input, _all_inputs, {"GlobalAveragePool": 1, "GlobalMaxPool": 1}),
     **_kinds("normalise", _F.OPAQUE, _per_output, _all_inputs, _NORMALISE),
 }
-"""Kind -> what is known of it. Add a kind here and every importer and cost model knows it."""
+"""Kind -> its entry. A kind that is added here is known to every importer and cost model."""
 
-KINDS |= {  # several operators in one, see transforms.fuse; backward operators and updates, see transforms.training
+KINDS |= {  # fused operators, see transforms.fuse; backward operators and updates, see transforms.training
     f"{what}-{family}": OpKind(family, _F.OPAQUE, _stated("flops"), _nothing if family == "view" else _stated("reads"))
     for what in ("Fused", "Gradient")
     for family in sorted({kind.family for kind in KINDS.values()})
 }
 
 GENERIC = OpKind("generic", FusionClass.OPAQUE, _nothing, _all_inputs)
-"""The entry for a kind that the vocabulary does not know: memory-bound, never fused."""
+"""The entry for kinds that are not in the vocabulary: memory-bound, never fused."""
 
 FAMILIES: tuple[str, ...] = tuple(sorted({k.family for k in KINDS.values()}))
 """All operator families, in alphabetical order."""

@@ -1,4 +1,4 @@
-"""One JSON document that stands for a model at every batch."""
+"""One JSON document for a model at every batch size."""
 
 from __future__ import annotations
 
@@ -14,18 +14,18 @@ from hetgym.graph.serialization import from_json, to_document
 def parametric(importer: Callable[[int], DataflowGraph], proof: int = 3) -> dict[str, Any]:
     """Import a model at several batches and write its dimensions as numbers or multiples of the batch.
 
-    Batches 1 and 2 give the form of every dimension; binding it to ``proof`` must give exactly what
-    importing the model at that batch gives.
+    Batches 1 and 2 give the form of every dimension. As a check, the document bound to the batch ``proof`` must be
+    equal to the model imported at that batch.
 
     Args:
-        importer: batch -> graph; every batch must give the same operators in the same order.
+        importer: function from a batch to a graph; every batch must give the same operators in the same order.
         proof: a batch above 2.
 
     Returns:
         A document for :func:`~hetgym.graph.from_json`.
 
     Raises:
-        GraphError: a dimension is no multiple of the batch, or the graphs differ in more.
+        GraphError: a dimension is neither constant nor a multiple of the batch, or the graphs differ otherwise.
     """
     one, two, last = importer(1), importer(2), importer(proof)
     if _structure(one) != _structure(two):

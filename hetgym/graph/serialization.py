@@ -35,7 +35,7 @@ from hetgym.graph.json_reader import FORMAT, VERSION, Reader
 from hetgym.graph.ops import Attribute, Tensor
 
 LIMIT_BYTES = 64 << 20
-"""Longest document, decompressed, that is read."""
+"""Longest document that is accepted, after decompression [byte]."""
 
 
 def to_json(graph: DataflowGraph, path: str | os.PathLike[str] | None = None) -> str:
@@ -43,10 +43,10 @@ def to_json(graph: DataflowGraph, path: str | os.PathLike[str] | None = None) ->
 
     Args:
         graph: any graph.
-        path: also write it here; compressed if the name ends in ``.gz``.
+        path: file to write the document to as well; it is compressed if the name ends in ``.gz``.
 
     Returns:
-        The document; equal graphs of one name give equal text.
+        The document; equal graphs with equal names give equal text.
 
     Raises:
         GraphError: the file cannot be written.
@@ -96,7 +96,7 @@ def _tensor_row(tensor: Tensor) -> dict[str, Any]:
 
 
 def dumps(document: Mapping[str, Any]) -> str:
-    """The document as text, one tensor, operator or edge list a line, so that versions can be compared."""
+    """The document as text with one tensor, operator or edge list per line, so that versions can be compared."""
     lines = []
     for key, value in document.items():
         if key in ("tensors", "operators") and value:
@@ -125,10 +125,10 @@ def from_json(source: str | os.PathLike[str] | Mapping[str, Any], batch: int = 1
     Args:
         source: a path (``.json`` or ``.json.gz``), the text itself (it starts with ``{``), or a
             document as :func:`to_document` makes it.
-        batch: what ``batch`` in a dimension stands for.
+        batch: size of the batch, which replaces ``batch`` in dimensions.
 
     Raises:
-        GraphError: the file is missing, damaged, too long, or not a graph; the sentence names the
+        GraphError: the file is missing, damaged, too long, or not a graph; the message names the
             place in it.
 
     >>> text = '''{"format": "hetgym-graph", "version": 1, "name": "one", "edges": [],

@@ -1,7 +1,7 @@
 """Order, levels and reachability of a directed acyclic graph given as plain edge arrays.
 
-Nothing here knows of operators or costs: both :class:`~hetgym.graph.DataflowGraph` and
-:class:`~hetgym.Problem` are built on it.
+This module is independent of operators and costs: both :class:`~hetgym.graph.DataflowGraph` and
+:class:`~hetgym.Problem` use it.
 """
 
 from __future__ import annotations
@@ -42,6 +42,8 @@ def adjacency(n: int, source: IntArray, target: IntArray) -> Adjacency:
     return Adjacency(frozen(pointer), frozen(target[edge].astype(np.int32)), frozen(edge))
 
 
+# ``waiting[i]`` is the number of predecessors of i that are not in the order yet; i is pushed once, when it becomes 0.
+# Nodes on a cycle, and those behind one, are never pushed.
 @jit
 def _kahn(pointer: IntArray, index: IntArray, waiting: IntArray) -> IntArray:
     n = len(waiting)
@@ -70,14 +72,14 @@ def kahn_order(successors: Adjacency, indegree: IntArray) -> IntArray:
 
 
 def find_cycle(successors: Adjacency, order: IntArray) -> list[int]:
-    """Name one cycle among the nodes that :func:`kahn_order` could not place.
+    """Find one cycle among the nodes that :func:`kahn_order` could not place.
 
     Args:
-        successors: of the whole graph.
-        order: what :func:`kahn_order` returned, shorter than n.
+        successors: successor lists of the whole graph.
+        order: the result of :func:`kahn_order`, shorter than n.
 
     Returns:
-        Node ids along one cycle, each the predecessor of the next, the last of the first.
+        Node ids along one cycle, each the predecessor of the next; the last is the predecessor of the first.
     """
     stuck = np.ones(len(successors.pointer) - 1, np.bool_)
     stuck[order] = False
@@ -85,7 +87,7 @@ def find_cycle(successors: Adjacency, order: IntArray) -> list[int]:
     for node in np.flatnonzero(stuck).tolist():
         row = successors.node[successors.pointer[node] : successors.pointer[node + 1]]
         predecessor.update({int(s): node for s in row if stuck[s]})
-    # Every stuck node has a stuck predecessor, so walking backwards must close a loop.
+    # Every stuck node has a stuck predecessor, so a walk along predecessors must return to a visited node.
     node = next(iter(predecessor))
     seen: dict[int, int] = {}
     path: list[int] = []
@@ -106,15 +108,16 @@ def _levels(order: IntArray, pointer: IntArray, index: IntArray) -> IntArray:
 
 
 def depths(successors: Adjacency, order: IntArray) -> IntArray:
-    """Longest hop count from any source to each node."""
+    """[n] number of edges on the longest path from any source to each node."""
     return frozen(_levels(order, successors.pointer, successors.node))
 
 
 def heights(predecessors: Adjacency, order: IntArray) -> IntArray:
-    """Longest hop count from each node to any sink."""
+    """[n] number of edges on the longest path from each node to any sink."""
     return frozen(_levels(order[::-1].copy(), predecessors.pointer, predecessors.node))
 
 
+# Nodes are visited in reverse topological order, so the rows of all successors of a node are complete when it is.
 @jit
 def _closure(order: IntArray, pointer: IntArray, index: IntArray) -> npt.NDArray[np.uint64]:
     n = len(order)
@@ -131,7 +134,7 @@ def _closure(order: IntArray, pointer: IntArray, index: IntArray) -> npt.NDArray
 
 
 def closure(successors: Adjacency, order: IntArray) -> npt.NDArray[np.uint64]:
-    """Reachability as bit rows: node i reaches j iff bit ``j % 64`` of ``[i, j // 64]`` is set.
+    """[n, ceil(n / 64)] reachability as bit rows: node i reaches j iff bit ``j % 64`` of ``[i, j // 64]`` is set.
 
     Takes O(n e / 64) time and n²/8 bytes.
     """
@@ -139,18 +142,18 @@ def closure(successors: Adjacency, order: IntArray) -> npt.NDArray[np.uint64]:
 
 
 def on_trunk(order: IntArray, source: IntArray, target: IntArray) -> BoolArray:
-    """[n] whether every path from a source to a sink passes the node.
+    """[n] True where every path from a source to a sink passes the node.
 
     Args:
         order: [n] a topological order.
-        source: [e] where each edge begins.
-        target: [e] where it ends.
+        source: [e] node at the start of each edge.
+        target: [e] node at the end of each edge.
     """
     n = len(order)
     position = np.empty(n, np.int64)
     position[order] = np.arange(n)
-    # An edge that spans a position bypasses the node there; a common entry at -1 precedes all
-    # sources and a common exit at n follows all sinks.
+    # An edge that spans a position of the order bypasses the node there. A virtual entry at position -1 precedes all
+    # sources, and a virtual exit at n follows all sinks.
     entries = position[np.bincount(target, minlength=n) == 0]
     exits = position[np.bincount(source, minlength=n) == 0]
     start = np.concatenate([position[source], np.full(len(entries), -1), exits])

@@ -1,7 +1,7 @@
-"""PyTorch's ATen operators in hetgym's vocabulary.
+"""Mapping of PyTorch's ATen operators to hetgym's vocabulary.
 
-A table, and the few rules that it cannot express: the order of operands that the FLOP formulas
-expect, and the attributes. Nothing here imports torch.
+It consists of a table and the few rules that the table cannot express: the order of operands that the FLOP formulas
+expect, and the attributes. This module does not import torch.
 """
 
 from __future__ import annotations
@@ -58,25 +58,38 @@ _NAMES = {
 }  # fmt: skip
 
 ATEN: dict[str, str] = {name: kind for kind, names in _NAMES.items() for name in names.split()}
-"""ATen operator, or operator.overload where overloads differ -> kind."""
+"""ATen operator (or ``operator.overload``, where overloads differ) -> kind."""
 
 FACTORIES = {
     "arange", "zeros", "ones", "full", "empty", "eye", "linspace", "scalar_tensor", "zeros_like", "ones_like",
     "full_like", "empty_like", "new_zeros", "new_ones", "new_full", "new_empty", "tril_indices", "triu_indices",
 }  # fmt: skip
-"""Operators whose result is a constant whatever they read."""
+"""Operators whose result is a constant, whatever their operands."""
 
 ALIASES = {"alias", "detach", "lift_fresh", "lift_fresh_copy", "dropout", "feature_dropout", "alpha_dropout"}
 """Operators that return their operand unchanged in inference."""
 
 TURNS = {
-    "t", "transpose", "permute", "numpy_T", "mT", "movedim", "swapaxes", "view", "reshape", "_unsafe_view", "unflatten",
-    "flatten", "squeeze", "unsqueeze", "contiguous",
-}  # fmt: skip
-"""Operators that return all numbers of their operand, once each, in another shape."""
+    "t",
+    "transpose",
+    "permute",
+    "numpy_T",
+    "mT",
+    "movedim",
+    "swapaxes",
+    "view",
+    "reshape",
+    "_unsafe_view",
+    "unflatten",
+    "flatten",
+    "squeeze",
+    "unsqueeze",
+    "contiguous",
+}
+"""Operators that return every number of their operand exactly once, in another shape."""
 
 MAY_COPY = {"reshape", "flatten", "contiguous", "reshape_as"}
-"""Operators that copy only when the operand's strides force them to."""
+"""Operators that copy only if the operand's strides require it."""
 
 _ORDER = {
     "addmm": ("mat1", "mat2", "self"),
@@ -93,13 +106,20 @@ _ORDER = {
 }
 """Argument names in the order of the kind's operands, where ATen's order differs."""
 
-_ATTRIBUTES = {"dim": "axis", "dims": "perm", "equation": "equation", "num_groups": "num_groups", "is_causal":
-               "is_causal", "num_layers": "num_layers", "bidirectional": "bidirectional"}  # fmt: skip
+_ATTRIBUTES = {
+    "dim": "axis",
+    "dims": "perm",
+    "equation": "equation",
+    "num_groups": "num_groups",
+    "is_causal": "is_causal",
+    "num_layers": "num_layers",
+    "bidirectional": "bidirectional",
+}
 _SPATIAL = {"stride": "strides", "dilation": "dilations", "kernel_size": "kernel_shape"}
 
 
 def kind_of(namespace: str, name: str, overload: str) -> str:
-    """The kind of an operator; an unknown one keeps its name.
+    """The kind of an operator; an unknown operator keeps its own name.
 
     >>> kind_of("aten", "max", "other"), kind_of("aten", "max", "dim"), kind_of("vision", "nms", "default")
     ('Max', 'ReduceMax', 'vision::nms')
@@ -110,7 +130,7 @@ def kind_of(namespace: str, name: str, overload: str) -> str:
 
 
 def in_order(name: str, arguments: Mapping[str, Any]) -> list[Any]:
-    """The arguments, those that the kind's formulas count first."""
+    """The arguments of a call, with the operands that the kind's formulas expect first."""
     first = _ORDER.get(name, ())
     return [arguments[key] for key in first if key in arguments] + [
         value for key, value in arguments.items() if key not in first
@@ -120,13 +140,13 @@ def in_order(name: str, arguments: Mapping[str, Any]) -> list[Any]:
 def attributes_of(
     name: str, kind: str, arguments: Mapping[str, Any], shapes: Sequence[tuple[int, ...]], result: tuple[int, ...]
 ) -> dict[str, Attribute]:
-    """Attributes in ONNX's words.
+    """Attributes of an operator under ONNX's names.
 
     Args:
         name: ATen's name of the operator.
-        kind: its kind.
-        arguments: of the call, by name.
-        shapes: of the operands.
+        kind: kind of the operator.
+        arguments: arguments of the call, by name.
+        shapes: shapes of the operands.
         result: shape of the first output.
     """
     kept: dict[str, Attribute] = {}
@@ -150,7 +170,7 @@ def attributes_of(
 
 
 def _spatial(arguments: Mapping[str, Any], rank: int) -> dict[str, Attribute]:
-    """Strides, dilations and the like, one number an axis; pads at both ends."""
+    """Strides, dilations and the like with one number per axis; pads with two, one for each end."""
     kept: dict[str, Attribute] = {}
     for key, word in _SPATIAL.items():
         if arguments.get(key):
@@ -169,6 +189,6 @@ def _per_axis(value: int | Sequence[int], rank: int) -> tuple[int, ...]:
 
 
 def _adaptive(source: tuple[int, ...], result: tuple[int, ...]) -> dict[str, Attribute]:
-    """The window of adaptive pooling: as many inputs as an output covers."""
+    """The window of adaptive pooling: the number of inputs per output along each axis."""
     window = zip(source[2:], result[2:], strict=True)
     return {"kernel_shape": tuple(math.ceil(before / max(1, after)) for before, after in window)}

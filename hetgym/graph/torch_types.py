@@ -1,7 +1,6 @@
-"""Steps and types of everything in a graph that ``torch.export`` made.
+"""Steps and types of the operators in a graph that ``torch.export`` made.
 
-Nothing here imports torch at the start: the module is handed in, so that reading a zoo model does
-not load it.
+This module does not import torch; callers pass the torch module in. So reading a zoo model does not load torch.
 """
 
 from __future__ import annotations
@@ -19,10 +18,10 @@ class Walker:
     """Walks an exported graph and collects steps and types.
 
     Attributes:
-        steps: one an operator, in order.
+        steps: one step per operator, in order.
         nodes: the fx node of each step.
-        values: name -> type of everything that is read or written.
-        results: names of what the graph returns.
+        values: name -> type of every value that is read or written.
+        results: names of the values that the graph returns.
     """
 
     def __init__(self, torch: Any, program: Any, module: Any) -> None:
@@ -32,7 +31,7 @@ class Walker:
         self.results: list[str] = []
         self._torch = torch
         self._program = program
-        self._slots: dict[str, list[str]] = {}  # fx node -> the values that it stands for, one an output
+        self._slots: dict[str, list[str]] = {}  # fx node -> its values, one per output
         self._weights = _weight_names(program, module)
 
     def walk(self) -> None:
@@ -55,7 +54,7 @@ class Walker:
             self._define(node.name, value, node.name in self._weights, self._weights.get(node.name, ""))
 
     def _define(self, name: str, value: Any, constant: bool, weight: str) -> None:
-        """Record a value's type and, of a constant, which weight it is."""
+        """Record a value's type and, for a constant, the name of the weight."""
         if not all(type(size) is int for size in value.shape):
             raise GraphError(f"the shape {list(value.shape)} of {name!r} depends on data; no cost follows from it")
         dtype = str(value.dtype).removeprefix("torch.").removeprefix("q")
@@ -64,7 +63,7 @@ class Walker:
         self.values[name] = check_tensor(tensor, f"value {name!r}")
 
     def names(self, node: Any) -> list[str]:
-        """Values that a reader of an fx node reads."""
+        """Names of the values that an fx node stands for."""
         return [name for name in self._slots.get(node.name, [node.name]) if name in self.values]
 
     def _call(self, node: Any) -> None:
@@ -76,7 +75,7 @@ class Walker:
         result = node.meta.get("val")
         outputs = list(result) if isinstance(result, list | tuple) else [result]
         if not any(isinstance(output, self._torch.Tensor) for output in outputs):
-            return  # assertions and arithmetic on sizes
+            return  # assertions and arithmetic on sizes take no time
         arguments = _arguments(node)
         operands = [value for item in _nodes(in_order(name, arguments)) for value in self.names(item)]
         if operands and (unchanged(node) or _no_copy(node, name, result)):
@@ -98,7 +97,7 @@ class Walker:
         several = isinstance(node.meta["val"], list | tuple)
         names = [f"{node.name}:{i}" if several else node.name for i in range(len(outputs))]
         tensors = {name: value for name, value in zip(names, outputs, strict=True) if hasattr(value, "dtype")}
-        # A weight that is only turned or reshaped stays the same weight; one that is computed is named later.
+        # A weight that is only transposed or reshaped stays the same weight; a computed one gets its name later.
         turned = constant and len(inputs) == 1 and _split_name(node.target)[1] in TURNS
         for name, value in tensors.items():
             self._define(name, value, constant, inputs[0].name if turned else "")
@@ -118,7 +117,7 @@ def _refined(kind: str, name: str, node: Any, arguments: Mapping[str, Any], resu
 
 
 def _viewable(node: Any) -> bool:
-    """Whether the operand's strides allow the result to be a view of it."""
+    """True if the operand's strides allow the result to be a view of it."""
     source, result = node.args[0].meta["val"], node.meta["val"]
     try:
         source.view(result.shape)
@@ -128,7 +127,7 @@ def _viewable(node: Any) -> bool:
 
 
 def _no_copy(node: Any, name: str, result: Any) -> bool:
-    """Whether a cast or ``contiguous`` finds its operand as wanted already."""
+    """True if a cast or ``contiguous`` returns its operand, which already has the requested dtype and layout."""
     if name not in ("to", "_to_copy", "type_as", "contiguous"):
         return False
     source = node.args[0].meta["val"]
@@ -152,7 +151,7 @@ def _arguments(node: Any) -> dict[str, Any]:
 
 
 def unchanged(node: Any) -> bool:
-    """Whether an fx node returns its operand as it is, always or in inference."""
+    """True if an fx node returns its operand unchanged, always or in inference."""
     return _split_name(node.target)[1] in ALIASES and _arguments(node).get("train") is not True
 
 
@@ -168,14 +167,14 @@ def _nodes(value: Any) -> Iterator[Any]:
 
 
 def _readable(node: Any, name: str) -> str:
-    """The submodule's path and the operator, such as ``encoder.layer.0.output.dense.linear``."""
+    """A readable name: the submodule's path and the operator, such as ``encoder.layer.0.output.dense.linear``."""
     stack = list((node.meta.get("nn_module_stack") or {}).values())
     path = stack[-1][0] if stack else ""
     return f"{path}.{name}" if path else str(node.name)
 
 
 def _weight_names(program: Any, module: Any) -> dict[str, str]:
-    """Placeholder -> name of the weight; tied weights get the name that comes first."""
+    """Placeholder -> name of its weight; tied weights all get the first of their names."""
     first: dict[int, str] = {}
     names: dict[str, str] = {}
     for name, value in (

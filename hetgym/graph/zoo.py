@@ -1,10 +1,10 @@
-"""Named real models, shipped as small files that know every batch size.
+"""Named real models, shipped as small files that can be bound to any batch size.
 
 >>> from hetgym.graph import zoo
 >>> zoo.load("resnet50", batch=8)
 DataflowGraph('resnet50', 176 operators, 191 edges)
 
-The files hold structure and shapes, no weights. ``scripts/make_zoo.py`` makes them from the sources
+The files hold structure and shapes but no weights. ``scripts/make_zoo.py`` makes them from the sources
 named in :data:`MODELS`.
 """
 
@@ -21,11 +21,11 @@ FOLDER = Path(__file__).with_name("snapshots")
 
 
 class Model(NamedTuple):
-    """What a model of the zoo is.
+    """Description and source of a model of the zoo.
 
     Attributes:
         description: the network and its input.
-        source: who published it, and where the graph comes from.
+        source: the publication, and the origin of the graph.
     """
 
     description: str
@@ -71,7 +71,7 @@ def load(name: str, batch: int = 1) -> DataflowGraph:
 
     Args:
         name: one of :func:`names`.
-        batch: images or sequences at once.
+        batch: number of images or sequences in a batch.
 
     Raises:
         UnknownName: there is no such model.

@@ -1,4 +1,4 @@
-"""Measured run times: the table, the machine they come from, the shipped datasets."""
+"""Measured run times: tables, cards of the machines that they were measured on, and the shipped datasets."""
 
 from hetgym.measurements.card import MachineCard
 from hetgym.measurements.dataset import Dataset

@@ -1,4 +1,4 @@
-"""MachineCard: what a table of run times was measured on, so that nobody mistakes one machine for another."""
+"""MachineCard: a description of the machine on which a table of run times was measured."""
 
 from __future__ import annotations
 
@@ -25,25 +25,25 @@ ISA_FLAGS = (
     "sse4_2", "avx", "avx2", "fma", "f16c", "avx_vnni", "avx512f", "avx512_vnni", "avx512_bf16", "avx512_fp16",
     "amx_tile", "amx_int8", "amx_bf16", "asimd", "asimddp", "fphp", "bf16", "i8mm", "sve", "sve2",
 )  # fmt: skip
-"""Processor flags that decide which kernels libraries choose, x86 first, then ARM; all others are left out."""
+"""Processor flags that affect libraries' choice of kernels, x86 first, then ARM; other flags are not recorded."""
 
 SIZE_LIMIT = 1 << 20
-"""Longest card that is read [characters]."""
+"""Longest card that is accepted [characters]."""
 
 _LONGEST_TEXT = 200
 
 
 @dataclass(frozen=True)
 class GpuCard:
-    """One GPU as CUDA describes it; 0 and empty texts are figures that could not be read.
+    """One GPU as CUDA describes it; 0 and empty strings stand for figures that could not be read.
 
     Args:
-        model: the product.
+        model: name of the product.
         driver: version of the kernel driver.
-        memory: [byte].
-        processors: streaming multiprocessors.
+        memory: size of the memory [byte].
+        processors: number of streaming multiprocessors.
         capability: compute capability, such as ``9.0``.
-        cache: L2 [byte].
+        cache: size of the L2 cache [byte].
         clock: highest clock of the processors [Hz].
         memory_clock: highest clock of the memory [Hz].
     """
@@ -62,28 +62,28 @@ class GpuCard:
 class MachineCard:
     """The machine and the software behind a table of run times.
 
-    It holds no name of a user, a host or a folder.
+    It contains no names of users, hosts or folders.
 
     Args:
-        cpu: the product.
-        cores: how many cores the machine shows.
-        cores_used: numbers of those that measured.
-        caches: ``L1d``, ``L2``, … -> size of the one that the first used core reaches [byte].
+        cpu: name of the product.
+        cores: number of cores that the machine reports.
+        cores_used: numbers of the cores that measured.
+        caches: ``L1d``, ``L2``, … -> size of that cache of the first used core [byte].
         isa: those of :data:`ISA_FLAGS` that the processor has.
-        isa_cap: the cap that the libraries ran under, ``full`` for none.
-        memory: [byte].
+        isa_cap: instruction-set cap of the libraries, ``full`` for none.
+        memory: size of the memory [byte].
         kernel: release of the operating system.
-        clock: what the system states at that moment [Hz]; 0 where it does not.
-        governor: frequency governor; empty where it cannot be read, as in most virtual machines.
-        turbo: whether turbo is on; None where it cannot be read.
-        smt: whether two threads share a core; None where it cannot be read.
-        hypervisor: whether the processor says that it is virtual.
-        load: load averages over 1, 5 and 15 minutes at the moment of collection.
+        clock: clock rate at the time of collection [Hz]; 0 if it is unknown.
+        governor: frequency governor; empty if it cannot be read, as in most virtual machines.
+        turbo: True if turbo is on; None if it cannot be read.
+        smt: True if two threads share a core; None if it cannot be read.
+        hypervisor: True if the processor reports that it is virtual.
+        load: load averages over 1, 5 and 15 minutes at the time of collection.
         versions: library -> version.
         gpus: the GPUs that CUDA shows.
 
     Raises:
-        ArtefactError: a number that cannot be, or a text that is no plain short line.
+        ArtefactError: a number out of range, or a text that is not a short printable line.
     """
 
     cpu: str
@@ -112,7 +112,7 @@ class MachineCard:
 
     @property
     def label(self) -> str:
-        """The machine in a line.
+        """The machine in one line.
 
         >>> MachineCard("Xeon", cores=2, cores_used=(0,), memory=1, isa_cap="avx2").label
         'Xeon, 1 of 2 cores, avx2'
@@ -128,14 +128,14 @@ class MachineCard:
         gpus: tuple[GpuCard, ...] | None = None,
         root: str | Path = "/",
     ) -> MachineCard:
-        """Describe this machine from ``/proc`` and ``/sys``; what they do not tell is left out.
+        """Describe this machine from ``/proc`` and ``/sys``; figures that they lack are left out.
 
         Args:
             cores: numbers of the cores that measure; by default those that this process may use.
-            isa_cap: the cap that the measuring processes ran under.
+            isa_cap: instruction-set cap of the measuring processes.
             versions: library -> version; by default :func:`library_versions`, which imports torch.
-            gpus: by default :func:`cuda_gpus`, which imports torch.
-            root: where ``proc`` and ``sys`` are.
+            gpus: the GPUs; by default :func:`cuda_gpus`, which imports torch.
+            root: folder that contains ``proc`` and ``sys``.
         """
         base = Path(root)
         info = _cpuinfo(_text(base / "proc/cpuinfo"))
@@ -168,14 +168,14 @@ class MachineCard:
 
     @classmethod
     def from_json(cls, text: str, where: str = "machine card") -> MachineCard:
-        """Read what :meth:`to_json` wrote.
+        """Read a card that :meth:`to_json` wrote.
 
         Args:
             text: the JSON.
             where: the file, for messages.
 
         Raises:
-            ArtefactError: no JSON, an unknown or missing key, a value of the wrong type or out of range.
+            ArtefactError: invalid JSON, an unknown or missing key, a value of the wrong type or out of range.
         """
         if len(text) > SIZE_LIMIT:
             raise ArtefactError(f"{where}: longer than {SIZE_LIMIT} characters, which no machine card is")
@@ -186,14 +186,14 @@ class MachineCard:
 
 
 def asdict_plain(card: MachineCard) -> dict[str, Any]:
-    """The fields as plain values that JSON knows."""
+    """The fields as JSON values."""
     plain = {name: getattr(card, name) for name in card.__dataclass_fields__}
     gpus = [asdict(gpu) for gpu in card.gpus]
     return plain | {"caches": dict(card.caches), "versions": dict(card.versions), "gpus": gpus}
 
 
 def library_versions() -> dict[str, str]:
-    """Versions of Python, NumPy and, where it is installed, of torch and the libraries that compute for it."""
+    """Versions of Python, NumPy and, if it is installed, of torch and its computing libraries."""
     versions = {"python": platform.python_version(), "numpy": np.__version__}
     if find_spec("torch") is None:
         return versions
@@ -210,10 +210,10 @@ def library_versions() -> dict[str, str]:
 
 
 def cuda_gpus(root: str | Path = "/") -> tuple[GpuCard, ...]:
-    """The GPUs that torch can use; none without torch or CUDA.
+    """The GPUs that torch can use; empty without torch or CUDA.
 
     Args:
-        root: where ``proc`` is, for the driver's version.
+        root: folder that contains ``proc``, for the driver's version.
     """
     if find_spec("torch") is None:
         return ()
@@ -227,7 +227,7 @@ def cuda_gpus(root: str | Path = "/") -> tuple[GpuCard, ...]:
 
 
 def gpu_card(properties: Any, driver: str = "") -> GpuCard:
-    """A card from torch's device properties, of which older versions of torch have fewer."""
+    """Make a card from torch's device properties; older versions of torch have fewer."""
     return GpuCard(
         model=_line(str(properties.name)),
         driver=driver,
@@ -241,7 +241,7 @@ def gpu_card(properties: Any, driver: str = "") -> GpuCard:
 
 
 def _check(value: Any, where: str) -> None:
-    """Refuse numbers that are negative or not finite, and texts that would upset a terminal."""
+    """Refuse numbers that are negative or not finite, and texts that are long or not printable."""
     if isinstance(value, Mapping):
         for key, entry in value.items():
             _check(key, where)
@@ -257,7 +257,7 @@ def _check(value: Any, where: str) -> None:
 
 
 def _text(path: Path) -> str:
-    """Content of a small file; empty where there is none or it may not be read."""
+    """Content of a small file; empty if it is missing or may not be read."""
     try:
         return path.read_text("utf-8", "replace")[:SIZE_LIMIT]
     except OSError:
@@ -265,7 +265,7 @@ def _text(path: Path) -> str:
 
 
 def _line(text: str) -> str:
-    """The words of a text on one line, cut to what a card holds."""
+    """Put a text on one line, cut to the length that a card allows."""
     return "".join(c for c in " ".join(text.split()) if c.isprintable())[:_LONGEST_TEXT]
 
 
@@ -288,7 +288,7 @@ def _cpuinfo(text: str) -> dict[str, str]:
 
 
 def _arm_model(info: Mapping[str, str]) -> str:
-    """ARM states numbers in place of a name."""
+    """Model of an ARM processor, which reports numbers instead of a name."""
     if "CPU part" not in info:
         return ""
     return f"ARM implementer {info.get('CPU implementer', '?')} part {info['CPU part']}"

@@ -31,13 +31,13 @@ _FORMAT, _VERSION = "hetgym-dataset", 1
 
 @dataclass(frozen=True)
 class Dataset:
-    """Measurements that say where they come from.
+    """Measurements with the machine and the device that they belong to.
 
     Args:
         table: the rows.
-        machine: what they were measured on.
-        device: the device that cost models take its rates from.
-        notes: how, in a sentence or two.
+        machine: the machine that they were measured on.
+        device: the device, whose rates cost models use.
+        notes: a sentence or two on how they were measured.
     """
 
     table: Measurements
@@ -49,7 +49,7 @@ class Dataset:
         """Write the table to ``path``, which ends in ``.csv.gz``, and its card beside it.
 
         Raises:
-            ArtefactError: another ending, or a file that cannot be written.
+            ArtefactError: the path has another suffix, or a file cannot be written.
         """
         target = Path(path)
         card = _card_of(target)
@@ -70,10 +70,10 @@ class Dataset:
         """Read a dataset.
 
         Args:
-            name: of a shipped one (:func:`names`), or the path of a table with its card beside it.
+            name: name of a shipped dataset (:func:`names`), or path of a table with its card beside it.
 
         Raises:
-            ArtefactError: no such dataset, a damaged file, or a table that is not the one of its card.
+            ArtefactError: no such dataset, a damaged file, or a table that does not match its card.
         """
         path = locate(name)
         card = _card_of(path)
@@ -103,15 +103,15 @@ def names() -> list[str]:
 
 
 def locate(name: str | Path) -> Path:
-    """The table of a shipped dataset, or a path that is given.
+    """The path of a table, given the name of a shipped dataset or a path.
 
     Raises:
-        ArtefactError: neither a shipped dataset nor a file.
+        ArtefactError: there is neither such a shipped dataset nor such a file.
     """
     path = as_path(name, "a dataset", ArtefactError)
     if str(name) in names():
         return FOLDER / f"{name}.csv.gz"
-    if os.path.isfile(path):  # Path.is_file raises where a name is too long
+    if os.path.isfile(path):  # Path.is_file would raise if the name is too long
         return path
     raise ArtefactError(
         f"no dataset {shown(str(name))}: neither a table nor a shipped one; {suggestion(str(name), names())}"

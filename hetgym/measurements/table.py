@@ -1,4 +1,4 @@
-"""Measurements: one row for each operator that was timed on a device, in a CSV file that anything can read.
+"""Measurements: a CSV table with one row for each operator that was timed on a device.
 
 Columns of the file (gzipped if its name ends in ``.gz``):
 
@@ -8,10 +8,10 @@ Columns of the file (gzipped if its name ends in ``.gz``):
 ``attributes``           JSON object
 ``direction``            ``forward`` or ``backward``
 ``context``              ``isolated`` (run alone, caches cooled) or ``graph`` (inside a running graph)
-``source``               the design or graph that asked for it
+``source``               the design or graph that it belongs to
 ``count``                operators of this shape in that graph
 ``seconds p10 p90``      median and tenth and ninetieth percentile of the repetitions [s]
-``repetitions``          how often it was timed
+``repetitions``          number of times that it was timed
 ``status``               ``ok``, ``timeout``, ``memory`` or ``unsupported``; only ``ok`` rows have times
 ======================== ==========================================================================
 """
@@ -38,20 +38,33 @@ from hetgym.errors import ArtefactError, GraphError
 from hetgym.graph.assembly import check_tensor
 from hetgym.graph.ops import DTYPE_BYTES, Attribute, Operator, Tensor
 
-COLUMNS = ("kind", "inputs", "outputs", "attributes", "direction", "context", "source", "count", "seconds", "p10",
-           "p90", "repetitions", "status")  # fmt: skip
+COLUMNS = (
+    "kind",
+    "inputs",
+    "outputs",
+    "attributes",
+    "direction",
+    "context",
+    "source",
+    "count",
+    "seconds",
+    "p10",
+    "p90",
+    "repetitions",
+    "status",
+)
 DIRECTIONS = ("forward", "backward")
 CONTEXTS = ("isolated", "graph")
 STATUSES = ("ok", "timeout", "memory", "unsupported")
 LIMIT_BYTES = 256 << 20
-"""Longest table, decompressed, that is read."""
+"""Longest table that is accepted, after decompression [byte]."""
 
 _TENSOR = re.compile(r"(const )?([a-z]+[0-9]*)\(((?:[0-9]{1,18}(?:,[0-9]{1,18})*)?)\)")
 
 
 @dataclass(frozen=True, slots=True)
 class Measurement:
-    """One timed operator; the columns of the table are explained on top of this module."""
+    """One timed operator; the module's docstring explains the columns of the table."""
 
     operator: Operator
     seconds: float
@@ -65,25 +78,36 @@ class Measurement:
     status: str = "ok"
 
     def row(self) -> list[str]:
-        """The fields as the table holds them."""
+        """The fields as cells of the table."""
         op = self.operator
         plain = {key: list(v) if isinstance(v, tuple) else v for key, v in sorted(op.attributes.items())}
         attributes = json.dumps(plain, separators=(",", ":")) if plain else ""
         times = [f"{value:.4e}" if self.status == "ok" else "" for value in (self.seconds, self.p10, self.p90)]
-        return [op.kind, tensors_text(op.inputs), tensors_text(op.outputs), attributes, self.direction, self.context,
-                self.source, str(self.count), *times, str(self.repetitions), self.status]  # fmt: skip
+        return [
+            op.kind,
+            tensors_text(op.inputs),
+            tensors_text(op.outputs),
+            attributes,
+            self.direction,
+            self.context,
+            self.source,
+            str(self.count),
+            *times,
+            str(self.repetitions),
+            self.status,
+        ]
 
 
 def tensors_text(tensors: Sequence[Tensor]) -> str:
-    """Tensors in the table's words; names of weights are left out."""
+    """Format tensors for the table; names of weights are left out."""
     return ";".join(f"{'const ' if t.constant else ''}{t.dtype}({','.join(map(str, t.shape))})" for t in tensors)
 
 
 def parse_tensors(text: str, where: str) -> tuple[Tensor, ...]:
-    """Read what :func:`tensors_text` wrote.
+    """Parse tensors that :func:`tensors_text` formatted.
 
     Raises:
-        ArtefactError: not of that form, or of an unknown dtype.
+        ArtefactError: the text is not of that form, or a dtype is unknown.
     """
     found = []
     for part in text.split(";") if text else ():
@@ -103,8 +127,8 @@ class Measurements:
     """A table of measurements.
 
     Attributes:
-        rows: in the order of the file.
-        name: for messages.
+        rows: the rows, in the order of the file.
+        name: name for messages.
     """
 
     rows: tuple[Measurement, ...]
@@ -118,12 +142,12 @@ class Measurements:
 
     @cached_property
     def seconds(self) -> FloatArray:
-        """[n] median run times [s]; NaN where there is none."""
+        """[n] median run times [s]; NaN for rows without a time."""
         return np.array([row.seconds for row in self.rows], np.float64)
 
     @cached_property
     def operators(self) -> list[Operator]:
-        """[n] what was timed."""
+        """[n] the timed operators."""
         return [row.operator for row in self.rows]
 
     def where(self, mask: Sequence[bool] | BoolArray) -> Measurements:
@@ -159,7 +183,7 @@ class Measurements:
         """Read a table.
 
         Raises:
-            ArtefactError: missing, damaged, too long, or a row is not what it should be; the line is named.
+            ArtefactError: the file is missing, damaged or too long, or a row is invalid; the message names the line.
         """
         source = as_path(path, "a table of measurements", ArtefactError)
         return cls(
@@ -173,10 +197,10 @@ def read_rows(text: str, where: str, torn: bool = False) -> Iterator[Measurement
     Args:
         text: the file's text, header first.
         where: the file, for messages.
-        torn: the last line may be cut off, as a killed writer leaves it; it is left out.
+        torn: True if the last line may be incomplete after a killed write; it is then left out.
 
     Raises:
-        ArtefactError: a row is not what it should be.
+        ArtefactError: a row is invalid.
     """
     if torn and not text.endswith("\n"):
         text = text[: text.rfind("\n") + 1]
@@ -193,17 +217,17 @@ def read_rows(text: str, where: str, torn: bool = False) -> Iterator[Measurement
 
 @dataclass
 class Journal:
-    """A table that grows while it is measured: each batch of rows is on the disk before the next is timed."""
+    """A table that grows during measurement: each batch of rows is written to disk before the next is timed."""
 
     path: Path
     rows: list[Measurement] = field(default_factory=list)
 
     @classmethod
     def open(cls, path: Path) -> Journal:
-        """Start a journal, or go on with one that a killed run left.
+        """Start a journal, or continue one that a killed run has left.
 
         Raises:
-            ArtefactError: the file is no journal of ours.
+            ArtefactError: the file is not a journal.
         """
         journal = cls(path)
         if path.exists():
@@ -216,7 +240,7 @@ class Journal:
         return journal
 
     def add(self, rows: Iterable[Measurement]) -> None:
-        """Append rows in one write, so that a kill leaves all of them or a torn last line.
+        """Append rows in one write, so that a kill leaves either all of them or an incomplete last line.
 
         Raises:
             OSError: the file cannot be written.
@@ -262,10 +286,10 @@ def _number(text: str, where: str) -> float:
 
 
 def attributes_of(text: str, where: str) -> dict[str, Attribute]:
-    """Read the column of attributes, a JSON object or nothing.
+    """Parse the column of attributes, a JSON object or empty.
 
     Raises:
-        ArtefactError: something else, or a value that no attribute has.
+        ArtefactError: the text is neither, or a value is not one that attributes can have.
     """
     if not text:
         return {}

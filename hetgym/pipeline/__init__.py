@@ -1,13 +1,13 @@
-"""Pipelines: problems that are cut into stages, the orders in which stages run micro-batches, and what cuts are worth.
+"""Pipelines: problems that are cut into stages, schedules of the stages' passes, and the values of cuts.
 
-- A model becomes a problem: :func:`pipeline` and :func:`training_pipeline` price the :func:`blocks` of a graph on a
-  platform, :func:`load` reads a file, :class:`RandomChains` draws, :class:`PipelineProblem` and
+- Problems come from several sources: :func:`pipeline` and :func:`training_pipeline` price the :func:`blocks` of a graph
+  on a platform, :func:`load` reads a file, :class:`RandomChains` draws random ones, and :class:`PipelineProblem` and
   :class:`TrainingPipeline` take arrays.
 - A cut is a list of :class:`Stage`; :func:`cut_problem` prices cuts for an :class:`Objective`. Methods that find good
-  ones are in :mod:`hetgym.baselines.pipeline`.
-- A schedule (:data:`SCHEDULES`, :func:`orders`) says in which order each stage runs its passes. :func:`makespan` is
-  what it takes, :func:`peak_activations` what it keeps; :func:`run` simulates it, and :func:`unroll` makes a
-  :class:`hetgym.Problem` of it for any other runtime. :class:`FlowShop` is a pipeline of forward passes alone.
+  cuts are in :mod:`hetgym.baselines.pipeline`.
+- A schedule (:data:`SCHEDULES`, :func:`orders`) is the order in which each stage runs its passes. :func:`makespan`
+  returns the time it takes, :func:`peak_activations` the memory it needs. :func:`run` simulates it, and :func:`unroll`
+  makes a :class:`hetgym.Problem` for any other runtime. :class:`FlowShop` is a pipeline of forward passes only.
 """
 
 from hetgym.pipeline.building import BLOCKS, blocks, pipeline, training_pipeline

@@ -1,4 +1,4 @@
-"""Pipelines from graphs: a model's blocks, and what they cost on the devices of a platform."""
+"""Pipelines from graphs: a model's blocks and their costs on the devices of a platform."""
 
 from __future__ import annotations
 
@@ -16,25 +16,25 @@ from hetgym.platform import Platform
 from hetgym.problem import Problem
 
 BLOCKS = ("auto", "trunk", "steps", "operators")
-"""Kinds of blocks, the units that are never cut: ``trunk``, the operators between two that all paths pass; ``steps``,
-a time step of a recurrent network; ``operators``, each operator by itself. ``auto`` takes steps where there are any,
-else the trunk."""
+"""Kinds of blocks, the units that are never cut. ``trunk``: the operators between two that all paths pass; ``steps``:
+a time step of a recurrent network; ``operators``: a single operator. ``auto`` takes ``steps`` if the graph has several
+time steps, otherwise ``trunk``."""
 
 
 def blocks(graph: DataflowGraph, how: str = "auto") -> IntArray:
     """[n] block of each operator; blocks are numbered in reading order.
 
-    A trunk block ends with an operator that every path from a source to a sink passes, so that one
-    operator's results cross each cut. A time step is counted by how often a recurrent cell with the same
-    weights has run; other operators belong to the latest step that they read.
+    A trunk block ends with an operator that every path from a source to a sink passes, so that only one
+    operator's results cross each cut. The time step of a recurrent cell is the number of earlier cells with the same
+    weights; other operators belong to the latest step that they read from.
 
     Args:
         graph: the model.
         how: one of :data:`BLOCKS`.
 
     Raises:
-        UnknownName: none of those.
-        ConfigError: time steps of a graph without recurrent cells that share weights.
+        UnknownName: no such kind of blocks.
+        ConfigError: ``steps`` for a graph without recurrent cells that share weights.
 
     >>> from hetgym.graph.generators import lstm_grid
     >>> blocks(lstm_grid(layers=2, steps=3)).tolist()
@@ -61,7 +61,7 @@ def blocks(graph: DataflowGraph, how: str = "auto") -> IntArray:
 
 
 def _steps(graph: DataflowGraph) -> IntArray | None:
-    """[n] time step of each operator, or None where there is only one."""
+    """[n] time step of each operator; None if there is only one step."""
     step = np.zeros(len(graph), np.int32)
     runs: Counter[str] = Counter()
     pointer, node = graph.predecessors.pointer, graph.predecessors.node
@@ -70,7 +70,7 @@ def _steps(graph: DataflowGraph) -> IntArray | None:
         op = graph.operators[i]
         named = [t for t in op.inputs if t.constant and t.name]
         if op.spec.family == "recurrent" and named:
-            weights = max(named, key=lambda t: t.bytes).name  # a first step may have further constants, its state
+            weights = max(named, key=lambda t: t.bytes).name  # the first step may also have a constant initial state
             step[i] = max(int(step[i]), runs[weights])
             runs[weights] = int(step[i]) + 1
     return step if step.any() else None
@@ -79,9 +79,9 @@ def _steps(graph: DataflowGraph) -> IntArray | None:
 def pipeline(graph: DataflowGraph, platform: Platform, costs: object = "auto", how: str = "auto") -> PipelineProblem:
     """Price a model's blocks on a platform.
 
-    A tensor takes what moving it takes on average over the pairs of devices. Neighbouring devices of a
-    platform that are equal in all that is seen here are one kind. If only neighbouring blocks read each other,
-    the problem is a chain of blocks; else its operators are those of the graph, a block being a colour.
+    The transfer time of a tensor is its average over all pairs of devices. Consecutive devices of a platform with
+    equal costs, memory and transfers form one kind. If each block is read by the next one only, the problem is a chain
+    of blocks; otherwise its operators are those of the graph, and each block is a colour.
 
     Args:
         graph: the model.
@@ -100,13 +100,13 @@ def training_pipeline(
 ) -> TrainingPipeline:
     """Price a model's blocks on a platform, forward and backward.
 
-    Backward operators are those of :func:`~hetgym.graph.transforms.training`; where one gives gradients of
-    inputs and of weights, half of its time is taken for each. What an operator reads stays until its
-    backward pass, views apart. Memory holds weights, their gradients and the optimiser's state. The update of the
-    weights, once a step, is not charged. Weights that several operators share are counted in equal parts.
+    Backward operators are those of :func:`~hetgym.graph.transforms.training`. If one computes gradients of both inputs
+    and weights, half of its time is attributed to each. The inputs of an operator, except those of views, stay in
+    memory until its backward pass. Memory also holds weights, their gradients and the optimiser's state. The update of
+    the weights, once per step, takes no time. Weights that several operators share are divided evenly among them.
 
     Args:
-        graph: the model, of inference.
+        graph: the model for inference.
         platform: the devices.
         costs: a cost model or the name of one.
         how: see :func:`blocks`.
@@ -156,7 +156,7 @@ class _Build:
         )
 
     def training(self, optimizer: str) -> TrainingPipeline:
-        """The same with its backward pass."""
+        """The pipeline with its backward pass."""
         graph, n = self.graph, len(self.graph)
         step = training(graph, optimizer)
         cost = Problem.build(step, self.platform, self.costs).cost[:, self.first]  # type: ignore[arg-type]
@@ -191,7 +191,7 @@ class _Build:
         return total
 
     def _kinds(self, cost: FloatArray) -> list[int]:
-        """The first device of each kind."""
+        """Number of the first device of each kind."""
         memory = [device.memory_capacity for device in self.platform.devices]
         return [
             d
@@ -200,7 +200,7 @@ class _Build:
         ]
 
     def _sent(self, apart: IntArray) -> FloatArray:
-        """[n] seconds to move what other blocks read of an operator, averaged over the pairs of devices."""
+        """[n] seconds to move the outputs that other blocks read, averaged over the pairs of devices."""
         graph, d = self.graph, len(self.platform)
         sent = np.zeros(len(graph))
         if d == 1:

@@ -1,4 +1,4 @@
-"""Contraction: operators that must, or without loss may, share a device become one node before a pipeline is cut."""
+"""Contraction: merging of operators that must share a device, or that an optimal cut may keep on one device."""
 
 from __future__ import annotations
 
@@ -14,20 +14,20 @@ from hetgym.pipeline.problem import PipelineProblem
 
 @dataclass
 class Contraction:
-    """A smaller graph, among whose contiguous cuts is an optimal one of the whole problem.
+    """A smaller graph whose contiguous cuts include an optimal cut of the whole problem.
 
-    Sets of nodes are Python integers, node i being bit i.
+    Sets of nodes are Python integers; bit i stands for node i.
 
     Attributes:
         members: operators of each node.
         cost: [m, k] seconds on each kind of device.
         size: [m] bytes; zeros if everything fits on one device.
-        before, after: for each node the nodes that it reads, and that read it.
-        crossing: nodes that a tensor connects -> seconds that each device pays that holds some but not
-            all of them. A device that makes a tensor which others read pays as much as one that reads
+        before, after: for each node the set of nodes that it reads from, and of those that read from it.
+        crossing: set of nodes that a tensor connects -> seconds that each device with some but not all of
+            them pays. A device that makes a tensor which others read pays as much as one that reads
             a tensor made elsewhere, so it does not matter which of the nodes makes it.
-        left_out: nodes that fit anywhere, with the nodes that they read or that read them (then the
-            flag is set), last taken out last.
+        left_out: nodes that can be placed anywhere, in the order in which they were taken out. Each comes with the
+            nodes that it reads from, or, if the flag is set, with those that read from it.
     """
 
     members: list[tuple[int, ...]]
@@ -50,12 +50,12 @@ class Contraction:
 
 
 def contract(problem: PipelineProblem) -> Contraction:
-    """Merge what is bound together (:func:`bind`), then what can be merged without losing the optimum.
+    """Merge operators that must share a device (:func:`bind`), then all that can be merged without losing the optimum.
 
-    A node without work, and without bytes or in a problem where memory cannot run out, joins the
-    only node that it reads or the only one that reads it, if each tensor that it touches also
-    touches that node; and it is left out until the end if it touches no tensor that costs anything.
-    Neither move makes any device's load larger.
+    The second part applies to nodes that have no work, and either have no bytes or occur in a problem whose memory
+    suffices in any case. Such a node is merged with the only node that it reads from, or the only one that reads from
+    it, if every tensor that connects it also connects that node. If none of its tensors costs anything, it is left out
+    and placed at the end. Neither step increases the load of any device.
 
     Raises:
         ProblemError: operators that must be together have no kind of device that can run them all.
@@ -67,12 +67,11 @@ def contract(problem: PipelineProblem) -> Contraction:
 
 
 def bind(problem: PipelineProblem) -> Contraction:
-    """Merge what must be together; nodes are in topological order.
+    """Merge operators that must share a device; nodes are in topological order.
 
-    Operators of one colour are one node; so are nodes that would otherwise read each other in a
-    circle. Backward operators follow the forward operators of their colour. Those that have none
-    stand where they would be if the forward pass had a twin of them: what reads a backward operator
-    is read by its twin.
+    Operators of one colour become one node, and so do nodes on a cycle. Backward operators are placed with the forward
+    operators of their colour. A backward operator whose colour has no forward operators is placed like an imaginary
+    forward twin with reversed edges: the twin is read by whatever the operator reads from, and reads from its readers.
 
     Raises:
         ProblemError: operators that must be together have no kind of device that can run them all.
@@ -103,7 +102,7 @@ def bind(problem: PipelineProblem) -> Contraction:
 
 
 def _bound_together(problem: PipelineProblem) -> IntArray:
-    """[n] number of the node that each operator is part of; nodes are numbered in topological order."""
+    """[n] node of each operator; nodes are numbered in topological order."""
     if not problem.backward.any() and (problem.colour < 0).all():
         alone = np.empty(problem.num_operators, np.int32)
         alone[problem.order] = np.arange(problem.num_operators)
@@ -122,7 +121,7 @@ def _bound_together(problem: PipelineProblem) -> IntArray:
 
 
 def _group_edges(problem: PipelineProblem, group: list[int]) -> list[tuple[int, int]]:
-    """Edges that stages must respect: those of the forward pass, and those of twins."""
+    """Edges that stages must respect: those of the forward pass and those of forward twins, see :func:`bind`."""
     backward = problem.backward
     has_forward = {g for g, late in zip(group, backward.tolist(), strict=True) if not late}
     edges = []
@@ -145,7 +144,7 @@ def _node_edges(problem: PipelineProblem, node: IntArray) -> list[tuple[int, int
 
 
 def _reduce(c: Contraction) -> Contraction:
-    """Merge or leave out nodes without work until no more can be."""
+    """Merge or leave out nodes without work for as long as possible."""
     idle = [k for k in range(len(c.members)) if not c.cost[k].any() and c.size[k] == 0]
     alive = set(range(len(c.members)))
     changed = True
@@ -173,7 +172,7 @@ def _reduce(c: Contraction) -> Contraction:
             alive.discard(k)
             idle.remove(k)
             changed = True
-    if not alive:  # nothing has any work
+    if not alive:  # no node has any work
         alive = {0}
         c.left_out = [row for row in c.left_out if row[0] != c.members[0]]
     return _renumber(c, sorted(alive))

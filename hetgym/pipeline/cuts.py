@@ -1,4 +1,4 @@
-"""Cuts: a problem's blocks divided among devices, and what the stages of a cut take in time and memory."""
+"""Cuts: divisions of a problem's blocks among devices, and the time and memory of their stages."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ from hetgym.pipeline.training import TrainingPipeline
 
 
 class Stage(NamedTuple):
-    """Consecutive blocks on a device. In a cut of several rounds a device has one in each: a chunk of the model.
+    """Consecutive blocks on a device. In a cut of several rounds every device has one stage in each round: a chunk.
 
     Attributes:
-        first, end: its blocks: from the first to before the end.
+        first, end: its blocks, from ``first`` to before ``end``.
         device: number of the device.
     """
 
@@ -31,14 +31,14 @@ class Stage(NamedTuple):
 
 
 Cut = Sequence[Stage]
-"""Stages in reading order. With several rounds those of each round are on the devices of the first, in its order."""
+"""Stages in reading order. All rounds use the devices of the first round, in the same order."""
 
 
 class CutValue(NamedTuple):
-    """The value of a cut, and the times of its stages that lead to it.
+    """The value of a cut, and the times of its stages from which it follows.
 
     Attributes:
-        value: of the objective [s].
+        value: value of the objective [s].
         forward, backward, weight: [stages] seconds of the passes of each stage, transfers included.
     """
 
@@ -50,21 +50,21 @@ class CutValue(NamedTuple):
 
 @dataclass(frozen=True)
 class CutProblem:
-    """A pipeline whose blocks are to be cut into stages, priced for an objective; :func:`cut_problem` makes it.
+    """A pipeline to be cut into stages, priced for an objective; made by :func:`cut_problem`.
 
     Attributes:
         training: the pipeline, with its backward pass.
         objective: the figure by which cuts are judged.
-        blocks: the blocks that its operators make, in the order in which they are cut.
-        tables: loads, transfers and memory of any stage.
-        names: [n] a name for each block, that of its first operator.
-        is_chain: whether blocks are operators, each read by the next alone: loads of the tables then are those of
-            :meth:`PipelineProblem.loads` to the last bit.
-        within_memory: whether some cut fits into memory; if none does, memory is not looked at.
-        alone: value of the best single device; inf if none can run everything [s].
-        reference: least value of the cuts that anybody would think of [s]; see :mod:`hetgym.pipeline.reference`.
-        reference_cut: the cut that has it.
-        known: figures that were worked out on demand, by name, kept for the next who asks.
+        blocks: the blocks of operators, in the order in which they are cut.
+        tables: tables of the loads, transfers and memory of any stage.
+        names: [n] the name of each block, that of its first operator.
+        is_chain: True if every block is one operator, read by the next one only; loads from the tables are then those
+            of :meth:`PipelineProblem.loads` to the last bit.
+        within_memory: True if some cut fits into memory; otherwise memory is ignored.
+        alone: value of the best single device [s]; inf if none can run everything.
+        reference: least value of a few simple cuts [s]; see :mod:`hetgym.pipeline.reference`.
+        reference_cut: the cut of that value.
+        known: cache of figures that are computed on demand, by name.
     """
 
     training: TrainingPipeline
@@ -92,7 +92,7 @@ class CutProblem:
         return self.blocks.expand(device, self.problem.num_operators)
 
     def memory(self, cut: Cut) -> FloatArray:
-        """[d] bytes that each device holds at most: weights and state, and the activations that the schedule keeps."""
+        """[d] peak memory of each device: weights, state, and the activations that the schedule keeps [byte]."""
         t, held = self.tables, np.zeros(len(self.tables.capacity))
         devices = list(dict.fromkeys(stage.device for stage in cut))
         for first, end, d in cut:
@@ -107,7 +107,7 @@ class CutProblem:
         return able and not (self.memory(cut) > t.capacity).any()
 
     def evaluate(self, cut: Cut) -> CutValue:
-        """The value of a cut, from the tables."""
+        """Compute the value of a cut from the tables."""
         t = self.tables
         sums = [
             [float(np.cumsum(table[first:end, d])[-1]) for first, end, d in cut]
@@ -118,9 +118,9 @@ class CutProblem:
         return self.price(cut, np.array(sums[0]) + paid, backward, np.array(sums[2]))
 
     def price(self, cut: Cut, forward: FloatArray, backward: FloatArray, weight: FloatArray) -> CutValue:
-        """The value of a cut whose stages' times have been added up from the tables.
+        """Compute the value of a cut, given the times of its stages from the tables.
 
-        Where the tables may differ from :meth:`PipelineProblem.loads` in the last bits, those loads are taken.
+        Where these times may differ from :meth:`PipelineProblem.loads` in the last bits, those loads are used instead.
 
         Args:
             cut: the stages.
@@ -144,7 +144,7 @@ class CutProblem:
         return CutValue(value, forward, backward, weight)
 
     def _loads(self, cut: Cut) -> FloatArray:
-        """[d] loads by the problem itself, which would refuse a cut that exceeds the memory: then without limits."""
+        """[d] loads by the problem's own method; without memory limits, as it would refuse a cut that exceeds them."""
         problem = self.problem
         if self.within_memory:
             return problem.loads(self.assignment(cut))

@@ -1,7 +1,7 @@
-"""The makespan of a pipeline: stages that run passes in fixed orders, each pass as soon as its inputs are there.
+"""The makespan of a pipeline: stages run passes in fixed orders, each pass as soon as its inputs are available.
 
-One kernel serves training steps under any schedule, rows of requests, and recurrent networks: a permutation flow
-shop is a pipeline of forward passes alone.
+One kernel evaluates training steps under any schedule, sequences of requests, and recurrent networks: a permutation
+flow shop is a pipeline of forward passes only.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from hetgym.errors import ConfigError
 from hetgym.pipeline.schedules import Orders, orders, pass_seconds
 
 FORWARD, BACKWARD, WEIGHT = range(3)
-"""Kinds of passes as kernels count them: the positions of their letters in ``"FBW"``."""
+"""Kinds of passes in kernels: the positions of their letters in ``"FBW"``."""
 
 
 def makespan(
@@ -27,20 +27,20 @@ def makespan(
     weight: npt.ArrayLike | None = None,
     transfer: float = 0.0,
 ) -> float:
-    """When the last pass of a pipeline ends [s].
+    """Makespan of a pipeline: the finish of its last pass [s].
 
-    The same as ``run(...).makespan`` (:func:`~hetgym.pipeline.run`), to the last bit, many times faster.
+    The result equals ``run(...).makespan`` (:func:`~hetgym.pipeline.run`) to the last bit, and is much faster.
 
     Args:
         passes: the passes of each stage in order, see :func:`~hetgym.pipeline.orders`.
         forward: seconds of a stage's forward pass over all its chunks, one number or [p]; or of each chunk, [v, p].
-        backward: seconds of the backward pass in the same form, without what ``weight`` takes.
+        backward: seconds of the backward pass in the same form, without the time of ``weight``.
         weight: seconds of the weight pass in the same form; given if and only if the schedule has such passes.
-        transfer: seconds from one stage to another.
+        transfer: seconds of a transfer from one stage to the next.
 
     Raises:
         ConfigError: times of the wrong shape; weight passes without times, or times without passes; or orders in
-            which some passes wait for each other in a circle or for passes that are left out.
+            which some passes wait for each other in a cycle or for passes that are missing.
 
     >>> makespan(orders("1f1b", stages=4, micro_batches=8), forward=1.0, backward=2.0)
     33.0
@@ -57,15 +57,14 @@ def makespan(
 
 
 def pass_table(passes: Orders) -> Int64Array:
-    """The passes of each stage as numbers.
+    """Encode the passes of each stage as numbers.
 
     Args:
         passes: the passes of each stage in order.
 
     Returns:
         [p, q, 3], read-only: kind, micro-batch, and chunk of the whole model, which is ``c * p + s`` for chunk c of
-        stage s. There is room for as many passes as there are micro-batches at least; rows of stages that run fewer
-        end with kind -1.
+        stage s. q is at least the number of micro-batches; rows of stages with fewer passes end with kind -1.
     """
     stages = len(passes)
     batches = max((1 + item.micro_batch for order in passes for item in order), default=0)
@@ -78,12 +77,12 @@ def pass_table(passes: Orders) -> Int64Array:
 
 @lru_cache(maxsize=512)
 def schedule_table(schedule: str, stages: int, micro_batches: int, chunks: int) -> Int64Array:
-    """:func:`pass_table` of a named schedule; chunks count for ``"interleaved"`` only, one chunk makes it 1F1B."""
+    """:func:`pass_table` of a named schedule; ``"interleaved"`` uses ``chunks``, with one chunk it is 1F1B."""
     return pass_table(orders(schedule, stages, micro_batches, chunks if schedule == "interleaved" else None))
 
 
 def flow_table(stages: int, jobs: int) -> Int64Array:
-    """:func:`pass_table` of forward passes alone: every stage serves jobs first come, first served."""
+    """:func:`pass_table` of forward passes only: every stage serves jobs first come, first served."""
     table = np.empty((stages, jobs, 3), np.int64)
     table[:, :, 0] = FORWARD
     table[:, :, 1] = np.arange(jobs)
@@ -93,35 +92,39 @@ def flow_table(stages: int, jobs: int) -> Int64Array:
 
 @lru_cache(maxsize=64)
 def request_table(stages: int, requests: int) -> Int64Array:
-    """:func:`flow_table`, remembered: cuts ask for the same few of them again and again."""
+    """Cached :func:`flow_table`: the evaluation of cuts needs the same few tables again and again."""
     return flow_table(stages, requests)
 
 
 def last_finish(passes: Int64Array, seconds: FloatArray, moves: FloatArray, in_flight: int) -> float:
-    """When the last pass ends [s]; inf if some passes can never run.
+    """Finish of the last pass [s]; inf if some passes can never run.
 
-    A forward pass waits for that of the chunk before it; a backward pass for its own forward pass and for the backward
-    pass of the chunk behind it; a weight pass for its backward pass.
+    A forward pass waits for the forward pass of the previous chunk; a backward pass for its own forward pass and for
+    the backward pass of the next chunk; a weight pass for its backward pass.
 
     Args:
         passes: [p, q, 3], read-only, see :func:`pass_table`.
         seconds: [kinds, 1 or m, v * p] seconds of the passes of each chunk, for all micro-batches or for each.
-        moves: [v * p] seconds from each chunk to the next one, either way; the last is not used.
-        in_flight: most micro-batches that have begun their first and not ended their last forward pass; 0 = any number.
+        moves: [v * p] seconds from each chunk to the next one, in either direction; the last is not used.
+        in_flight: most micro-batches that have begun their first but not finished their last forward pass; 0 = any
+            number.
+
+    Returns:
+        Finish of the last pass [s]; inf if some passes can never run.
     """
     stages, room, _ = passes.shape
     finish = np.full((3, seconds.shape[2], room), np.inf)
     return _run_passes(passes, seconds, moves, in_flight, finish, np.zeros(stages), np.zeros(stages, np.int64))
 
 
-# Before each visit of a stage s its first at[s] passes have run, clock[s] is when the last of them finished, and
-# finish[kind, chunk, micro-batch] holds the finish of every pass that has run, inf of all others. A visit runs passes
-# of s until one waits for a pass that has not run. The start of a pass depends on the finish of its inputs and of the
-# pass before it alone, so the times are the same, to the last bit, in whichever order stages are visited.
+# Invariants before each visit of a stage s: its first at[s] passes have run; clock[s] is the finish of the last of
+# them; finish[kind, chunk, micro-batch] is the finish of every pass that has run, and inf for all others. A visit runs
+# passes of s until one waits for a pass that has not run. The start of a pass depends only on the finish of its inputs
+# and of the previous pass, so the order of the visits does not change the times, not even in the last bit.
 #
-# A sweep visits every stage once. `left` counts the passes that have not run: a sweep either makes it smaller or, at
-# a fixed point, proves that the rest can never run. Cost: O(passes + sweeps * p); one sweep does for forward passes
-# alone, p for GPipe, and one or two a micro-batch for the other schedules.
+# A sweep visits every stage once. `left` is the number of passes that have not run. A sweep either decreases it or,
+# at a fixed point, proves that the rest can never run. Cost: O(passes + sweeps * p). Forward passes alone take one
+# sweep, GPipe takes p, and the other schedules take one or two per micro-batch.
 @lean
 def _run_passes(
     passes: Int64Array,

@@ -1,4 +1,4 @@
-"""Permutation flow shops: jobs that pass through the same devices in the same order, overtaking nobody."""
+"""Permutation flow shops: jobs that visit the same devices in the same order without overtaking."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from hetgym.schedule import Schedule
 
 @dataclass(frozen=True)
 class FlowShop:
-    """Jobs that pass through the same devices in the same order.
+    """Jobs that visit the same devices in the same order without overtaking each other.
 
     Attributes:
         devices: numbers of the devices, in the order in which jobs visit them.
@@ -22,7 +22,7 @@ class FlowShop:
             (:func:`~hetgym.baselines.pipeline.wavefront`) that each device holds.
         seconds: [jobs, stages] run time of each job on each device.
         moves: [stages - 1] seconds from each device to the next one.
-        in_flight: most jobs that have started on the first device and not finished on the last; None = any number.
+        in_flight: most jobs that have started on the first device but not finished on the last; None = any number.
 
     >>> FlowShop((0, 1), (1, 1), np.array([[2.0, 3.0], [2.0, 3.0]]), (0.5,)).makespan
     8.5
@@ -36,7 +36,7 @@ class FlowShop:
 
     @property
     def makespan(self) -> float:
-        """When the last job leaves the last device [s]."""
+        """Finish of the last job on the last device [s]."""
         jobs, stages = self.seconds.shape
         moves = np.zeros(stages)
         known = min(stages, len(self.moves))
@@ -46,10 +46,10 @@ class FlowShop:
         )
 
     def unroll(self) -> tuple[Problem, Schedule]:
-        """A problem with an operator for each job and stage, and its schedule, for :func:`hetgym.simulate`.
+        """Convert to a problem with an operator for each job and stage, and its schedule, for :func:`hetgym.simulate`.
 
-        Devices serve jobs first come, first served. Where few may be in flight, a job's first operator waits
-        for the last one of an earlier job.
+        Devices serve jobs first come, first served. If the number of jobs in flight is limited, a job's first operator
+        waits for the last operator of an earlier job.
         """
         jobs, stages = self.seconds.shape
         cost = np.full((jobs * stages, stages), np.inf)

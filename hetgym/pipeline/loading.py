@@ -16,10 +16,10 @@ from hetgym.workloads.documents import read_document
 def load(path: str | os.PathLike[str]) -> PipelineProblem:
     """Read the throughput form of a file of Microsoft's dnn-partitioning.
 
-    The kinds of devices are the file's CPUs, which hold anything and pay for no transfer, and its
-    accelerators. A tensor costs what the dearest edge of its producer says. Colour classes and
-    backward flags are kept; see :mod:`hetgym.workloads.dnn_partitioning` for the format, and
-    :func:`hetgym.load_problem` for the task of finishing one request soonest.
+    The kinds of devices are the file's CPUs, which have unlimited memory and do not pay for transfers, and its
+    accelerators. The transfer time of a tensor is the largest among the edges of its producer. Colour classes and
+    backward flags are kept. See :mod:`hetgym.workloads.dnn_partitioning` for the format, and
+    :func:`hetgym.load_problem` for the problem of finishing a single request as soon as possible.
 
     Raises:
         ProblemError: the file is missing, damaged, of another format, or holds a cycle.

@@ -1,4 +1,4 @@
-"""Objectives: the figure by which a cut is judged, and the pipeline schedule under which it comes about."""
+"""Objectives: the figures by which cuts are judged, and the pipeline schedules that they assume."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from hetgym.errors import ConfigError, unknown_name
 from hetgym.pipeline.schedules import SCHEDULES
 
 OBJECTIVES = ("throughput", "latency", "training")
-"""Objectives by name."""
+"""Names of the objectives."""
 
 THROUGHPUT, LATENCY, TRAINING = range(3)
 
@@ -20,21 +20,21 @@ MOST = 4096
 
 @dataclass(frozen=True)
 class Objective:
-    """The figure by which a cut is judged; the smaller the better.
+    """The figure by which a cut is judged, a time; smaller is better.
 
-    ``"throughput"`` is the time between two results in steady state, ``"latency"`` the time in which a row of
-    requests is served, ``"training"`` the time of one training step of several micro-batches.
+    ``"throughput"`` is the time between two results in steady state, ``"latency"`` the time to serve a sequence of
+    requests, and ``"training"`` the time of one training step of several micro-batches.
 
     Args:
         objective: one of :data:`OBJECTIVES`.
-        requests: number of requests N of the latency.
+        requests: number of requests N, for the latency.
         schedule: schedule of a training step, one of :data:`~hetgym.pipeline.SCHEDULES`.
         micro_batches: number of micro-batches M of a training step.
         chunks: most chunks of the model on a device under ``"interleaved"``.
 
     Raises:
         UnknownName: no such objective or schedule.
-        ConfigError: a number that is not a whole one from 1 to 4096.
+        ConfigError: a number that is not a whole number from 1 to 4096.
 
     >>> Objective("training", schedule="interleaved", micro_batches=12).rounds
     2
@@ -63,15 +63,15 @@ class Objective:
 
     @property
     def rounds(self) -> int:
-        """Most chunks of the model on a device: how often a micro-batch may go round all devices."""
+        """Most chunks of the model on a device: the number of rounds of a micro-batch over all devices."""
         return int(self.chunks) if self.code == TRAINING and self.schedule == "interleaved" else 1
 
     @property
     def turns(self) -> int:
-        """Requests or micro-batches that a value is the time of; 1 for the throughput."""
+        """Number of requests or micro-batches that a value covers; 1 for the throughput."""
         return (1, int(self.requests), int(self.micro_batches))[self.code]
 
     @property
     def split_backward(self) -> bool:
-        """True if the gradients of weights are passes of their own."""
+        """True if the gradients of weights are computed in separate passes."""
         return self.code == TRAINING and self.schedule == "zb-h1"

@@ -1,4 +1,4 @@
-"""PipelineProblem: operators or blocks to be cut into stages that work on different requests at once."""
+"""PipelineProblem: operators or blocks to be cut into stages that process different requests at the same time."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ class DeviceKind:
 
     Args:
         name: for messages and reports.
-        count: how many there are.
-        memory: bytes that one of them holds; inf = unlimited.
-        transfers: whether they pay for what crosses a cut; a CPU that owns the main memory, through
-            which everything passes, does not.
+        count: number of devices.
+        memory: capacity of each device [byte]; inf = unlimited.
+        transfers: True if the devices pay for tensors that cross a cut. All transfers go through main memory, so a CPU
+            that owns it pays nothing.
 
     Raises:
         ProblemError: a negative count or memory.
@@ -46,16 +46,16 @@ class DeviceKind:
 class PipelineProblem:
     """Times of operators on each kind of device, and of the tensors that cross a cut between stages.
 
-    Every device holds one stage and works on one request (or micro-batch) while the others work on
-    others, so in steady state the slowest device sets the pace: the *max-load* is the time between
-    two results. A device's load is the sum of its operators' times; if it pays for transfers also
-    the time to fetch each tensor that it reads from outside, once, and to send each tensor that it
-    makes and others read, once, all through main memory.
+    Every device holds one stage. All devices work at the same time on different requests (or micro-batches), so in
+    steady state the slowest device determines the throughput: the *max-load* is the time between two results. The
+    load of a device is the sum of its operators' times. If the device pays for transfers, its load includes the time
+    to fetch each tensor that it reads from outside, once, and to send each tensor that it makes and others read, once,
+    all through main memory.
 
-    A placement is legal if every device can run what it holds and has the memory for it, operators
-    of one colour are together, and the stages can be put in an order in which forward operators
-    only read what the same or an earlier stage made. Backward operators run through the stages in
-    the opposite direction and may be anywhere that their colour allows.
+    A placement is legal if every device can run its operators and has the memory for them, operators of one colour
+    share a device, and the stages have an order in which forward operators read only results of the same or an
+    earlier stage. Backward operators run through the stages in the opposite direction; only their colours restrict
+    their placement.
 
     All arrays are read-only.
 
@@ -66,13 +66,13 @@ class PipelineProblem:
         transfer: [n] seconds to move an operator's output to or from main memory.
         size: [n] bytes that an operator takes on its device.
         colour: [n] operators of one colour share a device; -1 = none.
-        backward: [n] whether an operator belongs to the backward pass.
-        kinds: the devices; they are numbered kind after kind.
+        backward: [n] True for operators of the backward pass.
+        kinds: the kinds of devices; devices are numbered kind after kind.
         operator_names: for messages.
 
     Raises:
-        ProblemError: a table of the wrong shape, a number that is negative or not one, an edge out of
-            range, a cycle, or no device.
+        ProblemError: a table of the wrong shape, a negative number or NaN, an edge out of range, a cycle, or no
+            device.
     """
 
     def __init__(
@@ -118,7 +118,7 @@ class PipelineProblem:
         size: npt.ArrayLike = 0.0,
         name: str = "chain",
     ) -> PipelineProblem:
-        """A chain of blocks, each read by the next one.
+        """Make a chain of blocks, each of which is read by the next one.
 
         >>> PipelineProblem.chain([[1.0], [2.0], [3.0]], [DeviceKind("gpu", 2)])
         PipelineProblem('chain', 3 operators, 2 edges, 2 devices)
@@ -127,11 +127,11 @@ class PipelineProblem:
         return cls(cost, [(i, i + 1) for i in range(n - 1)], kinds, transfer, size, name=name)
 
     def __deepcopy__(self, memo: object) -> PipelineProblem:
-        """Immutable, hence its own copy."""
+        """Return the problem itself: it is immutable."""
         return self
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """Pickle what the constructor takes, so that the restored arrays are read-only again."""
+        """Pickle the constructor's arguments, so that the restored arrays are read-only again."""
         edges = list(zip(self.edge_source.tolist(), self.edge_target.tolist(), strict=True))
         arrays = self.transfer, self.size, self.colour, self.backward
         return PipelineProblem, (self.cost, edges, self.kinds, *arrays, self.operator_names, self.name)
@@ -159,7 +159,7 @@ class PipelineProblem:
 
     @cached_property
     def digest(self) -> str:
-        """SHA-256 of all that decides what a cut is worth: equal digests mean equal problems, whatever their names."""
+        """SHA-256 of everything that determines the value of a cut: equal digests mean equal problems but for names."""
         state = hashlib.sha256()
         state.update(repr([(k.count, float(k.memory), k.transfers) for k in self.kinds]).encode())
         edges = (self.edge_source, self.edge_target)
@@ -170,16 +170,16 @@ class PipelineProblem:
 
     @property
     def id(self) -> str:
-        """Name and content in one word."""
+        """Name and start of the digest."""
         return f"{self.name}#{self.digest[:8]}"
 
     @cached_property
     def order(self) -> IntArray:
-        """[n] operators in topological order, smallest ids first; backward ones after their inputs too."""
+        """[n] all operators, including backward ones, in topological order, smallest ids first."""
         return self._order
 
     def loads(self, assignment: npt.ArrayLike) -> FloatArray:
-        """[d] seconds for which each device is busy with one request.
+        """[d] load of each device: the time for which it is busy with one request [s].
 
         Args:
             assignment: [n] device of each operator.
@@ -201,14 +201,14 @@ class PipelineProblem:
         return np.asarray(load, np.float64)
 
     def max_load(self, assignment: npt.ArrayLike) -> float:
-        """Seconds between two results in steady state: the largest of :meth:`loads`."""
+        """Time between two results in steady state: the largest of :meth:`loads` [s]."""
         return float(self.loads(assignment).max())
 
     def check(self, assignment: npt.ArrayLike) -> IntArray:
-        """Return a legal assignment as an array.
+        """Check that an assignment is legal and return it as an array.
 
         Raises:
-            InvalidSchedule: a broken rule; the message names it.
+            InvalidSchedule: a rule is broken; the message names it.
         """
         n, d = self.num_operators, self.num_devices
         try:

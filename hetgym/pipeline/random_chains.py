@@ -13,19 +13,19 @@ from hetgym.pipeline.training import TrainingPipeline
 
 @dataclass(frozen=True)
 class RandomChains:
-    """Draws small chains with times, transfers, weights and activations.
+    """A generator of small random chains with times, transfers, weights and activations.
 
-    Blocks grow from times that are log-normal; accelerators run each block faster than CPUs by a factor
-    that differs from block to block. A cut in the middle of a chain costs ``ccr`` times a block on
-    average. Each device's memory holds 0.4 to 1 of what training all blocks needs on one micro-batch.
+    Times of blocks are log-normal. Accelerators run each block faster than CPUs by a factor that differs between
+    blocks. The transfers of a cut in the middle of a chain take ``ccr`` times as long as a block on average. The memory
+    of each device is 0.4 to 1 times what training all blocks on one micro-batch needs.
 
     Args:
         blocks: fewest and most blocks.
         accelerators, cpus: numbers of devices.
-        ccr: least and largest ratio of transfers to times.
+        ccr: least and largest ratio of transfer times to run times.
 
     Raises:
-        ProblemError: a range that holds nothing, or no device.
+        ProblemError: an empty range, or no device.
 
     >>> step = RandomChains()(np.random.default_rng(0))
     >>> 8 <= step.problem.num_operators <= 20, step.problem.num_devices

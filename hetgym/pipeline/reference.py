@@ -1,4 +1,4 @@
-"""The cut problem of a pipeline, with the reference that cuts are measured by."""
+"""The cut problem of a pipeline, and the reference value that cuts are compared with."""
 
 from __future__ import annotations
 
@@ -18,20 +18,20 @@ from hetgym.pipeline.training import TrainingPipeline
 
 
 def cut_problem(pipeline: PipelineProblem | TrainingPipeline, objective: Objective | None = None) -> CutProblem:
-    """Price a pipeline's blocks for an objective, and work out the reference.
+    """Price a pipeline's blocks for an objective, and compute the reference.
 
-    The reference is the least value of each single device that can run everything, and of the equal cuts over all
-    devices and over the devices of each kind, as far as they fit into memory. If none does, it is that of the cut
-    which fills the last stages first.
+    The reference is the least value among these cuts, as far as they fit into memory: each single device that can run
+    everything, and the equal cuts over all devices and over the devices of each kind. If none fits, it is the value of
+    the cut that fills the last stages first.
 
     Args:
-        pipeline: what is cut; see :class:`~hetgym.pipeline.TrainingPipeline` for what is assumed of one without a
-            backward pass.
+        pipeline: the pipeline to cut; see :class:`~hetgym.pipeline.TrainingPipeline` for the assumptions about a
+            pipeline without a backward pass.
         objective: the figure by which cuts are judged; the throughput by default.
 
     Raises:
-        ProblemError: no contiguous cut can run, there are too many sets of devices, or the pipeline has
-            backward operators already and is to be trained.
+        ProblemError: no contiguous cut can run, there are too many sets of devices, or the objective is training and
+            the pipeline already has backward operators.
 
     >>> from hetgym.pipeline import DeviceKind
     >>> chain = PipelineProblem.chain([[4.0], [1.0], [1.0], [2.0]], [DeviceKind("gpu", 2)], transfer=0.5)
@@ -63,7 +63,7 @@ def cut_problem(pipeline: PipelineProblem | TrainingPipeline, objective: Objecti
 
 
 def _with_reference(cuts: CutProblem) -> CutProblem:
-    """The same with ``alone``, ``reference`` and ``reference_cut``; ties go to the cut that is tried first."""
+    """Set ``alone``, ``reference`` and ``reference_cut``; of equal values the cut that is tried first counts."""
     n, d = len(cuts.names), cuts.problem.num_devices
     tried: list[list[Stage]] = [[Stage(0, n, device)] for device in range(d)]
     values = [_value(cuts, cut) for cut in tried]
@@ -79,7 +79,7 @@ def _with_reference(cuts: CutProblem) -> CutProblem:
 
 
 def _equal_cuts(cuts: CutProblem) -> list[list[Stage]]:
-    """Equal cuts over all devices and over those of each kind, for every number of rounds that there can be."""
+    """Equal cuts over all devices and over those of each kind, for every possible number of rounds."""
     n, d, kind = len(cuts.names), cuts.problem.num_devices, cuts.problem.device_kind
     found = []
     for group in [list(range(d))] + [np.flatnonzero(kind == k).tolist() for k in np.unique(kind)]:
@@ -93,15 +93,16 @@ def _equal_cuts(cuts: CutProblem) -> list[list[Stage]]:
 
 
 def _value(cuts: CutProblem, cut: list[Stage]) -> float:
-    """Value of a cut, inf if it cannot run or exceeds the memory."""
+    """Value of a cut [s]; inf if it cannot run or exceeds the memory."""
     return cuts.evaluate(cut).value if cuts.fits(cut) else np.inf
 
 
 def last_stages_first(cuts: CutProblem) -> list[Stage]:
-    """A cut that fits, found in the table of room: the last stages as long as can be, earlier ones the rest.
+    """A cut that fits into memory, read off the table of room: the last stages are as long as possible.
 
-    The walk goes from the first stage on. Before each step blocks from ``start`` on are left, for the last q of p
-    stages, on devices of the set ``members``, and fit there; the stage takes the first device that leaves this true.
+    The walk goes from the first stage to the last. Invariant before each step: the blocks from ``start`` on are left,
+    and they fit on the last q of p stages, on devices of the set ``members``. The stage takes the first device that
+    preserves this.
     """
     t, n = cuts.tables, len(cuts.names)
     for row, p in enumerate(t.levels.tolist()):

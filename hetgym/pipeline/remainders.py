@@ -1,8 +1,8 @@
-"""Remainders: how well the blocks that are left can be cut, for every block and every set of devices that is left.
+"""Remainders: values of the best cuts of the remaining blocks, for every first block and set of remaining devices.
 
-The value of a cut is the largest load X for the throughput, and L + (N - 1) X for the latency of N requests,
-L being the sum of the loads. A training step of N micro-batches takes about that. For each of a few limits on
-X a dynamic program from the last block backwards finds the cut of least L.
+The value of a cut is the largest load X for the throughput, and L + (N - 1) X for the latency of N requests, where L is
+the sum of the loads. A training step of N micro-batches takes about as long. For each of a few limits on X a dynamic
+program from the last block backwards finds the cut of least L.
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ SLACK = (1.0, 1.01, 1.02, 1.035, 1.05, 1.075, 1.1, 1.15, 1.2, 1.3, 1.4, 1.6, 2.0
 """Limits on the largest load, in units of its least value."""
 
 MAX_STEPS = 100_000_000
-"""Most steps of the dynamic program; above, no limits but the first and the last are tried, or nothing is known."""
+"""Most steps of the dynamic program. With more, only the first and the last limit are used, or no tables are made."""
 
 
 def with_remainders(cuts: CutProblem) -> CutProblem:
-    """The problem with ``rest_sum`` and ``rest_load`` in its tables; unchanged if these would take too long."""
+    """Add ``rest_sum`` and ``rest_load`` to the tables of a problem, unless computing them would take too long."""
     t, code = cuts.tables, cuts.objective.code
     counts, first = counts_and_first(cuts.problem)
     n, rows = len(t.wall) - 1, len(t.capacity) if code == TRAINING else 1
@@ -52,36 +52,52 @@ def _remainders(
     passes: float,
     bottleneck: bool,
 ) -> tuple[FloatArray, FloatArray]:
-    """The best cuts of blocks i to the end on the devices of a set.
+    """Values of the best cuts of blocks i to the end on the devices of a set.
 
     Args:
         t: tables of the problem.
         counts: [k] devices of each kind.
         first: [k] a device of each kind.
         limits: [l] limits on the largest load [s].
-        rows: most stages that are told apart, 1 if they need not be.
-        passes: how often a stage's transfers are paid for.
-        bottleneck: whether the largest load is minimised, not the sum.
+        rows: largest number of stages for which there are separate rows; 1 if the number does not matter.
+        passes: number of times that a stage's transfers are paid for.
+        bottleneck: True to minimise the largest load, False to minimise the sum.
 
     Returns:
-        [l, rows + 1, sets, n + 1] sum of the loads, or the largest with ``bottleneck``; and the largest load; of
-        at most so many stages if these are told apart. A load is without weight passes in the sum [s].
+        Two tables [l, rows + 1, sets, n + 1]: the sum of the loads, or the largest load with ``bottleneck``; and the
+        largest load [s]. Row q is for at most q stages, if there are separate rows. Loads in the sum do not include
+        weight passes.
     """
     shape = len(limits), rows + 1, int(np.prod(counts + 1)), len(t.wall)
     total, load = np.full(shape, np.inf), np.full(shape, np.inf)
     _fill_remainders(
-        total, load, t.forward, t.backward, t.weight, t.comm, t.size, t.stash, t.capacity, t.pays, t.wall, t.peak,
-        counts, first, limits, passes, bottleneck,
-    )  # fmt: skip
+        total,
+        load,
+        t.forward,
+        t.backward,
+        t.weight,
+        t.comm,
+        t.size,
+        t.stash,
+        t.capacity,
+        t.pays,
+        t.wall,
+        t.peak,
+        counts,
+        first,
+        limits,
+        passes,
+        bottleneck,
+    )
     return total, load
 
 
-# A dynamic program from the last block backwards. Before the step of a row, a set and a block i, the tables hold the
-# best cuts of one stage fewer on any set (or, where stages are not told apart, those of smaller sets), and those of
-# the same row and set for blocks behind i. The first stage of the remainder is on a device of some kind in the set
-# and takes blocks i to before e; e grows while the stage fits into memory, is within the limit and can still be
-# better, and `both` and `weight` are the sums of its passes so far. Of equal cuts the first one found stays. Sets
-# that hold a device fewer have smaller numbers, so they are done. Cost: O(limits * rows * sets * kinds * n^2).
+# A dynamic program from the last block backwards. Invariant before the step of a row, a set and a block i: the tables
+# hold the best cuts with one stage fewer on any set (or, without separate rows, those on smaller sets), and those of
+# the same row and set for blocks behind i. The first stage of the remainder runs on a device of some kind in the set
+# and takes blocks i to before e. e grows while the stage fits into memory, is within the limit and can still be better;
+# `both` and `weight` are the sums of its passes so far. Of equal cuts the one found first is kept. Sets with one device
+# fewer have smaller numbers, so their entries are complete. Cost: O(limits * rows * sets * kinds * n^2).
 @jit
 def _fill_remainders(
     total: FloatArray,
@@ -105,8 +121,8 @@ def _fill_remainders(
     """Fill in :func:`_remainders`; see there, and :class:`~hetgym.pipeline.tables.CutTables` for the other tables.
 
     Args:
-        total: [l, rows + 1, sets, n + 1] written; inf everywhere before.
-        load: [l, rows + 1, sets, n + 1] written; inf everywhere before.
+        total: [l, rows + 1, sets, n + 1] output; inf everywhere at first.
+        load: [l, rows + 1, sets, n + 1] output; inf everywhere at first.
         forward: [n, d] seconds of forward passes.
         backward: [n, d] seconds of backward passes.
         weights: [n, d] seconds of weight passes.
@@ -117,11 +133,11 @@ def _fill_remainders(
         pays: [d] 1 where transfers take the device's time.
         wall: [n + 1, d] first block from i on that a device cannot run.
         peak: [v + 1, d + 1, d] micro-batches whose activations stage s of p keeps.
-        counts: [k] devices of each kind.
-        first: [k] a device of each kind.
+        counts: [k] number of devices of each kind.
+        first: [k] first device of each kind.
         limits: [l] limits on the largest load [s].
-        passes: how often a stage's transfers are paid for.
-        bottleneck: whether the largest load is minimised, not the sum.
+        passes: number of times that a stage's transfers are paid for.
+        bottleneck: True to minimise the largest load, False to minimise the sum.
     """
     n, rows = len(wall) - 1, total.shape[1] - 1
     for k in range(len(limits)):

@@ -1,4 +1,4 @@
-"""Room: which blocks fit on which devices, known exactly before anything is placed."""
+"""Room: a table that tells exactly which remaining blocks fit on which remaining devices."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from hetgym.pipeline.problem import PipelineProblem
 from hetgym.pipeline.tables import CutTables, counts_and_first
 
 MAX_ROOM = 4_000_000
-"""Most entries of the table of room."""
+"""Most entries in the table of room."""
 
 
 def with_room(tables: CutTables, problem: PipelineProblem) -> CutTables:
-    """Tables with ``room``.
+    """Add ``room`` to the tables.
 
     Raises:
-        ProblemError: devices of so many kinds that there are too many sets of them.
+        ProblemError: there are so many kinds of devices that the sets of devices are too many.
     """
     counts, first = counts_and_first(problem)
     sets, d = int(np.prod(counts + 1)), problem.num_devices
@@ -40,11 +40,11 @@ def something_fits(tables: CutTables) -> bool:
     return any(bool((tables.room[row, : p + 1, free] == 0).any()) for row, p in enumerate(tables.levels.tolist()))
 
 
-# A dynamic program over the last q of p stages. Before each step of q, room[row, q - 1, S] is the least i such that
-# blocks i to the end fit on the last q - 1 stages, on devices of the set S. The stage in front of these takes the
-# blocks before `end` as long as the device can run and hold them: the earliest it can begin is the answer for that
-# device, as a later end never lets it begin earlier. Leaving the stage out is the other choice, which never
-# needs more memory. Cost: O(levels * d * sets * kinds * n).
+# A dynamic program over the last q of p stages. Invariant before each step of q: room[row, q - 1, S] is the least i
+# such that blocks i to the end fit on the last q - 1 stages, on devices of the set S. The stage before these takes the
+# blocks before `end` for as long as the device can run and hold them. Its earliest first block is the answer for that
+# device, since a later end never allows an earlier first block. The other choice is to leave the stage out, which
+# never needs more memory. Cost: O(levels * d * sets * kinds * n).
 @jit
 def _fill_room(
     room: Int64Array,
@@ -60,15 +60,15 @@ def _fill_room(
     """Fill in the table of room.
 
     Args:
-        room: [l, d + 1, sets] written; n everywhere before.
+        room: [l, d + 1, sets] output; n everywhere at first.
         size: [n + 1] bytes of weights and state of the blocks before i.
         stash: [n + 1] bytes of activations of a micro-batch of the blocks before i.
         capacity: [d] bytes.
         wall: [n + 1, d] first block from i on that a device cannot run.
         peak: [v + 1, d + 1, d] micro-batches whose activations stage s of p keeps.
-        levels: [l] numbers of stages p that are told apart.
-        counts: [k] devices of each kind.
-        first: [k] a device of each kind.
+        levels: [l] numbers of stages p that have rows of their own.
+        counts: [k] number of devices of each kind.
+        first: [k] first device of each kind.
     """
     for row in range(len(levels)):
         p = levels[row]

@@ -17,9 +17,9 @@ class Pass(NamedTuple):
 
     Attributes:
         kind: ``"F"`` forward; ``"B"`` backward; ``"W"`` the part of the backward pass that computes the
-            gradients of the weights, where it is a pass of its own.
-        micro_batch: from 0 on.
-        chunk: from 0 on; more than one where a stage holds several pieces of the model.
+            gradients of the weights, if it is a separate pass.
+        micro_batch: number of the micro-batch, from 0 on.
+        chunk: number of the chunk on the stage, from 0 on; always 0 if a stage is one piece of the model.
     """
 
     kind: str
@@ -45,9 +45,9 @@ def gpipe(stages: int, micro_batches: int) -> Orders:
 
 
 def one_f_one_b(stages: int, micro_batches: int) -> Orders:
-    """As many forward passes as there are stages behind, then a forward and a backward pass in turn.
+    """As many forward passes as there are later stages, then forward and backward passes alternately.
 
-    As long as GPipe, but a stage keeps the activations of few micro-batches.
+    The makespan is that of GPipe, but a stage keeps the activations of fewer micro-batches.
 
     Source: Narayanan et al., "PipeDream", SOSP 2019 (1F1B); with a flush as in "Efficient Large-Scale
     Language Model Training on GPU Clusters Using Megatron-LM", SC 2021.
@@ -56,15 +56,15 @@ def one_f_one_b(stages: int, micro_batches: int) -> Orders:
 
 
 def interleaved(stages: int, micro_batches: int, chunks: int = 2) -> Orders:
-    """1F1B where each stage holds several chunks of the model, so that bubbles are shorter by that factor.
+    """1F1B where each stage holds several chunks of the model, which divides the bubbles by the number of chunks.
 
-    Chunk c of stage s is piece ``c * stages + s`` of the model. Micro-batches go in groups as large as
-    there are stages, a group through all chunks before the next.
+    Chunk c of stage s is piece ``c * stages + s`` of the model. Micro-batches are processed in groups of ``stages``;
+    each group passes through all chunks before the next group.
 
     Source: Narayanan et al., SC 2021, section 2.2.
 
     Raises:
-        ConfigError: several chunks, and micro-batches that do not come in whole groups.
+        ConfigError: several chunks, and a number of micro-batches that is not a multiple of the number of stages.
     """
     _check(stages, micro_batches)
     if not (isinstance(chunks, int) and chunks >= 1):
@@ -97,9 +97,9 @@ def interleaved(stages: int, micro_batches: int, chunks: int = 2) -> Orders:
 
 
 def zb_h1(stages: int, micro_batches: int) -> Orders:
-    """1F1B whose weight gradients wait until there is nothing better to do: a third of the bubbles.
+    """1F1B whose weight passes are postponed to fill bubbles, which leaves about a third of them.
 
-    No stage keeps the activations of more micro-batches than the first stage of 1F1B does.
+    No stage keeps the activations of more micro-batches than the first stage of 1F1B.
 
     Source: Qi et al., "Zero Bubble Pipeline Parallelism", ICLR 2024, schedule ZB-H1.
     """
@@ -135,13 +135,13 @@ def orders(name: str, stages: int, micro_batches: int, chunks: int | None = None
 
     Args:
         name: one of :data:`SCHEDULES`.
-        stages: p.
-        micro_batches: m.
+        stages: number of stages, p.
+        micro_batches: number of micro-batches, m.
         chunks: pieces of the model on each stage, for ``"interleaved"`` only.
 
     Raises:
         UnknownName: no such schedule.
-        ConfigError: a number that the schedule cannot take.
+        ConfigError: a number that the schedule does not support.
     """
     if name not in SCHEDULES:
         raise unknown_name("pipeline schedule", name, SCHEDULES)
@@ -153,9 +153,9 @@ def orders(name: str, stages: int, micro_batches: int, chunks: int | None = None
 
 
 def peak_activations(passes: Orders) -> list[float]:
-    """[p] most micro-batches whose activations a stage keeps at once; a chunk's count as its part of one.
+    """[p] most micro-batches whose activations a stage keeps at once; one of v chunks counts as 1 / v.
 
-    They are kept from the forward pass until the last pass of the micro-batch through the chunk.
+    Activations are kept from the forward pass until the last pass of the micro-batch through the chunk.
     """
     peaks = []
     for order in passes:
@@ -169,16 +169,16 @@ def peak_activations(passes: Orders) -> list[float]:
 def pass_seconds(
     passes: Orders, forward: npt.ArrayLike, backward: npt.ArrayLike, weight: npt.ArrayLike | None = None
 ) -> FloatArray:
-    """Seconds of the passes of each chunk, checked and in one table.
+    """Check the times of passes and put them in one table.
 
     Args:
         passes: the passes of each stage in order.
         forward: seconds of a stage's forward pass over all its chunks, one number or [p]; or of each chunk, [v, p].
-        backward: seconds of the backward pass in the same form, without what ``weight`` takes.
+        backward: seconds of the backward pass in the same form, without the time of ``weight``.
         weight: seconds of the weight pass in the same form; given if and only if the schedule has such passes.
 
     Returns:
-        [2 or 3, v, p] seconds of forward, backward and, where there are any, weight passes.
+        [2 or 3, v, p] seconds of forward, backward and, if there are any, weight passes.
 
     Raises:
         ConfigError: times of the wrong shape; weight passes without times, or times without passes.

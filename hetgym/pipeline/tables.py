@@ -1,4 +1,4 @@
-"""Tables of a problem's blocks, from which loads, transfers and memory of any stage are read off."""
+"""Tables of a problem's blocks, which give the load, transfers and memory of any stage."""
 
 from __future__ import annotations
 
@@ -18,33 +18,33 @@ from hetgym.pipeline.training import TrainingPipeline
 
 @record
 class CutTables(NamedTuple):
-    """A problem as kernels see it: n blocks in order, d devices of k kinds, v rounds at most.
+    """The tables of a problem for kernels: n blocks in order, d devices of k kinds, at most v rounds.
 
-    Rounds count the chunks of the model that a device holds. A set of devices is told by how many of each kind are
-    in it, as one number: the sum of ``stride`` over its members.
+    The number of rounds is the number of chunks of the model on each device. A set of devices is encoded as one number,
+    the sum of ``stride`` over its members, which determines how many devices of each kind it holds.
 
     Attributes:
         forward, backward, weight: [n, d] seconds of the passes; backward and weight are 0 unless the objective is
             training. inf in ``forward`` where a device cannot run a block.
         comm: [n + 1, n + 1] seconds of transfers that a stage of blocks i to before j pays in a pass.
-        certain: [n + 1, n + 1] the part of ``comm`` that is for tensors made before i.
+        certain: [n + 1, n + 1] the part of ``comm`` for tensors made before i.
         rest: [n + 1] least seconds of all passes of blocks i to the end.
         path: [n + 1] least seconds of forward and backward passes of blocks i to the end.
-        largest: [n + 1] most seconds of one of these blocks, all passes on its fastest device.
+        largest: [n + 1] most seconds of any one of these blocks, for all passes on its fastest device.
         size, stash: [n + 1] bytes of the blocks before i: weights and state; activations of one micro-batch.
-        capacity: [d] bytes; inf where memory is not looked at.
+        capacity: [d] bytes; inf if memory is ignored.
         pays: [d] 1 where transfers take the device's time.
         kind: [d] kind of each device.
-        stride: [k] what a device of a kind counts in the number of a set of devices.
+        stride: [k] amount that a device of each kind adds to the number of a set of devices.
         free: [1] the number of the set of all devices.
         wall: [n + 1, d] first block from i on that a device cannot run.
         peak: [v + 1, d + 1, d] most micro-batches whose activations stage s of p keeps, by rounds, p and s;
             -1 where the schedule does not exist.
-        levels: [l] numbers of stages that are told apart.
-        room: [l, d + 1, sets] least i such that blocks i to the end fit on the last q of so many stages, on
+        levels: [l] numbers of stages that have rows of their own in ``room``.
+        room: [l, d + 1, sets] least i such that blocks i to the end fit on the last q of that many stages, on
             devices of a set; see :mod:`hetgym.pipeline.room`.
-        rest_sum, rest_load: [limits, rows, sets, n + 1] seconds of the best cuts of blocks i to the end; empty where
-            they are not known; see :mod:`hetgym.pipeline.remainders`.
+        rest_sum, rest_load: [limits, rows, sets, n + 1] seconds of the best cuts of blocks i to the end; empty if
+            they were not computed; see :mod:`hetgym.pipeline.remainders`.
     """
 
     forward: FloatArray
@@ -71,13 +71,13 @@ class CutTables(NamedTuple):
 
 
 def tables_of(training: TrainingPipeline, blocks: Contraction, objective: Objective, is_chain: bool) -> CutTables:
-    """Tables of a problem's blocks; ``room``, ``rest_sum`` and ``rest_load`` are left empty.
+    """Compute the tables of a problem's blocks; ``room``, ``rest_sum`` and ``rest_load`` are left empty.
 
     Args:
         training: the problem, with its backward pass.
-        blocks: the blocks that its operators make, in order.
+        blocks: the blocks of operators, in order.
         objective: the figure by which cuts are judged.
-        is_chain: whether blocks are the operators, each read by the next alone.
+        is_chain: True if every block is one operator, read by the next one only.
     """
     problem, kind = training.problem, training.problem.device_kind
     n, d = len(blocks.members), problem.num_devices
@@ -120,7 +120,7 @@ def tables_of(training: TrainingPipeline, blocks: Contraction, objective: Object
 
 
 def counts_and_first(problem: PipelineProblem) -> tuple[Int64Array, Int64Array]:
-    """[k] how many devices of each kind there are, and [k] the first device of each; 0 where there is none."""
+    """[k] number of devices of each kind, and [k] the first device of each kind; 0 if there is none."""
     counts = np.array([kind.count for kind in problem.kinds], np.int64)
     return counts, np.where(counts > 0, np.cumsum(counts) - counts, 0)
 
@@ -131,7 +131,7 @@ def _gathered(blocks: Contraction, values: FloatArray) -> FloatArray:
 
 
 def _suffix_sums(values: FloatArray) -> FloatArray:
-    """[n + 1] sums of what is at i and behind it."""
+    """[n + 1] sums of the values from i to the end."""
     return np.append(np.cumsum(values[::-1])[::-1], 0.0)
 
 
@@ -147,7 +147,7 @@ def _walls(able: BoolArray) -> Int64Array:
 def _peaks(objective: Objective, n: int, d: int) -> FloatArray:
     """[v + 1, d + 1, d] micro-batches whose activations each stage keeps; see :class:`CutTables`.
 
-    An interleaved schedule of p stages needs whole groups of p micro-batches, and a block for each chunk.
+    An interleaved schedule of p stages needs a multiple of p micro-batches, and at least one block per chunk.
     """
     peak = np.full((objective.rounds + 1, d + 1, d), -1.0)
     for v in range(1, objective.rounds + 1):
@@ -166,20 +166,20 @@ def _peaks_of(schedule: str, stages: int, micro_batches: int, chunks: int) -> tu
 
 
 def _chain_transfers(transfer: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """``comm`` and ``certain`` of a chain, added up as :meth:`PipelineProblem.loads` does."""
+    """``comm`` and ``certain`` of a chain, with sums in the same order as in :meth:`PipelineProblem.loads`."""
     n = len(transfer)
-    into = np.concatenate([[0.0], transfer])[:, None]  # of a stage that begins at i
-    out = np.concatenate([[0.0], transfer[:-1], [0.0]])[None, :]  # of one that ends before j
+    into = np.concatenate([[0.0], transfer])[:, None]  # for a stage that begins at i
+    out = np.concatenate([[0.0], transfer[:-1], [0.0]])[None, :]  # for a stage that ends before j
     stage = np.arange(n + 1)[:, None] < np.arange(n + 1)[None, :]
     return np.where(stage, out + into, 0.0), np.where(stage, np.broadcast_to(into, (n + 1, n + 1)), 0.0)
 
 
 def _transfers(n: int, blocks: Contraction) -> tuple[FloatArray, FloatArray]:
-    """``comm`` and ``certain`` of blocks: a stage pays for a tensor if it holds some but not all that it connects.
+    """``comm`` and ``certain`` of blocks: a stage pays for a tensor if it holds some but not all blocks on it.
 
-    For each tensor and first block i, the stages that pay are those of an interval of ends: from behind the first
-    block from i on that the tensor touches, to the end, or before the last block that it touches if i is not behind
-    the first one. Sums along the ends turn these steps into the tables.
+    For each tensor and first block i, the ends j of the stages that pay form an interval. It begins after the first
+    block from i on that the tensor connects. It extends to the end of the model if i is behind the tensor's first
+    block, and otherwise to its last block. Its bounds are entered as steps, and sums along j give the tables.
     """
     comm, certain = np.zeros((n + 1, n + 2)), np.zeros((n + 1, n + 2))
     for nodes, seconds in blocks.crossing.items():

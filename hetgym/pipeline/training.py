@@ -1,4 +1,4 @@
-"""Training steps of pipelines: backward times, stashed activations, the optimiser's state."""
+"""Training steps of pipelines: backward times, stashed activations and the optimiser's state."""
 
 from __future__ import annotations
 
@@ -15,20 +15,20 @@ from hetgym.pipeline.problem import PipelineProblem
 
 
 class TrainingPipeline:
-    """A pipeline of inference, and the time and memory that its training step takes in addition.
+    """A pipeline for inference, and the time and memory that its training step needs in addition.
 
     All arrays are read-only.
 
     Args:
         problem: the forward pass; its sizes are those of the weights.
-        backward: [n, k] seconds in which each operator's gradients of its inputs are computed on each kind
-            of device, or a number: so many times the forward pass.
-        weight: the same for the gradients of its weights.
-        stash: [n] bytes that an operator keeps of a micro-batch until its backward pass.
-        state: [n] bytes of gradients and of the optimiser's state, or a number: so many times the weights.
+        backward: [n, k] seconds to compute the gradients of an operator's inputs on each kind of device; or a
+            number, as a multiple of the forward pass.
+        weight: [n, k] seconds to compute the gradients of an operator's weights, or a number, in the same way.
+        stash: [n] bytes that an operator keeps for each micro-batch until its backward pass.
+        state: [n] bytes of gradients and of the optimiser's state; or a number, as a multiple of the weights.
 
     Raises:
-        ProblemError: a table of the wrong shape, or a number that is negative or not one.
+        ProblemError: a table of the wrong shape, or a negative number or NaN.
 
     >>> from hetgym.pipeline import DeviceKind, PipelineProblem
     >>> chain = PipelineProblem.chain([[1.0], [2.0]], [DeviceKind("gpu", 2)], size=4.0)
@@ -55,16 +55,16 @@ class TrainingPipeline:
         return f"TrainingPipeline({self.problem!r})"
 
     def __deepcopy__(self, memo: object) -> TrainingPipeline:
-        """Immutable, hence its own copy."""
+        """Return the pipeline itself: it is immutable."""
         return self
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """Pickle what the constructor takes, so that the restored arrays are read-only again."""
+        """Pickle the constructor's arguments, so that the restored arrays are read-only again."""
         return TrainingPipeline, (self.problem, self.backward, self.weight, self.stash, self.state)
 
     @cached_property
     def digest(self) -> str:
-        """SHA-256 of the problem and of all that training adds."""
+        """SHA-256 of the problem and of all arrays that training adds."""
         state = hashlib.sha256(self.problem.digest.encode())
         for array in (self.backward, self.weight, self.stash, self.state):
             state.update(array.astype(array.dtype.newbyteorder("<"), copy=False).tobytes())
@@ -72,7 +72,7 @@ class TrainingPipeline:
 
     @property
     def id(self) -> str:
-        """Name and content in one word."""
+        """Name and start of the digest."""
         return f"{self.problem.name}#{self.digest[:8]}"
 
     def _times(self, what: str, values: npt.ArrayLike) -> FloatArray:

@@ -1,4 +1,4 @@
-"""Pipelines unrolled: a problem with an operator for each pass, for any runtime of the simulator."""
+"""Unrolling of pipelines into problems with an operator for each pass, for any runtime of the simulator."""
 
 from __future__ import annotations
 
@@ -25,17 +25,17 @@ def unroll(
     weight: npt.ArrayLike | None = None,
     transfer: float = 0.0,
 ) -> tuple[Problem, Schedule]:
-    """A pipeline as a problem with an operator for each pass, and the order of each stage's device.
+    """Convert a pipeline to a problem with an operator for each pass, and a schedule with the order of each device.
 
-    A forward pass waits for that of the chunk of the model before it; a backward pass for its own forward
-    pass and for the backward pass of the chunk behind it; a weight pass for its backward pass.
+    A forward pass waits for the forward pass of the previous chunk of the model; a backward pass for its own forward
+    pass and for the backward pass of the next chunk; a weight pass for its backward pass.
 
     Args:
         passes: the passes of each stage in order, see :func:`~hetgym.pipeline.orders`.
         forward: seconds of a stage's forward pass over all its chunks, one number or [p]; or of each chunk, [v, p].
-        backward: seconds of the backward pass in the same form, without what ``weight`` takes.
+        backward: seconds of the backward pass in the same form, without the time of ``weight``.
         weight: seconds of the weight pass in the same form; given if and only if the schedule has such passes.
-        transfer: seconds from one stage to another.
+        transfer: seconds of a transfer from one stage to the next.
 
     Returns:
         The problem, of p devices, and the schedule, for :func:`hetgym.simulate` under any runtime.
@@ -79,9 +79,9 @@ def run(
     weight: npt.ArrayLike | None = None,
     transfer: float = 0.0,
 ) -> Trace:
-    """Simulate a pipeline under the classic runtime; see :func:`unroll` for the arguments and what it raises.
+    """Simulate a pipeline under the classic runtime; see :func:`unroll` for arguments and errors.
 
-    Where only the makespan is asked for, :func:`~hetgym.pipeline.makespan` is faster.
+    If only the makespan is needed, :func:`~hetgym.pipeline.makespan` is faster.
 
     >>> run(orders("1f1b", stages=4, micro_batches=8), forward=1.0, backward=2.0).makespan
     33.0
@@ -92,13 +92,13 @@ def run(
 def unroll_cut(
     objective: Objective, forward: FloatArray, backward: FloatArray, weight: FloatArray
 ) -> tuple[Problem, Schedule] | None:
-    """The run whose makespan is the value of a cut; None for the throughput, which is that of no finite run.
+    """The run whose makespan is the value of a cut; None for the throughput, which is not that of any finite run.
 
     Args:
         objective: the figure by which the cut is judged.
         forward: [v, p] seconds of the forward pass of each chunk.
         backward: [v, p] seconds of the backward pass of each chunk.
-        weight: [v, p] seconds of the weight pass of each chunk; 0 unless these are passes of their own.
+        weight: [v, p] seconds of the weight pass of each chunk; 0 unless these are separate passes.
     """
     rounds, stages = forward.shape
     if objective.code == LATENCY:
@@ -113,13 +113,13 @@ def unroll_cut(
 
 @lru_cache(maxsize=512)
 def schedule_of(objective: Objective, stages: int, rounds: int, scheduler: str = "") -> Schedule | None:
-    """The schedule of :func:`unroll_cut`, which does not depend on how long anything takes.
+    """The schedule of :func:`unroll_cut`, which does not depend on any times.
 
     Args:
         objective: the figure by which cuts are judged.
         stages: number of devices p.
         rounds: chunks v on each device.
-        scheduler: name of whoever made the cut.
+        scheduler: name of the method that made the cut.
     """
     ones = np.ones((rounds, stages))
     found = unroll_cut(objective, ones, ones, ones)

@@ -1,1 +1,1 @@
-"""Measuring operators, links and peaks of real devices. Needs torch (extra ``[torch]``)."""
+"""Measurement of operators, links and peak rates of real devices; needs torch (extra ``[torch]``)."""

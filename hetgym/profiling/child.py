@@ -1,4 +1,4 @@
-"""Child: a measuring process with its own cores and environment that answers once, or is ended."""
+"""Child: a measuring process with its own cores and environment that gives one answer or is killed."""
 
 from __future__ import annotations
 
@@ -20,16 +20,16 @@ from hetgym.profiling.host import HostSettings
 class Child:
     """Runs a module of the package as a program, ``python -m module REQUEST``, and reads the JSON it prints.
 
-    Leaving the ``with`` block ends the process whatever it is doing, and so does the end of this process.
+    The process is killed when the ``with`` block is left, and when this process ends.
 
     Args:
-        module: dotted name; its program takes one argument, a JSON object.
-        request: that object.
-        settings: cores and instruction-set caps; set before anything is imported.
+        module: dotted name of the module; its program takes one argument, a JSON object.
+        request: the JSON object.
+        settings: cores and instruction-set caps, which are set before the process imports anything.
         descriptors: files that the process inherits.
 
     Raises:
-        ProfilingError: it cannot be started.
+        ProfilingError: the process cannot be started.
     """
 
     def __init__(
@@ -70,13 +70,13 @@ class Child:
         self._errors.close()
 
     def answer(self, limit: float) -> dict[str, Any]:
-        """The JSON object that it printed.
+        """Wait for the JSON object that the process prints.
 
         Args:
-            limit: seconds to wait.
+            limit: longest wait [s].
 
         Raises:
-            ProfilingError: it did not end in time, failed, or printed no JSON object.
+            ProfilingError: the process did not end in time, failed, or printed no JSON object.
         """
         try:
             text, _ = self._process.communicate(timeout=limit)

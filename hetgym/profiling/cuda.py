@@ -1,8 +1,7 @@
-"""Timing on CUDA devices: events, and graph replay for what is shorter than its own launch.
+"""Timing on CUDA devices: by events, or by the replay of CUDA graphs for work that is shorter than its launch.
 
-Its logic is tested on a simulated device; on a real GPU it has run only where one was at hand, which
-was not the case for anything that this repository publishes. Read times from a new kind of GPU with that
-in mind.
+The logic is tested on a simulated device, and only occasionally on real GPUs; no figures that this repository publishes
+were measured with it. Check times from a new kind of GPU with care.
 """
 
 from __future__ import annotations
@@ -16,22 +15,22 @@ from hetgym.errors import ConfigError, MissingExtra, require
 from hetgym.profiling.timing import Timing, repeat
 
 GRAPH_BELOW = 200e-6
-"""What takes less when launched eagerly is replayed from a CUDA graph [s].
+"""Callables whose eager time is less are replayed from a CUDA graph [s].
 
-A launch takes 5 to 10 us of the host. A kernel of some 50 us hides its own, but not a callable that
-launches a dozen short ones.
+A launch takes 5 to 10 us on the host. A kernel of some 50 us hides its own launch, but a callable that launches a dozen
+short kernels does not.
 """
 
 BATCH = 1e-3
-"""Work that is timed at once, so that an event's resolution of 0.5 us does not matter [s]."""
+"""Duration of work that is timed together, so that the resolution of events, 0.5 us, does not matter [s]."""
 
 MOST_CALLS = 256
 """Largest number of calls in one graph."""
 
 _WARM_UP = 3
 _LEAST = 1e-9
-_FLUSH_SHARE = 2  # sizes of the second-level cache that a flush writes
-_AHEAD = 100_000  # clock cycles, some 50 us
+_FLUSH_SHARE = 2  # bytes that a flush writes, as a multiple of the second-level cache
+_AHEAD = 100_000  # clock cycles by which the host runs ahead, some 50 us
 
 Method = Literal["graph", "events", "loop"]
 
@@ -41,10 +40,10 @@ class CudaTiming:
     """A callable's time on a CUDA device.
 
     Args:
-        timing: of one call.
-        method: ``events`` around each call; ``graph``, the replay of several calls over their number;
-            ``loop``, the same from eager launches, since the calls could not be captured.
-        calls: how many were timed at once.
+        timing: time of one call.
+        method: ``events``: events around each call; ``graph``: the replay of several captured calls, divided by their
+            number; ``loop``: several eager calls, divided by their number, since they could not be captured.
+        calls: number of calls that were timed together.
     """
 
     timing: Timing
@@ -53,11 +52,11 @@ class CudaTiming:
 
 
 def calls_at_once(seconds: float, batch: float = BATCH) -> int:
-    """How many calls to time at once.
+    """Number of calls to time together.
 
     Args:
-        seconds: estimate of one.
-        batch: work that should be timed at once [s].
+        seconds: estimated time of one call [s].
+        batch: duration of work that should be timed together [s].
 
     >>> [calls_at_once(seconds) for seconds in (0.0, 2e-6, 40e-6, 2e-3)]
     [256, 256, 25, 1]
@@ -70,17 +69,16 @@ def calls_at_once(seconds: float, batch: float = BATCH) -> int:
 class CudaTimer:
     """Times callables on one CUDA device.
 
-    Launches are asynchronous, so the clock is the device's: two events in the stream, and the time
-    between them. Calls that take less than :data:`GRAPH_BELOW` are captured several times into one CUDA
-    graph, whose replay costs one launch. Where capture fails (an operator that synchronises, or
-    allocates outside torch) they are launched one after another instead, and the method says so: such
-    times contain launches.
+    Launches are asynchronous, so times are measured on the device, between two events in the stream. Calls that take
+    less than :data:`GRAPH_BELOW` are captured several times into one CUDA graph, whose replay costs one launch. If
+    capture fails (because an operator synchronises, or allocates outside torch) the calls are launched one after
+    another instead; the reported method is then ``loop``, and the times include launches.
 
     Args:
         device: number of the device.
-        flush: whether the second-level cache is overwritten before each call, as the rest of a graph
-            would do. With graphs the flushes are captured too, and their own time is taken off.
-        budget: seconds of repetitions, see :func:`~hetgym.profiling.timing.repeat`.
+        flush: True to overwrite the second-level cache before each call, as the rest of a graph
+            would do. In CUDA graphs the flushes are captured as well, and their time is subtracted.
+        budget: time for repetitions [s], see :func:`~hetgym.profiling.timing.repeat`.
 
     Raises:
         ConfigError: no such device.
@@ -102,14 +100,14 @@ class CudaTimer:
     def time(self, run: Callable[[], object]) -> CudaTiming:
         """Time a callable that launches work on the current stream of the device.
 
-        It is called several times before, so that libraries have chosen their kernels and memory is
-        allocated; what it returns is dropped.
+        It is called several times beforehand, so that libraries choose their kernels and memory is allocated.
+        Its results are discarded.
         """
         torch = self._torch
         with torch.cuda.device(self._device), torch.no_grad():
             stream = torch.cuda.Stream()
             stream.wait_stream(torch.cuda.current_stream())
-            with torch.cuda.stream(stream):  # captures run on a stream of their own, so warm up there
+            with torch.cuda.stream(stream):  # captures use a separate stream, so warm up on it
                 for _ in range(_WARM_UP):
                     run()
                 estimate = min(self._between(run) for _ in range(_WARM_UP))
@@ -140,7 +138,7 @@ class CudaTimer:
         return CudaTiming(self._repeat(once), method, calls)
 
     def _capture(self, work: Callable[[], None]) -> Callable[[], object] | None:
-        """The replay of some work as a CUDA graph; None if it cannot be captured."""
+        """Capture some work as a CUDA graph and return its replay; None if it cannot be captured."""
         torch = self._torch
         torch.cuda.synchronize()
         graph = torch.cuda.CUDAGraph()
@@ -161,7 +159,7 @@ class CudaTimer:
         start, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
         if before is not None:
             before()
-        if hasattr(torch.cuda, "_sleep"):  # the host runs ahead, or its launch would be timed on an idle stream
+        if hasattr(torch.cuda, "_sleep"):  # lets the host run ahead; otherwise its launch would be timed as well
             torch.cuda._sleep(_AHEAD)
         start.record()
         work()

@@ -1,4 +1,4 @@
-"""Describe this machine as a platform, with measured rates in place of a data sheet's."""
+"""Description of this machine as a platform, with measured rates instead of those of a data sheet."""
 
 from __future__ import annotations
 
@@ -33,22 +33,22 @@ def describe_platform(
     budget: float = 1.0,
     progress: Callable[[str], None] | None = None,
 ) -> dict[str, Any]:
-    """Measure devices and links, and say it as a platform file does.
+    """Measure devices and links, and describe them in the form of a platform file.
 
-    Rates are sustained ones, so the efficiencies are relative to them: 1 for products and for memory,
-    and for other families the roofline's usual fraction over that of products.
+    Rates are sustained ones, and efficiencies are relative to them: 1 for products and for memory; for other families
+    the roofline's default fraction over that of products.
 
     Args:
-        hosts: name -> cores and instruction-set cap of a process that is a device; by default one
+        hosts: name -> cores and instruction-set cap of the process that is a device; by default one
             device ``cpu`` of all cores that this process may use.
-        name: of the platform.
-        gpus: whether CUDA devices take part, as ``gpu0``, ``gpu1``, …
-        sizes: of the messages that links are timed with [byte].
-        budget: seconds for each figure of a device.
+        name: name of the platform.
+        gpus: True to include CUDA devices, as ``gpu0``, ``gpu1``, …
+        sizes: sizes of the messages with which links are timed [byte].
+        budget: time to measure each figure of a device [s].
         progress: called with the name of each device and link before it is measured.
 
     Returns:
-        What :meth:`hetgym.Platform.from_dict` reads.
+        A mapping for :meth:`hetgym.Platform.from_dict`.
 
     Raises:
         ConfigError: no devices, or two that share a core.
@@ -86,13 +86,13 @@ def describe_platform(
 
 
 def describe_device(device: str, settings: HostSettings, machine: MachineCard, budget: float = 1.0) -> Device:
-    """One device with its sustained rates measured.
+    """Measure the sustained rates of one device.
 
     Args:
         device: ``cpu``, or a CUDA device such as ``cuda:0``.
-        settings: of the process that is a CPU device, or that drives the GPU.
+        settings: settings of the process that is a CPU device, or that drives the GPU.
         machine: the machine.
-        budget: seconds for each figure.
+        budget: time to measure each figure [s].
 
     Raises:
         ProfilingError: the measuring process failed.

@@ -1,8 +1,8 @@
-"""Space-filling designs: which shapes of each kind of operator to measure.
+"""Space-filling designs: the shapes of each kind of operator to measure.
 
-A kind's dimensions are drawn from a scrambled Sobol sequence over the logarithms of their ranges, so
-that small and large ones are covered alike; four in five are rounded to multiples of 8, as in real
-networks. Operators beyond a limit of FLOPs, bytes or shape are left out and drawn again.
+The dimensions of a kind are drawn from a scrambled Sobol sequence over the logarithms of their ranges, so that small
+and large sizes are covered equally. Four in five are rounded to multiples of 8, as in real networks. Operators that
+exceed a limit on FLOPs, bytes or shape are discarded and drawn again.
 """
 
 from __future__ import annotations
@@ -25,13 +25,13 @@ _Make = Callable[..., Operator | None]
 
 @dataclass(frozen=True)
 class Design:
-    """How the shapes of one class of operators are drawn.
+    """The distribution of the shapes of one class of operators.
 
     Attributes:
-        ranges: smallest and largest value of each dimension, drawn log-uniform.
-        make: from the values to an operator; None for a combination that makes no sense.
-        count: shapes in a full profile.
-        backward: shapes whose gradient is timed too.
+        ranges: smallest and largest value of each dimension, drawn log-uniformly.
+        make: function from the values to an operator, or to None for an impossible combination.
+        count: number of shapes in a full profile.
+        backward: number of shapes whose gradient is timed as well.
     """
 
     ranges: tuple[tuple[int, int], ...]
@@ -99,8 +99,9 @@ def _attention(b: int, heads: int, queries: int, keys: int, depth: int) -> Opera
 def _lstm(rows: int, inner: int, hidden: int) -> Operator:
     state, bias = Tensor((rows, hidden)), _weight(4 * hidden)
     weights = (_weight(4 * hidden, inner), _weight(4 * hidden, hidden), bias, bias)
-    return Operator("lstm", "LSTMCell", (Tensor((rows, inner)), *weights, state, state), (state, state),
-                    {"hidden_size": hidden})  # fmt: skip
+    return Operator(
+        "lstm", "LSTMCell", (Tensor((rows, inner)), *weights, state, state), (state, state), {"hidden_size": hidden}
+    )
 
 
 def _unary(kind: str) -> _Make:
@@ -246,7 +247,7 @@ DESIGNS: dict[str, Design] = {
     "copy": Design(_ROWS, _copy, 150),
     "embedding": Design(((256, 16384), (16, 1536), (1, 4096)), _embedding, 180),
     "lrn": Design(((1, 2), (8, 256), (4, 64)), _lrn, 90),
-}  # fmt: skip
+}
 """Name -> design, in the order in which a profile measures them."""
 
 
@@ -255,8 +256,8 @@ def draw(name: str, count: int | None = None, seed: int = 0) -> list[Operator]:
 
     Args:
         name: a key of :data:`DESIGNS`.
-        count: how many; what a full profile takes by default.
-        seed: of the scrambling.
+        count: number of operators; by default that of a full profile.
+        seed: seed of the scrambling.
 
     Returns:
         Different operators; the first k of a longer list are the list of k.

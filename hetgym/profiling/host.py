@@ -1,4 +1,4 @@
-"""HostSettings: which cores a process runs on, and which instruction set its libraries may use."""
+"""HostSettings: the cores of a process and the instruction sets that its libraries may use."""
 
 from __future__ import annotations
 
@@ -32,14 +32,14 @@ _MALLOPT = {-4: 0, -1: 2**31 - 1, -2: 64 << 20}  # glibc: no mapped blocks, neve
 
 @dataclass(frozen=True)
 class HostSettings:
-    """How one process uses its host, so that measurements mean the same everywhere.
+    """Settings of one process on its host, under which measurements are comparable.
 
-    A process that is bound to its own cores and capped in its instruction set is a device of its own:
-    the cap changes the speed of each library by a different factor.
+    A process that is bound to its own cores and capped in its instruction set is a device of its own, since the cap
+    changes the speed of each library by a different factor.
 
     Args:
-        cores: numbers of the cores; as many threads compute.
-        isa: a name of :data:`ISA_CAPS` for all libraries, or library -> name for each apart.
+        cores: numbers of the cores; there are as many threads.
+        isa: a name of :data:`ISA_CAPS` for all libraries, or library -> name for separate caps.
 
     Raises:
         ConfigError: no cores, a core that this process may not use, or an unknown cap or library.
@@ -72,23 +72,23 @@ class HostSettings:
 
     @property
     def label(self) -> str:
-        """The cap in a word: its name, or the capped libraries."""
+        """A short name of the cap, or of the capped libraries."""
         if isinstance(self.isa, str):
             return self.isa
         capped = [f"{library}={cap}" for library, cap in self.isa.items() if cap != "full"]
         return ",".join(capped) or "full"
 
     def environment(self) -> dict[str, str]:
-        """Variables that a child process needs before it imports torch; the caps work in no other way."""
+        """Environment variables of a child process; the caps only work if these are set before torch is imported."""
         caps = {library: self.isa for library in LIBRARIES} if isinstance(self.isa, str) else self.isa
         variables = {_VARIABLE[library]: _CAPS[cap][library] for library, cap in caps.items() if library in _CAPS[cap]}
         threads = str(len(self.cores))
         return variables | {"OMP_NUM_THREADS": threads, "MKL_NUM_THREADS": threads, "KMP_BLOCKTIME": "0"}
 
     def settle(self) -> None:
-        """Apply to this process, after importing torch: cores, threads, no denormals, memory kept.
+        """Apply the settings to this process after torch is imported: cores, threads, no denormals, kept memory.
 
-        Freed memory is kept by the process, since otherwise every large tensor costs page faults again.
+        The process keeps freed memory; otherwise every large tensor would cause page faults again.
 
         Raises:
             ConfigError: this process may not run on one of the cores.

@@ -1,7 +1,7 @@
-"""A whole graph run operator by operator, each timed where it stands.
+"""Timing of operators within a run of their graph.
 
-This is the run time that counts when a graph is planned: weights that were last read a whole graph
-ago, inputs that the operator before has just written, code that others pushed out of the cache.
+These are the run times that matter for planning a graph: weights were last read in the previous run, inputs have just
+been written by the preceding operator, and other operators have evicted code from the caches.
 """
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ class GraphTiming:
     """Times of a graph that ran several times.
 
     Attributes:
-        seconds: [n, rounds] of each operator [s].
-        wall: [rounds] of the whole graph, the handing over of tensors included [s].
+        seconds: [n, rounds] time of each operator [s].
+        wall: [rounds] time of the whole graph, including the passing of tensors [s].
     """
 
     seconds: FloatArray
@@ -37,9 +37,9 @@ class GraphRunner:
     """A graph whose operators run one after another, in topological order, in this process.
 
     Args:
-        graph: all of its operators must have torch kernels.
+        graph: the graph; all of its operators must have torch kernels.
         device: a torch device.
-        seed: of weights and of what the graph is given.
+        seed: seed of weights and of the graph's inputs.
 
     Raises:
         UnsupportedOperator: an operator that torch cannot run.
@@ -74,7 +74,7 @@ class GraphRunner:
         """Run the graph once.
 
         Returns:
-            [n] seconds of each operator, and of the whole.
+            [n] seconds of each operator, and seconds of the whole graph.
         """
         clock: Callable[[], Any] = self._event if self._cuda else time.perf_counter_ns
         left = self._readers.copy()
@@ -102,7 +102,7 @@ class GraphRunner:
         return np.subtract(ends, starts) * 1e-9, (last - begin) * 1e-9
 
     def _event(self) -> Any:
-        """A point in the device's stream, where launches are asynchronous and the host's clock says nothing."""
+        """An event in the device's stream; launches are asynchronous, so the host's clock cannot be used."""
         event = self._torch.cuda.Event(enable_timing=True)
         event.record()
         return event
@@ -111,8 +111,8 @@ class GraphRunner:
         """Run the graph several times.
 
         Args:
-            rounds: that count.
-            warm_up: rounds before these, thrown away.
+            rounds: number of timed rounds.
+            warm_up: number of discarded rounds before these.
         """
         for _ in range(warm_up):
             self.run()

@@ -1,9 +1,8 @@
-"""One operator timed alone, in the state that a running graph would leave the caches in.
+"""Timing of single operators, with caches in the state in which a running graph would leave them.
 
-Back-to-back repetitions find everything in the first-level caches and understate what an operator
-takes within a graph several times. So a sweep over a buffer larger than the second-level cache pushes
-out operands, weights and code before each repetition, then the activations are written anew, as
-their producer would have.
+In back-to-back repetitions everything is in the first-level caches, and times are several times too short. Before each
+repetition, a sweep over a buffer larger than the second-level cache therefore evicts operands, weights and code. Then
+the activations are written again, as their producer would do in a graph.
 """
 
 from __future__ import annotations
@@ -21,18 +20,18 @@ from hetgym.profiling.timing import Timing, repeat
 SWEEP_BYTES = 8 << 20
 """Size of the buffer that is swept before each repetition [byte]."""
 
-_POSITIVE = ("MaxPool", "GlobalMaxPool")  # behind a Relu; branches on random signs would cost more than they do
+_POSITIVE = ("MaxPool", "GlobalMaxPool")  # usually follow a Relu; branches on random signs would take longer
 
 
 class Bench:
     """Times operators on one device, one after another.
 
-    On CUDA the sweep overwrites the second-level cache, and times are the device's own, see
+    On CUDA the sweep overwrites the second-level cache, and times are measured on the device, see
     :mod:`~hetgym.profiling.cuda`.
 
     Args:
         device: ``cpu`` or a CUDA device such as ``cuda:0``.
-        seed: of weights and activations.
+        seed: seed of weights and activations.
 
     Raises:
         ConfigError: no such CUDA device.
@@ -59,10 +58,10 @@ class Bench:
         return self._time(lambda: kernel(*operands), operands)
 
     def backward(self, operator: Operator) -> Timing:
-        """Time the gradients of an operator's floating-point operands and weights, its results being kept.
+        """Time the gradients of an operator's floating-point operands and weights, without its forward pass.
 
         Raises:
-            UnsupportedOperator: torch cannot run it, or nothing in it has a gradient.
+            UnsupportedOperator: torch cannot run it, or none of its operands has a gradient.
         """
         torch = self._torch
         rng = torch.Generator().manual_seed(self._seed)
@@ -84,7 +83,7 @@ class Bench:
         )
 
     def _time(self, work: Callable[[], Any], written: Sequence[Any]) -> Timing:
-        """Time some work; ``written`` is what an operator before it would have made just then."""
+        """Time some work; ``written`` are the tensors that a preceding operator would have just written."""
         if self._cuda is not None:
             return self._cuda.time(work).timing
         fresh = [x.clone() for x in written]

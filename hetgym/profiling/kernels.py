@@ -1,7 +1,7 @@
-"""Operators made runnable: for each kind of the vocabulary the torch call that computes it.
+"""Kernels: for each kind of the vocabulary the torch call that computes it.
 
-The call has the operator's shapes, dtypes and attributes; the numbers in its weights are random. So it
-takes the time that the operator takes, and graphs of such calls move the data that they would move.
+The call has the operator's shapes, dtypes and attributes; the values of its weights are random. It therefore takes the
+time of the operator, and graphs of such calls move the same amounts of data.
 """
 
 from __future__ import annotations
@@ -15,22 +15,30 @@ from hetgym.errors import UnsupportedOperator, require
 from hetgym.graph.ops import Operator, Tensor
 
 Call = Callable[[Sequence[Any]], Any]
-"""From all operands, in the operator's order, to its output or outputs."""
+"""Function from all operands, in the operator's order, to its output or outputs."""
 
 TORCH_DTYPES = {
-    "float64": "float64", "float32": "float32", "float16": "float16", "bfloat16": "bfloat16", "int64": "int64",
-    "int32": "int32", "int16": "int16", "int8": "int8", "uint8": "uint8", "bool": "bool",
-}  # fmt: skip
-"""Our name of a dtype -> torch's."""
+    "float64": "float64",
+    "float32": "float32",
+    "float16": "float16",
+    "bfloat16": "bfloat16",
+    "int64": "int64",
+    "int32": "int32",
+    "int16": "int16",
+    "int8": "int8",
+    "uint8": "uint8",
+    "bool": "bool",
+}
+"""hetgym's name of a dtype -> torch's name."""
 
 
 class Kernel:
     """One operator, ready to run on a device.
 
     Attributes:
-        operator: what it computes.
+        operator: the operator that it computes.
         device: torch's name of the device.
-        constants: tensors that it allocated: weights and tables, in operand order.
+        constants: tensors that it allocated (weights and tables), in operand order.
     """
 
     def __init__(self, operator: Operator, call: Call, constants: dict[int, Any], device: str) -> None:
@@ -42,13 +50,13 @@ class Kernel:
         self._free = [i for i in range(len(operator.inputs)) if i not in constants]
 
     def __call__(self, *activations: Any) -> tuple[Any, ...]:
-        """Run it.
+        """Run the operator.
 
         Args:
             activations: a torch tensor for each operand that is not a constant, in operand order.
 
         Returns:
-            The outputs: new tensors, or views of the operands for kinds that move nothing.
+            The outputs: new tensors, or views of the operands for kinds that move no data.
         """
         operands = self._operands.copy()
         for at, tensor in zip(self._free, activations, strict=True):
@@ -58,13 +66,13 @@ class Kernel:
 
 
 class Weights:
-    """The constants of one graph: what bears one name is one tensor, whichever operators read it.
+    """The constants of one graph: constants of the same name are one tensor, shared by all operators that read it.
 
-    Steps of an unrolled recurrence share their weights that way, which decides what the caches hold. A
-    tensor depends on the seed and its own name and type alone, and so is the same in every process.
+    Steps of an unrolled recurrence thus share their weights, which matters for the content of the caches. A tensor
+    depends only on the seed, its name and its type, so it is the same in every process.
 
     Args:
-        seed: of all of them.
+        seed: seed of all constants.
     """
 
     def __init__(self, seed: int = 0) -> None:
@@ -72,7 +80,7 @@ class Weights:
         self._made: dict[tuple[Any, ...], Any] = {}
 
     def of(self, torch: Any, operator: Operator, at: int, device: str, rng: Any) -> Any:
-        """The tensor for one constant operand; one without a name is made anew, from ``rng``."""
+        """The tensor for a constant operand; for a constant without a name, a new one is drawn from ``rng``."""
         tensor = operator.inputs[at]
         if not tensor.name:
             return _values(torch, operator, at, device, rng)
@@ -85,19 +93,19 @@ class Weights:
 
 
 def make_kernel(operator: Operator, device: str = "cpu", rng: Any = None, weights: Weights | None = None) -> Kernel:
-    """Make an operator runnable.
+    """Make the kernel of an operator.
 
     Args:
-        operator: of a kind of the vocabulary that names one computation.
+        operator: an operator whose kind stands for a definite computation.
         device: a torch device, such as ``cpu`` or ``cuda:0``.
         rng: a ``torch.Generator`` of the CPU, for the weights; seed 0 by default.
-        weights: of the graph that the operator is in; without, it shares no weights with others.
+        weights: the constants of the operator's graph; by default it shares no weights with other operators.
 
     Returns:
-        The kernel. It was run once, on the meta device, so its outputs have the operator's shapes.
+        The kernel. A trial run on the meta device has checked that its outputs have the operator's shapes.
 
     Raises:
-        UnsupportedOperator: nothing in torch computes it, or not with these shapes.
+        UnsupportedOperator: torch cannot compute it, or not with these shapes.
         MissingExtra: torch is not installed.
     """
     torch = require("torch", "torch", "running operators")
@@ -109,7 +117,7 @@ def make_kernel(operator: Operator, device: str = "cpu", rng: Any = None, weight
         _try_on_meta(torch, operator, call)
     except UnsupportedOperator:
         raise
-    except Exception as cause:  # torch raises whatever it likes for shapes that do not fit
+    except Exception as cause:  # torch raises many types for shapes that do not fit
         reason = (str(cause).strip() or type(cause).__name__).splitlines()[0]
         raise UnsupportedOperator(
             f"operator {operator.name!r} ({operator.kind}): torch cannot run it ({reason})"
@@ -126,7 +134,7 @@ def activations(operator: Operator, device: str = "cpu", rng: Any = None) -> tup
     """Random operands for a kernel: those that are not constants, in operand order.
 
     Args:
-        operator: what will run.
+        operator: the operator to run.
         device: a torch device.
         rng: a ``torch.Generator`` of the CPU; seed 1 by default.
 
@@ -141,10 +149,10 @@ def activations(operator: Operator, device: str = "cpu", rng: Any = None) -> tup
 
 
 def dtype_of(tensor: Tensor) -> Any:
-    """The dtype that torch has for a tensor.
+    """The torch dtype of a tensor.
 
     Raises:
-        UnsupportedOperator: torch does not have it, or cannot compute in it.
+        UnsupportedOperator: torch does not have the dtype, or cannot compute in it.
     """
     torch = require("torch", "torch", "running operators")
     if tensor.dtype not in TORCH_DTYPES:
@@ -153,7 +161,7 @@ def dtype_of(tensor: Tensor) -> Any:
 
 
 def _values(torch: Any, operator: Operator, at: int, device: str, rng: Any) -> Any:
-    """Numbers for one operand: weights of a size that keeps activations near one, indices within their table."""
+    """Values for one operand: weights scaled so that activations stay near one, indices within their table."""
     tensor, dtype = operator.inputs[at], dtype_of(operator.inputs[at])
     if dtype.is_floating_point:
         values = torch.randn(tensor.shape, generator=rng)
@@ -163,19 +171,19 @@ def _values(torch: Any, operator: Operator, at: int, device: str, rng: Any) -> A
             values = values.abs_().add_(0.5)
         values = values.to(dtype)
     elif dtype is torch.bool:
-        values = torch.ones(tensor.shape, dtype=dtype)  # a mask that hides everything would give no numbers
+        values = torch.ones(tensor.shape, dtype=dtype)  # a mask that hides everything would give NaN
     else:
         values = torch.randint(0, _bound(operator, at), tensor.shape, generator=rng, dtype=torch.int64).to(dtype)
     return values.to(device)
 
 
 def _positive(operator: Operator, at: int) -> bool:
-    """Whether an operand is a variance, or something that has a root."""
+    """True if an operand must not be negative: a variance, or the operand of a root."""
     return operator.kind in ("Pow", "Log", "Sqrt", "Reciprocal") or operator.kind == "BatchNormalization" and at == 4
 
 
 def _bound(operator: Operator, at: int) -> int:
-    """What whole numbers of an operand stay below."""
+    """Upper bound, exclusive, of the integers in an operand."""
     return max(1, _rows(operator)) if operator.kind in _INDEXED and at > 0 else 2
 
 
@@ -188,7 +196,7 @@ def _rows(operator: Operator) -> int:
 
 
 def _try_on_meta(torch: Any, operator: Operator, call: Call) -> None:
-    """Run a call without data and compare what comes out with what the operator promises."""
+    """Run a call on the meta device and compare its outputs with the operator's shapes and dtypes."""
     operands = [torch.empty(t.shape, dtype=dtype_of(t), device="meta") for t in operator.inputs]
     with torch.no_grad():
         result = call(operands)
@@ -223,7 +231,7 @@ def _shape(op: Operator) -> tuple[int, ...]:
 
 
 class _Window:
-    """Kernel, strides, dilations and padding of a convolution or pooling; the padding that its output asks for."""
+    """Kernel, strides, dilations and padding of a convolution or pooling; the padding follows from its output."""
 
     def __init__(self, op: Operator, kernel: tuple[int, ...]) -> None:
         self.kernel = kernel
@@ -236,7 +244,7 @@ class _Window:
         for d, (size, out) in enumerate(zip(*sizes, strict=True)):
             reach = (out - 1) * self.strides[d] + self.dilations[d] * (kernel[d] - 1) + 1
             lacking = reach - size - before[d] - after[d]
-            if lacking > 0:  # ceil mode, or padding that is only named
+            if lacking > 0:  # ceil mode, or automatic padding
                 automatic = str(op.attributes.get("auto_pad", "NOTSET")) in ("SAME_UPPER", "SAME_LOWER")
                 before[d] += lacking // 2 if automatic else 0
                 after[d] += lacking - (lacking // 2 if automatic else 0)
@@ -245,7 +253,7 @@ class _Window:
         self.around = tuple(side for d in reversed(range(rank)) for side in (before[d], after[d]))  # F.pad's order
 
     def largest(self) -> bool:
-        """Whether torch's pooling takes the padding itself."""
+        """True if torch's pooling supports the padding itself."""
         return self.even and all(2 * pad <= size for pad, size in zip(self.before, self.kernel, strict=True))
 
 
@@ -314,7 +322,7 @@ def _attention(torch: Any, op: Operator) -> Call:
 
 
 def _cell(torch: Any, op: Operator) -> Call:
-    """A recurrent cell: its operands are told apart by their shapes, since importers order them differently."""
+    """A recurrent cell; its operands are identified by their shapes, since importers order them differently."""
     gates = {"LSTMCell": 4, "GRUCell": 3, "RNNCell": 1}[op.kind]
     hidden = _int(op, "hidden_size", _shape(op)[-1])
     rows = _shape(op)[:-1]
@@ -478,14 +486,18 @@ def _reduce(name: str) -> Callable[[Any, Operator], Call]:
         axes = tuple(a % len(source) for a in _ints(op, "axes") or _ints(op, "axis")) or _lost_axes(source, result)
         keep = len(result) == len(source)
         run: Callable[[Any], Any] = {
-            "mean": lambda x: torch.mean(x, axes, keep), "sum": lambda x: torch.sum(x, axes, keep),
-            "max": lambda x: torch.amax(x, axes, keep), "min": lambda x: torch.amin(x, axes, keep),
+            "mean": lambda x: torch.mean(x, axes, keep),
+            "sum": lambda x: torch.sum(x, axes, keep),
+            "max": lambda x: torch.amax(x, axes, keep),
+            "min": lambda x: torch.amin(x, axes, keep),
             "prod": lambda x: torch.prod(x, axes[0], keep),
             "l1": lambda x: torch.linalg.vector_norm(x, 1, axes, keep),
             "l2": lambda x: torch.linalg.vector_norm(x, 2, axes, keep),
-            "square": lambda x: torch.sum(x * x, axes, keep), "logsumexp": lambda x: torch.logsumexp(x, axes, keep),
-            "argmax": lambda x: torch.argmax(x, axes[0], keep), "argmin": lambda x: torch.argmin(x, axes[0], keep),
-        }[name]  # fmt: skip
+            "square": lambda x: torch.sum(x * x, axes, keep),
+            "logsumexp": lambda x: torch.logsumexp(x, axes, keep),
+            "argmax": lambda x: torch.argmax(x, axes[0], keep),
+            "argmin": lambda x: torch.argmin(x, axes[0], keep),
+        }[name]
         return lambda x: run(x[0])
 
     return build
@@ -587,7 +599,7 @@ def _gather_elements(torch: Any, op: Operator) -> Call:
 
 
 def _slices(torch: Any, op: Operator) -> Call:
-    """A piece of the operand, copied: where the piece begins takes no time."""
+    """A copied slice of the operand; its position does not affect the run time."""
     shape = _shape(op)
 
     def run(x: Sequence[Any]) -> Any:
@@ -616,7 +628,7 @@ def _split(torch: Any, op: Operator) -> Call:
 
 
 def _view(torch: Any, op: Operator) -> Call:
-    """Another shape of the same memory: a permutation, a reshape, parts, or a repetition without copies."""
+    """A view of the same memory: a permutation, a reshape, parts, or a repetition without copies."""
     source, results = op.inputs[0].shape, [t.shape for t in op.outputs]
     if len(results) > 1:
         axis = _axis(op, len(source), 0)
@@ -642,7 +654,7 @@ def _view(torch: Any, op: Operator) -> Call:
 
 
 def _turned(op: Operator, source: tuple[int, ...], result: tuple[int, ...]) -> tuple[int, ...]:
-    """The permutation that a view is, if it is one."""
+    """The permutation of axes that a view stands for; empty if it is not a permutation."""
     perm = _ints(op, "perm")
     if perm and tuple(source[p] for p in perm) == result:
         return perm
@@ -699,4 +711,4 @@ BUILDERS: dict[str, Callable[[Any, Operator], Call]] = {
     "Squeeze": _view, "Unsqueeze": _view, "Identity": _view, "Dropout": _view, "View": _view, "SplitView": _split,
     "RecvReduce": _sum_into,
 }  # fmt: skip
-"""Kind -> how to make its torch call."""
+"""Kind -> builder of its torch call."""

@@ -1,4 +1,4 @@
-"""Links: how long data takes between two processes, between host and GPU, and between GPUs."""
+"""Links: transfer times between two processes, between host and GPU, and between GPUs."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ from hetgym.profiling.pingpong import memory_size
 SIZES: tuple[int, ...] = tuple(1 << power for power in range(12, 27, 2))
 """Sizes of messages [byte]: 4 KiB to 64 MiB."""
 
-_WINDOW = 32 << 20  # messages go round in as much memory as the tensors of a middling graph take
+_WINDOW = 32 << 20  # bytes over which messages rotate, as many as the tensors of a medium-sized graph
 _LARGEST = 1 << 30
 _FLOOR = 1e-9
-_AHEAD = 100_000  # clock cycles, some 50 us
+_AHEAD = 100_000  # clock cycles by which the host runs ahead, some 50 us
 
 
 @dataclass(frozen=True)
@@ -32,14 +32,14 @@ class LinkTimes:
     """A measured link.
 
     Args:
-        start: who sends.
-        end: who receives.
-        sizes: of the messages [byte].
+        start: name of the sender.
+        end: name of the receiver.
+        sizes: sizes of the messages [byte].
         seconds: median time of each size [s].
-        latency: of the line through them [s].
-        bandwidth: of the line through them [byte/s].
-        misfit: mean relative distance of the times from the line; caches make it large.
-        flag: half a round trip of a message without content [s]; NaN where it was not measured.
+        latency: latency of the fitted line [s].
+        bandwidth: bandwidth of the fitted line [byte/s].
+        misfit: mean relative distance of the times from the line; large if caches matter.
+        flag: half a round trip of a message without content [s]; NaN if not measured.
     """
 
     start: str
@@ -55,16 +55,16 @@ class LinkTimes:
     def of(
         cls, start: str, end: str, sizes: Sequence[int], seconds: Sequence[float], flag: float = float("nan")
     ) -> LinkTimes:
-        """Draw the line through measured times; see :func:`fit_line`."""
+        """Fit the line through measured times; see :func:`fit_line`."""
         latency, bandwidth, misfit = fit_line(sizes, seconds)
         return cls(start, end, tuple(sizes), tuple(seconds), latency, bandwidth, misfit, flag)
 
 
 def fit_line(sizes: npt.ArrayLike, seconds: npt.ArrayLike) -> tuple[float, float, float]:
-    """Latency and bandwidth by least squares of relative errors, neither below 0.
+    """Fit latency and bandwidth, both non-negative, by least squares of relative errors.
 
     Args:
-        sizes: [n] bytes, two different ones at least.
+        sizes: [n] bytes, at least two different ones.
         seconds: [n] times, positive.
 
     Returns:
@@ -84,7 +84,7 @@ def fit_line(sizes: npt.ArrayLike, seconds: npt.ArrayLike) -> tuple[float, float
         raise ProfilingError("a link's times and sizes must be positive and finite")
     terms = np.stack([1.0 / time, size / time], axis=1)
     latency, slope = np.linalg.lstsq(terms / (1.0, size.max()), np.ones(len(size)), rcond=None)[0] / (1.0, size.max())
-    if slope <= 0:  # no size is slower than another: only the largest says anything about the rate
+    if slope <= 0:  # larger sizes are not slower, so only the largest gives a bound on the rate
         latency, slope = 0.0, float(time[np.argmax(size)] / size.max())
     elif latency < 0:
         latency, slope = 0.0, float(terms[:, 1].sum() / (terms[:, 1] ** 2).sum())
@@ -95,25 +95,25 @@ def fit_line(sizes: npt.ArrayLike, seconds: npt.ArrayLike) -> tuple[float, float
 def measure_process_link(
     start: HostSettings, end: HostSettings, sizes: Sequence[int] = SIZES, rounds: int = 7, limit: float = 120.0
 ) -> LinkTimes:
-    """Time tensors that one process writes to shared memory and another, on cores of its own, is waiting for.
+    """Time tensors that one process writes to shared memory while another, on cores of its own, waits for them.
 
-    A time runs from the begin of writing to the moment when the other process sees that the tensor is
-    there, where it can be read in place. Sources are fresh results; the places written to were read by
-    the receiver before, as in a graph that runs again and again. Processes that have to share a core
-    are timed as well, with the switches between them: those times are no link's.
+    A time runs from the start of writing to the moment when the other process sees that the tensor is complete and can
+    be read in place. Sources are freshly computed; the destinations were read by the receiver before, as in a graph
+    that runs repeatedly. Processes that share a core are timed as well, but such times include context switches and do
+    not describe a link.
 
     Args:
         start: cores of the sender.
         end: cores of the receiver.
-        sizes: bytes, at most 1 GiB each.
-        rounds: messages of each size in each of three passes.
-        limit: seconds until it is given up.
+        sizes: sizes of the messages, at most 1 GiB each [byte].
+        rounds: number of messages of each size in each of three passes.
+        limit: time after which the measurement is aborted [s].
 
     Returns:
-        The link, its ends named after their cores.
+        The link, whose ends are named after their cores.
 
     Raises:
-        ConfigError: sizes or rounds that cannot be.
+        ConfigError: sizes or rounds out of range.
         ProfilingError: a process failed, or was not done in time.
     """
     sizes = sorted(sizes)
@@ -121,9 +121,12 @@ def measure_process_link(
         raise ConfigError(f"sizes {tuple(sizes)} and {rounds} rounds; sizes must be 1 to {_LARGEST} bytes, rounds 1 up")
     area = max(_WINDOW, 2 * sizes[-1])
     asked: dict[str, Any] = {
-        "area": area, "sizes": sizes, "rounds": rounds, "patience": limit,
+        "area": area,
+        "sizes": sizes,
+        "rounds": rounds,
+        "patience": limit,
         "crowded": len(set(start.cores) | set(end.cores)) < 2,
-    }  # fmt: skip
+    }
     module = "hetgym.profiling.pingpong"
     with ExitStack() as stack:
         memory = stack.enter_context(_shared_memory(memory_size(area)))
@@ -138,7 +141,7 @@ def measure_process_link(
 
 @contextmanager
 def _shared_memory(size: int) -> Iterator[int]:
-    """Descriptor of new memory without a name, all of its pages given out by the system."""
+    """Make new memory without a name, all of its pages allocated, and yield its descriptor."""
     if hasattr(os, "memfd_create"):
         descriptor = os.memfd_create("hetgym-link")
     else:
@@ -157,14 +160,14 @@ def _shared_memory(size: int) -> Iterator[int]:
 def measure_cuda_link(start: str, end: str, sizes: Sequence[int] = SIZES, rounds: int = 15) -> LinkTimes:
     """Time copies between host and GPU or between two GPUs, with CUDA events around each.
 
-    Host memory is page-locked. Copies are queued, as a runtime queues them: the time that the host
-    takes to issue one is the device's launch overhead and not in here.
+    Host memory is page-locked. Copies are queued, as in a runtime. The time that the host needs to issue a copy belongs
+    to the device's launch overhead and is not included.
 
     Args:
         start: ``cpu`` or a CUDA device such as ``cuda:0``.
-        end: likewise; one of the two at least is a CUDA device.
-        sizes: bytes.
-        rounds: copies of each size.
+        end: ``cpu`` or a CUDA device; at least one of the two ends is a CUDA device.
+        sizes: sizes of the copies [byte].
+        rounds: number of copies of each size.
 
     Raises:
         ConfigError: no CUDA device among the ends.
@@ -190,11 +193,11 @@ def _buffer(torch: Any, side: str, size: int) -> Any:
 
 
 def _copies(torch: Any, source: Any, target: Any, rounds: int) -> FloatArray:
-    """[rounds] seconds of single copies on the current stream, after two that are thrown away."""
+    """[rounds] seconds of single copies on the current stream, after two discarded ones."""
     times = np.empty(rounds + 2)
     for i in range(len(times)):
         before, after = (torch.cuda.Event(enable_timing=True) for _ in range(2))
-        if hasattr(torch.cuda, "_sleep"):  # the host runs ahead, so that issuing the copy is not timed
+        if hasattr(torch.cuda, "_sleep"):  # lets the host run ahead, so that issuing the copy is not timed
             torch.cuda._sleep(_AHEAD)
         before.record()
         target.copy_(source, non_blocking=True)

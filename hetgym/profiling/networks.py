@@ -1,8 +1,8 @@
-"""Random networks with the structure of real ones: operators to measure where they will run.
+"""Random networks with the structure of real ones, to measure operators within graphs.
 
-Each generator draws widths, resolutions and depths, and builds the operators that an exporter would
-write for such a network: convolutions with batch norms and residual sums, depthwise and grouped
-stages with channel shuffles, dense concatenations, transformer blocks with fused or separate heads.
+Each generator draws widths, resolutions and depths, and builds the operators that an exporter would write for such a
+network: convolutions with batch norms and residual sums, depthwise and grouped stages with channel shuffles, dense
+concatenations, or transformer blocks with fused or separate heads.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from hetgym.graph.ops import Attribute, Tensor
 
 
 class _Convolutional:
-    """A network of images under construction: the value last made, and the operators that extend it."""
+    """A convolutional network under construction."""
 
     def __init__(self, name: str, rng: np.random.Generator, batch: int) -> None:
         self.net = Network(name)
@@ -38,10 +38,18 @@ class _Convolutional:
         if self.rng.random() < 0.5:
             operands.append(weight_of(f"{name}.bias", out))
         half = kernel // 2
-        after = (side - 1) * stride + kernel - shape[2] - half  # what is left of "same" padding
+        after = (side - 1) * stride + kernel - shape[2] - half  # the rest of "same" padding
         pads = (half, half, max(after, 0), max(after, 0))
-        return self.net.one(name, "Conv", operands, (self.batch, out, side, side), kernel_shape=(kernel, kernel),
-                            strides=(stride, stride), pads=pads, group=group)  # fmt: skip
+        return self.net.one(
+            name,
+            "Conv",
+            operands,
+            (self.batch, out, side, side),
+            kernel_shape=(kernel, kernel),
+            strides=(stride, stride),
+            pads=pads,
+            group=group,
+        )
 
     def norm(self, x: Value) -> Value:
         name, channels = self.at("norm"), x.tensor.shape[1]
@@ -59,8 +67,15 @@ class _Convolutional:
     def pool(self, x: Value, stride: int, kind: str = "MaxPool", kernel: int = 3) -> Value:
         side, kernel = -(-x.tensor.shape[2] // stride), max(kernel, stride)
         shape = (*x.tensor.shape[:2], side, side)
-        return self.net.one(self.at("pool"), kind, [x], shape, kernel_shape=(kernel, kernel), strides=(stride, stride),
-                            pads=(0, 0, 0, 0) if stride == kernel else (kernel // 2,) * 4)  # fmt: skip
+        return self.net.one(
+            self.at("pool"),
+            kind,
+            [x],
+            shape,
+            kernel_shape=(kernel, kernel),
+            strides=(stride, stride),
+            pads=(0, 0, 0, 0) if stride == kernel else (kernel // 2,) * 4,
+        )
 
     def shuffle(self, x: Value, groups: int) -> Value:
         b, c, h, w = x.tensor.shape
@@ -83,7 +98,7 @@ class _Convolutional:
 
 
 def _width(rng: np.random.Generator, low: int, high: int) -> int:
-    """A number of channels: log-uniform, mostly a multiple of 8."""
+    """A random number of channels: log-uniform, mostly a multiple of 8."""
     value = float(np.exp(rng.uniform(np.log(low), np.log(high))))
     step = 8 if rng.random() < 0.8 else 1
     return max(low, int(round(value / step)) * step)
@@ -165,8 +180,11 @@ def separable(rng: np.random.Generator) -> DataflowGraph:
             x = b.net.one(b.at("add"), "Add", [x, y], x.tensor.shape)
         elif stride == 2 and rng.random() < 0.4:
             z = b.pool(x, 2, "AveragePool")
-            x = b.unary(b.net.one(b.at("concat"), "Concat", [z, y], (*y.tensor.shape[:1], 2 * width,
-                        *y.tensor.shape[2:]), axis=1))  # fmt: skip
+            x = b.unary(
+                b.net.one(
+                    b.at("concat"), "Concat", [z, y], (*y.tensor.shape[:1], 2 * width, *y.tensor.shape[2:]), axis=1
+                )
+            )
             width *= 2
         else:
             x = y
@@ -187,8 +205,11 @@ def dense(rng: np.random.Generator) -> DataflowGraph:
                     inner = b.unary(b.conv(x, _width(rng, 16, 96), 1))
                     parts.append(b.unary(b.conv(inner, _width(rng, 16, 256), kernel)))
                 if rng.random() < 0.5:
-                    parts.append(b.unary(b.conv(b.pool(x, 1, str(rng.choice(["MaxPool", "AveragePool"]))),
-                                                _width(rng, 16, 128), 1)))  # fmt: skip
+                    parts.append(
+                        b.unary(
+                            b.conv(b.pool(x, 1, str(rng.choice(["MaxPool", "AveragePool"]))), _width(rng, 16, 128), 1)
+                        )
+                    )
             else:
                 y = b.conv(b.unary(b.norm(x)), 4 * growth, 1)
                 parts = [x, b.conv(b.unary(b.norm(y)), growth, 3)]
@@ -254,33 +275,51 @@ def attention(rng: np.random.Generator) -> DataflowGraph:
 
 
 def separate_heads(rng: np.random.Generator) -> DataflowGraph:
-    """A transformer with every head a branch of its own."""
+    """A transformer in which every head is a separate branch."""
     heads = int(rng.choice([2, 4, 8]))
     hidden = heads * int(rng.choice([16, 32, 64]))
-    return transformer(int(rng.integers(1, 3)), heads, hidden, int(rng.choice([32, 64, 128, 256])),
-                       int(rng.choice([1, 2])), int(rng.choice([2, 4])), 2000)  # fmt: skip
+    return transformer(
+        int(rng.integers(1, 3)),
+        heads,
+        hidden,
+        int(rng.choice([32, 64, 128, 256])),
+        int(rng.choice([1, 2])),
+        int(rng.choice([2, 4])),
+        2000,
+    )
 
 
 def recurrent(rng: np.random.Generator) -> DataflowGraph:
     """LSTM cells unrolled in time."""
     hidden = _width(rng, 64, 1024)
-    return lstm_grid(int(rng.integers(1, 4)), int(rng.integers(2, 8)), hidden, int(rng.choice([1, 1, 4, 16])),
-                     _width(rng, 32, 512))  # fmt: skip
+    return lstm_grid(
+        int(rng.integers(1, 4)), int(rng.integers(2, 8)), hidden, int(rng.choice([1, 1, 4, 16])), _width(rng, 32, 512)
+    )
 
 
 GENERATORS: tuple[Callable[[np.random.Generator], DataflowGraph], ...] = (
-    plain, residual, separable, dense, attention, separate_heads, recurrent, residual, separable, dense, attention,
-)  # fmt: skip
-"""In the order in which they are drawn; the common families stand twice."""
+    plain,
+    residual,
+    separable,
+    dense,
+    attention,
+    separate_heads,
+    recurrent,
+    residual,
+    separable,
+    dense,
+    attention,
+)
+"""Generators in the order in which they are drawn; common families occur twice."""
 
 
 def random_networks(count: int, seed: int = 0, limit: float = 8e9) -> list[DataflowGraph]:
-    """Random networks, a family after another.
+    """Random networks of all families in turn.
 
     Args:
-        count: how many.
-        seed: of all that is drawn.
-        limit: FLOPs of a network at most; larger ones are drawn again.
+        count: number of networks.
+        seed: seed of all randomness.
+        limit: most FLOPs of a network; larger ones are drawn again [FLOP].
 
     Returns:
         Networks called ``random-<number>-<family>``.

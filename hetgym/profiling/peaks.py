@@ -1,7 +1,7 @@
-"""Peaks: what a device sustains in arithmetic and in memory, and what its smallest operator costs.
+"""Peaks: sustained rates of a device's arithmetic and memory, and the time of its smallest operator.
 
-Data sheets state rates that no program reaches, and boards that are limited in power state rates that
-they hold for a second. One product of matrices and one copy say what a roofline should begin with.
+Data sheets state rates that programs do not reach, or that boards with a power limit sustain for a second only. The
+rates of matrix products and copies are better inputs for a roofline.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ DTYPES: Mapping[str, tuple[str, ...]] = {
 
 _SMALLEST, _LARGEST = 256, 8192  # rows of a square matrix
 _OPERATORS = 512
-_ARRAY = {"cpu": 128 << 20, "cuda": 1 << 30}  # bytes; beyond the caches that one process gets a share of
+_ARRAY = {"cpu": 128 << 20, "cuda": 1 << 30}  # bytes; larger than a process's share of the caches
 
 
 @dataclass(frozen=True)
@@ -38,7 +38,7 @@ class Peaks:
         flops: dtype -> FLOP/s of the fastest square product.
         copy: bytes read and written by a copy over its time [byte/s].
         triad: the same of a = b + s · c.
-        dispatch: time of the smallest operator in a row of such [s].
+        dispatch: time of the smallest operator within a sequence of such operators [s].
     """
 
     flops: Mapping[str, float]
@@ -70,12 +70,12 @@ class Peaks:
 
 
 def measure_peaks(host: HostSettings, budget: float = 1.0, limit: float = 300.0) -> Peaks:
-    """Measure a CPU device in a process of its own, bound to its cores and capped as it says.
+    """Measure a CPU device in a separate process with the device's cores and caps.
 
     Args:
-        host: the device.
-        budget: seconds for each figure.
-        limit: seconds until it is given up.
+        host: settings of the device.
+        budget: time to measure each figure [s].
+        limit: time after which the measurement is aborted [s].
 
     Raises:
         ProfilingError: the process failed, or was not done in time.
@@ -101,10 +101,10 @@ def peaks_here(device: str = "cpu", budget: float = 1.0) -> Peaks:
 
 
 def product_rate(dtype: str, device: str = "cpu", budget: float = 1.0) -> float:
-    """FLOP/s of the fastest square product whose time the budget allows.
+    """FLOP/s of the fastest square product within a time budget.
 
-    Sizes double as long as the next one fits into a fifth of the budget: a library without a fast
-    kernel for a dtype shows that on small matrices, before it takes minutes on large ones.
+    Sizes double as long as the next one fits into a fifth of the budget. So a library without a fast kernel for a
+    dtype is detected on small matrices and does not take minutes on large ones.
 
     Args:
         dtype: name of a dtype.
@@ -112,7 +112,7 @@ def product_rate(dtype: str, device: str = "cpu", budget: float = 1.0) -> float:
         budget: seconds in all, about.
 
     Returns:
-        The rate; 0 where torch cannot multiply in that dtype.
+        The rate [FLOP/s]; 0 if torch cannot multiply in that dtype.
     """
     torch = require("torch", "torch", "measuring peaks")
     clock = _clock(torch, device)
@@ -134,8 +134,8 @@ def product_rate(dtype: str, device: str = "cpu", budget: float = 1.0) -> float:
 def memory_rates(device: str = "cpu", budget: float = 1.0, size: int | None = None) -> tuple[float, float]:
     """Bytes moved over time by a copy and by the triad a = b + s · c (McCalpin, STREAM, 1995).
 
-    As in STREAM the bytes are those that the program reads and writes; lines that a cache fetches in
-    order to write them do not count.
+    As in STREAM, bytes are those that the program reads and writes; cache lines that are fetched only to be written
+    do not count.
 
     Args:
         device: see :func:`peaks_here`.
@@ -155,14 +155,14 @@ def memory_rates(device: str = "cpu", budget: float = 1.0, size: int | None = No
 
 
 def dispatch_cost(device: str = "cpu", rounds: int = 30) -> float:
-    """Seconds of an operator on one number, within a row of such operators.
+    """Seconds of an operator on one number, within a sequence of such operators.
 
-    On a CPU that is Python, the dispatcher and the allocation of a result; on a GPU the slower of
-    launching and starting a kernel, which is what a graph of small operators waits for.
+    On a CPU this is the time of Python, of the dispatcher and of the allocation of a result. On a GPU it is the slower
+    of launching and starting a kernel, which limits graphs of small operators.
 
     Args:
         device: see :func:`peaks_here`.
-        rounds: how often a row of 512 operators is timed.
+        rounds: number of timed sequences of 512 operators.
     """
     torch = require("torch", "torch", "measuring peaks")
     x = torch.ones(1, device=device)
@@ -183,7 +183,7 @@ def dispatch_cost(device: str = "cpu", rounds: int = 30) -> float:
 
 
 def _clock(torch: Any, device: str) -> Callable[[Callable[[], object], float], float]:
-    """A function that times some work within a number of seconds, twice at least and the first time for nothing."""
+    """Make a function that times some work for a number of seconds, after one discarded repetition."""
     if device.startswith("cuda"):
         from hetgym.profiling.cuda import CudaTimer
 

@@ -1,7 +1,7 @@
 """One end of a link between two processes: sends tensors through shared memory, or receives them.
 
-Run as a program by :mod:`hetgym.profiling.links`. Both ends look at words of shared memory over and
-over; the clock is the system's monotonic one, which all cores share.
+:mod:`hetgym.profiling.links` runs it as a program. Both ends poll words of shared memory; the clock is the system's
+monotonic one, which all cores share.
 """
 
 from __future__ import annotations
@@ -19,10 +19,10 @@ from hetgym.errors import ProfilingError
 from hetgym.profiling.child import request
 
 SENT, SEEN, STAMP, WORDS = 0, 16, 32, 48
-"""Words of shared memory, each in a cache line of its own: last message, last answer, when it was seen."""
+"""Words of shared memory, each in a separate cache line: last message, last answer, and the time of the answer."""
 
 DATA = mmap.PAGESIZE
-"""Where the messages begin [byte]."""
+"""Offset of the messages [byte]."""
 
 PASSES = 3
 
@@ -30,17 +30,17 @@ _LOOKS = 4096
 
 
 def memory_size(area: int) -> int:
-    """Bytes of shared memory for messages that take up to ``area`` bytes in all."""
+    """Size of the shared memory for messages of up to ``area`` bytes in all [byte]."""
     return DATA + area
 
 
 class End:
-    """What both ends share.
+    """One end of the link; base of both directions.
 
     Args:
-        descriptor: of the shared memory.
-        area: bytes of it that hold messages.
-        crowded: whether both ends share a core, so that each look must let the other run.
+        descriptor: descriptor of the shared memory.
+        area: bytes of the memory that hold messages.
+        crowded: True if both ends share a core; the core is then yielded after each poll.
         patience: longest wait [s].
     """
 
@@ -71,23 +71,23 @@ class End:
                 raise ProfilingError("the other end of the link does not answer")
 
     def slot(self, message: int, size: int) -> Any:
-        """Where a message lies: the next place of a round through the area, as a graph's tensors have each its own."""
+        """The place of a message; messages rotate through the area, as a graph's tensors have separate places."""
         start = message % (self.area // size) * size
         return self.data[start : start + size]
 
 
 def send(end: End, sizes: list[int], rounds: int) -> tuple[FloatArray, FloatArray]:
-    """The end that sends.
+    """Run the sending end.
 
     Args:
         end: this end.
-        sizes: of the messages [byte].
-        rounds: messages of each size in each of three passes through the sizes; twenty times as many
-            flags alone.
+        sizes: sizes of the messages [byte].
+        rounds: number of messages of each size in each of three passes through the sizes; there are twenty times as
+            many flags without a message.
 
     Returns:
-        [20 rounds] half round trips of a flag [s]; [sizes, 3 rounds] from the begin of writing a tensor
-        to shared memory until the other end sees that it is there [s].
+        [20 rounds] half round trips of a flag [s]; [sizes, 3 rounds] times from the start of writing a tensor to
+        shared memory until the other end sees that it is complete [s].
     """
     words, clock, message = end.words, perf_counter_ns, 0
     flags = np.empty(20 * rounds)
@@ -114,7 +114,7 @@ def send(end: End, sizes: list[int], rounds: int) -> tuple[FloatArray, FloatArra
 
 
 def receive(end: End, sizes: list[int], rounds: int) -> None:
-    """The end that receives; it reads each tensor after it has said when it came."""
+    """Run the receiving end, which reads each tensor after it has recorded its arrival."""
     words, message = end.words, 0
     for _ in range(20 * rounds):
         message += 1
@@ -131,7 +131,7 @@ def receive(end: End, sizes: list[int], rounds: int) -> None:
 
 
 def main() -> None:
-    """Play the end that the request names."""
+    """Run the end that the request names."""
     asked, host = request()
     os.sched_setaffinity(0, host.cores)
     end = End(asked["descriptor"], asked["area"], asked["crowded"], asked["patience"])

@@ -1,4 +1,4 @@
-"""Plans: what a profile measures."""
+"""Plans: the items that a profile measures."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ _LONGEST = 64 << 20
 
 
 def design_items(names: Sequence[str], share: float = 1.0, seed: int = 0) -> list[Item]:
-    """Space-filling designs, alone: forward, and backward where the design says so.
+    """Items for isolated operators of space-filling designs: forward, and backward as far as a design includes it.
 
     Args:
-        names: of designs; empty takes all.
-        share: of each design's shapes that are taken, more than 1 for more.
-        seed: of the designs.
+        names: names of designs; empty = all.
+        share: number of shapes as a share of each design's count; may exceed 1.
+        seed: seed of the designs.
 
     Raises:
         UnknownName: no such design.
@@ -39,12 +39,12 @@ def design_items(names: Sequence[str], share: float = 1.0, seed: int = 0) -> lis
 
 
 def network_items(count: int, seed: int = 0) -> list[Item]:
-    """Random networks, measured as they run."""
+    """Items for random networks, measured as whole graphs."""
     return [Item(graph.name, graph=graph) for graph in random_networks(count, seed)]
 
 
 def model_items(models: Sequence[str]) -> list[Item]:
-    """Given models, measured as they run: zoo names, ``.onnx`` or ``.json`` files.
+    """Items for given models, measured as whole graphs: zoo names, ``.onnx`` or ``.json`` files.
 
     Raises:
         UnknownName: no such model.
@@ -54,14 +54,14 @@ def model_items(models: Sequence[str]) -> list[Item]:
 
 
 def table_items(path: str | Path) -> list[Item]:
-    """Operators that a CSV file lists, alone.
+    """Items for isolated operators that a CSV file lists.
 
     Args:
         path: its first line names the columns: ``kind``, ``inputs`` and ``outputs``, and if wanted
             ``attributes``, ``direction`` and ``source``, as in a table of measurements.
 
     Raises:
-        ConfigError: unreadable, or a line that is no operator; its number is named.
+        ConfigError: the file is unreadable, or a line is not an operator; the message names the line.
     """
     file = as_path(path, "a list of shapes", ConfigError)
     try:
@@ -92,7 +92,7 @@ def table_items(path: str | Path) -> list[Item]:
 
 
 def total(items: Sequence[Item]) -> str:
-    """What a plan holds, in words."""
+    """The contents of a plan in words."""
     graphs = sum(item.graph is not None for item in items)
     return f"{len(items) - graphs} operators alone, {graphs} graphs with {sum(_size(item) for item in items)} operators"
 

@@ -1,4 +1,4 @@
-"""A profile: operators and graphs measured one after another, and every result on the disk at once."""
+"""Profiles: operators and graphs measured one after another; every result is written to disk immediately."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from hetgym.measurements.dataset import Dataset
 from hetgym.measurements.table import Journal, Measurement, Measurements
 from hetgym.profiling.host import HostSettings
 
-_START_LIMIT = 120.0  # seconds until a worker must have imported torch
+_START_LIMIT = 120.0  # longest time for a worker to start and import torch [s]
 
 
 @dataclass(frozen=True)
@@ -34,9 +34,9 @@ class Item:
     """One thing to measure: an operator alone, or a graph as a whole.
 
     Args:
-        source: the design or graph that asks for it.
-        operator: with ``direction``, unless it is a graph.
-        graph: unless it is an operator.
+        source: the design or graph that it belongs to.
+        operator: the operator, with ``direction``; None for a graph.
+        graph: the graph; None for an operator.
         direction: ``forward`` or ``backward``.
     """
 
@@ -51,7 +51,7 @@ class Item:
 
     @property
     def blank(self) -> Measurement:
-        """The row of the table before it is measured; a graph's is that of its wall time."""
+        """The row of the table before the measurement; for a graph, the row of its wall time."""
         nan = float("nan")
         if self.operator is not None:
             return Measurement(
@@ -67,7 +67,7 @@ class Item:
 
     @property
     def bytes(self) -> float:
-        """Estimate of the memory that measuring it takes [byte]: operands twice, and gradients."""
+        """Estimated memory for the measurement: operands twice, and gradients [byte]."""
         if self.operator is not None:
             op = self.operator
             own = sum(t.bytes for t in (*op.inputs, *op.outputs))
@@ -77,15 +77,15 @@ class Item:
 
 
 class Worker:
-    """A measuring process, started anew whenever it is killed.
+    """A measuring process that is restarted whenever it was killed.
 
     Args:
-        settings: of the process.
+        settings: settings of the process.
         memory_limit: see :func:`~hetgym.profiling.worker.serve`.
         device: ``cpu``, or a CUDA device such as ``cuda:0``.
 
     Raises:
-        ProfilingError: it does not start.
+        ProfilingError: the process does not start.
     """
 
     def __init__(self, settings: HostSettings, memory_limit: float = 8e9, device: str = "cpu") -> None:
@@ -106,10 +106,10 @@ class Worker:
 
         Args:
             request: see :mod:`~hetgym.profiling.worker`.
-            limit: seconds to wait.
+            limit: longest wait [s].
 
         Returns:
-            The answer; None if there was none in time, or the process died of it.
+            The answer; None if there was none in time, or the process died.
         """
         process = self._running()
         assert process.stdin is not None
@@ -149,7 +149,7 @@ class Worker:
 
 
 def _line(process: subprocess.Popen[bytes], limit: float) -> dict[str, Any] | None:
-    """One line of JSON from a process, or None after some seconds or at its end."""
+    """Read one line of JSON from a process; None after the time limit or if the process ends."""
     assert process.stdout is not None
     file, end, data = process.stdout.fileno(), time.monotonic() + limit, b""
     while not data.endswith(b"\n"):
@@ -165,21 +165,21 @@ def _line(process: subprocess.Popen[bytes], limit: float) -> dict[str, Any] | No
 
 
 class Profile:
-    """Measures items into a journal; items that the journal holds already are not measured again.
+    """Measures items into a journal; items that are already in the journal are not measured again.
 
-    The journal lies beside the table until the table and its card are written, so that a profile that is
-    killed at any time goes on from it.
+    The journal is kept beside the table until the table and its card are written, so that a profile can be killed at
+    any time and continued later.
 
     Args:
-        path: the table that is made, ``NAME.csv.gz``.
-        settings: of the measuring process.
-        time_limit: seconds after which an operator is given up; a graph may take ten times as long.
-        memory_limit: items whose estimate is larger are not run [byte].
-        rounds: how often a graph runs.
+        path: path of the table to make, ``NAME.csv.gz``.
+        settings: settings of the measuring process.
+        time_limit: time after which an operator is aborted [s]; a graph may take ten times as long.
+        memory_limit: items whose estimated memory is larger are not run [byte].
+        rounds: number of runs of a graph.
         device: ``cpu``, or a CUDA device such as ``cuda:0``.
 
     Raises:
-        ConfigError: the table is there already and was finished, or its folder cannot be written.
+        ConfigError: the finished table already exists, or its folder cannot be written.
         ArtefactError: the journal of an earlier run is damaged.
     """
 
@@ -209,14 +209,14 @@ class Profile:
             raise ConfigError(f"{journal}: cannot be written ({error.strerror or error})") from error
 
     def missing(self, items: Iterable[Item], passes: int = 1) -> list[Item]:
-        """The items that are still to be measured, in that order.
+        """The items that are still to be measured, in the order of measurement.
 
-        Each pass takes all items in an order of its own. The machine drifts (clocks, other load); shuffled
-        passes turn drift into noise, and make the time that is left predictable.
+        Each pass takes all items in a different random order. This turns drift of the machine (clocks, other load) into
+        noise, and makes the remaining time predictable.
 
         Args:
             items: all items of the profile.
-            passes: how often each is measured.
+            passes: number of measurements of each item.
         """
         done = Counter(tuple(row.row()[:7]) for row in self.journal.rows)
         wanted = {item.key: item for item in items}
@@ -230,11 +230,11 @@ class Profile:
     def run(
         self, items: Sequence[Item], passes: int = 1, progress: Callable[[Item, str], None] | None = None
     ) -> Measurements:
-        """Measure what is missing; :meth:`finish` then writes the table.
+        """Measure the missing items; :meth:`finish` then writes the table.
 
         Args:
             items: all items of the profile.
-            passes: how often each is measured, far apart in time; their medians' median is kept.
+            passes: number of measurements of each item, far apart in time; the median of their medians is kept.
             progress: called after each item with its status.
 
         Returns:
@@ -256,7 +256,7 @@ class Profile:
         """Write the table and its card, then remove the journal.
 
         Args:
-            dataset: what :meth:`run` returned, with the machine and the device.
+            dataset: the table that :meth:`run` returned, with the machine and the device.
 
         Raises:
             ArtefactError: a file cannot be written; the journal stays.
@@ -285,10 +285,10 @@ class Profile:
 
 
 def merged(rows: Iterable[Measurement]) -> tuple[Measurement, ...]:
-    """One row for each operator that was measured several times: the medians of its times, repetitions added up.
+    """Merge repeated measurements of operators: medians of the times, sums of the repetitions.
 
     Returns:
-        Rows sorted by context, source and operator; what failed in one pass but not in another has times.
+        Rows sorted by context, source and operator; an operator that failed in some passes only has times.
     """
     members: dict[tuple[str, ...], list[Measurement]] = {}
     for row in rows:
@@ -308,7 +308,7 @@ def merged(rows: Iterable[Measurement]) -> tuple[Measurement, ...]:
 
 
 def _graph_rows(graph: DataflowGraph, source: str, blank: Measurement, answer: dict[str, Any]) -> list[Measurement]:
-    """A row for every shape of the graph, the mean over its operators of that shape, and one for the whole."""
+    """One row for every shape in the graph, the mean over operators of that shape, and one for the whole graph."""
     members: dict[tuple[str, ...], list[int]] = {}
     for i, op in enumerate(graph.operators):
         key = tuple(Measurement(op, 0.0, 0.0, 0.0, 1).row()[:4])
@@ -317,11 +317,17 @@ def _graph_rows(graph: DataflowGraph, source: str, blank: Measurement, answer: d
     medians, lows, highs = (np.array(answer[key]) for key in ("seconds", "p10", "p90"))
     rows = [
         replace(
-            blank, operator=graph.operators[at[0]], count=len(at), status="ok", repetitions=repetitions,
-            seconds=float(medians[at].mean()), p10=float(lows[at].mean()), p90=float(highs[at].mean()),
+            blank,
+            operator=graph.operators[at[0]],
+            count=len(at),
+            status="ok",
+            repetitions=repetitions,
+            seconds=float(medians[at].mean()),
+            p10=float(lows[at].mean()),
+            p90=float(highs[at].mean()),
         )
         for at in members.values()
-    ]  # fmt: skip
+    ]
     p10, median, p90 = answer["wall"]
     whole = replace(blank, seconds=median, p10=p10, p90=p90, repetitions=repetitions, status="ok")
     return [*rows, whole]

@@ -1,4 +1,4 @@
-"""Timing: repeat until the spread is known, and say what it is."""
+"""Timing: repetition of a measurement until its median is known precisely enough."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from hetgym._types import FloatArray
 
 @dataclass(frozen=True, slots=True)
 class Timing:
-    """What repetitions say.
+    """Summary of repeated measurements.
 
     Attributes:
         seconds: median [s].
         p10: tenth percentile [s].
         p90: ninetieth percentile [s].
-        repetitions: how many there were.
+        repetitions: number of measurements.
     """
 
     seconds: float
@@ -42,17 +42,17 @@ def repeat(
     precision: float = 0.015,
     budget: float = 0.6,
 ) -> Timing:
-    """Repeat a measurement until its median is known.
+    """Repeat a measurement until its median is precise enough.
 
     The standard error of a median is about 0.93 times the interquartile range over the root of the
     number of samples (McGill et al., The American Statistician 32(1), 1978).
 
     Args:
-        run: one measurement [s].
-        minimum: samples in any case, after two that are thrown away.
-        maximum: samples at most.
-        precision: standard error of the median over the median at which it stops.
-        budget: no further samples once these seconds are spent, beyond a third of the minimum.
+        run: function that makes one measurement and returns its time [s].
+        minimum: least number of samples, after two discarded ones.
+        maximum: largest number of samples.
+        precision: relative standard error of the median at which to stop.
+        budget: time after which no more samples are taken, once there are a third of the minimum [s].
 
     Returns:
         Median and percentiles.

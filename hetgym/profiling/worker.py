@@ -1,8 +1,8 @@
-"""The process that measures: bound to its cores, capped in its instruction set, replaceable when it hangs.
+"""The measuring process: bound to its cores, capped in its instruction set, and replaced if it hangs.
 
-It reads requests from standard input, one JSON object a line, and answers each with one on standard output:
-``{"row": [...]}``, an operator as a row of the table, or ``{"graph": {...}, "rounds": k}``. A parent that
-gets no answer in time kills it and starts another. It ends with its parent.
+It reads requests from standard input, one JSON object per line, and answers each with one line on standard output. A
+request is ``{"row": [...]}``, an operator as a row of the table, or ``{"graph": {...}, "rounds": k}``. A parent that
+gets no answer in time kills the process and starts another. The process ends with its parent.
 """
 
 from __future__ import annotations
@@ -33,11 +33,11 @@ def serve(
     """Answer requests until their stream ends.
 
     Args:
-        settings: of this process, whose environment was set before it started.
-        device: what is measured: ``cpu``, or a CUDA device.
-        memory_limit: beyond this the system refuses memory [byte].
-        requests: where they come from.
-        answers: where answers go.
+        settings: settings of this process, whose environment was set before it started.
+        memory_limit: most memory that the system grants to the process [byte].
+        requests: stream of requests.
+        answers: stream for answers.
+        device: device to measure: ``cpu``, or a CUDA device.
     """
     settings.settle()
     _limit_memory(int(memory_limit))
@@ -48,7 +48,7 @@ def serve(
 
 
 def _warm_up() -> None:
-    """Load what torch loads when it first computes, so that not every fork does; too small to start threads."""
+    """Run a small computation, so that torch loads its libraries before a fork; it is too small to start threads."""
     image, weight, row = Tensor((1, 1, 3, 3)), Tensor((1, 1, 3, 3), constant=True), Tensor((2, 2))
     for op in (
         Operator("conv", "Conv", (image, weight), (Tensor((1, 1, 1, 1)),)),
@@ -59,11 +59,11 @@ def _warm_up() -> None:
 
 
 def _apart(request: dict[str, Any], device: str) -> str:
-    """Answer a request in a copy of this process.
+    """Answer a request in a fork of this process.
 
-    Run times depend on where memory lies: in a process that has held and freed other tensors before, the
-    results of an operator land in cold corners of its heap. A fork that has run nothing yet is always the same.
-    CUDA does not survive a fork, and its allocator needs none.
+    Run times depend on the places of tensors in memory: in a process that has allocated and freed other tensors, the
+    results of an operator are put into cold parts of its heap. A fresh fork is always in the same state.
+    CUDA does not survive a fork, and its allocator does not need one.
     """
     if not hasattr(os, "fork"):
         return _answer(request, device)
@@ -90,7 +90,7 @@ def _answer(request: dict[str, Any], device: str) -> str:
         answer = _operator(request["row"], device) if "row" in request else _graph(request, device)
     except UnsupportedOperator as error:
         answer = {"status": "unsupported", "why": str(error)}
-    except (MemoryError, RuntimeError) as error:  # torch says either when memory is refused
+    except (MemoryError, RuntimeError) as error:  # torch raises either if it gets no memory
         refused = isinstance(error, MemoryError) or "memory" in str(error).lower()
         answer = {"status": "memory" if refused else "unsupported", "why": str(error).partition("\n")[0]}
     return json.dumps(answer)
@@ -102,22 +102,33 @@ def _operator(row: list[str], device: str) -> dict[str, Any]:
     (wanted,) = read_rows(text.getvalue(), "request")
     bench = Bench(device)
     timing = (bench.backward if wanted.direction == "backward" else bench.forward)(wanted.operator)
-    return {"status": "ok", "seconds": timing.seconds, "p10": timing.p10, "p90": timing.p90,
-            "repetitions": timing.repetitions}  # fmt: skip
+    return {
+        "status": "ok",
+        "seconds": timing.seconds,
+        "p10": timing.p10,
+        "p90": timing.p90,
+        "repetitions": timing.repetitions,
+    }
 
 
 def _graph(request: dict[str, Any], device: str) -> dict[str, Any]:
     timing = GraphRunner(from_json(request["graph"]), device).time(int(request["rounds"]))
     p10, median, p90 = np.quantile(timing.seconds, (0.1, 0.5, 0.9), axis=1)
     wall = np.quantile(timing.wall, (0.1, 0.5, 0.9))
-    return {"status": "ok", "seconds": median.tolist(), "p10": p10.tolist(), "p90": p90.tolist(),
-            "wall": wall.tolist(), "repetitions": int(request["rounds"])}  # fmt: skip
+    return {
+        "status": "ok",
+        "seconds": median.tolist(),
+        "p10": p10.tolist(),
+        "p90": p90.tolist(),
+        "wall": wall.tolist(),
+        "repetitions": int(request["rounds"]),
+    }
 
 
 def _limit_memory(limit: int) -> None:
     try:
         import resource
-    except ImportError:  # not on this system; the parent's estimate remains
+    except ImportError:  # not on this system; only the parent's estimate limits memory
         return
     soft, hard = resource.getrlimit(resource.RLIMIT_DATA)
     if hard == resource.RLIM_INFINITY or limit < hard:
@@ -125,7 +136,7 @@ def _limit_memory(limit: int) -> None:
 
 
 def main() -> None:
-    """Serve on the standard streams; what libraries print goes to standard error instead."""
+    """Serve on the standard streams; output of libraries is redirected to standard error."""
     settings = json.loads(sys.argv[1])
     end_with_parent(settings["parent"])
     answers = os.fdopen(os.dup(1), "w")

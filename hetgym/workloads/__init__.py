@@ -1,4 +1,4 @@
-"""Workloads: where whole problems come from.
+"""Workloads: sources of whole problems.
 
 Suites and their best-known makespans, textbook examples, files that carry their own costs, random draws, and
 synthetic costs.

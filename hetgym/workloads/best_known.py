@@ -1,4 +1,4 @@
-"""Best-known values: how short a schedule of a frozen problem somebody has found, and what none can beat.
+"""Best-known values: the shortest known makespans of frozen problems, and lower bounds on all makespans.
 
 A suite names a table (``best_known: file.json``). The schedules behind it, see
 :mod:`hetgym.bench.best_schedules`, lie beside it, so that every claim can be checked without searching.
@@ -17,7 +17,7 @@ from hetgym._json import parse
 from hetgym.errors import ConfigError
 
 LIMIT_BYTES = 16 << 20
-"""Longest table that is read: some thirty thousand problems."""
+"""Longest table that is accepted [byte]; it suffices for some thirty thousand problems."""
 
 PROVED = 1e-6
 """A makespan within this relative distance of the bound counts as optimal: exact solvers round times."""
@@ -28,9 +28,9 @@ class Best:
     """The shortest schedule that is known under one runtime.
 
     Attributes:
-        makespan_s: what it takes [s].
-        scheduler: registered name of what found it.
-        options: given to it.
+        makespan_s: its makespan [s].
+        scheduler: registered name of the scheduler that found it.
+        options: options of the scheduler.
     """
 
     makespan_s: float
@@ -43,9 +43,9 @@ class BestKnown:
     """Bound and best makespans of one problem.
 
     Attributes:
-        digest: of the problem that it holds for, see :attr:`hetgym.Problem.digest`.
-        bound_s: no schedule is shorter under any of the runtimes [s].
-        bound_by: what proved it.
+        digest: digest of the problem, see :attr:`hetgym.Problem.digest`.
+        bound_s: lower bound on the makespan of any schedule under any of the runtimes [s].
+        bound_by: name of the method that proved the bound.
         best: runtime -> the shortest known schedule under it.
     """
 
@@ -65,8 +65,8 @@ class Table:
 
     Attributes:
         format: ``"hetgym-best-known"``.
-        version: of the format.
-        problems: problem's name -> what is known about it.
+        version: version of the format.
+        problems: name of a problem -> its best-known values.
     """
 
     format: str
@@ -82,10 +82,10 @@ def load_best_known(path: str | Path) -> Mapping[str, BestKnown]:
     """Read a table of best-known values.
 
     Returns:
-        Problem's name -> what is known about it.
+        Name of a problem -> its best-known values.
 
     Raises:
-        ConfigError: the file is missing or no such table.
+        ConfigError: the file is missing or is not such a table.
     """
     text = read_text(as_path(path, "a table of best-known values", ConfigError), LIMIT_BYTES, ConfigError)
     return read(Table, parse(text, str(path), ConfigError), str(path)).problems

@@ -3,8 +3,8 @@
 One object: ``maxCPUs``, ``maxFPGAs`` (accelerators of any make), ``maxSizePerFPGA`` (bytes), ``nodes``
 and ``edges``. A node has ``id``, ``cpuLatency`` and ``fpgaLatency`` (ms), ``size`` (bytes on its
 device), ``supportedOnFpga``, ``isBackwardNode`` and, where it must share a device with others, a
-``colorClass``. An edge has ``sourceId``, ``destId`` and ``cost``: the ms that its tensor takes between a
-device and main memory, through which everything passes. Other fields are ignored.
+``colorClass``. An edge has ``sourceId``, ``destId`` and ``cost``, the time of its tensor's transfer between a device
+and main memory (ms); all transfers go through main memory. Other fields are ignored.
 
 Source: Tarnawski et al., "Efficient Algorithms for Device Placement of DNN Graph Operators",
 NeurIPS 2020; github.com/msr-fiddle/dnn-partitioning.
@@ -33,13 +33,13 @@ class Partitioning:
 
     Attributes:
         cpu, accelerator: run time of each node [s]; inf where the accelerator does not support it.
-        size: bytes.
-        colour: number of the node's colour class; -1 = none.
-        backward: whether it belongs to the backward pass.
-        names: of the nodes.
-        edges: (source, target, seconds between a device and main memory, bytes) by position of the nodes.
-        cpus, accelerators: how many there are.
-        memory: bytes that one accelerator holds.
+        size: size of each node on its device [byte].
+        colour: number of the colour class of each node; -1 = none.
+        backward: True for nodes of the backward pass.
+        names: names of the nodes.
+        edges: (source, target, seconds between a device and main memory, bytes); nodes are given by position.
+        cpus, accelerators: numbers of devices.
+        memory: capacity of one accelerator [byte].
     """
 
     cpu: list[float]
@@ -67,8 +67,8 @@ def read_partitioning(document: object, where: str) -> Partitioning:
         where: the file, for messages.
 
     Raises:
-        ProblemError: a missing field, a wrong type, a number out of range, an id that stands twice or
-            nowhere, or an edge that stands twice.
+        ProblemError: a missing field, a wrong type, a number out of range, a repeated or unknown id, or a repeated
+            edge.
     """
     top = Row(document, where)
     cpus, accelerators = top.whole("maxCPUs", MAX_DEVICES), top.whole("maxFPGAs", MAX_DEVICES)
@@ -113,14 +113,14 @@ def read_partitioning(document: object, where: str) -> Partitioning:
 
 
 def to_problem(found: Partitioning, name: str) -> Problem:
-    """The task of finishing one inference soonest.
+    """The problem of finishing one inference as soon as possible.
 
-    The devices are the CPUs and then the accelerators, all with the file's times. CPUs share main
-    memory: data move for free between them, take the edge's cost between main memory and an
-    accelerator, and twice that between two accelerators. An edge's bytes are that cost at a nominal
-    bandwidth, the median that the file's own bytes suggest. Sizes become weights, and the
-    accelerators' limit their memory capacity. Colour classes and the direction of backward nodes
-    have no place in a scheduling problem and are dropped.
+    The devices are the CPUs and then the accelerators, all with the file's times. CPUs share main memory: transfers
+    between them take no time, those between main memory and an accelerator take the edge's cost, and those between two
+    accelerators take twice that cost. An edge's bytes correspond to that cost at a nominal bandwidth, the median
+    bandwidth according to the file's own bytes. Sizes become weights, and the accelerators' limit becomes their memory
+    capacity. Colour classes and the direction of backward nodes cannot be expressed in a scheduling problem and are
+    dropped.
     """
     c, a = found.cpus, found.accelerators
     rates = [size / seconds for _, _, seconds, size in found.edges if seconds > 0 and size > 0]

@@ -1,4 +1,4 @@
-"""Reading JSON that others wrote: bounded, strict about what is used, silent about what is not."""
+"""Reading of untrusted JSON: bounded, strict about fields that are used, and ignoring all others."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from hetgym._json import noun, parse, spelled
 from hetgym.errors import ProblemError
 
 LARGEST = 1e15
-"""Largest number that is believed: seconds, bytes or Hz."""
+"""Largest number that is accepted: seconds, bytes or Hz."""
 
 LIMIT_BYTES = 64 << 20
-"""Longest document, decompressed, that is read."""
+"""Longest document that is accepted, after decompression [byte]."""
 
 _REQUIRED = object()
 
@@ -23,7 +23,7 @@ def read_document(path: Path) -> dict[str, Any]:
     """Parse a ``.json`` or ``.json.gz`` file that holds one object.
 
     Raises:
-        ProblemError: the file is missing, damaged, too long once unpacked, or no JSON object.
+        ProblemError: the file is missing, damaged, too long after decompression, or not a JSON object.
     """
     document = parse(read_text(path, LIMIT_BYTES, ProblemError), str(path), ProblemError)
     if not isinstance(document, dict):
@@ -32,7 +32,10 @@ def read_document(path: Path) -> dict[str, Any]:
 
 
 class Row:
-    """An object of a document, with its place for messages."""
+    """An object of a document, with its place for messages.
+
+    All methods that read a field raise :class:`~hetgym.errors.ProblemError` if it is missing or invalid.
+    """
 
     def __init__(self, fields: object, place: str) -> None:
         self.place = place

@@ -1,4 +1,4 @@
-"""One door for all files that hold a whole problem."""
+"""Loading of files that hold a whole problem, of any supported format."""
 
 from __future__ import annotations
 
@@ -19,8 +19,7 @@ def load_problem(path: str | os.PathLike[str]) -> Problem:
     Args:
         path: an ``.npz`` file that :meth:`hetgym.Problem.save` wrote, or a ``.json`` or ``.json.gz``
             file of Microsoft's dnn-partitioning (:mod:`hetgym.workloads.dnn_partitioning`) or of
-            WfCommons (:mod:`hetgym.workloads.wfcommons`); these modules say how their fields become
-            a problem.
+            WfCommons (:mod:`hetgym.workloads.wfcommons`); these modules explain how fields become a problem.
 
     Raises:
         ProblemError: the file is missing, damaged or of an unknown format.

@@ -28,7 +28,7 @@ class RandomMix:
 
     Raises:
         UnknownName: no such family.
-        ProblemError: a range that holds nothing.
+        ProblemError: an empty range.
 
     >>> problem = RandomMix()(np.random.default_rng(0))
     >>> 30 <= problem.num_operators <= 80, problem.num_devices

@@ -1,4 +1,4 @@
-"""Real networks on platforms that vary: a distribution to draw from."""
+"""Real networks on randomly varied platforms: a distribution to draw from."""
 
 from __future__ import annotations
 
@@ -11,9 +11,19 @@ from hetgym.errors import ProblemError
 from hetgym.problem import Problem
 
 NETWORKS = (
-    "alexnet", "bert_base", "inception_v1", "inception_v2", "lstm", "nasnet", "resnet50", "shufflenet", "squeezenet",
-    "vgg19", "vit_b16", "zfnet512",
-)  # fmt: skip
+    "alexnet",
+    "bert_base",
+    "inception_v1",
+    "inception_v2",
+    "lstm",
+    "nasnet",
+    "resnet50",
+    "shufflenet",
+    "squeezenet",
+    "vgg19",
+    "vit_b16",
+    "zfnet512",
+)
 """Networks of the zoo of at most 450 operators."""
 
 PLATFORMS = ("8gpu-node", "cpu-2gpu-nvlink", "cpu-gpu", "cpu-gpu-balanced", "cpu-gpu-npu", "even-pair")
@@ -21,23 +31,22 @@ PLATFORMS = ("8gpu-node", "cpu-2gpu-nvlink", "cpu-gpu", "cpu-gpu-balanced", "cpu
 
 @dataclass(frozen=True)
 class RealMix:
-    """Problems of real networks: one of them, a batch size, a transform and a platform are drawn for each.
+    """Problems of real networks: for each a network, a batch size, a transform and a platform are drawn.
 
-    Costs are those of the roofline model, each device's times a log-normal factor of its own and each
-    operator's on each device times a smaller one; links vary likewise. So no two draws are alike, but what
-    makes a network a network remains.
+    Costs are those of the roofline model, multiplied by a log-normal factor for each device and a smaller one for each
+    operator on each device. Links are varied in the same way. All draws therefore differ, but they keep the structure
+    of the networks.
 
     Args:
         networks: names of the zoo.
         platforms: names of presets.
         batches: batch sizes.
-        transforms: names out of ``fuse`` and ``training``, the empty name for the network as it is.
-        spread: standard deviation of the logarithm of a device's and a link's factor; 0 for the platform as
-            it is.
-        most: operators; draws of more are repeated.
+        transforms: names out of ``fuse`` and ``training``; the empty name stands for the unchanged network.
+        spread: standard deviation of the logarithm of a device's and a link's factor; 0 for the unchanged platform.
+        most: largest number of operators; draws with more are repeated.
 
     Raises:
-        ProblemError: nothing to draw from.
+        ProblemError: there is nothing to draw from.
 
     >>> RealMix(networks=("squeezenet",), platforms=("cpu-gpu",))(np.random.default_rng(0)).num_devices
     2
@@ -86,11 +95,11 @@ def _base(network: str, platform: str, batch: int, transform: str) -> Problem:
 
 
 def varied(problem: Problem, rng: np.random.Generator, spread: float) -> Problem:
-    """The same problem on somewhat other devices and links.
+    """Copy a problem with random changes of its devices and links.
 
     Args:
-        problem: kept as it is.
-        rng: of the factors.
+        problem: the problem, which is not changed.
+        rng: source of randomness for the factors.
         spread: standard deviation of the logarithm of the factors of devices and links; a third of it for
             single operators on single devices.
     """
@@ -100,8 +109,19 @@ def varied(problem: Problem, rng: np.random.Generator, spread: float) -> Problem
     device, operator = rng.normal(0.0, spread, d), rng.normal(0.0, spread / 3, (n, d))
     links = rng.normal(0.0, spread, (2, d, d))
     return Problem(
-        problem.cost * np.exp(device + operator), problem.edge_source, problem.edge_target, problem.edge_bytes,
-        problem.edge_tensor, problem.latency * np.exp(links[0]), problem.bandwidth * np.exp(links[1]),
-        problem.weight_bytes, problem.output_bytes, problem.memory_capacity, problem.operator_names,
-        problem.operator_kinds, problem.device_names, problem.name, asynchronous=problem.asynchronous,
-    )  # fmt: skip
+        problem.cost * np.exp(device + operator),
+        problem.edge_source,
+        problem.edge_target,
+        problem.edge_bytes,
+        problem.edge_tensor,
+        problem.latency * np.exp(links[0]),
+        problem.bandwidth * np.exp(links[1]),
+        problem.weight_bytes,
+        problem.output_bytes,
+        problem.memory_capacity,
+        problem.operator_names,
+        problem.operator_kinds,
+        problem.device_names,
+        problem.name,
+        asynchronous=problem.asynchronous,
+    )

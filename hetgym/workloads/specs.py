@@ -28,7 +28,7 @@ PLATFORMS = (".yaml", ".yml")
 """Suffixes of platform files."""
 
 TRANSFORMS = ("fuse", "training")
-"""Transforms of graphs that need no more than the graph."""
+"""Names of the transforms that take no argument but the graph."""
 
 
 @dataclass(frozen=True)
@@ -37,12 +37,12 @@ class ProblemSpec:
 
     Attributes:
         name: unique within a suite, for example ``resnet50-b8@cpu-gpu``.
-        graph: the part of the name that says what is run.
-        platform: the part that says where; ``"-"`` if the problem is not a graph on a platform.
-        make: builds it.
-        known: the best that is known about it, if its suite says so.
-        parts: builds the graph and the platform that it is made of, for methods that rewrite the graph
-            themselves; None where there are none.
+        graph: the part of the name that stands for the graph.
+        platform: the part that stands for the platform; ``"-"`` if the problem is not a graph on a platform.
+        make: function that builds the problem.
+        known: best-known values of the problem, if its suite has them.
+        parts: function that builds the problem's graph and platform, for methods that rewrite the graph
+            themselves; None if there are none.
     """
 
     name: str
@@ -53,11 +53,11 @@ class ProblemSpec:
     parts: Callable[[], tuple[DataflowGraph, Platform]] | None = field(default=None, repr=False, compare=False)
 
     def build(self) -> Problem:
-        """The problem itself.
+        """Build the problem.
 
         Raises:
-            HetgymError: it cannot be built, or is not the problem whose best-known values it carries; the
-                message says why.
+            HetgymError: the problem cannot be built, or differs from the one that its best-known values are for; the
+                message gives the reason.
         """
         problem = self.make()
         if self.known is not None and self.known.digest != problem.digest:
@@ -79,7 +79,7 @@ class ProblemSpec:
         Args:
             graph: name or path.
             platform: name or path.
-            batch: images or sequences at once.
+            batch: number of images or sequences in a batch.
             transforms: names of :data:`TRANSFORMS`, applied in turn.
             scale: factors for :meth:`hetgym.Platform.scaled`; the first one names the platform.
         """
@@ -100,9 +100,12 @@ class ProblemSpec:
         """A graph of :func:`hetgym.graph.generators.generate_graph` on a platform; see :meth:`zoo`."""
         chosen = "".join(f"-{key}={value}" for key, value in parameters.items())
         return cls._placed(
-            f"{generator}{chosen}-s{seed}", lambda: generated_graph(generator, parameters, seed), platform, transforms,
+            f"{generator}{chosen}-s{seed}",
+            lambda: generated_graph(generator, parameters, seed),
+            platform,
+            transforms,
             scale,
-        )  # fmt: skip
+        )
 
     @classmethod
     def _placed(
@@ -138,7 +141,7 @@ class ProblemSpec:
 
     @classmethod
     def file(cls, path: str | Path) -> ProblemSpec:
-        """A file that holds a whole problem; ``graph@platform.npz`` says in its name what it is."""
+        """A file that holds a whole problem; a name ``graph@platform.npz`` gives its graph and platform."""
         graph, _, platform = Path(path).stem.partition("@")
         return cls(Path(path).stem, graph, platform or "-", lambda: load_problem(path))
 
@@ -149,7 +152,7 @@ class ProblemSpec:
 
     @classmethod
     def held(cls, problem: Problem, name: str = "") -> ProblemSpec:
-        """A problem that exists already, under its own name or another."""
+        """An existing problem, under its own name or another."""
         graph, _, platform = (name or problem.name).partition("@")
         return cls(name or problem.name, graph, platform or "-", lambda: problem)
 

@@ -48,7 +48,7 @@ FOLDER = part("configs") / "suites"
 ALL = "all"
 
 MOST_PROBLEMS = 20_000
-"""Most problems of a suite: three hundred times as many as the largest that is shipped; each is checked by its name."""
+"""Most problems of a suite: three hundred times as many as in the largest shipped suite."""
 
 MOST_GRAPHS = 1_000
 """Most combinations of a generator's parameters: a graph of each is drawn when the suite is loaded."""
@@ -116,7 +116,7 @@ def load_suite(source: str | Path) -> Suite:
     Raises:
         UnknownName: no such suite, graph, platform or textbook problem; the message names the nearest.
         ConfigError: the file is not a suite: an unknown key, a wrong type, no problems, or two of
-            one name; or what it names as best known is no such table.
+            the same name; or the file that it names as ``best_known`` is not such a table.
         ProblemError: a file that the suite names does not exist.
 
     >>> [spec.name for spec in load_suite("quick").specs][:2]
@@ -147,7 +147,7 @@ def load_suite(source: str | Path) -> Suite:
 
 
 def _expand(group: _Group, path: Path, where: str) -> Iterator[ProblemSpec]:
-    """The problems of one group, those of one graph next to each other."""
+    """The problems of one group; those of one graph are consecutive."""
     if bool(group.devices) != bool(group.ccr) or (group.devices and not group.generator):
         raise ConfigError(f"{where}: devices and ccr belong together, and to a generator")
     if bool(group.graphs or (group.generator and not group.devices)) != bool(group.platforms):
@@ -214,7 +214,7 @@ def _matching(folder: Path, pattern: str, where: str) -> list[Path]:
 
 
 def _columns(scale: Mapping[str, tuple[float, ...]], where: str) -> list[dict[str, float]]:
-    """The columns of a table of factors; one that changes nothing if there is no table."""
+    """The columns of a table of factors; a single empty column if there is no table."""
     if not scale:
         return [{}]
     first, rows = next(iter(scale)), list(scale.values())
@@ -256,6 +256,6 @@ def _checked_platform(name: str, folder: Path) -> str:
 
 
 def _existing(path: Path) -> Path:
-    if not os.path.isfile(path):  # Path.is_file raises where a name is too long
+    if not os.path.isfile(path):  # Path.is_file would raise if the name is too long
         raise ProblemError(f"{path}: no such file")
     return path

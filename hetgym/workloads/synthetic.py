@@ -1,6 +1,6 @@
 """Synthetic costs with a chosen heterogeneity and a chosen weight of communication.
 
-Pure functions on arrays: everything that is random comes from the Generator passed in.
+Pure functions on arrays; all randomness comes from the Generator that is passed in.
 """
 
 from __future__ import annotations
@@ -100,7 +100,7 @@ def range_based_costs(
     _positive(True, mean=mean)
     if not 0 <= beta <= 2:
         raise ProblemError(f"beta is {beta}; it must be between 0 and 2")
-    # 1 - random() is in (0, 1]: an operator of cost exactly 0 would never be meant.
+    # 1 - random() is in (0, 1], which excludes operators of cost 0.
     middle = 2 * mean * (1 - rng.random(n)) if work is None else _vector("work", work, n)
     return np.asarray(middle[:, None] * rng.uniform(1 - beta / 2, 1 + beta / 2, (n, devices)), np.float64)
 
@@ -126,8 +126,8 @@ def cvb_costs(
         mean: average cost [s].
         operator_cv: coefficient of variation between operators (standard deviation over mean).
         device_cv: coefficient of variation of one operator between devices.
-        consistency: ``consistent``: a device that is faster for one operator is so for all;
-            ``partial``: so are the devices of even number among themselves; ``inconsistent``: none.
+        consistency: ``consistent``: a device that is faster for one operator is faster for all;
+            ``partial``: this holds among the devices of even number; ``inconsistent``: it does not hold.
 
     Returns:
         [n, p] seconds.

@@ -17,13 +17,13 @@ BANDWIDTHS = (0.5, 2.0)
 
 
 def on_uniform_machines(graph: DataflowGraph, devices: int, ccr: float, rng: np.random.Generator) -> Problem:
-    """Run a graph on devices that differ in speed alone, behind random symmetric links without latency.
+    """Make a problem of a graph on devices that differ in speed only, with random symmetric links without latency.
 
-    Speeds and bandwidths are drawn evenly from :data:`SPEEDS` and :data:`BANDWIDTHS`, a bandwidth for
-    each pair of devices. An operator costs its FLOPs, relative to the graph's mean, over the speed.
+    Speeds and bandwidths are drawn uniformly from :data:`SPEEDS` and :data:`BANDWIDTHS`, one bandwidth for each pair of
+    devices. The cost of an operator is its FLOPs, relative to the graph's mean, divided by the speed.
 
     Args:
-        graph: whose operators and edges are priced.
+        graph: the graph whose operators and edges are priced.
         devices: number of devices, p.
         ccr: mean transfer over all edges and pairs of devices, over mean cost.
         rng: source of all randomness.
@@ -44,6 +44,10 @@ def on_uniform_machines(graph: DataflowGraph, devices: int, ccr: float, rng: np.
     size = scale_communication(graph.edge_bytes, cost, ccr) / per_byte
     edges = zip(graph.edge_source.tolist(), graph.edge_target.tolist(), size.tolist(), strict=True)
     return Problem.from_arrays(
-        cost, list(edges), bandwidth=bandwidth, tensors=graph.edge_tensor.tolist(),
-        operator_names=[op.name for op in graph.operators], name=f"{graph.name}@{devices}-devices-ccr{ccr:g}",
-    )  # fmt: skip
+        cost,
+        list(edges),
+        bandwidth=bandwidth,
+        tensors=graph.edge_tensor.tolist(),
+        operator_names=[op.name for op in graph.operators],
+        name=f"{graph.name}@{devices}-devices-ccr{ccr:g}",
+    )

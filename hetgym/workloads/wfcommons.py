@@ -1,8 +1,8 @@
 """The JSON of WfCommons: executed scientific workflows, in the versions 1.3 to 1.6 of its format.
 
-Read are the tasks with their run times, parents, children and files, and the machines; everything else
-is ignored. Up to version 1.4 a task holds all of this itself and names others by name; from 1.5 on the
-graph stands under ``specification`` and the times under ``execution``.
+The reader uses the tasks with their run times, parents, children and files, and the machines; it ignores everything
+else. Up to version 1.4 a task holds all of this itself and refers to others by name; from 1.5 on the graph is under
+``specification`` and the times are under ``execution``.
 
 Source: Coleman et al., "WfCommons: A Framework for Enabling Scientific Workflow Research and
 Development", FGCS 128, 2022; github.com/wfcommons/WfFormat.
@@ -21,7 +21,7 @@ from hetgym.problem import Problem
 from hetgym.workloads.documents import Row
 
 NETWORK = 125e6
-"""Assumed bandwidth between machines [byte/s]: the files do not tell; this is 1 Gbit/s."""
+"""Assumed bandwidth between machines, which the files do not state: 1 Gbit/s [byte/s]."""
 CORES_PER_MACHINE = 8
 MAX_DEVICES = 64
 _VERSIONS = ("1.3", "1.4", "1.5", "1.6")
@@ -45,23 +45,22 @@ def is_workflow(document: Mapping[str, Any]) -> bool:
 
 
 def to_problem(document: object, where: str, name: str) -> Problem:
-    """The task of running a workflow again on the machines that ran it, soonest.
+    """The problem of running a workflow again, as fast as possible, on the machines that ran it.
 
-    Each machine gives one device for each of its cores, at most 8, and at most 64 in all; files move
-    for free within a machine and at 1 Gbit/s between any two. A task takes the run time that was
-    measured, scaled by the clock rates of the machine that ran it and of the other one where all
-    rates are known; a task that names no machine ran on the first. A task that used several cores
-    takes one device. A child reads of each parent the files that the one writes and the other reads,
-    a tensor each; one that names no parents depends on the tasks that write its files.
+    Each machine gives one device for each of its cores, at most 8, and there are at most 64 devices in all. Transfers
+    of files take no time within a machine and run at 1 Gbit/s between machines. A task takes its measured run time,
+    scaled by the ratio of the clock rates of the machine that ran it and of the other machine, if all rates are known.
+    A task without a machine is assumed to have run on the first one. A task that used several cores takes one device.
+    From each parent, a child reads the files that the parent writes and the child reads, each as one tensor. A child
+    that lists no parents depends on the tasks that write its files.
 
     Args:
         document: parsed JSON.
         where: the file, for messages.
-        name: of the problem.
+        name: name of the problem.
 
     Raises:
-        ProblemError: a missing field, a wrong type, a number out of range, a name that stands twice or
-            nowhere, or a cycle.
+        ProblemError: a missing field, a wrong type, a number out of range, a repeated or unknown name, or a cycle.
     """
     top = Row(document, where)
     version = top.raw("schemaVersion", "1.5")

@@ -1,7 +1,7 @@
 """Graph generators: random topologies, numerical kernels and networks of any size.
 
-Each is a pure function; those that draw take a ``numpy.random.Generator`` first, and the same state of
-it gives the same graph.
+Each generator is a pure function. Random ones take a ``numpy.random.Generator`` as their first argument; the same
+state of it gives the same graph.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ def generate_graph(name: str, rng: np.random.Generator | None = None, **paramete
     Args:
         name: a key of :data:`GENERATORS`.
         rng: source of randomness; needed by the random topologies only.
-        **parameters: of that generator.
+        **parameters: keyword arguments of that generator.
 
     Raises:
         UnknownName: no such generator.

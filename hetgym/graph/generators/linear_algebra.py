@@ -1,4 +1,4 @@
-"""Task graphs of numerical kernels, with the work and the data of their blocked algorithms."""
+"""Task graphs of numerical kernels, with the FLOPs and the transfers of their blocked algorithms."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _DOUBLE, _COMPLEX = 8, 16  # bytes
 
 
 class _Tasks:
-    """Collects tasks and edges by name."""
+    """Collector of tasks and edges by name."""
 
     def __init__(self) -> None:
         self.ids: dict[str, int] = {}
@@ -22,7 +22,7 @@ class _Tasks:
         self.edges: list[tuple[int, int, int]] = []
 
     def add(self, name: str, flops: float, reads: dict[str, int]) -> None:
-        """Add a task that reads so many bytes from each of some earlier tasks."""
+        """Add a task that reads from earlier tasks; ``reads`` maps the name of each to a number of bytes."""
         self.ids[name] = task = len(self.ids)
         self.work.append(flops)
         self.edges += [(self.ids[producer], task, size) for producer, size in reads.items()]
@@ -36,11 +36,11 @@ class _Tasks:
 def cholesky(tiles: int = 8, tile: int = 512) -> DataflowGraph:
     """Tiled Cholesky factorisation, right-looking (Buttari et al., Parallel Computing 35(1), 2009).
 
-    T tiles a side give T potrf, T(T-1)/2 trsm, T(T-1)/2 syrk and T(T-1)(T-2)/6 gemm tasks.
+    T tiles per side give T potrf, T(T-1)/2 trsm, T(T-1)/2 syrk and T(T-1)(T-2)/6 gemm tasks.
 
     Args:
-        tiles: tiles a side, T.
-        tile: rows of a tile; a tile is float64.
+        tiles: tiles per side, T.
+        tile: rows and columns of a tile of float64 numbers.
 
     Raises:
         GraphError: a parameter out of range.
@@ -72,7 +72,7 @@ def cholesky(tiles: int = 8, tile: int = 512) -> DataflowGraph:
 def gaussian_elimination(size: int = 10, block: int = 128) -> DataflowGraph:
     """Gaussian elimination by columns (Topcuoglu et al., IEEE TPDS 13(3), 2002, section 5.3).
 
-    m columns give (m² + m - 2) / 2 tasks: step k has a pivot task and an update of each later column.
+    m columns give (m² + m - 2) / 2 tasks: step k has one pivot task, and one update task for each later column.
 
     Args:
         size: columns of blocks, m.
@@ -102,11 +102,11 @@ def gaussian_elimination(size: int = 10, block: int = 128) -> DataflowGraph:
 def fft(points: int = 16, block: int = 1024) -> DataflowGraph:
     """Fast Fourier transform (Topcuoglu et al., IEEE TPDS 13(3), 2002, section 5.3).
 
-    m points give a binary tree of 2m - 1 recursive calls, which only hand out the data, and below its
-    leaves log2 m ranks of m butterfly tasks: rank r joins the parts i and i xor 2^(r-1).
+    m points give a binary tree of 2m - 1 recursive calls, which only distribute the data. Below its leaves there
+    are log2 m ranks of m butterfly tasks; rank r combines the parts i and i xor 2^(r-1).
 
     Args:
-        points: parts that the input is split into, m: a power of two.
+        points: number of parts that the input is split into, m; a power of two.
         block: complex128 numbers in a part; a leaf transforms its own part.
 
     Raises:
@@ -132,7 +132,7 @@ def fft(points: int = 16, block: int = 1024) -> DataflowGraph:
     for rank in range(1, ranks + 1):
         current = [f"butterfly({rank},{i})" for i in range(points)]
         for i, name in enumerate(current):
-            # A complex product and a complex sum for each number: 8 FLOPs.
+            # A complex product and a complex sum of each number take 8 FLOPs.
             tasks.add(name, 8.0 * block, {previous[i]: part, previous[i ^ (1 << (rank - 1))]: part})
         previous = current
     return tasks.graph("fft")

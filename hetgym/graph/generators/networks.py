@@ -1,4 +1,4 @@
-"""Networks of real operators with true shapes, in any size."""
+"""Neural networks of any size, made of real operators with consistent shapes."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class Value(NamedTuple):
 
 
 class Network:
-    """Collects operators; operands are values of earlier operators or tensors from outside."""
+    """Collector of operators; an operand is a value of an earlier operator or a tensor from outside."""
 
     def __init__(self, name: str) -> None:
         self.name = name
@@ -35,7 +35,7 @@ class Network:
         *shapes: tuple[int, ...],
         attributes: Mapping[str, Attribute] | None = None,
     ) -> list[Value]:
-        """Add an operator; the shapes are those of its outputs."""
+        """Add an operator, given the shapes of its outputs; return its outputs."""
         node = len(self.operators)
         inputs = tuple(x.tensor if isinstance(x, Value) else x for x in operands)
         outputs = tuple(Tensor(shape) for shape in shapes)
@@ -43,18 +43,19 @@ class Network:
         self.operators.append(Operator(name, kind, inputs, outputs, attributes or {}))
         return [Value(node, slot, tensor) for slot, tensor in enumerate(outputs)]
 
-    def one(self, name: str, kind: str, operands: Sequence[Value | Tensor], shape: tuple[int, ...],
-            **attributes: Attribute) -> Value:  # fmt: skip
-        """Add an operator with one output."""
+    def one(
+        self, name: str, kind: str, operands: Sequence[Value | Tensor], shape: tuple[int, ...], **attributes: Attribute
+    ) -> Value:
+        """Add an operator with one output and return the output."""
         return self.add(name, kind, operands, shape, attributes=attributes)[0]
 
     def graph(self) -> DataflowGraph:
-        """What has been collected."""
+        """The graph of all operators added so far."""
         return DataflowGraph(self.operators, self.edges, self.name)
 
 
 def weight_of(name: str, *shape: int) -> Tensor:
-    """A constant operand."""
+    """A constant operand, such as a weight, of float32 numbers."""
     return Tensor(shape, constant=True, name=name)
 
 
@@ -76,9 +77,9 @@ def transformer(
         blocks: encoder blocks.
         heads: attention heads; must divide ``hidden``.
         hidden: width of the residual stream.
-        sequence: tokens.
-        batch: sequences.
-        expansion: the feed-forward layer is this many times wider.
+        sequence: tokens per sequence.
+        batch: number of sequences.
+        expansion: width of the feed-forward layer, as a multiple of ``hidden``.
         vocabulary: rows of the embedding table.
 
     Raises:
@@ -87,8 +88,15 @@ def transformer(
     >>> transformer(blocks=2, heads=4)
     DataflowGraph('transformer', 83 operators, 108 edges)
     """
-    sizes = {"blocks": blocks, "heads": heads, "hidden": hidden, "sequence": sequence, "batch": batch,
-             "expansion": expansion, "vocabulary": vocabulary}  # fmt: skip
+    sizes = {
+        "blocks": blocks,
+        "heads": heads,
+        "hidden": hidden,
+        "sequence": sequence,
+        "batch": batch,
+        "expansion": expansion,
+        "vocabulary": vocabulary,
+    }
     for name, value in sizes.items():
         whole(f"transformer: {name}", value)
     bounded("transformer", blocks * (9 * heads + 20), blocks * (10 * heads + 30))
@@ -129,22 +137,27 @@ def transformer(
 def lstm_grid(
     layers: int = 4, steps: int = 12, hidden: int = 256, batch: int = 1, features: int | None = None
 ) -> DataflowGraph:
-    """Stacked LSTM, unrolled in time: cell (l, t) needs the cells (l - 1, t) and (l, t - 1).
+    """Stacked LSTM, unrolled in time: cell (l, t) reads from the cells (l - 1, t) and (l, t - 1).
 
     Cells of one layer share its weights.
 
     Args:
         layers: stacked layers.
         steps: time steps; ``layers · steps`` operators.
-        hidden: units of a layer.
-        batch: sequences.
+        hidden: units per layer.
+        batch: number of sequences.
         features: width of the input; ``hidden`` by default.
 
     Raises:
         GraphError: a parameter out of range.
     """
-    sizes = {"layers": layers, "steps": steps, "hidden": hidden, "batch": batch,
-             "features": hidden if features is None else features}  # fmt: skip
+    sizes = {
+        "layers": layers,
+        "steps": steps,
+        "hidden": hidden,
+        "batch": batch,
+        "features": hidden if features is None else features,
+    }
     for name, value in sizes.items():
         whole(f"lstm_grid: {name}", value)
     bounded("lstm_grid", 12 * layers * steps, 30 * layers * steps)
@@ -153,8 +166,11 @@ def lstm_grid(
     below: list[Value | Tensor] = [Tensor((batch, sizes["features"])) for _ in range(steps)]
     for layer in range(layers):
         inner = hidden if layer else sizes["features"]
-        weights = [weight_of(f"W{layer}", 4 * hidden, inner), weight_of(f"R{layer}", 4 * hidden, hidden),
-                   weight_of(f"B{layer}", 8 * hidden)]  # fmt: skip
+        weights = [
+            weight_of(f"W{layer}", 4 * hidden, inner),
+            weight_of(f"R{layer}", 4 * hidden, hidden),
+            weight_of(f"B{layer}", 8 * hidden),
+        ]
         h: Value | Tensor = Tensor(state)
         c: Value | Tensor = Tensor(state)
         for t in range(steps):
@@ -164,25 +180,30 @@ def lstm_grid(
 
 
 _MODULES = (  # Szegedy et al., CVPR 2015, table 1: 1x1, 3x3 reduce, 3x3, 5x5 reduce, 5x5, pool projection
-    (64, 96, 128, 16, 32, 32), (128, 128, 192, 32, 96, 64),
-    (192, 96, 208, 16, 48, 64), (160, 112, 224, 24, 64, 64), (128, 128, 256, 24, 64, 64),
-    (112, 144, 288, 32, 64, 64), (256, 160, 320, 32, 128, 128),
-    (256, 160, 320, 32, 128, 128), (384, 192, 384, 48, 128, 128),
-)  # fmt: skip
-_POOL_BEFORE = (2, 7)  # a max pool of stride 2 stands before these modules
+    (64, 96, 128, 16, 32, 32),
+    (128, 128, 192, 32, 96, 64),
+    (192, 96, 208, 16, 48, 64),
+    (160, 112, 224, 24, 64, 64),
+    (128, 128, 256, 24, 64, 64),
+    (112, 144, 288, 32, 64, 64),
+    (256, 160, 320, 32, 128, 128),
+    (256, 160, 320, 32, 128, 128),
+    (384, 192, 384, 48, 128, 128),
+)
+_POOL_BEFORE = (2, 7)  # a max pool of stride 2 precedes these modules
 
 
 def inception(blocks: int = 3, batch: int = 1, resolution: int = 28, channels: int = 192) -> DataflowGraph:
     """Inception modules with the channels of GoogLeNet (Szegedy et al., CVPR 2015, table 1).
 
-    A module has four branches, six convolutions each followed by a Relu, a max pool and a Concat: 14
-    operators. Beyond the nine modules of the paper the last one repeats.
+    A module has four branches with 14 operators: six convolutions, each followed by a Relu, a max pool, and a Concat
+    that joins the branches. Beyond the nine modules of the paper, the last one is repeated.
 
     Args:
         blocks: number of modules.
-        batch: images.
+        batch: number of images.
         resolution: rows and columns of the first module's input.
-        channels: of the first module's input.
+        channels: channels of the first module's input.
 
     Raises:
         GraphError: a parameter out of range.
@@ -197,15 +218,22 @@ def inception(blocks: int = 3, batch: int = 1, resolution: int = 28, channels: i
     def conv(name: str, value: Value, out: int, kernel: int) -> Value:
         weight = weight_of(f"{name}.weight", out, value.tensor.shape[1], kernel, kernel)
         shape = (batch, out, side, side)
-        y = net.one(name, "Conv", [value, weight, weight_of(f"{name}.bias", out)], shape,
-                    kernel_shape=(kernel, kernel), pads=(kernel // 2,) * 4)  # fmt: skip
+        y = net.one(
+            name,
+            "Conv",
+            [value, weight, weight_of(f"{name}.bias", out)],
+            shape,
+            kernel_shape=(kernel, kernel),
+            pads=(kernel // 2,) * 4,
+        )
         return net.one(f"{name}.relu", "Relu", [y], shape)
 
     for b in range(blocks):
         if b in _POOL_BEFORE:
             side = -(-side // 2)
-            x = net.one(f"pool{b}", "MaxPool", [x], (batch, x.tensor.shape[1], side, side),
-                        kernel_shape=(3, 3), strides=(2, 2))  # fmt: skip
+            x = net.one(
+                f"pool{b}", "MaxPool", [x], (batch, x.tensor.shape[1], side, side), kernel_shape=(3, 3), strides=(2, 2)
+            )
         one, reduce3, three, reduce5, five, projection = _MODULES[min(b, len(_MODULES) - 1)]
         at = f"module{b}."
         pooled = net.one(at + "pool", "MaxPool", [x], x.tensor.shape, kernel_shape=(3, 3), strides=(1, 1))

@@ -1,4 +1,4 @@
-"""Task graphs from plain arrays: what the generators of random and structured graphs share."""
+"""Task graphs from plain arrays; shared by the generators of random and structured graphs."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ Index = npt.NDArray[np.int64]
 
 
 MAX_TASKS = 1 << 20
-"""Most tasks of a generated graph: an operator is a Python object, and a million of them take a gigabyte."""
+"""Most tasks of a generated graph: operators are Python objects, and a million of them take a gigabyte."""
 
 MAX_EDGES = 1 << 23
 """Most edges of a generated graph."""
 
-_LARGEST = 1 << 40  # beyond, products of parameters no longer fit 64 bits
-_MOST_BYTES = 1e15  # of an edge, on average
+_LARGEST = 1 << 40  # of a parameter; products of larger ones might not fit 64 bits
+_MOST_BYTES = 1e15  # of an average edge
 
 
 def task_graph(
@@ -40,11 +40,11 @@ def task_graph(
     size carry the same tensor.
 
     Args:
-        name: of the graph.
-        work: [n] FLOPs.
-        source: [e] task ids.
-        target: [e] task ids.
-        payload: [e] bytes.
+        name: name of the graph.
+        work: [n] work of each task [FLOP].
+        source: [e] task id at the start of each edge.
+        target: [e] task id at the end of each edge.
+        payload: [e] size of each edge [byte].
         names: [n] names of the tasks; ``t0``, ``t1``, … by default.
     """
     n = len(work)
@@ -74,9 +74,10 @@ def task_graph(
 def random_tasks(
     name: str, rng: np.random.Generator, n: int, source: Index, target: Index, flops: float, payload: float
 ) -> DataflowGraph:
-    """Put random work on the tasks and random bytes on the edges of a topology.
+    """Build a graph with random work on its tasks and random sizes of its edges.
 
-    Both are log-normal around their means, with the spreads 0.8 and 0.7 of the logarithm.
+    Both are log-normal with the means ``flops`` [FLOP] and ``payload`` [byte]. The standard deviation of the logarithm
+    is 0.8 for the work and 0.7 for the sizes.
     """
     work = real(f"{name}: flops", flops) * mean_one(rng, n, 0.8)
     size = real(f"{name}: payload", payload, maximum=_MOST_BYTES) * mean_one(rng, len(source), 0.7)
@@ -89,12 +90,12 @@ def mean_one(rng: np.random.Generator, n: int, spread: float) -> FloatArray:
 
 
 def bounded(name: str, tasks: float, edges: float = 0.0) -> None:
-    """Refuse a graph that is too large before anything of it is made.
+    """Refuse a graph that would be too large, before any of it is made.
 
     Args:
-        name: of the generator.
-        tasks: how many it would have.
-        edges: how many it may have.
+        name: name of the generator.
+        tasks: number of tasks of the graph.
+        edges: upper bound on its number of edges.
 
     Raises:
         GraphError: more than :data:`MAX_TASKS` or :data:`MAX_EDGES`.
@@ -107,7 +108,7 @@ def bounded(name: str, tasks: float, edges: float = 0.0) -> None:
 
 
 def whole(what: str, value: object, minimum: int = 1) -> int:
-    """Check a parameter that counts something.
+    """Check a parameter that is a count.
 
     Raises:
         GraphError: it is not a whole number, or smaller than the minimum.
@@ -118,7 +119,7 @@ def whole(what: str, value: object, minimum: int = 1) -> int:
 
 
 def real(what: str, value: object, minimum: float = 0.0, maximum: float = math.inf) -> float:
-    """Check a parameter that measures something.
+    """Check a parameter that is a real number.
 
     Raises:
         GraphError: it is not a finite number between the limits.

@@ -1,4 +1,4 @@
-"""Random task graphs: layers, forks and joins, and the shapes of the scheduling literature."""
+"""Random task graphs: layers, forks and joins, and other shapes from the scheduling literature."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ def layered(
     flops: float = 1e9,
     payload: float = 1e6,
 ) -> DataflowGraph:
-    """Layers of random width; each task reads from a few tasks of the layer before.
+    """Layers of random width, where each task reads from a few tasks of the previous layer.
 
     Args:
         rng: source of all randomness.
         tasks: number of tasks, n.
-        width: layers have 1 to ``width`` tasks, drawn evenly; by default ``width`` itself is drawn
+        width: a layer has 1 to ``width`` tasks, drawn uniformly; by default ``width`` itself is drawn
             from 3 to 9.
-        predecessors: a task reads from 1 to this many different tasks of the layer before.
+        predecessors: a task reads from 1 to this many different tasks of the previous layer.
         flops: mean work of a task [FLOP].
         payload: mean size of an edge [byte].
 
@@ -44,8 +44,8 @@ def layered(
     reader = np.arange(sizes[0], tasks)
     before = level[reader] - 1
     count = np.minimum(rng.integers(1, predecessors + 1, len(reader)), sizes[before])
-    # Draw without replacement, all rows at once: the k-th choice ranges over what is left, and is
-    # shifted past the choices that were made already, smallest first.
+    # Draw without replacement, all rows at once. The k-th draw is an index into the tasks not yet chosen; adding 1 for
+    # each earlier choice that is not larger, smallest first, turns it into an index into all tasks.
     limit = int(min(predecessors, sizes.max()))
     chosen = np.zeros((len(reader), limit), np.int64)
     for k in range(limit):
@@ -77,8 +77,8 @@ def daggen(
     Args:
         rng: source of all randomness.
         tasks: number of tasks, n.
-        fat: the mean width of a level is ``fat · sqrt(n)``: small is chain-like, large is fork-join-like.
-        density: share of the level before that a task may read from, in [0, 1].
+        fat: the mean width of a level is ``fat · sqrt(n)``; small values give chains, large ones forks and joins.
+        density: share of the previous level that a task may read from, in [0, 1].
         regularity: evenness of the widths, in [0, 1]: they range over mean ± (1 - regularity) · mean.
         jump: an edge spans up to this many levels; one edge of each task spans exactly one.
         flops: mean work of a task [FLOP].
@@ -102,7 +102,7 @@ def daggen(
     count = rng.integers(1, most + 1)
     target = np.repeat(reader, count)
     reach = np.minimum(rng.integers(1, jump + 1, len(target)), level[target])
-    reach[np.cumsum(count) - count] = 1  # the first edge of each task, so that levels are depths
+    reach[np.cumsum(count) - count] = 1  # the first edge of each task spans one level, so a task's level is its depth
     at = level[target] - reach
     source = start[at] + np.floor(rng.random(len(target)) * sizes[at]).astype(np.int64)
     pairs = np.unique(np.stack([source, target], axis=1), axis=0)
@@ -112,14 +112,14 @@ def daggen(
 def fork_join(
     rng: np.random.Generator, stages: int = 4, branches: int = 6, flops: float = 1e9, payload: float = 1e6
 ) -> DataflowGraph:
-    """A chain of stages, in each of which the work forks into parallel tasks and joins again.
+    """A chain of stages, each of which forks into parallel tasks that join again.
 
     The join of a stage is the fork of the next: ``stages · (branches + 1) + 1`` tasks.
 
     Args:
         rng: source of all randomness.
         stages: number of fork-join stages.
-        branches: parallel tasks in each.
+        branches: number of parallel tasks in a stage.
         flops: mean work of a task [FLOP].
         payload: mean size of an edge [byte].
 
@@ -150,8 +150,8 @@ def inception_like(
     Args:
         rng: source of all randomness.
         tasks: number of tasks, n.
-        branches: fewest and most chains of a block, drawn evenly.
-        length: fewest and most tasks of a chain, drawn evenly.
+        branches: fewest and most chains of a block; the number is drawn uniformly.
+        length: fewest and most tasks of a chain; the number is drawn uniformly.
         flops: mean work of a task [FLOP].
         payload: mean size of an edge [byte].
 
@@ -184,10 +184,10 @@ def inception_like(
 
 
 def _levels(rng: np.random.Generator, tasks: int, low: int, high: int) -> Index:
-    """Draw level widths evenly from low..high until all tasks are placed; the last one is cut.
+    """Draw level widths uniformly from low..high until all tasks are placed; the last width is cut to fit.
 
     Returns:
-        [levels + 1] first task of each level, then n.
+        [levels + 1] the first task of each level, then n.
     """
     bounds = np.concatenate([[0], np.cumsum(rng.integers(low, high + 1, -(-tasks // low)))])
     return np.append(bounds[bounds < tasks], tasks)

@@ -1,4 +1,4 @@
-"""Transforms: from a graph to a graph that computes the same in other pieces."""
+"""Transforms: functions from a graph to an equivalent graph, such as fusion, splitting and data parallelism."""
 
 from hetgym.graph.transforms.collectives import ALGORITHMS, COLLECTIVES, collective
 from hetgym.graph.transforms.data_parallel import BUCKET_BYTES, data_parallel

@@ -1,8 +1,8 @@
-"""Collectives: all-reduce and its pieces as operators and edges, so that links carry them like all else.
+"""Collectives: all-reduce and its parts as operators and edges, so that they compete for links like other transfers.
 
-Names and meaning are those of MPI and NCCL. Every rank contributes a buffer of ``count`` elements, cut into
-chunks. A chunk that arrives is added to the rank's own by a ``RecvReduce`` or passed on by a ``Recv``, which
-takes no time; both belong to the rank that receives. The transfers between them are ordinary edges.
+Names and meanings are those of MPI and NCCL. Every rank contributes a buffer of ``count`` elements, cut into
+chunks. A ``RecvReduce`` adds an arriving chunk to the rank's own; a ``Recv`` passes it on and takes no time. Both
+belong to the rank that receives. The transfers between them are ordinary edges.
 """
 
 from __future__ import annotations
@@ -15,14 +15,14 @@ from hetgym.graph.ops import DTYPE_BYTES, Operator, Tensor
 from hetgym.graph.transforms.replicated import Builder, Replicated, Value, chunks_of, whole_number
 
 Held = list[dict[int, Value]]
-"""For each rank the chunks that it has."""
+"""For each rank: chunk -> the value that holds it."""
 
 Steps = Callable[[Builder, str, Held, Sequence[int]], None]
-"""Adds the operators of one pass over a block of chunks."""
+"""Function that adds the operators of one pass over a block of chunks."""
 
 
 def ring_reduce_scatter(b: Builder, name: str, held: Held, block: Sequence[int]) -> None:
-    """Sum chunk c of a block of k on rank c, over k - 1 steps: it sets out from the rank after that."""
+    """Sum chunk c of a block of k chunks on rank c, in k - 1 steps around the ring that start at rank c + 1."""
     k = b.ranks
     moving = [held[(c + 1) % k][chunk] for c, chunk in enumerate(block)]
     for step in range(2, k + 1):
@@ -36,7 +36,7 @@ def ring_reduce_scatter(b: Builder, name: str, held: Held, block: Sequence[int])
 
 
 def ring_all_gather(b: Builder, name: str, held: Held, block: Sequence[int]) -> None:
-    """Pass chunk c of a block of k from rank c around the ring, over k - 1 steps."""
+    """Pass chunk c of a block of k chunks from rank c around the ring, in k - 1 steps."""
     k = b.ranks
     for step in range(1, k):
         for c, chunk in enumerate(block):
@@ -51,12 +51,12 @@ def ring_all_reduce(b: Builder, name: str, held: Held, block: Sequence[int]) -> 
 
 
 def binomial_tree(k: int) -> list[list[int]]:
-    """Children of each rank, smallest subtree first; rank 0 is the root, ceil(log2 k) rounds lead to it."""
+    """Children of each rank, smallest subtree first; rank 0 is the root, which ceil(log2 k) rounds reach."""
     return [[r + (1 << j) for j in range(k.bit_length()) if r % (2 << j) == 0 and r + (1 << j) < k] for r in range(k)]
 
 
 def binary_tree(k: int) -> list[list[int]]:
-    """Children of each rank in a tree of the ranks' order: odd ranks are leaves, rank 0 the root with one child."""
+    """Children of each rank in an in-order binary tree: odd ranks are leaves, and the root, rank 0, has one child."""
     children: list[list[int]] = [[] for _ in range(k)]
     for r in range(1, k):
         bit = r & -r
@@ -66,7 +66,7 @@ def binary_tree(k: int) -> list[list[int]]:
 
 
 def tree_reduce(b: Builder, name: str, held: Held, chunk: int, children: list[list[int]], order: list[int]) -> None:
-    """Sum a chunk on the root: every rank adds what its children send, and sends the sum to its parent."""
+    """Sum a chunk on the root: every rank adds its children's chunks to its own and sends the sum to its parent."""
     for rank in order[::-1]:
         for child in children[rank]:
             held[rank][chunk] = b.recv_reduce(
@@ -86,7 +86,7 @@ Tree = tuple[list[list[int]], list[int]]
 
 
 def _trees(algorithm: str, k: int) -> list[Tree]:
-    """The trees, each of which carries one chunk of a block."""
+    """The trees of an algorithm; each carries one chunk of a block."""
     if algorithm == "tree":
         return [_rooted(binomial_tree(k), 0)]
     one = binary_tree(k)
@@ -116,7 +116,7 @@ def _over_trees(algorithm: str, reduce: bool, broadcast: bool) -> Steps:
 
 
 ALGORITHMS = ("ring", "tree", "double-tree")
-"""How an all-reduce may go.
+"""Algorithms for all-reduce.
 
 * ``ring``: reduce-scatter and all-gather around a ring, 2 (k - 1) steps of 1/k of the buffer; no
   algorithm sends fewer bytes (Patarasuk & Yuan, J. Parallel Distrib. Comput. 69(2), 2009).
@@ -137,11 +137,11 @@ _STEPS: dict[tuple[str, str], Steps] = {
     for algorithm in ("tree", "double-tree")
 }
 COLLECTIVES = ("all-gather", "all-reduce", "broadcast", "reduce", "reduce-scatter")
-"""What :func:`collective` can build."""
+"""Names of the collectives that :func:`collective` can build."""
 
 
 def block_size(algorithm: str, ranks: int) -> int:
-    """Chunks that one pass of an algorithm needs.
+    """Number of chunks in one pass of an algorithm.
 
     Raises:
         UnknownName: no such algorithm.
@@ -152,15 +152,15 @@ def block_size(algorithm: str, ranks: int) -> int:
 
 
 def run_collective(b: Builder, collective: str, name: str, held: Held, algorithm: str, passes: int) -> None:
-    """Add the operators of a collective; ``held`` then says who has the results.
+    """Add the operators of a collective, and update ``held`` to the ranks that hold the results.
 
     Args:
         b: the graph so far.
         collective: one of :data:`COLLECTIVES`.
         name: prefix of the operators' names.
-        held: ``passes`` blocks of chunks on each rank that has any.
+        held: the chunks of each rank: ``passes`` blocks on every rank that contributes.
         algorithm: one of :data:`ALGORITHMS`.
-        passes: blocks, one after the other.
+        passes: number of blocks, which follow one another.
     """
     width = block_size(algorithm, b.ranks)
     for first in range(0, passes * width, width):
@@ -170,24 +170,24 @@ def run_collective(b: Builder, collective: str, name: str, held: Held, algorithm
 def collective(
     name: str, ranks: int, count: int, dtype: str = "float32", algorithm: str = "ring", chunks: int = 1
 ) -> Replicated:
-    """One collective by itself, for studying links.
+    """Build the graph of a single collective, for studies of links.
 
     Args:
         name: ``"all-reduce"``; ``"reduce-scatter"`` or ``"all-gather"``, its halves on a ring; ``"reduce"`` or
-            ``"broadcast"``, its halves on a tree. The root is rank 0, of the second tree the last rank or rank 1.
-        ranks: how many take part.
-        count: elements of the whole buffer, of which an all-gather finds 1/k on each rank.
-        dtype: of the elements.
+            ``"broadcast"``, its halves on a tree. The root is rank 0; that of a second tree is the last rank or rank 1.
+        ranks: number of ranks, k.
+        count: elements of the whole buffer. Before an all-gather each rank holds 1/k of it.
+        dtype: dtype of the elements.
         algorithm: one of :data:`ALGORITHMS`.
-        chunks: parts that the buffer is cut into, one of which follows the other (pipelining).
+        chunks: number of parts that the buffer is cut into and that follow one another (pipelining).
 
     Returns:
-        The graph; each rank begins with ``rank0/Bucket``, …, which takes no time and holds its contribution, and
-        ends with ``rank0/Unbucket``, ….
+        The graph. Each rank begins with ``rank0/Bucket``, …, which takes no time and holds the rank's contribution,
+        and ends with ``rank0/Unbucket``, ….
 
     Raises:
         UnknownName: no such collective, algorithm or dtype.
-        ConfigError: a number out of range, or a collective that the algorithm does not know.
+        ConfigError: a number out of range, or a collective that the algorithm does not support.
 
     >>> collective("all-reduce", 4, 1 << 20).graph
     DataflowGraph('all-reduce-ring', 32 operators, 52 edges)

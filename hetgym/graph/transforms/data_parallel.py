@@ -17,7 +17,7 @@ from hetgym.graph.transforms.replicated import Builder, Replicated, Value, chunk
 from hetgym.graph.transforms.training import updates
 
 BUCKET_BYTES = 25 * 2**20
-"""Gradients that are reduced together, as PyTorch's ``bucket_cap_mb=25`` [byte]."""
+"""Size of a bucket of gradients that are reduced together, as PyTorch's ``bucket_cap_mb=25`` [byte]."""
 
 
 @dataclass(frozen=True)
@@ -40,22 +40,22 @@ def data_parallel(
 
     Every replica runs the whole step on its own part of the batch: for a global batch of B, build the graph
     for B / ``replicas``. As in PyTorch's DistributedDataParallel (Li et al., PVLDB 13(12), 2020), gradients
-    go into buckets in the order in which backward makes them; a bucket is full once it holds
-    ``bucket_bytes``, dtypes are kept apart, and a full bucket is all-reduced as soon as its last gradient
-    is there, while backward goes on. All gradients of a bucket are there again when its last chunk is.
+    go into buckets in the order in which backward makes them. A bucket is full once it holds ``bucket_bytes``;
+    dtypes have separate buckets. A full bucket is all-reduced as soon as its last gradient is available, while
+    backward continues. Its gradients become available to the updates together, when its last chunk arrives.
     A weight that several operators share is reduced once, after its parts have been summed.
 
-    Weights, optimizer state and activations belong to each replica: constants are named anew.
+    Every replica has its own weights, optimizer state and activations; constants are therefore renamed.
 
     Args:
-        graph: of one training step, from :func:`~hetgym.graph.transforms.training`.
-        replicas: how many; one gives the graph itself.
+        graph: graph of one training step, from :func:`~hetgym.graph.transforms.training`.
+        replicas: number of replicas; 1 gives the graph itself.
         algorithm: one of :data:`~hetgym.graph.transforms.ALGORITHMS`.
-        bucket_bytes: inf reduces all gradients at once, after backward [byte].
-        chunks: parts that a bucket is cut into, one of which follows the other (pipelining).
+        bucket_bytes: size of a bucket [byte]; inf reduces all gradients at once, after backward.
+        chunks: number of parts that a bucket is cut into and that follow one another (pipelining).
 
     Returns:
-        The graph, replica after replica and then the collectives, with the replica of each operator.
+        The graph with the replica of each operator: first all replicas, then the collectives.
         Operators are called ``replica0/name``, those of collectives ``bucket0/…``.
 
     Raises:
@@ -91,7 +91,7 @@ def data_parallel(
 
 
 def _gradients(graph: DataflowGraph) -> list[_Gradient]:
-    """All gradients, by the operator that completes them; a graph's operators stand in the order of backward."""
+    """All gradients, sorted by the operator that completes them, which is the order in which backward makes them."""
     found = []
     position = np.argsort(graph.topological_order)
     for i in updates(graph):
@@ -103,7 +103,7 @@ def _gradients(graph: DataflowGraph) -> list[_Gradient]:
 
 
 def _buckets(gradients: list[_Gradient], capacity: float) -> Iterator[list[_Gradient]]:
-    """Group gradients in their order, each dtype apart; what is left over comes last."""
+    """Group gradients in their order, with separate buckets for each dtype; buckets that are not full come last."""
     filling: dict[str, list[_Gradient]] = {}
     for gradient in gradients:
         bucket = filling.setdefault(gradient.tensor.dtype, [])
@@ -114,14 +114,14 @@ def _buckets(gradients: list[_Gradient], capacity: float) -> Iterator[list[_Grad
 
 
 def _replica(b: Builder, graph: DataflowGraph, rank: int, gradients: list[_Gradient]) -> None:
-    """Copy the step for a rank; its updates read nothing yet."""
+    """Copy the training step for a rank, without the inputs of its updates."""
     cut = {gradient.update: gradient for gradient in gradients}
     first = len(b.operators)
     for i, op in enumerate(graph.operators):
         name = f"replica{rank}/{op.name}"
         inputs = tuple(replace(t, name=f"replica{rank}/{t.name}") if t.constant and t.name else t for t in op.inputs)
         attributes = op.attributes
-        if i in cut:  # the sum of its parts is made before it
+        if i in cut:  # an update; the sum of its gradient's parts must precede it
             more = len(cut[i].parts) - 1
             inputs = inputs[more:]
             reads = op.bytes_read - more * cut[i].tensor.bytes
@@ -133,7 +133,7 @@ def _replica(b: Builder, graph: DataflowGraph, rank: int, gradients: list[_Gradi
 def _reduce(
     b: Builder, graph: DataflowGraph, number: int, bucket: list[_Gradient], algorithm: str, passes: int, width: int
 ) -> None:
-    """All-reduce a bucket: each replica's gradients go in and come out again for its updates."""
+    """All-reduce a bucket: the inputs are the gradients of each replica, the outputs go to its updates."""
     name, parts = f"bucket{number}", passes * width
     tensors = tuple(gradient.tensor for gradient in bucket)
     flat = Tensor((sum(t.size for t in tensors),), tensors[0].dtype)
@@ -151,7 +151,7 @@ def _reduce(
 
 
 def _summed(b: Builder, graph: DataflowGraph, rank: int, gradient: _Gradient) -> Value:
-    """A replica's gradient of a weight, after adding up the parts of a shared one."""
+    """A replica's gradient of a weight; for a shared weight, the sum of its parts."""
     parts = [(rank * len(graph) + source, slot) for source, slot in gradient.parts]
     if len(parts) == 1:
         return parts[0]

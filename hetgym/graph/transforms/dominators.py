@@ -9,11 +9,11 @@ from hetgym.graph.dataflow import DataflowGraph
 
 
 def post_dominators(graph: DataflowGraph) -> IntArray:
-    """[n] the first operator that all paths from an operator to a sink pass; -1 where there is none.
+    """[n] the first operator after each operator that all its paths to a sink pass; -1 where there is none.
 
-    In a graph without cycles one pass in reverse topological order is exact: it is the lowest common
-    ancestor, in the tree built so far, of all readers (Cooper, Harvey, Kennedy, *A simple, fast dominance
-    algorithm*, 2001).
+    In a graph without cycles one pass in reverse topological order is exact: the immediate post-dominator is the
+    lowest common ancestor of all readers in the tree built so far (Cooper, Harvey, Kennedy, *A simple, fast
+    dominance algorithm*, 2001).
 
     >>> from hetgym.graph import DataflowGraph, Operator, Tensor
     >>> x = Tensor((4,))
@@ -40,7 +40,7 @@ def post_dominators(graph: DataflowGraph) -> IntArray:
 
 
 def between(graph: DataflowGraph, start: int, end: int) -> list[int]:
-    """Operators on paths from ``start`` to its post-dominator ``end``, both left out; ascending."""
+    """Operators on paths from ``start`` to its post-dominator ``end``, without these two; in ascending order."""
     pointer, node = graph.successors.pointer, graph.successors.node
     seen: set[int] = set()
     stack = [start]

@@ -22,13 +22,13 @@ _REDUCTION, _OUT_FUSABLE = FusionClass.REDUCTION, FusionClass.OUT_FUSABLE
 
 @dataclass(frozen=True, eq=False)
 class Fusion:
-    """A fused graph, and the way back to the operators that it was made of.
+    """A fused graph, and its mapping to the operators that it was made from.
 
     Attributes:
-        source: the graph before.
-        graph: the graph after; numbered in a topological order. What was not fused is the same operator.
-        group: [n] fused operator that each operator of ``source`` went into.
-        members: for each fused operator its operators of ``source``, in topological order.
+        source: the graph before fusion, of n operators.
+        graph: the graph after fusion, of m operators in a topological order; operators outside groups are unchanged.
+        group: [n] number of the fused operator that each operator of ``source`` belongs to.
+        members: [m] for each fused operator its operators of ``source``, in topological order.
     """
 
     source: DataflowGraph
@@ -37,16 +37,16 @@ class Fusion:
     members: tuple[tuple[int, ...], ...]
 
     def expand(self, values: npt.ArrayLike) -> IntArray:
-        """Give every operator what its fused operator has, for example a device.
+        """Give every operator the value of its fused operator, for example a device.
 
         Args:
-            values: [m] one whole number for each fused operator.
+            values: [m] a whole number for each fused operator.
 
         Returns:
-            [n] one for each operator of ``source``.
+            [n] the number for each operator of ``source``.
 
         Raises:
-            GraphError: not one value for each fused operator.
+            GraphError: the number of values differs from the number of fused operators.
         """
         array = np.asarray(values)
         if array.shape != (len(self.members),):
@@ -54,26 +54,28 @@ class Fusion:
         return frozen(array[self.group].astype(np.int32))
 
     def expand_order(self, order: Sequence[npt.ArrayLike]) -> list[list[int]]:
-        """Device orders of fused operators as device orders of operators, each group in one piece."""
+        """Convert device orders of fused operators to device orders of operators; a group's operators stay together."""
         return [[i for group in np.asarray(row).tolist() for i in self.members[group]] for row in order]
 
 
 def fuse(graph: DataflowGraph) -> Fusion:
-    """Fuse operators as TVM does, and count each group as one operator.
+    """Fuse operators as TVM does, and replace each group by one operator.
 
-    Operators are taken in topological order. Each may merge with its immediate post-dominator and all
-    that lies between, by the classes of the groups that these are in:
+    Operators are visited in topological order. Each may merge with its immediate post-dominator and all operators
+    between the two, depending on the classes of their groups:
 
-    * *out-fusable* (convolution, product, pooling) absorbs what follows if all of it is elementwise or
-      broadcasting; a group holds one such operator at most;
-    * *elementwise* and *broadcast* merge into what follows if all between is injective at most, and the
-      last is so too, or a reduction, or elementwise and already behind an out-fusable one;
-    * *injective* (moves, views), in a second pass, merge with injective ones and into reductions;
-    * *opaque* never.
+    * *out-fusable* operators (convolution, product, pooling) absorb the operators that follow if all of them are
+      elementwise or broadcasting; a group holds at most one out-fusable operator;
+    * *elementwise* and *broadcast* operators merge with the post-dominator if all operators between are at most
+      injective, and the post-dominator is at most injective, or a reduction, or elementwise and already in the group
+      of an out-fusable operator;
+    * *injective* operators (moves, views) merge with injective ones and into reductions, in a second pass;
+    * *opaque* operators never merge.
 
-    A group has one way out, so no cycle can arise. A fused operator has kind ``Fused-`` and the family of
-    its anchor, the member of highest class, whose attributes and operands (first) it keeps. Its FLOPs
-    are the sum; it reads what comes from outside, weights included, and writes what goes outside.
+    Data leaves a group from its last operator only, so no cycle can arise. The kind of a fused operator is ``Fused-``
+    followed by the family of its anchor, the member of highest class. It has the anchor's attributes, and the
+    anchor's operands come first. Its FLOPs are the sum over its members. It reads the values that come from outside,
+    weights included, and writes those that go outside.
 
     Returns:
         The fused graph with the membership.
@@ -91,17 +93,18 @@ def fuse(graph: DataflowGraph) -> Fusion:
 
 
 def apply_groups(graph: DataflowGraph, groups: Sequence[Sequence[int]]) -> Fusion:
-    """Make each of the given groups one operator, as :func:`fuse` does with its own.
+    """Replace each of the given groups by one operator, in the way of :func:`fuse`.
 
     Args:
-        graph: the graph before.
-        groups: operators by number; each operator is in one group. A group may have several ways out.
+        graph: the graph before fusion.
+        groups: the operator numbers of each group; each operator is in exactly one group. Data may leave a group from
+            several operators.
 
     Returns:
         The fused graph with the membership.
 
     Raises:
-        GraphError: an operator is in no group or in two, or groups depend on one another in a circle.
+        GraphError: an operator is in no group or in two, or the dependencies between groups have a cycle.
     """
     flat = sorted(i for row in groups for i in row)
     if flat != list(range(len(graph))) or not all(groups):
@@ -129,7 +132,7 @@ def apply_groups(graph: DataflowGraph, groups: Sequence[Sequence[int]]) -> Fusio
 
 
 def _ordered(graph: DataflowGraph, rows: list[list[int]]) -> list[list[int]]:
-    """The groups so that each comes after those it reads; unchanged if they do already."""
+    """The groups in an order in which each follows those it reads from; unchanged if that is already so."""
     number = {i: at for at, row in enumerate(rows) for i in row}
     readers: list[set[int]] = [set() for _ in rows]
     for s, _, t in graph.edges:
@@ -154,7 +157,7 @@ def _ordered(graph: DataflowGraph, rows: list[list[int]]) -> list[list[int]]:
 
 
 def _groups(graph: DataflowGraph) -> list[int]:
-    """[n] a name for the group of each operator: the last operator in it."""
+    """[n] the group of each operator, named by the last operator in it."""
     root = list(range(len(graph)))
     kind = [int(c) for c in graph.fusion_class]  # of a group, at its root
     dominator = post_dominators(graph).tolist()
@@ -189,17 +192,17 @@ def _groups(graph: DataflowGraph) -> list[int]:
 
 
 def _leaving(graph: DataflowGraph, row: Sequence[int], hidden: set[Source]) -> list[Source]:
-    """Outputs of a group: all of its last operator, then what of the others leaves it or nobody reads, a result."""
+    """Outputs of a group: all of its last operator, then those of the others that are read outside or are results."""
     others = [(i, o) for i in row[:-1] for o in range(len(graph.operators[i].outputs)) if (i, o) not in hidden]
     return [(row[-1], o) for o in range(len(graph.operators[row[-1]].outputs))] + others
 
 
 def _anchor_types(anchor: Operator, sources: Sequence[Source | None], inside: set[int]) -> dict[str, Attribute]:
-    """What it takes to know the anchor again: its result's shape, and the shape of its operand from inside.
+    """Attributes from which the anchor can be reconstructed: the shapes of its result and of its inner operand.
 
     Returns:
-        ``anchor_output``, and ``anchor_inner`` (place among its operands, then the shape) if there is one;
-        nothing where several come from inside, or one is read twice.
+        ``anchor_output``, and, if an operand comes from inside the group, ``anchor_inner``: its position among the
+        anchor's operands, then its shape. Empty if several operands come from inside, or one value is read twice.
     """
     inner = [at for at, source in enumerate(sources) if source is not None and source[0] in inside]
     outer = [source for source in sources if source is not None and source[0] not in inside]
@@ -241,14 +244,14 @@ def _fused(
 
 
 def _identity(tensor: Tensor, source: Source | None, i: int, at: int) -> object:
-    """What tells one value from another: where it is made, a constant's name, else the place that reads it."""
+    """A key that identifies a value: its source, a named constant, or else the place that reads it."""
     return source or (tensor if tensor.name else (i, at, "operand"))
 
 
 def _reads(
     graph: DataflowGraph, i: int, inside: set[int], inputs: Sequence[Sequence[Source | None]]
 ) -> list[tuple[object, float]]:
-    """What an operator of a group reads from outside it: values and bytes."""
+    """The values that an operator reads from outside its group, each with a number of bytes."""
     op = graph.operators[i]
     rows: list[tuple[object, float]] = []
     sparse = op.bytes_read < sum(t.bytes for t in op.inputs)  # a slice or lookup reads part of its first operand
@@ -256,7 +259,7 @@ def _reads(
     for at, tensor in enumerate(op.inputs):
         source, reader, place = inputs[i][at], i, at
         while source is not None and source[0] in inside and graph.operators[source[0]].spec.family == "view":
-            reader, place = source[0], 0  # a view reads nothing itself: look through it
+            reader, place = source[0], 0  # a view reads nothing itself: follow it to its operand
             source = inputs[reader][0] if inputs[reader] else None
         if source is not None and source[0] in inside:
             continue

@@ -1,4 +1,4 @@
-"""Which edge brings which operand: graphs list an operator's edges and its inputs side by side."""
+"""Matching of edges and operands: a graph lists an operator's edges and its inputs separately."""
 
 from __future__ import annotations
 
@@ -11,12 +11,11 @@ Source = tuple[int, int]
 def operands(graph: DataflowGraph) -> list[list[Source | None]]:
     """Match each operator's inputs with the edges that end at it.
 
-    An edge takes the first free input of its tensor's type. An input without an edge of its own that has
-    the type of one that has is the same value read once more, as in ``x * x``.
+    An edge is matched with the first free input of its tensor's type. An input that is left without an edge, but has
+    the same type as a matched one, reads the same value again, as in ``x * x``.
 
     Returns:
-        For each operator and input: where the value comes from; None for constants and for what the graph
-        itself is given.
+        For each operator and input the source of the value; None for constants and for inputs of the graph.
     """
     result = []
     for i, op in enumerate(graph.operators):

@@ -1,4 +1,4 @@
-"""How an operator is cut along an axis: which operands are sliced, and what the pieces are."""
+"""Cuts of an operator along an axis: the operands that are sliced, and the resulting pieces."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ AXES = ("batch", "output", "reduction", "spatial")
 
 @dataclass(frozen=True)
 class Cut:
-    """How an operator can be cut along an axis.
+    """A possible cut of an operator along an axis.
 
     Attributes:
         size: length of the axis.
-        unit: pieces must be a multiple of this.
-        result: dimension of the output that is cut; None if the pieces are summands.
-        operands: for each input the dimension that is cut, None where it is needed whole.
-        once: inputs that only the first piece gets: the bias of a sum.
-        window: for a convolution along its rows: stride, kernel extent, rows of padding before.
+        result: dimension of the output that is cut; None if the results of the pieces are to be summed.
+        operands: for each input the dimension that is cut; None if every piece needs the whole input.
+        unit: lengths of pieces must be multiples of this.
+        once: inputs that only the first piece gets, such as the bias if results are summed.
+        window: stride, kernel extent and rows of padding before, for a convolution that is cut along its rows.
     """
 
     size: int
@@ -35,11 +35,11 @@ class Cut:
 
 
 def cut(op: Operator, axis: str) -> Cut:
-    """How an operator can be cut along an axis.
+    """Return the cut of an operator along an axis.
 
     Raises:
         UnknownName: no such axis.
-        GraphError: an operator of this kind or shape has no such axis.
+        GraphError: an operator of this kind or shape cannot be cut along this axis.
     """
     if axis not in AXES:
         raise unknown_name("axis", axis, AXES)
@@ -58,7 +58,7 @@ def cut(op: Operator, axis: str) -> Cut:
 
 
 def _own(op: Operator) -> int:
-    """How many of the operands are those of the operator itself, not of what is fused to it."""
+    """Number of operands of the operator itself, without those of the operators fused to it."""
     value = op.attributes.get("operands", len(op.inputs))
     return len(op.inputs) if isinstance(value, str | tuple) else int(value)
 
@@ -74,10 +74,10 @@ def _flag(op: Operator, key: str, default: int = 0) -> int:
 
 
 def _aligned(op: Operator, tensor: Tensor, result: int) -> int | None:
-    """The dimension of an operand that goes with a dimension of the output, by NumPy's broadcasting."""
+    """The dimension of an operand that corresponds to a dimension of the output by NumPy's broadcasting."""
     shape = op.outputs[0].shape
     channels = len(tensor.shape) == 1 and tensor.constant and len(shape) >= 4
-    if channels:  # normalisation and bias vectors of images belong to the channels
+    if channels:  # vectors of normalisation and bias apply to the channels of images
         return 0 if result == 1 and tensor.shape[0] == shape[1] else None
     at = result - (len(shape) - len(tensor.shape))
     return at if at >= 0 and tensor.shape[at] == shape[result] else None
@@ -105,7 +105,7 @@ def _convolution(op: Operator, axis: str) -> Cut | None:
     missing = (out.shape[2] - 1) * stride + extent - data.shape[2]
     before = (_numbers(op, "pads") or (max(0, missing) // 2,))[0]
     if missing > 2 * extent:
-        return None  # what is fused to it has made the image larger
+        return None  # a fused operator has enlarged the image
     own = (2, None, None)[: 2 + bias]
     return Cut(out.shape[2], 2, _with_extras(op, own, 2), window=(stride, extent, before))
 
@@ -149,14 +149,14 @@ def sizes(op: Operator, axis: str, parts: int | Sequence[float], granularity: in
     """Lengths of the pieces along an axis, rounded to the granularity.
 
     Args:
-        op: what is to be cut.
+        op: the operator to cut.
         axis: one of :data:`AXES`.
-        parts: how many equal pieces, or their relative sizes.
-        granularity: of pieces, the last one aside.
+        parts: number of equal pieces, or relative sizes of the pieces.
+        granularity: lengths are multiples of this, except that of the last piece.
 
     Raises:
         UnknownName: no such axis.
-        GraphError: the operator has no such axis, or a piece would be empty.
+        GraphError: the operator cannot be cut along this axis, or a piece would be empty.
     """
     found = cut(op, axis)
     ratios = [1.0] * parts if isinstance(parts, int) else [float(ratio) for ratio in parts]
@@ -180,7 +180,7 @@ def sizes(op: Operator, axis: str, parts: int | Sequence[float], granularity: in
 
 
 def input_range(found: Cut, tensor: Tensor, at: int, start: int, stop: int) -> tuple[int, int]:
-    """What of an operand's dimension the outputs from ``start`` to ``stop`` need; windows overlap."""
+    """Range of an operand's dimension that the outputs from ``start`` to ``stop`` need; ranges of windows overlap."""
     length = tensor.shape[at]
     if found.window is not None:
         stride, extent, before = found.window
@@ -190,12 +190,12 @@ def input_range(found: Cut, tensor: Tensor, at: int, start: int, stop: int) -> t
 
 
 def pieces(op: Operator, axis: str, lengths: Sequence[int]) -> list[Operator]:
-    """The operators that an operator becomes.
+    """Cut an operator into pieces.
 
     Args:
-        op: what is to be cut.
+        op: the operator to cut.
         axis: one of :data:`AXES`.
-        lengths: of the pieces, as :func:`sizes` gives them.
+        lengths: lengths of the pieces, as :func:`sizes` returns them.
 
     Returns:
         Operators ``name/0``, ``name/1``, … with the shapes of their pieces.

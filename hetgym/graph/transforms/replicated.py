@@ -1,4 +1,4 @@
-"""Replicated: a graph that several ranks work on, each operator pinned to one; and how such a graph is built."""
+"""Replicated: a graph whose operators are each pinned to one of several ranks; and a builder of such graphs."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ Value = tuple[int, int]
 
 @dataclass(frozen=True, eq=False)
 class Replicated:
-    """A graph that several ranks work on, and who does what.
+    """A graph whose operators are distributed over several ranks.
 
     To run it, pin every operator to its rank's device:
     ``Schedule(r.assignment(), priority=r.priority)``.
@@ -27,9 +27,9 @@ class Replicated:
     Attributes:
         graph: the operators of all ranks.
         rank: [n] rank, or replica, of each operator.
-        collective: [n] whether an operator belongs to a collective.
-        ranks: how many there are.
-        buckets: bytes of each buffer that is reduced, in the order in which they fill [byte].
+        collective: [n] True for operators that belong to a collective.
+        ranks: number of ranks.
+        buckets: size of each buffer that is reduced, in the order in which they fill [byte].
     """
 
     graph: DataflowGraph
@@ -42,10 +42,10 @@ class Replicated:
         """[n] device of each operator.
 
         Args:
-            devices: of the ranks, in order, which is also the order of the ring; 0, 1, … by default.
+            devices: device of each rank, in the order of the ring; 0, 1, … by default.
 
         Raises:
-            ConfigError: not one device for each rank, or one device for two.
+            ConfigError: the number of devices is not that of the ranks, or two ranks share a device.
         """
         chosen = list(range(self.ranks) if devices is None else devices)
         if not all(isinstance(d, Integral) and not isinstance(d, bool) and 0 <= d < 2**31 for d in chosen):
@@ -56,7 +56,7 @@ class Replicated:
 
     @property
     def priority(self) -> FloatArray:
-        """[n] what goes first on a device: collectives, then what stands first in the graph."""
+        """[n] priorities: on each device collectives run first, then operators in the order of the graph."""
         n = len(self.graph)
         return frozen(np.where(self.collective, n, 0) - np.arange(n, dtype=np.float64))
 
@@ -72,7 +72,7 @@ class Builder:
         self.collective: list[bool] = []
 
     def add(self, op: Operator, rank: int, reads: Iterable[Value], collective: bool = True) -> int:
-        """Append an operator that reads some values; returns its number."""
+        """Append an operator that reads the given values; return its number."""
         number = len(self.operators)
         self.operators.append(op)
         self.rank.append(rank)
@@ -85,12 +85,12 @@ class Builder:
         return self.operators[value[0]].outputs[value[1]]
 
     def recv(self, label: str, rank: int, value: Value) -> Value:
-        """A rank takes a chunk from another."""
+        """Add an operator with which a rank receives a chunk from another; return the received chunk."""
         tensor = self.tensor(value)
         return self.add(Operator(f"{label}/recv{rank}", "Recv", (tensor,), (tensor,)), rank, [value]), 0
 
     def recv_reduce(self, label: str, rank: int, value: Value, own: Value) -> Value:
-        """A rank adds a chunk from another to what it has of that chunk."""
+        """Add an operator that adds another rank's chunk to the rank's own; return the sum."""
         tensor = self.tensor(own)
         op = Operator(f"{label}/reduce{rank}", "RecvReduce", (tensor, tensor), (tensor,))
         return self.add(op, rank, [value, own]), 0
@@ -103,16 +103,16 @@ class Builder:
 
 
 def chunks_of(tensor: Tensor, parts: int) -> tuple[Tensor, ...]:
-    """A flat tensor in equal parts; the first ones are an element longer if it does not divide."""
+    """Parts of a flat tensor, of equal length; if that is not possible the first ones are one element longer."""
     share, more = divmod(tensor.size, parts)
     return tuple(Tensor((share + (k < more),), tensor.dtype) for k in range(parts))
 
 
 def whole_number(value: object, what: str, least: int = 1) -> int:
-    """Check an option.
+    """Check an option that is a count.
 
     Raises:
-        ConfigError: no whole number of at least ``least``.
+        ConfigError: it is not a whole number of at least ``least``.
     """
     if isinstance(value, bool) or not isinstance(value, Integral) or value < least:
         raise ConfigError(f"{what} is {value!r}; it must be a whole number of at least {least}")

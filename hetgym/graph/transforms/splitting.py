@@ -14,31 +14,30 @@ from hetgym.graph.transforms.pieces import cut, pieces, sizes
 def split(
     graph: DataflowGraph, operator: int | str, axis: str, parts: int | Sequence[float] = 2, granularity: int = 1
 ) -> DataflowGraph:
-    """Split an operator into pieces along an axis, with what deals out its inputs and joins its results.
+    """Split an operator into pieces along an axis, and add operators that scatter its inputs and gather its results.
 
-    Operands that are cut come through a ``SplitView``, which costs nothing by itself, so that each piece is
-    sent only what it reads; the others are read whole by all pieces. Results are joined by a ``Concat``, or
-    by a ``Sum`` where the reduction was split. Constants are cut for free. If the operator's input is itself
-    joined from the very pieces that are needed, joining and dealing out cancel: rows or columns stay where
-    they are.
+    Operands that are cut pass through a ``SplitView``, which takes no time, so that each piece receives only the part
+    that it reads; all other operands are read whole by every piece. Results are gathered by a ``Concat``, or by a
+    ``Sum`` if the reduction is split. Constants are cut without an operator. If an operand is itself gathered from
+    exactly the pieces that are needed, gather and scatter cancel, and the pieces stay on their devices.
 
     Convolutions and products, also fused ones, can be split by batch, output channels, rows and, unless fused,
     the reduction; rows of convolutions overlap by the window. Elementwise operators can be split by all but
     the reduction, pooling by batch and channels, normalisation by batch.
 
     Args:
-        graph: the graph; it stays as it is.
-        operator: number or name.
+        graph: the graph, which is not changed.
+        operator: number or name of the operator.
         axis: ``batch``, ``output``, ``reduction`` or ``spatial``.
-        parts: how many equal pieces, or their relative sizes.
-        granularity: pieces are multiples of this, the last one aside.
+        parts: number of equal pieces, or relative sizes of the pieces.
+        granularity: lengths of pieces are multiples of this, except that of the last one.
 
     Returns:
         A graph with the operators ``name/0``, ``name/1``, … and, where they are needed, ``name/scatter0`` and
         ``name/gather``.
 
     Raises:
-        GraphError: no such operator; it has no such axis; or a piece would be empty.
+        GraphError: no such operator; it cannot be split along this axis; or a piece would be empty.
         UnknownName: no such axis.
 
     >>> from hetgym.graph import generators
@@ -96,11 +95,11 @@ def _rewired(
     parted: Sequence[Operator],
     gather: Operator,
 ) -> DataflowGraph:
-    """The graph with scatters, pieces and gather in the operator's place."""
+    """The graph with the operator replaced by scatters, pieces and gather."""
     added = [*scatters.values(), *parted, gather]
     new = [i if i < chosen else i + len(added) - 1 for i in range(len(graph))]
     first, last = chosen + len(scatters), chosen + len(added) - 1
-    new[chosen] = last  # readers of the operator read what is joined
+    new[chosen] = last  # readers of the operator read the gathered result
     operators = [*graph.operators[:chosen], *added, *graph.operators[chosen + 1 :]]
     edges = [(new[s], o, new[t]) for s, o, t in graph.edges if t != chosen]
     dealt = {key: chosen + k for k, key in enumerate(scatters)}
@@ -117,7 +116,7 @@ def _rewired(
             else:
                 edges.append((dealt[source, cut_at], number, first + number))
         edges.append((first + number, 0, last))
-    # An edge that stands for no operand, as in graphs without shapes, delays every piece.
+    # An edge that matches no operand, as in graphs without shapes, goes to every piece.
     for s, o, t in graph.edges:
         if t == chosen and (s, o) not in matched:
             edges += [(new[s], o, first + number) for number in range(len(parted))]
@@ -125,9 +124,9 @@ def _rewired(
 
 
 def _cancelled(graph: DataflowGraph) -> DataflowGraph:
-    """Without the pairs of a join and a deal into the same pieces."""
+    """The graph without pairs of a gather and a scatter into the same pieces."""
     ops = graph.operators
-    moved: dict[Source, Source] = {}  # what a scatter puts out -> the piece that it is
+    moved: dict[Source, Source] = {}  # output of a scatter -> the equal output of a piece
     gone: set[int] = set()
     for s, _, t in graph.edges:
         join, deal = ops[s], ops[t]

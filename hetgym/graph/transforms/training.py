@@ -1,4 +1,4 @@
-"""From inference to training: backward operators, gradients and weight updates."""
+"""Conversion of inference graphs to training graphs: backward operators, gradients and weight updates."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from hetgym.graph.dataflow import DataflowGraph
 from hetgym.graph.ops import Attribute, Operator, Tensor
 
 OPTIMIZERS: dict[str, tuple[int, int]] = {"sgd": (0, 2), "momentum": (1, 4), "adam": (2, 12)}
-"""Name -> tensors of state for each weight, FLOPs for each of its elements."""
+"""Name -> number of state tensors per weight, and FLOPs per element of a weight."""
 
 _WEIGHTED = ("conv", "matmul", "recurrent", "normalise")
 _WEIGHTED_KINDS = ("BatchNormalization", "Gather", "PRelu")
-_PRODUCTS = ("conv", "matmul", "recurrent")  # one more product for each gradient
+_PRODUCTS = ("conv", "matmul", "recurrent")  # backward takes one product for each gradient
 _KEEPS_NOTHING = ("view", "move")  # backward needs shapes only
 _UPDATE = "Gradient-elementwise"  # kind of the updates, and of the backward operators of elementwise ones
 
@@ -22,20 +22,20 @@ _UPDATE = "Gradient-elementwise"  # kind of the updates, and of the backward ope
 def training(graph: DataflowGraph, optimizer: str = "sgd") -> DataflowGraph:
     """The graph of one training step: forward, loss, backward and update operators.
 
-    Each forward operator with something to learn before or in it gets a backward operator, which reads
-    the gradients of its outputs and its own inputs again, so that these stay in memory until then
-    (stashed activations), and gives the gradients of its inputs and weights. A product (convolution,
-    matrix product, recurrent cell) costs its forward FLOPs once for the gradient of its input and once
-    for that of its weights, or once for each of two inputs; other operators cost theirs once for each
-    input's gradient, normalisations twice; gradients that meet are summed where they are read.
-    Each weight has one update operator, also if several operators share it.
+    A forward operator gets a backward operator if it, or an operator before it, has weights to learn. The backward
+    operator reads the gradients of the outputs, and again the forward operator's inputs, which stay in memory until
+    then (stashed activations). It returns the gradients of the inputs and weights. The backward operator of a product
+    (convolution, matrix product, recurrent cell) costs the forward FLOPs once for the gradient of its input and once
+    for that of its weights, or once for each of two inputs. Other backward operators cost the forward FLOPs once for
+    the gradient of each input, normalisations twice. Several gradients of one value are summed where they are read.
+    Each weight has one update operator, even if several operators share it.
 
     Args:
-        graph: of inference; its sinks feed the loss.
-        optimizer: one of :data:`OPTIMIZERS`; its state is resident like weights.
+        graph: graph of inference; its sinks feed the loss.
+        optimizer: one of :data:`OPTIMIZERS`; its state is resident in memory like weights.
 
     Returns:
-        A graph with the forward operators first, under their names; backward operators are called
+        A graph that starts with the forward operators under their own names. Backward operators are called
         ``name/backward``, updates ``name/update``.
 
     Raises:
@@ -52,7 +52,7 @@ def training(graph: DataflowGraph, optimizer: str = "sgd") -> DataflowGraph:
 
 
 def weights_of(op: Operator) -> list[Tensor]:
-    """Constants that training changes: not masks, shapes or scalars that were folded in."""
+    """Constants that training changes, as opposed to folded masks, shapes and scalars."""
     if op.spec.family not in _WEIGHTED and op.kind not in _WEIGHTED_KINDS:
         return []
     learnt = op.inputs[:3] if op.kind == "BatchNormalization" else op.inputs  # not its running statistics
@@ -60,10 +60,10 @@ def weights_of(op: Operator) -> list[Tensor]:
 
 
 def gradient_operator(op: Operator) -> Operator:
-    """The backward operator of an operator by itself, with gradients for all that can have one.
+    """The backward operator of a single operator, with gradients for all inputs and weights that can have one.
 
-    It is what :func:`training` adds for an operator whose result one operator reads and before whose
-    every operand there is something to learn.
+    :func:`training` adds the same backward operator for an operator if exactly one operator reads its result, and there
+    are weights to learn before each of its operands.
     """
     family = op.spec.family
     activations = [t for t in op.inputs if not t.constant]
@@ -79,12 +79,12 @@ def gradient_operator(op: Operator) -> Operator:
 
 
 def updates(graph: DataflowGraph) -> list[int]:
-    """The operators of a training step that change weights; none in a graph of inference."""
+    """Numbers of the operators of a training step that change weights; empty for a graph of inference."""
     return [i for i, op in enumerate(graph.operators) if op.kind == _UPDATE and op.name.endswith("/update")]
 
 
 def _times(family: str, inputs: int, weights: int) -> int:
-    """Forward FLOPs that backward costs, by the number of gradients that are wanted."""
+    """FLOPs of backward as a multiple of the forward FLOPs, given the number of gradients that are needed."""
     if family in _PRODUCTS:
         return (inputs > 0) + 1 if weights else min(inputs, 2)
     return (2 if family == "normalise" else 1) * max(inputs, 1)
@@ -118,16 +118,16 @@ class _Step:
         in_place: float = 0.0,
         forward: str = "",
     ) -> int:
-        """A new operator of a family, with its FLOPs as stated; every input is read once.
+        """Add an operator that reads every input once; return its number.
 
         Args:
-            name: of the operator.
-            family: of operators, for its efficiency.
+            name: name of the operator.
+            family: family of operators, which determines its efficiency.
             inputs: its operands.
             outputs: its results.
-            flops: of one execution.
-            in_place: bytes written to its inputs.
-            forward: kind of the operator whose gradients it gives, if it does.
+            flops: FLOPs of one execution [FLOP].
+            in_place: bytes that it writes to its inputs [byte].
+            forward: kind of the operator whose gradients it computes, if any.
         """
         moved = float(sum(t.bytes for t in inputs)) + in_place
         attributes: dict[str, Attribute] = {"flops": flops, "reads": moved}
@@ -137,7 +137,7 @@ class _Step:
         return len(self.operators) - 1
 
     def _loss(self) -> None:
-        """One operator that reads the results and gives their gradients."""
+        """Add an operator that reads the results of the graph and returns their gradients."""
         results = [
             (i, slot)
             for i in range(len(self.graph))
@@ -153,7 +153,7 @@ class _Step:
             self.gradients[i, slot].append((loss, number))
 
     def backward(self, i: int) -> None:
-        """The backward operator of a forward operator whose readers have theirs."""
+        """Add the backward operator of operator ``i``, all of whose readers already have theirs."""
         op, family = self.graph.operators[i], self.graph.operators[i].spec.family
         inputs: list[Tensor] = []
         reads: list[tuple[int, int]] = []
@@ -181,7 +181,7 @@ class _Step:
             self.weight_gradients[key].append((number, slot))
 
     def update(self) -> None:
-        """One operator for each weight: it reads the gradients and changes weight and state in place."""
+        """Add one operator for each weight, which reads its gradients and changes weight and state in place."""
         states, flops = OPTIMIZERS[self.optimizer]
         for weight, parts in self.weight_gradients.items():
             gradient = replace(weight, constant=False, name="")
