@@ -1,4 +1,4 @@
-"""Runtime: what the simulated runtime does, one switch at a time."""
+"""Runtime: the switches of the simulated runtime."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ COMMUNICATION = ("free", "fifo", "fair", "endpoint")
 """Values of :attr:`Runtime.communication`; their positions are the kernel's codes."""
 
 TRANSFERS = ("per_edge", "cached", "aggregated")
-"""Values of :attr:`Runtime.transfers`; likewise."""
+"""Values of :attr:`Runtime.transfers`; their positions are the kernel's codes."""
 
 MEMORY = ("off", "track", "enforce")
 """Values of :attr:`Runtime.memory`."""
@@ -104,7 +104,7 @@ class Runtime:
 
     @property
     def contention(self) -> bool:
-        """Whether transfers wait for, or slow down, each other."""
+        """True if transfers wait for each other or slow each other down."""
         return self.communication != "free"
 
 

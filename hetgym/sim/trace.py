@@ -1,4 +1,4 @@
-"""Trace: a record of a run, with everything that can be asked of it."""
+"""Trace: a record of a run, with its memory use, blame, Gantt chart and export."""
 
 from __future__ import annotations
 
@@ -33,15 +33,15 @@ class Trace(Record):
 
     @cached_property
     def blame(self) -> Blame:
-        """What the makespan was spent on, see :mod:`hetgym.sim.blame`."""
+        """The causes that the makespan was spent on, see :mod:`hetgym.sim.blame`."""
         return blame(self)
 
     def to_chrome(self) -> dict[str, Any]:
         """The run in the Chrome trace event format, which ``ui.perfetto.dev`` opens.
 
         Devices are tracks of one process, pairs of devices that exchange data those of another, and
-        memory in use is a counter for each device if the runtime keeps track of it; times are in
-        microseconds, as the format wants.
+        memory in use is a counter for each device if the runtime tracks it; times are in microseconds, as
+        the format requires.
         """
         p = self.problem
         links = sorted({(t.source, t.target) for t in self.transfers})
