@@ -90,5 +90,8 @@ def _for_all(shared: Any, candidates: Any, xp: Any) -> Any:
 
 
 _DESCRIBE: dict[str, Callable[[Mapping[str, Any], Any], Any]] = {
-    "place": _place, "dispatch": _dispatch, "split": _split, "pipeline": _pipeline,
-}  # fmt: skip
+    "place": _place,
+    "dispatch": _dispatch,
+    "split": _split,
+    "pipeline": _pipeline,
+}

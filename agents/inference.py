@@ -44,9 +44,14 @@ def head_weights(state: Mapping[str, npt.NDArray[np.float32]], prefix: str = "he
         return np.ascontiguousarray(state[prefix + name].astype(np.float64).T)
 
     return HeadWeights(
-        get("own.weight"), get("own.bias"), get("all.weight"), get("mix.weight"), get("mix.bias"),
-        np.ascontiguousarray(get("score.weight")[:, 0]), get("rule"),
-    )  # fmt: skip
+        get("own.weight"),
+        get("own.bias"),
+        get("all.weight"),
+        get("mix.weight"),
+        get("mix.bias"),
+        np.ascontiguousarray(get("score.weight")[:, 0]),
+        get("rule"),
+    )
 
 
 @step

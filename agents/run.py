@@ -60,10 +60,13 @@ class TrainingRun:
     """
 
     def __init__(
-        self, recipe: Recipe, path: Path, force: bool = False,
+        self,
+        recipe: Recipe,
+        path: Path,
+        force: bool = False,
         watch: Callable[[int, dict[str, float] | None], None] = lambda step, judged: None,
         cluster: RayCluster | None = None,
-    ) -> None:  # fmt: skip
+    ) -> None:
         self.recipe, self.path, self.watch, self.cluster = recipe, path, watch, cluster
         kept = path / "checkpoint.safetensors"
         if kept.exists() and not force:
@@ -173,11 +176,16 @@ class TrainingRun:
         final = self.history[-1]
         beaten = {name: final.get(f"ratio_{name}", 1.0) < 1.0 for name in self.recipe.evaluation.must_beat}
         document = {
-            "format": "hetgym-training", "version": 1, "recipe": self.recipe.document(), "final": final,
+            "format": "hetgym-training",
+            "version": 1,
+            "recipe": self.recipe.document(),
+            "final": final,
             "seconds": self.seconds,
-            "best": max(self.history, key=lambda entry: entry["return"]), "beaten": beaten, "history": self.history,
+            "best": max(self.history, key=lambda entry: entry["return"]),
+            "beaten": beaten,
+            "history": self.history,
             "files": {name.partition(".")[0]: str(self.path / name) for name in FILES},
-        }  # fmt: skip
+        }
         self._write("results.json", document)
         return document
 

@@ -86,9 +86,14 @@ class Run:
             copies = [
                 j
                 for j, source, target in self.edges
-                if self.runtime.transfers == "cached" and source == u and j != k and self.sent[j] < math.inf
-                and p.edge_tensor[j] == p.edge_tensor[k] and self.on.get(target) == device and size[j] >= size[k]
-            ]  # fmt: skip
+                if self.runtime.transfers == "cached"
+                and source == u
+                and j != k
+                and self.sent[j] < math.inf
+                and p.edge_tensor[j] == p.edge_tensor[k]
+                and self.on.get(target) == device
+                and size[j] >= size[k]
+            ]
             if copies:
                 self.sent[k], self.arrived[k] = self.sent[copies[0]], self.arrived[copies[0]]
             else:

@@ -98,10 +98,13 @@ class Simulation:
         self.factor = np.exp(runtime.noise * noise).tolist()
         self.edges = list(
             zip(
-                problem.edge_source.tolist(), problem.edge_target.tolist(),
-                problem.edge_bytes.tolist(), problem.edge_tensor.tolist(), strict=True,
+                problem.edge_source.tolist(),
+                problem.edge_target.tolist(),
+                problem.edge_bytes.tolist(),
+                problem.edge_tensor.tolist(),
+                strict=True,
             )
-        )  # fmt: skip
+        )
         self.inputs: list[list[int]] = [[] for _ in range(n)]
         self.outputs: list[list[int]] = [[] for _ in range(n)]
         for k, (u, v, _, _) in enumerate(self.edges):

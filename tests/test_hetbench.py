@@ -93,10 +93,8 @@ def test_a_scheduler_that_is_credited_reaches_the_makespan_again(name: str, runt
 
 def test_a_long_search_reaches_its_makespan_again() -> None:
     searched = [
-        (load(name).num_operators, name)
-        for name, row in KNOWN.items()
-        if "budget" in row.best["classic"].options
-    ]  # fmt: skip
+        (load(name).num_operators, name) for name, row in KNOWN.items() if "budget" in row.best["classic"].options
+    ]
     problem = load(min(searched)[1])
     best = KNOWN[problem.name].best["classic"]
     schedule = baselines.get(best.scheduler, **best.options)(problem)
@@ -105,9 +103,15 @@ def test_a_long_search_reaches_its_makespan_again() -> None:
 
 @pytest.mark.parametrize(
     "name",
-    ["vgg19@cpu-gpu-balanced", "squeezenet-b8-fused@cpu-gpu-balanced", "cholesky-20-ccr1@2-unrelated",
-     "fft-95-ccr5@2-unrelated", "gaussian_elimination-299-ccr0.1@8-uniform", "layered-1000-ccr1@8-unrelated"],
-)  # fmt: skip
+    [
+        "vgg19@cpu-gpu-balanced",
+        "squeezenet-b8-fused@cpu-gpu-balanced",
+        "cholesky-20-ccr1@2-unrelated",
+        "fft-95-ccr5@2-unrelated",
+        "gaussian_elimination-299-ccr0.1@8-uniform",
+        "layered-1000-ccr1@8-unrelated",
+    ],
+)
 def test_the_script_rebuilds_the_frozen_files_bit_for_bit(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.syspath_prepend(SCRIPTS)
     spec = importlib.util.spec_from_file_location("hetbench_problems", SCRIPTS / "hetbench_problems.py")

@@ -177,9 +177,12 @@ class Crew:
         return self._actors[post].call.remote(before, method, *arguments)
 
     def _finish(
-        self, method: str, tasks: Sequence[tuple[Any, ...]], running: dict[Reference, tuple[int, int]],
+        self,
+        method: str,
+        tasks: Sequence[tuple[Any, ...]],
+        running: dict[Reference, tuple[int, int]],
         left: Iterator[int],
-    ) -> list[Any]:  # fmt: skip
+    ) -> list[Any]:
         """Wait for calls, hand out what is left, and do again what is lost.
 
         Args:

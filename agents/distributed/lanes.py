@@ -138,9 +138,13 @@ class RayLanes:
         self._mask = np.concatenate([taken.mask for taken in parts])
         self._illegal = np.concatenate([taken.illegal for taken in parts])
         return Taken(
-            _joined([taken.seen for taken in parts]), self._mask, self._illegal,
-            np.concatenate([taken.reward for taken in parts]), np.concatenate([taken.over for taken in parts]), ended,
-        )  # fmt: skip
+            _joined([taken.seen for taken in parts]),
+            self._mask,
+            self._illegal,
+            np.concatenate([taken.reward for taken in parts]),
+            np.concatenate([taken.over for taken in parts]),
+            ended,
+        )
 
     def state(self) -> list[LaneState]:
         """Where every lane stands.

@@ -63,7 +63,7 @@ class RayPlayers:
 
     def play(
         self, numbers: Sequence[int], on: Sequence[tuple[Problem, View]], turns: Sequence[Turn], head: HeadWeights
-    ) -> list[Played]:  # fmt: skip
+    ) -> list[Played]:
         """Play; see :class:`~hetgym.agents.training.playing.Players`.
 
         Raises:

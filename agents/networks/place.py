@@ -33,9 +33,14 @@ class PlaceNetwork(nn.Module):
     """
 
     def __init__(
-        self, tokens: int, edge_features: int, candidates: tuple[str, ...], hidden: int = 16, layers: int = 2,
+        self,
+        tokens: int,
+        edge_features: int,
+        candidates: tuple[str, ...],
+        hidden: int = 16,
+        layers: int = 2,
         width: int = 32,
-    ) -> None:  # fmt: skip
+    ) -> None:
         super().__init__()
         self.encoder = OperatorDeviceEncoder(tokens, edge_features, hidden, layers)
         rule = torch.tensor([RULE.get(name, 0.0) for name in candidates] + [0.0] * hidden)

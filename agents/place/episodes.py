@@ -82,9 +82,7 @@ class Desk(NamedTuple):
 def set_up(problem: Problem, view: View, hidden: FloatArray, head: HeadWeights) -> Stage:
     """Make ready for episodes on a problem whose embeddings [n, d, h] are known."""
     free = np.full(problem.num_operators, -1, np.int32)
-    return Stage(
-        view.order, free, view.bonus, view.tail, np.array([view.scale]), *prepare_head(hidden, head)
-    )  # fmt: skip
+    return Stage(view.order, free, view.bonus, view.tail, np.array([view.scale]), *prepare_head(hidden, head))
 
 
 def without_policy(problem: Problem, head: HeadWeights) -> Stage:
@@ -99,9 +97,14 @@ def new_desk(problem: Problem, head: HeadWeights) -> Desk:
     n, d = problem.num_operators, problem.num_devices
     size = len(head.score)
     return Desk(
-        timeline.new_timeline(n, d), np.zeros((d, COUNT)), np.zeros(d), np.zeros(d), np.zeros(size), np.zeros(size),
+        timeline.new_timeline(n, d),
+        np.zeros((d, COUNT)),
+        np.zeros(d),
+        np.zeros(d),
+        np.zeros(size),
+        np.zeros(size),
         np.zeros(COUNT + size),
-    )  # fmt: skip
+    )
 
 
 def greedy(problem: Problem, stage: Stage, head: HeadWeights, desk: Desk) -> tuple[float, IntArray]:
@@ -116,9 +119,13 @@ def greedy(problem: Problem, stage: Stage, head: HeadWeights, desk: Desk) -> tup
 
 
 def sample(
-    problem: Problem, stage: Stage, head: HeadWeights, desk: Desk, temperatures: Sequence[float],
+    problem: Problem,
+    stage: Stage,
+    head: HeadWeights,
+    desk: Desk,
+    temperatures: Sequence[float],
     rng: np.random.Generator,
-) -> tuple[FloatArray, IntArray]:  # fmt: skip
+) -> tuple[FloatArray, IntArray]:
     """Play episodes in which every decision is drawn from the policy, one at each temperature.
 
     Returns:
@@ -144,9 +151,16 @@ def replay(problem: Problem, stage: Stage, head: HeadWeights, desk: Desk, choice
 
 @lean
 def episode(
-    p: ProblemArrays, s: Stage, head: HeadWeights, desk: Desk, choice: IntArray, noise: FloatArray, record: FloatArray,
-    horizon: int, far: int,
-) -> float:  # fmt: skip
+    p: ProblemArrays,
+    s: Stage,
+    head: HeadWeights,
+    desk: Desk,
+    choice: IntArray,
+    noise: FloatArray,
+    record: FloatArray,
+    horizon: int,
+    far: int,
+) -> float:
     """Play one episode; return its makespan [s].
 
     Args:

@@ -53,12 +53,20 @@ def encoder_weights(state: Mapping[str, npt.NDArray[np.float32]], prefix: str = 
         return np.ascontiguousarray(np.array(found if len(names) > 1 else [row[0] for row in found]))
 
     return EncoderWeights(
-        get("embed.0.weight"), get("embed.0.bias"), get("embed.2.weight"), get("embed.2.bias"),
-        each("norm.weight"), each("norm.bias"),
-        each("inputs.node.weight", "outputs.node.weight"), each("inputs.node.bias", "outputs.node.bias"),
+        get("embed.0.weight"),
+        get("embed.0.bias"),
+        get("embed.2.weight"),
+        get("embed.2.bias"),
+        each("norm.weight"),
+        each("norm.bias"),
+        each("inputs.node.weight", "outputs.node.weight"),
+        each("inputs.node.bias", "outputs.node.bias"),
         each("inputs.edge.weight", "outputs.edge.weight"),
-        each("update.0.weight"), each("update.0.bias"), each("update.2.weight"), each("update.2.bias"),
-    )  # fmt: skip
+        each("update.0.weight"),
+        each("update.0.bias"),
+        each("update.2.weight"),
+        each("update.2.bias"),
+    )
 
 
 def encode(problem: Problem, tokens: FloatArray, edge_features: FloatArray, weights: EncoderWeights) -> FloatArray:
@@ -72,7 +80,7 @@ def encode(problem: Problem, tokens: FloatArray, edge_features: FloatArray, weig
     """
     return _encode(
         problem.edge_source.copy(), problem.edge_target.copy(), tokens, np.ascontiguousarray(edge_features), weights
-    )  # fmt: skip
+    )
 
 
 @jit

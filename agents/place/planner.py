@@ -186,7 +186,7 @@ def pass_seconds(problem: Problem) -> float:
 
 def _perturbed_order(
     problem: Problem, seen: View, rng: np.random.Generator, noise: float, optimistic: bool
-) -> IntArray:  # fmt: skip
+) -> IntArray:
     """[n] operators by falling priority times log-normal noise.
 
     Args:

@@ -86,9 +86,15 @@ class Refinement(Search):
     """
 
     def __init__(
-        self, problem: Problem, stage: Stage, head: HeadWeights, choice: IntArray, order: IntArray, how: Refining,
+        self,
+        problem: Problem,
+        stage: Stage,
+        head: HeadWeights,
+        choice: IntArray,
+        order: IntArray,
+        how: Refining,
         seed: int = 0,
-    ) -> None:  # fmt: skip
+    ) -> None:
         n, d = problem.num_operators, problem.num_devices
         self.problem, self.stage, self.head, self.how = problem, stage, head, how
         self.bonus = np.zeros((1, n, d))
@@ -107,9 +113,20 @@ class Refinement(Search):
     def advance(self, target: int, total: int) -> None:
         """Take out and put back until the target is reached; see :meth:`Search.advance`."""
         _refine(
-            self.problem.arrays, self.walk, self.stage, self.head, self.desk, self.bonus, self.rng, target, total,
-            self.hot, self.how.cooling, self.shares, self.sizes,
-        )  # fmt: skip
+            self.problem.arrays,
+            self.walk,
+            self.stage,
+            self.head,
+            self.desk,
+            self.bonus,
+            self.rng,
+            target,
+            total,
+            self.hot,
+            self.how.cooling,
+            self.shares,
+            self.sizes,
+        )
         self.placed = int(self.walk.counts[walk.PLACED])
         self.makespan = float(self.walk.value[walk.BEST])
 
@@ -129,10 +146,20 @@ _SIZE, _REACH, _HORIZON, _PIECE = range(4)
 
 @lean
 def _refine(
-    p: ProblemArrays, w: walk.Walk, s: Stage, head: HeadWeights, desk: Desk, bonus: FloatArray,
-    rng: np.random.Generator, target: int, total: int, hot: float, cooling: float, shares: FloatArray,
+    p: ProblemArrays,
+    w: walk.Walk,
+    s: Stage,
+    head: HeadWeights,
+    desk: Desk,
+    bonus: FloatArray,
+    rng: np.random.Generator,
+    target: int,
+    total: int,
+    hot: float,
+    cooling: float,
+    shares: FloatArray,
     sizes: npt.NDArray[np.int64],
-) -> None:  # fmt: skip
+) -> None:
     """Try changes until the target is reached; a try counts as one more operator placed."""
     while w.counts[walk.PLACED] < target:
         temperature = hot * cooling ** min(1.0, w.counts[walk.PLACED] / total)
@@ -149,9 +176,17 @@ def _refine(
 
 @step
 def _rebuild(
-    p: ProblemArrays, w: walk.Walk, s: Stage, head: HeadWeights, desk: Desk, bonus: FloatArray,
-    rng: np.random.Generator, shares: FloatArray, sizes: npt.NDArray[np.int64], limit: float,
-) -> None:  # fmt: skip
+    p: ProblemArrays,
+    w: walk.Walk,
+    s: Stage,
+    head: HeadWeights,
+    desk: Desk,
+    bonus: FloatArray,
+    rng: np.random.Generator,
+    shares: FloatArray,
+    sizes: npt.NDArray[np.int64],
+    limit: float,
+) -> None:
     """Take operators out and put them back."""
     n = len(w.order)
     taken = 1 + draw(rng, sizes[_SIZE])
@@ -223,9 +258,7 @@ def _reorder(p: ProblemArrays, w: walk.Walk, rng: np.random.Generator, limit: fl
 
 
 @step
-def _relocate(
-    p: ProblemArrays, w: walk.Walk, rng: np.random.Generator, most: int, chain: float, limit: float
-) -> None:  # fmt: skip
+def _relocate(p: ProblemArrays, w: walk.Walk, rng: np.random.Generator, most: int, chain: float, limit: float) -> None:
     """Move a connected piece of one device, small ones more often than large ones, to another device."""
     n = len(w.order)
     seed = on_chain(p, w, rng) if rng.random() < chain else draw(rng, n)
@@ -253,9 +286,19 @@ def _relocate(
 
 @step
 def _put_back(
-    p: ProblemArrays, w: walk.Walk, s: Stage, head: HeadWeights, desk: Desk, bonus: FloatArray,
-    rng: np.random.Generator, first: int, last: int, slack: float, temperature: float, horizon: int,
-) -> bool:  # fmt: skip
+    p: ProblemArrays,
+    w: walk.Walk,
+    s: Stage,
+    head: HeadWeights,
+    desk: Desk,
+    bonus: FloatArray,
+    rng: np.random.Generator,
+    first: int,
+    last: int,
+    slack: float,
+    temperature: float,
+    horizon: int,
+) -> bool:
     """Let the policy place the operators that are out, in a trial that holds those before ``first``."""
     d = p.cost.shape[1]
     rest = Remainder(w.order, w.fixed, s.tail, w.tail)

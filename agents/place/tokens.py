@@ -85,15 +85,27 @@ def view(problem: Problem) -> View:
     whole = makespan if makespan > 0 else 1.0
     moved = _transfers(problem)
     columns = [
-        _log(cost / scale), _regret(cost, scale), _log(tail / scale), _regret(tail, scale),
-        _regret(cost + tail, scale), _regret(heft_finish, scale), _regret(peft_finish, scale),
-        _regret(peft_finish + tail, scale), np.eye(d)[heft], np.eye(d)[peft],
-        _log(upward / scale)[:, None], _log(ranks.downward_rank(problem) / scale)[:, None],
-        _log(np.maximum(makespan - placed.start - level, 0.0) / scale)[:, None], (placed.start / whole)[:, None],
-        np.diff(problem.predecessors.pointer)[:, None] / 4, np.diff(problem.successors.pointer)[:, None] / 4,
-        load / whole, _log(finite.sum(axis=0) / np.maximum(able.sum(axis=0), 1) / scale),
-        _log(moved[0] / scale), _log(moved[1] / scale),
-    ]  # fmt: skip
+        _log(cost / scale),
+        _regret(cost, scale),
+        _log(tail / scale),
+        _regret(tail, scale),
+        _regret(cost + tail, scale),
+        _regret(heft_finish, scale),
+        _regret(peft_finish, scale),
+        _regret(peft_finish + tail, scale),
+        np.eye(d)[heft],
+        np.eye(d)[peft],
+        _log(upward / scale)[:, None],
+        _log(ranks.downward_rank(problem) / scale)[:, None],
+        _log(np.maximum(makespan - placed.start - level, 0.0) / scale)[:, None],
+        (placed.start / whole)[:, None],
+        np.diff(problem.predecessors.pointer)[:, None] / 4,
+        np.diff(problem.successors.pointer)[:, None] / 4,
+        load / whole,
+        _log(finite.sum(axis=0) / np.maximum(able.sum(axis=0), 1) / scale),
+        _log(moved[0] / scale),
+        _log(moved[1] / scale),
+    ]
     tokens = np.empty((n, d, len(columns)))
     for k, column in enumerate(columns):
         tokens[:, :, k] = np.minimum(column, LIMIT)

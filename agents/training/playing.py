@@ -61,7 +61,7 @@ class Players(Protocol):
 
     def play(
         self, numbers: Sequence[int], on: Sequence[tuple[Problem, View]], turns: Sequence[Turn], head: HeadWeights
-    ) -> list[Played]:  # fmt: skip
+    ) -> list[Played]:
         """Play on some problems; what comes of it does not depend on who does.
 
         Args:
@@ -84,7 +84,7 @@ class Threads:
 
     def play(
         self, numbers: Sequence[int], on: Sequence[tuple[Problem, View]], turns: Sequence[Turn], head: HeadWeights
-    ) -> list[Played]:  # fmt: skip
+    ) -> list[Played]:
         """Play; see :class:`Players`."""
         problems, views = zip(*on, strict=True)
         return list(self._pool.map(play, problems, views, turns, repeat(head)))

@@ -58,9 +58,7 @@ def new_network(sizes: Sizes, seed: int) -> PlaceNetwork:
     """
     torch.manual_seed(seed)
     names = tuple(feature.name for feature in episodes.CANDIDATE_FEATURES)
-    return PlaceNetwork(
-        len(TOKEN_FEATURES), len(EDGE_FEATURES), names, sizes.embedding, sizes.layers, sizes.hidden
-    )  # fmt: skip
+    return PlaceNetwork(len(TOKEN_FEATURES), len(EDGE_FEATURES), names, sizes.embedding, sizes.layers, sizes.hidden)
 
 
 class SelfLabelling:
@@ -108,18 +106,22 @@ class SelfLabelling:
         temperatures = tuple(settings.temperatures[k % len(settings.temperatures)] for k in range(settings.samples))
         turns = [
             Turn(
-                of.detach().numpy(), temperatures, settings.search, lesson.makespan, lesson.choice,
+                of.detach().numpy(),
+                temperatures,
+                settings.search,
+                lesson.makespan,
+                lesson.choice,
                 (self.seed, 2, self.update, slot),
             )
             for slot, (lesson, of) in enumerate(zip(lessons, hidden, strict=True))
-        ]  # fmt: skip
+        ]
         on = [(lesson.problem, lesson.view) for lesson in lessons]
         played = players.play(chosen.tolist(), on, turns, head_weights(arrays(self.network)))
         for lesson, found in zip(lessons, played, strict=True):
             lesson.makespan, lesson.choice = found.makespan, found.choice
-        loss = torch.stack([
-            self._loss(lesson, of, found.seen) for lesson, of, found in zip(lessons, hidden, played, strict=True)
-        ]).mean()  # fmt: skip
+        loss = torch.stack(
+            [self._loss(lesson, of, found.seen) for lesson, of, found in zip(lessons, hidden, played, strict=True)]
+        ).mean()
         self.optimizer.zero_grad()
         loss.backward()
         norm = nn.utils.clip_grad_norm_(self.network.parameters(), settings.clip)
@@ -128,10 +130,11 @@ class SelfLabelling:
         self.optimizer.step()
         self.update += 1
         return {
-            "loss": float(loss.detach()), "gradient": float(norm),
+            "loss": float(loss.detach()),
+            "gradient": float(norm),
             "sampled": float(np.mean([found.sampled / found.makespan for found in played])),
             "improved": float(np.mean([found.improved for found in played])),
-        }  # fmt: skip
+        }
 
     def _pace(self) -> float:
         done = self.update / self.updates
@@ -192,6 +195,6 @@ def embed(network: PlaceNetwork, lessons: list[Lesson]) -> list[Tensor]:
         first += n
     hidden = network.encoder(
         torch.cat(tokens), torch.cat(edges, 1), torch.cat(features), torch.cat(graph), torch.cat(present)
-    )  # fmt: skip
+    )
     parts = hidden.split([len(some) for some in graph])
     return [part[:, : lesson.problem.num_devices] for part, lesson in zip(parts, lessons, strict=True)]

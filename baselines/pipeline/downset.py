@@ -148,12 +148,21 @@ def solve(
     shape = len(downsets), int(strides[-1])
     value, before, kind = np.full(shape, np.inf), np.zeros(shape, np.int32), np.zeros(shape, np.int8)
     fill_values(
-        value, before, kind, _words([downsets[i] for i in order], words), np.array([work[i] for i in order]),
-        member @ cost, member @ ~possible, member @ small.size, _words(list(small.crossing), words),
-        np.array(list(small.crossing.values()), np.float64), *_device_sets(counts),
-        np.array([k.memory for k in problem.kinds]), np.array([k.transfers for k in problem.kinds]),
+        value,
+        before,
+        kind,
+        _words([downsets[i] for i in order], words),
+        np.array([work[i] for i in order]),
+        member @ cost,
+        member @ ~possible,
+        member @ small.size,
+        _words(list(small.crossing), words),
+        np.array(list(small.crossing.values()), np.float64),
+        *_device_sets(counts),
+        np.array([k.memory for k in problem.kinds]),
+        np.array([k.transfers for k in problem.kinds]),
         upper * (1 + 1e-9),
-    )  # fmt: skip
+    )
     state, row = shape[1] - 1, len(order) - 1
     if not np.isfinite(value[row, state]):
         return None, math.inf

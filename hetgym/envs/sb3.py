@@ -126,8 +126,12 @@ class LaneVecEnv(VecEnv):
             return [_mask_of(self.episodes, lane) for lane in lanes]
         if attr_name == "problem":
             return [self.episodes.problem(lane) for lane in lanes]
-        shared = {"render_mode": None, "spec": None, "observation_space": self.observation_space,
-                  "action_space": self.action_space}  # fmt: skip
+        shared = {
+            "render_mode": None,
+            "spec": None,
+            "observation_space": self.observation_space,
+            "action_space": self.action_space,
+        }
         if attr_name not in shared:
             raise AttributeError(f"lanes have no attribute {attr_name!r}")
         return [shared[attr_name] for _ in lanes]
@@ -142,7 +146,7 @@ class LaneVecEnv(VecEnv):
 
     def env_method(
         self, method_name: str, *method_args: Any, indices: Indices = None, **method_kwargs: Any
-    ) -> list[Any]:  # fmt: skip
+    ) -> list[Any]:
         """Call a method of some lanes; there is ``action_masks``.
 
         Raises:
@@ -152,7 +156,7 @@ class LaneVecEnv(VecEnv):
 
     def env_is_wrapped(
         self, wrapper_class: type[gym.Wrapper[Any, Any, Any, Any]], indices: Indices = None
-    ) -> list[bool]:  # fmt: skip
+    ) -> list[bool]:
         """Whether lanes do what a wrapper does: they report episodes as ``Monitor`` does."""
         return [wrapper_class.__name__ == "Monitor" for _ in self._numbers(indices)]
 

@@ -55,10 +55,18 @@ def new_flows(p: ProblemArrays, needed: bool) -> Flows:
     e = len(p.successor) if needed else 0
     links = len(p.link_bandwidth) if needed else 0
     return Flows(
-        np.zeros(e, np.int32), np.zeros(2, np.int32), np.zeros(e), np.zeros(e), np.zeros(e), np.zeros(e, np.int32),
-        np.full(e, -1, np.int32), np.array([(np.diff(p.route_pointer) <= 1).all()]),
-        np.zeros(links), np.zeros(links, np.int32), np.zeros(e, np.int32),
-    )  # fmt: skip
+        np.zeros(e, np.int32),
+        np.zeros(2, np.int32),
+        np.zeros(e),
+        np.zeros(e),
+        np.zeros(e),
+        np.zeros(e, np.int32),
+        np.full(e, -1, np.int32),
+        np.array([(np.diff(p.route_pointer) <= 1).all()]),
+        np.zeros(links),
+        np.zeros(links, np.int32),
+        np.zeros(e, np.int32),
+    )
 
 
 @step

@@ -86,8 +86,10 @@ def draw(trace: Record, path: Path | None = None, size: tuple[float, float] | No
     axes.set_xlabel(f"time [{unit}]")
     axes.set_title(
         f"{problem.name} · {trace.scheduler or 'schedule'} · {trace.makespan / scale:.4g} {unit} ({trace.runtime})",
-        loc="left", fontsize=10, parse_math=False,
-    )  # fmt: skip
+        loc="left",
+        fontsize=10,
+        parse_math=False,
+    )
     axes.spines[["top", "right", "left"]].set_visible(False)
     axes.tick_params(axis="y", length=0)
     axes.grid(axis="x", color="#e6e6e6", linewidth=0.6)
@@ -115,15 +117,26 @@ def _bars(axes: Any, trace: Record, scale: float) -> None:
             name = problem.operator_names[i]
             if width > 0.011 * len(name) * trace.makespan / scale:
                 axes.text(
-                    begin + width / 2, device, name, ha="center", va="center", fontsize=7, color="white",
+                    begin + width / 2,
+                    device,
+                    name,
+                    ha="center",
+                    va="center",
+                    fontsize=7,
+                    color="white",
                     parse_math=False,
-                )  # fmt: skip
+                )
 
 
 def _row(
-    axes: Any, centre: float, height: float, spans: list[tuple[float, float]], colours: list[str], edge: str,
+    axes: Any,
+    centre: float,
+    height: float,
+    spans: list[tuple[float, float]],
+    colours: list[str],
+    edge: str,
     crowded: bool,
-) -> None:  # fmt: skip
+) -> None:
     """Draw the bars of one row; if some row of its kind is crowded, its busy share over time instead."""
     if not crowded:
         axes.broken_barh(spans, (centre - height / 2, height), facecolors=colours, edgecolors=edge, linewidth=0.4)

@@ -55,9 +55,10 @@ def simulate(problem: Problem, schedule: Schedule, runtime: str | Runtime = "cla
         runtime=runtime_name(switches),
         scheduler=schedule.scheduler,
         switches=switches,
-        order=_launch_order(problem, assignment, workspace.progress.slot) if how.switches.work_conserving
+        order=_launch_order(problem, assignment, workspace.progress.slot)
+        if how.switches.work_conserving
         else schedule.device_order(problem),
-    )  # fmt: skip
+    )
     if switches.memory == "enforce":
         check_capacity(trace, trace.memory)
     return trace

@@ -67,9 +67,12 @@ class Trace(Record):
                 counter = {"ph": "C", "name": name, "pid": 0, "ts": moment * 1e6, "args": {"bytes": used}}
                 events.append(counter)
         other = {
-            "problem": p.name, "scheduler": self.scheduler, "runtime": self.runtime, "makespan_s": self.makespan,
+            "problem": p.name,
+            "scheduler": self.scheduler,
+            "runtime": self.runtime,
+            "makespan_s": self.makespan,
             "blame": self.blame.shares,
-        }  # fmt: skip
+        }
         return {"traceEvents": events, "displayTimeUnit": "ms", "otherData": other}
 
     def save_chrome(self, path: str | Path) -> None:
@@ -97,6 +100,10 @@ def _label(what: str, process: int, thread: int, name: str) -> dict[str, Any]:
 def _span(name: str, process: int, thread: int, start: float, finish: float) -> dict[str, Any]:
     microseconds = 1e6
     return {
-        "ph": "X", "name": name, "pid": process, "tid": thread,
-        "ts": float(start) * microseconds, "dur": float(finish - start) * microseconds,
-    }  # fmt: skip
+        "ph": "X",
+        "name": name,
+        "pid": process,
+        "tid": thread,
+        "ts": float(start) * microseconds,
+        "dur": float(finish - start) * microseconds,
+    }

@@ -28,7 +28,7 @@ MAKE: dict[str, tuple[str, dict[str, Any]]] = {
     "dispatch": ("HetSchedule-v0", {"mode": "dispatch", "noise": 0.3, "jobs": 2}),
     "split": ("HetSplit-v0", {"lookahead": True}),
     "pipeline": ("HetPipeline-v0", {"objective": "latency"}),
-}  # fmt: skip
+}
 
 
 def trained(kind: str, seed: int = 0) -> ActorCritic:

@@ -97,7 +97,7 @@ ONLY = {
     "no costs": Problem.from_arrays(np.zeros((6, 3)), [(5, 4, 0.0), (4, 3, 0.0), (3, 0, 0.0), (5, 0, 0.0)]),
     "no costs but transfers": Problem.from_arrays(np.zeros((4, 2)), [(3, 2, 1.0), (2, 1, 1.0), (3, 0, 1.0)]),
     "1000 operators": large(),
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("case", ONLY)
@@ -126,8 +126,11 @@ def test_the_same_in_any_process(seed: str) -> None:
     here = os.path.dirname(__file__)
     run = subprocess.run(
         [sys.executable, "-c", script, here, os.path.dirname(here)],
-        env=os.environ | {"PYTHONHASHSEED": seed}, capture_output=True, text=True, check=True,
-    )  # fmt: skip
+        env=os.environ | {"PYTHONHASHSEED": seed},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
     assert run.stdout.strip() == fingerprint()
 
 

@@ -22,8 +22,10 @@ def test_problems(problem: Problem) -> None:
     again = unpack_problem(pack_problem(problem))
     assert all(getattr(again, name).tobytes() == getattr(problem, name).tobytes() for name in _ARRAYS)
     assert (again.name, again.operator_names, again.device_names) == (
-        problem.name, problem.operator_names, problem.device_names,
-    )  # fmt: skip
+        problem.name,
+        problem.operator_names,
+        problem.device_names,
+    )
 
 
 @settings(max_examples=40)

@@ -169,9 +169,23 @@ def test_time_has_no_unit(run: tuple[Problem, Schedule, Runtime, Trace]) -> None
 
 def rebuilt(problem: Problem, **changes: Any) -> Problem:
     """The same problem but for what is given."""
-    arrays = ("cost", "edge_source", "edge_target", "edge_bytes", "edge_tensor", "latency", "bandwidth",
-              "weight_bytes", "output_bytes", "memory_capacity", "operator_names", "operator_kinds", "device_names",
-              "name", "asynchronous")  # fmt: skip
+    arrays = (
+        "cost",
+        "edge_source",
+        "edge_target",
+        "edge_bytes",
+        "edge_tensor",
+        "latency",
+        "bandwidth",
+        "weight_bytes",
+        "output_bytes",
+        "memory_capacity",
+        "operator_names",
+        "operator_kinds",
+        "device_names",
+        "name",
+        "asynchronous",
+    )
     given = {name: getattr(problem, name) for name in arrays}
     given["routes"] = Routes(problem.route_pointer, problem.route_link, problem.link_bandwidth)
     return Problem(**(given | changes))

@@ -265,13 +265,16 @@ class AutoresetLanes:
     def _ended(self, lane: int) -> dict[str, Any]:
         lanes = self.lanes
         return {
-            **lanes.result(lane), "terminal_observation": self._lane(lane),
-            "action_mask": lanes.mask[lane].astype(np.bool_), "illegal_actions": int(lanes.illegal[lane]),
+            **lanes.result(lane),
+            "terminal_observation": self._lane(lane),
+            "action_mask": lanes.mask[lane].astype(np.bool_),
+            "illegal_actions": int(lanes.illegal[lane]),
             "episode": {
-                "r": round(float(self._returns[lane]), 6), "l": int(self._lengths[lane]),
+                "r": round(float(self._returns[lane]), 6),
+                "l": int(self._lengths[lane]),
                 "t": round(time.monotonic() - self._start, 6),
             },
-        }  # fmt: skip
+        }
 
     def _lane(self, lane: int) -> Any:
         seen = self.lanes.seen

@@ -49,9 +49,7 @@ def replay(problem: Any, episode: Replay, env_id: str = "HetSchedule-v0", **argu
     env = environment_of(env_id)(*given, **arguments)
     options: dict[str, Any] = {"conditions": episode.conditions, "order": episode.order}
     info: dict[str, Any]
-    _, info = env.reset(
-        seed=episode.seed, options={key: value for key, value in options.items() if value is not None}
-    )  # fmt: skip
+    _, info = env.reset(seed=episode.seed, options={key: value for key, value in options.items() if value is not None})
     identity = env.lanes.identity(0)
     if identity != episode.problem:
         raise ConfigError(f"this episode was played on {episode.problem}, not on {identity}")

@@ -36,9 +36,12 @@ class LaneVectorEnv(VectorEnv[Observation, Any, Any]):
     metadata: dict[str, Any] = {"render_modes": ["ansi", "rgb_array"], "render_fps": 4}
 
     def __init__(
-        self, lanes: Lanes, autoreset_mode: str | AutoresetMode = AutoresetMode.NEXT_STEP, copy: bool = True,
+        self,
+        lanes: Lanes,
+        autoreset_mode: str | AutoresetMode = AutoresetMode.NEXT_STEP,
+        copy: bool = True,
         render_mode: str | None = None,
-    ) -> None:  # fmt: skip
+    ) -> None:
         known = [mode.value for mode in AutoresetMode]
         if not isinstance(autoreset_mode, AutoresetMode) and not (
             isinstance(autoreset_mode, str) and autoreset_mode in known
@@ -165,16 +168,20 @@ class LaneVectorEnv(VectorEnv[Observation, Any, Any]):
         return mask
 
     def _info(self, lane: int) -> dict[str, Any]:
-        shared = {key: values[lane].item() if values.dtype != object else values[lane]
-                  for key, values in self.lanes.shared().items()}  # fmt: skip
+        shared = {
+            key: values[lane].item() if values.dtype != object else values[lane]
+            for key, values in self.lanes.shared().items()
+        }
         mask = self.lanes.mask[lane].astype(np.bool_)
         return {**shared, "action_mask": mask, "illegal_actions": int(self.lanes.illegal[lane])}
 
     def _infos(self, present: BoolArray) -> dict[str, Any]:
         """What every info holds, of the lanes that report, as Gymnasium would gather it."""
         values = {
-            **self.lanes.shared(), "action_mask": self.action_masks(), "illegal_actions": self.lanes.illegal.copy(),
-        }  # fmt: skip
+            **self.lanes.shared(),
+            "action_mask": self.action_masks(),
+            "illegal_actions": self.lanes.illegal.copy(),
+        }
         infos: dict[str, Any] = {}
         for key, array in values.items():
             if not present.all():

@@ -44,14 +44,23 @@ def side_by_side(problems: Sequence[Problem]) -> Problem:
         return np.concatenate([getattr(p, name) + by[k] for k, p in enumerate(problems)]).astype(np.int32)
 
     return Problem(
-        joined("cost"), moved("edge_source", operators), moved("edge_target", operators), joined("edge_bytes"),
-        moved("edge_tensor", tensors), first.latency, first.bandwidth, joined("weight_bytes"), joined("output_bytes"),
+        joined("cost"),
+        moved("edge_source", operators),
+        moved("edge_target", operators),
+        joined("edge_bytes"),
+        moved("edge_tensor", tensors),
+        first.latency,
+        first.bandwidth,
+        joined("weight_bytes"),
+        joined("output_bytes"),
         first.memory_capacity,
         [f"job{k}/{name}" for k, problem in enumerate(problems) for name in problem.operator_names],
-        [kind for problem in problems for kind in problem.operator_kinds], first.device_names,
+        [kind for problem in problems for kind in problem.operator_kinds],
+        first.device_names,
         " + ".join(problem.name for problem in problems),
-        Routes(first.route_pointer, first.route_link, first.link_bandwidth), first.asynchronous,
-    )  # fmt: skip
+        Routes(first.route_pointer, first.route_link, first.link_bandwidth),
+        first.asynchronous,
+    )
 
 
 def arrivals(problems: Sequence[Problem], gap: float, rng: np.random.Generator) -> FloatArray:

@@ -65,9 +65,16 @@ def new_rollouts(operators: int, devices: int, links: int) -> Rollouts:
         n, d = operators, devices
         missing, assignment, open_now = (np.zeros(n, np.int32) for _ in range(3))
         return Course(
-            np.zeros(n), np.zeros(n), missing, assignment, open_now, np.zeros(1, np.int32), np.zeros(d),
-            np.zeros(links), np.zeros((2, d)),
-        )  # fmt: skip
+            np.zeros(n),
+            np.zeros(n),
+            missing,
+            assignment,
+            open_now,
+            np.zeros(1, np.int32),
+            np.zeros(d),
+            np.zeros(links),
+            np.zeros((2, d)),
+        )
 
     return Rollouts(course(), course())
 
@@ -111,9 +118,18 @@ def survey(p: ProblemArrays, s: State, g: Progress, release: FloatArray, c: Cour
 
 @step
 def play_on(
-    p: ProblemArrays, g: Progress, order: IntArray, bonus: FloatArray, optimistic: FloatArray, r: Rollouts,
-    switches: Switches, operator: int, device: int, wait: float, by_rank: bool,
-) -> tuple[float, float]:  # fmt: skip
+    p: ProblemArrays,
+    g: Progress,
+    order: IntArray,
+    bonus: FloatArray,
+    optimistic: FloatArray,
+    r: Rollouts,
+    switches: Switches,
+    operator: int,
+    device: int,
+    wait: float,
+    by_rank: bool,
+) -> tuple[float, float]:
     """Take a decision and play the run to its end: each operator goes where its finish plus the bonus is least.
 
     Args:

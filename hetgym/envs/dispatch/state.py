@@ -203,9 +203,7 @@ def _examples() -> tuple[State, Progress, Flows, DispatchTables, DispatchRecord]
         number, whole, table, table, table, number, whole, known, shown, shown, rows, np.zeros(1, np.float32)
     )
     observation = DispatchObservation(cube, cube, rows, ends, shown, mask, mask, cube, cube, rows, shown, mask)
-    record = DispatchRecord(
-        *(rows,) * 6, new_dispatch_state(1, 1, 1), observation, whole, known, np.zeros(1, np.int64)
-    )  # fmt: skip
+    record = DispatchRecord(*(rows,) * 6, new_dispatch_state(1, 1, 1), observation, whole, known, np.zeros(1, np.int64))
     return state, run, flows, tables, record
 
 

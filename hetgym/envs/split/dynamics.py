@@ -155,6 +155,13 @@ class Splits:
         for edge in graph.edges:
             readers[edge.source].add(edge.target)
         return SplitInstance(
-            graph, platform, prices, problem, keys, options, reference,
-            metrics.single_device_makespan(problem, self.runtime), tuple(tuple(sorted(r)) for r in readers),
-        )  # fmt: skip
+            graph,
+            platform,
+            prices,
+            problem,
+            keys,
+            options,
+            reference,
+            metrics.single_device_makespan(problem, self.runtime),
+            tuple(tuple(sorted(r)) for r in readers),
+        )

@@ -76,9 +76,15 @@ class Splitter:
     """
 
     def __init__(
-        self, graph: DataflowGraph, platform: Platform, model: CostModel, menu: Sequence[Choice], least: float,
-        multiple: int, divisible: bool,
-    ) -> None:  # fmt: skip
+        self,
+        graph: DataflowGraph,
+        platform: Platform,
+        model: CostModel,
+        menu: Sequence[Choice],
+        least: float,
+        multiple: int,
+        divisible: bool,
+    ) -> None:
         self.graph, self.platform, self.model, self.menu = graph, platform, model, menu
         self.least, self.multiple, self.divisible = least, multiple, divisible
         self._sources, self._taken = operands(graph), {op.name for op in graph.operators}
@@ -120,10 +126,13 @@ class Splitter:
             [a] options; None where it cannot or may not be split so, and for leaving it.
         """
         op = self.graph.operators[operator]
-        parts = [None if k == 0 else lengths(op, choice, seconds, self.multiple, self.divisible)
-                 for k, choice in enumerate(self.menu)]  # fmt: skip
-        made = [[] if part is None else pieces(op, choice.axis, part)
-                for choice, part in zip(self.menu, parts, strict=True)]  # fmt: skip
+        parts = [
+            None if k == 0 else lengths(op, choice, seconds, self.multiple, self.divisible)
+            for k, choice in enumerate(self.menu)
+        ]
+        made = [
+            [] if part is None else pieces(op, choice.axis, part) for choice, part in zip(self.menu, parts, strict=True)
+        ]
         flat = [piece for row in made for piece in row]
         joints = [f"{op.name}/gather", *(f"{op.name}/scatter{k}" for k in range(len(op.inputs)))]
         if not flat or not self._taken.isdisjoint(joints):
@@ -157,9 +166,13 @@ class Splitter:
 
 
 def _option(
-    op: Operator, choice: Choice, part: tuple[int, ...], made: Sequence[Operator], cost: FloatArray,
+    op: Operator,
+    choice: Choice,
+    part: tuple[int, ...],
+    made: Sequence[Operator],
+    cost: FloatArray,
     sources: Sequence[Source | None],
-) -> Option:  # fmt: skip
+) -> Option:
     found = cut(op, choice.axis)
     deals = []
     for at, (source, where) in enumerate(zip(sources, found.operands, strict=True)):
@@ -173,10 +186,18 @@ def _option(
     read = [sum(t.bytes for t in piece.inputs if not t.constant) for piece in made]
     held = [sum(t.bytes for t in (*piece.inputs, *piece.outputs)) for piece in made]
     return Option(
-        part, found.result, tuple(deals), min(part) / sum(part), max(part) / sum(part), float(quickest.max()),
-        float(quickest.sum()), together, float(sum(read)), float(sum(piece.output_bytes for piece in made)),
+        part,
+        found.result,
+        tuple(deals),
+        min(part) / sum(part),
+        max(part) / sum(part),
+        float(quickest.max()),
+        float(quickest.sum()),
+        together,
+        float(sum(read)),
+        float(sum(piece.output_bytes for piece in made)),
         float(max(held)),
-    )  # fmt: skip
+    )
 
 
 def cancelled(

@@ -164,8 +164,12 @@ def test_the_command_goes_on_when_a_worker_is_killed_and_stops_at_ctrl_c(tmp_pat
     env = {**os.environ, "COLUMNS": "200"}
     run = subprocess.Popen(
         [*COMMAND, *words, "--name", "x", "--ray", "--workers", "2"],
-        cwd=tmp_path, env=env, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
-    )  # fmt: skip
+        cwd=tmp_path,
+        env=env,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
     kept = tmp_path / "x" / "checkpoint.safetensors"
     killed = 0
     for stage in ("kill", "interrupt"):

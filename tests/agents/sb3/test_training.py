@@ -42,9 +42,13 @@ evaluation: {{every: 128, episodes: 4, baselines: [reference, uniform]}}
 
 
 def recipe(
-    folder: Path, algorithm: str = "maskable-ppo", env: str = "HetSchedule-v0", level: str = "candidates",
-    more: str = ", generator: {operators: [5, 8], devices: 3}", steps: int = 512,
-) -> Path:  # fmt: skip
+    folder: Path,
+    algorithm: str = "maskable-ppo",
+    env: str = "HetSchedule-v0",
+    level: str = "candidates",
+    more: str = ", generator: {operators: [5, 8], devices: 3}",
+    steps: int = 512,
+) -> Path:
     path = folder / "recipe.yaml"
     path.write_text(SMALL.format(algorithm=algorithm, env=env, level=level, more=more, steps=steps))
     return path
@@ -108,7 +112,7 @@ def test_a_killed_run_ends_with_the_weights_of_an_undisturbed_one(tmp_path: Path
 )
 def test_same_seed_same_weights_in_one_go_or_two(
     algorithm: str, env: str, level: str, more: str, tmp_path: Path
-) -> None:  # fmt: skip
+) -> None:
     path = recipe(tmp_path, algorithm, env, level, more, steps=192)
     for name in ("one", "two"):
         TrainingRun(load_recipe(path), tmp_path / name).train()

@@ -104,8 +104,9 @@ def test_who_follows_completion_and_flow_is_faster() -> None:
         env, returns = HetScheduleEnv(mode="dispatch", **arguments), []
         for seed in range(12):
             total, info = play(
-                env, lambda obs, info: int(np.where(info["action_mask"], COSTS @ obs["candidates"].T, np.inf).argmin()),
+                env,
+                lambda obs, info: int(np.where(info["action_mask"], COSTS @ obs["candidates"].T, np.inf).argmin()),
                 seed=seed,
-            )  # fmt: skip
+            )
             returns.append(total)
         assert np.mean(returns) > 0.08 and info["illegal_actions"] == 0

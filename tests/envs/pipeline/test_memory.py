@@ -153,10 +153,11 @@ def small_chain(rng: np.random.Generator, n: int = 6) -> TrainingPipeline:
 
 
 CASES: list[dict[str, Any]] = [
-    {}, {"objective": "latency", "requests": 3},
+    {},
+    {"objective": "latency", "requests": 3},
     *({"objective": "training", "schedule": name, "micro_batches": 4} for name in sorted(SCHEDULES)),
     {"objective": "training", "schedule": "interleaved", "micro_batches": 6, "chunks": 3},
-]  # fmt: skip
+]
 
 
 @pytest.mark.parametrize("arguments", CASES, ids=lambda a: "-".join(str(v) for v in a.values()) or "throughput")
