@@ -19,15 +19,15 @@ Step = tuple[Observation, FloatArray, BoolArray, BoolArray, dict[str, Any]]
 
 
 class LaneVectorEnv(VectorEnv[Observation, Any, Any]):
-    """Lanes, asked as Gymnasium asks vector environments.
+    """Lanes behind Gymnasium's interface of vector environments.
 
-    Observations, rewards, flags and infos are those of ``gymnasium.vector.SyncVectorEnv`` over as many
-    scalar environments, bit for bit, in all three autoreset modes.
+    Observations, rewards, flags and infos equal, bit for bit, those of ``gymnasium.vector.SyncVectorEnv`` over
+    the same number of scalar environments, in all three autoreset modes.
 
     Args:
         lanes: all of them.
         autoreset_mode: ``"NextStep"``, ``"SameStep"`` or ``"Disabled"``, or Gymnasium's own constant.
-        copy: whether observations are the caller's to keep; without, the next call overwrites them.
+        copy: true if observations are copies that the caller may keep; otherwise the next call overwrites them.
 
     Raises:
         UnknownName: an unknown autoreset mode.
@@ -73,7 +73,7 @@ class LaneVectorEnv(VectorEnv[Observation, Any, Any]):
             options: for every lane; ``reset_mask``, [L] bool, resets only some.
 
         Raises:
-            ConfigError: an unknown option, a mask that is none, or another number of seeds than lanes.
+            ConfigError: an unknown option, an invalid mask, or another number of seeds than lanes.
             ProblemError: a problem exceeds the padding.
         """
         options = as_options(options)
@@ -176,7 +176,7 @@ class LaneVectorEnv(VectorEnv[Observation, Any, Any]):
         return {**shared, "action_mask": mask, "illegal_actions": int(self.lanes.illegal[lane])}
 
     def _infos(self, present: BoolArray) -> dict[str, Any]:
-        """What every info holds, of the lanes that report, as Gymnasium would gather it."""
+        """Entries of every info for the lanes that are present, in the format of Gymnasium's vector infos."""
         values = {
             **self.lanes.shared(),
             "action_mask": self.action_masks(),

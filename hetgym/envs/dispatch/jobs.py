@@ -1,4 +1,4 @@
-"""Several jobs on one machine: problems side by side, that arrive one after the other."""
+"""Several jobs on one machine: independent problems that arrive one after the other."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from hetgym.problem import Problem, Routes
 
 
 def side_by_side(problems: Sequence[Problem]) -> Problem:
-    """One problem of the operators of several, on the devices and links of the first.
+    """The union of several problems, on the devices and links of the first.
 
     Args:
-        problems: of equally many devices; nothing connects one with another.
+        problems: problems with equal numbers of devices; no edge connects one with another.
 
     Returns:
         The operators of the first problem, then those of the second, and so on; named ``job<k>/<name>``.
@@ -64,15 +64,15 @@ def side_by_side(problems: Sequence[Problem]) -> Problem:
 
 
 def arrivals(problems: Sequence[Problem], gap: float, rng: np.random.Generator) -> FloatArray:
-    """When each operator of several jobs becomes known: the first job at once, the others in a Poisson process.
+    """Arrival times of several jobs' operators: the first job arrives at once, the others in a Poisson process.
 
     Args:
         problems: the jobs.
         gap: mean time from one arrival to the next [s].
-        rng: draws the arrivals.
+        rng: source of randomness.
 
     Returns:
-        [n] times of all operators [s].
+        [n] time at which each operator becomes known [s].
     """
     moments = np.cumsum([0.0, *(rng.exponential(gap) for _ in problems[1:])])
     return np.repeat(moments, [problem.num_operators for problem in problems])

@@ -65,7 +65,7 @@ class ProblemArguments(Arguments):
         """The source.
 
         Raises:
-            ConfigError: more than one kind of source, or a graph without a platform.
+            ConfigError: more than one kind of source, or a graph or platform without the other.
         """
         given = only_one(problem=self.problem, graph=self.graph, suite=self.suite, generator=self.generator)
         together(self.graph, self.platform)
