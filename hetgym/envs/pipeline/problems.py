@@ -49,7 +49,7 @@ class PipelineArguments(Arguments):
         generator: ``callable(rng) -> PipelineProblem``.
         batch: batch size of graphs given by name.
         costs: cost model of graphs on platforms, or its name.
-        blocks: what is never cut in a graph.
+        blocks: the kind of blocks that are never cut in a graph.
         optimizer: of graphs.
     """
 
