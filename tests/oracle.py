@@ -102,7 +102,7 @@ def simulate(
         on_the_way.append((arrived[edge.index], edge))
 
     def settle() -> None:
-        """Let everything happen that is due now."""
+        """Process all events that are due now."""
         changed = True
         while changed:
             changed = False

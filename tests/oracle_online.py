@@ -100,7 +100,7 @@ class Run:
                 self.sent[k], self.arrived[k] = self.transfer(self.on[u], device, size[k])
 
     def due(self, operator: int) -> float:
-        """When the first operator of a queue can start, if its device is free."""
+        """Time at which the first operator of a queue can start, if its device is free [s]."""
         return max([self.issue[operator], *(self.arrived[k] for k, _ in self.inputs(operator))])
 
     def take(self) -> bool:

@@ -21,7 +21,7 @@ NEAR = 1e-7  # two different moments this close, relative to the later one, may 
 
 
 class Run(NamedTuple):
-    """What happened; ``fragile`` says that rounding may have decided which of two things came first."""
+    """A finished run; ``fragile`` is true if rounding may have decided which of two events came first."""
 
     start: list[float]
     finish: list[float]
@@ -249,7 +249,7 @@ class Simulation:
                 self.request(messages[a])
 
     def settle(self) -> None:
-        """Let everything happen that is due now."""
+        """Process all events that are due now."""
         finished: list[int] = []
         changed = True
         while changed:
@@ -320,12 +320,12 @@ class Simulation:
         return True
 
     def issue(self, device: int) -> float:
-        """When the host that runs ahead of a device has issued the next of its list."""
+        """Time at which the host that runs ahead of a device has issued the next operator of its list [s]."""
         ahead = self.lists is not None and self.lists[device] and self.problem.asynchronous[device]
         return (len(self.launched[device]) + 1) * self.runtime.dispatch if ahead else 0.0
 
     def ahead(self) -> list[float]:
-        """When something is known to happen."""
+        """Times of all pending events [s]."""
         times = [self.finish[i] for running in self.running for i in running]
         times += [m.arrival for m in self.going]
         times += [m.arrival if m.flow_from <= self.now else m.flow_from for m in self.flows]
@@ -349,7 +349,7 @@ class Simulation:
         return Run(self.start, self.finish, self.sent, self.arrived, self.fragile())
 
     def fragile(self) -> bool:
-        """Whether the end of a flow fell together, or all but, with something else that was due."""
+        """True if the end of a flow coincided, up to rounding, with another event."""
         moments = sorted(self.moments)
         return any(
             (flow or other) and later - earlier <= NEAR * max(later, 1e-300)

@@ -63,7 +63,7 @@ def test_sizes_and_weights_of_communication_are_spread() -> None:
 
 @pytest.mark.parametrize("name", KNOWN)
 def test_every_best_known_makespan_is_that_of_its_schedule(name: str) -> None:
-    """No search is repeated: the shipped schedule is legal and takes exactly what the table says."""
+    """The shipped schedule is legal and has exactly the makespan of the table; no search is repeated."""
     problem, row = load(name), KNOWN[name]
     assert problem.name == name and problem.digest == row.digest
     for runtime in RUNTIMES:

@@ -1,4 +1,4 @@
-"""What importing hetgym costs, and that imports run one way."""
+"""The cost of importing hetgym, and the direction of imports."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Problem: what it holds, what it refuses, and what it derives."""
+"""Problem: its arrays, derived values, and invalid input."""
 
 from __future__ import annotations
 

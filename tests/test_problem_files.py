@@ -85,7 +85,7 @@ def header(**change: Any) -> bytes:
 
 
 class Bomb:
-    """What must never be unpickled."""
+    """An object that must never be unpickled."""
 
     def __reduce__(self) -> tuple[Any, ...]:
         return (pytest.fail, ("a pickle was loaded",))

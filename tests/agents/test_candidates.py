@@ -1,4 +1,4 @@
-"""Policies without PyTorch: they decide as the networks that they were trained as."""
+"""Policies without PyTorch: they take the same decisions as the networks that they come from."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ MAKE: dict[str, tuple[str, dict[str, Any]]] = {
 
 
 def trained(kind: str, seed: int = 0) -> ActorCritic:
-    """A network that prefers something."""
+    """A network whose policy is not uniform."""
     torch.manual_seed(seed)
     found = ActorCritic(kind, "candidates", Sizes(hidden=16))
     with torch.no_grad():

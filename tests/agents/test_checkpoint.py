@@ -1,4 +1,4 @@
-"""Checkpoints that are not what they say: each is refused before anything is put back."""
+"""Invalid checkpoints: each is refused before anything is restored."""
 
 from __future__ import annotations
 
@@ -171,7 +171,7 @@ def test_cards_of_no_network_are_refused(tmp_path: Path, card: dict[str, Any]) -
 
 
 def test_reading_a_policy_draws_as_much_as_it_did(tmp_path: Path) -> None:
-    """The outline of the network is built without drawing: training that starts from a policy stays the same."""
+    """Building the network draws no random numbers, so training that starts from a policy stays reproducible."""
     NetworkPolicy(ActorCritic("place", "graph", Sizes(8, 8, 1))).save(tmp_path / "p")
     torch.manual_seed(3)
     ActorCritic("place", "graph", Sizes(8, 8, 1))

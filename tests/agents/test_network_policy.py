@@ -43,7 +43,7 @@ CASES = [(kind, level) for kind in SIZES for level in LEVELS]
 
 
 def network(kind: str, level: str, seed: int = 0) -> ActorCritic:
-    """One that prefers something: a fresh one does not."""
+    """A network whose policy is not uniform, unlike that of a new one."""
     torch.manual_seed(seed)
     found = ActorCritic(kind, level, Sizes(16, 8, 2))
     with torch.no_grad():

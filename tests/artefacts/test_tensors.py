@@ -1,4 +1,4 @@
-"""Safetensors files: the table of places is checked before a tensor is taken."""
+"""Safetensors files: the table of offsets is checked before a tensor is read."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What every registered scheduler promises, whatever its rule."""
+"""The contract of every registered scheduler."""
 
 from __future__ import annotations
 
@@ -114,7 +114,7 @@ def test_the_same_twice(name: str, problem: Problem) -> None:
 
 
 def fingerprint() -> str:
-    """Of the schedules of all schedulers for two problems."""
+    """Fingerprint of the schedules of all schedulers for two problems."""
     problems = (textbook("topcuoglu"), large(200, 5))
     schedules = [get(name)(problem).to_dict() for name in NAMES for problem in problems]
     return hashlib.sha256(json.dumps(schedules).encode()).hexdigest()
@@ -230,7 +230,7 @@ ODD = ("x", -1, float("nan"), float("inf"), 10**400, [1], {}, object(), 1.5, Non
 
 @pytest.mark.parametrize("name", names())
 def test_an_odd_option_is_taken_or_refused_in_one_sentence(name: str) -> None:
-    """Values of other types, no numbers, and numbers out of every range."""
+    """Values of other types, NaN, and numbers outside every range."""
     problem = textbook("topcuoglu")
     row = get(name)
     refused = 0

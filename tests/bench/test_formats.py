@@ -1,4 +1,4 @@
-"""Numbers as people read them."""
+"""Human-readable formats of numbers."""
 
 from __future__ import annotations
 

@@ -19,7 +19,7 @@ GIVEN: list[tuple[str, float | None]] = []
 
 
 def patient(problem: Problem, seconds: float | None = None, budget: int = 5, workers: int = 4) -> Schedule:
-    """Takes all of its time, and gets better with it."""
+    """Uses all of its time, and improves with it."""
     assert (budget, workers) == (UNLIMITED, 1)
     GIVEN.append((problem.name, seconds))
     time.sleep(seconds or 0.0)
@@ -27,7 +27,7 @@ def patient(problem: Problem, seconds: float | None = None, budget: int = 5, wor
 
 
 def quick(problem: Problem, seconds: float = 1.0) -> Schedule:
-    """Is done at once, whatever it is given."""
+    """Finishes at once, whatever its budget."""
     GIVEN.append((problem.name, seconds))
     return baselines.heft(problem)
 

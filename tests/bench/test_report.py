@@ -40,7 +40,7 @@ def random_problem(n: int = 80, d: int = 3, seed: int = 0) -> Problem:
 
 
 def decode(code: dict[str, Any], problem: dict[str, Any], graph: dict[str, Any]) -> dict[str, list[float]]:
-    """What the page does with a trace, in Python."""
+    """The page's decoding of a trace, in Python."""
     device = [int(c, 36) for c in code["a"]]
     start = list(accumulate(code["s"]))
     duration = code.get("d") or [problem["cost"][d][i] for i, d in enumerate(device)]

@@ -1,4 +1,4 @@
-"""Features: the loops of each kind, and that nothing legal breaks them."""
+"""Features: the loop sizes of each kind, and that every legal operator has them."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""Learned costs: what a fit reads, what it says, and what a file may not do."""
+"""Learned costs: the input of a fit, its predictions, and files that are refused."""
 
 import json
 import subprocess

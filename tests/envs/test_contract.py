@@ -1,4 +1,4 @@
-"""What must hold for every registered environment."""
+"""The contract of every registered environment."""
 
 from __future__ import annotations
 

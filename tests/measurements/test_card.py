@@ -1,4 +1,4 @@
-"""Machine cards: what they read, that they say nothing private, and what they refuse."""
+"""Machine cards: what they read, that they hold nothing private, and what they refuse."""
 
 from __future__ import annotations
 

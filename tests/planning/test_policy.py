@@ -1,4 +1,4 @@
-"""Schedulers that play an environment get there what they get outside."""
+"""Schedulers as agents in an environment have the makespans of their schedules."""
 
 from __future__ import annotations
 

@@ -207,7 +207,7 @@ def test_chrome_counts_memory_where_it_is_tracked(trace: Trace) -> None:
 
 @given(case=strategies.cases(("order", "priority", "start")), preset=st.sampled_from(sorted(PRESETS)))
 def test_the_order_of_a_run_is_the_run(case: tuple[Problem, Schedule], preset: str) -> None:
-    """Launched in the same order again it takes the same times, operators without duration included."""
+    """Launching operators in the same order gives the same times, also with operators of zero duration."""
     problem, schedule = case
     there = simulate(problem, schedule, preset)
     assert sorted(np.concatenate(there.order).tolist()) == list(range(problem.num_operators))

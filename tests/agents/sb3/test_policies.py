@@ -1,4 +1,4 @@
-"""Our policies in Stable-Baselines3: its own tools work, and plain PPO obeys masks."""
+"""hetgym's policies in Stable-Baselines3: its own tools work, and plain PPO respects masks."""
 
 from __future__ import annotations
 

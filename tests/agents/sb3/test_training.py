@@ -1,4 +1,4 @@
-"""Training by PPO: it learns, it is the same again, and a kill in the midst of it changes nothing."""
+"""Training by PPO: it learns, it is reproducible, and a kill in the middle of it changes nothing."""
 
 from __future__ import annotations
 
@@ -135,7 +135,7 @@ LEARNING: dict[str, Any] = {
 
 
 def test_plain_ppo_learns_what_no_untrained_policy_does(tmp_path: Path) -> None:
-    """From choosing nothing in particular, 4 times HEFT's makespan, to HEFT's, without being told of it."""
+    """From a uniform policy, with 4 times HEFT's makespan, to HEFT's makespan, from rewards alone."""
     run = TrainingRun(read(Recipe, LEARNING, "here"), tmp_path)
     run.train()
     before, after = run.history
@@ -162,7 +162,7 @@ def test_a_run_begins_as_the_rule_that_its_recipe_gives(tmp_path: Path) -> None:
 
 
 def test_trained_small_run_large(tmp_path: Path) -> None:
-    """A policy goes on in Stable-Baselines3 at another padding, and a recipe may begin with it."""
+    """A policy can continue in Stable-Baselines3 at another padding, and a recipe can start from it."""
     run = TrainingRun(load_recipe(recipe(tmp_path, steps=64)), tmp_path / "small")
     network = run.train()
     policy = load_policy(tmp_path / "small" / "policy.safetensors")

@@ -1,4 +1,4 @@
-"""Self-labelling: it learns, the same each time, and goes on exactly where it stopped."""
+"""Self-labelling: it learns, it is reproducible, and it resumes exactly."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Episodes as values: played again they end alike, whichever environment they are of."""
+"""Episodes as values: replays of every environment end with the same result."""
 
 from __future__ import annotations
 

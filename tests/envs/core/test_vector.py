@@ -83,7 +83,7 @@ def same(a: Any, b: Any) -> bool:
 
 
 def difference(a: Any, b: Any, path: str = "") -> str:
-    """Where two results differ, for messages."""
+    """The place at which two results differ, for messages."""
     if isinstance(a, tuple) and isinstance(b, tuple):
         pairs = enumerate(zip(a, b, strict=True))
         return next((found for k, (x, y) in pairs if (found := difference(x, y, f"{path}{k}"))), "")

@@ -74,7 +74,7 @@ def test_completion_and_flow_are_those_of_the_better_roll_out(runtime: str) -> N
 
 
 def test_a_run_that_goes_on_as_the_roll_out_ends_as_it_says() -> None:
-    """Under the classic model, where estimates are exact; the other roll-out may promise something better."""
+    """This holds under the classic model, where estimates are exact; the other roll-out may be better."""
     exact = total = 0
     for seed, problem in enumerate(problems(6)):
         optimistic, rank = optimistic_cost(problem), upward_rank(problem)

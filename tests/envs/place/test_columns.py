@@ -1,4 +1,4 @@
-"""Every column of a placement episode against a plain-Python account of the same decisions."""
+"""Every column of a placement episode against plain Python for the same decisions."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def masked() -> Problem:
 
 
 def arrival(problem: Problem, booked: Booked, operator: int, device: int) -> float:
-    """When the last input of an operator is on a device."""
+    """Arrival of the last input of an operator on a device [s]."""
     ready = 0.0
     for k in np.flatnonzero(problem.edge_target == operator):
         a, _, finish = booked[int(problem.edge_source[k])]

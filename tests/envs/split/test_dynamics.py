@@ -1,4 +1,4 @@
-"""Split graphs by hand, the greedy baseline, the pattern, and what is remembered."""
+"""Split graphs by hand, the greedy baseline, the pattern, and the caches."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Collectives against their closed forms: who gets what, over which links, and how long that takes."""
+"""Collectives against their closed forms: results, links used, and times."""
 
 from __future__ import annotations
 
@@ -112,7 +112,7 @@ def test_trees_of_any_number_broadcast_in_ceil_log2_rounds(k: int) -> None:
 @pytest.mark.parametrize("k", [1, 2, 3, 4, 7, 8])
 @pytest.mark.parametrize("chunks", [1, 3])
 def test_all_reduce_brings_everything_to_everybody(algorithm: str, k: int, chunks: int) -> None:
-    """What each rank ends with, chunk by chunk, is the sum of all ranks' chunks, each counted once."""
+    """Each rank ends with the sum of all ranks' chunks, each counted once, chunk by chunk."""
     made = collective("all-reduce", k, COUNT, algorithm=algorithm, chunks=chunks)
     graph, parts = made.graph, chunks * {"ring": k, "tree": 1, "double-tree": 2}[algorithm]
     sums: dict[tuple[int, int], Counter[tuple[int, int]]] = {}
@@ -244,7 +244,7 @@ NCCL = {  # bytes -> seconds of an all-reduce over 8 A100 SXM4; NCCL 2.27.3, NVI
 
 
 def test_the_ring_beside_nccl_on_eight_a100() -> None:
-    """Where bandwidth counts the preset agrees; small messages are slow, as each step is launched by itself."""
+    """The preset agrees where bandwidth dominates; small messages are slow, as each step is launched by itself."""
     platform = load_platform("8gpu-node")
     ratio = {
         size: run(collective("all-reduce", 8, size // 2, "float16"), platform).makespan / known

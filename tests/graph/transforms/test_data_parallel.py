@@ -1,4 +1,4 @@
-"""Data-parallel training: every replica learns from all, buckets overlap with backward, memory is per replica."""
+"""Data-parallel training: gradients reach every replica, buckets overlap with backward, memory is per replica."""
 
 from __future__ import annotations
 
