@@ -76,7 +76,7 @@ def greedy_split(
 
 
 def _candidates(plan: GraphPlan, platform: Platform) -> list[int]:
-    """Operators of the critical chain that are worth splitting, first to last: by falling bottom level."""
+    """Operators of the critical chain that are worth splitting, first to last: by descending bottom level."""
     problem, d = plan.problem, len(platform)
     if d < 2:
         return []

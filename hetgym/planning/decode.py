@@ -50,7 +50,7 @@ def decode_in_order(problem: Problem, assignment: IntArray, order: IntArray, ins
         problem: the problem.
         assignment: [n] device of each operator, each able to run it.
         order: [n] operators in a topological order.
-        insertion: whether idle gaps may be used.
+        insertion: true if idle gaps may be used.
     """
     n, d = problem.num_operators, problem.num_devices
     placed = timeline.new_timeline(n, d)
@@ -121,11 +121,11 @@ def decode_all(
         assignments: [batch, n] devices.
         rank: [n] order of the operators for ``insertion`` and ``append``, larger first.
         how: position in :data:`DECODES`.
-        ordered: whether device orders are wanted.
+        ordered: true to return device orders.
 
     Returns:
         [batch] makespans [s]; [batch, n] device orders, one device after the other; [batch, d + 1] offsets of
-        the devices in them. The last two have no rows unless they are wanted.
+        the devices in them. The last two have no rows unless ``ordered``.
     """
     n, d = p.cost.shape
     batch = len(assignments)

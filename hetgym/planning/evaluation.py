@@ -56,7 +56,7 @@ def evaluate(
         candidates: placements [B, n] (device of each operator), or schedules.
         runtime: a preset's name, or the switches.
         decode: how a placement gets its order, one of :data:`DECODES`; schedules bring their own order.
-        threads: most threads that work at the same time; by default one for each core of the process.
+        threads: largest number of threads that work at the same time; by default one for each core of the process.
 
     Returns:
         [B] makespans [s].

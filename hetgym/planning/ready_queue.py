@@ -1,4 +1,4 @@
-"""The queue of ready operators: those whose predecessors are done, by falling priority.
+"""The queue of ready operators: those whose predecessors are done, by descending priority.
 
 A heap of pairs (minus the priority, topological position), so that ties go to the smaller position.
 """
