@@ -104,7 +104,7 @@ def earliest_start_first(problem: Problem, favourite: IntArray) -> Schedule:
 
 
 # Before each round `ready[:count]` holds the operators whose predecessors are placed, in no order; `data` and `urgent`
-# are final for them. `kept[device]` is the favourite that a device waits for, and which nobody may delay. A round
+# are final for them. `kept[device]` is the favourite that a device waits for, and which no operator may delay. A round
 # places the best pair of operator and device, so there are n rounds at most; it stops early where an operator has no
 # room, which can only get worse. O(r p) a round for r ready operators.
 @jit

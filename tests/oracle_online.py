@@ -1,6 +1,6 @@
 """Slow, plain-Python reference of online runs, written from their documentation; not for fair sharing.
 
-At every moment it looks at everything afresh: what has finished, what is ready, what could start.
+At every moment it determines anew which operators have finished, which are ready, and which could start.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from hetgym.sim import Loss, SlowDown
 
 
 class Run:
-    """One run; the attributes without an underscore are what decisions may look at."""
+    """One run; decisions may use the attributes without an underscore."""
 
     def __init__(self, problem: Problem, runtime: Runtime, release: Sequence[float], changes: Sequence[Any]) -> None:
         n, d = problem.num_operators, problem.num_devices
@@ -120,7 +120,7 @@ class Run:
         return took
 
     def happen(self) -> bool:
-        """Finish what is due, then change what is; return whether anything of note happened."""
+        """Process due finishes, then due changes; return true if either ends a wait for decisions."""
         news = self.now in self.release and self.now > self.asked_at
         for device in range(len(self.running)):
             for operator in [i for i in self.running[device] if self.finish[i] == self.now]:

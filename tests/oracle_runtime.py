@@ -1,8 +1,8 @@
 """Slow, plain-Python reference of every switch of the runtime, written from its documentation.
 
-A clock steps through everything that happens; nothing is computed ahead of its time. Links and
-channels are queues, a transfer goes when it heads all the queues that it stands in; fair flows are
-water that rises in pipes. Nothing here is shared with the package.
+A clock steps through all events; nothing is computed before the time at which it happens. Links and
+channels are queues, and a transfer starts when it is first in all its queues. Rates of fair flows rise
+together until links are full. No code is shared with the package.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from oracle import kahn
 
 from hetgym import Problem, Runtime
 
-NEAR = 1e-7  # two different moments this close, relative to the later one, may have been one
+NEAR = 1e-7  # relative distance below which two different times may be equal but for rounding
 
 
 class Run(NamedTuple):
@@ -32,7 +32,7 @@ class Run(NamedTuple):
 
 @dataclass(eq=False)
 class Message:
-    """Bytes on their way from one device to another, for the readers behind some edges."""
+    """A transfer from one device to another, for the readers of some edges."""
 
     origin: int
     to: int
@@ -51,7 +51,7 @@ def route(problem: Problem, a: int, b: int) -> list[int]:
 
 
 def fair_rates(routes: Sequence[Sequence[int]], capacity: Sequence[float]) -> list[float]:
-    """Max-min fair rates by filling: all rates rise together, and a full link stops those that cross it."""
+    """Max-min fair rates by progressive filling: all rates rise together, and a full link fixes those that cross it."""
     rate = [math.inf] * len(routes)
     rising = set(range(len(routes)))
     while rising:
@@ -145,7 +145,7 @@ class Simulation:
         self.waiting.append(message)
 
     def go(self) -> bool:
-        """Let every message go that heads all its queues."""
+        """Start every message that is first in all its queues."""
         gone = [m for m in self.waiting if all(self.queues[q][0] is m for q in m.places)]
         for message in gone:
             a, b = message.origin, message.to
@@ -167,7 +167,7 @@ class Simulation:
             assert self.queues[queue].pop(0) is message
 
     def flow(self, until: float) -> None:
-        """Move the water while time passes."""
+        """Advance the active flows to a time at their current rates."""
         for message in self.flows:
             if message.flow_from <= self.now:
                 message.left = (
@@ -175,7 +175,7 @@ class Simulation:
                 )
 
     def share(self) -> bool:
-        """Give the flows their rates from now on, and end those that have nothing left."""
+        """Compute the rates of the flows from now on, and end those that have nothing left."""
         if self.runtime.communication != "fair":
             return False
         ended = False

@@ -27,7 +27,7 @@ class Intervals(NamedTuple):
     """Occupied intervals of devices, sorted by begin and end.
 
     Interval k of block b of a device stands in column ``b * BLOCK + k``. An operator that takes no
-    time holds an empty interval: it delays nobody, but nothing may run across it.
+    time holds an empty interval: it delays no operator, but none may run across it.
 
     Attributes:
         begin: [d, m * BLOCK] begin of each interval [s].

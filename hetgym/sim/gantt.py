@@ -49,7 +49,7 @@ def draw(trace: Record, path: Path | None = None, size: tuple[float, float] | No
     """Draw a trace with matplotlib's Agg canvas: no display is needed.
 
     Args:
-        trace: what to draw.
+        trace: the run to draw.
         path: image file to write, whose suffix gives the format; None writes nothing.
         size: width and height [inch]; by default the height follows from the number of rows.
         dpi: pixels per inch.

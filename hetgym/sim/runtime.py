@@ -119,7 +119,7 @@ PRESETS: dict[str, Runtime] = {
 
 
 def runtime(source: str | Runtime) -> Runtime:
-    """Return a runtime as it is, or look a preset up by name.
+    """Return a runtime unchanged, or look a preset up by name.
 
     Raises:
         UnknownName: no preset of that name.

@@ -135,7 +135,7 @@ def grid(graph: Any, platform: Any, batch: int = 1) -> list[tuple[DataflowGraph,
 
 
 def as_graph(source: Any, batch: int = 1) -> DataflowGraph:
-    """A graph as it is, or the one of a name or path.
+    """Return a graph unchanged, or load it by name or path.
 
     Raises:
         ConfigError: neither a graph nor a name or path.
@@ -150,7 +150,7 @@ def as_graph(source: Any, batch: int = 1) -> DataflowGraph:
 
 
 def as_platform(source: Any) -> Platform:
-    """A platform as it is, or the one of a name or path.
+    """Return a platform unchanged, or load it by name or path.
 
     Raises:
         ConfigError: neither a platform nor a name or path.
@@ -165,7 +165,7 @@ def as_platform(source: Any) -> Platform:
 
 
 def as_costs(costs: Any) -> CostModel:
-    """A cost model as it is, or the one of a name.
+    """Return a cost model unchanged, or look it up by name.
 
     Raises:
         UnknownName: no model has this name.

@@ -89,7 +89,7 @@ class PipelineArguments(Arguments):
 
 
 def as_pipeline(source: Any) -> Pipeline:
-    """A pipeline as it is, or the one that a file holds.
+    """Return a pipeline unchanged, or load it from a file.
 
     Raises:
         ConfigError: neither a pipeline nor a path.

@@ -83,7 +83,7 @@ class ProblemArguments(Arguments):
 
 
 def as_problem(source: Any) -> Problem:
-    """A Problem as it is, or the one that a file holds.
+    """Return a Problem unchanged, or load it from a file.
 
     Raises:
         ConfigError: neither a problem nor a path.
