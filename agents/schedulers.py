@@ -82,7 +82,7 @@ def of_file(path: str) -> Baseline:
 
 
 def plan_by_file(problem: Problem, path: str) -> Schedule:
-    """Schedule a problem by one greedy episode of a policy read from a file.
+    """A trained policy read from a file, one greedy episode.
 
     Args:
         problem: the problem to schedule.
