@@ -1,8 +1,8 @@
-"""Agents: what decides in an environment, and how it is played, trained and loaded.
+"""Agents: decision makers for environments, and functions to play, train and load them.
 
-An agent is any function from an observation and an info to an action; :func:`play` runs one through an environment,
-and :func:`as_scheduler` makes a scheduler of it, so that it stands in the same tables as the heuristics. A
-:class:`Policy` is a trained agent that can plan, too; :func:`load` gives a shipped one, or one's own from its file.
+An agent is any function from an observation and an info to an action. :func:`play` runs one through an environment;
+:func:`as_scheduler` turns it into a scheduler, which can be compared with the heuristics. A :class:`Policy` is a
+trained agent that can also plan; :func:`load` loads a shipped one by name, or any other from its file.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""Actions: how what may be chosen in an environment is described, one row for each action, whatever the sizes.
+"""Actions: descriptions of an environment's actions, one row for each action, for problems of any size.
 
-The descriptions are of slices and sums that NumPy and PyTorch know by the same names, so that networks in training
-and policies in use see the same columns.
+They are computed by slices and sums that have the same names in NumPy and PyTorch, so that networks in training and
+policies in use see the same columns.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from hetgym.envs.place.observation import DeviceColumn
 from hetgym.envs.split.observation import SplitDeviceColumn, SplitOperatorColumn
 
 NEGLIGIBLE = 1e-4
-"""Differences between actions that count little, as a share of the reference."""
+"""Scale below which differences between actions count little, as a share of the reference."""
 
 COLUMNS: dict[str, tuple[str, ...]] = {
     kind: (*(f.name for f in KINDS[kind]), *more)
@@ -36,23 +36,26 @@ COLUMNS: dict[str, tuple[str, ...]] = {
 
 
 def describe(kind: str, seen: Mapping[str, Any], xp: Any) -> Any:
-    """[B, A, F] what is known of each action without a look at the graph; see :data:`COLUMNS`.
+    """[B, A, F] features of each action that do not depend on the graph; see :data:`COLUMNS`.
 
-    To place is described by the device's row; to dispatch by the device's row, zeros for waiting, and the time;
-    to split by what all entries of the menu share: the operator's row, the makespan so far, the mean and the largest
-    of each feature of devices; to cut by the device's row (to stay: the current stage's device) and by whether
-    the action stays.
+    Besides the environment's candidate features these are, by kind of decision:
+
+    - place: the device's row;
+    - dispatch: the device's row, zeros for waiting, and the time;
+    - split: values that all entries of the menu share, namely the operator's row, the makespan so far, and the mean
+      and the largest of each feature of devices;
+    - cut: the row of the device, or of the current stage's device for staying, and 1 if the action stays.
 
     Args:
-        kind: of decision, one of :data:`~hetgym.agents.kinds.KINDS`.
+        kind: kind of decision, one of :data:`~hetgym.agents.kinds.KINDS`.
         seen: an observation of B lanes, [B, …] by key, as floats.
-        xp: ``numpy`` or ``torch``, whose arrays these are.
+        xp: the module of the arrays, ``numpy`` or ``torch``.
     """
     return _DESCRIBE[kind](seen, xp)
 
 
 def with_current(seen: Mapping[str, Any], devices: Any, xp: Any) -> Any:
-    """[B, 1 + D, F] the row of the current stage's device, zeros before the first stage, in front of all."""
+    """[B, 1 + D, F] the row of the current stage's device, zeros before the first stage, followed by all devices."""
     current = (devices * seen["devices"][..., StageColumn.IS_CURRENT, None]).sum(1)[:, None]
     return xp.concatenate([current, devices], 1)
 
@@ -72,7 +75,7 @@ def _dispatch(seen: Mapping[str, Any], xp: Any) -> Any:
 def _split(seen: Mapping[str, Any], xp: Any) -> Any:
     devices = seen["devices"]
     total = devices[..., SplitDeviceColumn.TOTAL_COST, None]
-    real = (total > 0) * xp.ones_like(total)  # any device would take some time for the graph
+    real = (total > 0) * xp.ones_like(total)  # 1 for devices, which take some time for the graph; 0 for padding
     mean = (devices * real).sum(1) / xp.clip(real.sum(1), 1, None)
     shared = xp.concatenate([seen["operator"], seen["makespan"], mean, xp.amax(devices, 1)], -1)[:, None, :]
     return xp.concatenate([seen["candidates"], _for_all(shared, seen["candidates"], xp)], -1)
@@ -90,5 +93,8 @@ def _for_all(shared: Any, candidates: Any, xp: Any) -> Any:
 
 
 _DESCRIBE: dict[str, Callable[[Mapping[str, Any], Any], Any]] = {
-    "place": _place, "dispatch": _dispatch, "split": _split, "pipeline": _pipeline,
-}  # fmt: skip
+    "place": _place,
+    "dispatch": _dispatch,
+    "split": _split,
+    "pipeline": _pipeline,
+}

@@ -10,13 +10,13 @@ from typing import Any
 
 @dataclass(frozen=True)
 class Algorithm:
-    """A training algorithm, or where it lies.
+    """A training algorithm.
 
     Attributes:
         settings: the dataclass of its settings, or its ``module:name``; it loads without PyTorch.
         trainer: a function, or its ``module:name``, that takes a :class:`~hetgym.agents.run.TrainingRun` to its end and
             returns the trained network.
-        summary: what it is, in a line.
+        summary: description in one line.
     """
 
     settings: str | type[Any]

@@ -1,7 +1,7 @@
 """Files of networks: weights in safetensors, with a JSON card inside or beside; reading them needs no PyTorch.
 
-Runs keep policies and checkpoints as one file each, with the card inside. What is shipped has its card beside it, where
-people can read it.
+Runs keep policies and checkpoints as one file each, with the card inside. Shipped policies have their card in a file
+beside the weights, where people can read it.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ VERSION = 1
 CARD_LIMIT = 1 << 20
 """Longest card that is read, and longest table of a policy's tensors [byte]."""
 WEIGHTS_LIMIT = 64 << 20
-"""Most bytes of a policy's weights: seventeen million, a thousand times as many as the largest that is shipped."""
+"""Largest size of a policy's weights [byte]: 17 million numbers, a thousand times as many as any shipped one has."""
 
 Weights = Mapping[str, npt.NDArray[Any]]
 """Arrays by name."""
@@ -40,10 +40,10 @@ def policy_file(*formats: str) -> Kind:
 
 
 def check_recipe(card: Mapping[str, Any]) -> None:
-    """Refuse a card whose recipe or whose recipe's arguments are no mapping; it may have none.
+    """Check that a card's recipe, if it has one, and the recipe's arguments are mappings.
 
     Raises:
-        ArtefactError: it is such a card.
+        ArtefactError: one of them is not.
     """
     recipe = card.get("recipe", {})
     if not isinstance(recipe, dict) or not isinstance(recipe.get("arguments", {}), dict):
@@ -55,13 +55,13 @@ def save(path: str | Path, kind: Kind, form: str, card: Mapping[str, Any], array
 
     Args:
         path: the file.
-        kind: of file.
-        form: name of the format, which the card then tells.
+        kind: kind of file.
+        form: name of the format, which is added to the card.
         card: JSON values.
-        arrays: by name.
+        arrays: arrays by name.
 
     Raises:
-        ArtefactError: the file cannot be written; what was there before is kept.
+        ArtefactError: the file cannot be written; an earlier file at the path is kept.
     """
     save_tensors(Path(path), arrays, kind.error, {**card, "format": form, "version": VERSION})
 
@@ -80,9 +80,9 @@ def save_pair(path: str | Path, form: str, weights: Weights, card: Mapping[str, 
 
     Args:
         path: without suffix.
-        form: name of the format, which the card then tells.
-        weights: kept in float32.
-        card: where they come from, as JSON values.
+        form: name of the format, which is added to the card.
+        weights: arrays by name, stored in float32.
+        card: their origin, as JSON values.
 
     Raises:
         ArtefactError: a file cannot be written.
@@ -98,7 +98,7 @@ def load_pair(path: str | Path, *formats: str) -> tuple[dict[str, Any], dict[str
 
     Args:
         path: without suffix.
-        formats: one of which it must be.
+        formats: accepted formats.
 
     Raises:
         ArtefactError: missing, damaged, or of another format or version; the message says which.

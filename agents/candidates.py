@@ -1,4 +1,4 @@
-"""Trained policies that look at candidate features alone, in compiled code without PyTorch: one class a decision."""
+"""Trained policies that use candidate features alone, in compiled code without PyTorch: a class for each decision."""
 
 from __future__ import annotations
 
@@ -31,25 +31,25 @@ from hetgym.schedule import Schedule
 
 FORMAT = "hetgym-candidate-policy"
 HEAD = "actor."
-"""Prefix of the weights that decide; the others of a trained network embed graphs, or value states."""
+"""Prefix of the weights that score actions; the other weights of a trained network embed graphs or value states."""
 
 
 class CandidatePolicy:
-    """Takes the likeliest action by the candidates' features, the smaller number on ties.
+    """Takes the most probable action given the candidates' features, the smaller number on ties.
 
     It is an :data:`~hetgym.agents.play.Agent` for ``observation="candidates"`` or ``"graph"`` of any size.
     Scores are computed in float64 by compiled loops, so decisions are the same on every machine. Subclasses, one for
-    each kind of decision, plan by playing.
+    each kind of decision, add a method ``plan`` that plays episodes.
 
     Args:
         weights: of an :class:`~hetgym.agents.networks.ActorCritic` of the level ``candidates``, by name.
         card: their origin, as JSON values; ``network`` describes the network, ``recipe`` its training.
 
     Attributes:
-        kind: of decision, one of :data:`~hetgym.agents.kinds.KINDS`.
+        kind: kind of decision, one of :data:`~hetgym.agents.kinds.KINDS`.
 
     Raises:
-        ArtefactError: they are not the weights of such a network.
+        ArtefactError: the weights are not those of such a network.
 
     >>> import gymnasium as gym, hetgym
     >>> policy = hetgym.agents.load("pipeline-v1")
@@ -90,7 +90,7 @@ class CandidatePolicy:
 
         Args:
             observations: [L, …] by key.
-            noise: [L, A] added to scores; none by default, Gumbel's to draw actions by their probability.
+            noise: [L, A] added to scores; none by default. Gumbel noise draws actions with their probabilities.
 
         Raises:
             ConfigError: observations of another kind of decision.
@@ -102,10 +102,10 @@ class CandidatePolicy:
         return decide(known, legal, np.zeros(legal.shape) if noise is None else noise, self._head)
 
     def check(self, lanes: Lanes) -> None:
-        """Refuse an environment whose candidate features do not tell what they told the policy in training.
+        """Refuse an environment whose candidate features have another meaning than in the policy's training.
 
         Raises:
-            ConfigError: an argument of the environment differs that decides what they tell.
+            ConfigError: an argument of the environment that changes their meaning differs.
         """
         check_features(self.kind, self.arguments, lanes)
 
@@ -115,19 +115,19 @@ class CandidatePolicy:
         return manner(self.card.get("recipe", {}).get("arguments", {})) | {"observation": "candidates"}
 
     def agent(self) -> Agent:
-        """The policy itself: it is an agent."""
+        """The policy itself, which is an agent."""
         return self
 
     def play(
         self, samples: int | None = None, temperature: float | None = None, seed: int = 0, **arguments: Any
     ) -> dict[str, Any]:
-        """Play one greedy and some sampled episodes side by side, and return the last info of the best.
+        """Play one greedy and some sampled episodes side by side, and return the last info of the best one.
 
         Args:
-            samples: number of episodes; that of the card by default.
-            temperature: divides scores in sampled episodes; that of the card by default.
+            samples: number of episodes; by default as the card says.
+            temperature: divisor of scores in sampled episodes; by default as the card says.
             seed: of the sampled actions, and of the episodes' reset.
-            arguments: of the environment; those of the training by default.
+            arguments: of the environment; by default those of the training.
 
         Raises:
             ConfigError: fewer than one episode, a temperature that is not positive, or an unknown argument.
@@ -157,10 +157,10 @@ class SchedulePolicy(CandidatePolicy):
     """Decides in HetSchedule-v0, in either mode."""
 
     def plan(self, problem: Problem, /, **playing: Any) -> Schedule:
-        """Schedule a problem by playing, without noise and changes.
+        """Schedule a problem by playing episodes without noise and changes.
 
         Args:
-            problem: to be scheduled.
+            problem: the problem to schedule.
             playing: arguments of :meth:`~CandidatePolicy.play`.
 
         Raises:
@@ -174,10 +174,10 @@ class SplitPolicy(CandidatePolicy):
     """Decides in HetSplit-v0."""
 
     def plan(self, graph: DataflowGraph, /, platform: Platform, **playing: Any) -> GraphPlan:
-        """Split a graph's operators between devices by playing, and schedule the result.
+        """Split a graph's operators between devices by playing episodes, and schedule the result.
 
         Args:
-            graph: with the operators as they are before splitting.
+            graph: the graph before any split.
             platform: the devices.
             playing: arguments of :meth:`~CandidatePolicy.play`.
 
@@ -192,15 +192,15 @@ class PipelinePolicy(CandidatePolicy):
     """Decides in HetPipeline-v0."""
 
     def plan(self, pipeline: PipelineProblem | TrainingPipeline, /, **playing: Any) -> list[tuple[int, int, int]]:
-        """Cut a model into pipeline stages by playing.
+        """Cut a model into pipeline stages by playing episodes.
 
         Args:
-            pipeline: to be cut.
+            pipeline: the pipeline to cut.
             playing: arguments of :meth:`~CandidatePolicy.play`.
 
         Returns:
-            (first block, block after the last, device) of each stage: those of the reference, one device or equal
-            cuts, where no episode is better.
+            (first block, block after the last, device) of each stage. If no episode is better than the reference (a
+            single device or an equal cut), the stages of the reference.
 
         Raises:
             ConfigError: see :meth:`~CandidatePolicy.play`.
@@ -222,7 +222,7 @@ CLASSES: dict[str, type[CandidatePolicy]] = {
 
 
 def candidate_policy(weights: Weights, card: Mapping[str, Any]) -> Any:
-    """A policy of the class that its card asks for; for arguments and errors see :class:`CandidatePolicy`."""
+    """A policy of the class given by its card; for arguments and errors see :class:`CandidatePolicy`."""
     network = card.get("network")
     kind = network.get("view") if isinstance(network, dict) else None
     return CLASSES.get(str(kind), CandidatePolicy)(weights, card)
@@ -233,11 +233,11 @@ def save_policy(path: str | Path, weights: Weights, card: Mapping[str, Any]) -> 
 
     Args:
         path: without suffix.
-        weights: of an :class:`~hetgym.agents.networks.ActorCritic`, by name; what does not decide is left out.
+        weights: of an :class:`~hetgym.agents.networks.ActorCritic`, by name; only those that score actions are kept.
         card: see :class:`CandidatePolicy`.
 
     Raises:
-        ArtefactError: they are not such weights, or a file cannot be written.
+        ArtefactError: the weights are not of such a network, or a file cannot be written.
     """
     CandidatePolicy(weights, card)
     save_pair(path, FORMAT, {name: weight for name, weight in weights.items() if name.startswith(HEAD)}, card)

@@ -1,7 +1,7 @@
-"""Checkpoints: everything that the rest of a training run depends on, so that a killed run goes on as if nothing was.
+"""Checkpoints: the complete state of a training run, so that a killed run resumes with identical results.
 
-A checkpoint is one safetensors file. Files are replaced in one step, so a run that is killed at any moment
-leaves the last whole one.
+A checkpoint is one safetensors file. Files are replaced atomically, so a run that is killed at any moment leaves its
+last complete checkpoint.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ from hetgym.errors import ArtefactError, shown
 
 FORMAT = "hetgym-checkpoint"
 MOST_STEPS = 1 << 53
-"""Most steps of a run: beyond, floats no longer count them."""
+"""Largest number of steps of a run: beyond it floats are no longer exact."""
 
-_LARGEST = 1e300  # of the numbers that a run tells of itself
+_LARGEST = 1e300  # largest magnitude of the numbers in a run's history
 _DTYPES = ("float32", "float64", "int32", "int64", "uint8", "bool")
 
 
@@ -31,7 +31,7 @@ class Checkpoint:
     """The state of a run between two updates.
 
     Attributes:
-        step: steps that are done.
+        step: number of steps done.
         tensors: weights and the optimiser's state.
         state: the rest, as JSON values: counters, the states of lanes and of generators.
     """
@@ -41,7 +41,7 @@ class Checkpoint:
     state: Mapping[str, Any] = field(default_factory=dict)
 
     def save(self, path: Path) -> None:
-        """Write it.
+        """Write the checkpoint to a file.
 
         Raises:
             ArtefactError: the file cannot be written.
@@ -51,7 +51,7 @@ class Checkpoint:
 
     @classmethod
     def load(cls, path: Path) -> Checkpoint:
-        """Read one.
+        """Read a checkpoint from a file.
 
         Raises:
             ArtefactError: missing, damaged, or not a checkpoint.
@@ -69,7 +69,7 @@ class Checkpoint:
 
 
 def _declared(card: Mapping[str, Any], names: Collection[str], where: str) -> dict[str, Array]:
-    """Tensors of a checkpoint: weights and the optimiser's state are finite, labels may be infinite yet."""
+    """Tensors of a checkpoint: weights and the optimiser's state must be finite, labels may still be infinite."""
     check_format(card, where, ArtefactError, artefact.VERSION, FORMAT)
     return {
         name: Array(_DTYPES, legal="finite" if name.startswith(("network.", "optimizer.")) else "number")
@@ -78,8 +78,8 @@ def _declared(card: Mapping[str, Any], names: Collection[str], where: str) -> di
 
 
 _FILE = Kind(ArtefactError, _declared, header_limit=64 << 20, limit=1 << 30)
-"""A checkpoint: the generators and actions of some thousand lanes, and a network of eighty million weights with Adam's
-two averages of each."""
+"""The kind of file. The limits allow for generators and actions of some thousand lanes, and for a network of 80 million
+weights with Adam's two moments of each."""
 
 
 def _is_step(value: object) -> bool:
@@ -91,7 +91,7 @@ def _is_number(value: object) -> bool:
 
 
 def _is_evaluation(entry: object, step: int) -> bool:
-    """True if an entry of a history tells a step of the run, its return and other numbers."""
+    """True if an entry of a history holds a step of the run, its return, and otherwise numbers only."""
     return (
         isinstance(entry, dict)
         and _is_step(entry.get("step"))
@@ -110,7 +110,7 @@ def learner_tensors(network: nn.Module, optimizer: torch.optim.Optimizer) -> dic
 
 
 def restore_learner(network: nn.Module, optimizer: torch.optim.Optimizer, found: Mapping[str, Tensor]) -> None:
-    """Put back what :func:`learner_tensors` took.
+    """Restore the tensors that :func:`learner_tensors` returned.
 
     Raises:
         ArtefactError: the tensors are not those of such a network.
@@ -125,10 +125,10 @@ def restore_learner(network: nn.Module, optimizer: torch.optim.Optimizer, found:
 
 
 def _optimizer_state(optimizer: torch.optim.Optimizer, found: Mapping[str, Tensor]) -> dict[int, dict[str, Tensor]]:
-    """State of the optimiser by number of the parameter: scalars, or of the parameter's shape.
+    """State of the optimiser by number of the parameter: scalars, or tensors of the parameter's shape.
 
     Raises:
-        ValueError: names of no parameter, or of another shape.
+        ValueError: a name that belongs to no parameter, or a tensor of another shape.
     """
     parameters = [parameter for group in optimizer.param_groups for parameter in group["params"]]
     state: dict[int, dict[str, Tensor]] = {}
@@ -154,10 +154,10 @@ def numpy_state() -> list[Any]:
 
 
 def restore_numpy(state: list[Any]) -> None:
-    """Put back what :func:`numpy_state` took.
+    """Restore the state that :func:`numpy_state` returned.
 
     Raises:
-        ArtefactError: it is no such state.
+        ArtefactError: the value is not such a state.
     """
     try:
         name, keys, position, has_gauss, gauss = state

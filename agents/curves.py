@@ -1,4 +1,4 @@
-"""TensorBoard: curves of a run, which goes on in them where its checkpoint was."""
+"""TensorBoard: curves of a run, which continue from its checkpoint when it resumes."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ class Curves:
     """Writes scalars to ``<folder>/events.out.tfevents.*``.
 
     Args:
-        folder: of the run's curves.
-        step: at which the run begins or goes on; what an earlier process logged behind it is hidden.
+        folder: folder of the run's curves.
+        step: step at which the run begins or resumes; values that an earlier process logged after it are hidden.
     """
 
     def __init__(self, folder: Path, step: int = 0) -> None:

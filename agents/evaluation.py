@@ -1,6 +1,6 @@
-"""Evaluation: how much shorter the schedules of a policy are than those of baselines, on problems held out of training.
+"""Evaluation: makespans of a policy relative to those of baselines, on problems held out of training.
 
-Every policy and every baseline meets the same problems under the same conditions.
+Every policy and every baseline gets the same problems under the same conditions.
 """
 
 from __future__ import annotations
@@ -35,14 +35,14 @@ IN_PLACE = {
 
 
 class Evaluator:
-    """Held-out problems, and what baselines make of them.
+    """Held-out problems, and the makespans of baselines on them.
 
     Args:
-        recipe: says which, and which baselines.
+        recipe: gives the problems and the baselines.
 
     Raises:
-        ConfigError: a baseline that there is none of under these conditions, or arguments that the environment
-            does not have.
+        ConfigError: a baseline that does not exist under these conditions, or arguments that the environment does
+            not have.
     """
 
     def __init__(self, recipe: Recipe) -> None:
@@ -58,7 +58,7 @@ class Evaluator:
         """[E] makespans of one episode on each problem.
 
         Args:
-            decide: takes the observations of all lanes; what it says of finished ones is not looked at.
+            decide: function from the observations of all lanes to actions; actions of finished lanes are ignored.
         """
         lanes, seed = self.lanes, self.recipe.evaluation.seed
         for lane in range(lanes.count):
@@ -71,7 +71,7 @@ class Evaluator:
         return np.array([result["makespan"] for result in results])
 
     def judge(self, decide: Decide) -> dict[str, float]:
-        """Play, and compare.
+        """Play the held-out problems, and compare the makespans with those of the baselines.
 
         Returns:
             ``return``, the mean, with its standard error ``return_error``, and ``ratio_<name>`` for each baseline:
@@ -98,7 +98,7 @@ class Evaluator:
         return found
 
     def _baseline(self, name: str) -> FloatArray:
-        """[E] makespans of a baseline; NaN where it has none."""
+        """[E] makespans of a baseline; NaN where it gives no schedule."""
         if name in ("reference", "optimal"):
             if not len(self.reference):
                 self.play(lambda _: self.lanes.mask.argmax(axis=1))

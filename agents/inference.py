@@ -21,7 +21,7 @@ from hetgym.agents.actions import NEGLIGIBLE
 
 @record
 class HeadWeights(NamedTuple):
-    """A :class:`~hetgym.agents.networks.CandidateHead` of F features, h of them embeddings; see there.
+    """The weights of a :class:`~hetgym.agents.networks.CandidateHead` with F features, h of them embeddings.
 
     Attributes:
         own, own_bias, all: [F, k], [k], [F, k].
@@ -40,20 +40,25 @@ class HeadWeights(NamedTuple):
 
 
 def head_weights(state: Mapping[str, npt.NDArray[np.float32]], prefix: str = "head.") -> HeadWeights:
-    """Take a candidate head's weights out of a state dictionary."""
+    """Extract a candidate head's weights from a state dictionary; their names begin with ``prefix``."""
 
     def get(name: str) -> FloatArray:
         return np.ascontiguousarray(state[prefix + name].astype(np.float64).T)
 
     return HeadWeights(
-        get("own.weight"), get("own.bias"), get("all.weight"), get("mix.weight"), get("mix.bias"),
-        np.ascontiguousarray(get("score.weight")[:, 0]), get("rule"),
-    )  # fmt: skip
+        get("own.weight"),
+        get("own.bias"),
+        get("all.weight"),
+        get("mix.weight"),
+        get("mix.bias"),
+        np.ascontiguousarray(get("score.weight")[:, 0]),
+        get("rule"),
+    )
 
 
 @step
 def add_product(x: FloatArray, matrix: FloatArray, out: FloatArray) -> None:
-    """Add ``x @ matrix`` to ``out``, row by row: the inner loop adds to different sums, so it vectorises as it is."""
+    """Add ``x @ matrix`` to ``out``, row by row: the inner loop adds to independent sums, so that it vectorises."""
     for k in range(len(x)):
         for h in range(len(out)):
             out[h] += x[k] * matrix[k, h]
@@ -69,19 +74,22 @@ def linear(x: FloatArray, matrix: FloatArray, bias: FloatArray, out: FloatArray)
 
 @step
 def rectify(x: FloatArray) -> None:
-    """Replace what is negative by 0."""
+    """Replace negative numbers by 0."""
     for h in range(len(x)):
         x[h] = max(0.0, x[h])
 
 
+# For each lane: ``common`` is the part of the first layer that all actions share, from the mean over legal actions;
+# ``best`` is the largest score so far. Only a strictly larger score replaces it, so ties go to the smaller number.
+# O(A (F k + k^2)) a lane, k being the width of the hidden layers.
 @jit
 def decide(actions: FloatArray, legal: BoolArray, noise: FloatArray, w: HeadWeights) -> npt.NDArray[np.int64]:
-    """[L] the legal action of the largest score and noise in each lane, the smaller number on ties; 0 where none is.
+    """[L] the legal action of the largest score plus noise in each lane, the smaller number on ties; 0 without any.
 
     Args:
-        actions: [L, A, F] what is known of each.
-        legal: [L, A].
-        noise: [L, A] added to scores: zeros for the likeliest action, Gumbel's for one drawn by their softmax.
+        actions: [L, A, F] features of each action.
+        legal: [L, A] true where legal.
+        noise: [L, A] added to scores: zeros for the most probable action, Gumbel noise to draw one by the softmax.
         w: of the head of an :class:`~hetgym.agents.networks.ActorCritic` of the level ``candidates``, which takes
             2 F features.
     """
@@ -114,7 +122,16 @@ def decide(actions: FloatArray, legal: BoolArray, noise: FloatArray, w: HeadWeig
 
 @step
 def _widen(actions: FloatArray, legal: BoolArray, rows: FloatArray, mean: FloatArray) -> None:
-    """Put beside each feature how far it lies from the mean of the legal actions, in standard deviations."""
+    """Add to each feature its distance from the mean of the legal actions, in standard deviations.
+
+    Values are taken relative to the least one first, so that a feature that is equal for all actions gives exactly 0.
+
+    Args:
+        actions: [A, F] features of each action.
+        legal: [A] true where legal.
+        rows: [A, 2 F] filled in for legal actions: the features, then the distances.
+        mean: [2 F] filled in: mean of the rows of legal actions.
+    """
     count, features = actions.shape
     many = 0
     for a in range(count):

@@ -1,4 +1,4 @@
-"""Kinds of decisions, recognised by the observations that ask for them."""
+"""Kinds of decisions, recognised by their observations."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ ENVIRONMENT = {
     "split": "HetSplit-v0",
     "pipeline": "HetPipeline-v0",
 }
-"""Kind of decision -> id of the environment that asks for it."""
+"""Kind of decision -> id of its environment."""
 
 SHAPING = {
     "place": ("completion",),
@@ -43,17 +43,17 @@ SHAPING = {
     "split": ("completion", "lookahead"),
     "pipeline": ("completion",),
 }
-"""Kind of decision -> arguments of the environment that change what candidate features tell."""
+"""Kind of decision -> arguments of the environment that change the meaning of candidate features."""
 
 LEVELS = ("graph", "candidates")
-"""How much agents with networks see: the graph and the candidates, or the candidates alone."""
+"""Levels of observation of agents with networks: the graph and the candidates, or the candidates alone."""
 
 
 def kind_of(space: spaces.Space[Any]) -> tuple[str, str]:
     """The kind of decision and the level, one of :data:`LEVELS`, that a space of observations belongs to.
 
     Raises:
-        ConfigError: the space is none of an environment of hetgym, or that of flat observations.
+        ConfigError: the space belongs to no environment of hetgym, or to flat observations.
 
     >>> import gymnasium as gym, hetgym
     >>> kind_of(gym.make("HetPipeline-v0", observation="candidates").observation_space)
@@ -67,7 +67,7 @@ def kind_of_observation(observation: Any) -> tuple[str, str]:
     """As :func:`kind_of`, for one observation of an environment.
 
     Raises:
-        ConfigError: it is not an observation of an environment of hetgym, or a flat one.
+        ConfigError: the observation is not of an environment of hetgym, or is flat.
     """
     found = observation if isinstance(observation, Mapping) else {}
     return _kind_of({key: np.shape(values) for key, values in found.items()})
@@ -83,12 +83,12 @@ def _kind_of(shapes: Mapping[str, tuple[int, ...]]) -> tuple[str, str]:
 
 
 def check_features(kind: str, trained: Mapping[str, Any], lanes: Lanes) -> None:
-    """Refuse an environment whose candidate features do not tell what they told a policy in training.
+    """Refuse an environment whose candidate features have another meaning than in a policy's training.
 
     Args:
-        kind: of the policy's decisions.
-        trained: arguments of the environment that it was trained in, where they were not the defaults.
-        lanes: of the environment.
+        kind: kind of the policy's decisions.
+        trained: arguments of the training environment that were not the defaults.
+        lanes: lanes of the environment to check.
 
     Raises:
         ConfigError: an argument of :data:`SHAPING` has another value.

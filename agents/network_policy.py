@@ -27,12 +27,12 @@ _FILE = artefact.policy_file(FORMAT)
 
 
 class NetworkPolicy:
-    """A network that decides: the likeliest action, the smaller number on ties.
+    """A network that takes the most probable action, the smaller number on ties.
 
     It is an :data:`~hetgym.agents.play.Agent` for observations of any size.
 
     Args:
-        network: scores actions.
+        network: the network that scores actions.
         card: its origin, as JSON values.
 
     >>> import gymnasium as gym, hetgym
@@ -65,32 +65,32 @@ class NetworkPolicy:
 
     @property
     def kind(self) -> str:
-        """The decision that it takes, one of :data:`~hetgym.agents.kinds.KINDS`."""
+        """The kind of decision that it takes, one of :data:`~hetgym.agents.kinds.KINDS`."""
         return self.network.kind
 
     def agent(self) -> Agent:
-        """The policy itself: it is an agent."""
+        """The policy itself, which is an agent."""
         return self
 
     def plan(self, problem: Problem, /) -> Schedule:
         """Schedule a problem by one episode of HetSchedule-v0.
 
         Raises:
-            ConfigError: the policy decides about splits or pipelines; its compiled form plans those.
+            ConfigError: the policy decides on splits or pipelines, which only its compiled form can plan.
         """
         if self.kind not in ("place", "dispatch"):
             raise ConfigError(f"a {self.kind} policy does not schedule problems; let it play in its environment")
         return as_scheduler(self)(problem)
 
     def judge(self, evaluator: Evaluator) -> dict[str, float]:
-        """Compare it with baselines on held-out problems."""
+        """Compare the policy with baselines on held-out problems."""
         return evaluator.judge(self.decide)
 
     def check(self, lanes: Lanes) -> None:
-        """Refuse an environment whose candidate features do not tell what they told the policy in training.
+        """Refuse an environment whose candidate features have another meaning than in the policy's training.
 
         Raises:
-            ConfigError: an argument of the environment differs that decides what they tell.
+            ConfigError: an argument of the environment that changes their meaning differs.
         """
         if "recipe" in self.card:
             check_features(self.kind, self.arguments, lanes)
@@ -118,7 +118,7 @@ def load_policy(path: str | Path) -> NetworkPolicy:
     """Read a policy.
 
     Args:
-        path: what ``hetgym train`` or :meth:`NetworkPolicy.save` wrote.
+        path: a file that ``hetgym train`` or :meth:`NetworkPolicy.save` wrote.
 
     Raises:
         ArtefactError: missing, damaged, or not a policy.
@@ -133,9 +133,9 @@ def load_policy(path: str | Path) -> NetworkPolicy:
 
 
 def _network_of(card: Mapping[str, Any], weights: Mapping[str, npt.NDArray[Any]], where: str) -> ActorCritic:
-    """A fresh network as a card describes it, built once its weights are known to be those of the file.
+    """A new network as a card describes it, built only if its weights match those of the file.
 
-    A card of a few words may describe a network of any size, so it is built without memory first.
+    A short card may describe a network of any size, so the network is first built without allocating memory.
     """
     described = card.get("network")
     if not isinstance(described, dict) or not isinstance(described.get("sizes"), dict):
@@ -156,8 +156,8 @@ def start_from(network: ActorCritic, path: str | Path) -> None:
     """Give a network the weights of a policy.
 
     Raises:
-        ArtefactError: no policy.
-        ConfigError: the policy's network is another one.
+        ArtefactError: the file is not a policy.
+        ConfigError: the policy's network has another structure.
     """
     found = load_policy(path).network
     if found.card() != network.card():
@@ -169,7 +169,7 @@ def check_fits(network: ActorCritic, space: Any) -> None:
     """Refuse observations that the network was not made for.
 
     Raises:
-        ConfigError: of another kind or level.
+        ConfigError: the observations are of another kind or level.
     """
     found = kind_of(space)
     if found != (network.kind, network.level):

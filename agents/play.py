@@ -14,13 +14,13 @@ from hetgym.problem import Problem
 from hetgym.schedule import Schedule
 
 Agent = Callable[[Observation, dict[str, Any]], Any]
-"""``agent(observation, info) -> action``. An agent that must know the problem before the episode begins also has a
-method ``reset(env, seed, options)``, which resets the environment and returns its first observation and info."""
+"""``agent(observation, info) -> action``. An agent that needs the problem before the episode begins also has a method
+``reset(env, seed, options)``, which resets the environment and returns its first observation and info."""
 
 
 @runtime_checkable
 class Policy(Protocol):
-    """A trained decision maker: it acts in an environment, and it plans.
+    """A trained decision maker, which can act in an environment and plan.
 
     Attributes:
         card: its origin, training and known results, as JSON values.
@@ -30,7 +30,7 @@ class Policy(Protocol):
 
     @property
     def kind(self) -> str:
-        """The decision that it takes, one of :data:`~hetgym.agents.kinds.KINDS`."""
+        """The kind of decision that it takes, one of :data:`~hetgym.agents.kinds.KINDS`."""
 
     @property
     def arguments(self) -> dict[str, Any]:
@@ -38,10 +38,10 @@ class Policy(Protocol):
 
     @property
     def plan(self) -> Callable[..., Any]:
-        """Takes all decisions at once.
+        """The function that plans a whole problem.
 
-        ``plan(problem)`` gives a :class:`~hetgym.Schedule`. A policy for splits plans a graph on a platform and gives a
-        :class:`~hetgym.baselines.GraphPlan`; one for pipelines plans a pipeline and gives its stages.
+        ``plan(problem)`` returns a :class:`~hetgym.Schedule`. A policy for splits takes a graph and a platform and
+        returns a :class:`~hetgym.baselines.GraphPlan`; one for pipelines takes a pipeline and returns its stages.
         """
 
     def agent(self) -> Agent:
@@ -50,7 +50,7 @@ class Policy(Protocol):
 
 @dataclass(frozen=True)
 class Result:
-    """One episode.
+    """The result of one episode.
 
     Attributes:
         total_reward: the return, ``1 - makespan / reference`` in hetgym's environments.
@@ -68,13 +68,13 @@ def play(
 
     Args:
         env: an environment; it is reset.
-        agent: takes the decisions; a policy is asked for its agent. An agent with a method ``check`` may refuse the
-            environment's lanes.
+        agent: an agent, or a policy, whose agent is used. If the agent has a method ``check``, that is called with
+            the environment's lanes and may refuse them.
         seed: of the reset.
         options: of the reset.
 
     Raises:
-        ConfigError: the environment's candidate features do not tell what they told the policy in training.
+        ConfigError: the environment's candidate features have another meaning than in the policy's training.
 
     >>> import gymnasium as gym, hetgym
     >>> from hetgym.workloads import textbook
@@ -102,11 +102,11 @@ def as_scheduler(agent: Agent | Policy, **arguments: Any) -> Callable[[Problem],
     """Turn an agent for ``HetSchedule-v0`` into a scheduler.
 
     Args:
-        agent: takes the decisions; of a policy, the agent.
-        arguments: of the environment, such as ``runtime`` or ``decode``; a policy brings its own.
+        agent: an agent, or a policy, whose agent is used.
+        arguments: of the environment, such as ``runtime`` or ``decode``; added to those of a policy.
 
     Returns:
-        A function from a problem to the schedule of one episode on it, as the baselines are.
+        A function from a problem to the schedule of one episode on it, like the baselines.
     """
     if isinstance(agent, Policy):
         arguments = agent.arguments | arguments

@@ -1,4 +1,4 @@
-"""Recipes: all that a training run is, as one YAML file, read into frozen dataclasses."""
+"""Recipes: the complete description of a training run as one YAML file, read into frozen dataclasses."""
 
 from __future__ import annotations
 
@@ -21,30 +21,30 @@ FOLDER = part("configs") / "train"
 """Folder of the shipped recipes."""
 
 SOURCES = ("problem", "graph", "platform", "suite", "generator", "curriculum")
-"""Arguments of environments, and ours, that say where problems come from."""
+"""Arguments of environments, and those of recipes, that give the source of problems."""
 
 ELSEWHERE = (
     *SOURCES, "batch", "costs", "reward", "max_operators", "max_edges", "max_devices", "max_blocks",
     "noise", "jobs", "gap", "changes", "slow_downs", "losses",
     "objective", "requests", "schedule", "micro_batches", "chunks", "optimizer", "optimal",
 )  # fmt: skip
-"""Arguments of environments that are not the policy's business: problems, sizes, conditions, aims."""
+"""Arguments of environments that a policy does not depend on: problems, sizes, conditions, objectives."""
 
 
 @dataclass(frozen=True)
 class Evaluation:
-    """Evaluation of a policy while it learns: one episode on each of some problems that it is not trained on.
+    """Evaluation of a policy during training: one episode on each of some problems that it is not trained on.
 
     Attributes:
-        every: steps from one evaluation to the next; the first is before training, the last behind it.
+        every: steps from one evaluation to the next; the first is before training, the last after it.
         episodes: number of problems.
         seed: of the first problem, the others taking the numbers after it.
-        baselines: what makespans are compared with; see :data:`hetgym.agents.evaluation.IN_PLACE`.
-        must_beat: those whose mean ratio has to be below 1 in the end; else ``hetgym train`` exits with 1.
-        arguments: of the environment, which take the place of the recipe's.
+        baselines: names of baselines to compare with; see :data:`hetgym.agents.evaluation.IN_PLACE`.
+        must_beat: baselines whose mean ratio must be below 1 in the end; otherwise ``hetgym train`` exits with 1.
+        arguments: of the environment, which override those of the recipe.
 
     Raises:
-        ConfigError: a number out of its range, or a name in ``must_beat`` that is no baseline.
+        ConfigError: a number out of its range, or a name in ``must_beat`` that is not among the baselines.
     """
 
     every: int = 50_000  # [steps]
@@ -70,21 +70,22 @@ class Recipe:
     Attributes:
         algorithm: one of :data:`~hetgym.agents.algorithms.ALGORITHMS`.
         env: id of the environment.
-        steps: budget; what the lanes do together counts.
+        steps: budget of steps, summed over the lanes.
         description: a line for ``hetgym list recipes``.
         arguments: of the environment; ``generator`` may also be the fields of a
             :class:`~hetgym.workloads.RandomMix`, and ``curriculum`` a list of
             :class:`~hetgym.agents.training.curriculum.Part`, whose problems are drawn once.
-        lanes: episodes that are played side by side.
-        seed: of everything that is random.
-        threads: of PyTorch; weights are the same again under the same number.
+        lanes: number of episodes played side by side.
+        seed: of all randomness.
+        threads: of PyTorch; the same number gives the same weights again.
         checkpoint_every: steps from one checkpoint to the next.
-        start: path of a policy whose weights are begun with, trained at whatever size; empty for fresh ones.
-        rule: weights of candidate features, by name, of the rule that a fresh policy begins as: the action of the
-            least weighted sum is the likeliest; empty for one that prefers nothing.
+        start: path of a policy whose weights training starts from, whatever sizes it was trained at; empty for new
+            weights.
+        rule: the linear rule that a new policy starts as: weights of candidate features, by name, under which the
+            action of the least weighted sum is the most probable; empty for a uniform policy.
         network: sizes of the network.
         settings: of the algorithm; each has its own.
-        evaluation: how the policy is judged.
+        evaluation: evaluation of the policy during training.
 
     Raises:
         ConfigError: a number out of its range.
@@ -122,7 +123,7 @@ class Recipe:
         """The algorithm's settings in its own dataclass.
 
         Raises:
-            ConfigError: a setting that does not exist, or of another type.
+            ConfigError: an unknown setting, or one of the wrong type.
         """
         return read(ALGORITHMS[self.algorithm].schema(), self.settings, "settings")
 
@@ -130,7 +131,7 @@ class Recipe:
         """Arguments of the environment, as Python objects.
 
         Args:
-            evaluation: those of the evaluation.
+            evaluation: true for the arguments of the evaluation.
         """
         given = dict(self.arguments)
         if evaluation:
@@ -155,14 +156,14 @@ class Recipe:
         return given
 
     def document(self) -> dict[str, Any]:
-        """The recipe as JSON values, all defaults written out."""
+        """The recipe as JSON values, including all defaults."""
         document = dataclasses.asdict(self)
         document["settings"] = dataclasses.asdict(self.parsed_settings())
         return document
 
 
 def manner(arguments: Mapping[str, Any]) -> dict[str, Any]:
-    """Those arguments of an environment that a policy which was trained with them expects of any.
+    """Those of an environment's arguments that a policy trained with them requires of any environment.
 
     >>> manner({"generator": {"operators": [30, 80]}, "mode": "dispatch", "noise": 0.2})
     {'mode': 'dispatch'}
@@ -180,11 +181,11 @@ def load_recipe(source: str | Path, **changes: Any) -> Recipe:
 
     Args:
         source: the name of a shipped recipe, or the path of a YAML file.
-        changes: fields that take the place of the file's.
+        changes: fields that override those of the file.
 
     Raises:
-        ConfigError: the file is no recipe; the message names the key and the nearest one that exists.
-        UnknownName: neither a name nor a file.
+        ConfigError: the file is not a recipe; the message names the key and the nearest one that exists.
+        UnknownName: the source is neither a name nor a file.
 
     >>> load_recipe("maskable-ppo-schedule", steps=1000).env
     'HetSchedule-v0'

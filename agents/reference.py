@@ -1,4 +1,4 @@
-"""Agents without parameters: what a trained one must beat inside the same environment."""
+"""Agents without parameters, which a trained agent should beat in the same environment."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""TrainingRun: the folder of a run, and when its policy is judged and its state kept."""
+"""TrainingRun: the folder of a run, its evaluations and its checkpoints."""
 
 from __future__ import annotations
 
@@ -21,49 +21,52 @@ from hetgym.agents.recipe import Recipe
 from hetgym.errors import ConfigError, shown
 
 FILES = ("recipe.json", "checkpoint.safetensors", "policy.safetensors", "best.safetensors", "results.json")
-"""What a run leaves in its folder, beside TensorBoard's curves in ``curves/``."""
+"""Files of a run in its folder, besides TensorBoard's curves in ``curves/``."""
 
 
 class Product(Protocol):
-    """What a training makes of a network: something that can be judged and kept."""
+    """The result of a training: a policy that can be evaluated and saved."""
 
     card: dict[str, Any]
 
     def judge(self, evaluator: Evaluator) -> dict[str, float]:
-        """How good it is on held-out problems; see :meth:`~hetgym.agents.evaluation.Evaluator.compare`."""
+        """Results on held-out problems; see :meth:`~hetgym.agents.evaluation.Evaluator.compare`."""
 
     def save(self, path: Path) -> None:
-        """Write it to a file."""
+        """Write the policy to a file."""
 
 
 History = list[dict[str, float]]
-"""Evaluations: ``step``, and what :meth:`~hetgym.agents.evaluation.Evaluator.judge` gives."""
+"""Evaluations: ``step``, and the values of :meth:`~hetgym.agents.evaluation.Evaluator.judge`."""
 
 
 class TrainingRun:
-    """A run of a recipe in a folder, new or to be gone on with.
+    """A run of a recipe in a folder, either new or resumed.
 
     Args:
-        recipe: what to do.
+        recipe: the recipe to run.
         path: the folder; made if it is missing.
-        force: whether the files of an earlier run there are removed first.
-        watch: called with the steps done and the latest evaluation, if that is new.
-        cluster: whose workers play; None for this process. The weights are the same.
+        force: true to remove the files of an earlier run there first.
+        watch: called with the number of steps done, and with the latest evaluation if it is new.
+        cluster: Ray cluster whose workers play; None to play in this process. The weights are the same.
 
     Attributes:
-        checkpoint: where to go on from; None at the beginning.
+        checkpoint: checkpoint to resume from; None at the beginning.
         history: evaluations so far.
-        wrap: makes of a network and a card what is judged and kept; trainers of other networks replace it.
+        wrap: function from a network and a card to a :class:`Product`; trainers of other networks replace it.
 
     Raises:
         ConfigError: the folder holds a run of another recipe, or cannot be written.
     """
 
     def __init__(
-        self, recipe: Recipe, path: Path, force: bool = False,
+        self,
+        recipe: Recipe,
+        path: Path,
+        force: bool = False,
         watch: Callable[[int, dict[str, float] | None], None] = lambda step, judged: None,
         cluster: RayCluster | None = None,
-    ) -> None:  # fmt: skip
+    ) -> None:
         self.recipe, self.path, self.watch, self.cluster = recipe, path, watch, cluster
         kept = path / "checkpoint.safetensors"
         if kept.exists() and not force:
@@ -71,7 +74,7 @@ class TrainingRun:
         self.evaluator = Evaluator(recipe)
         try:
             path.mkdir(parents=True, exist_ok=True)
-            if force or not kept.exists():  # what a run left that never came to a checkpoint is of no use
+            if force or not kept.exists():  # files of a run that never reached a checkpoint are useless
                 for old in [path / name for name in (*FILES, "policy.json", "best.json")] + list(
                     (path / "curves").glob("events.out.tfevents.*")
                 ):
@@ -89,10 +92,10 @@ class TrainingRun:
         self.curves = Curves(path / "curves", self._step)
 
     def _compare(self) -> None:
-        """Compare with the recipe of the run that is there.
+        """Check that the recipe equals that of the run in the folder.
 
         Raises:
-            ConfigError: they differ.
+            ConfigError: the recipes differ.
         """
         file, document = self.path / "recipe.json", json.loads(json.dumps(self.recipe.document()))
         try:
@@ -110,26 +113,28 @@ class TrainingRun:
                 )
 
     def train(self) -> Any:
-        """Take the run to its end.
+        """Run the training to its end.
 
         Returns:
-            The trained network, whose policy lies in ``policy.safetensors``.
+            The trained network; its policy is written to ``policy.safetensors``.
         """
         network = ALGORITHMS[self.recipe.algorithm].train()(self)
         self.curves.close()
         return network
 
     def between(self, step: int, network: Any, snapshot: Callable[[], Checkpoint], last: bool = False) -> None:
-        """Judge and keep, if that is due; trainers call it before the first update, and after each.
+        """Evaluate the policy and write a checkpoint if these are due.
+
+        Trainers call it before the first update, and after each.
 
         Args:
-            step: steps that are done.
-            network: as it is now.
-            snapshot: gives the state of the run, without its history.
-            last: whether the run is over.
+            step: number of steps done.
+            network: the network in its present state.
+            snapshot: function that returns the state of the run, without its history.
+            last: true if the run is over.
         """
         if self.checkpoint is not None and step == self.checkpoint.step and not last:
-            return  # that was done before the run was stopped
+            return  # this was done before the run was stopped
         wanted, judged = self.recipe.evaluation, None
         if last or not self.history or step // wanted.every > self._step // wanted.every:
             judged = self._judge(step, network)
@@ -146,16 +151,16 @@ class TrainingRun:
         self.curves.write(step, values)
 
     def speed(self, step: int) -> float:
-        """Steps a second since this process took the run up, evaluations included."""
+        """Steps per second since this process began or resumed the run, evaluations included."""
         return (step - self._first) / max(time.perf_counter() - self._began, 1e-9)
 
     @property
     def seconds(self) -> float:
-        """Time that the run has taken, all processes that worked on it together, up to their last checkpoints [s]."""
+        """Time of the run, summed over all processes that worked on it, each up to its last checkpoint [s]."""
         return self._seconds + time.perf_counter() - self._began
 
     def _judge(self, step: int, network: Any) -> dict[str, float]:
-        """Play the held-out problems, and keep the policy if it is the best so far."""
+        """Play the held-out problems, and save the policy if it is the best so far."""
         policy = self.wrap(network, {"env": self.recipe.env, "step": step, "recipe": self.recipe.document()})
         found = policy.judge(self.evaluator)
         policy.card["evaluation"] = found
@@ -169,15 +174,20 @@ class TrainingRun:
         return found
 
     def results(self) -> dict[str, Any]:
-        """What came out, as JSON values; also written to ``results.json``."""
+        """The results of the run as JSON values; also written to ``results.json``."""
         final = self.history[-1]
         beaten = {name: final.get(f"ratio_{name}", 1.0) < 1.0 for name in self.recipe.evaluation.must_beat}
         document = {
-            "format": "hetgym-training", "version": 1, "recipe": self.recipe.document(), "final": final,
+            "format": "hetgym-training",
+            "version": 1,
+            "recipe": self.recipe.document(),
+            "final": final,
             "seconds": self.seconds,
-            "best": max(self.history, key=lambda entry: entry["return"]), "beaten": beaten, "history": self.history,
+            "best": max(self.history, key=lambda entry: entry["return"]),
+            "beaten": beaten,
+            "history": self.history,
             "files": {name.partition(".")[0]: str(self.path / name) for name in FILES},
-        }  # fmt: skip
+        }
         self._write("results.json", document)
         return document
 

@@ -1,4 +1,4 @@
-"""Trained policies in the table of schedulers: those that ship, and files of one's own."""
+"""Trained policies in the table of schedulers: shipped ones, and policies read from files."""
 
 from __future__ import annotations
 
@@ -30,23 +30,23 @@ def place_v1(problem: Problem, passes: int = 4) -> Schedule:
 
 
 def place_v1_search(problem: Problem, seed: int = 0, budget: int = 1_000_000, seconds: float | None = None) -> Schedule:
-    """The pretrained place policy, and the large-neighbourhood search in which it puts operators back.
+    """The pretrained place policy, improved by a large-neighbourhood search in which it reinserts operators.
 
     Args:
         problem: the problem to schedule.
         seed: of all draws.
-        budget: most operators placed in trials.
-        seconds: most wall-clock time [s]; by default none, and results do not depend on the machine.
+        budget: largest number of operators placed in trials.
+        seconds: limit of wall-clock time [s]; without one, the default, results do not depend on the machine.
 
     Raises:
-        ConfigError: a negative budget, or no time.
+        ConfigError: a negative budget, or a time that is not positive.
     """
     check_limits("place-v1-search", budget, seconds)
     return load("place-v1").plan(problem, seconds, operators=budget, seed=seed)
 
 
 def dispatch_v1(problem: Problem) -> Schedule:
-    """The pretrained dispatch policy: its run without noise or changes, operators inserted in order of their starts.
+    """The pretrained dispatch policy: operators are inserted in the order of their starts in a run without noise.
 
     Args:
         problem: the problem to schedule.
@@ -67,7 +67,7 @@ def of_file(path: str) -> Baseline:
             in a ``.json`` file beside it.
 
     Raises:
-        ArtefactError: no readable policy, or one whose decisions make no schedule of a problem.
+        ArtefactError: the file is not a readable policy, or the policy does not schedule problems.
         MissingExtra: the policy needs PyTorch, which is not installed.
     """
     _scheduler(path)
@@ -92,7 +92,7 @@ def plan_by_file(problem: Problem, path: str) -> Schedule:
 
 
 def _scheduler(path: str) -> Scheduler:
-    """The policy of a file as a scheduler; read again only when the file changes."""
+    """The policy of a file as a scheduler; the file is read again only when it changes."""
     try:
         return _read(path, Path(path).stat().st_mtime_ns)
     except FileNotFoundError:

@@ -1,4 +1,4 @@
-"""Sizes of networks, apart from them, so that recipes are read without PyTorch."""
+"""Sizes of networks, in a module of their own so that recipes can be read without PyTorch."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ class Sizes:
     """Sizes of an :class:`~hetgym.agents.networks.ActorCritic`.
 
     Attributes:
-        hidden: of the hidden layers of the heads.
-        embedding: of the encoder; without use at the level ``candidates``.
-        layers: of the encoder, likewise.
+        hidden: size of the hidden layers of the heads.
+        embedding: size of the encoder's embeddings; not used at the level ``candidates``.
+        layers: number of the encoder's layers; not used at the level ``candidates``.
 
     Raises:
-        ConfigError: a size that is none.
+        ConfigError: an invalid size.
     """
 
     hidden: int = 64

@@ -1,7 +1,7 @@
-"""Baselines: the field's schedulers, one algorithm a file, by name and as functions.
+"""Baselines: the field's schedulers, one algorithm in each file, by name and as functions.
 
 ``hetgym.baselines.get("heft")(problem)`` gives a :class:`~hetgym.Schedule`; ``names()`` lists them. The table of
-their names is :mod:`hetgym.baselines.table`; what they are built of is :mod:`hetgym.planning`.
+their names is :mod:`hetgym.baselines.table`; their building blocks are in :mod:`hetgym.planning`.
 """
 
 from __future__ import annotations

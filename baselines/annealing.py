@@ -49,12 +49,12 @@ def annealing(
         seed: of all draws.
         heat: first temperature, times squared number of operators over the makespan.
         cooling: last temperature over the first.
-        budget: most operators placed in trials.
-        seconds: most wall-clock time [s]; by default none, and results do not depend on the machine.
+        budget: largest number of operators placed in trials.
+        seconds: limit of wall-clock time [s]; without one, the default, results do not depend on the machine.
 
     Raises:
         UnknownName: no such scheduler or decode.
-        ConfigError: a negative budget, no time, or temperatures that do not fall.
+        ConfigError: a negative budget, a time that is not positive, or temperatures that do not fall.
     """
     began = check_limits("annealing", budget, seconds)
     search = Annealing(problem, start, decode, seed, heat, cooling)
@@ -79,12 +79,12 @@ def pilot_annealing(
         seed: of all draws.
         heat: first temperature, times squared number of operators over the makespan.
         cooling: last temperature over the first.
-        budget: most operators placed in trials, Pilot's included.
-        seconds: most wall-clock time [s]; by default none, and results do not depend on the machine.
+        budget: largest number of operators placed in trials, Pilot's included.
+        seconds: limit of wall-clock time [s]; without one, the default, results do not depend on the machine.
 
     Raises:
         UnknownName: no such decode.
-        ConfigError: a negative budget, no time, or temperatures that do not fall.
+        ConfigError: a negative budget, a time that is not positive, or temperatures that do not fall.
     """
     began = check_limits("pilot-annealing", budget, seconds)
     search = PilotAnnealing(problem, decode, seed, heat, cooling)
@@ -173,9 +173,9 @@ class Cooling(NamedTuple):
     cold: float
 
 
-# Before each iteration the walk stands on a complete schedule whose value is its makespan, and w.best_* on the best of
-# all. A proposal is tried against a limit that is drawn beforehand, the Metropolis rule turned round: it is given
-# up as soon as it must exceed the limit, then undone. Each iteration counts at least one operator, so the loop ends.
+# Before each iteration the walk has a complete current schedule whose value is its makespan, and w.best_* hold the best
+# schedule so far. The Metropolis rule is inverted: a limit is drawn first, and a proposal is abandoned and undone as
+# soon as its makespan must exceed the limit. Each iteration counts at least one operator, so the loop ends.
 @lean
 def _anneal(
     p: ProblemArrays,
@@ -187,7 +187,7 @@ def _anneal(
     mix: FloatArray,
     by_level: bool,
 ) -> None:
-    """Walk until the target is reached; every proposal counts as one operator placed, beside those that are."""
+    """Walk until the target is reached; every proposal counts as one operator placed in addition."""
     n = len(w.order)
     while w.counts[walk.PLACED] < target:
         temperature = cooling.hot * (cooling.cold / cooling.hot) ** min(1.0, w.counts[walk.PLACED] / total)

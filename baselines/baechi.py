@@ -15,9 +15,9 @@ from hetgym.schedule import Schedule
 
 
 def memory_need(problem: Problem) -> FloatArray:
-    """[n] what an operator reserves on its device: weights and outputs, none freed early [byte].
+    """[n] memory that an operator reserves on its device: weights and outputs, none freed early [byte].
 
-    A placement that fits by this measure fits in whatever order it is run.
+    A placement that fits by this measure fits in any order of execution.
     """
     return np.array(problem.weight_bytes + problem.output_bytes, np.float64)
 
@@ -37,8 +37,8 @@ def m_topo(problem: Problem) -> Schedule:
     """In topological order fill one device to its share of the memory, then the next.
 
     A share is the mean need of a device plus the largest need of an operator, or the capacity if that is
-    less. What the current device cannot run, or what is left when all shares are full, goes to the first
-    device with room.
+    less. Operators that the current device cannot run, or that remain when all shares are full, go to the
+    first device with room.
 
     Args:
         problem: the problem to schedule; ``memory_capacity`` may be infinite.
@@ -104,7 +104,7 @@ def earliest_start_first(problem: Problem, favourite: IntArray) -> Schedule:
 
 
 # Before each round `ready[:count]` holds the operators whose predecessors are placed, in no order; `data` and `urgent`
-# are final for them. `kept[device]` is the favourite that a device waits for, and which nobody may delay. A round
+# are final for them. `kept[device]` is the favourite that a device waits for, and which no operator may delay. A round
 # places the best pair of operator and device, so there are n rounds at most; it stops early where an operator has no
 # room, which can only get worse. O(r p) a round for r ready operators.
 @jit

@@ -1,7 +1,7 @@
 """Min-Min, Max-Min and Sufferage: batch-mode mapping, applied to the operators that are ready.
 
-All three know for each ready operator the device on which it would complete first if appended, and
-differ in which operator goes next. After every placement the completion times are taken anew.
+All three determine for each ready operator the device on which it would complete first if appended,
+and differ in the operator that goes next. Completion times are computed anew after every placement.
 """
 
 from __future__ import annotations

@@ -20,7 +20,7 @@ RUNS = (1, 2, 3, 5, 8)
 """Lengths of the runs of chain operators that are moved together."""
 
 OVERHEAD = 16
-"""Setting up a trial takes about as long as placing a sixteenth of the operators, and counts as that."""
+"""The set-up of a trial takes about as long as placing one in this many of the operators, and counts as such."""
 
 
 def cpgc(problem: Problem, budget: int = 2_000_000) -> Schedule:
@@ -34,7 +34,7 @@ def cpgc(problem: Problem, budget: int = 2_000_000) -> Schedule:
 
     Args:
         problem: the problem to schedule.
-        budget: most operators placed in trial schedules, over all starts: it bounds the time, the
+        budget: largest number of operators placed in trial schedules, over all starts: it bounds the time, the
             same on every machine.
 
     Raises:
@@ -63,8 +63,8 @@ def _path_start(problem: Problem) -> Schedule:
 
 
 # Each round tries every run of the critical chain on every other device, undoes each trial, and makes the best of
-# them the walk's schedule. The makespan falls with every round, so the loop ends: where no run shortens it, or when
-# the target is reached. `best` is the makespan to beat; a trial that cannot do so is given up and costs little.
+# them the walk's schedule. The makespan decreases with every round, so the loop ends: if no run shortens it, or when
+# the target is reached. `best` is the makespan to beat; a trial that cannot do so is abandoned early.
 @lean
 def _correct(p: ProblemArrays, w: walks.Walk, runs: IntArray, target: int) -> None:
     """Correct the walk's schedule until nothing helps or the target is reached."""
@@ -96,7 +96,7 @@ def _correct(p: ProblemArrays, w: walks.Walk, runs: IntArray, target: int) -> No
 
 @step
 def _put_run(p: ProblemArrays, w: walks.Walk, first: int, run: int, device: int) -> int:
-    """Put a run of the chain on a device; return how many operators move, 0 where one of them cannot."""
+    """Put a run of the chain on a device; return the number of operators that move, 0 if one of them cannot."""
     for k in range(first, first + run):
         if p.cost[w.chain[k], device] == np.inf:
             return 0

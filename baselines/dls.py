@@ -11,9 +11,9 @@ def dls(problem: Problem) -> Schedule:
     """Of all ready operators and devices, the pair of the highest dynamic level.
 
     The dynamic level of operator i on device d is its static level (longest path of median run times
-    to an exit, transfers left out), less its start there, plus what the device is faster than the
-    median: ``SL(i) - max(inputs arrive, device free) + (median(i) - cost[i, d])``. Operators are
-    appended. It is taken anew after every placement.
+    to an exit, without transfers), minus its start there, plus the time by which the device is faster than
+    the median: ``SL(i) - max(inputs arrive, device free) + (median(i) - cost[i, d])``. Operators are
+    appended. Levels are computed anew after every placement.
 
     Ties go to the smaller topological position, then to the smaller device.
 

@@ -21,7 +21,7 @@ def donf(problem: Problem, communication: str = "aggregated", priority: str = "d
 
     Event-driven: an operator may be chosen when all its predecessors have *finished*; the chosen
     one is committed at once to the device on which it would finish first, even if that is busy.
-    Except with ``priority="nested"`` nothing but an operator's nearest successors is looked at.
+    Except with ``priority="nested"``, only an operator's nearest successors are considered.
 
     Args:
         problem: the problem to schedule.

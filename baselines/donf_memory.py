@@ -21,12 +21,12 @@ from hetgym.sim.heap import first_key, pop, push
 def donf_memory(problem: Problem) -> Schedule:
     """DONF that passes over devices without room, and lets operators wait until there is some.
 
-    From the moment at which it is committed an operator holds its weights on its device for good, and
-    its outputs until its last reader has finished (for good if nobody reads them). A device whose free
-    memory is less than the two is not considered. When the first operator of the queue fits nowhere, the
-    devices without room for it are full until the next finish: operators that read what lies on them go
-    first then, those whose input has fewest readers left before others, for they free memory soonest.
-    What fits nowhere goes back to the queue. With unlimited memories the schedule is DONF's.
+    From its commitment on, an operator holds its weights on its device for good, and its outputs until its
+    last reader has finished (for good if there are no readers). A device with less free memory than the two
+    need is not considered. When the first operator of the queue fits nowhere, the devices without room for it
+    count as full until the next finish. Then operators that read outputs on full devices go first, those whose
+    input has the fewest readers left before others, as they free memory soonest. Operators that fit nowhere go
+    back to the queue. With unlimited memories the schedule is DONF's.
 
     Args:
         problem: the problem to schedule, with ``weight_bytes``, ``output_bytes`` and ``memory_capacity``.

@@ -22,7 +22,7 @@ def duet(problem: Problem, budget: int = 1_000_000) -> Schedule:
 
     Args:
         problem: the problem to schedule.
-        budget: most subgraphs placed in trial schedules.
+        budget: largest number of subgraphs placed in trial schedules.
 
     Raises:
         ConfigError: a negative budget.

@@ -59,7 +59,7 @@ def eop(
         platform: two devices or more.
         costs: name of a cost model, or one.
         share: of the time that key operators take together, between 0 and 1.
-        sweeps: most rounds of tuning.
+        sweeps: largest number of rounds of tuning.
 
     Raises:
         ConfigError: an option out of range.

@@ -49,16 +49,16 @@ class Solution:
 def cp_sat(problem: Problem, seconds: float = 10.0, workers: int = 4, seed: int = 0, memory: bool = False) -> Schedule:
     """Search for a provably shortest schedule by constraint programming, from the best heuristic's on.
 
-    See :func:`solve` for the model, and for the bound, which the schedule carries unless ``memory`` restricts
-    what is compared. A schedule that is not
-    proved optimal within the time depends on the machine's speed; give a proof the time that it needs.
+    See :func:`solve` for the model and for the bound, which the schedule carries unless ``memory`` restricts
+    the placements that are compared. A schedule that is not proved optimal within the time limit depends on the
+    machine's speed, so allow enough time for the proof.
 
     Args:
         problem: the problem to schedule.
         seconds: wall-clock limit of the solver [s].
         workers: the solver's threads; their strategies differ, so more is not always faster.
         seed: of the solver.
-        memory: whether the weights and outputs of a device's operators must fit into its capacity, all of
+        memory: true if the weights and outputs of a device's operators must fit into its capacity, all of
             them at the same time.
 
     Raises:
@@ -88,7 +88,7 @@ def solve(problem: Problem, seconds: float = 10.0, workers: int = 4, seed: int =
         seconds: wall-clock limit of the solver [s].
         workers: the solver's threads.
         seed: of the solver.
-        memory: whether all weights and outputs of a device's operators must fit into its capacity together.
+        memory: true if all weights and outputs of a device's operators must fit into its capacity together.
 
     Raises:
         ConfigError: a limit, a number of workers or a seed that is out of range.
@@ -165,8 +165,8 @@ def _packed(cp: Any, problem: Problem) -> Schedule:
 def search(cp: Any, model: Any, seconds: float, workers: int, seed: int) -> tuple[Any, Any]:
     """Run the solver on a model that has a solution, and return it with its status.
 
-    OR-Tools 9.15 has been seen to lose all solutions of such a model in its presolve, where
-    coefficients are large; what is said to have none is solved again without.
+    OR-Tools 9.15 can lose all solutions of such a model in its presolve if coefficients are large. A model that
+    it reports as infeasible is solved again without presolve.
     """
     for presolve in (True, False):
         solver = cp.CpSolver()
@@ -181,7 +181,7 @@ def search(cp: Any, model: Any, seconds: float, workers: int, seed: int) -> tupl
 
 
 def check_limits(who: str, seconds: float, workers: int, seed: int) -> None:
-    """Check what the solver is told.
+    """Check the limits of the solver.
 
     Raises:
         ConfigError: a limit, a number of workers or a seed that is out of range.
@@ -257,7 +257,7 @@ class _Model:
         model.minimize(self.makespan)
 
     def down(self, seconds: float) -> int:
-        """Whole ticks; what is longer than the horizon is cut there, for it is forbidden anyway."""
+        """Whole ticks; times longer than the horizon are cut there, as they are forbidden anyway."""
         limit = self.horizon + 1 if hasattr(self, "horizon") else 1 << 60
         return int(min(np.floor(seconds * self.ticks), limit))
 

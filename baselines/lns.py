@@ -40,14 +40,14 @@ def lns(
         problem: the problem to schedule.
         start: name of the scheduler whose schedule is improved.
         seed: of all draws.
-        size: most operators taken out at once.
+        size: largest number of operators removed at once.
         heat: first temperature, times squared number of operators over the makespan.
-        budget: most operators placed in trials.
-        seconds: most wall-clock time [s]; by default none, and results do not depend on the machine.
+        budget: largest number of operators placed in trials.
+        seconds: limit of wall-clock time [s]; without one, the default, results do not depend on the machine.
 
     Raises:
         UnknownName: no scheduler to start from of that name.
-        ConfigError: a negative budget, no time, or a size or temperature that is not positive.
+        ConfigError: a negative budget, a time that is not positive, or a size or temperature that is not positive.
     """
     began = check_limits("lns", budget, seconds)
     search = Lns(problem, start, seed, size, heat)

@@ -16,7 +16,7 @@ def lookahead_heft(problem: Problem) -> Schedule:
     """HEFT that looks one level ahead: the device on which the last child of the operator could finish first.
 
     In the order of upward ranks. For each device the operator is placed there on trial, then its
-    children by falling upward rank, each where it finishes first, gaps filled. Of a child's inputs only
+    children by descending upward rank, each where it finishes first, gaps filled. Of a child's inputs only
     those count that come from the operator or from what was placed before it: not those from other
     children, though these are in the way. The latest finish of a child is the device's key, the
     operator's own finish if it has none. Ties go to the smaller device.
@@ -74,6 +74,9 @@ def _place(p: ProblemArrays, t: timeline.Timeline, order: IntArray, edges: IntAr
                 arrival[child, device] = max(arrival[child, device], _arrive(p, t, operator, edge, device))
 
 
+# Before each turn of the first loop, children whose edges lie before k are booked on t and listed in trial[:count], and
+# last is the latest of their finishes. All of them are taken back in the end, so t is unchanged on return. The loop
+# ends early when last exceeds the limit. O(d * edges) for each child, and the search for a gap.
 @step
 def _try_children(
     p: ProblemArrays,
@@ -84,7 +87,10 @@ def _try_children(
     trial: IntArray,
     limit: float,
 ) -> float:
-    """Latest finish of the operator's children, placed on trial; beyond ``limit`` any larger time will do."""
+    """Latest finish of an operator's children if each is placed where it finishes first [s].
+
+    If it exceeds ``limit``, the result may be any value above ``limit``.
+    """
     d = p.cost.shape[1]
     last = 0.0
     count = 0
@@ -92,7 +98,7 @@ def _try_children(
     k = p.successor_pointer[operator]
     while k < end and last <= limit:
         child = p.successor[edges[k]]
-        after = k + 1  # edges to one child stand together
+        after = k + 1  # edges to one child are consecutive
         while after < end and p.successor[edges[after]] == child:
             after += 1
         best, best_start, best_finish = -1, 0.0, np.inf

@@ -31,7 +31,7 @@ def pilot(
 ) -> Schedule:
     """Try every device for an operator by completing the whole schedule with a heuristic, and keep the best.
 
-    Operators come by falling upward rank. The heuristic places the rest in the same order, each
+    Operators come by descending upward rank. The heuristic places the rest in the same order, each
     where its finish time, or its finish time plus PEFT's optimistic cost to an exit, is least. Its
     own choice stands unless another device gives a shorter schedule (the smaller device of equals),
     so the result is never worse than the heuristic alone. A completion is given up as soon as a
@@ -40,13 +40,13 @@ def pilot(
     Args:
         problem: the problem to schedule.
         completion: ``"insertion"`` fills idle gaps, ``"append"`` does not.
-        optimistic: whether the heuristic adds PEFT's optimistic cost when it compares devices.
-        budget: most operators placed in completions; when it is spent, the heuristic's choices stand.
-        seconds: most wall-clock time [s]; by default none, and results do not depend on the machine.
+        optimistic: true if the heuristic adds PEFT's optimistic cost when it compares devices.
+        budget: largest number of operators placed in completions; when it is spent, the heuristic's choices stand.
+        seconds: limit of wall-clock time [s]; without one, the default, results do not depend on the machine.
 
     Raises:
         UnknownName: no such completion.
-        ConfigError: a negative budget, or no time.
+        ConfigError: a negative budget, or a time that is not positive.
 
     >>> from hetgym.workloads import textbook
     >>> pilot(textbook("topcuoglu")).makespan
@@ -102,7 +102,7 @@ class State(NamedTuple):
     Attributes:
         partial: the operators that are decided.
         scratch: for completions.
-        order: [n] the operators by falling upward rank.
+        order: [n] the operators by descending upward rank.
         free: [n] -1: completions choose every device.
         bonus: [n, d] added to finish times by the heuristic [s].
         bound: [n, d] a lower bound on the time from an operator's finish to the end [s].

@@ -48,9 +48,9 @@ def _queue(problem: Problem, key: FloatArray, by_arrival: bool) -> Schedule:
 
 
 # Before each round READY holds the operators that were ready by `now` and found no idle device that can run them,
-# FINISHES those that run. A round gives idle devices out in the order of the queue, operators that no idle device
-# can run being set aside in `passed`, then takes all finishes of the next moment out. Every operator finishes once,
-# so there are n rounds at most.
+# FINISHES those that run. A round assigns idle devices in the order of the queue, setting operators that no idle
+# device can run aside in `passed`, and then removes all finishes of the next moment. Every operator finishes once,
+# so there are at most n rounds.
 @jit
 def _serve(p: ProblemArrays, t: timeline.Timeline, queue: ReadyQueue, priority: FloatArray, by_arrival: bool) -> None:
     """Run the event loop; larger priorities go first, with ``by_arrival`` minus the time of arrival."""

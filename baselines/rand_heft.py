@@ -33,11 +33,11 @@ def rand_heft(
         problem: the problem to schedule.
         seed: of the noise.
         sigma: standard deviation of the logarithm of the noise.
-        budget: most operators placed in trials.
-        seconds: most wall-clock time [s]; by default none, and results do not depend on the machine.
+        budget: largest number of operators placed in trials.
+        seconds: limit of wall-clock time [s]; without one, the default, results do not depend on the machine.
 
     Raises:
-        ConfigError: a negative budget or spread, or no time.
+        ConfigError: a negative budget or spread, or a time that is not positive.
     """
     began = check_limits("rand-heft", budget, seconds)
     search = RandHeft(problem, seed, sigma)

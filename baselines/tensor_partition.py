@@ -34,11 +34,11 @@ def greedy_split(
     nothing gains, when the graph has twice its operators, or after so many evaluations.
 
     Args:
-        graph: as it is, or fused.
+        graph: the graph, fused or not.
         platform: the devices.
         costs: name of a cost model, or one.
         inner: scheduler of the split graphs, any registered name.
-        evaluations: most schedules made.
+        evaluations: largest number of schedules made.
         gain: least share of the makespan that a split must save.
 
     Returns:
@@ -76,7 +76,7 @@ def greedy_split(
 
 
 def _candidates(plan: GraphPlan, platform: Platform) -> list[int]:
-    """Operators of the critical chain that are worth splitting, first to last: by falling bottom level."""
+    """Operators of the critical chain that are worth splitting, first to last: by descending bottom level."""
     problem, d = plan.problem, len(platform)
     if d < 2:
         return []

@@ -1,4 +1,4 @@
-"""Controls: what any scheduler must beat."""
+"""Controls, which any scheduler must beat."""
 
 from __future__ import annotations
 

@@ -11,7 +11,7 @@ from sb3_contrib import MaskablePPO
 from hetgym.envs.sb3 import make_vec_env
 
 LANES = 64
-SMALL = {"observation": "flat", "completion": "off"}  # what each action leads to, without roll-outs
+SMALL = {"observation": "flat", "completion": "off"}  # candidate features without roll-outs
 
 
 def mean_return(model: MaskablePPO) -> float:

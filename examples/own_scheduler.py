@@ -1,4 +1,4 @@
-"""Put a scheduler of one's own into the benchmark's table: ``python examples/own_scheduler.py --suite zoo``."""
+"""Add your own scheduler to the benchmark's table: ``python examples/own_scheduler.py --suite zoo``."""
 
 from __future__ import annotations
 
@@ -13,18 +13,20 @@ from hetgym.workloads import load_suite
 
 @register("mutation", kind="search", citation="this file", complexity="O(rounds width e p)")
 def mutation(problem: hetgym.Problem, rounds: int = 40, width: int = 128, seed: int = 0) -> hetgym.Schedule:
-    """Send a few operators elsewhere at random, many ways at once, and keep the best.
+    """Move a few operators to random devices, try many such placements at once, and keep the best.
 
     Args:
-        problem: what is to be scheduled.
-        rounds: how often.
-        width: placements that are simulated in a round.
+        problem: the problem to schedule.
+        rounds: number of rounds.
+        width: number of placements simulated in a round.
         seed: of the draws.
     """
     rng = np.random.default_rng(seed)
     n, d = problem.num_operators, problem.num_devices
     fastest = problem.cost.argmin(axis=1)
-    starts = np.vstack([fastest, np.tile(np.arange(d)[:, None], n)])  # every operator at its fastest, or all on one
+    starts = np.vstack(
+        [fastest, np.tile(np.arange(d)[:, None], n)]
+    )  # each operator on its fastest device, or all on one
     best, value = fastest, np.inf
     for _ in range(rounds):
         candidates = np.repeat(best[None], width, axis=0)
@@ -44,7 +46,7 @@ def main() -> None:
     parser.add_argument("--schedulers", default="mutation,heft,peft,cpgc,single-device")
     arguments = parser.parse_args()
     schedulers = [hetgym.baselines.get(name) for name in arguments.schedulers.split(",")]
-    hetgym.bench.warm_up(schedulers, ["classic"])  # or times to schedule would include compiling
+    hetgym.bench.warm_up(schedulers, ["classic"])  # otherwise times to schedule would include compiling
     result = hetgym.bench.run(load_suite(arguments.suite).specs, schedulers, ["classic"])
     for line in hetgym.bench.summarise(result.rows):
         print(f"{line.scheduler:14}  gap to best {line.gap_to_best:7.2%}  time {1e3 * line.schedule_seconds:8.2f} ms")

@@ -91,11 +91,18 @@ config = (
     .env_runners(num_env_runners=options.runners, num_envs_per_env_runner=16)
     .rl_module(rl_module_spec=RLModuleSpec(module_class=PlacingModule))
     .training(
-        train_batch_size_per_learner=4096, minibatch_size=512, num_epochs=5, lr=1e-3, gamma=1.0, lambda_=0.95,
-        entropy_coeff=0.003, vf_loss_coeff=0.5, use_kl_loss=False,
+        train_batch_size_per_learner=4096,
+        minibatch_size=512,
+        num_epochs=5,
+        lr=1e-3,
+        gamma=1.0,
+        lambda_=0.95,
+        entropy_coeff=0.003,
+        vf_loss_coeff=0.5,
+        use_kl_loss=False,
     )
     .debugging(seed=0)
-)  # fmt: skip
+)
 algorithm = config.build_algo()
 print(f"return before {mean_return(algorithm):+.3f} (HEFT is 0)", flush=True)
 for number in range(1, options.iterations + 1):

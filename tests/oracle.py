@@ -67,12 +67,13 @@ def simulate(
     priority: Sequence[float] | None = None,
     fifo: bool = False,
 ) -> Run:
-    """Step a clock through everything that happens; nothing is computed ahead of its time.
+    """Step a clock through all events; nothing is computed before the time at which it happens.
 
     With ``order`` a free device waits for the next operator of its list. With ``priority`` it takes,
-    of its operators whose inputs are there, the one of the largest priority (then the earliest in
-    Kahn's order). All that happens at one instant is seen before any device chooses; every free
-    device then chooses once, and what operators of no duration cause is seen before the next choice.
+    of its operators whose inputs have arrived, the one of the largest priority (then the earliest in
+    Kahn's order). All events of one instant are processed before any device chooses; every free
+    device then chooses once, and events that operators of zero duration cause are processed before the
+    next choice.
     """
     n, d = problem.num_operators, problem.num_devices
     cost = problem.cost.tolist()
@@ -102,7 +103,7 @@ def simulate(
         on_the_way.append((arrived[edge.index], edge))
 
     def settle() -> None:
-        """Let everything happen that is due now."""
+        """Process all events that are due now."""
         changed = True
         while changed:
             changed = False
@@ -254,9 +255,9 @@ def list_order(problem: Problem, priority: Sequence[float]) -> list[int]:
 
 
 def earliest_gap(busy: Sequence[tuple[float, float]], ready: float, duration: float) -> float:
-    """First moment from which the device is idle long enough: try every moment at which it could begin.
+    """First time from which the device is idle long enough: try every time at which a gap could begin.
 
-    An operator of no duration still takes its turn: it cannot start inside another operator, and no
+    An operator of zero duration still takes its turn: it cannot start inside another operator, and no
     other operator can run across it.
     """
     for begin in sorted({ready, *(to for _, to in busy if to > ready)}):
@@ -273,7 +274,7 @@ class Plan(NamedTuple):
     placed: list[int]
 
     def device_order(self, num_devices: int) -> list[list[int]]:
-        """Operators of each device by time; those of one moment in the turn in which they were placed."""
+        """Operators of each device by time; those of one instant in the order in which they were placed."""
         turn = sorted(self.placed, key=lambda i: (self.start[i], self.finish[i]))
         return [[i for i in turn if self.assignment[i] == device] for device in range(num_devices)]
 
@@ -322,9 +323,9 @@ def donf(problem: Problem, priority: Sequence[float], model: str) -> Plan:
     """Degree of node first: at each finish, commit all ready operators, one after the other.
 
     Inputs on other devices come as one message from each of them, sent when the operator is chosen.
-    A message waits for its link, which both directions share; only "link-wait" and "light" expect that
-    wait when they compare devices. "light" and "per-edge" then believe that every edge goes by itself.
-    In "classic" each edge is on its way since its producer finished.
+    A message waits for its link, which both directions share; only "link-wait" and "light" take that
+    wait into account when they compare devices. "light" and "per-edge" compare devices as if every edge were a
+    message of its own. In "classic" each edge is sent when its producer finishes.
     """
     n, d = problem.num_operators, problem.num_devices
     rank = {i: k for k, i in enumerate(kahn(problem))}

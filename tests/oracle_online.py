@@ -1,6 +1,6 @@
 """Slow, plain-Python reference of online runs, written from their documentation; not for fair sharing.
 
-At every moment it looks at everything afresh: what has finished, what is ready, what could start.
+At every moment it determines anew which operators have finished, which are ready, and which could start.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from hetgym.sim import Loss, SlowDown
 
 
 class Run:
-    """One run; the attributes without an underscore are what decisions may look at."""
+    """One run; decisions may use the attributes without an underscore."""
 
     def __init__(self, problem: Problem, runtime: Runtime, release: Sequence[float], changes: Sequence[Any]) -> None:
         n, d = problem.num_operators, problem.num_devices
@@ -86,16 +86,21 @@ class Run:
             copies = [
                 j
                 for j, source, target in self.edges
-                if self.runtime.transfers == "cached" and source == u and j != k and self.sent[j] < math.inf
-                and p.edge_tensor[j] == p.edge_tensor[k] and self.on.get(target) == device and size[j] >= size[k]
-            ]  # fmt: skip
+                if self.runtime.transfers == "cached"
+                and source == u
+                and j != k
+                and self.sent[j] < math.inf
+                and p.edge_tensor[j] == p.edge_tensor[k]
+                and self.on.get(target) == device
+                and size[j] >= size[k]
+            ]
             if copies:
                 self.sent[k], self.arrived[k] = self.sent[copies[0]], self.arrived[copies[0]]
             else:
                 self.sent[k], self.arrived[k] = self.transfer(self.on[u], device, size[k])
 
     def due(self, operator: int) -> float:
-        """When the first operator of a queue can start, if its device is free."""
+        """Time at which the first operator of a queue can start, if its device is free [s]."""
         return max([self.issue[operator], *(self.arrived[k] for k, _ in self.inputs(operator))])
 
     def take(self) -> bool:
@@ -115,7 +120,7 @@ class Run:
         return took
 
     def happen(self) -> bool:
-        """Finish what is due, then change what is; return whether anything of note happened."""
+        """Process due finishes, then due changes; return true if either ends a wait for decisions."""
         news = self.now in self.release and self.now > self.asked_at
         for device in range(len(self.running)):
             for operator in [i for i in self.running[device] if self.finish[i] == self.now]:

@@ -1,8 +1,8 @@
 """Slow, plain-Python reference of every switch of the runtime, written from its documentation.
 
-A clock steps through everything that happens; nothing is computed ahead of its time. Links and
-channels are queues, a transfer goes when it heads all the queues that it stands in; fair flows are
-water that rises in pipes. Nothing here is shared with the package.
+A clock steps through all events; nothing is computed before the time at which it happens. Links and
+channels are queues, and a transfer starts when it is first in all its queues. Rates of fair flows rise
+together until links are full. No code is shared with the package.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ from oracle import kahn
 
 from hetgym import Problem, Runtime
 
-NEAR = 1e-7  # two different moments this close, relative to the later one, may have been one
+NEAR = 1e-7  # relative distance below which two different times may be equal but for rounding
 
 
 class Run(NamedTuple):
-    """What happened; ``fragile`` says that rounding may have decided which of two things came first."""
+    """A finished run; ``fragile`` is true if rounding may have decided which of two events came first."""
 
     start: list[float]
     finish: list[float]
@@ -32,7 +32,7 @@ class Run(NamedTuple):
 
 @dataclass(eq=False)
 class Message:
-    """Bytes on their way from one device to another, for the readers behind some edges."""
+    """A transfer from one device to another, for the readers of some edges."""
 
     origin: int
     to: int
@@ -51,7 +51,7 @@ def route(problem: Problem, a: int, b: int) -> list[int]:
 
 
 def fair_rates(routes: Sequence[Sequence[int]], capacity: Sequence[float]) -> list[float]:
-    """Max-min fair rates by filling: all rates rise together, and a full link stops those that cross it."""
+    """Max-min fair rates by progressive filling: all rates rise together, and a full link fixes those that cross it."""
     rate = [math.inf] * len(routes)
     rising = set(range(len(routes)))
     while rising:
@@ -98,10 +98,13 @@ class Simulation:
         self.factor = np.exp(runtime.noise * noise).tolist()
         self.edges = list(
             zip(
-                problem.edge_source.tolist(), problem.edge_target.tolist(),
-                problem.edge_bytes.tolist(), problem.edge_tensor.tolist(), strict=True,
+                problem.edge_source.tolist(),
+                problem.edge_target.tolist(),
+                problem.edge_bytes.tolist(),
+                problem.edge_tensor.tolist(),
+                strict=True,
             )
-        )  # fmt: skip
+        )
         self.inputs: list[list[int]] = [[] for _ in range(n)]
         self.outputs: list[list[int]] = [[] for _ in range(n)]
         for k, (u, v, _, _) in enumerate(self.edges):
@@ -142,7 +145,7 @@ class Simulation:
         self.waiting.append(message)
 
     def go(self) -> bool:
-        """Let every message go that heads all its queues."""
+        """Start every message that is first in all its queues."""
         gone = [m for m in self.waiting if all(self.queues[q][0] is m for q in m.places)]
         for message in gone:
             a, b = message.origin, message.to
@@ -164,7 +167,7 @@ class Simulation:
             assert self.queues[queue].pop(0) is message
 
     def flow(self, until: float) -> None:
-        """Move the water while time passes."""
+        """Advance the active flows to a time at their current rates."""
         for message in self.flows:
             if message.flow_from <= self.now:
                 message.left = (
@@ -172,7 +175,7 @@ class Simulation:
                 )
 
     def share(self) -> bool:
-        """Give the flows their rates from now on, and end those that have nothing left."""
+        """Compute the rates of the flows from now on, and end those that have nothing left."""
         if self.runtime.communication != "fair":
             return False
         ended = False
@@ -246,7 +249,7 @@ class Simulation:
                 self.request(messages[a])
 
     def settle(self) -> None:
-        """Let everything happen that is due now."""
+        """Process all events that are due now."""
         finished: list[int] = []
         changed = True
         while changed:
@@ -317,12 +320,12 @@ class Simulation:
         return True
 
     def issue(self, device: int) -> float:
-        """When the host that runs ahead of a device has issued the next of its list."""
+        """Time at which the host that runs ahead of a device has issued the next operator of its list [s]."""
         ahead = self.lists is not None and self.lists[device] and self.problem.asynchronous[device]
         return (len(self.launched[device]) + 1) * self.runtime.dispatch if ahead else 0.0
 
     def ahead(self) -> list[float]:
-        """When something is known to happen."""
+        """Times of all pending events [s]."""
         times = [self.finish[i] for running in self.running for i in running]
         times += [m.arrival for m in self.going]
         times += [m.arrival if m.flow_from <= self.now else m.flow_from for m in self.flows]
@@ -346,7 +349,7 @@ class Simulation:
         return Run(self.start, self.finish, self.sent, self.arrived, self.fragile())
 
     def fragile(self) -> bool:
-        """Whether the end of a flow fell together, or all but, with something else that was due."""
+        """True if the end of a flow coincided, up to rounding, with another event."""
         moments = sorted(self.moments)
         return any(
             (flow or other) and later - earlier <= NEAR * max(later, 1e-300)

@@ -52,7 +52,7 @@ def permuted(problem: Problem, devices: list[int]) -> Problem:
     swap = np.ix_(devices, devices)
     return Problem.from_arrays(
         problem.cost[:, devices], edges, latency=problem.latency[swap], bandwidth=problem.bandwidth[swap]
-    )  # fmt: skip
+    )
 
 
 def drawn(seed: int, n: int = 14, d: int = 3, banned: float = 0.15) -> Problem:
@@ -62,6 +62,4 @@ def drawn(seed: int, n: int = 14, d: int = 3, banned: float = 0.15) -> Problem:
     cost[rng.random((n, d)) < banned] = np.inf
     cost[np.arange(n), rng.integers(d, size=n)] = rng.uniform(1, 9, n)
     edges = [(a, b, rng.uniform(0, 20)) for a in range(n) for b in range(a + 1, n) if rng.random() < 2.5 / n]
-    return Problem.from_arrays(
-        cost, edges, latency=rng.uniform(0, 1, (d, d)), bandwidth=rng.uniform(1, 5, (d, d))
-    )  # fmt: skip
+    return Problem.from_arrays(cost, edges, latency=rng.uniform(0, 1, (d, d)), bandwidth=rng.uniform(1, 5, (d, d)))

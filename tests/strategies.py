@@ -171,10 +171,23 @@ def machines(draw: st.DrawFn, max_operators: int = 14, max_devices: int = 4, **o
         pointer = np.concatenate([[0], np.cumsum([len(path) for path in crossed])])
         routes = Routes(pointer, np.array(sum(crossed, []), np.int32), speed)
     return Problem(
-        base.cost, base.edge_source, base.edge_target, base.edge_bytes, tensor, base.latency, bandwidth,
-        base.weight_bytes, base.output_bytes, base.memory_capacity, base.operator_names, base.operator_kinds,
-        base.device_names, "machine", routes, rng.random(d) < 0.5,
-    )  # fmt: skip
+        base.cost,
+        base.edge_source,
+        base.edge_target,
+        base.edge_bytes,
+        tensor,
+        base.latency,
+        bandwidth,
+        base.weight_bytes,
+        base.output_bytes,
+        base.memory_capacity,
+        base.operator_names,
+        base.operator_kinds,
+        base.device_names,
+        "machine",
+        routes,
+        rng.random(d) < 0.5,
+    )
 
 
 def runtimes(**fixed: object) -> st.SearchStrategy[Runtime]:

@@ -1,4 +1,4 @@
-"""What is built holds the whole tree, with symbolic links in the checkout and without."""
+"""Builds contain the whole tree, with symbolic links in the checkout and without."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Every kernel is compiled once: the same types arrive whatever the caller passes, or users wait twice."""
+"""Every kernel is compiled once: its argument types do not depend on the caller."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Python on the pages that teach runs as printed, the blocks of a page one after the other."""
+"""Python code on tutorial pages runs as printed, the blocks of a page one after the other."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ PAGES = ("index", "environments", "simulator", "recipes", "benchmarking", "train
 
 @pytest.fixture(autouse=True)
 def tables() -> Iterator[None]:
-    """What a page enters in tables is taken out again."""
+    """Remove the entries that a page adds to tables."""
     known = names()
     kept = [(table, dict(table)) for table in (PRESETS, ALGORITHMS)]
     yield

@@ -1,4 +1,4 @@
-"""Files: reads that are bounded, and one sentence for whatever cannot be read or written."""
+"""Files: reads are bounded, and every failure to read or write is one sentence."""
 
 from __future__ import annotations
 

@@ -63,7 +63,7 @@ def test_sizes_and_weights_of_communication_are_spread() -> None:
 
 @pytest.mark.parametrize("name", KNOWN)
 def test_every_best_known_makespan_is_that_of_its_schedule(name: str) -> None:
-    """No search is repeated: the shipped schedule is legal and takes exactly what the table says."""
+    """The shipped schedule is legal and has exactly the makespan of the table; no search is repeated."""
     problem, row = load(name), KNOWN[name]
     assert problem.name == name and problem.digest == row.digest
     for runtime in RUNTIMES:
@@ -93,10 +93,8 @@ def test_a_scheduler_that_is_credited_reaches_the_makespan_again(name: str, runt
 
 def test_a_long_search_reaches_its_makespan_again() -> None:
     searched = [
-        (load(name).num_operators, name)
-        for name, row in KNOWN.items()
-        if "budget" in row.best["classic"].options
-    ]  # fmt: skip
+        (load(name).num_operators, name) for name, row in KNOWN.items() if "budget" in row.best["classic"].options
+    ]
     problem = load(min(searched)[1])
     best = KNOWN[problem.name].best["classic"]
     schedule = baselines.get(best.scheduler, **best.options)(problem)
@@ -105,9 +103,15 @@ def test_a_long_search_reaches_its_makespan_again() -> None:
 
 @pytest.mark.parametrize(
     "name",
-    ["vgg19@cpu-gpu-balanced", "squeezenet-b8-fused@cpu-gpu-balanced", "cholesky-20-ccr1@2-unrelated",
-     "fft-95-ccr5@2-unrelated", "gaussian_elimination-299-ccr0.1@8-uniform", "layered-1000-ccr1@8-unrelated"],
-)  # fmt: skip
+    [
+        "vgg19@cpu-gpu-balanced",
+        "squeezenet-b8-fused@cpu-gpu-balanced",
+        "cholesky-20-ccr1@2-unrelated",
+        "fft-95-ccr5@2-unrelated",
+        "gaussian_elimination-299-ccr0.1@8-uniform",
+        "layered-1000-ccr1@8-unrelated",
+    ],
+)
 def test_the_script_rebuilds_the_frozen_files_bit_for_bit(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.syspath_prepend(SCRIPTS)
     spec = importlib.util.spec_from_file_location("hetbench_problems", SCRIPTS / "hetbench_problems.py")

@@ -1,4 +1,4 @@
-"""Problem: what it holds, what it refuses, and what it derives."""
+"""Problem: its arrays, derived values, and invalid input."""
 
 from __future__ import annotations
 
@@ -142,10 +142,14 @@ def test_the_digest_is_of_content_alone(problem: Problem, data: st.DataObject) -
 
     def again(cost: np.ndarray, name: str) -> Problem:
         return Problem.from_arrays(
-            cost, [edges[k] for k in turn], problem.latency, problem.bandwidth,
+            cost,
+            [edges[k] for k in turn],
+            problem.latency,
+            problem.bandwidth,
             tensors=[int(problem.edge_tensor[k]) for k in turn],
-            output_bytes=problem.output_bytes, name=name,
-        )  # fmt: skip
+            output_bytes=problem.output_bytes,
+            name=name,
+        )
 
     same = again(problem.cost, "another")
     assert same.digest == problem.digest
@@ -169,10 +173,22 @@ def over(link: list[int], hops: list[int], rates: list[float], bandwidth: float,
     base = Problem.from_arrays([[1.0, 2.0]], [], bandwidth=bandwidth)
     routes = Routes(np.array([0, first, *np.cumsum(hops), sum(hops)]), np.array(link), np.array(rates))
     return Problem(
-        base.cost, base.edge_source, base.edge_target, base.edge_bytes, base.edge_tensor, base.latency, base.bandwidth,
-        base.weight_bytes, base.output_bytes, base.memory_capacity, base.operator_names, base.operator_kinds,
-        base.device_names, "routed", routes,
-    )  # fmt: skip
+        base.cost,
+        base.edge_source,
+        base.edge_target,
+        base.edge_bytes,
+        base.edge_tensor,
+        base.latency,
+        base.bandwidth,
+        base.weight_bytes,
+        base.output_bytes,
+        base.memory_capacity,
+        base.operator_names,
+        base.operator_kinds,
+        base.device_names,
+        "routed",
+        routes,
+    )
 
 
 def test_routes_agree_with_the_bandwidths() -> None:

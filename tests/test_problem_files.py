@@ -74,14 +74,18 @@ def claim(shape: str, dtype: str = "<f8", data: bytes = b"", order: str = "False
 
 def header(**change: Any) -> bytes:
     fields = {
-        "format": "hetgym-problem", "version": 1, "name": "topcuoglu", "operator_names": [f"T{i}" for i in range(10)],
-        "operator_kinds": ["Task"] * 10, "device_names": ["a", "b", "c"],
-    }  # fmt: skip
+        "format": "hetgym-problem",
+        "version": 1,
+        "name": "topcuoglu",
+        "operator_names": [f"T{i}" for i in range(10)],
+        "operator_kinds": ["Task"] * 10,
+        "device_names": ["a", "b", "c"],
+    }
     return npy(np.frombuffer(json.dumps(fields | change).encode(), np.uint8))
 
 
 class Bomb:
-    """What must never be unpickled."""
+    """An object that must never be unpickled."""
 
     def __reduce__(self) -> tuple[Any, ...]:
         return (pytest.fail, ("a pickle was loaded",))

@@ -54,7 +54,7 @@ def names(module: str) -> set[str]:
 
 
 def used(text: str) -> Iterator[str]:
-    """Dotted names of what is used of hetgym, as far as they say modules: ``hetgym.sim.Loss`` and not ``.at`` of it."""
+    """Dotted names of hetgym that a text uses, without attributes: ``hetgym.sim.Loss`` and not its ``.at``."""
     tree = ast.parse(text)
     aliases = {"hetgym": "hetgym"}
     for node in ast.walk(tree):
@@ -75,7 +75,7 @@ def used(text: str) -> Iterator[str]:
 
 
 def is_public(name: str) -> bool:
-    """Whether the first thing that a dotted name says after its module is public."""
+    """True if the first name after the module in a dotted name is public."""
     module = ""
     for part in name.split("."):
         inner = f"{module}.{part}".lstrip(".")
@@ -86,7 +86,7 @@ def is_public(name: str) -> bool:
 
 
 def private(path: Path) -> set[str]:
-    """What a page or an example uses and is not public."""
+    """Names that a page or an example uses and that are not public."""
     text = path.read_text("utf-8")
     blocks = [text] if path.suffix == ".py" else re.findall(r"```python\n(.*?)```", text, re.DOTALL)
     where = path.relative_to(ROOT).as_posix()

@@ -1,6 +1,6 @@
-"""Training on a Ray cluster: workers play, while the learner stays in the process that was started.
+"""Training on a Ray cluster: workers play episodes, while the learner stays in the process that was started.
 
-What is played does not depend on which worker plays it, so a run ends with the weights of a local one. Workers need
+Episodes do not depend on the worker that plays them, so a run gives the same weights as a local one. Workers need
 neither PyTorch nor Stable-Baselines3.
 """
 

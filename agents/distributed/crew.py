@@ -1,4 +1,4 @@
-"""Workers of a training: Ray actors, and what is done when one of them is lost."""
+"""Workers of a training: Ray actors, and their replacement when one is lost."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ from hetgym import _ray
 from hetgym.errors import ClusterError, ConfigError
 
 RETRIES = 3
-"""How often a call is made again whose worker was lost."""
+"""Number of times that a call is repeated after its worker was lost."""
 
 TIMEOUT = 120.0
-"""Seconds that workers get to start: a Ray cluster whose cores are all taken would keep them waiting for ever."""
+"""Time limit for workers to start [s]: on a Ray cluster whose cores are all taken they would wait forever."""
 
 Call = tuple[str, tuple[Any, ...]]
 """A method's name and its arguments."""
 
 Recall = Callable[[int], Call | None]
-"""What brings the new worker at a post to where the lost one stood before its last call; None for nothing."""
+"""Function from a post to the call that gives its new worker the state of the lost one; None if no call is needed."""
 
 Reference = Any
 """A ``ray.ObjectRef``, whose type is known only where Ray is installed."""
@@ -33,8 +33,8 @@ class RayCluster:
     """A Ray cluster to train on.
 
     Attributes:
-        ray: the module, connected.
-        workers: how many of them play.
+        ray: the connected module.
+        workers: number of workers that play.
     """
 
     ray: ModuleType
@@ -42,7 +42,7 @@ class RayCluster:
 
     @property
     def description(self) -> str:
-        """One clause that says how large it is."""
+        """The size of the cluster, as a clause for messages."""
         return f"{_ray.describe(self.ray)}: {self.workers} worker{'s' * (self.workers != 1)}"
 
     def crew(self, kind: type[Any], arguments: Sequence[tuple[Any, ...]], recall: Recall = lambda post: None) -> Crew:
@@ -52,15 +52,15 @@ class RayCluster:
 
 @contextmanager
 def join(address: str = _ray.LOCAL, workers: int | None = None) -> Iterator[RayCluster]:
-    """Be connected to a Ray cluster to train on, for the time of a ``with`` statement.
+    """Connect to a Ray cluster to train on, for the duration of a ``with`` statement.
 
     Args:
         address: see :func:`hetgym._ray.connect`; by default a Ray cluster of this machine's cores.
-        workers: how many play; by default as many as the Ray cluster has cores.
+        workers: number of workers; by default the number of the Ray cluster's cores.
 
     Raises:
         MissingExtra: Ray is not installed.
-        ClusterError: the Ray cluster cannot be joined or worked on, or has fewer cores than there are to be workers.
+        ClusterError: the Ray cluster cannot be joined or used, or has fewer cores than workers are asked for.
     """
     with _ray.connect(address) as ray:
         cores = _ray.cores(ray)
@@ -70,16 +70,16 @@ def join(address: str = _ray.LOCAL, workers: int | None = None) -> Iterator[RayC
 
 
 class Crew:
-    """Workers at posts; at a post whose worker is lost a new one does the work again.
+    """Workers at posts; if a worker is lost, a new one takes its post and repeats the work.
 
     Args:
-        ray: the module, connected.
-        kind: class of the workers, whose methods are called; it is made in the worker's process.
+        ray: the connected module.
+        kind: class whose methods are called; it is instantiated in the worker's process.
         arguments: of the class, for each post.
-        recall: see :data:`Recall`; asked when a call is made of a new worker.
+        recall: see :data:`Recall`; used before the first call of a new worker.
 
     Raises:
-        ClusterError: workers do not start, or a worker is lost again and again at the same call.
+        ClusterError: workers do not start, or a worker is lost repeatedly at the same call.
         ConfigError: arguments that cannot be sent to another process.
     """
 
@@ -106,30 +106,30 @@ class Crew:
             arguments: of the method, for each post.
 
         Returns:
-            What each gave.
+            The result of each worker, in the order of posts.
 
         Raises:
-            ClusterError: a worker is lost again and again.
+            ClusterError: a worker is lost repeatedly.
         """
         calls = [self._submit(post, method, of) for post, of in enumerate(arguments)]
         try:
             return list(self._ray.get(calls))
-        except self._ray.exceptions.RayError:  # of one of them: each is looked at
+        except self._ray.exceptions.RayError:  # one of them failed: each is checked
             running = {call: (post, post) for post, call in enumerate(calls)}
             return self._finish(method, arguments, running, iter(()))
 
     def each(self, method: str, tasks: Sequence[tuple[Any, ...]]) -> list[Any]:
-        """Call a method for each of some tasks, of whichever worker is free.
+        """Call a method once for each task, on any free worker.
 
         Args:
             method: its name.
             tasks: arguments of the calls.
 
         Returns:
-            What came of each task.
+            The result of each task, in their order.
 
         Raises:
-            ClusterError: a worker is lost again and again.
+            ClusterError: a worker is lost repeatedly.
         """
         left = iter(range(len(tasks)))
         first = zip(range(len(self._actors)), left, strict=False)
@@ -137,13 +137,13 @@ class Crew:
         return self._finish(method, tasks, running, left)
 
     def processes(self) -> list[int]:
-        """Number of each worker's process, on its node."""
+        """Id of each worker's process, on its node."""
         return list(self._ray.get([actor.process.remote() for actor in self._actors]))
 
     def close(self) -> None:
         """End the workers."""
         for actor in self._actors:
-            with suppress(Exception):  # whatever keeps a lost one from being ended
+            with suppress(Exception):  # a lost worker may be impossible to end
                 self._ray.kill(actor)
         self._actors = []
 
@@ -155,10 +155,10 @@ class Crew:
             raise ConfigError(f"what the workers need cannot be sent to another process ({why})") from error
 
     def _await(self) -> None:
-        """Until all have started, so that calls find them at work.
+        """Wait until all workers have started.
 
         Raises:
-            ClusterError: they do not.
+            ClusterError: a worker does not start in time.
         """
         asked = [actor.process.remote() for actor in self._actors]
         ready, waiting = self._ray.wait(asked, num_returns=len(asked), timeout=TIMEOUT)
@@ -177,16 +177,19 @@ class Crew:
         return self._actors[post].call.remote(before, method, *arguments)
 
     def _finish(
-        self, method: str, tasks: Sequence[tuple[Any, ...]], running: dict[Reference, tuple[int, int]],
+        self,
+        method: str,
+        tasks: Sequence[tuple[Any, ...]],
+        running: dict[Reference, tuple[int, int]],
         left: Iterator[int],
-    ) -> list[Any]:  # fmt: skip
-        """Wait for calls, hand out what is left, and do again what is lost.
+    ) -> list[Any]:
+        """Wait for calls, assign remaining tasks to free workers, and repeat calls whose worker is lost.
 
         Args:
-            method: that is called.
+            method: name of the method.
             tasks: arguments of all calls.
-            running: calls under way -> their posts and tasks.
-            left: tasks that nobody has begun.
+            running: pending calls -> their posts and tasks.
+            left: tasks that have not been assigned.
         """
         results: list[Any] = [None] * len(tasks)
         while running:
@@ -195,7 +198,7 @@ class Crew:
             try:
                 results[task] = self._ray.get(done)
             except self._ray.exceptions.RayTaskError as error:
-                raise error.cause from error  # what the worker's own code raised
+                raise error.cause from error  # an exception of the worker's own code
             except self._ray.exceptions.RayError as error:
                 self._replace(post, error)
                 running[self._submit(post, method, tasks[task])] = post, task
@@ -207,10 +210,10 @@ class Crew:
         return results
 
     def _replace(self, post: int, error: Exception) -> None:
-        """Give a post a new worker, which claims no core: where a node was lost there may be none.
+        """Give a post a new worker, which reserves no core, as none may be free after the loss of a node.
 
         Raises:
-            ClusterError: it has been lost too often.
+            ClusterError: the worker has been lost too often.
         """
         self._lost[post] += 1
         if self._lost[post] > RETRIES:
@@ -218,18 +221,18 @@ class Crew:
                 f"a worker was lost {RETRIES + 1} times at the same work ({_ray.last_line(error)}); "
                 "the same command goes on from the last checkpoint"
             ) from error
-        with suppress(Exception):  # it may live on where only its answer was lost
+        with suppress(Exception):  # it may still live if only its answer was lost
             self._ray.kill(self._actors[post])
         self._actors[post] = self._start(post, num_cpus=0, scheduling_strategy="SPREAD")
 
 
 class _Worker:
-    """What runs in a worker's process.
+    """The actor in a worker's process.
 
     Args:
-        kind: class of what does the work; it is made by the first call, which can say what went wrong.
+        kind: class that does the work; the first call instantiates it, so that its errors reach the caller.
         arguments: of the class.
-        folder: where relative paths begin, if the node has such a folder.
+        folder: base of relative paths, if the node has such a folder.
     """
 
     def __init__(self, kind: type[Any], arguments: tuple[Any, ...], folder: str) -> None:
@@ -238,11 +241,11 @@ class _Worker:
             os.chdir(folder)
 
     def process(self) -> int:
-        """Number of the process."""
+        """Id of the process."""
         return os.getpid()
 
     def call(self, before: Call | None, method: str, *arguments: Any) -> Any:
-        """Call a method, after another one where a lost worker is taken over from."""
+        """Call a method; before it, the call that restores the state of a lost worker, if there is one."""
         if self._made is None:
             self._made = self._kind(*self._arguments)
         if before is not None:

@@ -1,4 +1,4 @@
-"""Lanes of a Ray cluster: each worker plays some, as one process would play all."""
+"""Lanes on a Ray cluster: each worker plays some of them, with the same results as one process."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from hetgym.envs.core.lanes import Observation
 from hetgym.errors import ConfigError
 
 Begun = tuple[Observation, BoolArray, npt.NDArray[np.int64], list[LaneState]]
-"""What the agents see, legal actions, illegal actions so far, and where the lanes stand."""
+"""Observations, legal actions, numbers of illegal actions so far, and states of the lanes."""
 
 
 class LaneWorker:
@@ -33,7 +33,7 @@ class LaneWorker:
         self.episodes = AutoresetLanes(make_lanes(env, count, **arguments))
 
     def spaces(self) -> tuple[spaces.Space[Any], spaces.Discrete]:
-        """Of the observations and of the actions."""
+        """Spaces of the observations and of the actions."""
         return self.episodes.observation_space, self.episodes.action_space
 
     def begin(self, seeds: Sequence[int | None]) -> Begun:
@@ -41,15 +41,15 @@ class LaneWorker:
         return self._begun(self.episodes.begin(seeds, [{}] * self.episodes.count))
 
     def restore(self, states: Sequence[LaneState]) -> Begun:
-        """Go back to where lanes stood."""
+        """Restore states of the lanes."""
         return self._begun(self.episodes.restore(states))
 
     def step(self, actions: npt.NDArray[np.int64]) -> tuple[Taken, dict[int, LaneState]]:
         """Take a decision in every lane.
 
         Returns:
-            What it led to, results that are no plain values left out, and where those lanes stand that have begun
-            another episode.
+            The results of the decision, without info entries that are not plain values, and the states of lanes that
+            have begun another episode.
         """
         taken = self.episodes.step(np.array(actions))
         for lane, ended in taken.ended.items():
@@ -62,18 +62,18 @@ class LaneWorker:
 
 
 _PLAIN = (bool, int, float, str, np.generic, np.ndarray, dict)
-"""Types of what is said of an ended episode; schedules, traces and replays stay where they were played."""
+"""Types of info entries that are sent; schedules, traces and replays of ended episodes are not."""
 
 
 class RayLanes:
     """Lanes that workers play, as :class:`~hetgym.envs.core.autoreset.Episodes`.
 
-    Where each lane stands is known here at all times, so a worker that is lost costs what it takes to play the
+    This process knows the state of each lane at all times, so the loss of a worker costs no more than to play the
     running episodes of its lanes again.
 
     Args:
-        cluster: to play on.
-        recipe: says what is played.
+        cluster: the Ray cluster to play on.
+        recipe: gives the environment and the number of lanes.
 
     Raises:
         ClusterError: the workers do not start.
@@ -104,7 +104,7 @@ class RayLanes:
 
     @property
     def illegal(self) -> npt.NDArray[np.int64]:
-        """[L] actions of the running episodes that were not legal."""
+        """[L] number of illegal actions in the running episodes."""
         return self._illegal
 
     def begin(self, seeds: Sequence[int | None], options: Sequence[dict[str, Any]]) -> Observation:
@@ -122,7 +122,7 @@ class RayLanes:
 
         Raises:
             ConfigError: no episode has begun.
-            ClusterError: a worker is lost again and again.
+            ClusterError: a worker is lost repeatedly.
         """
         if not self._states:
             raise ConfigError("call reset() before step(): a lane has no running episode")
@@ -138,12 +138,16 @@ class RayLanes:
         self._mask = np.concatenate([taken.mask for taken in parts])
         self._illegal = np.concatenate([taken.illegal for taken in parts])
         return Taken(
-            _joined([taken.seen for taken in parts]), self._mask, self._illegal,
-            np.concatenate([taken.reward for taken in parts]), np.concatenate([taken.over for taken in parts]), ended,
-        )  # fmt: skip
+            _joined([taken.seen for taken in parts]),
+            self._mask,
+            self._illegal,
+            np.concatenate([taken.reward for taken in parts]),
+            np.concatenate([taken.over for taken in parts]),
+            ended,
+        )
 
     def state(self) -> list[LaneState]:
-        """Where every lane stands.
+        """State of every lane.
 
         Raises:
             ConfigError: the lanes have not begun.
@@ -153,28 +157,28 @@ class RayLanes:
         return [{**state, "actions": list(state["actions"])} for state in self._states]
 
     def restore(self, states: Sequence[LaneState]) -> Observation:
-        """Go back to where :meth:`state` was asked, here or in a local run.
+        """Restore states that :meth:`state` returned, here or in a local run.
 
         Raises:
-            ConfigError: states of another number of lanes, or an episode that does not play as it did.
+            ConfigError: states of another number of lanes, or an episode that is not reproduced.
         """
         if len(states) != self.count:
             raise ConfigError(f"{len(states)} states for {self.count} lanes")
         return self._begin("restore", states)
 
     def problem(self, lane: int) -> Any:
-        """Problems are not fetched.
+        """Refuse: problems are not sent between processes.
 
         Raises:
-            AttributeError: always.
+            AttributeError: in every case.
         """
         raise AttributeError("problems of lanes on a Ray cluster stay there")
 
     def frame(self, lane: int) -> Any:
-        """Pictures are not fetched.
+        """Refuse: pictures are not sent between processes.
 
         Raises:
-            AttributeError: always.
+            AttributeError: in every case.
         """
         raise AttributeError("lanes on a Ray cluster are not drawn")
 

@@ -1,4 +1,4 @@
-"""Players of a Ray cluster: self-labelling's episodes and searches on workers."""
+"""Players on a Ray cluster: self-labelling's episodes and searches on workers."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from hetgym.workloads.packing import pack_problem, unpack_problem
 
 
 class PlayWorker:
-    """Plays on problems, and keeps those that it has had."""
+    """Plays on problems, and caches those that it has received."""
 
     def __init__(self) -> None:
         self._known: dict[int, tuple[Problem, View]] = {}
@@ -28,18 +28,18 @@ class PlayWorker:
         """Play on a problem; see :func:`hetgym.agents.training.playing.play`.
 
         Args:
-            number: by which the problem is known.
-            data: its bytes.
+            number: number that identifies the problem.
+            data: the problem's bytes.
             turn: fields of a :class:`~hetgym.agents.training.playing.Turn`.
             head: fields of the head's weights.
 
         Returns:
-            Fields of what came of it.
+            Fields of a :class:`~hetgym.agents.training.playing.Played`.
         """
         if number not in self._known:
             problem = unpack_problem(data.tobytes())
             self._known[number] = problem, view(problem)
-        # Kernels are compiled for arrays that may be written to, as what was received may not.
+        # Received arrays are read-only, but kernels are compiled for writable ones.
         weights = HeadWeights(**{name: np.array(values) for name, values in head.items()})
         given = Turn(**{**turn, "choice": np.array(turn["choice"])})
         return play(*self._known[number], given, weights)._asdict()
@@ -49,8 +49,8 @@ class RayPlayers:
     """Workers as :class:`~hetgym.agents.training.playing.Players`; a problem and an update's weights are sent once.
 
     Args:
-        cluster: to play on.
-        problems: of an update, which keep as many workers busy at most.
+        cluster: the Ray cluster to play on.
+        problems: number of problems of an update, and so the largest number of useful workers.
 
     Raises:
         ClusterError: the workers do not start.
@@ -63,11 +63,11 @@ class RayPlayers:
 
     def play(
         self, numbers: Sequence[int], on: Sequence[tuple[Problem, View]], turns: Sequence[Turn], head: HeadWeights
-    ) -> list[Played]:  # fmt: skip
+    ) -> list[Played]:
         """Play; see :class:`~hetgym.agents.training.playing.Players`.
 
         Raises:
-            ClusterError: a worker is lost again and again.
+            ClusterError: a worker is lost repeatedly.
         """
         for number, (problem, _) in zip(numbers, on, strict=True):
             if number not in self._sent:
@@ -76,7 +76,7 @@ class RayPlayers:
         tasks = [
             (number, self._sent[number], turn._asdict(), weights) for number, turn in zip(numbers, turns, strict=True)
         ]
-        # Arrays of an answer lie in Ray's memory, which goes away with the connection: labels are kept for long.
+        # Arrays of an answer lie in Ray's memory, which is freed with the connection; labels live longer than that.
         return [
             Played(**{**found, "choice": np.array(found["choice"]), "seen": np.array(found["seen"])})
             for found in self.crew.each("play", tasks)

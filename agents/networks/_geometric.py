@@ -1,4 +1,4 @@
-"""PyTorch Geometric, asked for by those who pass messages alone, as it takes seconds to load."""
+"""PyTorch Geometric, imported only by modules that pass messages, as it takes seconds to load."""
 
 from __future__ import annotations
 

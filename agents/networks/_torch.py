@@ -1,4 +1,4 @@
-"""PyTorch, asked for in one place, so that its absence is said in one line."""
+"""PyTorch, imported in one place, so that its absence gives an error of one line."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""ActorCritic: what an observation of any environment is turned into, a logit for each action and a value."""
+"""ActorCritic: a logit for each action and a value of the state, from an observation of any environment."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ VIEWS: dict[str, View] = {
     "split": SplitView(),
     "pipeline": PipelineView(),
 }
-"""Kind of decision -> what networks look at to take it."""
+"""Kind of decision -> view of its observations for networks."""
 
 FAR = 1e9
 """Larger than any feature."""
@@ -38,9 +38,9 @@ class ActionFeatures(nn.Module):
 
     with :math:`f_a` the environment's features of the action, :math:`\mu` and :math:`\sigma` their mean and
     standard deviation over the legal actions, and, at the level ``graph``, :math:`h_a` the embedding of the
-    action's operator on its device by :class:`~hetgym.agents.networks.OperatorDeviceEncoder`. What
-    distinguishes two devices is often a hundredth of the makespan, so that the middle part, which sees
-    differences alone, is what is learnt from first.
+    action's operator on its device by :class:`~hetgym.agents.networks.OperatorDeviceEncoder`. Two devices often
+    differ by a hundredth of the makespan only, so training learns first from the middle part, which consists of
+    differences.
 
     Args:
         view: name of one of :data:`VIEWS`.
@@ -69,7 +69,7 @@ class ActionFeatures(nn.Module):
             self.size += sizes.embedding
 
     def forward(self, seen: Seen) -> tuple[Tensor, Tensor]:
-        """Describe; see the class for shapes."""
+        """Describe the actions; see the class for shapes."""
         mask = seen["action_mask"] > 0
         known = self.view.actions(seen)
         parts = [known, relative(known, mask)]
@@ -80,17 +80,17 @@ class ActionFeatures(nn.Module):
 
 
 class ActorCritic(nn.Module):
-    r"""Prefers actions and values states: :math:`\pi(a) \propto e^{s_a}`, :math:`v`.
+    r"""Scores actions and values states: :math:`\pi(a) \propto e^{s_a}`, :math:`v`.
 
     :math:`s` is :class:`~hetgym.agents.networks.CandidateHead` and :math:`v`
     :class:`~hetgym.agents.networks.ValueHead` over the :class:`ActionFeatures` of the legal actions. No
-    parameter belongs to a size: weights of one padding are weights of every other. Fresh weights prefer nothing.
+    parameter depends on the padding, so weights can be used with any. New weights give a uniform policy.
 
     Args:
         view: name of one of :data:`VIEWS`.
         level: one of :data:`~hetgym.agents.kinds.LEVELS`.
         sizes: of its layers.
-        features: describes actions in the place of :class:`ActionFeatures`; has a ``size``.
+        features: module that replaces :class:`ActionFeatures`; its ``size`` is the number of features.
 
     Shapes:
         - **seen** the environment's observation, [B, …] each.
@@ -108,14 +108,14 @@ class ActorCritic(nn.Module):
 
     @classmethod
     def of_card(cls, card: Mapping[str, Any], where: str) -> ActorCritic:
-        """A fresh network as a card describes it.
+        """A new network as a card describes it.
 
         Args:
-            card: what :meth:`card` gave.
-            where: it came from, for messages.
+            card: a value of :meth:`card`.
+            where: origin of the card, for messages.
 
         Raises:
-            ConfigError: the card describes none.
+            ConfigError: the card does not describe a network.
         """
         try:
             return cls(str(card["view"]), str(card["level"]), read(Sizes, card["sizes"], where, "sizes"))
@@ -123,11 +123,11 @@ class ActorCritic(nn.Module):
             raise ConfigError(f"{where}: the card has no {error.args[0]!r}") from error
 
     def card(self) -> dict[str, Any]:
-        """What must be known to build it again, as JSON values."""
+        """The description from which :meth:`of_card` builds the network again, as JSON values."""
         return {"view": self.kind, "level": self.level, "sizes": asdict(self.sizes)}
 
     def begin_as(self, rule: Mapping[str, float]) -> None:
-        """Make fresh weights prefer the action of the least weighted sum of features.
+        """Initialise new weights so that the policy prefers the action of the least weighted sum of features.
 
         Args:
             rule: weights by name of the feature; with 100, a hundredth of the reference is worth a factor of e.
@@ -149,7 +149,7 @@ class ActorCritic(nn.Module):
 
 
 def relative(values: Tensor, mask: Tensor) -> Tensor:
-    """[B, A, F] how far each value lies from the mean of the legal actions, in standard deviations; 0 elsewhere.
+    """[B, A, F] distance of each value from the mean of the legal actions, in standard deviations; 0 if not legal.
 
     Args:
         values: [B, A, F] features of actions.
@@ -158,6 +158,6 @@ def relative(values: Tensor, mask: Tensor) -> Tensor:
     weight = mask.to(values.dtype)[..., None]
     count = weight.sum(-2, keepdim=True).clamp(min=1.0)
     least = values.masked_fill(~mask[..., None], FAR).amin(-2, keepdim=True)
-    above = (values - least) * weight  # so that what is the same for all actions comes out as 0 exactly
+    above = (values - least) * weight  # so that a feature that is equal for all actions gives exactly 0
     apart = (above - above.sum(-2, keepdim=True) / count) * weight
     return apart / ((apart.square().sum(-2, keepdim=True) / count).sqrt() + NEGLIGIBLE)

@@ -19,14 +19,14 @@ class OperatorDeviceEncoder(nn.Module):
         \operatorname*{mean}_{j \in G} \hat h_{jd}\big]
 
     with :math:`\hat h` the layer-normalised embedding, :math:`\bar h_i` its mean over devices and
-    :math:`\rho` the rectifier. No parameter belongs to a device or to a size: permuting the devices
-    permutes the embeddings, and graphs of any size on any number of devices go through the same weights.
+    :math:`\rho` the rectifier. No parameter depends on a device or a size: permuting the devices
+    permutes the embeddings, and the same weights serve graphs of any size on any number of devices.
 
     Args:
         features: number of features F of a pair.
         edge_features: number of features E of an edge.
         hidden: size H of the embeddings.
-        layers: number of layers, each of which sees one edge further.
+        layers: number of layers, each of which extends the receptive field by one edge.
 
     Shapes:
         - **tokens** [N, D, F], **edges** [2, M] producer and consumer, **edge_features** [M, E],
@@ -43,7 +43,7 @@ class OperatorDeviceEncoder(nn.Module):
     def forward(
         self, tokens: Tensor, edges: Tensor, edge_features: Tensor, graph: Tensor, present: Tensor | None = None
     ) -> Tensor:
-        """Embed; see the class for shapes."""
+        """Embed the pairs; see the class for shapes."""
         weight = torch.ones(tokens.shape[:2]) if present is None else present.to(tokens.dtype)
         weight = weight.to(tokens.device)[..., None]
         hidden = self.embed(tokens)
@@ -92,17 +92,17 @@ class NeighbourMean(MessagePassing):
         self.edge = nn.Linear(edge_features, outputs, bias=False)
 
     def forward(self, pair: Tensor, edges: Tensor, edge_features: Tensor) -> Tensor:
-        """Send and collect; see the class for shapes."""
+        """Send messages along the edges and average them; see the class for shapes."""
         found: Tensor = self.propagate(edges, x=self.node(pair), e=self.edge(edge_features)[:, None, :])
         return found
 
     def message(self, x_j: Tensor, e: Tensor) -> Tensor:
-        """[M, D, outputs] what travels along each edge."""
+        """[M, D, outputs] the message along each edge."""
         return torch.relu(x_j + e)
 
 
 def graph_mean(values: Tensor, graph: Tensor, weight: Tensor) -> Tensor:
-    """[N, D, H] mean over the operators of the same graph, on the same device, padding left out."""
+    """[N, D, H] mean over the operators of the same graph on the same device, without padding."""
     graphs = int(graph.max()) + 1 if len(graph) else 0
     total = values.new_zeros((graphs, *values.shape[1:])).index_add_(0, graph, values)
     count = weight.new_zeros((graphs, *weight.shape[1:])).index_add_(0, graph, weight)

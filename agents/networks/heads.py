@@ -1,4 +1,4 @@
-"""Heads: what an embedding is turned into, a preference for each action or a value."""
+"""Heads: from embeddings to a score of each action, or to a value of the state."""
 
 from __future__ import annotations
 
@@ -6,13 +6,13 @@ from hetgym.agents.networks._torch import Tensor, nn, torch
 
 
 class CandidateHead(nn.Module):
-    r"""Scores actions by what is known of each, and of all of them together.
+    r"""Scores actions by the features of each, and by the mean over all legal actions.
 
     .. math::
         s_a = w^\top \rho\big(C\,\rho(A\,x_a + B \operatorname*{mean}_{b\ \mathrm{legal}} x_b)\big) - u^\top x_a
 
-    The second term is the plain one: with :math:`w = 0`, as at the start, the head is a linear rule, which
-    a heuristic can be written into. Permuting the actions permutes the scores.
+    With :math:`w = 0`, as at the start, only the second term is left: a linear rule, which can express a
+    heuristic. Permuting the actions permutes the scores.
 
     Args:
         features: number of features F of an action.
@@ -34,7 +34,7 @@ class CandidateHead(nn.Module):
         nn.init.zeros_(self.score.weight)
 
     def forward(self, actions: Tensor, mask: Tensor) -> Tensor:
-        """Score; see the class for shapes."""
+        """Score the actions; see the class for shapes."""
         weight = mask.to(actions.dtype)[..., None]
         mean = (actions * weight).sum(-2, keepdim=True) / weight.sum(-2, keepdim=True).clamp(min=1.0)
         hidden = torch.relu(self.mix(torch.relu(self.own(actions) + self.all(mean))))
@@ -43,14 +43,14 @@ class CandidateHead(nn.Module):
 
 
 class ValueHead(nn.Module):
-    r"""Values a state by the mean of what is known of its parts: :math:`v = \mathrm{MLP}(\operatorname{mean}_a x_a)`.
+    r"""Values a state by the mean of its parts' features: :math:`v = \mathrm{MLP}(\operatorname{mean}_a x_a)`.
 
     Args:
         features: number of features F of a part.
         hidden: size of the hidden layer.
 
     Shapes:
-        - **parts** [B, A, F], **mask** [B, A], False for what does not count.
+        - **parts** [B, A, F], **mask** [B, A], False for parts to leave out.
         - **output** [B].
     """
 
@@ -59,7 +59,7 @@ class ValueHead(nn.Module):
         self.value = nn.Sequential(nn.Linear(features, hidden), nn.ReLU(), nn.Linear(hidden, 1))
 
     def forward(self, parts: Tensor, mask: Tensor) -> Tensor:
-        """Value; see the class for shapes."""
+        """Value the state; see the class for shapes."""
         weight = mask.to(parts.dtype)[..., None]
         value: Tensor = self.value((parts * weight).sum(-2) / weight.sum(-2).clamp(min=1.0))[..., 0]
         return value

@@ -1,4 +1,4 @@
-"""What networks look at in HetPipeline-v0."""
+"""The view of HetPipeline-v0 for networks."""
 
 from __future__ import annotations
 
@@ -9,10 +9,11 @@ from hetgym.envs.pipeline.observation import BlockColumn, StageColumn
 
 
 class PipelineView(View):
-    """An action is to stay in the current stage, or to begin the next one on a device.
+    """The view of HetPipeline-v0: an action stays in the current stage, or begins the next one on a device.
 
-    A pair is described by the block's ``BLOCK_FEATURES``, its cost there, whether it lies
-    there, and the device's features. Blocks are a chain, whose edges tell the time to move what a cut crosses.
+    A pair of block and device is described by the block's ``BLOCK_FEATURES``, its cost on the device, 1 if it lies
+    there, and the device's features. Blocks form a chain; the feature of an edge is the time to move the tensors that
+    a cut there crosses.
     """
 
     kind = "pipeline"

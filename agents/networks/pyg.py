@@ -1,4 +1,4 @@
-"""Observations as PyTorch Geometric graphs, for networks made of its layers."""
+"""Observations as PyTorch Geometric graphs, for networks built from its layers."""
 
 from __future__ import annotations
 

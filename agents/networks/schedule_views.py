@@ -1,4 +1,4 @@
-"""What networks look at in HetSchedule-v0."""
+"""The views of HetSchedule-v0 for networks."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from hetgym.envs.place.observation import DeviceColumn, OperatorColumn
 
 
 class PlaceView(View):
-    """``mode="place"``: an action is a device for the current operator.
+    """The view of ``mode="place"``: an action is a device for the current operator.
 
-    A pair is described by the operator's ``OPERATOR_FEATURES``, its cost there, whether it lies there, and the
-    device's features with the mean time of a transfer from and to it.
+    A pair of operator and device is described by the operator's ``OPERATOR_FEATURES``, its cost on the device, 1 if it
+    is placed there, and the device's features with the mean time of a transfer from and to it.
     """
 
     kind = "place"
@@ -28,7 +28,7 @@ class PlaceView(View):
 
 
 class DispatchView(View):
-    """``mode="dispatch"``: an action is a ready operator on a device, or to wait.
+    """The view of ``mode="dispatch"``: an action is a ready operator on a device, or waiting.
 
     A pair is described as in :class:`PlaceView`.
     """

@@ -1,4 +1,4 @@
-"""What networks look at in HetSplit-v0."""
+"""The view of HetSplit-v0 for networks."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from hetgym.envs.split.observation import SplitDeviceColumn, SplitOperatorColumn
 
 
 class SplitView(View):
-    """An action is an entry of the menu of splits for the current operator.
+    """The view of HetSplit-v0: an action is an entry of the menu of splits for the current operator.
 
-    A pair is described by the operator's ``SPLIT_OPERATOR_FEATURES``, its cost there, and the device's features with
-    the mean time of a transfer from and to it.
+    A pair of operator and device is described by the operator's ``SPLIT_OPERATOR_FEATURES``, its cost on the device,
+    and the device's features with the mean time of a transfer from and to it.
     """
 
     kind = "split"

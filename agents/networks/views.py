@@ -1,4 +1,4 @@
-"""Views: how the observations of each environment are put to networks, as actions and as graphs."""
+"""Views: the observations of each environment in the form that networks take, as actions and as graphs."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ Seen = Mapping[str, Tensor]
 
 
 class Graphs(NamedTuple):
-    """What the encoder takes: the graphs of B lanes, their padding left out, as one.
+    """Input of the encoder: the graphs of B lanes joined to one, without padding.
 
     Attributes:
         tokens: [N, D, F] operators on devices.
@@ -34,10 +34,10 @@ class Graphs(NamedTuple):
 
 
 class View(abc.ABC):
-    """What networks look at in an environment, whatever its sizes.
+    """The view of an environment for networks, for observations of any size.
 
     Attributes:
-        kind: of decision; :mod:`hetgym.agents.actions` says how its actions are described.
+        kind: kind of decision; :mod:`hetgym.agents.actions` describes its actions.
         token_features, edge_features: numbers of features of a pair (operator, device) and of an edge.
     """
 
@@ -51,7 +51,7 @@ class View(abc.ABC):
         return COLUMNS[self.kind]
 
     def actions(self, seen: Seen) -> Tensor:
-        """[B, A, F] what is known of each action without a look at the graph."""
+        """[B, A, F] features of each action that do not depend on the graph."""
         found: Tensor = describe(self.kind, seen, torch)
         return found
 
@@ -61,7 +61,7 @@ class View(abc.ABC):
 
     @abc.abstractmethod
     def embeddings(self, seen: Seen, pairs: Tensor, row: Tensor) -> Tensor:
-        """[B, A, H] what the encoder says of each action.
+        """[B, A, H] the embedding of each action.
 
         Args:
             seen: the observation.
@@ -73,7 +73,7 @@ class View(abc.ABC):
 def pack(
     operators: Tensor, mask: Tensor, pairs: list[Tensor], devices: list[Tensor], device_mask: Tensor
 ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-    """Join what is known of operators, of pairs and of devices, the padding of operators left out.
+    """Join the features of operators, of pairs and of devices, without the padding of operators.
 
     Args:
         operators: [B, n, F] features of operators.

@@ -1,1 +1,1 @@
-"""The place policy, without PyTorch: what it sees, how it decides, and the search that it guides."""
+"""The place policy, without PyTorch: its features, its decisions, and the search that it guides."""

@@ -21,10 +21,10 @@ def save_planner(path: str | Path, weights: Weights, card: Mapping[str, Any]) ->
     Args:
         path: without suffix.
         weights: of a :class:`~hetgym.agents.networks.place.PlaceNetwork`, by name.
-        card: where they come from, as JSON values; ``search`` holds settings of the search.
+        card: their origin, as JSON values; ``search`` holds settings of the search.
 
     Raises:
-        ArtefactError: they are not such weights, or a file cannot be written.
+        ArtefactError: the weights are not of such a network, or a file cannot be written.
     """
     PlacePlanner(weights, card)
     save_pair(path, FORMAT, weights, card)

@@ -1,6 +1,6 @@
-"""Episodes of the place policy: operators in upward-rank order, each to the device that the head prefers.
+"""Episodes of the place policy: operators in upward-rank order, each on the device that the head prefers.
 
-What happens is what ``HetSchedule-v0`` does in ``mode="place"``: the same order, the same insertion rule.
+Order and insertion rule are those of ``HetSchedule-v0`` in ``mode="place"``.
 """
 
 from __future__ import annotations
@@ -22,40 +22,41 @@ from hetgym.planning.look_ahead import Remainder, look_ahead
 from hetgym.problem import Problem, ProblemArrays
 
 CANDIDATE_FEATURES: tuple[Feature, ...] = (
-    Feature("outlook", "operator", "how far off the end looks: mean of greatest and mean, best of four roll-outs"),
-    Feature("greatest", "operator", "the greatest of that roll-out"),
-    Feature("consensus", "operator", "mean of the four"),
+    Feature("outlook", "operator", "estimated time of the end: average of greatest and mean, best of four roll-outs"),
+    Feature("greatest", "operator", "greatest estimate of the end in that roll-out"),
+    Feature("consensus", "operator", "mean of the four outlooks"),
     Feature("finish", "operator", "earliest finish time, EFT"),
     Feature("path", "operator", "finish and optimistic cost to an exit, PEFT's key"),
     Feature("start", "operator", "start, idle gaps filled"),
     Feature("wait", "operator", "start minus arrival of the last input"),
     Feature("cost", "operator", "run time"),
     Feature("ready", "operator", "arrival of the last input"),
-    Feature("completion", "operator", "how far off the end is if EFT and optimistic cost place the next 300"),
-    Feature("exposure", "operator", "least outlook over what is bound to happen already; the same for all devices"),
+    Feature("completion", "operator", "estimated time of the end if EFT plus optimistic cost places the next 300"),
+    Feature("exposure", "operator", "least outlook minus the bound from placed operators; the same for all devices"),
     Feature("turn", "episode", "position in the order, 0 first to 1 last; the same for all devices"),
 )
-"""What the head sees of a candidate device beside its embedding; all but the last two over the least of the devices."""
+"""Features of a candidate device for the head, besides its embedding; all but the last two are relative to the least
+value over the devices."""
 
 COUNT = len(CANDIDATE_FEATURES)
 HORIZON = 10
-"""Operators that a roll-out places."""
+"""Number of operators that a short roll-out places."""
 
 FAR = 300
-"""Operators that the one roll-out places that looks far ahead."""
+"""Number of operators that the long roll-out places."""
 
 
 @record
 class Stage(NamedTuple):
-    """What episodes on a problem share.
+    """The data that episodes on a problem share.
 
     Attributes:
-        order: [n] operators as they are decided.
+        order: [n] operators in the order of decisions.
         free: [n] -1: no operator's device is fixed.
         bonus: [4, n, d] of the roll-outs [s].
         tail: [n, d] optimistic time to an exit [s].
         scale: [1] mean run time of an operator [s].
-        own, whole, rule: what the head has computed of the embeddings; see
+        own, whole, rule: the part of the head that depends on the embeddings alone; see
             :func:`~hetgym.agents.place.inference.prepare_head`.
     """
 
@@ -71,7 +72,7 @@ class Stage(NamedTuple):
 
 @record
 class Desk(NamedTuple):
-    """Scratch of an episode: the timeline, and what is known of each candidate."""
+    """Scratch of an episode: the timeline, and the features of each candidate."""
 
     placed: timeline.Timeline
     seen: FloatArray
@@ -83,28 +84,31 @@ class Desk(NamedTuple):
 
 
 def set_up(problem: Problem, view: View, hidden: FloatArray, head: HeadWeights) -> Stage:
-    """Make ready for episodes on a problem whose embeddings [n, d, h] are known."""
+    """Prepare episodes on a problem from its embeddings [n, d, h]."""
     free = np.full(problem.num_operators, -1, np.int32)
-    return Stage(
-        view.order, free, view.bonus, view.tail, np.array([view.scale]), *prepare_head(hidden, head)
-    )  # fmt: skip
+    return Stage(view.order, free, view.bonus, view.tail, np.array([view.scale]), *prepare_head(hidden, head))
 
 
 def without_policy(problem: Problem, head: HeadWeights) -> Stage:
-    """A stage of the same shapes for searches that never ask the policy."""
+    """A stage of the same shapes for searches that do not use the policy."""
     n, d, size = problem.num_operators, problem.num_devices, len(head.score)
     free, nothing = np.full(n, -1, np.int32), np.zeros((n, d, size))
     return Stage(free, free, np.zeros((1, n, d)), np.zeros((n, d)), np.ones(1), nothing, nothing, np.zeros((n, d)))
 
 
 def new_desk(problem: Problem, head: HeadWeights) -> Desk:
-    """Room for one episode at a time on a problem."""
+    """Allocate the scratch of one episode at a time on a problem."""
     n, d = problem.num_operators, problem.num_devices
     size = len(head.score)
     return Desk(
-        timeline.new_timeline(n, d), np.zeros((d, COUNT)), np.zeros(d), np.zeros(d), np.zeros(size), np.zeros(size),
+        timeline.new_timeline(n, d),
+        np.zeros((d, COUNT)),
+        np.zeros(d),
+        np.zeros(d),
+        np.zeros(size),
+        np.zeros(size),
         np.zeros(COUNT + size),
-    )  # fmt: skip
+    )
 
 
 def greedy(problem: Problem, stage: Stage, head: HeadWeights, desk: Desk) -> tuple[float, IntArray]:
@@ -119,9 +123,13 @@ def greedy(problem: Problem, stage: Stage, head: HeadWeights, desk: Desk) -> tup
 
 
 def sample(
-    problem: Problem, stage: Stage, head: HeadWeights, desk: Desk, temperatures: Sequence[float],
+    problem: Problem,
+    stage: Stage,
+    head: HeadWeights,
+    desk: Desk,
+    temperatures: Sequence[float],
     rng: np.random.Generator,
-) -> tuple[FloatArray, IntArray]:  # fmt: skip
+) -> tuple[FloatArray, IntArray]:
     """Play episodes in which every decision is drawn from the policy, one at each temperature.
 
     Returns:
@@ -138,30 +146,40 @@ def sample(
 
 
 def replay(problem: Problem, stage: Stage, head: HeadWeights, desk: Desk, choice: IntArray) -> FloatArray:
-    """[n, d, F] what was seen of the candidates, turn by turn, in the episode of given devices [n]."""
+    """[n, d, F] features of the candidates, turn by turn, in the episode with given devices [n]."""
     n, d = problem.num_operators, problem.num_devices
     seen = np.zeros((n, d, COUNT))
     episode(problem.arrays, stage, head, desk, choice.copy(), np.zeros((0, d)), seen, HORIZON, FAR)
     return seen
 
 
+# Before each turn the timeline holds the operators before it in the order; last is their latest finish, and bound the
+# largest of their finishes plus optimistic time to an exit. Cost: for each operator and device, one roll-out for each
+# heuristic and a long one.
 @lean
 def episode(
-    p: ProblemArrays, s: Stage, head: HeadWeights, desk: Desk, choice: IntArray, noise: FloatArray, record: FloatArray,
-    horizon: int, far: int,
-) -> float:  # fmt: skip
+    p: ProblemArrays,
+    s: Stage,
+    head: HeadWeights,
+    desk: Desk,
+    choice: IntArray,
+    noise: FloatArray,
+    record: FloatArray,
+    horizon: int,
+    far: int,
+) -> float:
     """Play one episode; return its makespan [s].
 
     Args:
         p: the problem.
-        s: of the problem.
-        head: its weights.
+        s: the stage of the problem.
+        head: weights of the head.
         desk: overwritten.
-        choice: [n] filled in; or read, where there is a record.
-        noise: [n, d] added to the scores, [0, d] for none.
-        record: [n, d, F] filled in with what is seen, turn by turn; [0, d, F] for nothing.
-        horizon: operators that a roll-out places.
-        far: operators that the one places that looks far ahead; 0 for none.
+        choice: [n] device of each operator; filled in, or read if there is a record.
+        noise: [n, d] added to the scores, turn by turn; [0, d] for none.
+        record: [n, d, F] filled in with the features, turn by turn; [0, d, F] for no record.
+        horizon: number of operators that a short roll-out places.
+        far: number of operators that the long roll-out places; 0 for no long roll-out.
     """
     t = desk.placed
     timeline.clear(t)
@@ -193,6 +211,8 @@ def episode(
     return last
 
 
+# For each device that can run the operator: one short roll-out with each row of bonus, of which best is the least key
+# and worst the greatest finish in the same roll-out. The timeline itself does not change.
 @step
 def consider(
     p: ProblemArrays,
@@ -206,19 +226,19 @@ def consider(
     horizon: int,
     far: int,
 ) -> None:
-    """Write down what is known of each device for the operator whose turn it is.
+    """Write the features of each device for the operator whose turn it is.
 
     Args:
         p: the problem.
-        t: holds the operators before the turn.
+        t: timeline with the operators before the turn.
         rest: the order of the operators, and estimates of the time that remains.
         bonus: [k, n, d] added to finish times in each of the roll-outs [s].
         scale: mean run time of an operator [s].
         desk: filled in.
-        turn: of the operator.
-        bound: what is bound to happen already [s].
-        horizon: operators that a roll-out places.
-        far: operators that the one places that looks far ahead; 0 for none, where the others stand for it.
+        turn: turn of the operator.
+        bound: lower bound on the makespan from the operators placed so far [s].
+        horizon: number of operators that a short roll-out places.
+        far: number of operators that the long roll-out places; 0 to use the best short one instead.
     """
     n, d = p.cost.shape
     operator, seen = rest.order[turn], desk.seen
@@ -251,7 +271,7 @@ def consider(
 
 @step
 def relate(p: ProblemArrays, operator: int, seen: FloatArray, scale: float, bound: float, progress: float) -> None:
-    """Set what is known of each device in relation to the best device."""
+    """Make the features of each device relative to the least value over the devices, in units of ``scale``."""
     exposure = np.inf
     for a in range(len(seen)):
         if p.cost[operator, a] < np.inf:
@@ -275,7 +295,10 @@ def relate(p: ProblemArrays, operator: int, seen: FloatArray, scale: float, boun
 
 @step
 def prefer(p: ProblemArrays, s: Stage, head: HeadWeights, desk: Desk, operator: int) -> None:
-    """Score the devices for an operator from what is known of them: the candidate head."""
+    """Score the devices for an operator from their features: the candidate head, in the form of :func:`prepare_head`.
+
+    mean holds sums over the legal devices, of the features and of their embeddings' share of the first layer.
+    """
     size, seen = len(head.score), desk.seen
     legal = 0
     for k in range(len(desk.mean)):

@@ -1,4 +1,4 @@
-"""Inference: the place policy's encoder in compiled code; :mod:`hetgym.agents.inference` says why."""
+"""Inference: the place policy's encoder in compiled code; for the reasons see :mod:`hetgym.agents.inference`."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ class EncoderWeights(NamedTuple):
     Attributes:
         embed0, embed0_bias, embed1, embed1_bias: the embedding's two layers.
         norm, norm_bias: [l, h] layer normalisation.
-        node, node_bias: [l, 2, 2h, h] and [l, 2, h] of messages from inputs, and from outputs.
-        edge: [l, 2, e, h].
+        node, node_bias: [l, 2, 2h, h] and [l, 2, h] of messages from producers, and from consumers.
+        edge: [l, 2, e, h] of the edges' features in these messages.
         update0, update0_bias, update1, update1_bias: [l, 5h, h], [l, h], [l, h, h], [l, h].
     """
 
@@ -43,7 +43,7 @@ class EncoderWeights(NamedTuple):
 
 
 def encoder_weights(state: Mapping[str, npt.NDArray[np.float32]], prefix: str = "encoder.") -> EncoderWeights:
-    """Take an encoder's weights out of a state dictionary."""
+    """Extract an encoder's weights from a state dictionary; their names begin with ``prefix``."""
 
     def get(name: str) -> FloatArray:
         return np.ascontiguousarray(state[prefix + name].astype(np.float64).T)
@@ -55,28 +55,40 @@ def encoder_weights(state: Mapping[str, npt.NDArray[np.float32]], prefix: str = 
         return np.ascontiguousarray(np.array(found if len(names) > 1 else [row[0] for row in found]))
 
     return EncoderWeights(
-        get("embed.0.weight"), get("embed.0.bias"), get("embed.2.weight"), get("embed.2.bias"),
-        each("norm.weight"), each("norm.bias"),
-        each("inputs.node.weight", "outputs.node.weight"), each("inputs.node.bias", "outputs.node.bias"),
+        get("embed.0.weight"),
+        get("embed.0.bias"),
+        get("embed.2.weight"),
+        get("embed.2.bias"),
+        each("norm.weight"),
+        each("norm.bias"),
+        each("inputs.node.weight", "outputs.node.weight"),
+        each("inputs.node.bias", "outputs.node.bias"),
         each("inputs.edge.weight", "outputs.edge.weight"),
-        each("update.0.weight"), each("update.0.bias"), each("update.2.weight"), each("update.2.bias"),
-    )  # fmt: skip
+        each("update.0.weight"),
+        each("update.0.bias"),
+        each("update.2.weight"),
+        each("update.2.bias"),
+    )
 
 
 def encode(problem: Problem, tokens: FloatArray, edge_features: FloatArray, weights: EncoderWeights) -> FloatArray:
-    """[n, d, h] embeddings, as the encoder gives them.
+    """[n, d, h] embeddings of the pairs of operator and device.
 
     Args:
-        problem: whose edges carry messages.
-        tokens: [n, d, F].
-        edge_features: [m, E].
+        problem: the problem, along whose edges messages are passed.
+        tokens: [n, d, F] features of the pairs.
+        edge_features: [m, E] features of the edges.
         weights: of the encoder.
     """
     return _encode(
         problem.edge_source.copy(), problem.edge_target.copy(), tokens, np.ascontiguousarray(edge_features), weights
-    )  # fmt: skip
+    )
 
 
+# Before layer k, hidden holds the embeddings after k layers. Within it: seen is the normalised embedding, others its
+# mean over devices, globe its mean over operators, and heard[0], heard[1] the mean messages from producers and from
+# consumers. The update's first matrix is applied in five blocks, one for each of these inputs, so that products that
+# several pairs share (others, globe) are computed once. O(layers d (n h^2 + m h)) for n operators and m edges.
 @jit
 def _encode(
     source: IntArray, target: IntArray, tokens: FloatArray, edge_features: FloatArray, w: EncoderWeights
@@ -175,15 +187,15 @@ def _mean_over_operators(x: FloatArray, out: FloatArray) -> None:
 
 
 def prepare_head(hidden: FloatArray, weights: HeadWeights) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """Do the part of the head that holds all episode long.
+    """Compute the part of the head that stays the same during an episode.
 
     Args:
         hidden: [n, d, h] embeddings, the last h features of every action.
         weights: of the head.
 
     Returns:
-        [n, d, k] their share of the first layer from an action itself, [n, d, k] from all actions, and
-        [n, d] of the rule.
+        [n, d, k] their contribution to the first layer through an action itself, [n, d, k] through the mean over all
+        actions, and [n, d] to the rule.
     """
     dynamic = len(weights.rule) - hidden.shape[2]
     n, d, _ = hidden.shape

@@ -27,25 +27,25 @@ from hetgym.problem import Problem
 from hetgym.schedule import Schedule
 
 PASSES = 4
-"""Orders in which the policy decides when it has time for no search."""
+"""Number of orders in which the policy decides when there is no search."""
 
 PERTURBATION = 0.1
 """Standard deviation of the logarithm of the noise in the priorities of further passes."""
 
 SHARE = 0.2
-"""Of a time budget, which greedy passes may take; the search gets the rest."""
+"""Share of a time budget that greedy passes may take; the search gets the rest."""
 
 
 class PlacePlanner:
     """Plans by a trained place policy.
 
     Called with a problem it is a scheduler: the policy plays one episode in each of a few orders of
-    decisions and keeps the best. :meth:`plan` takes a time budget, within which the policy goes on to
-    improve the schedule.
+    decisions and keeps the best. :meth:`plan` takes a time budget, within which a search guided by the policy
+    improves the schedule.
 
     Args:
         weights: of a :class:`~hetgym.agents.networks.place.PlaceNetwork`, by name.
-        card: where they come from, as JSON values.
+        card: their origin, as JSON values.
         how: settings of the search.
 
     Raises:
@@ -78,12 +78,12 @@ class PlacePlanner:
             raise ArtefactError("the weights of the place policy are not finite")
 
     def __call__(self, problem: Problem) -> Schedule:
-        """The best of a few greedy episodes."""
+        """The best schedule of a few greedy episodes."""
         return self.plan(problem)
 
     @property
     def arguments(self) -> dict[str, Any]:
-        """Arguments of HetSchedule-v0 under which :meth:`agent` ends with the makespan of :meth:`plan`."""
+        """Arguments of HetSchedule-v0 under which an episode of :meth:`agent` has the makespan of :meth:`plan`."""
         return {"decode": "append"}
 
     def agent(self) -> Agent:
@@ -102,20 +102,20 @@ class PlacePlanner:
         """Plan within a budget.
 
         Args:
-            problem: what is to be scheduled.
-            budget: wall-clock time, in seconds or as in ``"50ms"``; by default none, and only greedy episodes
-                are played. With it, results depend on the machine.
-            passes: greedy episodes, each in an order of its own; with little time there are fewer. If one alone would
-                take more than :data:`SHARE` of it, the search begins with the Pilot method's schedule instead.
-            operators: most operators that the search places in trials, instead of a time: the result is the same
-                on every machine.
+            problem: the problem to schedule.
+            budget: wall-clock time, in seconds or as in ``"50ms"``; with it, results depend on the machine. By
+                default there is no search, only greedy episodes.
+            passes: number of greedy episodes, each in an order of its own; with little time there are fewer. If one
+                would take more than :data:`SHARE` of the time, the search begins with the Pilot method's schedule.
+            operators: largest number of operators that the search places in trials, instead of a time: the result is
+                the same on every machine.
             seed: of the search's draws, and of orders from the fifth on.
 
         Returns:
-            The best schedule found, never worse than where the search begins.
+            The best schedule found, never worse than the one that the search begins with.
 
         Raises:
-            ConfigError: a budget that is none.
+            ConfigError: an invalid budget.
         """
         seconds = as_seconds(budget)
         began = check_limits("plan", operators or 0, seconds)
@@ -135,7 +135,7 @@ class PlacePlanner:
         return _searched(search, operators, seconds, began)
 
     def _hurry(self, problem: Problem, seconds: float, operators: int | None, seed: int, began: float) -> Schedule:
-        """Plan when a pass of the policy would take too much of the time: search from where the Pilot method ends."""
+        """Plan when a pass of the policy would take too long: search from the Pilot method's schedule."""
         first = get("pilot")(problem)
         order = start_order(problem, first, "order")
         how = replace(self.how, policy=0.0, relocate=0.0, heat=0.5 * self.how.heat)  # large moves need time to pay
@@ -148,8 +148,8 @@ class PlacePlanner:
     ) -> tuple[float, IntArray, IntArray]:
         """The best of greedy episodes in several orders: its makespan [s], devices [n] and order [n].
 
-        The first follows upward ranks, the next two the bottom levels of the placement before, the fourth
-        optimistic costs, the others upward ranks and optimistic costs with noise.
+        The first order follows upward ranks; the next two the bottom levels of the previous placement; the fourth
+        optimistic costs; the others alternate between upward ranks and optimistic costs with noise.
         """
         desk = episodes.new_desk(problem, self.head)
         best = (*episodes.greedy(problem, stage, self.head, desk), stage.order)
@@ -175,9 +175,9 @@ def _searched(search: Search, operators: int | None, seconds: float | None, bega
 
 
 def pass_seconds(problem: Problem) -> float:
-    """About how long a greedy pass takes, the encoder included [s].
+    """Estimated time of a greedy pass, including the encoder [s].
 
-    Roll-outs take most of it: four short looks and a long one, for each operator on each device.
+    Roll-outs take most of it: four short ones and a long one for each operator and device.
     """
     n, d = problem.num_operators, problem.num_devices
     rolled = 4 * episodes.HORIZON + min(episodes.FAR, n // 2)
@@ -186,16 +186,16 @@ def pass_seconds(problem: Problem) -> float:
 
 def _perturbed_order(
     problem: Problem, seen: View, rng: np.random.Generator, noise: float, optimistic: bool
-) -> IntArray:  # fmt: skip
-    """[n] operators by falling priority times log-normal noise.
+) -> IntArray:
+    """[n] operators by descending priority times log-normal noise.
 
     Args:
-        problem: of the operators.
-        seen: what the policy sees of it.
-        rng: of the noise.
-        noise: its standard deviation.
-        optimistic: whether the priority is the greatest optimistic cost to an exit that a device leaves, and the
-            mean run time, or the upward rank.
+        problem: the problem.
+        seen: the policy's view of it.
+        rng: source of the noise.
+        noise: standard deviation of its logarithm.
+        optimistic: true for the priority "mean run time plus the largest optimistic cost to an exit over the
+            devices", false for the upward rank.
     """
     priority = seen.tail.max(axis=1) + problem.mean_cost if optimistic else np.array(ranks.upward_rank(problem))
     return ranks.list_order(problem.arrays, priority * np.exp(noise * rng.standard_normal(len(priority))))
@@ -208,7 +208,7 @@ def as_seconds(budget: str | float | None) -> float | None:
         budget: seconds, or a number with its unit.
 
     Raises:
-        ConfigError: something else.
+        ConfigError: an invalid budget.
 
     >>> as_seconds("50ms"), as_seconds(2), as_seconds(None)
     (0.05, 2.0, None)

@@ -1,4 +1,4 @@
-"""Refinement: large-neighbourhood search in which the place policy puts operators back."""
+"""Refinement: large-neighbourhood search in which the place policy reinserts operators."""
 
 from __future__ import annotations
 
@@ -23,26 +23,26 @@ from hetgym.schedule import Schedule
 
 @dataclass(frozen=True)
 class Refining:
-    """How the search goes about it.
+    """Settings of the search.
 
     Attributes:
-        size: most operators taken out at once.
-        reorder: share of tries that give one operator another place in the order instead.
+        size: largest number of operators removed at once.
+        reorder: share of tries that move one operator within the order instead.
         relocate: share of tries that move a connected piece of one device to another device instead.
-        piece: most operators of such a piece.
+        piece: largest number of operators of such a piece.
         chain: share of tries that begin on the critical chain.
-        window: share of tries that take out neighbours in the order; the others a connected piece.
-        policy: share of tries in which the policy puts operators back; in the others finish times do, plus
-            random shares of the least cost to an exit and of the run time.
-        reach: most turns that such a try may span.
-        horizon: operators that its roll-outs place.
+        window: share of tries that remove neighbours in the order; the others remove a connected piece.
+        policy: share of tries in which the policy reinserts operators; the others take the device of the least
+            finish time plus random shares of the least cost to an exit and of the run time.
+        reach: largest number of turns that a try with the policy may span.
+        horizon: number of operators that its roll-outs place.
         temperature: of the policy's choices.
         noise: of the run times in the other tries.
         heat: first temperature of acceptance, times squared number of operators over the makespan.
         cooling: last temperature over the first.
 
     Raises:
-        ConfigError: a share that is none, or a number that is not positive.
+        ConfigError: a share outside [0, 1], or a number that is not positive.
     """
 
     size: int = 12
@@ -69,26 +69,33 @@ class Refining:
 
 
 class Refinement(Search):
-    """The search, from a schedule on.
+    """The search, starting from a schedule.
 
-    Operators are taken out of the schedule and put back, or get another turn, or a connected piece moves to
-    another device; everything after the first of them is placed anew, and what is better is kept, at first also
-    some of what is worse. A try that puts all operators where they were is given up at once.
+    A try removes operators from the schedule and reinserts them, or gives one operator another turn, or moves a
+    connected piece to another device. All operators after the first changed one are placed anew. A better schedule is
+    accepted, and early in the search also some worse ones. A try that leaves every operator on its device is abandoned
+    at once.
 
     Args:
-        problem: what is scheduled.
-        stage: what episodes on it share.
-        head: the policy's.
+        problem: the problem to schedule.
+        stage: the data that episodes on it share.
+        head: weights of the policy's head.
         choice: [n] devices of the schedule.
-        order: [n] in which insertion places the operators.
+        order: [n] operators in the order in which insertion places them.
         how: see :class:`Refining`.
         seed: of all draws.
     """
 
     def __init__(
-        self, problem: Problem, stage: Stage, head: HeadWeights, choice: IntArray, order: IntArray, how: Refining,
+        self,
+        problem: Problem,
+        stage: Stage,
+        head: HeadWeights,
+        choice: IntArray,
+        order: IntArray,
+        how: Refining,
         seed: int = 0,
-    ) -> None:  # fmt: skip
+    ) -> None:
         n, d = problem.num_operators, problem.num_devices
         self.problem, self.stage, self.head, self.how = problem, stage, head, how
         self.bonus = np.zeros((1, n, d))
@@ -105,11 +112,22 @@ class Refinement(Search):
         self.finished = d == 1 or self.hot == 0.0
 
     def advance(self, target: int, total: int) -> None:
-        """Take out and put back until the target is reached; see :meth:`Search.advance`."""
+        """Try changes until the target is reached; see :meth:`Search.advance`."""
         _refine(
-            self.problem.arrays, self.walk, self.stage, self.head, self.desk, self.bonus, self.rng, target, total,
-            self.hot, self.how.cooling, self.shares, self.sizes,
-        )  # fmt: skip
+            self.problem.arrays,
+            self.walk,
+            self.stage,
+            self.head,
+            self.desk,
+            self.bonus,
+            self.rng,
+            target,
+            total,
+            self.hot,
+            self.how.cooling,
+            self.shares,
+            self.sizes,
+        )
         self.placed = int(self.walk.counts[walk.PLACED])
         self.makespan = float(self.walk.value[walk.BEST])
 
@@ -129,11 +147,21 @@ _SIZE, _REACH, _HORIZON, _PIECE = range(4)
 
 @lean
 def _refine(
-    p: ProblemArrays, w: walk.Walk, s: Stage, head: HeadWeights, desk: Desk, bonus: FloatArray,
-    rng: np.random.Generator, target: int, total: int, hot: float, cooling: float, shares: FloatArray,
+    p: ProblemArrays,
+    w: walk.Walk,
+    s: Stage,
+    head: HeadWeights,
+    desk: Desk,
+    bonus: FloatArray,
+    rng: np.random.Generator,
+    target: int,
+    total: int,
+    hot: float,
+    cooling: float,
+    shares: FloatArray,
     sizes: npt.NDArray[np.int64],
-) -> None:  # fmt: skip
-    """Try changes until the target is reached; a try counts as one more operator placed."""
+) -> None:
+    """Try changes until the target is reached; a try counts as one operator placed in addition."""
     while w.counts[walk.PLACED] < target:
         temperature = hot * cooling ** min(1.0, w.counts[walk.PLACED] / total)
         w.counts[walk.PLACED] += 1
@@ -147,12 +175,24 @@ def _refine(
             _rebuild(p, w, s, head, desk, bonus, rng, shares, sizes, limit)
 
 
+# Between tries ``w.now`` is the current schedule and equals the placement ``w.fixed`` in the order ``w.order``. A try
+# works on ``w.trial`` from the first changed turn on, and either accepts it or takes back what it changed in ``fixed``
+# and ``order``. The turns between the first and the last removed operator come first: if all removed operators get
+# their old devices, or the makespan must exceed the limit, the rest need not be placed.
 @step
 def _rebuild(
-    p: ProblemArrays, w: walk.Walk, s: Stage, head: HeadWeights, desk: Desk, bonus: FloatArray,
-    rng: np.random.Generator, shares: FloatArray, sizes: npt.NDArray[np.int64], limit: float,
-) -> None:  # fmt: skip
-    """Take operators out and put them back."""
+    p: ProblemArrays,
+    w: walk.Walk,
+    s: Stage,
+    head: HeadWeights,
+    desk: Desk,
+    bonus: FloatArray,
+    rng: np.random.Generator,
+    shares: FloatArray,
+    sizes: npt.NDArray[np.int64],
+    limit: float,
+) -> None:
+    """Remove operators and reinsert them."""
     n = len(w.order)
     taken = 1 + draw(rng, sizes[_SIZE])
     seed = on_chain(p, w, rng) if rng.random() < shares[_CHAIN] else draw(rng, n)
@@ -187,7 +227,7 @@ def _rebuild(
 
 @step
 def _rest(p: ProblemArrays, w: walk.Walk, last: int, slack: float) -> float:
-    """Place what comes after turn ``last`` in a trial; the makespan [s], inf where it must exceed the slack."""
+    """Place the operators after turn ``last`` in a trial; return the makespan [s], inf if it must exceed the slack."""
     rest = w.order[last + 1 :]
     makespan, placed = place_within(p, w.trial, rest, w.fixed, w.bonus, len(w.order) > 0, w.tail, slack)
     w.counts[walk.PLACED] += placed
@@ -196,7 +236,7 @@ def _rest(p: ProblemArrays, w: walk.Walk, last: int, slack: float) -> float:
 
 @step
 def _reorder(p: ProblemArrays, w: walk.Walk, rng: np.random.Generator, limit: float) -> None:
-    """Give an operator another turn, and give up at once if that changes nothing."""
+    """Give an operator another turn; abandon the try at once if no start changes."""
     n = len(w.order)
     source, target = draw_shift(p, w, rng)
     if target == source:
@@ -212,7 +252,7 @@ def _reorder(p: ProblemArrays, w: walk.Walk, rng: np.random.Generator, limit: fl
         same = True
         for k in range(first, last + 1):
             same = same and w.trial.start[w.order[k]] == w.now.start[w.order[k]]
-        if same:  # the schedule is what it was: stay in the new order
+        if same:  # the schedule has not changed: keep the new order
             walk.update_levels(p, w, last)
             return
         makespan = _rest(p, w, last, slack)
@@ -223,17 +263,15 @@ def _reorder(p: ProblemArrays, w: walk.Walk, rng: np.random.Generator, limit: fl
 
 
 @step
-def _relocate(
-    p: ProblemArrays, w: walk.Walk, rng: np.random.Generator, most: int, chain: float, limit: float
-) -> None:  # fmt: skip
-    """Move a connected piece of one device, small ones more often than large ones, to another device."""
+def _relocate(p: ProblemArrays, w: walk.Walk, rng: np.random.Generator, most: int, chain: float, limit: float) -> None:
+    """Move a connected piece of one device to another device; small pieces are drawn more often than large ones."""
     n = len(w.order)
     seed = on_chain(p, w, rng) if rng.random() < chain else draw(rng, n)
     home, size = w.fixed[seed], int(np.exp(rng.random() * np.log(float(most)))) + 1
     device = draw(rng, p.cost.shape[1] - 1)
     device += device >= home
     count = walk.put(p, w, 0, seed, device)
-    for _ in range(3 * size):  # some draws hit what has moved already, or what lies elsewhere
+    for _ in range(3 * size):  # some draws hit operators that have moved already, or are on other devices
         if count == 0 or count >= size:
             break
         neighbour = draw_neighbour(p, rng, w.moved[draw(rng, count)])
@@ -251,12 +289,28 @@ def _relocate(
         walk.take_back(w, count)
 
 
+# Before turn k the trial holds all operators before k; bound is the largest of their finishes plus optimistic time to
+# an exit. Operators that are not removed keep their device. The loop ends early if the makespan must exceed the slack.
 @step
 def _put_back(
-    p: ProblemArrays, w: walk.Walk, s: Stage, head: HeadWeights, desk: Desk, bonus: FloatArray,
-    rng: np.random.Generator, first: int, last: int, slack: float, temperature: float, horizon: int,
-) -> bool:  # fmt: skip
-    """Let the policy place the operators that are out, in a trial that holds those before ``first``."""
+    p: ProblemArrays,
+    w: walk.Walk,
+    s: Stage,
+    head: HeadWeights,
+    desk: Desk,
+    bonus: FloatArray,
+    rng: np.random.Generator,
+    first: int,
+    last: int,
+    slack: float,
+    temperature: float,
+    horizon: int,
+) -> bool:
+    """Let the policy place the removed operators, in a trial that holds those before turn ``first``.
+
+    Returns:
+        False if the makespan must exceed the slack.
+    """
     d = p.cost.shape[1]
     rest = Remainder(w.order, w.fixed, s.tail, w.tail)
     bound = 0.0

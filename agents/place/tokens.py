@@ -1,7 +1,7 @@
-"""Tokens: what the place policy's encoder sees of a problem before anything is placed.
+"""Tokens: features of a problem for the place policy's encoder, before any operator is placed.
 
-Times are divided by the mean run time of an operator, so that they mean the same in a graph of fifty
-operators and of five thousand; long ones are compressed by ``log(1 + x)``.
+Times are divided by the mean run time of an operator, so that they are comparable between graphs of fifty
+operators and of five thousand; long times are compressed by ``log(1 + x)``.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ TOKEN_FEATURES: tuple[Feature, ...] = (
     Feature("peft_choice", "-", "1 for PEFT's device in HEFT's order"),
     Feature("upward_rank", "log operator", "HEFT's rank_u"),
     Feature("downward_rank", "log operator", "mean longest path from an entry"),
-    Feature("slack", "log operator", "by how much PEFT's placement would let it wait"),
+    Feature("slack", "log operator", "delay that does not lengthen PEFT's placement"),
     Feature("start", "makespan", "start in PEFT's placement"),
     Feature("in_degree", "1/4 edge", "incoming edges, at most 24"),
     Feature("out_degree", "1/4 edge", "outgoing edges, at most 24"),
@@ -38,22 +38,22 @@ TOKEN_FEATURES: tuple[Feature, ...] = (
     Feature("arrival", "log operator", "time to send a mean tensor to the device from the others"),
     Feature("departure", "log operator", "time to send a mean tensor from the device to the others"),
 )
-"""Columns of the encoder's tokens, one token an operator and device."""
+"""Columns of the encoder's tokens, one token for each operator and device."""
 
 EDGE_FEATURES: tuple[Feature, ...] = (Feature("transfer", "log operator", "mean transfer time"),)
 """Columns of the encoder's edges."""
 
 LIMIT = 6.0
-"""Upper bound of the features; what a device cannot run stands here."""
+"""Upper bound of the features; also the value where a device cannot run an operator."""
 
 
 class View(NamedTuple):
-    """A problem as the place policy sees it.
+    """The place policy's view of a problem.
 
     Attributes:
         order: [n] operators in upward-rank order.
         scale: mean run time of an operator [s].
-        bonus: [4, n, d] what the roll-outs' four heuristics add to finish times [s].
+        bonus: [4, n, d] terms that the roll-outs' four heuristics add to finish times [s].
         tail: [n, d] optimistic time from an operator's finish on a device to the end [s].
         tokens: [n, d, 20] features of :data:`TOKEN_FEATURES`.
         edge_features: [m, 1] features of :data:`EDGE_FEATURES`.
@@ -68,7 +68,7 @@ class View(NamedTuple):
 
 
 def view(problem: Problem) -> View:
-    """Look at a problem."""
+    """Compute the place policy's view of a problem."""
     n, d = problem.num_operators, problem.num_devices
     cost, able = problem.cost, np.isfinite(problem.cost)
     finite = np.where(able, cost, 0.0)
@@ -85,15 +85,27 @@ def view(problem: Problem) -> View:
     whole = makespan if makespan > 0 else 1.0
     moved = _transfers(problem)
     columns = [
-        _log(cost / scale), _regret(cost, scale), _log(tail / scale), _regret(tail, scale),
-        _regret(cost + tail, scale), _regret(heft_finish, scale), _regret(peft_finish, scale),
-        _regret(peft_finish + tail, scale), np.eye(d)[heft], np.eye(d)[peft],
-        _log(upward / scale)[:, None], _log(ranks.downward_rank(problem) / scale)[:, None],
-        _log(np.maximum(makespan - placed.start - level, 0.0) / scale)[:, None], (placed.start / whole)[:, None],
-        np.diff(problem.predecessors.pointer)[:, None] / 4, np.diff(problem.successors.pointer)[:, None] / 4,
-        load / whole, _log(finite.sum(axis=0) / np.maximum(able.sum(axis=0), 1) / scale),
-        _log(moved[0] / scale), _log(moved[1] / scale),
-    ]  # fmt: skip
+        _log(cost / scale),
+        _regret(cost, scale),
+        _log(tail / scale),
+        _regret(tail, scale),
+        _regret(cost + tail, scale),
+        _regret(heft_finish, scale),
+        _regret(peft_finish, scale),
+        _regret(peft_finish + tail, scale),
+        np.eye(d)[heft],
+        np.eye(d)[peft],
+        _log(upward / scale)[:, None],
+        _log(ranks.downward_rank(problem) / scale)[:, None],
+        _log(np.maximum(makespan - placed.start - level, 0.0) / scale)[:, None],
+        (placed.start / whole)[:, None],
+        np.diff(problem.predecessors.pointer)[:, None] / 4,
+        np.diff(problem.successors.pointer)[:, None] / 4,
+        load / whole,
+        _log(finite.sum(axis=0) / np.maximum(able.sum(axis=0), 1) / scale),
+        _log(moved[0] / scale),
+        _log(moved[1] / scale),
+    ]
     tokens = np.empty((n, d, len(columns)))
     for k, column in enumerate(columns):
         tokens[:, :, k] = np.minimum(column, LIMIT)
@@ -122,7 +134,7 @@ def _transfers(problem: Problem) -> FloatArray:
 
 
 def _surveyed(problem: Problem, order: IntArray, bonus: FloatArray) -> tuple[FloatArray, IntArray, timeline.Timeline]:
-    """What finish times each device offers on the way to a heuristic's schedule [n, d], its devices, and itself."""
+    """Finish times on each device while a heuristic schedules [n, d], its schedule's devices [n], and its timeline."""
     n, d = problem.num_operators, problem.num_devices
     finish, placed = np.empty((n, d)), timeline.new_timeline(n, d)
     _survey(problem.arrays, order, bonus, placed, finish)
@@ -131,7 +143,7 @@ def _surveyed(problem: Problem, order: IntArray, bonus: FloatArray) -> tuple[Flo
 
 @lean
 def _survey(p: ProblemArrays, order: IntArray, bonus: FloatArray, t: timeline.Timeline, finish: FloatArray) -> None:
-    insertion = len(order) > 0  # always; a literal True would compile more than once
+    insertion = len(order) > 0  # always true; a literal would compile the timeline again
     for operator in order:
         best_device, best_start, best_key = -1, 0.0, np.inf
         for device in range(p.cost.shape[1]):

@@ -22,7 +22,7 @@ CASES: dict[str, tuple[str, ...]] = {
     "split": ("alexnet on even-pair", "squeezenet on core-pair"),
     "pipeline": ("resnet50 on cpu-gpu-npu", "bert_base on cpu-2gpu-nvlink"),
 }
-"""Kind of decision -> problems whose makespans stand on cards; see :func:`replay`."""
+"""Kind of decision -> problems whose makespans the cards hold; see :func:`replay`."""
 
 
 def names() -> list[str]:
@@ -41,15 +41,15 @@ def load(policy: Literal["pipeline-v1"]) -> PipelinePolicy: ...
 @overload
 def load(policy: str | Path) -> Policy: ...
 def load(policy: str | Path) -> Policy:
-    """A trained policy, ready to plan and to act: a shipped one by its name, or one's own by its file.
+    """Load a trained policy, which can plan and act: a shipped one by name, or any other from its file.
 
     Args:
         policy: see :func:`names`; or the path of a ``.safetensors`` file that ``hetgym train`` wrote, which needs
             PyTorch, or of a compiled policy with its card beside it, which does not.
 
     Returns:
-        A :class:`~hetgym.agents.PlacePlanner` for ``place-v1``; see :class:`~hetgym.agents.Policy` for what all have
-        in common.
+        A :class:`~hetgym.agents.PlacePlanner` for ``place-v1``; :class:`~hetgym.agents.Policy` describes the common
+        interface.
 
     Raises:
         UnknownName: no shipped policy of that name.
@@ -80,7 +80,7 @@ def _read_file(path: Path) -> Policy:
 
 @cache
 def read(name: str) -> Policy:
-    """Read a shipped policy's files, once a process."""
+    """Read a shipped policy's files, once in each process."""
     return _read(FOLDER / name)
 
 
@@ -91,7 +91,7 @@ def _read(path: Path) -> Policy:
 
 
 def replay(policy: Policy, case: str) -> float:
-    """The makespan of a policy on one of :data:`CASES` [s]; its card has the same figure."""
+    """The makespan of a policy on one of :data:`CASES` [s]; the policy's card holds the same figure."""
     from hetgym.graph import load_graph
     from hetgym.platform import load_platform
     from hetgym.workloads import textbook

@@ -1,4 +1,4 @@
-"""Stable-Baselines3: policies over our networks, and training from recipes."""
+"""Stable-Baselines3: policies with hetgym's networks, and training from recipes."""
 
 from __future__ import annotations
 

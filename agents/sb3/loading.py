@@ -1,4 +1,4 @@
-"""Trained policies in Stable-Baselines3, at any padding: to go on training, or for its own tools."""
+"""Trained policies in Stable-Baselines3, at any padding: to continue training, or for its own tools."""
 
 from __future__ import annotations
 
@@ -28,18 +28,18 @@ def algorithm_class(name: str) -> Any:
 
 
 def load_model(path: str | Path, envs: LaneVecEnv, algorithm: str = "maskable-ppo", **arguments: Any) -> Any:
-    """A model of Stable-Baselines3 with the weights of a policy, whatever sizes it was trained at.
+    """A model of Stable-Baselines3 with the weights of a policy, for any padding.
 
-    The model's own ``save`` pickles, and keeps the padding; a policy file does neither.
+    The model's own ``save`` uses pickle and depends on the padding; a policy file does neither.
 
     Args:
-        path: what ``hetgym train`` or :meth:`hetgym.agents.network_policy.NetworkPolicy.save` wrote.
+        path: a file that ``hetgym train`` or :meth:`hetgym.agents.network_policy.NetworkPolicy.save` wrote.
         envs: lanes, of any padding, of the kind of environment that the policy was trained in.
         algorithm: ``ppo`` or ``maskable-ppo``.
         arguments: of the model.
 
     Raises:
-        ArtefactError: the file is no policy.
+        ArtefactError: the file is not a policy.
         ConfigError: observations that the policy was not made for.
 
     ``load_model("policy.safetensors", make_vec_env("HetSchedule-v0", 8, suite="zoo", observation="candidates"))``

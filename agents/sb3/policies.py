@@ -1,4 +1,4 @@
-"""Policies of Stable-Baselines3 over our networks.
+"""Policies of Stable-Baselines3 with hetgym's networks.
 
 ``MaskablePPO(MaskedActionPolicy, make_vec_env("HetSchedule-v0", 16, observation="candidates"))``
 """
@@ -29,7 +29,7 @@ else:
 
 
 class ActionExtractor(BaseFeaturesExtractor):
-    """:class:`~hetgym.agents.networks.ActionFeatures` as Stable-Baselines3 asks for features.
+    """:class:`~hetgym.agents.networks.ActionFeatures` as a feature extractor of Stable-Baselines3.
 
     Args:
         observation_space: of an environment, with ``observation="graph"`` or ``"candidates"``.
@@ -41,7 +41,7 @@ class ActionExtractor(BaseFeaturesExtractor):
     """
 
     describer: type[ActionFeatures] = ActionFeatures
-    """What describes actions; a subclass may name another."""
+    """Class of the module that describes actions; a subclass may set another."""
 
     def __init__(self, observation_space: spaces.Space[Any], **sizes: int) -> None:
         self.sizes = Sizes(**sizes)
@@ -57,14 +57,14 @@ class ActionExtractor(BaseFeaturesExtractor):
 
 
 class Split(nn.Module):
-    """A head that is given features and mask as one array.
+    """A head that takes features and mask as one array.
 
     Args:
         head: takes [B, A, F] and [B, A].
 
     Shapes:
         - **features** [B, A, F + 1].
-        - **output** what the head gives.
+        - **output** that of the head.
     """
 
     def __init__(self, head: nn.Module) -> None:
@@ -72,13 +72,13 @@ class Split(nn.Module):
         self.head = head
 
     def forward(self, features: Tensor) -> Tensor:
-        """Ask the head; see the class for shapes."""
+        """Apply the head; see the class for shapes."""
         found: Tensor = self.head(features[..., :-1], features[..., -1] > 0)
         return found
 
 
 class _ActionPolicy:
-    """What both policies share: an :class:`~hetgym.agents.networks.ActorCritic` in the places of their networks."""
+    """Base of both policies: an :class:`~hetgym.agents.networks.ActorCritic` in place of their networks."""
 
     def __init__(
         self, observation_space: spaces.Space[Any], action_space: spaces.Discrete, lr_schedule: Any, **arguments: Any
@@ -87,7 +87,7 @@ class _ActionPolicy:
         super().__init__(observation_space, action_space, lr_schedule, **(defaults | arguments))  # type: ignore[call-arg]
 
     def _build(self: Any, lr_schedule: Any) -> None:
-        """Put in our heads, where Stable-Baselines3 would make layers whose size is that of the action space."""
+        """Use our heads where Stable-Baselines3 would make layers whose size is that of the action space."""
         self._build_mlp_extractor()
         extractor = self.features_extractor
         network = ActorCritic(extractor.kind, extractor.level, extractor.sizes, extractor.features)
@@ -104,7 +104,7 @@ class _ActionPolicy:
 
 
 class ActionPolicy(_ActionPolicy, ActorCriticPolicy):
-    r"""A policy for ``stable_baselines3.PPO``, which knows nothing of masks: it reads them from the observation.
+    r"""A policy for ``stable_baselines3.PPO``, which has no action masks: the policy reads them from the observation.
 
     .. math::
         \pi(a) = \operatorname{softmax}_{a\ \mathrm{legal}} s_a
@@ -121,7 +121,7 @@ class ActionPolicy(_ActionPolicy, ActorCriticPolicy):
 
 
 class MaskedActionPolicy(_ActionPolicy, MaskableActorCriticPolicy):
-    """The same for ``sb3_contrib.MaskablePPO``, which hands the masks in a second time; see :class:`ActionPolicy`."""
+    """A policy for ``sb3_contrib.MaskablePPO``, which passes the masks once more; see :class:`ActionPolicy`."""
 
 
 POLICIES = {"ppo": ActionPolicy, "maskable-ppo": MaskedActionPolicy}

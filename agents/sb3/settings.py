@@ -14,17 +14,17 @@ class PPOSettings:
 
     Attributes:
         learning_rate: of Adam.
-        anneal_lr: whether it falls linearly to 0 over the budget.
-        n_steps: steps of each lane from one update to the next.
-        batch_size: steps of a minibatch.
-        n_epochs: passes over the steps of an update.
-        gamma: discount; 1 makes the value the rest of the return, as episodes always end.
-        gae_lambda: of generalised advantage estimation.
-        clip_range: of the ratio of probabilities.
-        normalize_advantage: whether advantages of a minibatch are brought to mean 0 and deviation 1.
+        anneal_lr: true to decrease it linearly to 0 over the budget.
+        n_steps: number of steps of each lane from one update to the next.
+        batch_size: number of steps of a minibatch.
+        n_epochs: number of passes over the steps of an update.
+        gamma: discount; with 1 the value is the remaining return, as episodes always end.
+        gae_lambda: lambda of generalised advantage estimation.
+        clip_range: clipping range of the ratio of probabilities.
+        normalize_advantage: true to normalise advantages of a minibatch to mean 0 and standard deviation 1.
         ent_coef, vf_coef: weights of the entropy and of the value's error.
-        max_grad_norm: to which gradients are clipped.
-        target_kl: divergence that ends an update early; None for no such end.
+        max_grad_norm: norm to which gradients are clipped.
+        target_kl: divergence that ends an update early; None to never do so.
 
     Raises:
         ConfigError: a number out of its range.

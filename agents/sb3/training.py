@@ -42,7 +42,7 @@ def train(run: TrainingRun) -> ActorCritic:
 
     Raises:
         ArtefactError: the checkpoint is not one of this recipe.
-        ClusterError: workers do not start, or one is lost again and again.
+        ClusterError: workers do not start, or one is lost repeatedly.
     """
     torch.set_num_threads(run.recipe.threads)
     model = build(run.recipe, run.cluster)
@@ -70,14 +70,14 @@ def _train(run: TrainingRun, model: Any) -> ActorCritic:
 
 
 def build(recipe: Recipe, cluster: RayCluster | None = None) -> Any:
-    """The model of Stable-Baselines3, its lanes included, that a recipe asks for.
+    """The model of Stable-Baselines3 that a recipe describes, including its lanes.
 
     Args:
         recipe: for ``ppo`` or ``maskable-ppo``.
-        cluster: whose workers play the lanes; None for this process.
+        cluster: Ray cluster whose workers play the lanes; None for this process.
 
     Raises:
-        ConfigError: minibatches that updates cannot be divided into.
+        ConfigError: the size of an update is not a multiple of that of a minibatch.
     """
     settings: PPOSettings = recipe.parsed_settings()
     if recipe.lanes * settings.n_steps % settings.batch_size:
@@ -112,7 +112,7 @@ def build(recipe: Recipe, cluster: RayCluster | None = None) -> Any:
 
 
 def snapshot(model: Any) -> Checkpoint:
-    """All that the rest of the training depends on, between an update and the next roll-out."""
+    """The complete state of the training, between an update and the next roll-out."""
     lanes: LaneVecEnv = model.get_env()
     return Checkpoint(
         model.num_timesteps,
@@ -127,10 +127,10 @@ def snapshot(model: Any) -> Checkpoint:
 
 
 def restore(model: Any, found: Checkpoint) -> int:
-    """Put a fresh model where a checkpoint was taken.
+    """Restore a checkpoint into a new model.
 
     Returns:
-        Steps that are done.
+        Number of steps done.
 
     Raises:
         ArtefactError: the checkpoint is not of such a model.
@@ -151,7 +151,7 @@ def restore(model: Any, found: Checkpoint) -> int:
 
 
 class _Between(BaseCallback):
-    """Lets the run judge and keep before each roll-out, when nothing is under way."""
+    """Lets the run evaluate and write checkpoints before each roll-out, when no episode data are pending."""
 
     def __init__(self, run: TrainingRun) -> None:
         super().__init__()
@@ -166,7 +166,7 @@ class _Between(BaseCallback):
 
 
 class _Curves(KVWriter):
-    """Passes what Stable-Baselines3 logs on to the run's curves."""
+    """Passes the log of Stable-Baselines3 on to the run's curves."""
 
     def __init__(self, run: TrainingRun) -> None:
         self.run = run
@@ -183,4 +183,4 @@ class _Curves(KVWriter):
         self.run.log(step, numbers)
 
     def close(self) -> None:
-        """There is nothing to release."""
+        """Do nothing: there are no resources to release."""

@@ -1,1 +1,1 @@
-"""Our own trainer: self-labelling of the place policy."""
+"""The trainer of the place policy: self-labelling."""

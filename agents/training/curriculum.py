@@ -1,4 +1,4 @@
-"""Curriculum: the problems that a policy is trained on, a fixed number of them, the same for the same seed."""
+"""Curriculum: the problems that a policy is trained on, a fixed number that depends on the seed alone."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from hetgym.problem import Problem
 from hetgym.workloads import RandomMix, RealMix
 
 KINDS: dict[str, type[RandomMix] | type[RealMix]] = {"random": RandomMix, "real": RealMix}
-"""What a part of a curriculum can be drawn from."""
+"""Distributions from which a part of a curriculum can be drawn."""
 
 
 @dataclass(frozen=True)
@@ -41,7 +41,7 @@ class Part:
         self.distribution()
 
     def distribution(self) -> RandomMix | RealMix:
-        """What is drawn from."""
+        """The distribution from which the part is drawn."""
         found: RandomMix | RealMix = read(KINDS[self.kind], self.arguments, "curriculum", "arguments")
         return found
 
@@ -51,7 +51,8 @@ def draw(parts: Sequence[Part], seed: int) -> Iterator[Problem]:
 
     Args:
         parts: of the curriculum.
-        seed: each problem has a generator of its own, of the seed, the part's number and its number in the part.
+        seed: seed of all problems; each has a generator of its own, seeded with it, the number of the part and the
+            problem's number in the part.
     """
     for number, part in enumerate(parts):
         distribution = part.distribution()

@@ -1,4 +1,4 @@
-"""What an update of self-labelling plays on each of its problems, apart from where that is done."""
+"""The episodes of an update of self-labelling, independent of the process that plays them."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ from hetgym.problem import Problem
 
 
 class Turn(NamedTuple):
-    """What there is to play on a problem, beside the problem itself.
+    """The input of playing on a problem, besides the problem itself.
 
     Attributes:
         embedded: [n, d, h] the problem's embeddings.
         temperatures: of the episodes.
-        search: operators that a search places for a first label; 0 for none.
+        search: number of operators that a search places for a first label; 0 for no search.
         makespan: of the label [s]; inf before the first visit.
         choice: [n] its devices.
         seed: of the draws.
@@ -39,14 +39,14 @@ class Turn(NamedTuple):
 
 
 class Played(NamedTuple):
-    """What came of it.
+    """The result of playing on a problem.
 
     Attributes:
         sampled: mean makespan of the episodes [s].
-        improved: whether one of them was better than the label that there was.
-        makespan: of the label now [s].
+        improved: true if one of them was better than the previous label.
+        makespan: of the new label [s].
         choice: [n] its devices.
-        seen: [n, d, F] what the policy sees of the candidates, turn by turn, in the label's episode.
+        seen: [n, d, F] features of the candidates, turn by turn, in the label's episode.
     """
 
     sampled: float
@@ -57,17 +57,17 @@ class Played(NamedTuple):
 
 
 class Players(Protocol):
-    """Who plays."""
+    """The workers that play."""
 
     def play(
         self, numbers: Sequence[int], on: Sequence[tuple[Problem, View]], turns: Sequence[Turn], head: HeadWeights
-    ) -> list[Played]:  # fmt: skip
-        """Play on some problems; what comes of it does not depend on who does.
+    ) -> list[Played]:
+        """Play on some problems; the results do not depend on the workers.
 
         Args:
-            numbers: by which the problems are known from update to update.
-            on: the problems, and what the policy sees of them.
-            turns: of each problem.
+            numbers: numbers that identify the problems from update to update.
+            on: the problems, and the policy's views of them.
+            turns: the further input for each problem.
             head: weights of the policy's head.
         """
 
@@ -76,7 +76,7 @@ class Threads:
     """Threads of this process.
 
     Args:
-        pool: of them.
+        pool: the pool of threads.
     """
 
     def __init__(self, pool: ThreadPoolExecutor) -> None:
@@ -84,14 +84,14 @@ class Threads:
 
     def play(
         self, numbers: Sequence[int], on: Sequence[tuple[Problem, View]], turns: Sequence[Turn], head: HeadWeights
-    ) -> list[Played]:  # fmt: skip
+    ) -> list[Played]:
         """Play; see :class:`Players`."""
         problems, views = zip(*on, strict=True)
         return list(self._pool.map(play, problems, views, turns, repeat(head)))
 
 
 def play(problem: Problem, view: View, turn: Turn, head: HeadWeights) -> Played:
-    """Sample episodes on a problem, keep the best there ever was, and look at it again."""
+    """Sample episodes on a problem, take the best of them and of the label as new label, and replay it."""
     embedded = np.ascontiguousarray(turn.embedded, np.float64)
     stage = episodes.set_up(problem, view, embedded, head)
     desk = episodes.new_desk(problem, head)
@@ -111,7 +111,7 @@ def play(problem: Problem, view: View, turn: Turn, head: HeadWeights) -> Played:
 def _searched(
     problem: Problem, view: View, stage: episodes.Stage, head: HeadWeights, desk: episodes.Desk, operators: int
 ) -> tuple[float, IntArray]:
-    """A first label, in the order in which the policy decides."""
+    """A first label from a search in the policy's order of decisions: its makespan [s] and devices [n]."""
     _, choice = episodes.greedy(problem, stage, head, desk)
     search = Refinement(problem, stage, head, choice, view.order, Refining(reorder=0.0))
     search.advance(operators, operators)

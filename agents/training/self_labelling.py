@@ -1,7 +1,7 @@
 r"""Self-labelling: play a problem many times, and imitate the best that was ever played on it.
 
 Source: Corsini, Porrello, Calderara, Dell'Amico, NeurIPS 2024 (self-labelling the job shop); here labels are
-kept and get better from visit to visit. Top to bottom:
+kept and improve from visit to visit. Top to bottom:
 
 1. Draw a fixed set of problems; look at each once.
 2. Each update takes some of them, embeds their graphs in one pass, and samples episodes of each in
@@ -34,11 +34,11 @@ from hetgym.problem import Problem
 
 @dataclass
 class Lesson:
-    """A problem of the curriculum, and the best that was ever played on it.
+    """A problem of the curriculum with its label, the best episode so far.
 
     Attributes:
-        problem: what is placed.
-        view: what the policy sees of it.
+        problem: the problem.
+        view: the policy's view of it.
         makespan: of the label [s]; inf before the first visit.
         choice: [n] its devices.
     """
@@ -50,7 +50,7 @@ class Lesson:
 
 
 def new_network(sizes: Sizes, seed: int) -> PlaceNetwork:
-    """The untrained network: the rule that it starts from, and small random weights beside it.
+    """The untrained network: the linear rule that it starts from, and small random weights elsewhere.
 
     Args:
         sizes: ``embedding`` and ``layers`` of the encoder, ``hidden`` of the head.
@@ -58,29 +58,27 @@ def new_network(sizes: Sizes, seed: int) -> PlaceNetwork:
     """
     torch.manual_seed(seed)
     names = tuple(feature.name for feature in episodes.CANDIDATE_FEATURES)
-    return PlaceNetwork(
-        len(TOKEN_FEATURES), len(EDGE_FEATURES), names, sizes.embedding, sizes.layers, sizes.hidden
-    )  # fmt: skip
+    return PlaceNetwork(len(TOKEN_FEATURES), len(EDGE_FEATURES), names, sizes.embedding, sizes.layers, sizes.hidden)
 
 
 class SelfLabelling:
-    """A training under way.
+    """A training in progress.
 
     Args:
         settings: of the training.
-        updates: number of gradient steps that it will take, over which the learning rate falls.
+        updates: total number of gradient steps, over which the learning rate decreases.
         sizes: of the network.
-        seed: of everything that is random.
+        seed: of all randomness.
 
     Attributes:
-        network: what is trained.
-        update: number of updates that are done.
+        network: the network that is trained.
+        update: number of updates done.
         lessons: the curriculum with its labels.
     """
 
     def __init__(self, settings: SelfLabellingSettings, updates: int, sizes: Sizes, seed: int = 0) -> None:
         self.settings, self.updates, self.seed = settings, updates, seed
-        torch.set_num_threads(1)  # sums of floats depend on how they are split
+        torch.set_num_threads(1)  # rounding of sums depends on how threads split them
         self.network = new_network(sizes, seed)
         self.optimizer = torch.optim.Adam(self.network.parameters(), lr=settings.learning_rate)
         self.lessons = [
@@ -93,11 +91,11 @@ class SelfLabelling:
         """Make one update.
 
         Args:
-            players: who plays the episodes.
+            players: the workers that play the episodes.
 
         Returns:
-            ``loss``, ``gradient`` norm, mean ``sampled`` makespan over the labels', and share of labels that
-            got better, ``improved``.
+            ``loss``; ``gradient``, its norm; ``sampled``, mean makespan of the episodes relative to the labels;
+            ``improved``, share of labels that improved.
         """
         settings = self.settings
         chosen = np.random.default_rng([self.seed, 1, self.update]).choice(
@@ -108,18 +106,22 @@ class SelfLabelling:
         temperatures = tuple(settings.temperatures[k % len(settings.temperatures)] for k in range(settings.samples))
         turns = [
             Turn(
-                of.detach().numpy(), temperatures, settings.search, lesson.makespan, lesson.choice,
+                of.detach().numpy(),
+                temperatures,
+                settings.search,
+                lesson.makespan,
+                lesson.choice,
                 (self.seed, 2, self.update, slot),
             )
             for slot, (lesson, of) in enumerate(zip(lessons, hidden, strict=True))
-        ]  # fmt: skip
+        ]
         on = [(lesson.problem, lesson.view) for lesson in lessons]
         played = players.play(chosen.tolist(), on, turns, head_weights(arrays(self.network)))
         for lesson, found in zip(lessons, played, strict=True):
             lesson.makespan, lesson.choice = found.makespan, found.choice
-        loss = torch.stack([
-            self._loss(lesson, of, found.seen) for lesson, of, found in zip(lessons, hidden, played, strict=True)
-        ]).mean()  # fmt: skip
+        loss = torch.stack(
+            [self._loss(lesson, of, found.seen) for lesson, of, found in zip(lessons, hidden, played, strict=True)]
+        ).mean()
         self.optimizer.zero_grad()
         loss.backward()
         norm = nn.utils.clip_grad_norm_(self.network.parameters(), settings.clip)
@@ -128,10 +130,11 @@ class SelfLabelling:
         self.optimizer.step()
         self.update += 1
         return {
-            "loss": float(loss.detach()), "gradient": float(norm),
+            "loss": float(loss.detach()),
+            "gradient": float(norm),
             "sampled": float(np.mean([found.sampled / found.makespan for found in played])),
             "improved": float(np.mean([found.improved for found in played])),
-        }  # fmt: skip
+        }
 
     def _pace(self) -> float:
         done = self.update / self.updates
@@ -147,7 +150,7 @@ class SelfLabelling:
         return loss
 
     def snapshot(self) -> Checkpoint:
-        """All that the rest of the training depends on."""
+        """The complete state of the training."""
         labels = {
             "labels.makespan": torch.tensor([lesson.makespan for lesson in self.lessons], dtype=torch.float64),
             "labels.choice": torch.from_numpy(np.concatenate([lesson.choice for lesson in self.lessons])),
@@ -155,10 +158,10 @@ class SelfLabelling:
         return Checkpoint(self.update, learner_tensors(self.network, self.optimizer) | labels)
 
     def restore(self, found: Checkpoint) -> None:
-        """Go on where a checkpoint was taken.
+        """Resume from a checkpoint.
 
         Raises:
-            ArtefactError: it is not a checkpoint of such a training.
+            ArtefactError: the checkpoint is not of such a training.
         """
         sizes = [len(lesson.choice) for lesson in self.lessons]
         makespans, choices = found.tensors.get("labels.makespan"), found.tensors.get("labels.choice")
@@ -177,7 +180,7 @@ def arrays(network: nn.Module) -> dict[str, npt.NDArray[np.float32]]:
 
 
 def embed(network: PlaceNetwork, lessons: list[Lesson]) -> list[Tensor]:
-    """[n, d, H] embeddings of each problem, in one pass; devices are padded to the most of any problem."""
+    """[n, d, H] embeddings of each problem, in one pass; devices are padded to the largest number of any problem."""
     most = max(lesson.problem.num_devices for lesson in lessons)
     tokens, edges, features, graph, present, first = [], [], [], [], [], 0
     for number, lesson in enumerate(lessons):
@@ -192,6 +195,6 @@ def embed(network: PlaceNetwork, lessons: list[Lesson]) -> list[Tensor]:
         first += n
     hidden = network.encoder(
         torch.cat(tokens), torch.cat(edges, 1), torch.cat(features), torch.cat(graph), torch.cat(present)
-    )  # fmt: skip
+    )
     parts = hidden.split([len(some) for some in graph])
     return [part[:, : lesson.problem.num_devices] for part, lesson in zip(parts, lessons, strict=True)]

@@ -13,18 +13,19 @@ from hetgym.errors import ConfigError
 
 @dataclass(frozen=True)
 class SelfLabellingSettings:
-    """Settings of self-labelling, beside what every recipe has.
+    """Settings of self-labelling, besides those that every recipe has.
 
     Attributes:
-        curriculum: problems.
-        problems: of an update.
-        samples: episodes of each.
+        curriculum: parts of the curriculum.
+        problems: number of problems of an update.
+        samples: number of episodes on each.
         temperatures: of the samples, in turn.
-        search: operators that a search in the policy's order of decisions places for each first label; 0 for none.
-        learning_rate: of Adam; falls linearly to a twentieth.
-        warm_up: updates over which it rises.
+        search: number of operators that a search in the policy's order of decisions places for each first label; 0
+            for no search.
+        learning_rate: of Adam; decreases linearly to a twentieth.
+        warm_up: number of updates over which the learning rate increases.
         clip: largest norm of the gradient.
-        workers: threads that play; results do not depend on their number.
+        workers: number of threads that play; results do not depend on it.
 
     Raises:
         ConfigError: a number out of its range.

@@ -1,4 +1,4 @@
-"""Recipes of the algorithm ``self-labelling``: what :class:`TrainingRun` needs of it."""
+"""Recipes of the algorithm ``self-labelling``: the functions that :class:`TrainingRun` needs."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ from hetgym.agents.training.self_labelling import SelfLabelling, arrays
 
 
 class Trained:
-    """A place policy that came out of a training.
+    """A trained place policy.
 
     Args:
         network: its network.
-        card: where it comes from, as JSON values.
+        card: its origin, as JSON values.
     """
 
     def __init__(self, network: PlaceNetwork, card: Mapping[str, Any]) -> None:
@@ -52,7 +52,7 @@ def train(run: TrainingRun) -> PlaceNetwork:
 
     Raises:
         ArtefactError: the checkpoint is not one of this recipe.
-        ClusterError: workers do not start, or one is lost again and again.
+        ClusterError: workers do not start, or one is lost repeatedly.
     """
     recipe = run.recipe
     run.wrap = Trained
@@ -71,7 +71,7 @@ def train(run: TrainingRun) -> PlaceNetwork:
 
 @contextmanager
 def _players(run: TrainingRun, training: SelfLabelling) -> Iterator[Players]:
-    """Who plays: threads of this process, or workers of the run's Ray cluster."""
+    """The workers that play: threads of this process, or workers of the run's Ray cluster."""
     settings = training.settings
     if run.cluster is None:
         with ThreadPoolExecutor(settings.workers) as pool:

@@ -1,7 +1,7 @@
 """Cutting pipelines: functions from a PipelineProblem to the device of each operator, and their relatives.
 
-``PARTITIONERS`` holds those that answer with a device for each operator, by name; :func:`cp_sat_cut` also
-proves a bound, :func:`pipedream` replicates stages, :func:`optimum` tells the least value of a cut along one order,
+``PARTITIONERS`` holds those that return a device for each operator, by name; :func:`cp_sat_cut` also
+proves a bound, :func:`pipedream` replicates stages, :func:`optimum` gives the least value of a cut along one order,
 :func:`time_slices` and :func:`wavefront` are for recurrent networks.
 """
 

@@ -15,16 +15,16 @@ from hetgym.pipeline.problem import PipelineProblem
 def equal_cut(problem: PipelineProblem) -> IntArray:
     """As many operators on each device as on any other, all of the kind that runs the whole fastest.
 
-    What is done by default: it knows neither how long operators take nor what crosses a cut.
+    The common default: it considers neither run times of operators nor transfers across a cut.
 
     Args:
-        problem: what is to be cut.
+        problem: the pipeline to cut.
 
     Returns:
         [n] device of each operator.
 
     Raises:
-        InvalidSchedule: a part does not fit into memory, or holds what the devices cannot run.
+        InvalidSchedule: a part does not fit into memory, or contains operators that the devices cannot run.
     """
     small = contract(problem)
     present = [t for t, kind in enumerate(problem.kinds) if kind.count]
@@ -46,7 +46,7 @@ def contiguous_dp(problem: PipelineProblem) -> IntArray:
     :func:`~hetgym.baselines.pipeline.downset_dp`. Time O(n^2 k) for each of the multisets of devices.
 
     Args:
-        problem: what is to be cut.
+        problem: the pipeline to cut.
 
     Returns:
         [n] device of each operator.

@@ -27,7 +27,7 @@ class NodeStage(NamedTuple):
 
 
 def downset_dp(problem: PipelineProblem, limit: int = 200_000) -> IntArray:
-    """Cut a graph into contiguous stages so that the slowest device is as fast as it can be.
+    """Cut a graph into contiguous stages with the least max-load.
 
     A downset holds with each operator all that it reads. The stages 1 to s of a contiguous cut make
     a downset D, so the best cut of D among given devices is the best over all downsets D' inside D
@@ -39,8 +39,8 @@ def downset_dp(problem: PipelineProblem, limit: int = 200_000) -> IntArray:
     NeurIPS 2020, section 5.
 
     Args:
-        problem: what is to be cut.
-        limit: most downsets; time grows with their square.
+        problem: the pipeline to cut.
+        limit: largest number of downsets; time grows with their square.
 
     Returns:
         [n] device of each operator.
@@ -125,7 +125,7 @@ def solve(
     """The best cut into differences of the given downsets, and its max-load [s].
 
     Args:
-        problem: what is to be cut.
+        problem: the pipeline to cut.
         small: its contraction.
         downsets: among them the empty one and that of all nodes.
         upper: a max-load that can be reached; what is larger is of no interest [s].
@@ -148,12 +148,21 @@ def solve(
     shape = len(downsets), int(strides[-1])
     value, before, kind = np.full(shape, np.inf), np.zeros(shape, np.int32), np.zeros(shape, np.int8)
     fill_values(
-        value, before, kind, _words([downsets[i] for i in order], words), np.array([work[i] for i in order]),
-        member @ cost, member @ ~possible, member @ small.size, _words(list(small.crossing), words),
-        np.array(list(small.crossing.values()), np.float64), *_device_sets(counts),
-        np.array([k.memory for k in problem.kinds]), np.array([k.transfers for k in problem.kinds]),
+        value,
+        before,
+        kind,
+        _words([downsets[i] for i in order], words),
+        np.array([work[i] for i in order]),
+        member @ cost,
+        member @ ~possible,
+        member @ small.size,
+        _words(list(small.crossing), words),
+        np.array(list(small.crossing.values()), np.float64),
+        *_device_sets(counts),
+        np.array([k.memory for k in problem.kinds]),
+        np.array([k.transfers for k in problem.kinds]),
         upper * (1 + 1e-9),
-    )  # fmt: skip
+    )
     state, row = shape[1] - 1, len(order) - 1
     if not np.isfinite(value[row, state]):
         return None, math.inf
@@ -168,7 +177,7 @@ def solve(
 
 
 def _device_sets(counts: Int64Array) -> tuple[Int64Array, Int64Array]:
-    """Sets of devices, devices of one kind being alike: what taking one out of a set leads to.
+    """Sets of devices, where devices of one kind are interchangeable, and the results of taking one device out.
 
     Args:
         counts: [k] devices of each kind.

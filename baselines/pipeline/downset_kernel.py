@@ -11,12 +11,11 @@ from hetgym._types import BoolArray, FloatArray, Int64Array, IntArray
 Bits = npt.NDArray[np.uint64]
 
 
-# value[a, S] is the least max-load of the nodes of downset a on devices of the set S. Rows are done in order: each
+# value[a, S] is the least max-load of the nodes of downset a on devices of the set S. Rows are filled in order: each
 # comes after all downsets inside it, so before row a every row b < a is final, and value[a, S] is inf. Row a then
-# tries each b inside a as what the stages before the last one hold; from the b of most work downwards, so that the last
-# stage grows and the search ends at the first b that leaves more work than `upper` to one device. What it costs to
-# leave or enter a last stage is only worked out for pairs whose work alone would be an improvement: most pairs never
-# are.
+# tries each b inside a as the content of the stages before the last one; from the b of most work downwards, so that the
+# last stage grows and the search ends at the first b that leaves more work than `upper` to one device. The transfers of
+# a last stage are only computed for pairs whose work alone would be an improvement, which most pairs are not.
 #
 # Sets from which the devices that are not in them could not finish the rest within `upper` are not filled in, and
 # rows that hold no useful value are not tried as b. At the end of a row a device may stay empty (then before[a, S] is
@@ -42,7 +41,7 @@ def fill_values(
     """Best max-load of each downset on each set of devices, and the last stage of a cut that reaches it.
 
     Args:
-        value: [m, sets] written; max-load, inf where there is none as good as ``upper`` [s]; inf everywhere before.
+        value: [m, sets] written; max-load [s], inf where there is none as good as ``upper``; must be inf on entry.
         before: [m, sets] written; row of the downset before the last stage.
         kind: [m, sets] written; kind of device of the last stage.
         bits: [m, w] downsets, each after all that it holds; the first is empty, the last is everything.
@@ -53,9 +52,9 @@ def fill_values(
         crossing: [h, w] nodes that a tensor connects.
         seconds: [h] price of the tensor [s].
         moves: [q, 3] set, set without a device of a kind, that kind; sets in rising order.
-        left: [sets] how many devices are not in the set.
+        left: [sets] number of devices that are not in the set.
         memory: [k] bytes of one device.
-        pays: [k] whether it pays for transfers.
+        pays: [k] true if it pays for transfers.
         upper: larger values are of no interest [s].
     """
     m = len(bits)

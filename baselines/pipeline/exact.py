@@ -61,7 +61,7 @@ def cp_sat_cut(problem: PipelineProblem, seconds: float = 10.0, workers: int = 4
     order; the solver is that of Perron, Didier, Gay, CP 2023.
 
     Args:
-        problem: what is to be cut.
+        problem: the pipeline to cut.
         seconds: wall-clock limit of the solver [s].
         workers: the solver's threads.
         seed: of the solver.

@@ -59,7 +59,7 @@ def pipedream(
     Source: Narayanan et al., "PipeDream", SOSP 2019, section 3.1.
 
     Args:
-        problem: what is to be cut; sizes are taken for weights.
+        problem: the pipeline to cut; sizes are taken for weights.
         kind: position of the kind of device; by default the one that runs the whole fastest on one.
         bandwidth: between replicas [byte/s].
         add: add the exchange of gradients to the work, as the released code does, instead of taking

@@ -33,11 +33,11 @@ ENVIRONMENTS: dict[str, Entry] = {
     "HetSplit-v0": _entry("hetgym.envs.split.env", "HetSplit"),
     "HetPipeline-v0": _entry("hetgym.envs.pipeline.env", "HetPipeline"),
 }
-"""Environment id -> where it is."""
+"""Environment id -> its entry points."""
 
 
 def register() -> None:
-    """Enter all environments into Gymnasium's registry; doing so again changes nothing."""
+    """Enter all environments into Gymnasium's registry; further calls change nothing."""
     for name, entry in ENVIRONMENTS.items():
         if name not in gym.registry:
             gym.register(id=name, entry_point=entry.env, vector_entry_point=entry.vector)

@@ -26,21 +26,21 @@ Indices = int | Iterable[int] | None
 
 
 def make_vec_env(env_id: str | LaneArguments, n_envs: int = 1, seed: int | None = None, **arguments: Any) -> LaneVecEnv:
-    """Make a vector environment for Stable-Baselines3, all lanes of which step in one call.
+    """Make a vector environment for Stable-Baselines3 whose lanes all step in one call.
 
-    The namesake of ``stable_baselines3.common.env_util.make_vec_env``, but no wrapper is needed: infos hold
-    episode statistics as ``Monitor`` gives them, and ``sb3_contrib`` finds the action masks.
+    It replaces ``stable_baselines3.common.env_util.make_vec_env`` and needs no wrapper: infos hold episode
+    statistics as ``Monitor`` gives them, and ``sb3_contrib`` finds the action masks.
 
     Args:
         env_id: an id of :data:`~hetgym.envs.ENVIRONMENTS`, or all arguments of an environment as one value, such as
-            ``hetgym.envs.HetScheduleArguments(mode="dispatch")``, of which editors and type checkers know every field.
+            ``hetgym.envs.HetScheduleArguments(mode="dispatch")``, whose fields editors and type checkers know.
         n_envs: number of lanes.
         seed: of lane 0, the following lanes taking the numbers after it.
         arguments: of the environment, if it is named by its id.
 
     Raises:
         UnknownName: no such environment.
-        ConfigError: an argument that the environment does not have, or a value that does not fit.
+        ConfigError: an argument that the environment does not have, or an invalid value.
         MissingExtra: Stable-Baselines3 is not installed.
 
     >>> envs = make_vec_env("HetSchedule-v0", 4, seed=0, observation="candidates")
@@ -51,10 +51,10 @@ def make_vec_env(env_id: str | LaneArguments, n_envs: int = 1, seed: int | None 
 
 
 class LaneVecEnv(VecEnv):
-    """Lanes, asked as Stable-Baselines3 asks: a finished lane begins its next episode in the same step.
+    """Lanes behind the interface of Stable-Baselines3: a finished lane begins its next episode in the same step.
 
     Args:
-        lanes: all of them; those of a cluster come as :class:`~hetgym.envs.core.autoreset.Episodes`.
+        lanes: lanes of this process, or those of a cluster as :class:`~hetgym.envs.core.autoreset.Episodes`.
         seed: of lane 0, the following lanes taking the numbers after it.
     """
 
@@ -80,8 +80,8 @@ class LaneVecEnv(VecEnv):
         """Take a decision in every lane.
 
         Returns:
-            Observations, rewards, whether episodes ended, and infos. Where one ended the observation is that
-            of the next, and the info holds ``terminal_observation`` and ``episode`` beside the results.
+            Observations, rewards, flags of ended episodes, and infos. Where an episode ended, the observation is
+            that of the next one, and the info holds ``terminal_observation`` and ``episode`` beside the results.
 
         Raises:
             ConfigError: there has been no reset.
@@ -98,7 +98,7 @@ class LaneVecEnv(VecEnv):
         return self.episodes.mask
 
     def state(self) -> list[LaneState]:
-        """Where every lane stands, as JSON values: its generator before the running episode, and the actions since.
+        """State of every lane as JSON values: its generator before the running episode, and the actions since.
 
         Raises:
             ConfigError: there has been no reset, or a lane's episode was begun with options.
@@ -106,13 +106,13 @@ class LaneVecEnv(VecEnv):
         return self.episodes.state()
 
     def restore(self, states: Sequence[LaneState]) -> Observation:
-        """Go back to where :meth:`state` was asked; see :meth:`hetgym.envs.core.autoreset.Episodes.restore`."""
+        """Restore states that :meth:`state` returned; see :meth:`hetgym.envs.core.autoreset.Episodes.restore`."""
         found = self.episodes.restore(states)
         self._reset_seeds()
         return found
 
     def close(self) -> None:
-        """Release lanes that are elsewhere."""
+        """Release lanes of other processes."""
         self.episodes.close()
 
     def get_attr(self, attr_name: str, indices: Indices = None) -> list[Any]:
@@ -126,24 +126,28 @@ class LaneVecEnv(VecEnv):
             return [_mask_of(self.episodes, lane) for lane in lanes]
         if attr_name == "problem":
             return [self.episodes.problem(lane) for lane in lanes]
-        shared = {"render_mode": None, "spec": None, "observation_space": self.observation_space,
-                  "action_space": self.action_space}  # fmt: skip
+        shared = {
+            "render_mode": None,
+            "spec": None,
+            "observation_space": self.observation_space,
+            "action_space": self.action_space,
+        }
         if attr_name not in shared:
             raise AttributeError(f"lanes have no attribute {attr_name!r}")
         return [shared[attr_name] for _ in lanes]
 
     def set_attr(self, attr_name: str, value: Any, indices: Indices = None) -> None:
-        """Lanes have no attributes of their own to set.
+        """Refuse: lanes have no attributes of their own to set.
 
         Raises:
-            AttributeError: always.
+            AttributeError: in every case.
         """
         raise AttributeError(f"lanes share their arguments: {attr_name!r} cannot be set")
 
     def env_method(
         self, method_name: str, *method_args: Any, indices: Indices = None, **method_kwargs: Any
-    ) -> list[Any]:  # fmt: skip
-        """Call a method of some lanes; there is ``action_masks``.
+    ) -> list[Any]:
+        """Call a method of some lanes; the only one is ``action_masks``.
 
         Raises:
             AttributeError: lanes have no such method.
@@ -152,8 +156,8 @@ class LaneVecEnv(VecEnv):
 
     def env_is_wrapped(
         self, wrapper_class: type[gym.Wrapper[Any, Any, Any, Any]], indices: Indices = None
-    ) -> list[bool]:  # fmt: skip
-        """Whether lanes do what a wrapper does: they report episodes as ``Monitor`` does."""
+    ) -> list[bool]:
+        """True for ``Monitor``, as lanes report episodes themselves; False for any other wrapper."""
         return [wrapper_class.__name__ == "Monitor" for _ in self._numbers(indices)]
 
     def get_images(self) -> Sequence[npt.NDArray[np.uint8] | None]:

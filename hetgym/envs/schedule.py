@@ -25,7 +25,7 @@ class HetScheduleArguments(Conditions, ScheduleRules, ProblemArguments, LaneArgu
     """The arguments of HetSchedule-v0; :class:`HetScheduleEnv` describes them.
 
     Raises:
-        ConfigError: an argument that does not fit.
+        ConfigError: an invalid value.
         UnknownName: a word that an argument does not know.
     """
 
@@ -47,7 +47,7 @@ class HetScheduleArguments(Conditions, ScheduleRules, ProblemArguments, LaneArgu
             count: number of lanes.
 
         Raises:
-            ConfigError: sources of problems that do not fit together, or a size that nobody knows.
+            ConfigError: sources of problems that exclude each other, or a size that is neither given nor known.
         """
         source, sparse = self.source(), self.reward == "sparse"
         known = source.padding()
@@ -70,7 +70,7 @@ class _Vector(HetScheduleArguments, VectorArguments):
 
 
 def graph_view(problem: Problem, trace: Trace) -> Any:
-    """A problem and what is decided of it as a networkx graph; see :meth:`HetScheduleEnv.graph_view`."""
+    """A problem and its partial schedule as a networkx graph; see :meth:`HetScheduleEnv.graph_view`."""
     import networkx as nx
 
     view = nx.DiGraph(name=problem.name)
@@ -93,13 +93,13 @@ class HetScheduleEnv(LaneEnv):
     A deep-learning model is a graph of operators; a machine is a set of devices that run them at
     different speeds, with links of finite speed between them.
 
-    With ``mode="place"`` operators come in the order of their upward rank (the order of HEFT); for each
-    the agent names a device, and the operator starts there as HEFT would start it: in the first idle gap
-    that is long enough. When all are placed, the schedule is simulated under the chosen runtime, and its
-    makespan counts. Playing HEFT's devices gives HEFT's schedule, and a return of exactly 0.
+    With ``mode="place"`` operators come in the order of their upward rank (the order of HEFT). The agent
+    chooses a device for each, and the operator starts there as HEFT would start it: in the first idle gap
+    that is long enough. When all are placed, the schedule is simulated under the chosen runtime, which gives
+    its makespan. Choosing HEFT's devices gives HEFT's schedule, and a return of exactly 0.
 
-    With ``mode="dispatch"`` the agent is the scheduler of a run that goes on: whenever operators are
-    ready it commits one of them to a device, or waits. Data move when the decision is made. Run times
+    With ``mode="dispatch"`` the agent schedules online, while the simulated run goes on: whenever operators are
+    ready, it commits one of them to a device, or waits. Data move when the decision is made. Run times
     may be noisy, further jobs may arrive, devices may slow down or be lost.
 
     ## Action space
@@ -108,13 +108,12 @@ class HetScheduleEnv(LaneEnv):
     d, the last one waits until an operator finishes or arrives, or a device changes. Candidates are the
     ready operators of highest upward rank.
 
-    What is impossible is masked: devices that do not exist, cannot run the operator, or are lost; with
-    ``memory="mask"`` those whose capacity the weights placed there and the largest working set would
-    surely exceed (if that leaves none, the one with the most room is legal); waiting for nothing. A
-    masked or senseless action does not raise: the legal device on which the current operator (the first
-    candidate) finishes first, the smaller number on ties, is taken, and ``info["illegal_actions"]`` counts
-    it. The mask comes as ``obs["action_mask"]`` (int8), ``info["action_mask"]`` and :meth:`action_masks`
-    (bool).
+    Masked are devices that do not exist, cannot run the operator, or are lost; waiting when no event is due;
+    and with ``memory="mask"`` devices whose capacity the weights placed there and the largest working set would
+    surely exceed (if that leaves none, the one with the most room is legal). A masked or invalid action does
+    not raise: it is replaced by the legal device on which the current operator (the first candidate) finishes
+    first, the smaller number on ties, and ``info["illegal_actions"]`` counts it. The mask comes as
+    ``obs["action_mask"]`` (int8), ``info["action_mask"]`` and :meth:`action_masks` (bool).
 
     ## Observation space
     With ``observation="graph"`` a ``Dict`` of fixed shapes, padded with zeros to ``N = max_operators``,
@@ -134,34 +133,34 @@ class HetScheduleEnv(LaneEnv):
     | ``current`` | [1] | the operator to be placed; not in ``"dispatch"`` |
     | ``candidate_operators`` | [K] | the candidates, -1 where there are fewer; only in ``"dispatch"`` |
     | ``now`` | [1] | the time; only in ``"dispatch"`` |
-    | ``operator_mask``, ``edge_mask``, ``device_mask`` | [N], [E], [D] | 1 where not padding, and known by now |
+    | ``operator_mask``, ``edge_mask``, ``device_mask`` | [N], [E], [D] | 1 where not padding and already known |
     | ``action_mask`` | [A] | 1 where legal |
 
-    ``observation="candidates"`` shows ``candidates``, ``devices`` and ``action_mask`` alone (and ``now``), for
-    policies that look at nothing else, several times as fast; ``observation="flat"`` is the same as one
-    ``Box`` for plain MLP policies. :meth:`graph_view` gives the state as a networkx graph, for people.
+    ``observation="candidates"`` contains only ``candidates``, ``devices``, ``action_mask`` and, in ``"dispatch"``,
+    ``now``; it is several times as fast. ``observation="flat"`` is the same as one ``Box`` for plain MLP policies.
+    :meth:`graph_view` gives the state as a networkx graph for inspection.
 
     ## Rewards
-    The return of an episode is exactly ``1 - makespan / reference``: +0.05 is 5 % shorter. The reference is
-    in ``"place"`` HEFT's schedule under the same runtime; in ``"dispatch"`` a run under the same noise,
-    arrivals and changes in which the ready operator of highest upward rank always goes where it seems to
-    finish first. ``reward="dense"`` pays the fall of a potential at each step: the reference before the
-    first, then a bound on the makespan of what is decided (proven in ``"place"``, an estimate in
-    ``"dispatch"``), at last the makespan itself; all divided by the reference. ``reward="sparse"`` pays the
-    whole sum at the end.
+    The return of an episode is exactly ``1 - makespan / reference``: +0.05 is 5 % shorter. In ``"place"`` the
+    reference is HEFT's schedule under the same runtime. In ``"dispatch"`` it is a run under the same noise,
+    arrivals and changes in which the ready operator of highest upward rank always goes to the device of
+    earliest estimated finish. ``reward="dense"`` pays at each step the decrease of a potential, divided by the
+    reference. The potential is the reference before the first step; then a lower bound on the makespan given
+    the decisions so far (proven in ``"place"``, an estimate in ``"dispatch"``); at the end the makespan itself.
+    ``reward="sparse"`` pays the whole sum at the end.
 
     ## Starting state
     A problem is drawn from the source with the environment's generator, or forced with
     ``reset(options={"problem": …})``. Nothing is placed. In ``"place"``, ``options["order"]`` gives another order of
-    decisions; in ``"dispatch"``, ``options["problem"]`` may be a list of jobs, and ``options["conditions"]`` is the
-    seed of what else is drawn.
+    decisions. In ``"dispatch"``, ``options["problem"]`` may be a list of jobs, and ``options["conditions"]`` is the
+    seed from which noise, arrivals and changes are drawn.
 
     ## Episode end
     Terminated when every operator is placed, or has run; never truncated. The last ``info`` holds
     ``makespan`` and ``reference`` [s], ``slr``, ``speedup`` (over the best single device), ``schedule``
-    (:class:`hetgym.Schedule`), in ``"dispatch"`` ``trace`` (:class:`hetgym.sim.Trace`, what happened: a fixed
-    schedule moves its data earlier, so simulating ``schedule`` again may be faster), ``reward_terms`` (they
-    sum to the return) and ``replay`` (:class:`Replay`; :func:`hetgym.envs.replay` plays it again).
+    (:class:`hetgym.Schedule`), in ``"dispatch"`` ``trace`` (:class:`hetgym.sim.Trace`, the finished run; a fixed
+    schedule moves its data earlier, so simulating ``schedule`` may give a shorter makespan), ``reward_terms``
+    (they sum to the return) and ``replay`` (:class:`Replay`; :func:`hetgym.envs.replay` plays it again).
 
     ## Arguments
     ```python
@@ -188,11 +187,12 @@ class HetScheduleEnv(LaneEnv):
         costs: cost model of graphs on platforms, or its name.
         decode: start times of the final placement: ``"insertion"`` (HEFT's rule), ``"append"``,
             ``"bottom-level"`` (insertion in the order of the placement's own bottom levels), or ``"best"`` of
-            the three; without meaning in ``"dispatch"``.
+            the three; ignored in ``"dispatch"``.
         runtime: the simulated runtime, a preset's name or a :class:`hetgym.Runtime`.
-        completion: the heuristic that finishes the job in the ``completion`` feature: ``"eft+oct"``, ``"eft"`` or
-            ``"off"``. A roll-out for each action and step takes most of the time of a step; in ``"dispatch"``
-            two, in which operators are committed as they become ready, or by rank, the better of which counts.
+        completion: the heuristic that completes the schedule for the ``completion`` feature: ``"eft+oct"``, ``"eft"``
+            or ``"off"``. It costs a roll-out for each action, which takes most of the time of a step. In
+            ``"dispatch"`` there are two, one that commits operators as they become ready and one that commits them
+            by rank; the better one counts.
         memory: ``"ignore"`` or ``"mask"``.
         mode: ``"place"`` or ``"dispatch"``.
         reward: ``"dense"`` or ``"sparse"``.
@@ -204,13 +204,13 @@ class HetScheduleEnv(LaneEnv):
         gap: mean time from one job's arrival to the next, as a share of the first one's HEFT makespan.
         changes: :class:`hetgym.sim.SlowDown` and :class:`hetgym.sim.Loss` of every episode.
         slow_downs: slow-downs drawn for each episode, within the time of an undisturbed run.
-        losses: losses drawn for each episode, likewise. Only devices are drawn that every operator can spare, so
-            there may be fewer, and none where each device is the only one of some operator.
+        losses: losses drawn for each episode, within the time of an undisturbed run. A device is drawn only if every
+            operator can run on another one that is left, so there may be fewer losses than asked for, or none.
         render_mode: ``"ansi"`` (text), ``"rgb_array"`` (a Gantt chart) or ``"human"`` (the text,
             printed after each step).
 
     Raises:
-        ConfigError: an argument that does not exist or does not fit; the message says which would.
+        ConfigError: an unknown argument or an invalid value; the message says which ones are valid.
         UnknownName: a word that an argument does not know.
         ProblemError: a problem that exceeds the padding.
 
@@ -235,11 +235,11 @@ class HetScheduleEnv(LaneEnv):
         LaneEnv.__init__(self, arguments.lanes(1), arguments.render_mode)
 
     def graph_view(self) -> Any:
-        """The episode's state as a :class:`networkx.DiGraph`, for a look at it.
+        """The episode's state as a :class:`networkx.DiGraph`, for inspection.
 
         Returns:
-            Operators as nodes by name, with ``kind``, ``cost`` (by device [s]), ``device`` (a name, or None), and
-            ``start`` and ``finish`` [s] of what is decided; edges with ``bytes``.
+            Operators as nodes by name, with ``kind``, ``cost`` (by device [s]) and ``device`` (a name, or None); those
+            that are decided also have ``start`` and ``finish`` [s]. Edges have ``bytes``.
 
         Raises:
             ResetNeeded: there has been no reset.
@@ -253,7 +253,7 @@ class HetScheduleVectorEnv(LaneVectorEnv):
     Args:
         num_envs: number of lanes.
         autoreset_mode: see :class:`~hetgym.envs.core.vector.LaneVectorEnv`.
-        copy: whether observations are the caller's to keep; without, the next call overwrites them.
+        copy: true if observations are copies that the caller may keep; otherwise the next call overwrites them.
         render_mode: ``"ansi"`` or ``"rgb_array"``.
 
     All other arguments are those of :class:`HetScheduleEnv`.

@@ -5,10 +5,10 @@
   time. :mod:`~hetgym.planning.ranks`, :mod:`~hetgym.planning.degrees` and :mod:`~hetgym.planning.critical` say which
   operator is urgent.
 * A search looks for placements: :func:`evaluate` gives the makespans of many, :func:`decode_placement` makes a
-  schedule of one, :mod:`~hetgym.planning.walk` and :mod:`~hetgym.planning.moves` change one step by step, and a
+  schedule from one, :mod:`~hetgym.planning.walk` and :mod:`~hetgym.planning.moves` change one step by step, and a
   :class:`Search` runs within budgets, as :func:`anytime` shows.
-* :func:`lower_bound` says how good any schedule can be.
-* :func:`get`, :func:`names` and :func:`register` give schedulers names; :class:`Scheduler` is what they have in common.
+* :func:`lower_bound` bounds the makespan of any schedule from below.
+* :func:`get`, :func:`names` and :func:`register` give schedulers names; :class:`Scheduler` is their common protocol.
 
 Everything loads when it is first used.
 """

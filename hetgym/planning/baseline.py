@@ -1,4 +1,4 @@
-"""Baseline: a scheduler, and what tables tell of it. Its function is imported when it is first used."""
+"""Baseline: a scheduler and its description for tables. Its function is imported when it is first used."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ class Baseline:
 
     @property
     def available(self) -> bool:
-        """True if all that it needs is installed; for a plugin also if it can be imported, else a warning says why."""
+        """True if all that it needs is installed; a plugin must also import, otherwise a warning gives the reason."""
         if not all(find_spec(module) is not None for module in self.needs):
             return False
         if self.package:

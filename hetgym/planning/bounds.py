@@ -31,7 +31,7 @@ def communication_bound(problem: Problem) -> float:
 
 
 def area_bound(problem: Problem) -> float:
-    """All work at its fastest, spread evenly over all devices [s]."""
+    """Sum of all run times, each on its fastest device, divided by the number of devices [s]."""
     return float(problem.cost.min(axis=1).sum() / problem.num_devices)
 
 
@@ -49,14 +49,14 @@ def load_bound(problem: Problem) -> float:
 
 
 def combined_bound(problem: Problem, thresholds: int = 8) -> float:
-    """The load of operators that start late and end early, between what must come before and after [s].
+    """The load bound of operators in the middle of the graph, plus the least times before and after them [s].
 
     The largest over thresholds a and b of a + b + :func:`load_bound` of the operators that cannot
     start before a and after whose end at least b must follow. Never less than the load bound.
 
     Args:
         problem: the problem to schedule.
-        thresholds: most values of a and of b that are tried, spread over those that occur.
+        thresholds: largest number of values tried for each of a and b, spread over those that occur.
 
     Raises:
         ConfigError: fewer than one threshold.

@@ -1,4 +1,4 @@
-"""Budgets: how good the best schedule of a search is after how much work."""
+"""Budgets: the best makespan of a search as a function of the work done."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from hetgym.problem import Problem
 
 
 def anytime(name: str, problem: Problem, points: int = 50, **options: Any) -> FloatArray:
-    """Run a search in parts and note the best makespan after each: its anytime curve.
+    """Run a search in parts and record the best makespan after each: its anytime curve.
 
     The parts do not change the result: the last makespan is that of the search in one go.
 

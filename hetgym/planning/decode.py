@@ -65,7 +65,7 @@ def decode_in_order(problem: Problem, assignment: IntArray, order: IntArray, ins
         problem: the problem.
         assignment: [n] device of each operator, each able to run it.
         order: [n] operators in a topological order.
-        insertion: whether idle gaps may be used.
+        insertion: true if idle gaps may be used.
     """
     n, d = problem.num_operators, problem.num_devices
     placed = timeline.new_timeline(n, d)
@@ -145,11 +145,11 @@ def decode_all(
         decoder: of the problem.
         assignments: [batch, n] devices.
         how: position in :data:`DECODES`.
-        ordered: whether device orders are wanted.
+        ordered: true to return device orders.
 
     Returns:
         [batch] makespans [s]; [batch, n] device orders, one device after the other; [batch, d + 1] offsets of
-        the devices in them. The last two have no rows unless they are wanted.
+        the devices in them. The last two have no rows unless ``ordered``.
     """
     n, d = p.cost.shape
     batch = len(assignments)

@@ -56,8 +56,8 @@ def evaluate(
         problem: the problem.
         candidates: placements [B, n] (device of each operator), or schedules.
         runtime: a preset's name, or the switches.
-        decode: how a placement gets its order, one of :data:`DECODES`; schedules bring their own order.
-        threads: most threads that work at the same time; by default one for each core of the process.
+        decode: rule that orders the operators of a placement, one of :data:`DECODES`; schedules have their own order.
+        threads: largest number of threads that work at the same time; by default one for each core of the process.
 
     Returns:
         [B] makespans [s].

@@ -3,8 +3,8 @@
 One sorted array for each device would do for short schedules. But leaves come last in list scheduling
 and are ready early: each would shift half of the array, and a schedule of n operators would cost
 O(n^2). So each device has a chain of blocks of at most :data:`BLOCK` intervals. An insertion moves
-what is behind it in one block; a full block is split in two. A search skips blocks without a gap that
-is wide enough.
+only later intervals of one block; a full block is split in two. A search skips blocks without a gap
+that is wide enough.
 """
 
 from __future__ import annotations
@@ -29,14 +29,14 @@ class Intervals(NamedTuple):
     """Occupied intervals of devices, sorted by begin and end.
 
     Interval k of block b of a device stands in column ``b * BLOCK + k``. An operator that takes no
-    time holds an empty interval: it delays nobody, but nothing may run across it.
+    time holds an empty interval: it delays no operator, but none may run across it.
 
     Attributes:
         begin: [d, m * BLOCK] begin of each interval [s].
         end: [d, m * BLOCK] end of each interval [s].
         operator: [d, m * BLOCK] the operator that occupies it.
         chain: [d, m] a permutation of the device's blocks: first those in use, in order of time; then the others.
-        blocks: [d] how many are in use; none of them is empty.
+        blocks: [d] number of blocks in use; none of them is empty.
         held: [d, m] intervals in each block that is in use.
         widest: [d, m] no gap before an interval of the block is longer [s]: a bound that is never too
             small, and too large at times.
@@ -60,8 +60,8 @@ class Intervals(NamedTuple):
 def new_intervals(n: int, d: int) -> Intervals:
     """Allocate for d devices, each with room for n operators.
 
-    Blocks that only grow are half full at least, but for the last one; those that got emptier are
-    packed when no block is left.
+    Blocks without removals are at least half full, except for the last one. Blocks with removals are packed
+    when no unused block is left.
     """
     m = 1 if n <= BLOCK else 2 * n // BLOCK + 2
     chain = np.empty((d, m), np.int32)
@@ -281,9 +281,13 @@ def _find_end(v: Intervals, device: int) -> None:
         v.latest[device] = v.end[device, v.following[device] - 1]
 
 
+# Intervals that begin and end alike may lie in several blocks: the search starts in the last block that can hold the
+# interval and goes backward until it meets the operator. Intervals behind it in its block move up by one. A block that
+# becomes empty goes out of use, and the gap before the next interval, which has grown, enters its block's bound.
+# O(BLOCK + log of the blocks), and O(blocks) to close one.
 @step
 def remove(v: Intervals, device: int, operator: int, begin: float, end: float) -> None:
-    """Undo an insertion."""
+    """Remove the interval of an operator, which :func:`insert` added with the same arguments."""
     v.size[device] -= 1
     at = _place_of(v, device, begin, end)
     k = v.chain[device, at] * BLOCK + v.held[device, v.chain[device, at]] - 1

@@ -22,14 +22,14 @@ def place_by_priority(
     bonus: FloatArray | None = None,
     insertion: bool = True,
 ) -> Schedule:
-    """Take operators by falling priority and put each where it finishes first.
+    """Take operators by descending priority and put each where it finishes first.
 
     Args:
         problem: the problem to schedule.
         priority: [n] priorities, larger first; an operator never comes before its predecessors.
         fixed: [n] prescribed device, -1 where free; all free by default.
         bonus: [n, d] added to finish times when devices are compared [s]; none by default.
-        insertion: whether idle gaps may be filled.
+        insertion: true if idle gaps may be filled.
 
     >>> from hetgym.planning import ranks
     >>> from hetgym.workloads import textbook
@@ -85,7 +85,7 @@ def place_in_order(
         fixed: [n] device that an operator must take, -1 where it is free to choose.
         bonus: [n, d] added to the finish time when devices are compared [s]; ties go to the smaller
             device.
-        insertion: whether idle gaps may be used.
+        insertion: true if idle gaps may be used.
 
     Returns:
         Finish of the last of these operators [s].
@@ -116,7 +116,7 @@ def place_within(
         order: operators in a topological order.
         fixed: [n] device that an operator must take, -1 where it is free to choose.
         bonus: [n, d] added to the finish time when devices are compared [s].
-        insertion: whether idle gaps may be used.
+        insertion: true if idle gaps may be used.
         tail: [n, d] a lower bound on the time from an operator's finish on a device to the end [s].
         limit: largest makespan of interest [s]; inf to never give up.
 
@@ -148,7 +148,7 @@ def earliest_finish(
         operator: the operator to place.
         chosen: the device that it must take, -1 if it is free to choose.
         bonus: [n, d] added to the finish time when devices are compared [s].
-        insertion: whether idle gaps may be used.
+        insertion: true if idle gaps may be used.
     """
     d = p.cost.shape[1]
     best_device, best_start, best_key = d, 0.0, np.inf

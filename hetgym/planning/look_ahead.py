@@ -1,4 +1,4 @@
-"""Look-ahead: the outlook of a decision some operators further on, under the classic model."""
+"""Look-ahead: the estimated result of a decision after a few more operators, under the classic model."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class Remainder(NamedTuple):
 def look_ahead(
     p: ProblemArrays, t: Timeline, r: Remainder, turn: int, device: int, start: float, stop: int, bonus: FloatArray
 ) -> tuple[float, float]:
-    """Place an operator and those after it, estimate how far off the end is, and take all of it back.
+    """Place an operator and those after it, estimate the time of the end, and undo all of it.
 
     The others go where finish time plus bonus is least, gaps filled, as in
     :func:`~hetgym.planning.list_scheduling.place_in_order`. A short look, of ten operators or so, tells devices

@@ -23,7 +23,7 @@ def draw(rng: np.random.Generator, count: int) -> int:
 
 @step
 def propose(p: ProblemArrays, w: walk.Walk, rng: np.random.Generator, kind: int) -> int:
-    """Make a change of the placement; return how many operators it moves, 0 where it came to nothing."""
+    """Make a change of the placement; return the number of operators that it moves, 0 if the draw gave no change."""
     n, d = p.cost.shape
     if kind == SWAP:
         first = draw(rng, n)
@@ -93,14 +93,14 @@ def try_shift(p: ProblemArrays, w: walk.Walk, rng: np.random.Generator, limit: f
 
 @step
 def take_out(p: ProblemArrays, w: walk.Walk, rng: np.random.Generator, seed: int, size: int, window: float) -> int:
-    """Free operators around a seed of their devices; return how many.
+    """Remove operators around a seed from their devices; return their number.
 
     Args:
         p: the problem.
         w: the walk; ``moved`` and ``before`` get the operators and the devices that they come from.
         rng: of the draws.
         seed: the first operator.
-        size: most operators.
+        size: largest number of operators.
         window: share of calls that free neighbours in the order; the others free a connected piece.
     """
     n = len(w.order)
@@ -110,7 +110,7 @@ def take_out(p: ProblemArrays, w: walk.Walk, rng: np.random.Generator, seed: int
         for k in range(begin, min(n, begin + size)):
             count = _free(w, count, w.order[k])
         return count
-    for _ in range(2 * size):  # some draws hit what is out already
+    for _ in range(2 * size):  # some draws hit operators that are already removed
         if count == size:
             break
         neighbour = draw_neighbour(p, rng, w.moved[draw(rng, count)])
@@ -122,7 +122,7 @@ def take_out(p: ProblemArrays, w: walk.Walk, rng: np.random.Generator, seed: int
 
 @step
 def draw_neighbour(p: ProblemArrays, rng: np.random.Generator, operator: int) -> int:
-    """An operator that gives to this one or takes from it; -1 if there is none."""
+    """A random predecessor or successor of an operator; -1 if there is none."""
     before = p.predecessor_pointer[operator + 1] - p.predecessor_pointer[operator]
     after = p.successor_pointer[operator + 1] - p.successor_pointer[operator]
     if before + after == 0:
@@ -135,7 +135,7 @@ def draw_neighbour(p: ProblemArrays, rng: np.random.Generator, operator: int) ->
 
 @step
 def _free(w: walk.Walk, count: int, operator: int) -> int:
-    """Take one more operator out, unless it is out already."""
+    """Remove one more operator, unless it is already removed."""
     if w.fixed[operator] < 0:
         return count
     w.moved[count] = operator
@@ -146,7 +146,7 @@ def _free(w: walk.Walk, count: int, operator: int) -> int:
 
 @step
 def draw_bonus(p: ProblemArrays, w: walk.Walk, rng: np.random.Generator, count: int, noise: float) -> None:
-    """Draw what is added to the finish times of the first ``count`` operators that are out.
+    """Draw the terms that are added to the finish times of the first ``count`` removed operators.
 
     A random share of the least cost to an exit, and random shares of the run times.
     """

@@ -1,4 +1,4 @@
-"""Parts: sets of operators that stay together on one device, the ground of the partition schedulers."""
+"""Parts: sets of operators that stay together on one device, the basis of the partition schedulers."""
 
 from __future__ import annotations
 

@@ -156,7 +156,7 @@ def least_cost_from_entry(problem: Problem) -> FloatArray:
 
 
 def list_order(p: ProblemArrays, priority: FloatArray) -> IntArray:
-    """[n] operators by falling priority, ties by topological position, never before their inputs.
+    """[n] operators by descending priority, ties by topological position, never before their inputs.
 
     A ready list does the repair that a plain sort would need where operators of no cost make
     priorities equal.

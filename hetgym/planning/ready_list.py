@@ -2,7 +2,7 @@
 
 An operator is ready when its predecessors have been *placed*. Each step compares, for every ready
 operator, its best device, and appends one of them to that device. Putting an operator on a device
-makes that device no better for anyone else, so only the operators that wanted it look again.
+makes that device no better for any other operator, so only the operators that preferred it are rated again.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ class Ready(NamedTuple):
 
     Attributes:
         arrival: [n, d] time at which an operator's inputs can be on a device [s].
-        key: [n, 2] what the rule compares, smaller first, and what it compares next.
+        key: [n, 2] value that the rule compares, smaller first, and the value that breaks ties.
         choice: [n, 2] the operator's best device and the next one, -1 for none.
     """
 
@@ -62,10 +62,10 @@ class Ready(NamedTuple):
     choice: IntArray
 
 
-# Before each round `queue[:count]` holds the operators whose predecessors are placed, in no order, and the rows of each
-# say what it would do now. A round places the one of the smallest keys (ties to the smaller topological position),
-# rates those again that wanted its device, and adds the successors that became ready. n rounds of O(r) comparisons
-# for r ready operators, and O(d) for each that is rated again.
+# Before each round `queue[:count]` holds the operators whose predecessors are placed, in no order, and their rows hold
+# their current keys and best devices. A round places the operator of the smallest keys (ties to the smaller topological
+# position), rates again those whose best device it took (for Sufferage also the second best), and adds the successors
+# that became ready. n rounds of O(r) comparisons for r ready operators, and O(d) for each that is rated again.
 @jit
 def _place_ready(p: ProblemArrays, t: timeline.Timeline, rule: int, level: FloatArray, median: FloatArray) -> None:
     n, d = p.cost.shape
@@ -113,11 +113,13 @@ def _place_ready(p: ProblemArrays, t: timeline.Timeline, rule: int, level: Float
 
 @step
 def _arrive(p: ProblemArrays, t: timeline.Timeline, operator: int, arrival: FloatArray) -> None:
-    """Write down when an operator's inputs can be on each device."""
+    """Write the time at which an operator's inputs can be on each device."""
     for device in range(p.cost.shape[1]):
         arrival[operator, device] = timeline.data_ready(p, t, operator, device)
 
 
+# After each device: best is the smallest value so far and second the next one (inf without one), each with its device.
+# The value is the start for ETF, minus the dynamic level for DLS, and the completion for the other rules. O(d).
 @step
 def _rate(
     p: ProblemArrays, ready: Ready, operator: int, free: FloatArray, rule: int, level: FloatArray, median: FloatArray

@@ -1,4 +1,4 @@
-"""The queue of ready operators: those whose predecessors are done, by falling priority.
+"""The queue of ready operators: those whose predecessors are done, by descending priority.
 
 A heap whose keys are minus the priorities and whose codes are topological positions, so that ties go to the smaller
 position.

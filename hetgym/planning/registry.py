@@ -1,6 +1,6 @@
-"""The table of schedulers: those of hetgym, those of other packages, and those that a program enters itself.
+"""The table of schedulers: those of hetgym, those of other packages, and those that a program registers itself.
 
-Names are the same in every process, whatever was imported before: rows of hetgym's own schedulers are data, and so
+Names are the same in every process, independent of earlier imports: rows of hetgym's own schedulers are data, and so
 are the entry points of other packages. A function is imported when it is first used.
 """
 
@@ -50,7 +50,7 @@ def register(
     search: Target | None = None,
     **options: Any,
 ) -> Callable[[F], F]:
-    """Enter a function of one's own in the table of schedulers, for this process.
+    """Add a function to the table of schedulers of this process.
 
     Args:
         name: the name that users type.
@@ -88,10 +88,10 @@ def register(
 
 
 def unregister(name: str) -> None:
-    """Take a scheduler that :func:`register` entered out of the table again.
+    """Remove a scheduler that :func:`register` added to the table.
 
     Raises:
-        UnknownName: none was entered under that name.
+        UnknownName: none was added under that name.
     """
     if name not in _entered:
         raise unknown_name("registered scheduler", name, _entered)
@@ -121,7 +121,7 @@ def get(name: str, **options: Any) -> Baseline:
         UnknownName: no scheduler of that name.
         ConfigError: an option that the scheduler does not have, a value of the wrong type, or a scheduler of
             another package that cannot be imported.
-        ArtefactError: no readable policy at the path.
+        ArtefactError: the file at the path is not a readable policy.
     """
     row = _own().get(name) or _entered.get(name) or _plugins().get(name)
     if row is None and name.endswith(WEIGHTS):
@@ -136,8 +136,8 @@ def get(name: str, **options: Any) -> Baseline:
 def import_file(path: str | Path) -> ModuleType:
     """Run a Python file that registers schedulers, as ``hetgym bench --import my.py`` does.
 
-    A file is run once in a process. What it registers has names from then on; if it fails, nothing is entered.
-    Other processes can be sent its functions by value.
+    A file is run once in a process. The schedulers that it registers can then be used by name; if it fails, none is
+    added. Its functions can be sent to other processes by value.
 
     Args:
         path: of the file. Modules beside it are found only if its folder is in ``sys.path``.
@@ -178,7 +178,7 @@ def _own() -> dict[str, Baseline]:
 
 @cache
 def _plugins() -> dict[str, Baseline]:
-    """The rows that other installed packages offer; a warning tells of names that are taken."""
+    """The rows that other installed packages offer; a warning lists names that are taken."""
     found: dict[str, Baseline] = {}
     for point in sorted(entry_points(group=GROUP), key=_package):
         if point.name in _own() or point.name in found:

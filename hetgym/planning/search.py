@@ -11,19 +11,19 @@ from hetgym.errors import ConfigError
 from hetgym.schedule import Schedule
 
 SLICE = 20_000
-"""Most operators placed between two looks at the clock."""
+"""Largest number of operators placed between two readings of the clock."""
 
 LEAST = 1_000
-"""Fewest, however little time is left: a look costs as much as placing some hundred."""
+"""Smallest such number, however little time is left: a reading costs as much as placing about a hundred."""
 
 
 class Search(ABC):
-    """A search under way.
+    """A search in progress.
 
     Attributes:
         placed: operators placed in trial schedules so far.
         makespan: of the best schedule so far [s].
-        finished: whether more budget would change nothing.
+        finished: true if more budget would change nothing.
     """
 
     placed: int = 0
@@ -36,7 +36,7 @@ class Search(ABC):
 
         Args:
             target: operators placed at which to return.
-            total: operators that will be placed until the search ends, for those that cool down.
+            total: operators that will be placed until the search ends; searches with a temperature need it.
         """
 
     @abstractmethod
@@ -51,7 +51,7 @@ def check_limits(name: str, budget: int, seconds: float | None) -> float:
         The time on the clock, from which the seconds of :func:`run` count.
 
     Raises:
-        ConfigError: a negative budget, or no time.
+        ConfigError: a negative budget, or a time that is not positive.
     """
     if budget < 0:
         raise ConfigError(f"{name}: budget is {budget}; it must not be negative")
@@ -66,11 +66,11 @@ def run(
     """Search within limits.
 
     Args:
-        search: advanced; nothing is done where it has spent the budget already.
-        budget: most operators placed in trial schedules.
-        seconds: most wall-clock time [s]; with it, results depend on the machine.
+        search: the search to advance; nothing is done if it has already spent the budget.
+        budget: largest number of operators placed in trial schedules.
+        seconds: limit of wall-clock time [s]; with it, results depend on the machine.
         points: number of parts in which the budget is spent.
-        began: when the seconds started to count, on the clock of :func:`check_limits`; by default now.
+        began: time from which the seconds count, on the clock of :func:`check_limits`; by default now.
 
     Returns:
         Operators placed, seconds and best makespan at the start and after each part.

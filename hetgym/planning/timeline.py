@@ -27,7 +27,7 @@ class Timeline(NamedTuple):
     Attributes:
         assignment: [n] device, -1 while not placed.
         start, finish: [n] times of placed operators [s].
-        busy: when each device is occupied, and by what; see :class:`~hetgym.planning.intervals.Intervals`.
+        busy: occupied intervals of each device; see :class:`~hetgym.planning.intervals.Intervals`.
     """
 
     assignment: IntArray
@@ -84,7 +84,7 @@ def clear(t: Timeline) -> None:
 @step
 def copy_into(t: Timeline, other: Timeline) -> None:
     """Make another timeline of the same size equal to this one."""
-    for i in range(len(t.assignment)):  # loops: slices of so few numbers would cost more than what they copy
+    for i in range(len(t.assignment)):  # loops, as slices of so few numbers would cost more than the copy
         other.assignment[i] = t.assignment[i]
         other.start[i] = t.start[i]
         other.finish[i] = t.finish[i]
@@ -127,9 +127,9 @@ def earliest_start(t: Timeline, device: int, ready: float, duration: float, inse
     Args:
         t: the timeline; only bounds of its gaps may change.
         device: the device tried.
-        ready: time at which the operator's inputs are there [s].
+        ready: arrival of the operator's last input [s].
         duration: run time on the device [s].
-        insertion: whether idle gaps may be used.
+        insertion: true if idle gaps may be used.
     """
     if insertion:
         return intervals.earliest_gap(t.busy, device, ready, duration)
@@ -148,9 +148,9 @@ def book(p: ProblemArrays, t: Timeline, operator: int, device: int, start: float
 
     Args:
         p: the problem.
-        t: gets the operator.
-        operator: not placed yet.
-        device: able to run it, and idle for as long as it runs.
+        t: the timeline; updated.
+        operator: the operator, not placed yet.
+        device: a device that can run it and is idle for its duration.
         start: its start [s].
     """
     finish = start + p.cost[operator, device]

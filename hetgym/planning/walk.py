@@ -1,9 +1,9 @@
 """Walks: local search by one change of a schedule at a time, evaluated from the first operator that it can affect.
 
-A walk stands on a complete schedule: a placement, an order in which insertion places the operators,
+A walk has a current schedule: a placement, an order in which insertion places the operators,
 and the timeline that the two give. A trial copies the part of the timeline that the change cannot
-touch, places the rest anew, and stops as soon as the makespan must exceed what would be accepted.
-The results are those of a fresh decoding, to the last bit.
+affect, places the rest anew, and stops as soon as the makespan must exceed the limit of acceptance.
+The results equal those of a complete decoding, bit for bit.
 
 Invariant, before and after each step of a search: ``now`` is the decoding of ``fixed`` in ``order``, ``turn`` is the
 inverse of ``order``, ``level`` and ``tail`` are those of ``fixed``, and ``value[CURRENT]`` is the makespan of ``now``.
@@ -41,7 +41,7 @@ class Walk(NamedTuple):
     """The state of a local search.
 
     Attributes:
-        now: the schedule that the walk stands on.
+        now: the current schedule.
         trial: the schedule that was tried last.
         fixed: [n] the placement of ``now``, and of a trial while one is made.
         order, turn: [n] the order in which operators are placed, and its inverse.
@@ -79,7 +79,7 @@ class Walk(NamedTuple):
 
 
 def new_walk(problem: Problem, assignment: IntArray, order: IntArray) -> Walk:
-    """Stand on the schedule that insertion makes of a placement [n] in an order [n]."""
+    """A walk whose current schedule is the decoding of a placement [n] in an order [n]."""
     n, d = problem.num_operators, problem.num_devices
     walk = Walk(
         now=timeline.new_timeline(n, d),
@@ -113,7 +113,7 @@ def best_schedule(problem: Problem, walk: Walk) -> Schedule:
 
 @lean
 def start(p: ProblemArrays, w: Walk) -> None:
-    """Decode the walk's placement in its order afresh, and forget any better schedule."""
+    """Decode the walk's placement in its order completely, and discard any better schedule found before."""
     for k in range(len(w.order)):
         w.turn[w.order[k]] = k
     timeline.clear(w.now)
@@ -126,7 +126,7 @@ def start(p: ProblemArrays, w: Walk) -> None:
 
 @step
 def keep_best(w: Walk) -> None:
-    """Remember the schedule that the walk stands on as the best."""
+    """Save the current schedule as the best."""
     w.value[BEST] = w.value[CURRENT]
     for k in range(len(w.order)):
         w.best_assignment[k] = w.fixed[k]
@@ -187,7 +187,7 @@ def try_from(p: ProblemArrays, w: Walk, first: int, last: int, limit: float) -> 
 
 @step
 def accept(p: ProblemArrays, w: Walk, last: int, makespan: float) -> None:
-    """Move on to the schedule that was tried, which changed nothing after turn ``last``."""
+    """Make the schedule that was tried the current one; the change affected no turn after ``last``."""
     timeline.copy_into(w.trial, w.now)
     update_levels(p, w, last)
     w.value[CURRENT] = makespan
@@ -272,7 +272,7 @@ def try_level_order(p: ProblemArrays, w: Walk, count: int, limit: float) -> floa
 
 @step
 def undo_level_order(w: Walk, count: int) -> None:
-    """Undo a trial of :func:`try_level_order` that was not refused but shall not be accepted."""
+    """Undo a trial of :func:`try_level_order` that was within the limit but is not accepted."""
     take_back(w, count)
     for k in range(len(w.order)):
         w.order[k], w.level[k], w.tail[k, w.fixed[k]] = w.old_order[k], w.old_level[k], w.old_tail[k]
@@ -281,7 +281,7 @@ def undo_level_order(w: Walk, count: int) -> None:
 
 @step
 def sort_by_level(p: ProblemArrays, w: Walk) -> None:
-    """Sort the order by falling level, ties by topological position: few operators are out of place."""
+    """Sort the order by descending level, ties by topological position: few operators are out of place."""
     for k in range(1, len(w.order)):
         i = w.order[k]
         m = k

@@ -10,7 +10,7 @@ from hetgym._types import IntArray
 from hetgym.sim.record import Record
 
 CAUSES = ("compute", "transfer", "link wait", "dispatch", "idle")
-"""What a moment of the realised critical chain can be spent on."""
+"""Causes of time along the realised critical chain."""
 
 
 @dataclass(frozen=True)
@@ -33,15 +33,18 @@ class Blame:
 
 
 def blame(trace: Record) -> Blame:
-    """Walk back from the last operator to finish, always to what it waited for last.
+    """Split the makespan by cause, walking back from the last operator to finish.
 
-    ``link wait`` is the time from a producer's finish to the start of the transfer: until a link was
-    free, or until the transfer was asked for where inputs are pulled.
+    Each step of the walk goes to what the operator waited for last. If its last input arrived no earlier
+    than its device became free, that is the input: the walk continues with the producer. Otherwise it is
+    the operator that left the device last.
 
-    An operator waited for its last input if that came no earlier than its device became free (then
-    the way leads over the transfer, which may have waited for a link, to the producer), else for the
-    operator that left the device last. Time between the cause and the start is the host's dispatch
-    where the runtime has any, and otherwise idle.
+    The time between a producer's finish and the start of its transfer is ``link wait``: until a link was
+    free or, where inputs are pulled, until the transfer was requested. The time between the cause and the
+    operator's start is ``dispatch`` if the runtime has any, and ``idle`` otherwise.
+
+    Args:
+        trace: a finished run.
     """
     problem = trace.problem
     seconds = dict.fromkeys(CAUSES, 0.0)
@@ -74,7 +77,7 @@ def blame(trace: Record) -> Blame:
 
 
 def _left_last(trace: Record, members: IntArray, operator: int, start: float, position: IntArray) -> int | None:
-    """The operator that finished last on the same device before this one started."""
+    """The operator that finished last on the same device before this one started; None if it was the first."""
     sooner = (trace.start[members] < start) | (position[members] < position[operator])
     earlier = members[(trace.finish[members] <= start) & sooner & (members != operator)]
     if len(earlier) == 0:

@@ -13,7 +13,7 @@ from hetgym.sim.progress import DONE, EVENTS, FINISH, OPEN, QUEUED, RUNNING, WAI
 
 @step
 def slow_down(p: ProblemArrays, s: State, g: Progress, device: int, factor: float) -> None:
-    """Let a device take another factor of all run times from now on; what runs goes on at the new speed."""
+    """Change the factor of a device's run times from now on; running operators continue at the new speed."""
     now = g.clock[0]
     ratio = factor / g.slowdown[device]
     g.slowdown[device] = factor
@@ -28,18 +28,20 @@ def slow_down(p: ProblemArrays, s: State, g: Progress, device: int, factor: floa
             push(g.heaps, EVENTS, s.finish[operator], FINISH + p.position[operator])
 
 
-# Three passes, each over the operators that the one before left committed or done. First, what is
-# queued or runs on the device, and what waits elsewhere for data under way from it, is taken back.
-# Then, against the topological order so that readers come first, every result on the device that
-# somebody still has to fetch is made again; that operator's own inputs are needed again in turn.
-# After that ``missing`` counts for every operator that is not committed, and those that miss nothing
-# open. O(n + e) and the queues.
+# Three passes:
+# 1. Commitments are undone: of operators that are queued or run on the device, and of operators queued
+#    elsewhere that wait for data under way from it. Queues keep their order.
+# 2. In reverse topological order, finished operators on the device return to WAITING if a reader that is
+#    not committed still needs their result. Readers come first, so an operator that must run again can in
+#    turn require its own predecessors.
+# 3. ``missing`` is now exact for every operator that is not committed; those that miss nothing open.
+# The cost is O(n + e) and the length of the queues.
 @step
 def lose(p: ProblemArrays, s: State, g: Progress, device: int) -> None:
-    """Take a device away with all that is on it.
+    """Remove a device and everything on it.
 
-    What is queued or runs there must be committed anew; so must what waits elsewhere for data under
-    way from there. Results that somebody still has to fetch from it are made again.
+    Operators that are queued or run there must be committed anew; so must those that wait elsewhere for
+    data under way from it. Results that a reader still has to fetch from it are computed again.
     """
     if not g.alive[device]:
         return
@@ -70,7 +72,7 @@ def lose(p: ProblemArrays, s: State, g: Progress, device: int) -> None:
 
 @step
 def _comes_from(p: ProblemArrays, s: State, g: Progress, operator: int, device: int, now: float) -> bool:
-    """Whether a committed operator waits for data under way from a device."""
+    """True if a committed operator waits for data under way from a device."""
     for k in range(p.predecessor_pointer[operator], p.predecessor_pointer[operator + 1]):
         if g.assignment[p.predecessor[k]] == device and s.arrived[p.predecessor_edge[k]] > now:
             return True
@@ -79,7 +81,7 @@ def _comes_from(p: ProblemArrays, s: State, g: Progress, operator: int, device: 
 
 @step
 def _take_back(p: ProblemArrays, s: State, g: Progress, operator: int) -> None:
-    """Undo a commitment; what was fetched for it is fetched again later."""
+    """Undo a commitment; inputs that were fetched for it will be fetched again."""
     g.status[operator] = WAITING
     g.assignment[operator] = -1
     g.missing[operator] = 0
@@ -95,7 +97,7 @@ def _take_back(p: ProblemArrays, s: State, g: Progress, operator: int) -> None:
 
 @step
 def _make_again(p: ProblemArrays, s: State, g: Progress, operator: int) -> None:
-    """Let a finished operator, whose result is lost, run again if anybody still has to fetch that."""
+    """Let a finished operator whose result is lost run again if a reader still has to fetch the result."""
     needed = False
     for edge in range(p.successor_pointer[operator], p.successor_pointer[operator + 1]):
         target = p.successor[edge]

@@ -1,8 +1,8 @@
 """Decisions: runs whose operators are committed to devices while they go on.
 
-Until an operator is committed to a device nobody knows where its inputs will be needed, so data move
-when the decision is made. Devices run what was committed to them in that order. Changes come as
-events: operators that are released late, devices that slow down, devices that are lost.
+Until an operator is committed to a device, it is unknown where its inputs will be needed, so data move
+when the decision is made. A device runs its operators in the order in which they were committed.
+Changes are events: operators that are released late, devices that slow down, devices that are lost.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from hetgym.sim.requests import fetch_edge, find_copy, pull
 from hetgym.transfer import transfer_time
 
 WAIT, GO_ON = -1, -2
-"""Decisions that commit nothing: to wait with all operators that are open, and to go on to the first decision."""
+"""Decisions that commit nothing: leave all open operators waiting, or start the run up to its first decision."""
 
 
 def new_run(
@@ -39,10 +39,10 @@ def new_run(
         p: the problem.
         switches: of the runtime, not work-conserving.
         factor: [n] noise, as a factor of each run time.
-        release: [n] when each operator becomes known [s].
+        release: [n] time at which each operator becomes known [s].
         changed: [c] device of each change.
         change: [c] its new slow-down, inf for a loss.
-        moment: [c] when each change happens [s].
+        moment: [c] time of each change [s].
     """
     s, g = new_state(p), online_progress(p, switches, factor, changed, change)
     inputs = np.diff(p.predecessor_pointer)
@@ -57,7 +57,7 @@ def new_run(
     g.head[:] = g.tail[:] = g.pulled[:] = np.arange(len(g.head)) * len(g.status)
     code = np.concatenate([RELEASE + p.position[late].astype(np.int64), CHANGE + np.arange(len(moment))])
     key = np.concatenate([release[late], moment])
-    order = np.lexsort((code, key))  # what is sorted is a heap
+    order = np.lexsort((code, key))  # a sorted array is a heap
     g.heaps.key[: len(key)], g.heaps.code[: len(key)] = key[order], code[order]
     g.heaps.size[EVENTS] = len(key)
     return s, g, fair.new_flows(p, switches.communication == FAIR)
@@ -75,16 +75,16 @@ def decide(
 def play(
     p: ProblemArrays, s: State, g: Progress, flows: fair.Flows, operator: int, device: int, switches: Switches
 ) -> int:
-    """Take a decision and go on until somebody has to take the next one, or to the end.
+    """Take a decision and simulate until the next one is due, or to the end.
 
     Args:
         p: the problem.
         s: the state.
         g: the run.
         flows: under fair sharing.
-        operator: an open operator to commit; or :data:`WAIT` until an operator finishes or is released, or
-            a device changes; or :data:`GO_ON`.
-        device: the device that the operator is committed to, if one is.
+        operator: an open operator to commit; :data:`WAIT` to wait until an operator finishes or is
+            released, or a device changes; or :data:`GO_ON`.
+        device: the device that the operator is committed to; not read without an operator.
         switches: of the runtime.
 
     Returns:
@@ -111,7 +111,7 @@ def play(
 def _commit(
     p: ProblemArrays, s: State, g: Progress, flows: fair.Flows, operator: int, device: int, switches: Switches
 ) -> None:
-    """Commit an open operator to a device, and ask for its inputs."""
+    """Commit an open operator to a device, and request its inputs."""
     now = g.clock[0]
     g.status[operator] = QUEUED
     g.tally[0] -= 1
@@ -135,26 +135,30 @@ def _commit(
 
 @step
 def busy_until(s: State, g: Progress, device: int) -> float:
-    """When a device has done what runs on it [s]; the present if nothing does."""
+    """Time at which a device finishes what it runs [s]; the current time if it runs nothing."""
     now = g.clock[0]
     return float(max(now, s.free[device]) if g.running[device] > 0 else now)
 
 
 @step
 def done_after(p: ProblemArrays, s: State, g: Progress, operator: int, device: int, free: float) -> float:
-    """When a device would have done a queued operator if it were free for it from ``free`` on [s]."""
+    """Time at which a device that is free from ``free`` on would finish a queued operator [s]."""
     return float(max(free, s.ready[operator]) + p.cost[operator, device] * g.slowdown[device])
 
 
 @step
 def backlog(p: ProblemArrays, s: State, g: Progress, device: int) -> float:
-    """When a device would have done all that is committed to it, one operator after the other [s]."""
+    """Time at which a device would finish all operators committed to it, one after the other [s]."""
     free = busy_until(s, g, device)
     for k in range(g.head[device], g.tail[device]):
         free = done_after(p, s, g, g.queue[k], device, free)
     return free
 
 
+# For each device independently: ``ready`` is the latest arrival over the inputs looked at so far, and at
+# least the current time. Transfers of the same operator do not delay each other here, and nothing is
+# booked; the state does not change. O(d (inputs + queued operators)), with cached transfers also the
+# search for a copy of each input.
 @lean
 def estimate(
     p: ProblemArrays,
@@ -166,10 +170,10 @@ def estimate(
     start: FloatArray,
     finish: FloatArray,
 ) -> None:
-    """Guess when an open operator would run on each device, if it were committed now.
+    """Estimate the start and the finish of an open operator on each device if it were committed now.
 
-    Each transfer is reckoned by itself on the links as they are booked, and each device as running
-    what is queued on it one after the other.
+    Each transfer is estimated by itself, given the current bookings of the links. Each device is assumed
+    to run its queued operators one after the other.
 
     Args:
         p: the problem.
@@ -177,9 +181,9 @@ def estimate(
         g: the run.
         operator: the operator, which is open.
         switches: of the runtime.
-        arrival: [d] filled in: when its last input would be there [s]; inf where it cannot run.
-        start: [d] filled in: when it would start [s]; inf where it cannot run.
-        finish: [d] filled in: when it would finish [s]; inf where it cannot run.
+        arrival: [d] filled in: arrival of its last input [s]; inf where it cannot run.
+        start: [d] filled in: its start [s]; inf where it cannot run.
+        finish: [d] filled in: its finish [s]; inf where it cannot run.
     """
     now = g.clock[0]
     for device in range(len(g.running)):

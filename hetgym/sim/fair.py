@@ -1,8 +1,8 @@
 """Fair sharing: concurrent flows divide the links of their routes by max-min fairness.
 
 A flow begins when its latency is over. Rates follow progressive filling (Bertsekas, Gallager, Data
-Networks, section 6.5.2): the link with the least bandwidth for each of its open flows fixes their
-rates, and so on with what is left.
+Networks, section 6.5.2): the link with the least bandwidth per flow without a rate fixes the rates of
+those flows; the same is repeated with the remaining bandwidth and flows.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from hetgym.problem import ProblemArrays
 from hetgym.sim.kernel import State, settle
 
 ROUNDING = 1e-12
-"""A flow is complete when this share of it is left, which rounding may leave over."""
+"""A flow is complete when at most this share of it is left: a remainder that rounding may cause."""
 
 
 @record
@@ -29,13 +29,13 @@ class Flows(NamedTuple):
         active: [e] flows that have begun, the first ``tally[0]`` of them.
         tally: [2] number of active flows; 1 in ``tally[1]`` when some flow may have begun
             or ended since the rates were shared out.
-        size, left: [e] bytes in all, and still to go.
+        size, left: [e] bytes in total, and bytes not yet transferred.
         rate: [e] byte/s.
         route: [e] ``source device * d + target device``.
         next: [e] the next edge that the same flow serves, -1 for the last.
-        direct: [1] whether no route has more than one link, so that links do not depend on each other.
-        spare: [l] scratch: bandwidth that is not given away.
-        open: [l] scratch: flows without a rate.
+        direct: [1] true if no route has more than one link, so that links do not depend on each other.
+        spare: [l] scratch: bandwidth not yet allocated.
+        open: [l] scratch: flows without a rate yet.
         served: [e] scratch: readers of flows that just ended.
     """
 
@@ -53,14 +53,22 @@ class Flows(NamedTuple):
 
 
 def new_flows(p: ProblemArrays, needed: bool) -> Flows:
-    """Allocate for all edges; for none where flows are not needed."""
+    """Allocate flows for all edges, or for none if flows are not needed."""
     e = len(p.successor) if needed else 0
     links = len(p.link_bandwidth) if needed else 0
     return Flows(
-        np.zeros(e, np.int32), np.zeros(2, np.int32), np.zeros(e), np.zeros(e), np.zeros(e), np.zeros(e, np.int32),
-        np.full(e, -1, np.int32), np.array([(np.diff(p.route_pointer) <= 1).all()]),
-        np.zeros(links), np.zeros(links, np.int32), np.zeros(e, np.int32),
-    )  # fmt: skip
+        np.zeros(e, np.int32),
+        np.zeros(2, np.int32),
+        np.zeros(e),
+        np.zeros(e),
+        np.zeros(e),
+        np.zeros(e, np.int32),
+        np.full(e, -1, np.int32),
+        np.array([(np.diff(p.route_pointer) <= 1).all()]),
+        np.zeros(links),
+        np.zeros(links, np.int32),
+        np.zeros(e, np.int32),
+    )
 
 
 @step
@@ -81,7 +89,7 @@ def join(flows: Flows, leader: int, edge: int) -> None:
 
 @step
 def begin(flows: Flows, edge: int) -> None:
-    """Let a flow, whose size and route are set, take its share from now on."""
+    """Activate a flow whose size and route are set: it takes its share from now on."""
     flows.left[edge] = flows.size[edge]
     flows.rate[edge] = 0.0
     flows.active[flows.tally[0]] = edge
@@ -94,7 +102,7 @@ def complete(p: ProblemArrays, s: State, flows: Flows, now: float) -> int:
     """End the flows that have nothing left, settle their edges, and list the readers in ``served``.
 
     Returns:
-        How many readers are listed.
+        Number of readers listed.
     """
     count = 0
     while flows.tally[1] == 1:
@@ -119,19 +127,19 @@ def complete(p: ProblemArrays, s: State, flows: Flows, now: float) -> int:
 
 @step
 def next_completion(flows: Flows, now: float) -> float:
-    """When the first of the active flows ends if nothing changes [s]; inf without flows."""
+    """Time at which the first active flow ends if nothing changes [s]; inf without flows."""
     least = np.inf
     for k in range(flows.tally[0]):
         edge = flows.active[k]
         least = min(least, flows.left[edge] / flows.rate[edge])
     if now + least <= now:
-        flows.tally[1] = 1  # less is left than the clock can show: it ends now
+        flows.tally[1] = 1  # the rest takes less time than the clock can resolve: the flow ends now
     return now + least
 
 
 @step
 def advance(flows: Flows, seconds: float) -> None:
-    """Let the active flows run."""
+    """Transfer what the active flows carry in so many seconds at their current rates."""
     for k in range(flows.tally[0]):
         edge = flows.active[k]
         left = flows.left[edge] - flows.rate[edge] * seconds
@@ -141,6 +149,11 @@ def advance(flows: Flows, seconds: float) -> None:
         flows.left[edge] = left
 
 
+# Invariant of the while loop (progressive filling): ``rate`` is final where it is not -1; ``to_do`` counts
+# the active flows without a rate; ``open`` counts those flows for each link, and ``spare`` is the link's
+# bandwidth less the final rates over it. Each turn fixes the flows over the tightest link, at least one, so
+# the loop ends. O(turns * (links + flows * hops)). If no route has more than one link, links do not depend
+# on each other and one pass is enough; a flow over no link at all has rate inf.
 @step
 def _share(p: ProblemArrays, flows: Flows) -> None:
     """Give every active flow its max-min fair rate."""

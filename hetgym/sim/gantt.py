@@ -20,12 +20,12 @@ COLOURS = {
     "conv": "#4c78a8", "matmul": "#f58518", "recurrent": "#b279a2", "normalise": "#eeca3b", "pool": "#9d755d",
     "reduce": "#ff9da6", "elementwise": "#54a24b", "move": "#72b7b2", "view": "#d4d0c8", "generic": "#6f87a6",
 }  # fmt: skip
-"""Colour of each operator family: apart in print and for most colour-blind readers."""
+"""Colour of each operator family: distinguishable in print and for most colour-blind readers."""
 
 _TRANSFER = "#b8b8b8"
-_LABELS = 60  # more bars than this carry no names
-_CROWD = 400  # more bars than this in a row run into each other: rows then show how busy they were, in as many bins
-_FLAT = 24  # more links than this get rows of half the height
+_LABELS = 60  # a chart with more bars than this shows no names
+_CROWD = 400  # with more bars than this in a row, rows show the busy share of this many time bins instead of bars
+_FLAT = 24  # with more links than this, rows of links have half the height
 
 
 def family(kind: str) -> str:
@@ -49,10 +49,10 @@ def draw(trace: Record, path: Path | None = None, size: tuple[float, float] | No
     """Draw a trace with matplotlib's Agg canvas: no display is needed.
 
     Args:
-        trace: what to draw.
-        path: image file to write, its suffix gives the format; None writes nothing.
-        size: width and height [inch]; by default as tall as the number of rows asks for.
-        dpi: pixels an inch.
+        trace: the run to draw.
+        path: image file to write, whose suffix gives the format; None writes nothing.
+        size: width and height [inch]; by default the height follows from the number of rows.
+        dpi: pixels per inch.
 
     Raises:
         MissingExtra: matplotlib is not installed.
@@ -86,8 +86,10 @@ def draw(trace: Record, path: Path | None = None, size: tuple[float, float] | No
     axes.set_xlabel(f"time [{unit}]")
     axes.set_title(
         f"{problem.name} · {trace.scheduler or 'schedule'} · {trace.makespan / scale:.4g} {unit} ({trace.runtime})",
-        loc="left", fontsize=10, parse_math=False,
-    )  # fmt: skip
+        loc="left",
+        fontsize=10,
+        parse_math=False,
+    )
     axes.spines[["top", "right", "left"]].set_visible(False)
     axes.tick_params(axis="y", length=0)
     axes.grid(axis="x", color="#e6e6e6", linewidth=0.6)
@@ -99,10 +101,10 @@ def draw(trace: Record, path: Path | None = None, size: tuple[float, float] | No
 
 
 def _bars(axes: Any, trace: Record, scale: float) -> None:
-    """One batch of bars a device, coloured by kind; names where few enough operators leave room."""
+    """Draw the bars of each device, coloured by operator family, with names if there are few enough operators."""
     problem = trace.problem
     edge = "white" if problem.num_operators <= 10 * _LABELS else "none"
-    placed = trace.assignment[trace.assignment >= 0]  # an episode is drawn before it is over, too
+    placed = trace.assignment[trace.assignment >= 0]  # a running episode has operators without a device
     crowded = bool(np.bincount(placed, minlength=1).max() > _CROWD)
     for device in range(problem.num_devices):
         members = np.flatnonzero(trace.assignment == device)
@@ -115,21 +117,32 @@ def _bars(axes: Any, trace: Record, scale: float) -> None:
             name = problem.operator_names[i]
             if width > 0.011 * len(name) * trace.makespan / scale:
                 axes.text(
-                    begin + width / 2, device, name, ha="center", va="center", fontsize=7, color="white",
+                    begin + width / 2,
+                    device,
+                    name,
+                    ha="center",
+                    va="center",
+                    fontsize=7,
+                    color="white",
                     parse_math=False,
-                )  # fmt: skip
+                )
 
 
 def _row(
-    axes: Any, centre: float, height: float, spans: list[tuple[float, float]], colours: list[str], edge: str,
+    axes: Any,
+    centre: float,
+    height: float,
+    spans: list[tuple[float, float]],
+    colours: list[str],
+    edge: str,
     crowded: bool,
-) -> None:  # fmt: skip
-    """The bars of one row, or if bars run into each other in some such row, how busy each moment was."""
+) -> None:
+    """Draw the bars of one row; if some row of its kind is crowded, its busy share over time instead."""
     if not crowded:
         axes.broken_barh(spans, (centre - height / 2, height), facecolors=colours, edgecolors=edge, linewidth=0.4)
         return
     edges = np.linspace(0.0, axes.get_xlim()[1], _CROWD + 1)
-    base = np.full(_CROWD, centre + height / 2)  # the axis points down: what is busy stands on the row's lower edge
+    base = np.full(_CROWD, centre + height / 2)  # the axis points down: the busy share rises from the row's lower edge
     for colour in sorted(set(colours), key=lambda name: (-colours.count(name), name)):
         chosen = np.array([span for span, of in zip(spans, colours, strict=True) if of == colour])
         top = base - height * busy_share(chosen[:, 0], chosen[:, 0] + chosen[:, 1], edges)
@@ -138,13 +151,13 @@ def _row(
 
 
 def busy_share(begin: FloatArray, end: FloatArray, edges: FloatArray) -> FloatArray:
-    """Share of each of the intervals between edges that spans cover, counted as often as they overlap.
+    """Share of each interval between edges that spans cover; overlapping spans add up.
 
     >>> busy_share(np.array([0.0, 1.5]), np.array([1.0, 2.0]), np.array([0.0, 1.0, 2.0, 3.0]))
     array([1. , 0.5, 0. ])
     """
 
-    def passed(moments: FloatArray) -> FloatArray:  # summed over the moments, the time since each, at every edge
+    def passed(moments: FloatArray) -> FloatArray:  # at every edge: the sum of the times since the moments before it
         moments = np.sort(moments)
         count = np.searchsorted(moments, edges)
         since: FloatArray = count * edges - np.concatenate([[0.0], np.cumsum(moments)])[count]
@@ -155,7 +168,7 @@ def busy_share(begin: FloatArray, end: FloatArray, edges: FloatArray) -> FloatAr
 
 
 def _legend(figure: Any, axes: Any, trace: Record) -> None:
-    """Families by their share of the run time, the largest first; none where there is only one."""
+    """Draw a legend of families, the largest share of the run time first; none if there is only one family."""
     share = dict.fromkeys(COLOURS, 0.0)
     for i in np.flatnonzero(trace.finish > trace.start).tolist():
         share[family(trace.problem.operator_kinds[i])] += float(trace.finish[i] - trace.start[i])

@@ -1,6 +1,6 @@
 """Binary heaps in arrays: smallest key first, then smallest code.
 
-A list of tuples and ``heapq`` would do, but lists count references and grow; these do neither.
+Unlike lists of tuples with ``heapq``, these neither count references nor grow.
 """
 
 from __future__ import annotations
@@ -22,9 +22,9 @@ class Heaps(NamedTuple):
     """Several heaps, one after the other.
 
     Attributes:
-        key: [capacity of all] items; the smallest of each heap stands first.
-        code: [capacity of all] their codes.
-        first: [heaps] where each heap begins.
+        key: [total capacity] keys of the items; the smallest of each heap comes first.
+        code: [total capacity] their codes.
+        first: [heaps] index at which each heap begins.
         size: [heaps] items in each heap.
     """
 
@@ -40,8 +40,8 @@ def new_heaps(capacities: Sequence[int]) -> Heaps:
     return Heaps(np.zeros(total), np.zeros(total, np.int64), np.array(first, np.int64), np.zeros(len(first), np.int32))
 
 
-# The item moves up from the end, along the path to the root, past every parent that is larger: what
-# is behind ``k`` on that path is in order, and the hole at ``k`` is free. O(log n).
+# The item moves up from the end towards the root, past every parent that is larger. Invariant: the place
+# ``k`` is free, and the heap without it is in order. O(log n).
 @step
 def push(h: Heaps, heap: int, key: float, code: int) -> None:
     """Add an item to a heap."""
@@ -66,8 +66,8 @@ def first_key(h: Heaps, heap: int) -> float:
     return float(h.key[h.first[heap]])
 
 
-# The last item takes the place of the first and moves down past every smaller child: all above the
-# hole at ``k`` is smaller than what is below it. O(log n).
+# The last item takes the place of the first and moves down past every smaller child. Invariant: the place
+# ``k`` is free, and every item above it is smaller than all items below it. O(log n).
 @step
 def pop(h: Heaps, heap: int) -> int:
     """Remove the smallest item of a heap, which must not be empty, and return its code."""

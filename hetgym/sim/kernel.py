@@ -29,8 +29,8 @@ class Switches(NamedTuple):
         transfers: position in ``runtime.TRANSFERS``.
         dispatch: host time for each launched operator [s].
         streams: operators that may run at the same time on a device.
-        overlap: slow-down of an operator for each one that runs beside it when it starts.
-        work_conserving: whether a free device may take any operator whose inputs have arrived.
+        overlap: relative slow-down of an operator for each one that already runs on the device at its start.
+        work_conserving: true if a free device may take any operator whose inputs have arrived.
     """
 
     communication: int
@@ -48,14 +48,14 @@ class State(NamedTuple):
     Attributes:
         start: [n] start of each operator [s].
         finish: [n] finish of each operator [s].
-        sent: [e] start of each edge's transfer [s]; with a clock inf until it is asked for.
+        sent: [e] start of each edge's transfer [s]; with a clock inf until it is requested.
         arrived: [e] end of each edge's transfer [s]; equal to ``sent`` when it stays on a device.
         ready: [n] arrival of the operator's last input so far [s].
         waiting: [n] inputs whose arrival is not known yet.
         launched: [d] operators launched so far.
-        free: [d] finish of what each device launched last [s].
-        link_free: [l] when each link is free [s].
-        channel_free: [2, d] when each device's sending and receiving channel is free [s].
+        free: [d] finish of the operator that each device launched last [s].
+        link_free: [l] time from which each link is free [s].
+        channel_free: [2, d] time from which each device's sending and receiving channel is free [s].
     """
 
     start: FloatArray
@@ -122,10 +122,10 @@ def launch(
         s: the state.
         operator: the operator that is launched.
         device: the device that runs it.
-        now: when the device takes it [s].
-        beside: operators that run on the device at this moment.
+        now: time at which the device takes it [s].
+        beside: number of operators that run on the device at this moment.
         factor: noise and slow-down, as a factor of the run time.
-        ahead: whether a host issued it ahead of time, so that the device does not wait for that.
+        ahead: true if a host issued it ahead of time, so that the device does not spend the dispatch time.
         switches: of the runtime.
     """
     start = now if ahead else now + switches.dispatch
@@ -139,13 +139,13 @@ def launch(
 def way_free(
     p: ProblemArrays, communication: int, link_free: FloatArray, channel_free: FloatArray, a: int, b: int, now: float
 ) -> float:
-    """When everything that a transfer holds is free [s]; not for fair sharing.
+    """Time from which every link or channel that a transfer would hold is free [s]; not for fair sharing.
 
     Args:
         p: the problem.
         communication: :data:`FREE`, :data:`FIFO` or :data:`ENDPOINT`.
-        link_free: [links] when each link is free [s].
-        channel_free: [2, d] when each device may send, and receive [s].
+        link_free: [l] time from which each link is free [s].
+        channel_free: [2, d] time from which each device may send, and receive [s].
         a: device that sends.
         b: device that receives.
         now: earliest moment of interest [s].
@@ -171,17 +171,17 @@ def book_transfer(
     size: float,
     request: float,
 ) -> tuple[float, float]:
-    """Book a transfer between two devices on everything that it holds; not for fair sharing.
+    """Book a transfer between two devices on every link or channel that it holds; not for fair sharing.
 
     Args:
         p: the problem.
         communication: :data:`FREE`, :data:`FIFO` or :data:`ENDPOINT`.
-        link_free: [links] when each link is free [s]; updated.
-        channel_free: [2, d] when each device may send, and receive [s]; updated.
+        link_free: [l] time from which each link is free [s]; updated.
+        channel_free: [2, d] time from which each device may send, and receive [s]; updated.
         a: device that sends.
         b: device that receives.
         size: payload [byte].
-        request: when it is asked for [s].
+        request: time of the request [s].
 
     Returns:
         Its start and its end [s].
@@ -200,7 +200,7 @@ def book_transfer(
 
 @inlined
 def settle(p: ProblemArrays, s: State, edge: int, sent: float, arrived: float) -> None:
-    """Note an edge's transfer, and that one more input of its reader is known."""
+    """Record an edge's transfer: the arrival of one more input of its reader is known."""
     target = p.successor[edge]
     s.sent[edge] = sent
     s.arrived[edge] = arrived

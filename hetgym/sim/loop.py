@@ -1,18 +1,19 @@
-"""The event loop: simulation with a clock, for everything that the order of events decides.
+"""The event loop: simulation with a clock, for runs in which the order of events matters.
 
 A schedule is a run whose operators are all committed at time 0 (:func:`begin_schedule`); online, they
 are committed while the run goes on (:mod:`hetgym.sim.decisions`). Shared links, several streams, pulled
-transfers, fair sharing, dispatch by priorities and decisions need the loop; what needs no clock is
-swept (:mod:`hetgym.sim.sweep`).
+transfers, fair sharing, dispatch by priorities and decisions need the loop. Runs that need no clock go
+through :mod:`hetgym.sim.sweep`.
 
-All that happens at one instant is seen before anybody decides and before any device chooses; then
-every device that can takes one operator, and what operators of no duration cause is seen before the
-next choice.
+All events of one instant are processed before a decision is asked for and before any device takes an
+operator. Then every device that can takes one operator. Events that operators of zero duration cause at
+the same instant are processed before the next choice.
 
-Transfers that are pushed at one instant are booked in the order of their producers' positions in
-their devices' orders, then of the readers' ids, then of the edges; those of a reader that is committed
-later in the order of commitments, then of its inputs; pulled ones, of readers that were committed
-before, in the order of the readers' devices, then of the devices' orders, then of the source devices.
+Transfers requested at one instant are booked in a fixed order:
+
+- pushed transfers by their producer's position in its device's order, then by the reader's id, then by edge;
+- transfers that a reader fetches when it is committed in the order of commitments, then of its inputs;
+- pulled transfers by the reader's device, then by that device's order, then by source device.
 """
 
 from __future__ import annotations
@@ -46,8 +47,8 @@ from hetgym.sim.progress import (
 from hetgym.sim.requests import pull, push_edge
 
 DECIDE, STUCK, OVER, CHANGED = range(4)
-"""Why the loop stopped: operators are open; nothing will happen, and some have not run; all are done;
-the device of the change in ``tally[2]`` changes."""
+"""Reasons for which the loop stops: a decision is due, as operators are open; no further event will come
+although some operators have not run; all operators are done; the change numbered ``tally[2]`` is due."""
 
 
 @inlined
@@ -64,8 +65,8 @@ def begin_schedule(
 ) -> None:
     """Set a run to time 0 and commit all operators, which are known from the start.
 
-    The host of an accelerator runs ahead of it and has issued the k-th operator of its order after k
-    times the dispatch; a CPU is its own host and issues when it gets there.
+    The host of an accelerator runs ahead of it: it has issued the k-th operator of its order after k times
+    the dispatch time. A CPU is its own host and issues an operator when it takes it.
 
     Args:
         p: the problem.
@@ -74,7 +75,7 @@ def begin_schedule(
         flows: under fair sharing.
         assignment: [n] device of each operator.
         order: [n] operators, device after device; not read if work-conserving.
-        order_pointer: [d + 1] where each device's part begins; not read if work-conserving.
+        order_pointer: [d + 1] start of each device's part; not read if work-conserving.
         priority: [n] larger first, ties by topological position; only read if work-conserving.
         switches: of the runtime.
     """
@@ -96,17 +97,17 @@ def begin_schedule(
             _announce(p, s, g, i, 0.0, switches)
 
 
-# Invariant at the head of the loop: everything before ``now`` has happened; every operator that runs
-# has a FINISH event at its finish; whatever is under way, and every device that waits for a known
-# moment, causes an event or is a flow. A turn empties the events of this moment; then sends what they
-# asked for, in the order of requests and not of events; then ends the flows that are complete. If any
-# of that makes something due at this very moment (a flow without latency or bytes), the next turn sees
-# it before anybody decides or takes. ``now`` never falls. Events come from launches, requests,
-# releases, changes, and one alarm for each due time of a device; so the loop ends. An event costs
-# O(log n), a turn O(d).
+# Invariant at the head of the loop: everything before ``now`` has happened; every running operator has a
+# FINISH event at its finish; every transfer under way, and every device that waits for a known time, has
+# an event or is a flow. A turn processes the events of this instant, then books the transfers that they
+# requested, in the order of requests and not of events, then ends the flows that are complete. If that
+# makes an event due at the same instant (a flow without latency or bytes), the next turn processes it
+# before any decision or launch. ``now`` never decreases. Events come from launches, requests, releases,
+# changes, and one alarm for each due time of a device; so the loop ends. An event costs O(log n), a turn
+# O(d).
 @inlined
 def go_on(p: ProblemArrays, s: State, g: Progress, flows: fair.Flows, switches: Switches, waited: bool) -> int:
-    """Go on until somebody has to decide, a device changes, or to the end.
+    """Simulate until a decision is due, a device changes, or the run ends.
 
     Args:
         p: the problem.
@@ -114,7 +115,7 @@ def go_on(p: ProblemArrays, s: State, g: Progress, flows: fair.Flows, switches: 
         g: the run.
         flows: under fair sharing.
         switches: of the runtime.
-        waited: whether operators that are open now shall wait until an operator finishes or is released.
+        waited: true if no decision is due until an operator finishes or is released.
 
     Returns:
         :data:`DECIDE`, :data:`STUCK`, :data:`OVER` or :data:`CHANGED`.
@@ -169,7 +170,8 @@ def run_schedules(
 ) -> int:
     """Run schedules one after the other: a row of every array for each, see :func:`begin_schedule`.
 
-    The ``makespan`` of each [s] is filled in, inf for a deadlock. Returns the fewest operators that ran.
+    The ``makespan`` of each [s] is filled in, inf for a deadlock. Returns the smallest number of operators
+    that ran in one of them.
     """
     least = len(s.start)
     for b in range(len(makespan)):
@@ -184,9 +186,9 @@ def run_schedules(
 def _occur(
     p: ProblemArrays, s: State, g: Progress, flows: fair.Flows, event: int, now: float, switches: Switches
 ) -> bool:
-    """Let an event happen; return whether it is news for those who decide: a finish or a release."""
+    """Process an event; return true if it ends a wait for decisions: a finish or a release."""
     kind, number = event & ~NUMBER, event & NUMBER
-    if kind == ALARM:  # its device looks for itself
+    if kind == ALARM:  # wakes the loop; ``_take`` launches the operator
         return False
     if kind == FLOW:
         fair.begin(flows, number)
@@ -201,7 +203,7 @@ def _occur(
             open_up(g, operator)
         return True
     if g.status[operator] != RUNNING or s.finish[operator] != now:
-        return False  # it was put off or taken back
+        return False  # stale: the finish was postponed, or the operator taken back
     _finish(p, s, g, operator, now, switches)
     return True
 
@@ -210,8 +212,9 @@ def _occur(
 def _finish(p: ProblemArrays, s: State, g: Progress, operator: int, now: float, switches: Switches) -> None:
     """Free the device, and hand outputs to their readers.
 
-    Readers that are not committed yet open with their last input. To the others on the same device
-    outputs are there at once; transfers are asked for to other devices, unless they are pulled.
+    Readers that are not committed yet open once no predecessor is missing. Committed readers on the same
+    device have the output at once. For those on other devices a transfer is requested, unless transfers
+    are pulled.
     """
     g.status[operator] = DONE
     g.tally[1] += 1
@@ -219,7 +222,7 @@ def _finish(p: ProblemArrays, s: State, g: Progress, operator: int, now: float, 
     g.running[device] -= 1
     for edge in range(p.successor_pointer[operator], p.successor_pointer[operator + 1]):
         if s.sent[edge] < np.inf:
-            continue  # the operator was made again, and this reader had its data from the first time
+            continue  # the operator ran again, and this reader got its data from the first run
         target = p.successor[edge]
         there = g.assignment[target]
         g.missing[target] -= 1
@@ -238,10 +241,10 @@ def _finish(p: ProblemArrays, s: State, g: Progress, operator: int, now: float, 
 
 @inlined
 def _announce(p: ProblemArrays, s: State, g: Progress, operator: int, now: float, switches: Switches) -> None:
-    """Let a work-conserving device choose an operator from when its inputs are there, once that is known."""
+    """Offer an operator to its work-conserving device from the arrival of its last input on, once that is known."""
     if not switches.work_conserving or s.waiting[operator] != 0:
         return
-    s.waiting[operator] = -1  # once
+    s.waiting[operator] = -1  # announced only once
     if s.ready[operator] > now:
         push(g.heaps, EVENTS, s.ready[operator], ARRIVAL + p.position[operator])
     else:
@@ -250,7 +253,7 @@ def _announce(p: ProblemArrays, s: State, g: Progress, operator: int, now: float
 
 @inlined
 def _request(p: ProblemArrays, s: State, g: Progress, flows: fair.Flows, now: float, switches: Switches) -> None:
-    """Ask for what readers that are committed can have now: pushed edges in their order, or pulls in turn."""
+    """Start the transfers that committed readers can have now: pushed edges in their order, or pulls in turn."""
     while g.heaps.size[ASKED] > 0:
         edge = pop(g.heaps, ASKED) & 0xFFFFFFFF
         push_edge(p, s, g, flows, edge, now, switches)
@@ -273,7 +276,7 @@ def _request(p: ProblemArrays, s: State, g: Progress, flows: fair.Flows, now: fl
 
 @inlined
 def _take(p: ProblemArrays, s: State, g: Progress, device: int, now: float, switches: Switches) -> int:
-    """Launch the operator that a device takes next, if it can take one now; return how many."""
+    """Launch the operator that a device takes next, if it can take one now; return the number launched, 0 or 1."""
     if g.running[device] >= switches.streams:
         return 0
     ahead = False

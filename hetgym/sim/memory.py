@@ -1,10 +1,10 @@
-"""Memory: what every device holds at every moment of a run.
+"""Memory: the contents of every device at every moment of a run.
 
-Weights are resident from the start. An operator's outputs are there from its start until its last
+Weights are resident from the start. An operator's outputs are resident from its start until its last
 reader has read them: a reader on the same device until it finishes, one on another device until the
-transfer has arrived; outputs that nobody reads stay. A copy on another device is there from the
-start of its transfer until its readers there have finished. What is freed at a moment is gone before
-what is allocated at that moment comes.
+transfer has arrived. Outputs without readers stay. A copy on another device is resident from the
+start of its transfer until its readers there have finished. At one instant, memory is freed before
+any is allocated.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ def memory_use(trace: Record, cached: bool = False) -> MemoryUse:
 
     Args:
         trace: a finished run.
-        cached: whether readers of a tensor on one device share one copy of it.
+        cached: true if readers of a tensor on one device share one copy of it.
     """
     problem, assignment = trace.problem, trace.assignment
     outputs = problem.output_bytes > 0
@@ -71,7 +71,7 @@ def check_capacity(trace: Record, use: MemoryUse) -> None:
     """Refuse a run that exceeds a device's memory.
 
     Raises:
-        OutOfMemory: which device, by how much, when, and the largest operators resident then.
+        OutOfMemory: names the device, the excess, the time, and the largest operators resident then.
     """
     problem = trace.problem
     over = np.flatnonzero(use.peak > problem.memory_capacity)
@@ -94,7 +94,7 @@ def check_capacity(trace: Record, use: MemoryUse) -> None:
 
 
 def _last_read(trace: Record) -> FloatArray:
-    """[n] when the last reader of an operator's outputs has read them [s]; inf where nobody reads."""
+    """[n] time at which the last reader of each operator's outputs has read them [s]; inf without readers."""
     problem = trace.problem
     read = np.where(trace.remote, trace.arrived, trace.finish[problem.edge_target])
     last = np.full(problem.num_operators, -np.inf)

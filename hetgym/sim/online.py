@@ -1,7 +1,7 @@
 """Online scheduling: a callable decides while the run goes on.
 
-The simulator stops at every moment at which operators can be committed to devices and asks. What it
-can ask is any Python callable::
+The simulator stops at every moment at which operators can be committed to devices and calls the
+scheduler, which is any Python callable::
 
     def fastest(situation):
         operator = situation.ready[0]
@@ -9,8 +9,8 @@ can ask is any Python callable::
 
     trace = hetgym.sim.online(problem, fastest, runtime="links")
 
-Nothing is known ahead: an operator becomes ready when its predecessors have finished, its inputs move
-when it is committed, and devices may slow down or be lost on the way.
+Nothing is known in advance: an operator becomes ready when its predecessors have finished, its inputs
+move when it is committed, and devices may slow down or be lost during the run.
 """
 
 from __future__ import annotations
@@ -39,12 +39,12 @@ from hetgym.sim.trace import Trace
 
 @dataclass(frozen=True)
 class SlowDown:
-    """A device takes longer from some moment on, also for what runs then.
+    """A device takes longer from some time on, also for the operators that run at that time.
 
     Attributes:
         device: its number.
-        at: when [s].
-        factor: of all run times of the problem: 2 is half as fast, 1 as it was.
+        at: time of the change [s].
+        factor: factor of the problem's run times: 2 is half as fast, 1 the original speed.
     """
 
     device: int
@@ -54,13 +54,13 @@ class SlowDown:
 
 @dataclass(frozen=True)
 class Loss:
-    """A device is lost for good, with what runs on it, is queued there, or was made there and is needed elsewhere.
+    """A device is lost for good, with its running and queued operators and the results that are still needed.
 
     Results of operators without successors count as delivered. Links stay booked as they were.
 
     Attributes:
         device: its number.
-        at: when [s].
+        at: time of the loss [s].
     """
 
     device: int
@@ -68,14 +68,15 @@ class Loss:
 
 
 class Estimate(NamedTuple):
-    """When an operator would run on each device if it were committed now.
+    """Estimated times of an operator on each device if it were committed now.
 
-    Transfers are reckoned one by one on the links as they are booked, devices as running what is
-    queued on them one after the other; without noise.
+    Each transfer is estimated by itself, given the current bookings of the links. Each device is assumed
+    to run its queued operators one after the other, without noise.
 
     Attributes:
-        arrival: [d] its last input [s]; inf where it cannot run.
-        start, finish: [d] itself [s]; likewise.
+        arrival: [d] arrival of its last input [s]; inf where it cannot run.
+        start: [d] its start [s]; inf where it cannot run.
+        finish: [d] its finish [s]; inf where it cannot run.
     """
 
     arrival: FloatArray
@@ -84,7 +85,7 @@ class Estimate(NamedTuple):
 
 
 class Situation(Protocol):
-    """What a decision can be based on."""
+    """The view of a run on which a decision can be based."""
 
     problem: Problem
 
@@ -94,7 +95,7 @@ class Situation(Protocol):
 
     @property
     def ready(self) -> IntArray:
-        """Operators that can be committed, in topological order; never empty when somebody is asked."""
+        """Operators that can be committed, in topological order; never empty when a decision is due."""
 
     @property
     def alive(self) -> BoolArray:
@@ -113,7 +114,7 @@ class Situation(Protocol):
         """[d] factor by which each device takes longer than the problem says."""
 
     def estimate(self, operator: int) -> Estimate:
-        """When an operator would run on each device if it were committed now."""
+        """Estimated times of an operator on each device if it were committed now."""
 
 
 Decision = tuple[int, int] | None
@@ -123,16 +124,15 @@ Decision = tuple[int, int] | None
 class OnlineSimulation:
     """A run that goes on from decision to decision.
 
-    While :attr:`over` is false somebody has to :meth:`commit` one of the operators that are
-    :attr:`ready`, or to :meth:`wait`. :func:`online` is the loop around it.
+    While :attr:`over` is false the caller must :meth:`commit` one of the operators that are
+    :attr:`ready`, or :meth:`wait`. :func:`online` is the loop around it.
 
     Args:
-        problem: what is to be run.
-        runtime: a preset's name, or the switches. ``order`` is left to the decisions. A reader asks
-            for its inputs when it is committed; with ``transfers="cached"`` a copy that the device
-            holds or awaits is used again. The host of an accelerator issues operators from when they
-            are committed on.
-        release: [n] when each operator becomes known [s], for jobs that arrive late.
+        problem: the problem to run.
+        runtime: a preset's name, or the switches. ``order`` is left to the decisions. A reader requests
+            its inputs when it is committed; with ``transfers="cached"`` it reuses a copy that the device
+            holds or awaits. The host of an accelerator issues an operator once it is committed.
+        release: [n] time at which each operator becomes known [s], for jobs that arrive late.
         changes: slow-downs and losses.
 
     Raises:
@@ -164,7 +164,7 @@ class OnlineSimulation:
 
     @property
     def over(self) -> bool:
-        """Whether all operators have run."""
+        """True if all operators have run."""
         return self._outcome == OVER
 
     @property
@@ -199,10 +199,10 @@ class OnlineSimulation:
         return self._progress.slowdown.copy()
 
     def estimate(self, operator: int) -> Estimate:
-        """When an operator would run on each device if it were committed now.
+        """Estimated times of an operator on each device if it were committed now.
 
         Raises:
-            InvalidSchedule: it is not ready.
+            InvalidSchedule: the operator is not ready.
         """
         self._check_ready(operator)
         p, s, g = self.problem.arrays, self._state, self._progress
@@ -230,12 +230,12 @@ class OnlineSimulation:
         """Commit nothing until an operator finishes or is released, or a device changes.
 
         Raises:
-            InvalidSchedule: nothing will happen any more.
+            InvalidSchedule: no further event will come, so the wait would not end.
         """
         self._outcome = self._decide(decisions.WAIT)
 
     def trace(self) -> Trace:
-        """What happened. Of operators that ran more than once, since a device was lost, the last time.
+        """The finished run. Operators that ran more than once, because a device was lost, show their last run.
 
         Raises:
             InvalidSchedule: the run is not over.
@@ -289,15 +289,15 @@ def online(
     """Run a problem under a scheduler that decides while the run goes on.
 
     Args:
-        problem: what is to be run.
-        decide: asked whenever operators are ready, until it returns None or none is ready; then again
+        problem: the problem to run.
+        decide: called while operators are ready, until it returns None or none is ready; then again
             as soon as an operator has finished or been released, or a device has changed.
-        runtime: see :class:`OnlineSimulation`.
-        release: likewise.
-        changes: likewise.
+        runtime: a preset's name, or the switches; see :class:`OnlineSimulation`.
+        release: [n] time at which each operator becomes known [s], for jobs that arrive late.
+        changes: slow-downs and losses.
 
     Returns:
-        What happened; of operators that ran more than once, since a device was lost, the last time.
+        The finished run. Operators that ran more than once, because a device was lost, show their last run.
 
     Raises:
         UnknownName: no preset of that name.

@@ -1,4 +1,4 @@
-"""Progress: what a run with a clock keeps besides the state.
+"""Progress: the arrays that a run with a clock keeps besides the state.
 
 A run is a schedule whose operators are all committed to devices at time 0, or one whose operators are
 committed while it goes on. Both are the same record, and :mod:`hetgym.sim.loop` runs both.
@@ -19,52 +19,53 @@ from hetgym.sim.heap import Heaps, new_heaps
 from hetgym.sim.kernel import State, Switches, reset
 
 WAITING, OPEN, QUEUED, RUNNING, DONE = range(5)
-"""Status of an operator: not committed, and misses inputs or is not released; may be committed; is
-committed; runs; has run."""
+"""Status of an operator: not committed, as a predecessor is not done or it is not released; may be
+committed; committed; running; done."""
 
 FINISH, RELEASE, ARRIVAL, ALARM, FLOW, CHANGE = (kind << 40 for kind in range(6))
-"""Kinds of events, added to the number that they concern: an operator (by position) ends, is released,
-or has its inputs; a device may go on; a flow (by edge) begins; a device changes (by number of the
-change). Those of one moment come in this order."""
+"""Kinds of events; a code is the kind plus a number. In order: an operator finishes, is released, or has
+all inputs (numbered by its topological position); a device may take its next operator (by device); a flow
+begins (by edge); a device changes (by change). Events of one instant are processed in this order."""
 
 NUMBER = (1 << 40) - 1
 """Mask of the number in an event."""
 
 EVENTS, ASKED, CHOICE = 0, 1, 2
-"""Heaps of a run: events by time; edges to be pushed, by their producer's slot, then ``reader << 32 | edge``;
-from :data:`CHOICE` on, one for each work-conserving device, positions of operators that could start, by falling
-priority; and behind them, one for each, positions of operators whose inputs are to be pulled, likewise."""
+"""Heaps of a run. :data:`EVENTS` holds events by time. :data:`ASKED` holds edges to be pushed, by their producer's
+slot, then ``reader << 32 | edge``. From :data:`CHOICE` on, one heap for each work-conserving device holds the
+positions of operators that could start, by descending priority. The d heaps after those hold the positions of
+operators whose inputs are to be pulled, by descending priority."""
 
 
 @record
 class Progress(NamedTuple):
-    """How far a run has come, besides the state.
+    """The progress of a run, besides the state.
 
-    An operator that is committed stands in its device's queue; a work-conserving device has none, and
-    takes the most urgent operator whose inputs are there.
+    A committed operator stands in its device's queue. A work-conserving device has no queue: it takes the
+    operator of highest priority whose inputs have arrived.
 
     Attributes:
         status: [n] :data:`WAITING`, :data:`OPEN`, :data:`QUEUED`, :data:`RUNNING` or :data:`DONE`.
         missing: [n] predecessors that are not :data:`DONE`, and one more until the operator is released;
-            counts for operators whose inputs have not been asked for.
+            only kept for operators whose inputs have not been requested.
         assignment: [n] device, -1 while not committed.
-        issue: [n] when the host has issued the operator [s].
+        issue: [n] time at which the host has issued the operator [s].
         slot: [n] position of each launched operator in its device's order of launches.
         factor: [n] noise, as a factor of each run time.
         priority: [n] larger first, ties by topological position; only if work-conserving.
-        queue: [q] operators committed to each device, in turn: device after device.
-        head: [d] in ``queue``, the first operator of each device that has not started.
-        tail: [d] behind the last one.
-        pulled: [d] behind the last one whose inputs were asked for; only if transfers are aggregated.
-        running: [d] operators that run now.
-        host: [d] until when each device's host is busy [s].
-        alarm: [d] until when each device waits for its next operator [s].
-        slowdown: [d] factor of run times that start or go on now.
-        alive: [d] whether a device exists.
+        queue: [q] operators committed to each device, in their order, device after device.
+        head: [d] index in ``queue`` of each device's first operator that has not started.
+        tail: [d] index after its last operator.
+        pulled: [d] index after its last operator whose inputs were requested; only if transfers are aggregated.
+        running: [d] number of operators that run now.
+        host: [d] time until which each device's host is busy [s].
+        alarm: [d] time of the latest alarm set for each device's next operator [s].
+        slowdown: [d] current factor of run times.
+        alive: [d] true if the device still exists.
         changed: [c] device of each change.
         change: [c] its new slow-down, inf for a loss.
         clock: [1] the time [s].
-        tally: [3] operators that are open; that are done; the number of the change that is due.
+        tally: [3] number of open operators; number of done operators; number of the change that is due.
         message: [d] scratch: bytes from each source device.
         heaps: see :data:`EVENTS`.
     """
@@ -99,7 +100,7 @@ def schedule_progress(p: ProblemArrays, factor: FloatArray, needed: bool) -> Pro
     Args:
         p: the problem.
         factor: [n] noise, as a factor of each run time.
-        needed: whether there will be a run at all; otherwise next to nothing is allocated.
+        needed: false if no run with a clock will follow, so that next to nothing is allocated.
     """
     n, e = (p.cost.shape[0], len(p.successor)) if needed else (0, 0)
     nothing = np.zeros(0)
@@ -121,7 +122,7 @@ def online_progress(
         change: [c] its new slow-down, inf for a loss.
     """
     (n, d), e = p.cost.shape, len(p.successor)
-    losses = int(np.isinf(change).sum())  # after each, everything may have to run once more
+    losses = int(np.isinf(change).sum())  # after each loss, every operator may have to run once more
     room = (1 + losses) * (3 * n + e) + len(change) * (1 + min(switches.streams, n)) + 1
     return _progress(n, d, n * d, factor, changed, change, new_heaps([room] + [1] * (1 + 2 * d)))
 
@@ -159,9 +160,9 @@ def _progress(
 
 
 def launch_order(g: Progress) -> tuple[IntArray, ...]:
-    """For each device its operators in the order in which they were launched, of a run with decisions.
+    """For each device its operators in the order of their launches, for a run with decisions.
 
-    Operators that ran more than once, since a device was lost, count where they ran last.
+    Operators that ran more than once, because a device was lost, count where they ran last.
     """
     rows = g.queue.reshape(len(g.head), -1)
     ends = g.head - np.arange(len(rows)) * rows.shape[1]
@@ -171,7 +172,7 @@ def launch_order(g: Progress) -> tuple[IntArray, ...]:
 
 @step
 def clear(p: ProblemArrays, s: State, g: Progress, flows: fair.Flows) -> None:
-    """Return a run to time 0: nothing is committed, nothing asked for, no event due."""
+    """Return a run to time 0: nothing is committed or requested, and no event is due."""
     reset(p, s)
     fair.clear(flows)
     for edge in range(len(s.sent)):
@@ -197,6 +198,6 @@ def clear(p: ProblemArrays, s: State, g: Progress, flows: fair.Flows) -> None:
 
 @inlined
 def open_up(g: Progress, operator: int) -> None:
-    """Let an operator be committed from now on."""
+    """Mark an operator as one that may be committed."""
     g.status[operator] = OPEN
     g.tally[0] += 1

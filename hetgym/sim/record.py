@@ -1,4 +1,4 @@
-"""Record: what happened in a run, as arrays, and what is read directly off them."""
+"""Record: a finished run as arrays, and the figures that follow directly from them."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class Transfer(NamedTuple):
         edge: number of the edge.
         source: device that sends.
         target: device that receives.
-        start: begin of the transfer [s].
+        start: start of the transfer [s].
         finish: its end [s].
     """
 
@@ -32,20 +32,20 @@ class Transfer(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Record:
-    """What happened in one run.
+    """The operators and transfers of one run with their times.
 
     Attributes:
-        problem: what ran.
+        problem: the problem that was run.
         assignment: [n] device of each operator.
         start: [n] start of each operator [s].
         finish: [n] finish of each operator [s].
-        sent: [e] begin of each edge's transfer [s].
+        sent: [e] start of each edge's transfer [s].
         arrived: [e] its end [s]; equal to ``sent`` if it stayed on a device.
         runtime: name of the runtime.
-        scheduler: name of what made the schedule.
+        scheduler: name of the scheduler.
         switches: of the runtime.
-        order: for each device its operators in the order in which they were launched; empty if nobody
-            wrote it down. Times alone do not tell it where operators take none.
+        order: for each device its operators in the order of their launches; empty if it was not recorded.
+            Times alone do not determine it where operators have zero duration.
     """
 
     problem: Problem
@@ -66,7 +66,7 @@ class Record:
 
     @property
     def remote(self) -> BoolArray:
-        """[e] whether an edge crosses between two devices; not while one of its ends has device -1."""
+        """[e] true for edges between two devices; false while an end has device -1."""
         a, b = self.assignment[self.problem.edge_source], self.assignment[self.problem.edge_target]
         return np.not_equal(a, b) & (a >= 0) & (b >= 0)
 
@@ -82,6 +82,6 @@ class Record:
 
     @property
     def utilisation(self) -> FloatArray:
-        """[d] share of the makespan in which each device runs an operator; 0 if the makespan is."""
+        """[d] share of the makespan in which each device runs an operator; 0 if the makespan is 0."""
         busy = np.bincount(self.assignment, self.finish - self.start, minlength=self.problem.num_devices)
         return busy / self.makespan if self.makespan > 0 else np.zeros(self.problem.num_devices)

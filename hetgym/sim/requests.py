@@ -1,6 +1,6 @@
-"""Requests: how the data of a run with a clock get to the devices that read them.
+"""Requests: the transfers of a run with a clock.
 
-A transfer is asked for as soon as its producer has finished and its reader is committed to a device.
+A transfer is requested as soon as its producer has finished and its reader is committed to a device.
 If the reader was committed before, the producer *pushes*; if the producer finished before, the reader
 *fetches*. Where transfers are aggregated the reader *pulls* all its inputs at once.
 """
@@ -24,7 +24,7 @@ def push_edge(
     """Send one output of an operator that just finished to another device.
 
     With cached transfers one copy, of the largest size, serves all readers that are committed to the
-    device; the first edge among theirs stands for it.
+    device; it is booked under the first of their edges.
     """
     copy, size = -1, float(p.edge_bytes[edge])
     if switches.transfers == CACHED:
@@ -41,7 +41,7 @@ def push_edge(
 def fetch_edge(
     p: ProblemArrays, s: State, g: Progress, flows: fair.Flows, edge: int, now: float, switches: Switches
 ) -> None:
-    """Bring one input, which is made on another device, to an operator that was just committed."""
+    """Request one input, produced on another device, for an operator that was just committed."""
     copy = -1
     if switches.transfers == CACHED:
         copy = find_copy(p, s, g, edge, g.assignment[p.successor[edge]])
@@ -50,7 +50,7 @@ def fetch_edge(
 
 @step
 def find_copy(p: ProblemArrays, s: State, g: Progress, edge: int, device: int) -> int:
-    """An edge that took this edge's tensor to the device already, or is about to; -1 without one."""
+    """An edge whose transfer took this edge's tensor to the device already, or will; -1 if there is none."""
     source = p.edge_source[edge]
     for other in range(p.successor_pointer[source], p.successor_pointer[source + 1]):
         if (
@@ -84,8 +84,8 @@ def _send(
         g: the run.
         flows: under fair sharing.
         edge: the edge; its ends are on different devices.
-        copy: an edge whose transfer brings the tensor, -1 if there is none.
-        size: bytes of the transfer if there is none.
+        copy: an edge whose transfer already brings the tensor, -1 if there is none.
+        size: bytes of the new transfer if there is none.
         now: the time [s].
         switches: of the runtime.
     """
@@ -115,14 +115,14 @@ def _open_flow(
     push(g.heaps, EVENTS, now + p.latency[a, b], FLOW + edge)
 
 
-# The sum of each message is collected in a first pass over the inputs, in their order, which decides
-# how it is rounded. Then each source device with something to send, by number, gets one transfer, and
-# a second pass settles every edge that it serves: d passes over the inputs in the worst case.
+# A first pass over the inputs adds up the bytes of each source device's message, in the order of the inputs,
+# which determines the rounding. Then each source device with something to send, by number, gets one
+# transfer, and a pass over the inputs settles the edges that it serves: at most d further passes.
 @inlined
 def pull(
     p: ProblemArrays, s: State, g: Progress, flows: fair.Flows, operator: int, now: float, switches: Switches
 ) -> None:
-    """Ask every other device for all inputs of a committed operator that it holds, in one message each."""
+    """Request the inputs of a committed operator: one message from each other device that holds any."""
     b = g.assignment[operator]
     first, last = p.predecessor_pointer[operator], p.predecessor_pointer[operator + 1]
     for a in range(len(g.message)):

@@ -1,4 +1,4 @@
-"""Choosing how to run: swept where that is exact, with a clock otherwise."""
+"""Choosing how to run: by the sweep where that is exact, by the event loop otherwise."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ from hetgym.sim.sweep import run_orders
 
 
 class Setting(NamedTuple):
-    """A runtime made ready for one problem.
+    """A runtime prepared for one problem.
 
     Attributes:
         switches: the kernel's.
         factor: [n] noise, as a factor of each run time.
-        clock: whether the order of events matters, so that the run needs a clock.
+        clock: true if the order of events matters, so that the run needs a clock.
     """
 
     switches: Switches
@@ -31,12 +31,12 @@ class Setting(NamedTuple):
 
 
 def setting(problem: Problem, runtime: Runtime, by_priority: bool = False) -> Setting:
-    """Make a runtime ready for the schedules of a problem.
+    """Prepare a runtime for schedules of a problem.
 
     Args:
         problem: the problem that will be run.
         runtime: the switches.
-        by_priority: whether the schedule leaves the order to priorities.
+        by_priority: true if schedules give priorities instead of device orders.
     """
     free_choice = by_priority or runtime.order == "priority"
     switches = Switches(
@@ -56,18 +56,18 @@ def setting(problem: Problem, runtime: Runtime, by_priority: bool = False) -> Se
 
 
 def online_setting(problem: Problem, runtime: Runtime) -> Setting:
-    """As :func:`setting` where decisions make the orders of devices."""
+    """As :func:`setting`, for runs in which decisions determine the devices' orders."""
     how = setting(problem, runtime)
     return how._replace(switches=how.switches._replace(work_conserving=False), clock=True)
 
 
 class Workspace(NamedTuple):
-    """All that simulations of one problem write; reused from run to run.
+    """The arrays that simulations of one problem write; reused from run to run.
 
     Attributes:
-        state: what a simulation found.
-        progress: of the event loop; next to nothing without a clock.
-        flows: under fair sharing; next to nothing otherwise.
+        state: the result of the last simulation.
+        progress: of the event loop; next to nothing is allocated without a clock.
+        flows: of fair sharing; next to nothing is allocated otherwise.
         stack: [n + 1] scratch of a run without a clock.
     """
 
@@ -96,8 +96,8 @@ def run(
     """Run schedules, a row of each array for each; see :func:`hetgym.sim.loop.begin_schedule` for the arrays.
 
     Returns:
-        [batch] makespans [s], and the fewest operators that ran in one of them: less than n if its
-        orders deadlock. The state is what the last of them left.
+        [batch] makespans [s], and the smallest number of operators that ran in one of them: less than n if
+        its orders deadlock. The state is that of the last run.
     """
     makespan = np.empty(len(assignment))
     schedules = (assignment, order, order_pointer)

@@ -1,4 +1,4 @@
-"""Runtime: what the simulated runtime does, one switch at a time."""
+"""Runtime: the switches of the simulated runtime."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ COMMUNICATION = ("free", "fifo", "fair", "endpoint")
 """Values of :attr:`Runtime.communication`; their positions are the kernel's codes."""
 
 TRANSFERS = ("per_edge", "cached", "aggregated")
-"""Values of :attr:`Runtime.transfers`; likewise."""
+"""Values of :attr:`Runtime.transfers`; their positions are the kernel's codes."""
 
 MEMORY = ("off", "track", "enforce")
 """Values of :attr:`Runtime.memory`."""
@@ -26,34 +26,34 @@ MAX_STREAMS = 1024
 
 @dataclass(frozen=True)
 class Runtime:
-    """The switches of the simulated runtime, each independent; all off is the textbook model.
+    """The switches of the simulated runtime, independent of each other; the defaults are the textbook model.
 
-    A transfer takes latency + bytes / bandwidth of its route; one without bytes still pays the
-    latency. What is requested at one instant is booked in the order of the producers' positions in
-    their devices' orders, then consumer id, then edge index.
+    A transfer takes latency + bytes / bandwidth of its route; a transfer of no bytes still pays the
+    latency. Transfers requested at the same instant are booked in the order of the producers' positions
+    in their devices' orders, then by consumer id, then by edge index.
 
     Args:
         communication: ``"free"``, transfers never contend; ``"fifo"``, a directed link carries one
             transfer at a time, in the order of the requests, and a transfer holds every link of its
-            route, latency included; ``"fair"``, after the latency the flows that are under way share
-            every link of their routes by max-min fairness; ``"endpoint"``, a device sends one and
-            receives one transfer at a time.
+            route, latency included; ``"fair"``, after the latency the active flows share every link of
+            their routes by max-min fairness; ``"endpoint"``, a device sends one and receives one
+            transfer at a time.
         transfers: ``"per_edge"``, pushed when the producer finishes, once for each reader;
-            ``"cached"``, likewise, but a tensor goes to a device once, at the largest byte count of
-            its edges there; ``"aggregated"``, pulled when the reader's predecessors have all finished
-            and, in a fixed order, the inputs of those before it on its device have been pulled; one
-            message from each device.
+            ``"cached"``, pushed when the producer finishes, but a tensor goes to a device only once, at
+            the largest byte count of its edges there; ``"aggregated"``, pulled as one message from each
+            device when the reader's predecessors have all finished and, in a fixed order, the inputs of
+            the operators before it on its device have been pulled.
         dispatch: host time for every launched operator [s]. In a fixed order an accelerator's host runs
-            ahead of it: it has issued the k-th operator after k times that. A CPU is its own host: the
-            stream that takes an operator, once the inputs are there, spends the time before it starts.
-            Without a fixed order every device does.
-        streams: operators that a device may run at the same time; in a fixed order they start in that
-            order.
-        overlap: slow-down of an operator for each one that the device has taken and not finished when
-            it takes it: 0.2 makes it 20 % longer beside one, 40 % beside two.
-        memory: ``"off"``; ``"track"``, record each device's use over time; ``"enforce"``, and refuse
+            ahead of it: it has issued the k-th operator after k times the dispatch time. A CPU is its own
+            host: after the inputs have arrived, the stream that takes an operator spends the time before
+            the operator starts. Without a fixed order every device does so.
+        streams: number of operators that a device may run at the same time; in a fixed order they start
+            in that order.
+        overlap: relative slow-down of an operator for each one that already runs on the device when it
+            starts: 0.2 makes it 20 % longer beside one, 40 % beside two.
+        memory: ``"off"``; ``"track"``, record each device's use over time; ``"enforce"``, also refuse
             a run that exceeds a capacity.
-        noise: standard deviation of the logarithm of each run time; the median stays.
+        noise: standard deviation of the logarithm of each run time; the median is unchanged.
         seed: of the noise.
         order: ``"fixed"``, the schedule's device orders (or its priorities, if it has those);
             ``"priority"``, work-conserving: a free device takes the first of its operators, in the
@@ -104,7 +104,7 @@ class Runtime:
 
     @property
     def contention(self) -> bool:
-        """Whether transfers wait for, or slow down, each other."""
+        """True if transfers wait for each other or slow each other down."""
         return self.communication != "free"
 
 
@@ -119,7 +119,7 @@ PRESETS: dict[str, Runtime] = {
 
 
 def runtime(source: str | Runtime) -> Runtime:
-    """Return a runtime as it is, or look a preset up by name.
+    """Return a runtime unchanged, or look a preset up by name.
 
     Raises:
         UnknownName: no preset of that name.

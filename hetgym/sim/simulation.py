@@ -21,8 +21,8 @@ def simulate(problem: Problem, schedule: Schedule, runtime: str | Runtime = "cla
     soon as its device, its inputs and the links allow.
 
     Args:
-        problem: what is to be run.
-        schedule: where and in which order.
+        problem: the problem to run.
+        schedule: device and order of each operator.
         runtime: a preset's name, or the switches.
 
     Returns:
@@ -55,16 +55,17 @@ def simulate(problem: Problem, schedule: Schedule, runtime: str | Runtime = "cla
         runtime=runtime_name(switches),
         scheduler=schedule.scheduler,
         switches=switches,
-        order=_launch_order(problem, assignment, workspace.progress.slot) if how.switches.work_conserving
+        order=_launch_order(problem, assignment, workspace.progress.slot)
+        if how.switches.work_conserving
         else schedule.device_order(problem),
-    )  # fmt: skip
+    )
     if switches.memory == "enforce":
         check_capacity(trace, trace.memory)
     return trace
 
 
 def _launch_order(problem: Problem, assignment: IntArray, slot: IntArray) -> tuple[IntArray, ...]:
-    """Device orders from each operator's place in its own."""
+    """Device orders from each operator's position in the order of its device."""
     ends = np.cumsum(np.bincount(assignment, minlength=problem.num_devices))
     return tuple(np.split(np.lexsort((slot, assignment)).astype(np.int32), ends[:-1]))
 
@@ -74,7 +75,7 @@ def dispatch_order(problem: Problem, schedule: Schedule) -> tuple[IntArray, IntA
 
     Returns:
         [n] operators, device after device, and [d + 1] starts, empty for a schedule by priorities;
-        and [n] priorities, which fall along each device's order if the schedule has one.
+        and [n] priorities, which decrease along each device's order if the schedule has one.
     """
     n = problem.num_operators
     if schedule.priority is not None:

@@ -1,6 +1,7 @@
-"""The sweep: a schedule run without a clock, where the order of events decides nothing.
+"""The sweep: simulation of a schedule without a clock, where the order of events does not matter.
 
-It gives the same bits as :mod:`hetgym.sim.loop`, in less time: no heap, every operator and edge once.
+Its results equal those of :mod:`hetgym.sim.loop` bit for bit, and it is faster: it needs no heap and visits every
+operator and edge once.
 """
 
 from __future__ import annotations
@@ -27,10 +28,10 @@ from hetgym.sim.kernel import (
 # Invariant of the sweep. ``waiting[i]`` counts the inputs of i that are not settled, and one more
 # until the operator before i on its device has run; the stack holds exactly the operators that have
 # not run and whose count is 0. Each iteration runs one of them, which settles its outputs and
-# uncovers the next operator of its device. All times that it reads are final: its inputs', and its
-# device's. The order of iterations does not matter to devices, and not to links either, because all
+# decrements the count of the next operator of its device. All times that it reads are final: those of
+# its inputs and of its device. The order of iterations does not affect devices, nor links, because all
 # requests for a link come from one device in its order. Every operator is stacked at most once, so
-# the loop ends after n iterations and O(n + e) steps; if it ends sooner, the orders deadlock.
+# the loop ends after at most n iterations and O(n + e) steps; if fewer ran, the orders deadlock.
 @step
 def run_order(
     p: ProblemArrays,
@@ -52,7 +53,7 @@ def run_order(
         stack: [n + 1] scratch: operators that may run next.
         assignment: [n] device of each operator.
         order: [n] operators, device after device.
-        order_pointer: [d + 1] where each device's part begins.
+        order_pointer: [d + 1] start of each device's part.
         factor: [n] noise, as a factor of each run time.
         switches: of the runtime.
 
@@ -100,7 +101,8 @@ def run_orders(
 ) -> int:
     """As :func:`run_order` for a batch: a row of ``assignment``, ``order`` and ``order_pointer`` for each.
 
-    The ``makespan`` of each [s] is filled in, inf for a deadlock. Returns the fewest operators that ran.
+    The ``makespan`` of each [s] is filled in, inf for a deadlock. Returns the smallest number of operators
+    that ran in one of them.
     """
     least = len(s.start)
     for b in range(len(makespan)):
@@ -112,14 +114,14 @@ def run_orders(
 
 @inlined
 def _put(s: State, stack: IntArray, operator: int, top: int) -> int:
-    """Put an operator on the stack if it may run; without a branch, which would be guessed wrong too often."""
+    """Put an operator on the stack if it may run; without a branch, which would be mispredicted too often."""
     stack[top] = operator
     return top + int(s.waiting[operator] == 0)
 
 
 @inlined
 def _issue_time(p: ProblemArrays, s: State, device: int, switches: Switches) -> float:
-    """When the host has issued the next operator of a device's order [s]; as in the event loop."""
+    """Time at which the host has issued the next operator of a device's order [s]; as in the event loop."""
     if p.asynchronous[device]:
         return float((s.launched[device] + 1) * switches.dispatch)
     return 0.0
@@ -137,9 +139,9 @@ def _deliver(
     request: float,
     switches: Switches,
 ) -> None:
-    """Take one output of a finished operator, whose edges are ``first .. last``, to its reader."""
+    """Take one output of a finished operator, whose edges are ``first`` to before ``last``, to its reader."""
     b = assignment[p.successor[edge]]
-    if switches.communication == FREE and switches.transfers == PER_EDGE:  # takes no time on one device, either
+    if switches.communication == FREE and switches.transfers == PER_EDGE:  # on one device this takes no time, too
         sent, arrived = book_transfer(p, FREE, s.link_free, s.channel_free, a, b, p.edge_bytes[edge], request)
         settle(p, s, edge, sent, arrived)
         return

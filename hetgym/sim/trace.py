@@ -1,4 +1,4 @@
-"""Trace: a record of a run, with everything that can be asked of it."""
+"""Trace: a record of a run, with its memory use, blame, Gantt chart and export."""
 
 from __future__ import annotations
 
@@ -33,15 +33,15 @@ class Trace(Record):
 
     @cached_property
     def blame(self) -> Blame:
-        """What the makespan was spent on, see :mod:`hetgym.sim.blame`."""
+        """The causes that the makespan was spent on, see :mod:`hetgym.sim.blame`."""
         return blame(self)
 
     def to_chrome(self) -> dict[str, Any]:
         """The run in the Chrome trace event format, which ``ui.perfetto.dev`` opens.
 
         Devices are tracks of one process, pairs of devices that exchange data those of another, and
-        memory in use is a counter for each device if the runtime keeps track of it; times are in
-        microseconds, as the format wants.
+        memory in use is a counter for each device if the runtime tracks it; times are in microseconds, as
+        the format requires.
         """
         p = self.problem
         links = sorted({(t.source, t.target) for t in self.transfers})
@@ -67,9 +67,12 @@ class Trace(Record):
                 counter = {"ph": "C", "name": name, "pid": 0, "ts": moment * 1e6, "args": {"bytes": used}}
                 events.append(counter)
         other = {
-            "problem": p.name, "scheduler": self.scheduler, "runtime": self.runtime, "makespan_s": self.makespan,
+            "problem": p.name,
+            "scheduler": self.scheduler,
+            "runtime": self.runtime,
+            "makespan_s": self.makespan,
             "blame": self.blame.shares,
-        }  # fmt: skip
+        }
         return {"traceEvents": events, "displayTimeUnit": "ms", "otherData": other}
 
     def save_chrome(self, path: str | Path) -> None:
@@ -97,6 +100,10 @@ def _label(what: str, process: int, thread: int, name: str) -> dict[str, Any]:
 def _span(name: str, process: int, thread: int, start: float, finish: float) -> dict[str, Any]:
     microseconds = 1e6
     return {
-        "ph": "X", "name": name, "pid": process, "tid": thread,
-        "ts": float(start) * microseconds, "dur": float(finish - start) * microseconds,
-    }  # fmt: skip
+        "ph": "X",
+        "name": name,
+        "pid": process,
+        "tid": thread,
+        "ts": float(start) * microseconds,
+        "dur": float(finish - start) * microseconds,
+    }

@@ -65,8 +65,10 @@ def test_missing_files_and_folders(tmp_path: Path) -> None:
         save_pair(tmp_path / "none" / "p", "own", WEIGHTS, {})
 
 
-@pytest.mark.parametrize("change", [{"recipe": 3}, {"recipe": {"arguments": []}}, {"network": None},
-                                    {"network": {"view": [], "level": "candidates"}}])  # fmt: skip
+@pytest.mark.parametrize(
+    "change",
+    [{"recipe": 3}, {"recipe": {"arguments": []}}, {"network": None}, {"network": {"view": [], "level": "candidates"}}],
+)
 def test_cards_with_values_of_another_type(tmp_path: Path, change: dict[str, Any]) -> None:
     card, weights = load_pair(FOLDER / "dispatch-v1", "hetgym-candidate-policy")
     save_pair(tmp_path / "p", card["format"], weights, card | change)

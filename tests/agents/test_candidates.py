@@ -1,4 +1,4 @@
-"""Policies without PyTorch: they decide as the networks that they were trained as."""
+"""Policies without PyTorch: they take the same decisions as the networks that they come from."""
 
 from __future__ import annotations
 
@@ -28,11 +28,11 @@ MAKE: dict[str, tuple[str, dict[str, Any]]] = {
     "dispatch": ("HetSchedule-v0", {"mode": "dispatch", "noise": 0.3, "jobs": 2}),
     "split": ("HetSplit-v0", {"lookahead": True}),
     "pipeline": ("HetPipeline-v0", {"objective": "latency"}),
-}  # fmt: skip
+}
 
 
 def trained(kind: str, seed: int = 0) -> ActorCritic:
-    """A network that prefers something."""
+    """A network whose policy is not uniform."""
     torch.manual_seed(seed)
     found = ActorCritic(kind, "candidates", Sizes(hidden=16))
     with torch.no_grad():

@@ -1,4 +1,4 @@
-"""Checkpoints that are not what they say: each is refused before anything is put back."""
+"""Invalid checkpoints: each is refused before anything is restored."""
 
 from __future__ import annotations
 
@@ -84,8 +84,12 @@ def test_odd_states_are_refused(tmp_path: Path, step: Any, state: Any, words: st
 
 
 def test_weights_that_are_not_finite_are_refused(tmp_path: Path) -> None:
-    for name, number in (("network.a", torch.nan), ("network.a", torch.inf), ("optimizer.0.exp_avg", torch.nan),
-                         ("labels.makespan", torch.nan)):  # fmt: skip
+    for name, number in (
+        ("network.a", torch.nan),
+        ("network.a", torch.inf),
+        ("optimizer.0.exp_avg", torch.nan),
+        ("labels.makespan", torch.nan),
+    ):
         Checkpoint(1, {name: torch.tensor([1.0, number])}).save(tmp_path / "c")
         with pytest.raises(ArtefactError, match=f"'{name}' holds entries that are not"):
             Checkpoint.load(tmp_path / "c")
@@ -115,8 +119,17 @@ def test_tensors_of_another_learner_are_refused(learner: Any, change: Any) -> No
         restore_learner(*learner, change(learner_tensors(*learner)))
 
 
-@pytest.mark.parametrize("state", [None, [], ["MT19937", "x", 0, 0, 0.0], ["MT19937", [1], 0, 0, 0.0],
-                                   ["odd", [0] * 624, 0, 0, 0.0], [3, [2**70], 0, 0, 0.0]])  # fmt: skip
+@pytest.mark.parametrize(
+    "state",
+    [
+        None,
+        [],
+        ["MT19937", "x", 0, 0, 0.0],
+        ["MT19937", [1], 0, 0, 0.0],
+        ["odd", [0] * 624, 0, 0, 0.0],
+        [3, [2**70], 0, 0, 0.0],
+    ],
+)
 def test_states_of_no_generator_are_refused(state: Any) -> None:
     restore_numpy(numpy_state())
     with pytest.raises(ArtefactError, match="no state of NumPy"):
@@ -140,8 +153,16 @@ def test_a_card_that_describes_a_network_of_any_size_allocates_none(tmp_path: Pa
             load_policy(path)
 
 
-@pytest.mark.parametrize("card", [{}, {"network": None}, {"network": []}, {"network": {"sizes": 3}},
-                                  {"network": {"view": [], "level": {}, "sizes": {}}}])  # fmt: skip
+@pytest.mark.parametrize(
+    "card",
+    [
+        {},
+        {"network": None},
+        {"network": []},
+        {"network": {"sizes": 3}},
+        {"network": {"view": [], "level": {}, "sizes": {}}},
+    ],
+)
 def test_cards_of_no_network_are_refused(tmp_path: Path, card: dict[str, Any]) -> None:
     kind = artefact.policy_file("hetgym-policy")
     artefact.save(tmp_path / "p", kind, "hetgym-policy", card, {})
@@ -150,7 +171,7 @@ def test_cards_of_no_network_are_refused(tmp_path: Path, card: dict[str, Any]) -
 
 
 def test_reading_a_policy_draws_as_much_as_it_did(tmp_path: Path) -> None:
-    """The outline of the network is built without drawing: training that starts from a policy stays the same."""
+    """Building the network draws no random numbers, so training that starts from a policy stays reproducible."""
     NetworkPolicy(ActorCritic("place", "graph", Sizes(8, 8, 1))).save(tmp_path / "p")
     torch.manual_seed(3)
     ActorCritic("place", "graph", Sizes(8, 8, 1))

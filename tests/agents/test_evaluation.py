@@ -1,4 +1,4 @@
-"""Evaluation: the same problems for all, and baselines that are what they are called."""
+"""Evaluation: the same problems for all policies, and baselines that are what their names say."""
 
 from __future__ import annotations
 

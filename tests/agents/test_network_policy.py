@@ -25,7 +25,8 @@ from hetgym.workloads import RandomMix, textbook  # noqa: E402
 MIX = RandomMix(operators=(6, 9), devices=3)
 SIZES: dict[str, tuple[str, dict[str, Any], dict[str, Any]]] = {
     "place": (
-        "HetSchedule-v0", {"generator": MIX, "max_operators": 9, "max_edges": 27, "max_devices": 3},
+        "HetSchedule-v0",
+        {"generator": MIX, "max_operators": 9, "max_edges": 27, "max_devices": 3},
         {"generator": MIX, "max_operators": 20, "max_edges": 50, "max_devices": 5},
     ),
     "dispatch": (
@@ -35,14 +36,14 @@ SIZES: dict[str, tuple[str, dict[str, Any], dict[str, Any]]] = {
     ),
     "split": ("HetSplit-v0", {"ways": 3}, {"ways": 3, "max_operators": 60, "max_edges": 80, "max_devices": 5}),
     "pipeline": ("HetPipeline-v0", {}, {"max_blocks": 30, "max_devices": 6}),
-}  # fmt: skip
+}
 """Kind -> environment, arguments for a small and for a large padding."""
 
 CASES = [(kind, level) for kind in SIZES for level in LEVELS]
 
 
 def network(kind: str, level: str, seed: int = 0) -> ActorCritic:
-    """One that prefers something: a fresh one does not."""
+    """A network whose policy is not uniform, unlike that of a new one."""
     torch.manual_seed(seed)
     found = ActorCritic(kind, level, Sizes(16, 8, 2))
     with torch.no_grad():

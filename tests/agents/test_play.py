@@ -1,4 +1,4 @@
-"""Agents, policies and schedulers share protocols: each can act, plan and be scheduled where that makes sense."""
+"""The protocols that agents, policies and schedulers share: acting, planning and scheduling."""
 
 from __future__ import annotations
 

@@ -35,8 +35,11 @@ def test_shipped_recipes_are_whole(name: str) -> None:
 def test_there_is_a_recipe_for_each_environment_and_algorithm() -> None:
     recipes = [load_recipe(name) for name in names()]
     assert {(r.env, r.arguments.get("mode", "")) for r in recipes} >= {
-        ("HetSchedule-v0", ""), ("HetSchedule-v0", "dispatch"), ("HetSplit-v0", ""), ("HetPipeline-v0", ""),
-    }  # fmt: skip
+        ("HetSchedule-v0", ""),
+        ("HetSchedule-v0", "dispatch"),
+        ("HetSplit-v0", ""),
+        ("HetPipeline-v0", ""),
+    }
     assert {r.algorithm for r in recipes} == set(ALGORITHMS)
 
 

@@ -1,4 +1,4 @@
-"""Playing: an environment whose features do not mean what a policy learned is refused in one sentence."""
+"""Playing: an environment whose features have another meaning than in training is refused in one sentence."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Archives of arrays: everything that a file says is compared with what its kind declares before it is believed."""
+"""Archives of arrays: every claim of a file is checked against the declaration of its kind before it is used."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Safetensors files: the table of places is checked before a tensor is taken."""
+"""Safetensors files: the table of offsets is checked before a tensor is read."""
 
 from __future__ import annotations
 
@@ -18,9 +18,12 @@ KIND = Kind(
     ArtefactError, lambda card, names, where: {name: Array(DTYPES, legal="finite") for name in names}, 4096, 1 << 20
 )
 ARRAYS = {
-    "w": np.arange(6, dtype=np.float32).reshape(2, 3), "scalar": np.array(2.5), "none": np.zeros((0, 4), np.int64),
-    "flags": np.array([True, False]), "bytes": np.arange(3, dtype=np.uint8),
-}  # fmt: skip
+    "w": np.arange(6, dtype=np.float32).reshape(2, 3),
+    "scalar": np.array(2.5),
+    "none": np.zeros((0, 4), np.int64),
+    "flags": np.array([True, False]),
+    "bytes": np.arange(3, dtype=np.uint8),
+}
 
 
 def rewrite(path: Path, table: Any, content: bytes = bytes(24)) -> Path:

@@ -1,4 +1,4 @@
-"""What every registered scheduler promises, whatever its rule."""
+"""The contract of every registered scheduler."""
 
 from __future__ import annotations
 
@@ -97,7 +97,7 @@ ONLY = {
     "no costs": Problem.from_arrays(np.zeros((6, 3)), [(5, 4, 0.0), (4, 3, 0.0), (3, 0, 0.0), (5, 0, 0.0)]),
     "no costs but transfers": Problem.from_arrays(np.zeros((4, 2)), [(3, 2, 1.0), (2, 1, 1.0), (3, 0, 1.0)]),
     "1000 operators": large(),
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("case", ONLY)
@@ -114,7 +114,7 @@ def test_the_same_twice(name: str, problem: Problem) -> None:
 
 
 def fingerprint() -> str:
-    """Of the schedules of all schedulers for two problems."""
+    """Fingerprint of the schedules of all schedulers for two problems."""
     problems = (textbook("topcuoglu"), large(200, 5))
     schedules = [get(name)(problem).to_dict() for name in NAMES for problem in problems]
     return hashlib.sha256(json.dumps(schedules).encode()).hexdigest()
@@ -126,8 +126,11 @@ def test_the_same_in_any_process(seed: str) -> None:
     here = os.path.dirname(__file__)
     run = subprocess.run(
         [sys.executable, "-c", script, here, os.path.dirname(here)],
-        env=os.environ | {"PYTHONHASHSEED": seed}, capture_output=True, text=True, check=True,
-    )  # fmt: skip
+        env=os.environ | {"PYTHONHASHSEED": seed},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
     assert run.stdout.strip() == fingerprint()
 
 
@@ -227,7 +230,7 @@ ODD = ("x", -1, float("nan"), float("inf"), 10**400, [1], {}, object(), 1.5, Non
 
 @pytest.mark.parametrize("name", names())
 def test_an_odd_option_is_taken_or_refused_in_one_sentence(name: str) -> None:
-    """Values of other types, no numbers, and numbers out of every range."""
+    """Values of other types, NaN, and numbers outside every range."""
     problem = textbook("topcuoglu")
     row = get(name)
     refused = 0

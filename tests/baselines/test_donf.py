@@ -131,9 +131,14 @@ def test_memory_without_limits_is_donf(problem: Problem) -> None:
 def with_memory(problem: Problem, weights: np.ndarray, capacity: float) -> Problem:
     edges = list(zip(problem.edge_source, problem.edge_target, problem.edge_bytes, strict=True))
     return Problem.from_arrays(
-        problem.cost, edges, problem.latency, problem.bandwidth, tensors=problem.edge_tensor.tolist(),
-        weight_bytes=weights, memory_capacity=capacity,
-    )  # fmt: skip
+        problem.cost,
+        edges,
+        problem.latency,
+        problem.bandwidth,
+        tensors=problem.edge_tensor.tolist(),
+        weight_bytes=weights,
+        memory_capacity=capacity,
+    )
 
 
 def peak(problem: Problem, schedule: Schedule) -> float:
@@ -181,9 +186,12 @@ def test_memory_is_never_exceeded_and_binds() -> None:
 def test_memory_blocks_until_a_reader_frees_some() -> None:
     """Outputs of 4 in memories of 8: the third chain head waits for the first chain to end."""
     problem = Problem.from_arrays(
-        [[2.0], [3.0], [2.0], [1.0], [1.0]], [(0, 3, 4.0), (1, 4, 4.0)],
-        weight_bytes=[0, 0, 4, 0, 0], output_bytes=[4, 4, 0, 0, 0], memory_capacity=8.0,
-    )  # fmt: skip
+        [[2.0], [3.0], [2.0], [1.0], [1.0]],
+        [(0, 3, 4.0), (1, 4, 4.0)],
+        weight_bytes=[0, 0, 4, 0, 0],
+        output_bytes=[4, 4, 0, 0, 0],
+        memory_capacity=8.0,
+    )
     schedule = donf_memory(problem)
     assert schedule.start is not None
     # 0 and 1 are committed at once; at 2 reader 3 is, behind 1; at 6 it has finished and frees room for 2.
@@ -193,9 +201,14 @@ def test_memory_blocks_until_a_reader_frees_some() -> None:
 
 def test_memory_that_cannot_suffice_is_named() -> None:
     problem = Problem.from_arrays(
-        [[1.0, 1.0], [1.0, np.inf]], [(0, 1, 2.0)], weight_bytes=[5.0, 7.0], memory_capacity=[6.0, 100.0],
-        operator_names=["stem", "head"], device_names=["small", "large"], name="tight",
-    )  # fmt: skip
+        [[1.0, 1.0], [1.0, np.inf]],
+        [(0, 1, 2.0)],
+        weight_bytes=[5.0, 7.0],
+        memory_capacity=[6.0, 100.0],
+        operator_names=["stem", "head"],
+        device_names=["small", "large"],
+        name="tight",
+    )
     with pytest.raises(
         ProblemError,
         match=r"problem 'tight': donf-m found no memory for operator 1 \('head'\), which needs 7 bytes: of the devices "
@@ -210,9 +223,11 @@ def test_where_memory_is_full_what_frees_most_goes_first() -> None:
     cost = [[1.0, inf], [inf, 1.0]] + [[1.0, 1.0]] * 7
     reads = [(0, 2), (0, 3), (0, 4), (1, 5), (2, 6), (2, 7), (3, 8), (4, 8)]
     problem = Problem.from_arrays(
-        cost, [(i, j, 0.0) for i, j in reads],
-        output_bytes=[4.0, 4.0, 4.0, 2.0, 2.0, 2.0, 0.0, 0.0, 0.0], memory_capacity=[6.0, 6.0],
-    )  # fmt: skip
+        cost,
+        [(i, j, 0.0) for i, j in reads],
+        output_bytes=[4.0, 4.0, 4.0, 2.0, 2.0, 2.0, 0.0, 0.0, 0.0],
+        memory_capacity=[6.0, 6.0],
+    )
     schedule = donf_memory(problem)
     assert schedule.start is not None
     assert schedule.start[[5, 3]].tolist() == [1.0, 1.0]  # 3 is more urgent than 4 and 5

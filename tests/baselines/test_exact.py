@@ -124,9 +124,9 @@ def test_load_bound_by_hand() -> None:
     # Two divisible operators, 2 s on their own device and 4 s on the other: 2 s; a third of 3 s on both adds 1.5 s.
     problem = Problem.from_arrays([[2.0, 4.0], [4.0, 2.0], [3.0, 3.0]], [])
     assert load_bound(problem) == pytest.approx(3.5)
-    chained = Problem.from_arrays([[1.0, 1.0], *[[2.0, 2.0]] * 4, [5.0, 5.0]], [(0, k, 0) for k in range(1, 5)] + [
-        (k, 5, 0) for k in range(1, 5)
-    ])  # fmt: skip
+    chained = Problem.from_arrays(
+        [[1.0, 1.0], *[[2.0, 2.0]] * 4, [5.0, 5.0]], [(0, k, 0) for k in range(1, 5)] + [(k, 5, 0) for k in range(1, 5)]
+    )
     assert combined_bound(chained) == pytest.approx(10.0) == oracle_free_optimum(chained)
     with pytest.raises(ConfigError, match="thresholds is 0"):
         combined_bound(problem, thresholds=0)

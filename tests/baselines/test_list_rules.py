@@ -16,7 +16,7 @@ from hetgym.baselines import get
 
 
 class Board:
-    """What is placed so far."""
+    """The operators placed so far."""
 
     def __init__(self, problem: Problem) -> None:
         self.p = problem

@@ -18,9 +18,13 @@ NAMES = ("m-topo", "m-etf", "m-sct")
 def chain(weights, capacity, cost=None, size=0.0):
     n = len(weights)
     return Problem.from_arrays(
-        np.ones((n, len(capacity))) if cost is None else cost, [(i, i + 1, size) for i in range(n - 1)],
-        weight_bytes=weights, output_bytes=0.0, memory_capacity=capacity, name="chain",
-    )  # fmt: skip
+        np.ones((n, len(capacity))) if cost is None else cost,
+        [(i, i + 1, size) for i in range(n - 1)],
+        weight_bytes=weights,
+        output_bytes=0.0,
+        memory_capacity=capacity,
+        name="chain",
+    )
 
 
 def assert_fits(problem: Problem, schedule: Schedule) -> None:
@@ -78,10 +82,16 @@ def test_within_memory_or_one_sentence(name: str, problem: Problem, slack: float
     weights, outputs = rng.uniform(0, 5, n), rng.uniform(0, 5, n)
     edges = list(zip(problem.edge_source, problem.edge_target, problem.edge_bytes, strict=True))
     limited = Problem.from_arrays(
-        problem.cost, edges, problem.latency, problem.bandwidth, tensors=problem.edge_tensor.tolist(),
-        weight_bytes=weights, output_bytes=outputs, name="limited",
+        problem.cost,
+        edges,
+        problem.latency,
+        problem.bandwidth,
+        tensors=problem.edge_tensor.tolist(),
+        weight_bytes=weights,
+        output_bytes=outputs,
+        name="limited",
         memory_capacity=rng.dirichlet(np.ones(d)) * slack * (weights + outputs).sum() + 10.0,
-    )  # fmt: skip
+    )
     try:
         schedule = get(name)(limited)
     except ProblemError as error:

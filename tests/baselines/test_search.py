@@ -1,4 +1,4 @@
-"""Searches: what they find, and that their shortcuts change no result."""
+"""Searches: their results, and that shortcuts change no result."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the benchmark makes of best-known makespans and proved bounds."""
+"""The benchmark's use of best-known makespans and proved bounds."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Numbers as people read them."""
+"""Human-readable formats of numbers."""
 
 from __future__ import annotations
 
@@ -12,10 +12,15 @@ from hetgym.bench.formats import duration, finite, percent, size
 @pytest.mark.parametrize(
     ("shown", "expected"),
     [
-        (percent(0.0), "0.00 %"), (percent(0.99994), "99.99 %"), (percent(1.0), "100 %"),
-        (duration(1.5e-3), "1.5 ms"), (duration(90.0), "90 s"), (size(1_500), "1.5 kB"), (size(2.5e9), "2.5 GB"),
+        (percent(0.0), "0.00 %"),
+        (percent(0.99994), "99.99 %"),
+        (percent(1.0), "100 %"),
+        (duration(1.5e-3), "1.5 ms"),
+        (duration(90.0), "90 s"),
+        (size(1_500), "1.5 kB"),
+        (size(2.5e9), "2.5 GB"),
     ],
-)  # fmt: skip
+)
 def test_units(shown: str, expected: str) -> None:
     assert shown == expected
 

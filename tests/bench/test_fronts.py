@@ -10,9 +10,17 @@ from hetgym.bench.pareto import Measured
 def row(problem: str, scheduler: str, budget: float | None, seconds: float, gap: float | None) -> Measured:
     status = "ok" if gap is not None else "broken"
     return Measured(
-        problem, scheduler, "search" if budget else "list", "classic", budget, seconds,
-        None if gap is None else 1 + gap, None, gap, status,
-    )  # fmt: skip
+        problem,
+        scheduler,
+        "search" if budget else "list",
+        "classic",
+        budget,
+        seconds,
+        None if gap is None else 1 + gap,
+        None,
+        gap,
+        status,
+    )
 
 
 ROWS = [
@@ -49,8 +57,10 @@ def test_a_budget_that_changed_nothing_makes_no_point() -> None:
 
 def test_the_front_has_what_nothing_beats_in_both() -> None:
     assert [(point.scheduler, point.budget_s) for point in front(FOUND, "classic")] == [
-        ("heft", None), ("cut", 0.01), ("cut", 0.1),
-    ]  # fmt: skip
+        ("heft", None),
+        ("cut", 0.01),
+        ("cut", 0.1),
+    ]
     assert front(FOUND, "links") == []
 
 

@@ -14,16 +14,30 @@ def row(
 ) -> Row:
     graph, _, platform = problem.partition("@")
     return Row(
-        problem, graph, platform, n, 3, devices, scheduler, "list", runtime, makespan_s=makespan,
+        problem,
+        graph,
+        platform,
+        n,
+        3,
+        devices,
+        scheduler,
+        "list",
+        runtime,
+        makespan_s=makespan,
         status="ok" if makespan else "broken",
-    )  # fmt: skip
+    )
 
 
-ROWS = with_gaps([
-    row("resnet50@p", "heft", 4.0, 50), row("resnet50@p", "x", 2.0, 50),
-    row("resnet50-b8-fused@q", "heft", 4.0, 51, 4), row("resnet50-b8-fused@q", "x", 8.0, 51, 4),
-    row("layered-n=9-s0@q", "heft", 3.0, 2000, 4), row("layered-n=9-s0@q", "x", None, 2000, 4),
-])  # fmt: skip
+ROWS = with_gaps(
+    [
+        row("resnet50@p", "heft", 4.0, 50),
+        row("resnet50@p", "x", 2.0, 50),
+        row("resnet50-b8-fused@q", "heft", 4.0, 51, 4),
+        row("resnet50-b8-fused@q", "x", 8.0, 51, 4),
+        row("layered-n=9-s0@q", "heft", 3.0, 2000, 4),
+        row("layered-n=9-s0@q", "x", None, 2000, 4),
+    ]
+)
 
 
 def traits(**ccr: float) -> Traits:
@@ -39,9 +53,11 @@ def table(column: str, what: str = "gap_to_best") -> dict[tuple[str, str], float
 def test_families_are_networks_and_generators() -> None:
     found = table("family")
     assert found == {
-        ("resnet50", "heft"): pytest.approx(0.5), ("resnet50", "x"): pytest.approx(0.5),
-        ("layered", "heft"): 0.0, ("layered", "x"): None,
-    }  # fmt: skip
+        ("resnet50", "heft"): pytest.approx(0.5),
+        ("resnet50", "x"): pytest.approx(0.5),
+        ("layered", "heft"): 0.0,
+        ("layered", "x"): None,
+    }
     assert table("family", "ratio")["resnet50", "x"] == pytest.approx(1.0)
     assert table("family", "low")["resnet50", "x"] == pytest.approx(0.5)
     assert table("family", "problems")["layered", "x"] == 0

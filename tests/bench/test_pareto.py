@@ -19,7 +19,7 @@ GIVEN: list[tuple[str, float | None]] = []
 
 
 def patient(problem: Problem, seconds: float | None = None, budget: int = 5, workers: int = 4) -> Schedule:
-    """Takes all of its time, and gets better with it."""
+    """Uses all of its time, and improves with it."""
     assert (budget, workers) == (UNLIMITED, 1)
     GIVEN.append((problem.name, seconds))
     time.sleep(seconds or 0.0)
@@ -27,7 +27,7 @@ def patient(problem: Problem, seconds: float | None = None, budget: int = 5, wor
 
 
 def quick(problem: Problem, seconds: float = 1.0) -> Schedule:
-    """Is done at once, whatever it is given."""
+    """Finishes at once, whatever its budget."""
     GIVEN.append((problem.name, seconds))
     return baselines.heft(problem)
 
@@ -55,7 +55,11 @@ def test_budgets_go_to_those_whose_function_takes_seconds() -> None:
     ]
     assert found.budgets == [0.002, 0.004] and not found.interrupted
     assert all(r.seconds and r.budget_s and r.seconds >= r.budget_s for r in found.rows if r.scheduler == "patient")
-    mine = {(r.scheduler, r.budget_s): r.makespan_s for r in found.rows if r.problem == "topcuoglu" and r.runtime == "classic"}  # fmt: skip # noqa: E501
+    mine = {
+        (r.scheduler, r.budget_s): r.makespan_s
+        for r in found.rows
+        if r.problem == "topcuoglu" and r.runtime == "classic"
+    }
     assert mine == {("heft", None): 80.0, ("patient", 0.002): 127.0, ("patient", 0.004): 80.0}
 
 
@@ -106,10 +110,11 @@ def test_progress_counts_every_schedule_and_ends_full() -> None:
 
 def test_gaps_are_to_the_shortest_that_anybody_knows() -> None:
     rows = [
-        Measured("a", "x", "list", "classic", None, 0.1, 6.0), Measured("a", "y", "list", "classic", 1.0, 0.1, 5.0),
+        Measured("a", "x", "list", "classic", None, 0.1, 6.0),
+        Measured("a", "y", "list", "classic", 1.0, 0.1, 5.0),
         Measured("b", "x", "list", "classic", None, 0.1, 6.0, best_known_s=4.0),
         Measured("b", "x", "list", "links", None, status="broken"),
-    ]  # fmt: skip
+    ]
     assert [row.gap for row in with_gaps(rows)] == pytest.approx([0.2, 0.0, 0.5, None])
     assert [row.gap for row in with_gaps(rows, {("a", "classic"): 4.0})] == pytest.approx([0.5, 0.25, 0.5, None])
 

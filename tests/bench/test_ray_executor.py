@@ -1,4 +1,4 @@
-"""A run on a Ray cluster is the local run elsewhere: same rows, whatever happens to its processes."""
+"""A run on a Ray cluster gives the rows of the local run, whatever happens to its processes."""
 
 from __future__ import annotations
 
@@ -173,7 +173,7 @@ def test_killed_processes_are_replaced_and_cost_at_most_a_row(executor: Executor
 
 
 def test_ctrl_c_keeps_all_that_is_done(executor: Executor, tmp_path: Path) -> None:
-    """Also what is done ahead of the one that the run was waiting for."""
+    """This includes results that are ready before the one that the run waits for."""
     ready = tmp_path / "ready"
 
     def tell(problem: Problem) -> Schedule:

@@ -40,7 +40,7 @@ def random_problem(n: int = 80, d: int = 3, seed: int = 0) -> Problem:
 
 
 def decode(code: dict[str, Any], problem: dict[str, Any], graph: dict[str, Any]) -> dict[str, list[float]]:
-    """What the page does with a trace, in Python."""
+    """The page's decoding of a trace, in Python."""
     device = [int(c, 36) for c in code["a"]]
     start = list(accumulate(code["s"]))
     duration = code.get("d") or [problem["cost"][d][i] for i, d in enumerate(device)]
@@ -69,8 +69,12 @@ def test_charts_hold_the_trace_to_five_digits(scheduler: str, runtime: str) -> N
     remote = trace.remote
     assert "d" not in code and "t" not in code, "what the page can work out is not stored"
     assert ("w" in code) == (runtime == "links")
-    for name, truth in [("start", trace.start), ("finish", trace.finish), ("sent", trace.sent[remote]),
-                        ("arrived", trace.arrived[remote])]:  # fmt: skip
+    for name, truth in [
+        ("start", trace.start),
+        ("finish", trace.finish),
+        ("sent", trace.sent[remote]),
+        ("arrived", trace.arrived[remote]),
+    ]:
         assert np.abs(np.array(times[name]) * unit - truth).max() <= 3 * unit, name
     assert code["m"] * unit == pytest.approx(trace.makespan, rel=1e-5)
 
@@ -139,11 +143,22 @@ def browse(report: Path, address: str = "", script: str = "") -> str:
     page = report.with_name("page.html")
     page.write_text(report.read_text() + f"<script>{{{script}}}</script>")
     options = [
-        "--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-extensions",
-        "--disable-background-networking", "--disable-component-update", "--disable-sync", "--window-size=1200,900",
-        f"--user-data-dir={report.with_name('profile')}", "--virtual-time-budget=2000", "--enable-logging=stderr",
-        "--v=0", "--dump-dom",
-    ]  # fmt: skip
+        "--headless",
+        "--no-sandbox",
+        "--disable-gpu",
+        "--disable-quic",
+        "--no-first-run",
+        "--disable-extensions",
+        "--disable-background-networking",
+        "--disable-component-update",
+        "--disable-sync",
+        "--window-size=1200,900",
+        f"--user-data-dir={report.with_name('profile')}",
+        "--virtual-time-budget=2000",
+        "--enable-logging=stderr",
+        "--v=0",
+        "--dump-dom",
+    ]
     done = subprocess.run([CHROMIUM, *options, f"{page.as_uri()}{address}"], capture_output=True, text=True, timeout=60)
     console = [line for line in done.stderr.splitlines() if "CONSOLE" in line]
     assert not console, console

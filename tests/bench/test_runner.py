@@ -106,7 +106,7 @@ def test_progress_counts_every_schedule_and_ends_full() -> None:
 
 
 def test_rows_are_on_disk_as_they_come(tmp_path: Path) -> None:
-    """What a scheduler finds in the file when its turn comes is what a kill would leave."""
+    """The file's content at each scheduler's turn is what a kill would leave."""
     seen: list[list[dict[str, str]]] = []
     folder = RunFolder(tmp_path, "run")
 

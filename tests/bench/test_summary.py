@@ -14,16 +14,27 @@ def row(problem: str, scheduler: str, makespan: float | None, runtime: str = "cl
     if makespan is None:
         return base
     return replace(
-        base, makespan_s=makespan, slr=makespan / 2, speedup=8 / makespan, gap_to_bound=makespan / 2 - 1,
-        lower_bound_s=2.0, schedule_seconds=makespan / 100, utilisation=0.5,
-    )  # fmt: skip
+        base,
+        makespan_s=makespan,
+        slr=makespan / 2,
+        speedup=8 / makespan,
+        gap_to_bound=makespan / 2 - 1,
+        lower_bound_s=2.0,
+        schedule_seconds=makespan / 100,
+        utilisation=0.5,
+    )
 
 
-ROWS = with_gaps([
-    row("a", "x", 4.0), row("a", "y", 5.0),
-    row("b", "x", 4.0), row("b", "y", 4.0),
-    row("c", "x", 8.0), row("c", "y", 2.0),
-])  # fmt: skip
+ROWS = with_gaps(
+    [
+        row("a", "x", 4.0),
+        row("a", "y", 5.0),
+        row("b", "x", 4.0),
+        row("b", "y", 4.0),
+        row("c", "x", 8.0),
+        row("c", "y", 2.0),
+    ]
+)
 
 
 def test_means_by_hand() -> None:

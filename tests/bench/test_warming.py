@@ -1,4 +1,4 @@
-"""Schedulers that run while others are compiled elsewhere: the same attempts in the same order."""
+"""Schedulers that run while other processes compile: the same attempts in the same order."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What travels between processes is what was there, to the last bit."""
+"""Values sent between processes arrive unchanged, bit for bit."""
 
 from __future__ import annotations
 
@@ -22,8 +22,10 @@ def test_problems(problem: Problem) -> None:
     again = unpack_problem(pack_problem(problem))
     assert all(getattr(again, name).tobytes() == getattr(problem, name).tobytes() for name in _ARRAYS)
     assert (again.name, again.operator_names, again.device_names) == (
-        problem.name, problem.operator_names, problem.device_names,
-    )  # fmt: skip
+        problem.name,
+        problem.operator_names,
+        problem.device_names,
+    )
 
 
 @settings(max_examples=40)
@@ -47,7 +49,7 @@ def test_failures() -> None:
 
 
 def test_nothing_of_ours_is_among_it() -> None:
-    """So that no transport has to run code of ours to restore it."""
+    """No transport needs hetgym's code to restore the values."""
     problem = Problem.from_arrays([[1.0, 2.0], [2.0, 1.0]], [(0, 1, 1.0)])
     packed = pack_attempt(attempt(baselines.get("heft"), problem, ["classic"]))
 

@@ -125,9 +125,14 @@ def stopped(tmp_path: Path, how: signal.Signals) -> subprocess.Popen[str]:
     """A run that gets a signal while the second problem is being scheduled."""
     command = [sys.executable, "-c", PLUGINS + HETGYM, "bench", "--suite", "quick", "--schedulers", "heft,sleepy"]
     process = subprocess.Popen(
-        [*command, "--name", "x"], cwd=tmp_path, env=ENVIRONMENT, stderr=subprocess.PIPE, stdout=subprocess.PIPE,
-        text=True, preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),
-    )  # fmt: skip
+        [*command, "--name", "x"],
+        cwd=tmp_path,
+        env=ENVIRONMENT,
+        stderr=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),
+    )
     assert process.stderr is not None
     for line in process.stderr:
         if "ASLEEP" in line:

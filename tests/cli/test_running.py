@@ -1,4 +1,4 @@
-"""What the terminal says before and after a job."""
+"""Messages in the terminal before and after a job."""
 
 from __future__ import annotations
 

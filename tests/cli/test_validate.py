@@ -23,8 +23,10 @@ def test_it_prints_a_table_and_writes_a_folder(tmp_path: Path) -> None:
     assert done.returncode == (0 if found["passed"]["calibrated"] else 1), done.stderr
     assert "diamond" in done.stdout and "tau" in done.stdout and "results/one" in done.stdout
     assert {path.name for path in folder.iterdir()} == {
-        "validation.json", "diamond.predictions.json", "diamond.trace.json",
-    }  # fmt: skip
+        "validation.json",
+        "diamond.predictions.json",
+        "diamond.trace.json",
+    }
     assert found["overall"]["calibrated"]["n"] == 3
     trace = json.loads((folder / "diamond.trace.json").read_text())
     assert {event["pid"] for event in trace["traceEvents"]} == {0, 1, 2, 3}

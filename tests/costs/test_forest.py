@@ -1,4 +1,4 @@
-"""Forests: the trees that LightGBM fitted, without LightGBM; and nothing that is not a tree."""
+"""Forests: trees fitted by LightGBM give the same predictions without it; anything that is not a tree is refused."""
 
 import numpy as np
 import pytest

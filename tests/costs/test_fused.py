@@ -53,8 +53,14 @@ def test_a_fused_operator_costs_its_anchor_and_the_traffic_beyond(platform: str)
 
     x, w, b = Tensor((64, 256)), Tensor((256, 512), constant=True), Tensor((64, 512))
     alone = Operator("fc", "MatMul", (x, w), (b,))
-    attributes = {"anchor": "MatMul", "operands": 2, "anchor_output": (64, 512), "fused": "MatMul+Add",
-                  "flops": alone.flops + b.size, "reads": alone.bytes_read + b.bytes}  # fmt: skip
+    attributes = {
+        "anchor": "MatMul",
+        "operands": 2,
+        "anchor_output": (64, 512),
+        "fused": "MatMul+Add",
+        "flops": alone.flops + b.size,
+        "reads": alone.bytes_read + b.bytes,
+    }
     fused = Operator("fc", "Fused-matmul", (x, w, b), (b,), attributes)
     for device in load_platform(platform).devices:
         one, both = AutoCosts().predict([alone], device)[0], AutoCosts().predict([fused], device)[0]

@@ -18,16 +18,27 @@ from hetgym.errors import ArtefactError
 from hetgym.graph import Operator, Tensor
 from hetgym.graph.ops import KINDS
 
-GPU = Device("gpu", "gpu", {"float32": 1.95e13, "float16": 7.8e13}, 1.555e12, launch_overhead=4e-6, processors=108,
-             cache_bytes=4e7)  # fmt: skip
+GPU = Device(
+    "gpu",
+    "gpu",
+    {"float32": 1.95e13, "float16": 7.8e13},
+    1.555e12,
+    launch_overhead=4e-6,
+    processors=108,
+    cache_bytes=4e7,
+)
 CPU = Device("cpu", "cpu", {"float32": 1e11}, 1e10)
 
 
 def stump(low: float, high: float | None = None) -> Forest:
     """One tree: low where the first feature is at most 20, else high."""
     leaf = np.array([low, low if high is None else high], np.float32)
-    return Forest(*(np.array(a, np.int32) for a in ([0, 1], [0])), np.array([20.0], np.float32),
-                  *(np.array(a, np.int32) for a in ([-1], [-2])), leaf)  # fmt: skip
+    return Forest(
+        *(np.array(a, np.int32) for a in ([0, 1], [0])),
+        np.array([20.0], np.float32),
+        *(np.array(a, np.int32) for a in ([-1], [-2])),
+        leaf,
+    )
 
 
 def model(ratio: float = 0.0, limits: tuple[float, float] = (-5.0, 5.0)) -> EagerGpuCosts:
@@ -199,11 +210,20 @@ def test_any_operator_has_a_finite_positive_price(kind, m, n, operands):
 
 @pytest.mark.parametrize(
     "op",
-    [linear(1, 1, 1), linear(2**31, 2**31, 2**31), linear(1, 2**40, 1), relu(), relu(0), relu(0, 7), relu(2**50),
-     Operator("empty", "Gemm", (Tensor((0, 8)), Tensor((8, 8))), (Tensor((0, 8)),)),
-     Operator("c", "Conv", (Tensor((1, 3, 9, 9)), Tensor((8, 3, 99, 99))), (Tensor((1, 8, 1, 1)),)),
-     Operator("odd", "SomethingElse", (Tensor((5,)),), (Tensor((5,)),)), Operator("none", "SomethingElse", (), ())],
-)  # fmt: skip
+    [
+        linear(1, 1, 1),
+        linear(2**31, 2**31, 2**31),
+        linear(1, 2**40, 1),
+        relu(),
+        relu(0),
+        relu(0, 7),
+        relu(2**50),
+        Operator("empty", "Gemm", (Tensor((0, 8)), Tensor((8, 8))), (Tensor((0, 8)),)),
+        Operator("c", "Conv", (Tensor((1, 3, 9, 9)), Tensor((8, 3, 99, 99))), (Tensor((1, 8, 1, 1)),)),
+        Operator("odd", "SomethingElse", (Tensor((5,)),), (Tensor((5,)),)),
+        Operator("none", "SomethingElse", (), ()),
+    ],
+)
 def test_absurd_shapes_have_a_finite_positive_price(shipped, op):
     seconds = shipped.predict([op], GPU)[0]
     assert 0 < seconds < math.inf

@@ -19,7 +19,7 @@ from hetgym.costs.gpu_gemm import (
     GemmGpu,
     gemm_dimensions,
     gemm_features,
-)  # fmt: skip
+)
 from hetgym.device import Device
 from hetgym.graph import DataflowGraph, Operator, Tensor
 from hetgym.graph.transforms import fuse
@@ -101,8 +101,12 @@ def test_a_batch_takes_its_own_traffic():
 
 
 def test_a_fused_product_is_its_product_and_what_else_it_moves():
-    x, w, bias, y = Tensor((64, 256), "bfloat16"), Tensor((256, 512), "bfloat16", constant=True), Tensor(
-        (512,), "bfloat16", constant=True), Tensor((64, 512), "bfloat16")  # fmt: skip
+    x, w, bias, y = (
+        Tensor((64, 256), "bfloat16"),
+        Tensor((256, 512), "bfloat16", constant=True),
+        Tensor((512,), "bfloat16", constant=True),
+        Tensor((64, 512), "bfloat16"),
+    )
     other = Tensor((64, 512), "bfloat16", constant=True, name="positions")
     graph = DataflowGraph(
         [

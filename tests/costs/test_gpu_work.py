@@ -37,9 +37,14 @@ def rows(kind, m, n):
     return Operator(kind, kind, (Tensor((m, n)),), (Tensor((m, n)),))
 
 
-EXAMPLES = {"linear": linear(200, 512, 256), "batched": product(6, 100, 64, 128), "conv": conv(8, 64, 128, 28, 3, 2),
-            "elementwise": rows("Relu", 500, 300), "softmax": rows("Softmax", 500, 300),
-            "layernorm": rows("LayerNormalization", 500, 300)}  # fmt: skip
+EXAMPLES = {
+    "linear": linear(200, 512, 256),
+    "batched": product(6, 100, 64, 128),
+    "conv": conv(8, 64, 128, 28, 3, 2),
+    "elementwise": rows("Relu", 500, 300),
+    "softmax": rows("Softmax", 500, 300),
+    "layernorm": rows("LayerNormalization", 500, 300),
+}
 
 
 @pytest.mark.parametrize("kind", CLASSES)

@@ -35,7 +35,7 @@ def pairs(laws):
 
 
 class Broken(Roofline):
-    """Faster for more work, and at a loss about products."""
+    """A model that is faster for more work, and fails on products."""
 
     def predict(self, operators, device):
         seconds = 1.0 / (1e-9 + Roofline.predict(self, operators, device))

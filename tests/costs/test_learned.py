@@ -1,4 +1,4 @@
-"""Learned costs: what a fit reads, what it says, and what a file may not do."""
+"""Learned costs: the input of a fit, its predictions, and files that are refused."""
 
 import json
 import subprocess
@@ -61,9 +61,13 @@ def test_every_kind_finds_a_simple_law(kind):
     test = table.where(held)
     assert Score.of(predict_rows(found, test, CPU), test.seconds).mean < 0.08
     again = fit(table.where(~held), CPU, kind)
-    assert all(np.array_equal(a, b) for c in found.classes
-               for a, b in zip(found.classes[c].regressor.arrays().values(),
-                               again.classes[c].regressor.arrays().values(), strict=True))  # fmt: skip
+    assert all(
+        np.array_equal(a, b)
+        for c in found.classes
+        for a, b in zip(
+            found.classes[c].regressor.arrays().values(), again.classes[c].regressor.arrays().values(), strict=True
+        )
+    )
 
 
 def test_the_split_keeps_whole_shape_groups_together():
@@ -74,7 +78,8 @@ def test_the_split_keeps_whole_shape_groups_together():
     numbers = group_numbers(operators)
     assert len(set(numbers[:4].tolist())) == 1
     assert {shape_group(op) for op, h in zip(operators, held, strict=True) if h}.isdisjoint(
-        shape_group(op) for op, h in zip(operators, held, strict=True) if not h)  # fmt: skip
+        shape_group(op) for op, h in zip(operators, held, strict=True) if not h
+    )
 
 
 def test_no_held_out_shape_or_label_reaches_the_fit(monkeypatch):
@@ -105,8 +110,10 @@ def test_no_held_out_shape_or_label_reaches_the_fit(monkeypatch):
 
 def test_predictions_are_kept_finite_and_positive(costs):
     absurd = [relu(1), relu(2**40), relu(0, 5), gemm(1, 1, 1), gemm(2**20, 2**20, 2**20), relu(*(1,) * 20)]
-    unknown = [Operator("t", "Task", (Tensor((4,)),), (Tensor((4,)),), {"flops": 1e9}),
-               Operator("x", "Unheard", (Tensor((4,)),), (Tensor((4,)),))]  # fmt: skip
+    unknown = [
+        Operator("t", "Task", (Tensor((4,)),), (Tensor((4,)),), {"flops": 1e9}),
+        Operator("x", "Unheard", (Tensor((4,)),), (Tensor((4,)),)),
+    ]
     seconds = costs.predict([*absurd, *unknown], CPU)
     assert np.isfinite(seconds).all()
     assert (seconds > 0).all()

@@ -1,4 +1,4 @@
-"""Neural: what training leaves behind in the process, and that NumPy computes what torch trained."""
+"""Neural: training leaves no state behind in the process, and NumPy gives the predictions of the torch model."""
 
 from __future__ import annotations
 

@@ -21,9 +21,14 @@ from hetgym.costs.roofline import Roofline
 from hetgym.device import Device
 
 SCRIPT = Path(__file__).parents[2] / "benchmarks" / "costs" / "neusight.py"
-COLUMNS = {"linear": ("B", "M", "N", "K"), "bmm": ("B", "M", "N", "K"), "elem": ("B", "H"), "softmax": ("B", "H"),
-           "ln": ("B", "H"), "conv": ("B", "Input_Channel", "Output_Channel", "Kernel_Szie", "Input_Size", "Stride",
-                                      "Padding")}  # fmt: skip
+COLUMNS = {
+    "linear": ("B", "M", "N", "K"),
+    "bmm": ("B", "M", "N", "K"),
+    "elem": ("B", "H"),
+    "softmax": ("B", "H"),
+    "ln": ("B", "H"),
+    "conv": ("B", "Input_Channel", "Output_Channel", "Kernel_Szie", "Input_Size", "Stride", "Padding"),
+}
 NAMES = {"elem": "addu", "softmax": "softmax", "ln": "ln", "linear": "linear", "bmm": "bmm", "conv": "conv"}
 
 

@@ -1,4 +1,4 @@
-"""What all regressors promise: known laws recovered, nothing that explodes, artefacts that are checked."""
+"""The contract of all regressors: known laws are recovered, predictions stay bounded, artefacts are checked."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def regressor(name: str) -> type[Regressor]:
 
 @pytest.fixture(scope="module", autouse=True)
 def short_training() -> Iterator[None]:
-    """Enough steps to see what must be seen."""
+    """As many steps as the tests need, and no more."""
     with pytest.MonkeyPatch.context() as patch:
         if find_spec("torch"):
             patch.setattr("hetgym.costs.neural.STEPS", 300)

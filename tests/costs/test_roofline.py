@@ -14,9 +14,14 @@ from hetgym.graph.ops import DTYPE_BYTES
 from hetgym.platform import platform_names
 
 SIMPLE = Device(
-    "d", "gpu", {"float32": 1e12, "float16": 4e12}, 1e11, launch_overhead=1e-6,
-    efficiency={"matmul": 0.5, "elementwise": 0.25, "conv": 0.5}, memory_efficiency=0.5,
-)  # fmt: skip
+    "d",
+    "gpu",
+    {"float32": 1e12, "float16": 4e12},
+    1e11,
+    launch_overhead=1e-6,
+    efficiency={"matmul": 0.5, "elementwise": 0.25, "conv": 0.5},
+    memory_efficiency=0.5,
+)
 
 
 def matmul(n, dtype="float32"):

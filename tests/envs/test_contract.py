@@ -1,4 +1,4 @@
-"""What must hold for every registered environment."""
+"""The contract of every registered environment."""
 
 from __future__ import annotations
 
@@ -118,8 +118,11 @@ def test_same_seed_same_episode_in_other_processes(name: str) -> None:
     for hash_seed in ("0", "4242"):
         done = subprocess.run(
             [sys.executable, "-c", EPISODE.format(name=name)],
-            capture_output=True, text=True, check=True, env={"PYTHONHASHSEED": hash_seed, "PATH": ""},
-        )  # fmt: skip
+            capture_output=True,
+            text=True,
+            check=True,
+            env={"PYTHONHASHSEED": hash_seed, "PATH": ""},
+        )
         digests.add(done.stdout.strip())
     assert len(digests) == 1 and len(digests.pop()) == 64
 

@@ -1,4 +1,4 @@
-"""Native lanes under Stable-Baselines3: the same episodes, its manners, and an agent that learns."""
+"""Native lanes under Stable-Baselines3: the same episodes, its conventions, and an agent that learns."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""HetSchedule-v0 by what it promises: HEFT as an agent returns zero, errors are sentences."""
+"""The promises of HetSchedule-v0: HEFT as an agent has return zero, errors are sentences."""
 
 from __future__ import annotations
 

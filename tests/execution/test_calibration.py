@@ -17,9 +17,13 @@ def machine() -> Pretender:
     rng = np.random.default_rng(5)
     graph = random_graph(40, rng)
     return Pretender(
-        graph, rng.uniform(1e-4, 1e-3, (40, 2)), np.array([2e-10, 3e-10]), np.array([[4e-6, 2e-10], [8e-6, 1e-10]]),
-        np.array([3e-6, 5e-6]), 1e-6,
-    )  # fmt: skip
+        graph,
+        rng.uniform(1e-4, 1e-3, (40, 2)),
+        np.array([2e-10, 3e-10]),
+        np.array([[4e-6, 2e-10], [8e-6, 1e-10]]),
+        np.array([3e-6, 5e-6]),
+        1e-6,
+    )
 
 
 def calibrated(machine: Pretender):  # type: ignore[no-untyped-def]
@@ -48,7 +52,9 @@ def test_predictions_of_other_placements_are_right(machine: Pretender) -> None:
         assert trace.start == pytest.approx(executed.start[0], abs=5e-3 * executed.makespan)
         remote = trace.remote
         assert (remote == executed.trace().remote).all()
-        assert (trace.arrived - trace.sent)[remote] == pytest.approx((executed.arrived - executed.sent)[0][remote], abs=3e-6)  # fmt: skip # noqa: E501
+        assert (trace.arrived - trace.sent)[remote] == pytest.approx(
+            (executed.arrived - executed.sent)[0][remote], abs=3e-6
+        )
 
 
 def test_with_costs_of_a_model_communication_comes_from_the_lines(machine: Pretender) -> None:

@@ -22,11 +22,15 @@ def test_entries() -> None:
 @pytest.mark.parametrize(
     ("text", "reason"),
     [
-        ("", "is not an entry"), ("gpu0", "is not an entry"), ("cpu", "is not an entry"),
-        ("cuda0+1", "is not an entry"), ("cpu0:avx3", "unknown instruction set"),
-        ("cpu0,cpu0", "two execution devices"), ("cpu0+0", "different"),
+        ("", "is not an entry"),
+        ("gpu0", "is not an entry"),
+        ("cpu", "is not an entry"),
+        ("cuda0+1", "is not an entry"),
+        ("cpu0:avx3", "unknown instruction set"),
+        ("cpu0,cpu0", "two execution devices"),
+        ("cpu0+0", "different"),
     ],
-)  # fmt: skip
+)
 def test_what_is_no_device_is_refused(text: str, reason: str) -> None:
     with pytest.raises(ConfigError, match=reason):
         parse_devices(text)

@@ -55,11 +55,13 @@ def test_binding_by_type() -> None:
     x, y, w = Tensor((4,)), Tensor((2, 2)), Tensor((4,), constant=True)
     graph = DataflowGraph(
         [
-            Operator("a", "Relu", (x,), (x,)), Operator("b", "Relu", (y,), (y,)),
-            Operator("c", "Odd", (y, w, x, x), (x,)), Operator("d", "Relu", (x,), (x,)),
+            Operator("a", "Relu", (x,), (x,)),
+            Operator("b", "Relu", (y,), (y,)),
+            Operator("c", "Odd", (y, w, x, x), (x,)),
+            Operator("d", "Relu", (x,), (x,)),
         ],
         [(0, 0, 2), (1, 0, 2), (1, 0, 3)],
-    )  # fmt: skip
+    )
     bindings = bind(graph)
     assert bindings[2] == ((1, 0, 0), ())  # the second of one type reads the same value once more
     assert bindings[3] == ((OWN,), (1,))  # no operand is of that type: it waits, and reads an input of its own
@@ -92,9 +94,7 @@ def test_slots_do_not_overlap_and_words_are_apart() -> None:
 
 def test_only_the_first_reader_of_a_device_reads_from_afar() -> None:
     x = Tensor((10,))
-    graph = DataflowGraph(
-        [Operator(str(k), "Relu", (x,), (x,)) for k in range(4)], [(0, 0, 1), (0, 0, 2), (0, 0, 3)]
-    )  # fmt: skip
+    graph = DataflowGraph([Operator(str(k), "Relu", (x,), (x,)) for k in range(4)], [(0, 0, 1), (0, 0, 2), (0, 0, 3)])
     problem = bare_problem(graph, ("a", "b"))
     where = np.array([0, 1, 1, 0], np.int32)
     order = (np.array([0, 3], np.int32), np.array([2, 1], np.int32))

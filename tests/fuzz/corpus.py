@@ -119,50 +119,91 @@ def onnx_models() -> list[onnx.ModelProto]:
 
     weight = numpy_helper.from_array(np.ones((6, 4), np.float32), "w")
     shapes = [
-        node("Shape", ["x"], ["s"]), node("Gather", ["s", "zero"], ["n"], axis=0),
-        node("Unsqueeze", ["n", "axes"], ["n1"]), node("Concat", ["n1", "rest"], ["t"], axis=0),
-        node("Reshape", ["x", "t"], ["r"]), node("Gemm", ["r", "w"], ["y"], transB=1),
-    ]  # fmt: skip
+        node("Shape", ["x"], ["s"]),
+        node("Gather", ["s", "zero"], ["n"], axis=0),
+        node("Unsqueeze", ["n", "axes"], ["n1"]),
+        node("Concat", ["n1", "rest"], ["t"], axis=0),
+        node("Reshape", ["x", "t"], ["r"]),
+        node("Gemm", ["r", "w"], ["y"], transB=1),
+    ]
     makers = [
-        node("Constant", [], ["k"], value=ints("k", 2, 3)), node("ConstantOfShape", ["k"], ["c"]),
-        node("Range", ["a", "b", "d"], ["q"]), node("Tile", ["c", "k"], ["u"]), node("Expand", ["x", "k"], ["e"]),
-        node("NonZero", ["c"], ["z"]), node("Where", ["cond", "e", "x"], ["v"]),
-        node("Split", ["v"], ["y", "y2"], axis=1, num_outputs=2), node("Constant", [], ["i"], value_ints=[1, 2]),
-        node("Slice", ["y", "zero1", "one1"], ["y3"]), node("ScatterND", ["u", "idx", "upd"], ["y4"]),
-    ]  # fmt: skip
+        node("Constant", [], ["k"], value=ints("k", 2, 3)),
+        node("ConstantOfShape", ["k"], ["c"]),
+        node("Range", ["a", "b", "d"], ["q"]),
+        node("Tile", ["c", "k"], ["u"]),
+        node("Expand", ["x", "k"], ["e"]),
+        node("NonZero", ["c"], ["z"]),
+        node("Where", ["cond", "e", "x"], ["v"]),
+        node("Split", ["v"], ["y", "y2"], axis=1, num_outputs=2),
+        node("Constant", [], ["i"], value_ints=[1, 2]),
+        node("Slice", ["y", "zero1", "one1"], ["y3"]),
+        node("ScatterND", ["u", "idx", "upd"], ["y4"]),
+    ]
     scalar = lambda name, number: numpy_helper.from_array(np.array(number, np.int64), name)  # noqa: E731
     function = helper.make_function(
-        "own", "Twice", ["a"], ["c"], [node("Relu", ["a"], ["b"]), node("Add", ["b", "a"], ["c"])],
+        "own",
+        "Twice",
+        ["a"],
+        ["c"],
+        [node("Relu", ["a"], ["b"]), node("Add", ["b", "a"], ["c"])],
         [helper.make_opsetid("", 21)],
-    )  # fmt: skip
+    )
     branch = helper.make_graph([node("Neg", ["x"], ["g"])], "then", [], [value("g", f, [2, 4])])
     other = helper.make_graph([node("Abs", ["x"], ["h"])], "else", [], [value("h", f, [2, 4])])
     networks = [
         node("Conv", ["x", "w"], ["c"], kernel_shape=[3, 3], pads=[1, 1, 1, 1], strides=[2, 2]),
         node("BatchNormalization", ["c", "s", "s", "s", "s"], ["b"]),
         node("MaxPool", ["b"], ["m"], kernel_shape=[2, 2]),
-        node("Flatten", ["m"], ["f"]), node("Softmax", ["f"], ["y"], axis=-1),
-    ]  # fmt: skip
+        node("Flatten", ["m"], ["f"]),
+        node("Softmax", ["f"], ["y"], axis=-1),
+    ]
     kernel = numpy_helper.from_array(np.ones((5, 3, 3, 3), np.float32), "w")
     five = numpy_helper.from_array(np.ones(5, np.float32), "s")
-    einsum = [node("Einsum", ["x", "x"], ["e"], equation="bij,bkj->bik"), node("TopK", ["e", "k"], ["y", "i"]),
-              node("GatherND", ["x", "idx"], ["y2"], batch_dims=1)]  # fmt: skip
+    einsum = [
+        node("Einsum", ["x", "x"], ["e"], equation="bij,bkj->bik"),
+        node("TopK", ["e", "k"], ["y", "i"]),
+        node("GatherND", ["x", "idx"], ["y2"], batch_dims=1),
+    ]
     return [
-        model(shapes, [value("x", f, ["N", 2, 2])], [value("y", f, None)],
-              [weight, scalar("zero", 0), ints("axes", 0), ints("rest", -1)]),
-        model(makers, [value("x", f, [2, 3]), value("cond", TensorProto.BOOL, [2, 3])],
-              [value(name, f, None) for name in ("y", "y2", "y3", "y4")],
-              [scalar("a", 0), scalar("b", 6), scalar("d", 2), ints("zero1", 0), ints("one1", 1),
-               numpy_helper.from_array(np.zeros((1, 2), np.int64), "idx"),
-               numpy_helper.from_array(np.zeros(1, np.float32), "upd")]),
-        model([node("Twice", ["x"], ["t"], domain="own"), node("Twice", ["t"], ["y"], domain="own")],
-              [value("x", f, [1, 4])], [value("y", f, None)], functions=[function]),
-        model([node("If", ["cond"], ["y"], then_branch=branch, else_branch=other)],
-              [value("x", f, [2, 4]), value("cond", TensorProto.BOOL, [])], [value("y", f, [2, 4])]),
+        model(
+            shapes,
+            [value("x", f, ["N", 2, 2])],
+            [value("y", f, None)],
+            [weight, scalar("zero", 0), ints("axes", 0), ints("rest", -1)],
+        ),
+        model(
+            makers,
+            [value("x", f, [2, 3]), value("cond", TensorProto.BOOL, [2, 3])],
+            [value(name, f, None) for name in ("y", "y2", "y3", "y4")],
+            [
+                scalar("a", 0),
+                scalar("b", 6),
+                scalar("d", 2),
+                ints("zero1", 0),
+                ints("one1", 1),
+                numpy_helper.from_array(np.zeros((1, 2), np.int64), "idx"),
+                numpy_helper.from_array(np.zeros(1, np.float32), "upd"),
+            ],
+        ),
+        model(
+            [node("Twice", ["x"], ["t"], domain="own"), node("Twice", ["t"], ["y"], domain="own")],
+            [value("x", f, [1, 4])],
+            [value("y", f, None)],
+            functions=[function],
+        ),
+        model(
+            [node("If", ["cond"], ["y"], then_branch=branch, else_branch=other)],
+            [value("x", f, [2, 4]), value("cond", TensorProto.BOOL, [])],
+            [value("y", f, [2, 4])],
+        ),
         model(networks, [value("x", f, ["N", 3, 8, 8])], [value("y", f, None)], [kernel, five], opset=13),
-        model(einsum, [value("x", f, [2, 3, 4])], [value("y", f, None), value("y2", f, None)],
-              [ints("k", 2), numpy_helper.from_array(np.zeros((2, 1), np.int64), "idx")]),
-    ]  # fmt: skip
+        model(
+            einsum,
+            [value("x", f, [2, 3, 4])],
+            [value("y", f, None), value("y2", f, None)],
+            [ints("k", 2), numpy_helper.from_array(np.zeros((2, 1), np.int64), "idx")],
+        ),
+    ]
 
 
 @cache

@@ -225,13 +225,17 @@ def _npy(array: Any) -> bytes:
 def _claim(member: bytes, rng: Rng) -> bytes:
     """Another dtype or shape in front of the same numbers."""
     size = int.from_bytes(member[8:10], "little")
-    words = {"descr": pick(("<f8", "<i4", ">f8", "|O", "<U9999", "|b1", "<f4", "[('a','<f8')]"), rng),
-             "shape": pick(("(-1,)", "(2**60,)", "()", "(1099511627776, 1099511627776)", "(0, 0)", "(" * 90, "(3,)"),
-                            rng)}  # fmt: skip
+    words = {
+        "descr": pick(("<f8", "<i4", ">f8", "|O", "<U9999", "|b1", "<f4", "[('a','<f8')]"), rng),
+        "shape": pick(("(-1,)", "(2**60,)", "()", "(1099511627776, 1099511627776)", "(0, 0)", "(" * 90, "(3,)"), rng),
+    }
     text = member[10 : 10 + size].decode("latin1")
     key = pick(sorted(words), rng)
-    text = re.sub(rf"'{key}': ('[^']*'|\([^)]*\))", f"'{key}': {words[key]!r}" if key == "descr"
-                  else f"'{key}': {words[key]}", text)  # fmt: skip
+    text = re.sub(
+        rf"'{key}': ('[^']*'|\([^)]*\))",
+        f"'{key}': {words[key]!r}" if key == "descr" else f"'{key}': {words[key]}",
+        text,
+    )
     return b"\x93NUMPY\x01\x00" + len(text).to_bytes(2, "little") + text.encode("latin1") + member[10 + size :]
 
 
@@ -258,6 +262,11 @@ def in_tensors(data: bytes, rng: Rng) -> bytes:
 
 
 FORMS: dict[str, Callable[[bytes, Rng], bytes]] = {
-    "json": in_json, "yaml": in_yaml, "csv": in_csv, "npz": in_npz, "tensors": in_tensors, "onnx": in_onnx,
-}  # fmt: skip
+    "json": in_json,
+    "yaml": in_yaml,
+    "csv": in_csv,
+    "npz": in_npz,
+    "tensors": in_tensors,
+    "onnx": in_onnx,
+}
 """Form -> mutation of what such a file holds."""

@@ -136,9 +136,24 @@ def test_nothing_can_be_changed():
     for name in [*before, "depth", "something"]:
         with pytest.raises(AttributeError, match="immutable"):
             setattr(fresh, name, None)
-    columns = ("edge_bytes", "edge_source", "edge_slot", "edge_target", "edge_tensor", "topological_order", "depth",
-               "height", "is_fork", "is_join", "on_trunk", "flops", "in_degree", "reachability", "intensity",
-               "fusion_class")  # fmt: skip
+    columns = (
+        "edge_bytes",
+        "edge_source",
+        "edge_slot",
+        "edge_target",
+        "edge_tensor",
+        "topological_order",
+        "depth",
+        "height",
+        "is_fork",
+        "is_join",
+        "on_trunk",
+        "flops",
+        "in_degree",
+        "reachability",
+        "intensity",
+        "fusion_class",
+    )
     for name in columns:
         with pytest.raises(ValueError, match="read-only"):
             getattr(fresh, name)[0] = 0

@@ -45,9 +45,10 @@ def mlp():
     """x -> Gemm -> Relu -> Reshape to [1, 6]: batch 1 is written into it."""
     return model(
         [node("Gemm", "x,w,b", "h", transB=1), node("Relu", "h", "r"), node("Reshape", "r,target", "y")],
-        [value("x", [1, 4])], [value("y", [1, 3, 2])],
+        [value("x", [1, 4])],
+        [value("y", [1, 3, 2])],
         [weight("w", 6, 4), weight("b", 6), ints("target", 1, 3, 2)],
-    )  # fmt: skip
+    )
 
 
 def test_operands_outputs_attributes_and_edges(mlp):
@@ -55,8 +56,10 @@ def test_operands_outputs_attributes_and_edges(mlp):
     gemm, relu, reshape = graph.operators
     assert (gemm.kind, relu.kind, reshape.kind) == ("Gemm", "Relu", "Reshape")
     assert [(t.shape, t.constant, t.name) for t in gemm.inputs] == [
-        ((1, 4), False, ""), ((6, 4), True, "w"), ((6,), True, "b"),
-    ]  # fmt: skip
+        ((1, 4), False, ""),
+        ((6, 4), True, "w"),
+        ((6,), True, "b"),
+    ]
     assert gemm.attributes == {"transB": 1} and gemm.flops == 6 * 9
     assert reshape.outputs[0].shape == (1, 3, 2)
     assert [tuple(edge) for edge in graph.edges] == [(0, 0, 1), (1, 0, 2)]
@@ -78,8 +81,9 @@ def test_a_file_gives_what_the_object_gives(mlp, tmp_path):
 
 def test_multi_output_operators_keep_slots_and_drop_what_nobody_reads():
     split = node("Split", "x", "a,b,c", axis=1, num_outputs=3)
-    graph = from_onnx(model([split, node("Relu", "c", "y"), node("Add", "y,a", "z")], [value("x", [2, 6])],
-                            [value("z", None)]))  # fmt: skip
+    graph = from_onnx(
+        model([split, node("Relu", "c", "y"), node("Add", "y,a", "z")], [value("x", [2, 6])], [value("z", None)])
+    )
     assert [t.shape for t in graph.operators[0].outputs] == [(2, 2), (2, 2)]  # b is gone
     assert [tuple(edge) for edge in graph.edges] == [(0, 1, 1), (0, 0, 2), (1, 0, 2)]
 
@@ -142,18 +146,27 @@ def test_shape_arithmetic_is_evaluated():
 
 def test_shapes_that_follow_from_known_values():
     # NonZero of a small constant, as older exporters write index masks
-    nodes = [node("ConstantOfShape", "k", "ones", value=helper.make_tensor("v", F, [1], [1.0])),
-             node("NonZero", "ones", "where"), node("Size", "where", "n"), node("Unsqueeze", "n,zero", "n1"),
-             node("Expand", "x,n1", "y")]  # fmt: skip
+    nodes = [
+        node("ConstantOfShape", "k", "ones", value=helper.make_tensor("v", F, [1], [1.0])),
+        node("NonZero", "ones", "where"),
+        node("Size", "where", "n"),
+        node("Unsqueeze", "n,zero", "n1"),
+        node("Expand", "x,n1", "y"),
+    ]
     graph = from_onnx(model(nodes, [value("x", [1])], [value("y", None)], [ints("k", 5), ints("zero", 0)]))
     assert graph.operators[0].outputs[0].shape == (5,)
 
 
 @pytest.mark.parametrize(("opset", "attributes"), [(13, {}), (15, {"start": 1}), (15, {"start": -2, "end": -1})])
 def test_shape_with_bounds(opset, attributes):
-    nodes = [helper.make_node("Shape", ["x"], ["s"], **attributes), node("ConstantOfShape", "s", "c"),
-             node("Add", "c,one", "d"), node("Mul", "x,one", "y"), node("ReduceSum", "d", "z", keepdims=0),
-             node("Add", "y,z", "out")]  # fmt: skip
+    nodes = [
+        helper.make_node("Shape", ["x"], ["s"], **attributes),
+        node("ConstantOfShape", "s", "c"),
+        node("Add", "c,one", "d"),
+        node("Mul", "x,one", "y"),
+        node("ReduceSum", "d", "z", keepdims=0),
+        node("Add", "y,z", "out"),
+    ]
     one = numpy_helper.from_array(np.array(1, np.float32), "one")
     graph = from_onnx(model(nodes, [value("x", [3, 4, 5])], [value("out", None)], [one], opset=opset))
     assert [op.kind for op in graph.operators] == ["Mul", "Add"]
@@ -286,8 +299,12 @@ def test_a_batch_that_is_fixed_at_another_size():
 
 
 def test_unknown_kinds_are_kept_with_one_warning():
-    nodes = [node("Alpha", "x,w", "a", domain="lab"), node("Beta", "a", "b", domain="lab"), node("Asin", "b", "y"),
-             node("Conv", "y", "z", domain="lab")]  # fmt: skip
+    nodes = [
+        node("Alpha", "x,w", "a", domain="lab"),
+        node("Beta", "a", "b", domain="lab"),
+        node("Asin", "b", "y"),
+        node("Conv", "y", "z", domain="lab"),
+    ]
     net = model(nodes, [value("x", [2, 3])], [value("z", None)], [weight("w", 9)], domains=["lab"])
     with pytest.warns(HetgymWarning) as caught:
         graph = from_onnx(net)
@@ -309,8 +326,12 @@ def test_declared_types_serve_operators_without_inference():
 
 
 def test_operators_of_onnx_runtime_are_ours_under_another_name():
-    net = model([node("FastGelu", "x", "y", domain="com.microsoft")], [value("x", [2, 3])], [value("y", None)],
-                domains=["com.microsoft"])  # fmt: skip
+    net = model(
+        [node("FastGelu", "x", "y", domain="com.microsoft")],
+        [value("x", [2, 3])],
+        [value("y", None)],
+        domains=["com.microsoft"],
+    )
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", HetgymWarning)
         assert from_onnx(net).operators[0].kind == "Gelu"
@@ -332,8 +353,13 @@ def test_subgraphs_are_one_operator_that_reads_what_their_bodies_read():
 def test_functions_of_the_model_are_inlined():
     body = [node("Exp", "a", "e"), node("Neg", "e", "b")]
     function = helper.make_function("lab", "Fall", ["a"], ["b"], body, [helper.make_opsetid("", 21)])
-    net = model([node("Fall", "x", "y", domain="lab")], [value("x", [3])], [value("y", None)], functions=[function],
-                domains=["lab"])  # fmt: skip
+    net = model(
+        [node("Fall", "x", "y", domain="lab")],
+        [value("x", [3])],
+        [value("y", None)],
+        functions=[function],
+        domains=["lab"],
+    )
     assert [op.kind for op in from_onnx(net).operators] == ["Exp", "Neg"]
 
 
@@ -371,16 +397,20 @@ def broken(change):
         (broken(lambda m: m.graph.input[0].type.CopyFrom(value("x", [1 << 62] * 3).type)), "out of range"),
         (broken(lambda m: m.graph.output[0].CopyFrom(value("x", [2]))), "nothing is computed"),
         (broken(lambda m: m.graph.initializer.append(TensorProto(name="w", data_type=1, dims=[3]))), "'w' is damaged"),
-        (model([node("Add", "x,z", "y")], [value("x", [2]), value("z", [3])], [value("y", None)]),
-         r"node 0 .Add.: ONNX infers no shape from 'x' \[2\], 'z' \[3\]"),
-        (model([node("Reshape", "x,t", "y")], [value("x", [6])], [value("y", None)], [ints("t", 2, 2)]),
-         r"cannot turn shape \[6\] into \[2, 2\]"),
+        (
+            model([node("Add", "x,z", "y")], [value("x", [2]), value("z", [3])], [value("y", None)]),
+            r"node 0 .Add.: ONNX infers no shape from 'x' \[2\], 'z' \[3\]",
+        ),
+        (
+            model([node("Reshape", "x,t", "y")], [value("x", [6])], [value("y", None)], [ints("t", 2, 2)]),
+            r"cannot turn shape \[6\] into \[2, 2\]",
+        ),
         (model([node("NonZero", "x", "y")], [value("x", [6])], [value("y", None)]), "depends on data or is not stated"),
         (model([node("Conv", "x,w", "y")], [value("x", [1, 3, 8, 8])], [value("y", None)], [weight("w", 3)]), "Conv"),
         (model([helper.make_node("Constant", [], ["y"], value_string="a")], [], [value("y", None)]), "no tensor of"),
         (model([node("SequenceConstruct", "x", "y")], [value("x", [6])], [value("y", None)]), "sequence"),
     ],
-)  # fmt: skip
+)
 def test_broken_models(net, sentence):
     with pytest.raises(GraphError, match=sentence) as caught:
         from_onnx(net)

@@ -35,8 +35,16 @@ def kinds(graph):
 
 
 def test_operands_attributes_names_and_edges():
-    net = nn.Sequential(nn.Conv2d(3, 8, 3, stride=2, padding=1), nn.BatchNorm2d(8), nn.ReLU(), nn.Dropout(0.5),
-                        nn.MaxPool2d(2), nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(8, 5))  # fmt: skip
+    net = nn.Sequential(
+        nn.Conv2d(3, 8, 3, stride=2, padding=1),
+        nn.BatchNorm2d(8),
+        nn.ReLU(),
+        nn.Dropout(0.5),
+        nn.MaxPool2d(2),
+        nn.AdaptiveAvgPool2d(1),
+        nn.Flatten(),
+        nn.Linear(8, 5),
+    )
     graph = from_torch(net, [torch.zeros(2, 3, 16, 16)])
     assert kinds(graph) == ["Conv", "BatchNormalization", "Relu", "MaxPool", "GlobalAveragePool", "Flatten", "Gemm"]
     conv, gemm = graph.operators[0], graph.operators[-1]
@@ -221,8 +229,9 @@ def test_cells_and_their_states():
     cells = [i for i, op in enumerate(graph.operators) if op.kind == "LSTMCell"]
     assert [op.flops for op in graph.operators if op.kind == "LSTMCell"][1] == 12 * (2 * (60 + 36) + 120)
     assert [tuple(edge)[:2] for edge in graph.edges if edge.target == cells[1] and edge.source == cells[0]] == [
-        (cells[0], 0), (cells[0], 1),
-    ]  # fmt: skip
+        (cells[0], 0),
+        (cells[0], 1),
+    ]
 
 
 # The caller's module, unknown operators, bad input

@@ -85,9 +85,13 @@ def test_layered_draws_its_counts_and_predecessors_evenly():
 
 
 @given(
-    tasks=st.integers(1, 120), fat=st.floats(0.05, 3), density=st.floats(0, 1), regularity=st.floats(0, 1),
-    jump=st.integers(1, 5), seed=st.integers(0, 99),
-)  # fmt: skip
+    tasks=st.integers(1, 120),
+    fat=st.floats(0.05, 3),
+    density=st.floats(0, 1),
+    regularity=st.floats(0, 1),
+    jump=st.integers(1, 5),
+    seed=st.integers(0, 99),
+)
 def test_daggen(tasks, fat, density, regularity, jump, seed):
     graph = daggen(rng(seed), tasks, fat, density, regularity, jump)
     assert len(graph) == tasks
@@ -167,11 +171,19 @@ def test_cholesky_counts(tiles):
 
 def test_cholesky_dependencies_by_hand():
     assert edge_set(cholesky(3)) == {
-        ("potrf(0)", "trsm(1,0)"), ("potrf(0)", "trsm(2,0)"), ("trsm(1,0)", "syrk(1,0)"), ("trsm(2,0)", "syrk(2,0)"),
-        ("trsm(2,0)", "gemm(2,1,0)"), ("trsm(1,0)", "gemm(2,1,0)"), ("syrk(1,0)", "potrf(1)"),
-        ("potrf(1)", "trsm(2,1)"), ("gemm(2,1,0)", "trsm(2,1)"), ("trsm(2,1)", "syrk(2,1)"),
-        ("syrk(2,0)", "syrk(2,1)"), ("syrk(2,1)", "potrf(2)"),
-    }  # fmt: skip
+        ("potrf(0)", "trsm(1,0)"),
+        ("potrf(0)", "trsm(2,0)"),
+        ("trsm(1,0)", "syrk(1,0)"),
+        ("trsm(2,0)", "syrk(2,0)"),
+        ("trsm(2,0)", "gemm(2,1,0)"),
+        ("trsm(1,0)", "gemm(2,1,0)"),
+        ("syrk(1,0)", "potrf(1)"),
+        ("potrf(1)", "trsm(2,1)"),
+        ("gemm(2,1,0)", "trsm(2,1)"),
+        ("trsm(2,1)", "syrk(2,1)"),
+        ("syrk(2,0)", "syrk(2,1)"),
+        ("syrk(2,1)", "potrf(2)"),
+    }
 
 
 @pytest.mark.parametrize("size", [2, 3, 5, 10])
@@ -184,9 +196,12 @@ def test_gaussian_elimination(size):
 
 def test_gaussian_elimination_dependencies_by_hand():
     assert edge_set(gaussian_elimination(3)) == {
-        ("pivot(1)", "update(1,2)"), ("pivot(1)", "update(1,3)"), ("update(1,2)", "pivot(2)"),
-        ("pivot(2)", "update(2,3)"), ("update(1,3)", "update(2,3)"),
-    }  # fmt: skip
+        ("pivot(1)", "update(1,2)"),
+        ("pivot(1)", "update(1,3)"),
+        ("update(1,2)", "pivot(2)"),
+        ("pivot(2)", "update(2,3)"),
+        ("update(1,3)", "update(2,3)"),
+    }
 
 
 @pytest.mark.parametrize("points", [2, 4, 8, 32])

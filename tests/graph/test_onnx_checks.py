@@ -79,8 +79,12 @@ def test_calls_within_subgraphs_count():
 
 @pytest.mark.parametrize("opset", [8, 13, 21])
 def test_operands_that_say_how_many_dimensions_there_are(opset):
-    net = model([helper.make_node("Expand", ["x", "s"], ["y"])], [value("x", [2]), value("s", [1 << 40], I64)],
-                [value("y", None)], opset=opset)  # fmt: skip
+    net = model(
+        [helper.make_node("Expand", ["x", "s"], ["y"])],
+        [value("x", [2]), value("s", [1 << 40], I64)],
+        [value("y", None)],
+        opset=opset,
+    )
     with pytest.raises(GraphError, match=r"node 0 \(Expand\) makes a tensor of 1099511627776 dimensions"):
         from_onnx(net)
 
@@ -102,10 +106,12 @@ def test_batch_dimensions_that_cannot_be(number):
 @pytest.mark.parametrize("kind", ["Range", "Expand", "Tile", "ConstantOfShape"])
 def test_operators_that_make_tensors_at_versions_that_lack_them(kind):
     """ONNX infers no shape, so what the model declares is believed; the values are not worked out."""
-    weights = {"Range": [scalar("a", 0), scalar("b", 2 * 10**8), scalar("c", 1)],
-               "Expand": [scalar("a", 1), numpy_helper.from_array(np.array([10**9]), "b")],
-               "Tile": [numpy_helper.from_array(np.array([1]), "a"), numpy_helper.from_array(np.array([10**9]), "b")],
-               "ConstantOfShape": [numpy_helper.from_array(np.array([10**9]), "a")]}[kind]  # fmt: skip
+    weights = {
+        "Range": [scalar("a", 0), scalar("b", 2 * 10**8), scalar("c", 1)],
+        "Expand": [scalar("a", 1), numpy_helper.from_array(np.array([10**9]), "b")],
+        "Tile": [numpy_helper.from_array(np.array([1]), "a"), numpy_helper.from_array(np.array([10**9]), "b")],
+        "ConstantOfShape": [numpy_helper.from_array(np.array([10**9]), "a")],
+    }[kind]
     nodes = [helper.make_node(kind, [w.name for w in weights], ["r"]), helper.make_node("Mul", ["x", "r"], ["y"])]
     net = model(nodes, [value("x", [1], I64)], [value("y", [1], I64)], weights, opset=1)
     net.graph.value_info.append(value("r", [1], I64))

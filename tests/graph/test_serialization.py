@@ -27,8 +27,13 @@ def tiny():
 
 
 NAMES = st.text(min_size=1, max_size=8)
-TENSORS = st.builds(Tensor, st.lists(st.integers(0, 50), max_size=4).map(tuple), st.sampled_from(sorted(DTYPE_BYTES)),
-                    st.booleans(), st.text(max_size=3))  # fmt: skip
+TENSORS = st.builds(
+    Tensor,
+    st.lists(st.integers(0, 50), max_size=4).map(tuple),
+    st.sampled_from(sorted(DTYPE_BYTES)),
+    st.booleans(),
+    st.text(max_size=3),
+)
 ATTRIBUTES = st.dictionaries(
     NAMES,
     st.one_of(

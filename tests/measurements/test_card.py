@@ -1,4 +1,4 @@
-"""Machine cards: what they read, that they say nothing private, and what they refuse."""
+"""Machine cards: what they read, that they hold nothing private, and what they refuse."""
 
 from __future__ import annotations
 
@@ -108,9 +108,15 @@ def test_versions_of_the_libraries_that_compute() -> None:
 
 def test_gpu_cards_follow_torch(tmp_path: Path) -> None:
     properties = SimpleNamespace(
-        name="NVIDIA H100", total_memory=80 << 30, multi_processor_count=132, major=9, minor=0,
-        L2_cache_size=50 << 20, clock_rate=1_980_000, memory_clock_rate=2_619_000,
-    )  # fmt: skip
+        name="NVIDIA H100",
+        total_memory=80 << 30,
+        multi_processor_count=132,
+        major=9,
+        minor=0,
+        L2_cache_size=50 << 20,
+        clock_rate=1_980_000,
+        memory_clock_rate=2_619_000,
+    )
     card = gpu_card(properties, "535.104.05")
     assert (card.capability, card.clock, card.memory_clock) == ("9.0", 1.98e9, 2.619e9)
     del properties.clock_rate, properties.memory_clock_rate, properties.L2_cache_size

@@ -12,9 +12,13 @@ from hetgym.graph import Operator, Tensor
 from hetgym.measurements import Journal, Measurement, Measurements
 from hetgym.measurements.table import COLUMNS, read_rows
 
-CONV = Operator("conv", "Conv", (Tensor((1, 3, 8, 8)), Tensor((4, 3, 3, 3), constant=True, name="w")),
-                (Tensor((1, 4, 6, 6)),),
-                {"kernel_shape": (3, 3), "group": 1, "auto_pad": "VALID", "alpha": 0.5})  # fmt: skip
+CONV = Operator(
+    "conv",
+    "Conv",
+    (Tensor((1, 3, 8, 8)), Tensor((4, 3, 3, 3), constant=True, name="w")),
+    (Tensor((1, 4, 6, 6)),),
+    {"kernel_shape": (3, 3), "group": 1, "auto_pad": "VALID", "alpha": 0.5},
+)
 ROWS = (
     Measurement(CONV, 1.2345e-4, 1.1e-4, 1.5e-4, 20, source="design"),
     Measurement(Operator("r", "Relu", (Tensor((2,)),), (Tensor((2,)),)), 3e-6, 2e-6, 4e-6, 9, context="graph", count=7),

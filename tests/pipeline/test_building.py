@@ -58,11 +58,15 @@ def test_blocks_are_priced_as_their_operators() -> None:
     assert chain.size.sum() == pytest.approx(graph.resident_bytes.sum())
     edge = int(np.flatnonzero(blocks(graph)[graph.edge_target] > blocks(graph)[graph.edge_source])[0])
     assert chain.transfer[0] == pytest.approx(
-        np.mean([
-            platform.latency[a, b] + graph.edge_bytes[edge] / platform.bandwidth[a, b]
-            for a in range(3) for b in range(3) if a != b
-        ])
-    )  # fmt: skip
+        np.mean(
+            [
+                platform.latency[a, b] + graph.edge_bytes[edge] / platform.bandwidth[a, b]
+                for a in range(3)
+                for b in range(3)
+                if a != b
+            ]
+        )
+    )
     apart = pipeline(graph, platform, how="operators")
     assert apart.num_operators == len(graph) and len(bind(apart).members) == len(graph)
     np.testing.assert_allclose(apart.cost.sum(axis=0), chain.cost.sum(axis=0))

@@ -1,4 +1,4 @@
-"""What cuts are worth: by hand, by the problem's own loads, and by the schedules' makespans."""
+"""Values of cuts: by hand, by the problem's own loads, and by the schedules' makespans."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The one kernel of makespans against the definition, the simulator, and the times that papers print."""
+"""The kernel of makespans against the definition, the simulator, and published times."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Schedulers that play an environment get there what they get outside."""
+"""Schedulers as agents in an environment have the makespans of their schedules."""
 
 from __future__ import annotations
 
@@ -21,9 +21,7 @@ def test_the_same_makespan_inside_and_outside(name: str) -> None:
     problems = [textbook("topcuoglu"), RandomMix()(rng)]
     for problem in problems:
         for runtime in ("classic", "links"):
-            env = HetScheduleEnv(
-                problem, decode="append", runtime=runtime, observation="candidates", completion="off"
-            )  # fmt: skip
+            env = HetScheduleEnv(problem, decode="append", runtime=runtime, observation="candidates", completion="off")
             policy = as_policy(name)
             observation, info = policy.reset(env, seed=1)
             total, done = 0.0, False
@@ -31,8 +29,9 @@ def test_the_same_makespan_inside_and_outside(name: str) -> None:
                 observation, reward, done, _, info = env.step(policy(observation, info))
                 total += float(reward)
             schedule = get(name)(problem)
-            outside = hetgym.simulate(problem, hetgym.Schedule(
-                schedule.assignment, order=hetgym.simulate(problem, schedule).order), runtime).makespan  # fmt: skip
+            outside = hetgym.simulate(
+                problem, hetgym.Schedule(schedule.assignment, order=hetgym.simulate(problem, schedule).order), runtime
+            ).makespan
             assert info["makespan"] == pytest.approx(outside, rel=1e-12)
             assert total == pytest.approx(1 - outside / info["reference"], abs=1e-9)
             assert info["illegal_actions"] == 0

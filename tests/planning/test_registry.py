@@ -1,4 +1,4 @@
-"""The table of schedulers: the same in every process, open to other packages, files and trained policies."""
+"""The table of schedulers: the same in every process, extensible by other packages, files and trained policies."""
 
 from __future__ import annotations
 
@@ -96,7 +96,7 @@ def test_the_table_is_complete() -> None:
 
 @pytest.fixture
 def entered() -> Iterator[None]:
-    """Whatever a test enters is taken out again."""
+    """Remove the entries that a test adds."""
     before = names()
     yield
     for name in set(names()) - set(before):

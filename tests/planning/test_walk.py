@@ -21,7 +21,7 @@ copy_prefix = callable_step(timeline.copy_prefix)
 
 
 def decoded(problem: Problem, walk: walks.Walk) -> timeline.Timeline:
-    """What insertion makes of the walk's placement and order, from nothing."""
+    """The timeline that insertion gives from scratch for the walk's placement and order."""
     n, d = problem.num_operators, problem.num_devices
     fresh = timeline.new_timeline(n, d)
     place_in_order(problem.arrays, fresh, walk.order, walk.fixed, np.zeros((n, d)), True)

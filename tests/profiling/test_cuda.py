@@ -60,12 +60,19 @@ class Simulated:
             no_grad=nullcontext,
             empty=lambda size, dtype, device: SimpleNamespace(zero_=lambda: self.launch(FLUSH)),
             cuda=SimpleNamespace(
-                is_available=lambda: True, device_count=lambda: 1, get_device_properties=lambda number: properties,
-                Event=Event, CUDAGraph=CUDAGraph, graph=graph, synchronize=lambda: None, device=nullcontext,
-                Stream=lambda: SimpleNamespace(wait_stream=lambda other: None), stream=nullcontext,
+                is_available=lambda: True,
+                device_count=lambda: 1,
+                get_device_properties=lambda number: properties,
+                Event=Event,
+                CUDAGraph=CUDAGraph,
+                graph=graph,
+                synchronize=lambda: None,
+                device=nullcontext,
+                Stream=lambda: SimpleNamespace(wait_stream=lambda other: None),
+                stream=nullcontext,
                 current_stream=lambda: None,
             ),
-        )  # fmt: skip
+        )
 
     def launch(self, seconds: float) -> None:
         self.launches += 1

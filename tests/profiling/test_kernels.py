@@ -53,15 +53,17 @@ def test_elementwise_kinds_run(kind):
         (_of((2, 3, 8, 8), kind="GlobalAveragePool", out=(2, 3, 1, 1)), lambda x: x.mean((2, 3), keepdim=True)),
         (_of((2, 6), kind="ReduceSum", out=(2,)), lambda x: x.sum(1)),
         (_of((2, 6, 4), kind="ReduceMax", out=(2, 1, 4), axes=(1,), keepdims=1), lambda x: x.amax(1, keepdim=True)),
-        (_of((1, 2, 5, 5), kind="MaxPool", out=(1, 2, 3, 3), kernel_shape=(3, 3), strides=(2, 2), pads=(1, 1, 1, 1)),
-         lambda x: torch.nn.functional.max_pool2d(x, 3, 2, 1)),
+        (
+            _of((1, 2, 5, 5), kind="MaxPool", out=(1, 2, 3, 3), kernel_shape=(3, 3), strides=(2, 2), pads=(1, 1, 1, 1)),
+            lambda x: torch.nn.functional.max_pool2d(x, 3, 2, 1),
+        ),
         (_of((4, 6), kind="View", out=(6, 4)), lambda x: x.T),
         (_of((4, 6), kind="Reshape", out=(2, 12)), lambda x: x.reshape(2, 12)),
         (_of((2, 1), kind="Expand", out=(2, 7)), lambda x: x.expand(2, 7)),
         (_of((3, 4), kind="CumSum", axis=1), lambda x: x.cumsum(1)),
     ],
     ids=lambda value: value.kind if isinstance(value, Operator) else "",
-)  # fmt: skip
+)
 def test_results_are_those_of_the_operator(op, expect):
     (x,) = activations(op)
     torch.testing.assert_close(make_kernel(op)(x)[0], expect(x))

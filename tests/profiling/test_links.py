@@ -135,9 +135,14 @@ def measured(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
         return LinkTimes.of("a", "b", sizes, [1e-6 + size / 8e9 for size in sizes])
 
     card = MachineCard(
-        "Xeon", 2, (0,), 1 << 34, caches={"L2": 1 << 21}, versions={"torch": "2"},
+        "Xeon",
+        2,
+        (0,),
+        1 << 34,
+        caches={"L2": 1 << 21},
+        versions={"torch": "2"},
         gpus=(GpuCard("T4", memory=1 << 34, processors=40),),
-    )  # fmt: skip
+    )
     monkeypatch.setattr(describe.MachineCard, "collect", lambda *_: card)
     monkeypatch.setattr(describe, "measure_peaks", lambda *_: Peaks.of(FIGURES))
     monkeypatch.setattr(describe, "peaks_here", lambda *_: Peaks.of(FIGURES | {"flops": {"float32": 8e12}}))
@@ -155,12 +160,22 @@ def test_a_machine_becomes_a_platform(measured: list[Any], tmp_path: Path) -> No
     assert platform["gpu0"].peak_flops["float32"] == 8e12 and platform["full"].cache_bytes == 1 << 21
     assert platform.bandwidth[0, 1] == pytest.approx(8e9) and platform.latency[0, 2] == pytest.approx(1e-6)
     assert set(measured) == {
-        (hosts["full"], hosts["capped"]), (hosts["capped"], hosts["full"]), ("cpu", "cuda:0"), ("cuda:0", "cpu")
-    }  # fmt: skip
+        (hosts["full"], hosts["capped"]),
+        (hosts["capped"], hosts["full"]),
+        ("cpu", "cuda:0"),
+        ("cuda:0", "cpu"),
+    }
     assert told == [
-        "full", "capped", "gpu0", "full -> capped", "full -> gpu0", "capped -> full", "capped -> gpu0",
-        "gpu0 -> full", "gpu0 -> capped",
-    ]  # fmt: skip
+        "full",
+        "capped",
+        "gpu0",
+        "full -> capped",
+        "full -> gpu0",
+        "capped -> full",
+        "capped -> gpu0",
+        "gpu0 -> full",
+        "gpu0 -> capped",
+    ]
 
 
 def test_measured_rates_are_not_discounted_again(measured: list[Any]) -> None:

@@ -36,13 +36,20 @@ def small_graph():
     x = Tensor((8, 8))
     return DataflowGraph(
         [Operator("a", "Relu", (x,), (x,)), Operator("b", "Relu", (x,), (x,)), Operator("c", "Add", (x, x), (x,))],
-        [(0, 0, 1), (0, 0, 2), (1, 0, 2)], "small",
-    )  # fmt: skip
+        [(0, 0, 1), (0, 0, 2), (1, 0, 2)],
+        "small",
+    )
 
 
 def test_a_profile_measures_refuses_and_gives_up(tmp_path):
-    items = [Item("d", RELU), Item("d", RELU, direction="backward"), Item("d", HUGE), Item("d", TASK),
-             Item("d", SLOW), Item("small", graph=small_graph())]  # fmt: skip
+    items = [
+        Item("d", RELU),
+        Item("d", RELU, direction="backward"),
+        Item("d", HUGE),
+        Item("d", TASK),
+        Item("d", SLOW),
+        Item("small", graph=small_graph()),
+    ]
     seen = []
     profile = Profile(tmp_path / "p.csv.gz", HOST, time_limit=1.0, rounds=3)
     table = profile.run(items, 2, lambda item, status: seen.append((item.source, status)))
@@ -182,8 +189,12 @@ def test_shapes_from_a_table(tmp_path):
     (item,) = table_items(path)
     assert (item.operator.kind, item.direction, item.source) == ("Relu", "backward", "mine")
     assert total([item]) == "1 operators alone, 0 graphs with 0 operators"
-    for text, words in (("kind,inputs\n", "'outputs' is missing"), ("kind,inputs,outputs,colour\n", "unknown column"),
-                        ("kind,inputs,outputs\nRelu\n", "1 fields for 3"), ("", "'kind' is missing")):  # fmt: skip
+    for text, words in (
+        ("kind,inputs\n", "'outputs' is missing"),
+        ("kind,inputs,outputs,colour\n", "unknown column"),
+        ("kind,inputs,outputs\nRelu\n", "1 fields for 3"),
+        ("", "'kind' is missing"),
+    ):
         path.write_text(text)
         with pytest.raises(ConfigError, match=words):
             table_items(path)
@@ -222,9 +233,14 @@ def test_passes_are_merged_by_their_medians():
 
 @pytest.mark.parametrize(
     ("cores", "isa", "words"),
-    [((), "full", "cores are"), ((0, 0), "full", "cores are"), ((0,), "avx3", "unknown instruction set"),
-     ((0,), {"mlk": "avx2"}, "did you mean 'mkl'"), ((-1,), "full", "cores are")],
-)  # fmt: skip
+    [
+        ((), "full", "cores are"),
+        ((0, 0), "full", "cores are"),
+        ((0,), "avx3", "unknown instruction set"),
+        ((0,), {"mlk": "avx2"}, "did you mean 'mkl'"),
+        ((-1,), "full", "cores are"),
+    ],
+)
 def test_bad_host_settings_are_refused(cores, isa, words):
     with pytest.raises(ConfigError, match=words):
         HostSettings(cores, isa)

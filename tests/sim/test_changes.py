@@ -1,4 +1,4 @@
-"""What the loss of devices undoes, where the property against the plain-Python reference seldom looks."""
+"""Losses of devices: cases that the property against the plain-Python reference rarely reaches."""
 
 from __future__ import annotations
 

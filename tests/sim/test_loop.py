@@ -66,10 +66,22 @@ def fan(asynchronous: bool = False) -> Problem:
     """Operators 0 and 1 of one second each; 2 reads 4 bytes of each, over 1 s of latency and 2 byte/s."""
     base = Problem.from_arrays([[1.0, 1.0]] * 3, [(0, 2, 4.0), (1, 2, 4.0)], latency=1.0, bandwidth=2.0)
     return Problem(
-        base.cost, base.edge_source, base.edge_target, base.edge_bytes, base.edge_tensor, base.latency, base.bandwidth,
-        base.weight_bytes, base.output_bytes, base.memory_capacity, base.operator_names, base.operator_kinds,
-        base.device_names, "fan", asynchronous=asynchronous,
-    )  # fmt: skip
+        base.cost,
+        base.edge_source,
+        base.edge_target,
+        base.edge_bytes,
+        base.edge_tensor,
+        base.latency,
+        base.bandwidth,
+        base.weight_bytes,
+        base.output_bytes,
+        base.memory_capacity,
+        base.operator_names,
+        base.operator_kinds,
+        base.device_names,
+        "fan",
+        asynchronous=asynchronous,
+    )
 
 
 FAN = Schedule([0, 0, 1], order=[[0, 1], [2]])

@@ -17,9 +17,13 @@ from hetgym.sim.runtime import TRANSFERS
 def chain(**arguments: object) -> Problem:
     """Two operators of one second that hand 10 bytes on, over a link of one second for them."""
     return Problem.from_arrays(
-        [[1.0, 1.0]] * 3, [(0, 1, 10.0), (1, 2, 10.0)], bandwidth=10.0, weight_bytes=[100.0, 0.0, 7.0],
-        output_bytes=[10.0, 10.0, 5.0], **arguments,
-    )  # fmt: skip
+        [[1.0, 1.0]] * 3,
+        [(0, 1, 10.0), (1, 2, 10.0)],
+        bandwidth=10.0,
+        weight_bytes=[100.0, 0.0, 7.0],
+        output_bytes=[10.0, 10.0, 5.0],
+        **arguments,
+    )
 
 
 def test_a_chain_on_one_device() -> None:
@@ -27,8 +31,12 @@ def test_a_chain_on_one_device() -> None:
     # output 0 from 0 to 2, output 1 from 1 to 3, output 2 from 2 on; at 2, 10 go before 5 come
     assert use.peak.tolist() == [127.0, 0.0]
     assert list(zip(use.time.tolist(), use.used.tolist(), strict=True)) == [
-        (0.0, 117.0), (1.0, 127.0), (2.0, 117.0), (2.0, 122.0), (3.0, 112.0),
-    ]  # fmt: skip
+        (0.0, 117.0),
+        (1.0, 127.0),
+        (2.0, 117.0),
+        (2.0, 122.0),
+        (3.0, 112.0),
+    ]
 
 
 def test_a_chain_over_a_link() -> None:
@@ -95,9 +103,15 @@ def test_enforced_capacities_are_never_exceeded(case: tuple[Problem, Schedule], 
     free = simulate(problem, schedule, Runtime(communication="fifo", transfers=transfers, memory="track"))
     edges = zip(problem.edge_source.tolist(), problem.edge_target.tolist(), problem.edge_bytes.tolist(), strict=True)
     limited = Problem.from_arrays(
-        problem.cost, edges, problem.latency, problem.bandwidth, tensors=problem.edge_tensor.tolist(),
-        weight_bytes=problem.weight_bytes, output_bytes=problem.output_bytes, memory_capacity=share * free.memory.peak,
-    )  # fmt: skip
+        problem.cost,
+        edges,
+        problem.latency,
+        problem.bandwidth,
+        tensors=problem.edge_tensor.tolist(),
+        weight_bytes=problem.weight_bytes,
+        output_bytes=problem.output_bytes,
+        memory_capacity=share * free.memory.peak,
+    )
     try:
         trace = simulate(limited, schedule, Runtime(communication="fifo", transfers=transfers, memory="enforce"))
     except OutOfMemory:

@@ -29,7 +29,7 @@ MOMENTS = st.sampled_from([0.0, 1.0, 2.5, 4.0, 10.0, 20.0, 50.0])
 
 
 class Dice:
-    """Decides at random, and writes down what it was asked."""
+    """Decides at random, and records the situations."""
 
     def __init__(self, problem: Problem, seed: int, patience: float) -> None:
         self.rng, self.cost, self.patience = np.random.default_rng(seed), problem.cost, patience
@@ -92,7 +92,7 @@ def follow(schedule: Schedule) -> Any:
     noise=st.sampled_from([0.0, 0.3]),
 )
 def test_following_a_schedule_is_running_it(case: tuple[Problem, Schedule], communication: str, noise: float) -> None:
-    """Where inputs are pulled when their reader's turn comes, as they are online."""
+    """Runs with fixed orders whose inputs are pulled at their reader's turn equal online runs."""
     problem, schedule = case
     runtime = Runtime(communication=communication, transfers="aggregated", noise=noise)
     there, here = simulate(problem, schedule, runtime), online(problem, follow(schedule), runtime)

@@ -1,4 +1,4 @@
-"""What holds in every run under any runtime, what a harder runtime may not do, and where it does all the same."""
+"""Properties of every run under any runtime; monotonicity in the runtime, and its exceptions."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from hetgym.sim import PRESETS
 
 
 class Message(NamedTuple):
-    """What travels as one: an edge, a copy of a tensor, or all that a reader pulls from one device."""
+    """One transfer: an edge, a copy of a tensor, or all inputs that a reader pulls from one device."""
 
     origin: int
     to: int
@@ -168,10 +168,24 @@ def test_time_has_no_unit(run: tuple[Problem, Schedule, Runtime, Trace]) -> None
 
 
 def rebuilt(problem: Problem, **changes: Any) -> Problem:
-    """The same problem but for what is given."""
-    arrays = ("cost", "edge_source", "edge_target", "edge_bytes", "edge_tensor", "latency", "bandwidth",
-              "weight_bytes", "output_bytes", "memory_capacity", "operator_names", "operator_kinds", "device_names",
-              "name", "asynchronous")  # fmt: skip
+    """The same problem with some arguments changed."""
+    arrays = (
+        "cost",
+        "edge_source",
+        "edge_target",
+        "edge_bytes",
+        "edge_tensor",
+        "latency",
+        "bandwidth",
+        "weight_bytes",
+        "output_bytes",
+        "memory_capacity",
+        "operator_names",
+        "operator_kinds",
+        "device_names",
+        "name",
+        "asynchronous",
+    )
     given = {name: getattr(problem, name) for name in arrays}
     given["routes"] = Routes(problem.route_pointer, problem.route_link, problem.link_bandwidth)
     return Problem(**(given | changes))
@@ -206,7 +220,7 @@ def test_sharing_links_or_endpoints_is_worse_than_a_link_for_each_pair(
 
 
 def orderly(runtime: Runtime) -> Runtime:
-    """Without what lets requests for one link overtake each other."""
+    """The runtime without switches that let requests for one link overtake each other."""
     streams = runtime.streams if runtime.communication == "free" or runtime.transfers == "aggregated" else 1
     return replace(runtime, order="fixed", overlap=0.0, streams=streams)
 
@@ -319,7 +333,7 @@ def late_rival(latency: float) -> tuple[Problem, tuple[int, ...]]:
 
 
 def test_latency_may_help_work_conserving_dispatch() -> None:
-    """Graham (1966): what is free must take the rival if it comes first."""
+    """Graham (1966): a free device must take the rival if it arrives first."""
     spans = []
     for latency in (0.25, 1.0):
         problem, assignment = late_rival(latency)

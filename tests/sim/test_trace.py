@@ -63,9 +63,12 @@ def test_chrome_trace(trace: Trace, tmp_path: Path) -> None:
     chrome = json.loads((tmp_path / "trace.json").read_text())
     assert chrome == trace.to_chrome()
     assert chrome["otherData"] == {
-        "problem": "diamond", "scheduler": "hand", "runtime": "links", "makespan_s": 7.0,
+        "problem": "diamond",
+        "scheduler": "hand",
+        "runtime": "links",
+        "makespan_s": 7.0,
         "blame": trace.blame.shares,
-    }  # fmt: skip
+    }
     names = {(e["name"], e["pid"], e["tid"]): e["args"]["name"] for e in chrome["traceEvents"] if e["ph"] == "M"}
     assert names["process_name", 0, 0] == "devices"
     assert names["process_name", 1, 0] == "links"
@@ -146,9 +149,12 @@ def test_gantt_takes_any_name(tmp_path: Path) -> None:
     pytest.importorskip("matplotlib")
     odd = r"$\frac$"
     problem = Problem.from_arrays(
-        [[1.0, 9.0], [9.0, 1.0]], [(0, 1, 1.0)],
-        operator_names=[odd, "b"], device_names=[odd, "y"], name=odd,
-    )  # fmt: skip
+        [[1.0, 9.0], [9.0, 1.0]],
+        [(0, 1, 1.0)],
+        operator_names=[odd, "b"],
+        device_names=[odd, "y"],
+        name=odd,
+    )
     simulate(problem, Schedule([0, 1], order=[[0], [1]], scheduler=odd)).gantt(tmp_path / "gantt.svg")
     assert (tmp_path / "gantt.svg").stat().st_size > 0
 
@@ -201,7 +207,7 @@ def test_chrome_counts_memory_where_it_is_tracked(trace: Trace) -> None:
 
 @given(case=strategies.cases(("order", "priority", "start")), preset=st.sampled_from(sorted(PRESETS)))
 def test_the_order_of_a_run_is_the_run(case: tuple[Problem, Schedule], preset: str) -> None:
-    """Launched in the same order again it takes the same times, operators without duration included."""
+    """Launching operators in the same order gives the same times, also with operators of zero duration."""
     problem, schedule = case
     there = simulate(problem, schedule, preset)
     assert sorted(np.concatenate(there.order).tolist()) == list(range(problem.num_operators))

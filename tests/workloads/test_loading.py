@@ -20,62 +20,121 @@ from hetgym.workloads import textbook
 from hetgym.workloads.wfcommons import NETWORK
 
 PARTITIONING: dict[str, Any] = {
-    "maxSizePerFPGA": 100.0, "maxFPGAs": 2, "maxCPUs": 1,
+    "maxSizePerFPGA": 100.0,
+    "maxFPGAs": 2,
+    "maxCPUs": 1,
     "nodes": [
-        {"id": 7, "name": "a", "supportedOnFpga": 1, "cpuLatency": 10.0, "fpgaLatency": 1.0, "isBackwardNode": False,
-         "colorClass": 3, "size": 60.0, "layerId": 9},
-        {"id": 2, "name": "b", "supportedOnFpga": True, "cpuLatency": 20, "fpgaLatency": 2, "isBackwardNode": 0,
-         "size": 60.0},
-        {"id": 5, "name": "a'", "supportedOnFpga": 0, "cpuLatency": 4.0, "fpgaLatency": 0.5, "isBackwardNode": True,
-         "colorClass": "x", "size": 0.0},
+        {
+            "id": 7,
+            "name": "a",
+            "supportedOnFpga": 1,
+            "cpuLatency": 10.0,
+            "fpgaLatency": 1.0,
+            "isBackwardNode": False,
+            "colorClass": 3,
+            "size": 60.0,
+            "layerId": 9,
+        },
+        {
+            "id": 2,
+            "name": "b",
+            "supportedOnFpga": True,
+            "cpuLatency": 20,
+            "fpgaLatency": 2,
+            "isBackwardNode": 0,
+            "size": 60.0,
+        },
+        {
+            "id": 5,
+            "name": "a'",
+            "supportedOnFpga": 0,
+            "cpuLatency": 4.0,
+            "fpgaLatency": 0.5,
+            "isBackwardNode": True,
+            "colorClass": "x",
+            "size": 0.0,
+        },
     ],
     "edges": [
         {"sourceId": 7, "destId": 2, "cost": 0.5, "size": 1000.0},
         {"sourceId": 7, "destId": 5, "cost": 0.5, "size": 1000.0},
         {"sourceId": 2, "destId": 5, "cost": 0.25, "size": 500.0},
     ],
-}  # fmt: skip
+}
 
 WORKFLOW_14: dict[str, Any] = {
-    "name": "tiny", "schemaVersion": "1.4",
+    "name": "tiny",
+    "schemaVersion": "1.4",
     "workflow": {
-        "makespanInSeconds": 9, "executedAt": "2020-01-01",
-        "machines": [{"nodeName": "slow", "cpu": {"count": 1, "speed": 1000}},
-                     {"nodeName": "fast", "cpu": {"count": 2, "speed": 2000}}],
+        "makespanInSeconds": 9,
+        "executedAt": "2020-01-01",
+        "machines": [
+            {"nodeName": "slow", "cpu": {"count": 1, "speed": 1000}},
+            {"nodeName": "fast", "cpu": {"count": 2, "speed": 2000}},
+        ],
         "tasks": [
-            {"name": "split", "id": "1", "type": "compute", "runtimeInSeconds": 4, "parents": [], "children": ["work"],
-             "machine": "slow", "category": "splitter",
-             "files": [{"link": "input", "name": "in", "sizeInBytes": 9},
-                       {"link": "output", "name": "part", "sizeInBytes": 250e6}]},
-            {"name": "work", "id": "2", "type": "compute", "runtimeInSeconds": 6.0, "parents": ["split"],
-             "machine": "fast", "files": [{"link": "input", "name": "part", "sizeInBytes": 250e6}]},
+            {
+                "name": "split",
+                "id": "1",
+                "type": "compute",
+                "runtimeInSeconds": 4,
+                "parents": [],
+                "children": ["work"],
+                "machine": "slow",
+                "category": "splitter",
+                "files": [
+                    {"link": "input", "name": "in", "sizeInBytes": 9},
+                    {"link": "output", "name": "part", "sizeInBytes": 250e6},
+                ],
+            },
+            {
+                "name": "work",
+                "id": "2",
+                "type": "compute",
+                "runtimeInSeconds": 6.0,
+                "parents": ["split"],
+                "machine": "fast",
+                "files": [{"link": "input", "name": "part", "sizeInBytes": 250e6}],
+            },
             {"name": "log", "id": "3", "type": "compute", "runtimeInSeconds": 1, "parents": ["split", "work"]},
         ],
     },
-}  # fmt: skip
+}
 
 WORKFLOW_15: dict[str, Any] = {
-    "name": "tiny", "schemaVersion": "1.5",
+    "name": "tiny",
+    "schemaVersion": "1.5",
     "workflow": {
         "specification": {
             "tasks": [
-                {"name": "split", "id": "s1", "parents": [], "children": ["w2"], "inputFiles": ["in"],
-                 "outputFiles": ["part"]},
+                {
+                    "name": "split",
+                    "id": "s1",
+                    "parents": [],
+                    "children": ["w2"],
+                    "inputFiles": ["in"],
+                    "outputFiles": ["part"],
+                },
                 {"name": "work", "id": "w2", "parents": ["s1"], "children": ["l3"], "inputFiles": ["part"]},
                 {"name": "log", "id": "l3", "parents": ["s1", "w2"], "children": []},
             ],
             "files": [{"id": "in", "sizeInBytes": 9}, {"id": "part", "sizeInBytes": 250000000}],
         },
         "execution": {
-            "makespanInSeconds": 9, "executedAt": "2020-01-01",
-            "machines": [{"nodeName": "slow", "cpu": {"coreCount": 1, "speedInMHz": 1000}},
-                         {"nodeName": "fast", "cpu": {"coreCount": 2, "speedInMHz": 2000}}],
-            "tasks": [{"id": "s1", "runtimeInSeconds": 4, "machines": ["slow"]},
-                      {"id": "w2", "runtimeInSeconds": 6, "machines": ["fast"]},
-                      {"id": "l3", "runtimeInSeconds": 1}],
+            "makespanInSeconds": 9,
+            "executedAt": "2020-01-01",
+            "machines": [
+                {"nodeName": "slow", "cpu": {"coreCount": 1, "speedInMHz": 1000}},
+                {"nodeName": "fast", "cpu": {"coreCount": 2, "speedInMHz": 2000}},
+            ],
+            "tasks": [
+                {"id": "s1", "runtimeInSeconds": 4, "machines": ["slow"]},
+                {"id": "w2", "runtimeInSeconds": 6, "machines": ["fast"]},
+                {"id": "l3", "runtimeInSeconds": 1},
+            ],
         },
     },
-}  # fmt: skip
+}
 
 DOCUMENTS = {"partitioning": PARTITIONING, "workflow 1.4": WORKFLOW_14, "workflow 1.5": WORKFLOW_15}
 
@@ -92,9 +151,7 @@ def test_partitioning_as_a_scheduling_problem(tmp_path: Path, name: str) -> None
     problem = load_problem(write(tmp_path, PARTITIONING, name))
     assert (problem.name, problem.operator_names) == ("tiny", ("a", "b", "a'"))
     assert problem.device_names == ("cpu0", "accelerator0", "accelerator1")
-    np.testing.assert_allclose(
-        problem.cost, [[0.010, 0.001, 0.001], [0.020, 0.002, 0.002], [0.004, np.inf, np.inf]]
-    )  # fmt: skip
+    np.testing.assert_allclose(problem.cost, [[0.010, 0.001, 0.001], [0.020, 0.002, 0.002], [0.004, np.inf, np.inf]])
     time = problem.latency + problem.edge_bytes[:, None, None] / problem.bandwidth
     one, two = 0.0005, 0.001  # to main memory or from it, and to it and back
     np.testing.assert_allclose(time[0], [[0, one, one], [one, 0, two], [one, two, 0]])
@@ -230,11 +287,14 @@ def test_bad_files(tmp_path: Path) -> None:
         with pytest.raises(ProblemError, match="not from int"):
             load(3)  # type: ignore[operator]
         for name, data in {
-            "text.json": b"{]", "bytes.json": b"\xff\xfe\x00", "twice.json": b'{"nodes": 1, "nodes": 2}',
-            "nan.json": b'{"nodes": NaN, "maxCPUs": 1}', "deep.json": b"[" * 100_000,
+            "text.json": b"{]",
+            "bytes.json": b"\xff\xfe\x00",
+            "twice.json": b'{"nodes": 1, "nodes": 2}',
+            "nan.json": b'{"nodes": NaN, "maxCPUs": 1}',
+            "deep.json": b"[" * 100_000,
             "cut.json.gz": gzip.compress(b"{}")[:9],
             "bomb.json.gz": gzip.compress(b" " * (200 << 20)),
-        }.items():  # fmt: skip
+        }.items():
             (tmp_path / name).write_bytes(data)
             with pytest.raises(ProblemError, match=name):
                 load(tmp_path / name)
@@ -247,10 +307,16 @@ def test_bad_files(tmp_path: Path) -> None:
 
 
 JUNK = st.one_of(
-    st.none(), st.booleans(), st.integers(-3, 9),
+    st.none(),
+    st.booleans(),
+    st.integers(-3, 9),
     st.sampled_from([1e308, -0.5, 10**30, 10**400, "", "a", "7", "split"]),
-    st.just([]), st.just({}), st.just([1]), st.just([[]]), st.just(["split", "split"]),
-)  # fmt: skip
+    st.just([]),
+    st.just({}),
+    st.just([1]),
+    st.just([[]]),
+    st.just(["split", "split"]),
+)
 
 
 @settings(max_examples=400)

@@ -222,18 +222,26 @@ def test_unknown_and_missing_suites() -> None:
 
 
 GROUPS = [
-    {"graphs": ["squeezenet"], "batch": [1, 8], "platforms": ["cpu-gpu"], "transforms": ["fuse"],
-     "scale": {"gpu.peak_flops": [1.5, 4], "links.latency": [1, 2]}},
+    {
+        "graphs": ["squeezenet"],
+        "batch": [1, 8],
+        "platforms": ["cpu-gpu"],
+        "transforms": ["fuse"],
+        "scale": {"gpu.peak_flops": [1.5, 4], "links.latency": [1, 2]},
+    },
     {"generator": "layered", "parameters": {"tasks": [5, 9], "width": 3}, "seeds": [0, 1], "platforms": ["cpu-gpu"]},
     {"generator": "daggen", "parameters": {"tasks": 6}, "devices": 2, "ccr": [0.2, 4.0]},
     {"textbook": ["topcuoglu"]},
-]  # fmt: skip
+]
 DOCUMENT = {"summary": "a suite", "problems": GROUPS}
 ODD = st.one_of(
-    st.none(), st.booleans(), st.integers(-3, 9), st.floats(),
+    st.none(),
+    st.booleans(),
+    st.integers(-3, 9),
+    st.floats(),
     st.sampled_from([10**30, "", "fuse", "cpu-gpu", "gpu.peak_flops", "../*", "a\nb", "layered"]),
     st.sampled_from([[], {}, [1], [[]], {"a": 1}, ["fuse", "fuse"], [{}], [None]]),
-)  # fmt: skip
+)
 
 
 @settings(max_examples=400, deadline=None)
@@ -271,10 +279,15 @@ def test_any_document_is_a_suite_or_one_sentence(data: st.DataObject, tmp_path_f
         ("- {generator: layered, devices: 1000000000, ccr: [1]}", "devices must be at least 1 and at most"),
         ("- {generator: layered, devices: 1e30, ccr: [1]}", "expected a whole number"),
         ("- {generator: layered, parameters: {tasks: 1000000000}, devices: 3, ccr: [1]}", "may have 1e"),
-        ("- {generator: layered, parameters: {tasks: 20000, width: 99999, predecessors: 99999}, platforms: [cpu-gpu]}",
-         "may have"),
-        ("- {generator: daggen, parameters: {tasks: 1000000, fat: 1.0e+5, density: 1.0}, platforms: [cpu-gpu]}",
-         "may have"),
+        (
+            "- {generator: layered, platforms: [cpu-gpu], "
+            "parameters: {tasks: 20000, width: 99999, predecessors: 99999}}",
+            "may have",
+        ),
+        (
+            "- {generator: daggen, parameters: {tasks: 1000000, fat: 1.0e+5, density: 1.0}, platforms: [cpu-gpu]}",
+            "may have",
+        ),
         ("- {generator: daggen, parameters: {fat: 1e300}, platforms: [cpu-gpu]}", "must be a number between"),
         ("- {generator: cholesky, parameters: {tiles: 1000}, platforms: [cpu-gpu]}", "may have 1.67e"),
         ("- {generator: fft, parameters: {points: 1073741824}, platforms: [cpu-gpu]}", "may have"),
@@ -285,10 +298,15 @@ def test_any_document_is_a_suite_or_one_sentence(data: st.DataObject, tmp_path_f
         ("- {generator: lstm_grid, parameters: {steps: 100000000}, platforms: [cpu-gpu]}", "may have"),
         ("- {generator: inception, parameters: {blocks: 100000000}, platforms: [cpu-gpu]}", "may have"),
         ("- {generator: layered, parameters: {payload: 1e300}, platforms: [cpu-gpu]}", "must be a number between"),
-        (f"- {{generator: layered, platforms: [cpu-gpu], parameters: {{tasks: {list(range(200))}, width: "
-         f"{list(range(200))}, predecessors: {list(range(200))}}}}}", "more than 1000 combinations"),
-        (f"- {{textbook: [topcuoglu], generator: layered, platforms: [cpu-gpu], seeds: {list(range(30_000))}}}",
-         "more than 20000 problems"),
+        (
+            f"- {{generator: layered, platforms: [cpu-gpu], parameters: {{tasks: {list(range(200))}, width: "
+            f"{list(range(200))}, predecessors: {list(range(200))}}}}}",
+            "more than 1000 combinations",
+        ),
+        (
+            f"- {{textbook: [topcuoglu], generator: layered, platforms: [cpu-gpu], seeds: {list(range(30_000))}}}",
+            "more than 20000 problems",
+        ),
         ("- {generator: layered, platforms: [cpu-gpu], parameters: {name: x}}", "has no parameter 'name'"),
         ("- {generator: layered, platforms: [cpu-gpu], parameters: {rng: 3}}", "has no parameter 'rng'"),
         ('- {files: ["/etc/*.npz*"]}', "no such file|cannot be looked for"),
@@ -298,7 +316,7 @@ def test_any_document_is_a_suite_or_one_sentence(data: st.DataObject, tmp_path_f
         ('- {files: ["' + "x" * 5000 + '*"]}', "no such file"),
     ],
     ids=range(24),
-)  # fmt: skip
+)
 def test_suites_of_more_than_there_can_be(tmp_path: Path, content: str, words: str) -> None:
     with pytest.raises(HetgymError, match=words) as refused:
         load_suite(write(tmp_path, f"problems:\n{content}\n"))
@@ -311,8 +329,13 @@ def test_best_known_values_that_are_no_file(tmp_path: Path) -> None:
     (tmp_path / "list.json").write_text("[]")
     (tmp_path / "long.json").write_text("1" * 5000)
     (tmp_path / "bytes.json").write_bytes(b"\xff\xfe")
-    for name, words in (("/dev/zero", "not a regular file"), ("deep.json", "nested too deeply"),
-                        ("null.json", "expected keys and values"), ("list.json", "expected keys and values"),
-                        ("long.json", "not JSON"), ("bytes.json", "not UTF-8")):  # fmt: skip
+    for name, words in (
+        ("/dev/zero", "not a regular file"),
+        ("deep.json", "nested too deeply"),
+        ("null.json", "expected keys and values"),
+        ("list.json", "expected keys and values"),
+        ("long.json", "not JSON"),
+        ("bytes.json", "not UTF-8"),
+    ):
         with pytest.raises(ConfigError, match=words):
             load_suite(write(tmp_path, f"problems: [{{textbook: [topcuoglu]}}]\nbest_known: {name}\n"))

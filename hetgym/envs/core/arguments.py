@@ -1,4 +1,4 @@
-"""Arguments of environments: frozen dataclasses that check themselves and lend constructors their signature."""
+"""Arguments of environments: frozen dataclasses that check their values and give constructors their signature."""
 
 from __future__ import annotations
 
@@ -21,16 +21,16 @@ P = ParamSpec("P")
 Made = TypeVar("Made")
 
 MOST = 2**31 - 1
-"""Largest whole number that an argument may be."""
+"""Largest whole number that an argument may take."""
 
 
 def whole(default: Any, least: int = 1, most: int = MOST) -> Any:
-    """A field that holds a whole number of a range."""
+    """A field that holds a whole number from ``least`` to ``most``."""
     return dataclasses.field(default=default, metadata={"least": least, "most": most})
 
 
 def real(default: Any, least: float = 0.0, below: float = math.inf) -> Any:
-    """A field that holds a finite number from ``least`` to before ``below``."""
+    """A field that holds a finite number, at least ``least`` and less than ``below``."""
     return dataclasses.field(default=default, metadata={"least": least, "below": below})
 
 
@@ -38,8 +38,9 @@ def real(default: Any, least: float = 0.0, below: float = math.inf) -> Any:
 class Arguments:
     """Arguments of an environment, checked by their types when they are made.
 
-    A field of type ``Literal`` takes its words, ``bool`` true or false, ``int`` and ``float`` numbers of the range that
-    :func:`whole` and :func:`real` say; any of them may allow None. Fields of other types are checked by who reads them.
+    A field of type ``Literal`` takes one of its words, ``bool`` true or false, ``int`` and ``float`` a number of the
+    range given by :func:`whole` and :func:`real`; any of them may allow None. Fields of other types are checked where
+    they are used.
 
     Raises:
         ConfigError: a value of the wrong type, or out of its range.
@@ -73,7 +74,7 @@ class VectorArguments(Arguments):
     Attributes:
         num_envs: number of lanes.
         autoreset_mode: ``"NextStep"``, ``"SameStep"`` or ``"Disabled"``, or Gymnasium's own constant.
-        copy: whether observations are the caller's to keep; without, the next call overwrites them.
+        copy: true if observations are copies that the caller may keep; otherwise the next call overwrites them.
         render_mode: ``"ansi"`` or ``"rgb_array"``; None to draw nothing.
     """
 
@@ -87,7 +88,7 @@ class VectorArguments(Arguments):
 def takes(
     arguments: Callable[P, Made],
 ) -> Callable[[Callable[[Any, Made], None]], Callable[Concatenate[Any, P], None]]:
-    """Let a constructor take the fields of a dataclass as its arguments, and get them as one value.
+    """Decorate a constructor so that it accepts the fields of a dataclass and receives them as one value.
 
     ``help``, ``inspect.signature``, editors and type checkers show every field with its type and default.
 
@@ -118,7 +119,7 @@ def signature_of(arguments: type[Arguments]) -> inspect.Signature:
 
 
 def made(arguments: Callable[P, Made], owner: str, /, *args: P.args, **kwargs: P.kwargs) -> Made:
-    """Make arguments of what a caller gave.
+    """Make a dataclass of arguments from the values that a caller gave.
 
     Args:
         arguments: the dataclass.
@@ -127,7 +128,8 @@ def made(arguments: Callable[P, Made], owner: str, /, *args: P.args, **kwargs: P
         kwargs: of the caller.
 
     Raises:
-        ConfigError: an argument that there is not, or one that is given twice; and what the dataclass raises.
+        ConfigError: an unknown argument, or one that is given twice.
+        HetgymError: any error that the dataclass raises.
     """
     known = [field.name for field in dataclasses.fields(typing.cast(Any, arguments))]
     for name in kwargs:
@@ -141,10 +143,10 @@ def made(arguments: Callable[P, Made], owner: str, /, *args: P.args, **kwargs: P
 
 
 def whole_number(name: str, value: Any, least: int = 0, most: int = MOST) -> int:
-    """A whole number of a range, as Python's own.
+    """Check a whole number from ``least`` to ``most``, and return it as an int.
 
     Raises:
-        ConfigError: anything else.
+        ConfigError: the value is no such number.
     """
     if isinstance(value, bool | np.bool_) or not isinstance(value, int | np.integer) or not least <= value <= most:
         rule = "a positive whole number" if least == 1 else f"a whole number from {least} on"
@@ -154,10 +156,10 @@ def whole_number(name: str, value: Any, least: int = 0, most: int = MOST) -> int
 
 
 def real_number(name: str, value: Any, least: float = 0.0, below: float = math.inf) -> float:
-    """A finite number of a range, as Python's own.
+    """Check a finite number, at least ``least`` and less than ``below``, and return it as a float.
 
     Raises:
-        ConfigError: anything else.
+        ConfigError: the value is no such number.
     """
     number = math.nan
     if isinstance(value, int | float | np.integer | np.floating) and not isinstance(value, bool):
@@ -172,10 +174,10 @@ def real_number(name: str, value: Any, least: float = 0.0, below: float = math.i
 
 
 def one_of(name: str, value: Any, words: tuple[Any, ...]) -> Any:
-    """A word out of those known.
+    """Check that a value is one of the known words, and return it.
 
     Raises:
-        UnknownName: anything else.
+        UnknownName: the value is none of them.
     """
     if not isinstance(value, str) or value not in words:
         raise unknown_name(name.replace("_", " "), value, words)
@@ -190,7 +192,7 @@ def _fields_of(arguments: Any) -> dict[str, tuple[Any, Any]]:
 
 
 def _checked(name: str, value: Any, hint: Any, metadata: Any) -> Any:
-    """A value of a field, of the type that the field has."""
+    """A value checked against, and converted to, the type of its field."""
     if typing.get_origin(hint) in (Union, types.UnionType) and type(None) in typing.get_args(hint):
         choices = [choice for choice in typing.get_args(hint) if choice is not type(None)]
         if value is None or len(choices) > 1:

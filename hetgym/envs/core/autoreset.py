@@ -1,7 +1,7 @@
 """Episodes one after the other: a finished lane begins its next episode in the same step.
 
-What a trainer asks of lanes, apart from the library that trains and from where the lanes are:
-:class:`~hetgym.envs.sb3.LaneVecEnv` shows it to Stable-Baselines3, and workers of a cluster play shares of it.
+This is the interface between trainers and lanes, independent of the training library and of the process that holds
+the lanes. :class:`~hetgym.envs.sb3.LaneVecEnv` adapts it to Stable-Baselines3; workers of a cluster each hold a share.
 """
 
 from __future__ import annotations
@@ -23,21 +23,21 @@ from hetgym.envs.registration import arguments_of
 from hetgym.errors import ConfigError
 
 LaneState = dict[str, Any]
-"""Where a lane stands, as JSON values: ``generator`` and ``seed`` before its running episode, ``actions`` since."""
+"""State of a lane as JSON values: ``generator`` and ``seed`` before its running episode, ``actions`` since."""
 
 
 @dataclass(frozen=True)
 class Taken:
-    """What a decision in every lane led to.
+    """The results of one decision in every lane.
 
     Attributes:
-        seen: [L, …] observations; where an episode ended, that of the next.
-        mask: [L, A] legal actions of the same.
-        illegal: [L] actions of the same that were not legal.
+        seen: [L, …] observations; where an episode ended, the first of the next episode.
+        mask: [L, A] legal actions at these observations.
+        illegal: [L] number of illegal actions so far in these episodes.
         reward: [L] of the decisions.
-        over: [L] whether episodes ended.
-        ended: lane -> what there is to say of the episode that ended: results, ``terminal_observation``,
-            ``action_mask``, ``illegal_actions`` and ``episode``, statistics as ``Monitor`` gives them.
+        over: [L] true where an episode ended.
+        ended: lane -> info of the episode that ended: its results, ``terminal_observation``, ``action_mask``,
+            ``illegal_actions``, and ``episode``, the statistics that ``Monitor`` gives.
     """
 
     seen: Observation
@@ -49,7 +49,7 @@ class Taken:
 
 
 class Episodes(Protocol):
-    """Lanes that play one episode after the other, here or elsewhere."""
+    """Lanes that play one episode after the other, in this process or in others."""
 
     count: int
     observation_space: spaces.Space[Any]
@@ -82,41 +82,41 @@ class Episodes(Protocol):
         """
 
     def state(self) -> list[LaneState]:
-        """Where every lane stands.
+        """State of every lane.
 
         Raises:
             ConfigError: a lane has not begun, or its episode was begun with options.
         """
 
     def restore(self, states: Sequence[LaneState]) -> Observation:
-        """Go back to where :meth:`state` was asked, by playing the running episodes again.
+        """Restore states that :meth:`state` returned, by playing the running episodes again.
 
         Args:
-            states: one for each lane.
+            states: [L] one for each lane.
 
         Returns:
             What the agents see.
 
         Raises:
-            ConfigError: states of another number of lanes, or an episode that does not play as it did.
+            ConfigError: states of another number of lanes, or an episode that is not reproduced.
         """
 
     def problem(self, lane: int) -> Any:
-        """What a lane's episode is about.
+        """The problem of a lane's episode.
 
         Raises:
-            AttributeError: the lanes are elsewhere.
+            AttributeError: the lanes are in other processes.
         """
 
     def frame(self, lane: int) -> Any:
         """[height, width, 3] picture of a lane's state.
 
         Raises:
-            AttributeError: the lanes are elsewhere.
+            AttributeError: the lanes are in other processes.
         """
 
     def close(self) -> None:
-        """Release what they hold."""
+        """Release the resources that the lanes hold."""
 
 
 def make_lanes(environment: str | LaneArguments, count: int, **arguments: Any) -> Lanes:
@@ -129,7 +129,7 @@ def make_lanes(environment: str | LaneArguments, count: int, **arguments: Any) -
 
     Raises:
         UnknownName: no such environment.
-        ConfigError: an argument that it does not have, or a value that does not fit.
+        ConfigError: an argument that it does not have, or an invalid value.
     """
     if isinstance(environment, LaneArguments):
         if arguments:
@@ -197,7 +197,7 @@ class AutoresetLanes:
         return Taken(self.seen(), self.mask, self.illegal, reward, over, ended)
 
     def state(self) -> list[LaneState]:
-        """Where every lane stands; see :class:`Episodes`.
+        """State of every lane; see :class:`Episodes`.
 
         Raises:
             ConfigError: a lane has not begun, or its episode was begun with options.
@@ -210,10 +210,10 @@ class AutoresetLanes:
         return states
 
     def restore(self, states: Sequence[LaneState]) -> Observation:
-        """Go back to where :meth:`state` was asked; see :class:`Episodes`.
+        """Restore states that :meth:`state` returned; see :class:`Episodes`.
 
         Raises:
-            ConfigError: states of another number of lanes, or an episode that does not play as it did.
+            ConfigError: states of another number of lanes, or an episode that is not reproduced.
         """
         if len(states) != self.count:
             raise ConfigError(f"{len(states)} states for {self.count} lanes")
@@ -234,7 +234,7 @@ class AutoresetLanes:
         return self.seen()
 
     def problem(self, lane: int) -> Any:
-        """What a lane's episode is about."""
+        """The problem of a lane's episode."""
         return self.lanes.problem(lane)
 
     def frame(self, lane: int) -> Any:
@@ -242,15 +242,15 @@ class AutoresetLanes:
         return self.lanes.frame(lane, "rgb_array")
 
     def close(self) -> None:
-        """There is nothing to release."""
+        """Do nothing: there are no resources to release."""
 
     def seen(self) -> Observation:
-        """[L, …] what the agents see; the caller's to keep."""
+        """[L, …] copies of the observations, which the caller may keep."""
         seen = self.lanes.seen
         return {key: values.copy() for key, values in seen.items()} if isinstance(seen, dict) else seen.copy()
 
     def _begin(self, lane: int, seed: int | None, options: dict[str, Any], known_as: int | None = None) -> None:
-        """Begin an episode; ``known_as`` is the seed that a generator was made from which stands at its beginning."""
+        """Begin an episode; ``known_as`` is the seed of a restored generator from which nothing has been drawn."""
         generator = self._generators[lane]
         if seed is not None or generator is None:
             generator, _ = seeding.np_random(seed)
@@ -265,13 +265,16 @@ class AutoresetLanes:
     def _ended(self, lane: int) -> dict[str, Any]:
         lanes = self.lanes
         return {
-            **lanes.result(lane), "terminal_observation": self._lane(lane),
-            "action_mask": lanes.mask[lane].astype(np.bool_), "illegal_actions": int(lanes.illegal[lane]),
+            **lanes.result(lane),
+            "terminal_observation": self._lane(lane),
+            "action_mask": lanes.mask[lane].astype(np.bool_),
+            "illegal_actions": int(lanes.illegal[lane]),
             "episode": {
-                "r": round(float(self._returns[lane]), 6), "l": int(self._lengths[lane]),
+                "r": round(float(self._returns[lane]), 6),
+                "l": int(self._lengths[lane]),
                 "t": round(time.monotonic() - self._start, 6),
             },
-        }  # fmt: skip
+        }
 
     def _lane(self, lane: int) -> Any:
         seen = self.lanes.seen

@@ -1,4 +1,4 @@
-"""Feature columns: one enum a table says number, name, unit and meaning, for kernels, agents and docs alike."""
+"""Feature columns: one enum for each table gives number, name, unit and meaning to kernels, agents and docs."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ class Column(IntEnum):
     """A column of a feature table; subclasses list the columns of one table in order.
 
     A member is the number of its column, in Python and in kernels: ``table[row, DeviceColumn.BUSY]``. Columns are
-    numbered from 0 in the order in which they are written down.
+    numbered from 0 in the order of their definition.
 
     Attributes:
         unit: of the values.
@@ -46,7 +46,7 @@ def features_of(columns: type[Column]) -> tuple[Feature, ...]:
 
 
 def feature_table(features: tuple[Feature, ...]) -> str:
-    """A feature table as reStructuredText-free plain text, for docstrings and ``--help`` pages."""
+    """A feature table as plain text without markup, for docstrings and ``--help`` pages."""
     width = max(len(f.name) for f in features)
     unit = max(len(f.unit) for f in features)
     return "\n".join(f"{k:>2}  {f.name:<{width}}  {f.unit:<{unit}}  {f.meaning}" for k, f in enumerate(features))

@@ -1,4 +1,4 @@
-"""Lanes: episodes of one environment side by side, apart from Gymnasium's two ways of asking for them.
+"""Lanes: episodes of one environment side by side, independent of Gymnasium's scalar and vector interfaces.
 
 An environment's dynamics and its observations are written once, for many lanes. A scalar environment is one lane
 and a vector environment all of them (:mod:`hetgym.envs.core.scalar`, :mod:`hetgym.envs.core.vector`), so that they
@@ -22,15 +22,15 @@ from hetgym.envs.core.spaces import Level, Reward, blank, level_space
 from hetgym.errors import ConfigError, shown, suggestion
 
 Observation = dict[str, npt.NDArray[Any]] | npt.NDArray[Any]
-"""What an agent sees; of lanes, with their number in front of each shape."""
+"""An observation; for several lanes, their number comes first in each shape."""
 
 
 @dataclass(frozen=True)
 class LaneArguments(Arguments, abc.ABC):
-    """The arguments of an environment, of which lanes can be made.
+    """The arguments of an environment, from which lanes can be made.
 
     Attributes:
-        reward: when rewards are paid: ``"dense"``, at each step, or ``"sparse"``, all at the end.
+        reward: ``"dense"``, rewards at each step, or ``"sparse"``, the whole return with the last step.
         observation: level of observation: ``"graph"``, ``"candidates"`` or ``"flat"``.
     """
 
@@ -46,7 +46,7 @@ class LaneArguments(Arguments, abc.ABC):
             count: number of lanes.
 
         Raises:
-            ConfigError: sources of problems that do not fit together, or a size that nobody knows.
+            ConfigError: sources of problems that exclude each other, or a size that is neither given nor known.
         """
 
 
@@ -56,19 +56,19 @@ class Lanes(abc.ABC):
     Args:
         count: number of lanes.
         space: observations of one lane at the level ``graph``.
-        narrow: keys that the levels below show.
+        narrow: keys that the levels ``candidates`` and ``flat`` contain.
         level: one of :data:`~hetgym.envs.core.spaces.LEVELS`.
         actions: number of actions.
-        hidden: whether arrays are kept of keys that are not shown.
+        hidden: true to keep arrays of keys that the level does not contain.
 
     Attributes:
         observation_space: of one lane.
         action_space: of one lane.
-        arrays: [L, …] by key: the observations; overwritten in place when a lane goes on.
+        arrays: [L, …] by key: the observations; overwritten in place by every step.
         mask: [L, A] int8, 1 where an action is legal.
         reward: [L] of the last step.
-        over: [L] whether each lane's episode is over, or has not begun.
-        illegal: [L] actions of the running episodes that were not legal.
+        over: [L] true where the lane's episode is over, or has not begun.
+        illegal: [L] number of illegal actions in the running episodes.
         names: [L] names of the problems.
         seeds: [L] seeds of the resets that began the episodes; None where a reset had none.
     """
@@ -92,14 +92,14 @@ class Lanes(abc.ABC):
 
     @property
     def seen(self) -> Observation:
-        """[L, …] what the agents see; overwritten in place when a lane goes on."""
+        """[L, …] observations; overwritten in place by every step."""
         if self.level == "flat":
             parts = [array.reshape(self.count, -1) for array in self._shown.values()]
             return np.concatenate(parts, axis=1, dtype=np.float32)
         return self._shown
 
     def shared(self) -> dict[str, npt.NDArray[Any]]:
-        """[L] what every ``info`` holds besides the mask and the illegal actions; the caller's to keep."""
+        """[L] values that every ``info`` holds besides the mask and the illegal actions; copies for the caller."""
         return {"problem": self.names.copy()}
 
     @abc.abstractmethod
@@ -107,35 +107,35 @@ class Lanes(abc.ABC):
         """Begin an episode.
 
         Args:
-            lane: which.
-            rng: what is drawn is drawn from it.
+            lane: number of the lane.
+            rng: the source of all randomness.
             options: of the reset.
             seed: of that generator, if it was made for this episode.
 
         Raises:
-            ConfigError: an unknown option, or one that means nothing.
+            ConfigError: an unknown option, or an invalid value of one.
         """
 
     @abc.abstractmethod
     def step(self, actions: npt.NDArray[np.int64], active: BoolArray) -> None:
-        """Go on by one decision in each active lane.
+        """Take one decision in each active lane.
 
         Args:
-            actions: [L]; what is no legal action is replaced by a documented rule, and counted.
-            active: [L] lanes that go on; their episodes are running.
+            actions: [L]; an illegal action is replaced by a rule that the environment documents, and counted.
+            active: [L] true for lanes that take a decision; their episodes are running.
         """
 
     @abc.abstractmethod
     def problem(self, lane: int) -> Any:
-        """What the lane's episode is about: a Problem, or a PipelineProblem."""
+        """The problem of the lane's episode: a Problem, or a PipelineProblem."""
 
     @abc.abstractmethod
     def identity(self, lane: int) -> str:
-        """Name and content of what the lane's episode is about in one word."""
+        """Name and content hash of the problem of the lane's episode, as one word."""
 
     @abc.abstractmethod
     def result(self, lane: int) -> dict[str, Any]:
-        """What the last ``info`` of an episode holds in addition."""
+        """Entries that the last ``info`` of an episode holds in addition."""
 
     @abc.abstractmethod
     def frame(self, lane: int, mode: str) -> Any:
@@ -143,7 +143,7 @@ class Lanes(abc.ABC):
 
 
 def as_action(action: Any) -> int:
-    """An action as a number; -1, which is never legal, for whatever is none.
+    """An action as a number; -1, which is never legal, for anything that is not a whole number.
 
     >>> as_action(2), as_action(np.array([3.0])), as_action(float("nan")), as_action("left")
     (2, 3, -1, -1)
@@ -157,7 +157,7 @@ def as_action(action: Any) -> int:
 
 
 def as_actions(actions: Any, count: int) -> npt.NDArray[np.int64]:
-    """[count] actions as numbers; -1 for whatever is none.
+    """[count] actions as numbers; -1 for anything that is not a whole number.
 
     >>> as_actions([0, 2], 2), as_actions(np.array([1.0, np.nan]), 2)
     (array([0, 2]), array([ 1, -1]))
@@ -172,7 +172,7 @@ def as_seed(seed: Any) -> int | None:
     """A seed of a reset as a number, or None.
 
     Raises:
-        ConfigError: neither None nor a whole number from 0 on.
+        ConfigError: neither None nor a whole number of at least 0.
     """
     if seed is None:
         return None
@@ -182,7 +182,7 @@ def as_seed(seed: Any) -> int | None:
 
 
 def as_options(options: Any) -> dict[str, Any]:
-    """Options of a reset as a dictionary of the caller's own.
+    """A copy of the options of a reset.
 
     Raises:
         ConfigError: neither None nor a dictionary with text as keys.

@@ -1,4 +1,4 @@
-"""Remembered: what was worked out lately, so that a small set of problems is prepared only once."""
+"""Remembered: a cache of recent results, so that a small set of problems is prepared only once."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ Value = TypeVar("Value")
 
 
 class Remembered(Generic[Key, Value]):
-    """The values that were used last.
+    """A cache that keeps the most recently used values.
 
     Args:
-        limit: most values that are kept; the one that was not used for longest goes first.
+        limit: largest number of values kept; the least recently used one is dropped first.
     """
 
     def __init__(self, limit: int) -> None:
@@ -22,7 +22,7 @@ class Remembered(Generic[Key, Value]):
         self._values: OrderedDict[Key, Value] = OrderedDict()
 
     def get(self, key: Key, make: Callable[[], Value]) -> Value:
-        """The value of a key; made if it is not remembered."""
+        """The value of a key; made and stored if it is not in the cache."""
         if key not in self._values:
             self._values[key] = make()
             if len(self._values) > self.limit:
@@ -34,5 +34,5 @@ class Remembered(Generic[Key, Value]):
         return len(self._values)
 
     def clear(self) -> None:
-        """Forget everything."""
+        """Drop all values."""
         self._values.clear()

@@ -1,4 +1,4 @@
-"""Padding: the sizes that observations are filled up to, so that problems of any size have one shape."""
+"""Padding: the sizes to which observations are padded, so that problems of any size have the same shapes."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ Sizes = TypeVar("Sizes", bound="Padding")
 
 @dataclass(frozen=True)
 class Padding:
-    """Sizes that observations are padded to; subclasses say of what.
+    """Sizes to which observations are padded; the fields of subclasses name them.
 
-    Each field ``what`` is chosen by the environment's argument ``max_<what>``.
+    The environment's argument ``max_<field>`` sets a field.
     """
 
     @property
@@ -27,14 +27,14 @@ class Padding:
 
     @classmethod
     def chosen(cls: type[Sizes], known: Sizes | None, *given: int | None) -> Sizes:
-        """The padding that the caller asked for, filled up with what the source knows of itself.
+        """The padding that the caller asked for, completed by the sizes that the source needs.
 
         Args:
             known: sizes that the source needs; None if they cannot be known.
             given: sizes that the caller asks for, in the order of the fields; None = as large as needed.
 
         Raises:
-            ConfigError: a size that nobody knows.
+            ConfigError: a size that is neither given nor known.
         """
         names = [field.name for field in fields(cls)]
         if known is None and None in given:
@@ -49,14 +49,14 @@ class Padding:
         return cls(*np.max([list(one.sizes.values()) for one in all_sizes], axis=0).tolist())
 
     def check(self, name: str, sizes: Sequence[int]) -> None:
-        """Refuse a problem that does not fit.
+        """Refuse a problem that exceeds the padding.
 
         Args:
             name: of the problem.
             sizes: its sizes, in the order of the fields.
 
         Raises:
-            ProblemError: the message names what is too large and the argument to raise.
+            ProblemError: a size is too large; the message names it and the argument to raise.
         """
         for (what, limit), size in zip(self.sizes.items(), sizes, strict=True):
             if size > limit:
@@ -71,9 +71,9 @@ class GraphPadding(Padding):
     """Sizes of observations of graphs.
 
     Attributes:
-        operators: most operators.
-        edges: most edges.
-        devices: most devices.
+        operators: largest number of operators.
+        edges: largest number of edges.
+        devices: largest number of devices.
     """
 
     operators: int
@@ -86,8 +86,8 @@ class BlockPadding(Padding):
     """Sizes of observations of pipelines.
 
     Attributes:
-        blocks: most blocks.
-        devices: most devices.
+        blocks: largest number of blocks.
+        devices: largest number of devices.
     """
 
     blocks: int

@@ -19,7 +19,7 @@ def device_lines(trace: Trace, end: float) -> list[str]:
     """A line for each device: its load over time, and how many operators it has.
 
     Args:
-        trace: operators on device -1 are left out.
+        trace: the run; operators on device -1 are left out.
         end: time at the right edge [s].
     """
     problem = trace.problem
@@ -36,8 +36,8 @@ def occupancy(start: FloatArray, finish: FloatArray, end: float) -> str:
     """Share of each column of time in which a device is busy, as block characters.
 
     Args:
-        start: [k] when its operators start [s].
-        finish: [k] when they finish [s].
+        start: [k] start of each of its operators [s].
+        finish: [k] finish of each of them [s].
         end: time at the right edge [s].
     """
     busy = np.zeros(_COLUMNS)

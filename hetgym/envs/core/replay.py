@@ -14,11 +14,11 @@ class Replay:
     """An episode as a value: the same problem and actions give the same makespan again.
 
     Attributes:
-        problem: :attr:`hetgym.Problem.id` of what was scheduled.
+        problem: :attr:`hetgym.Problem.id` of the problem that was scheduled.
         seed: seed of the reset that drew the problem, None if that reset had none.
-        actions: what was passed to ``step``.
-        conditions: seed of what else was drawn, in ``mode="dispatch"``.
-        order: the operators in the order in which they were decided, where the reset gave one.
+        actions: the actions passed to ``step``.
+        conditions: seed of noise, arrivals and changes, in ``mode="dispatch"``.
+        order: the order of decisions, if the reset gave one.
     """
 
     problem: str
@@ -32,11 +32,11 @@ def replay(problem: Any, episode: Replay, env_id: str = "HetSchedule-v0", **argu
     """Play an episode again.
 
     Args:
-        problem: what it was played on: a problem (of several jobs, see ``options["problem"]`` of the environment) or a
-            pipeline; for HetSplit-v0 a graph and a platform.
-        episode: what ``info["replay"]`` held.
+        problem: the problem that it was played on (for several jobs see ``options["problem"]`` of the environment), or
+            the pipeline; for HetSplit-v0 a graph and a platform.
+        episode: the value of ``info["replay"]``.
         env_id: id of the environment.
-        arguments: of the environment, where they were not the defaults.
+        arguments: of the environment, if they were not the defaults.
 
     Returns:
         The last ``info``.
@@ -49,9 +49,7 @@ def replay(problem: Any, episode: Replay, env_id: str = "HetSchedule-v0", **argu
     env = environment_of(env_id)(*given, **arguments)
     options: dict[str, Any] = {"conditions": episode.conditions, "order": episode.order}
     info: dict[str, Any]
-    _, info = env.reset(
-        seed=episode.seed, options={key: value for key, value in options.items() if value is not None}
-    )  # fmt: skip
+    _, info = env.reset(seed=episode.seed, options={key: value for key, value in options.items() if value is not None})
     identity = env.lanes.identity(0)
     if identity != episode.problem:
         raise ConfigError(f"this episode was played on {episode.problem}, not on {identity}")

@@ -14,11 +14,11 @@ from hetgym.errors import unknown_name
 
 
 class LaneEnv(gym.Env[Observation, np.int64]):
-    """One lane, asked as Gymnasium asks.
+    """One lane behind Gymnasium's interface.
 
     Args:
-        lanes: of one lane.
-        render_mode: one of the metadata's, or None.
+        lanes: lanes of which there is one.
+        render_mode: one of the metadata's render modes, or None.
 
     Raises:
         UnknownName: an unknown render mode.
@@ -47,7 +47,7 @@ class LaneEnv(gym.Env[Observation, np.int64]):
             options: see the environment's own documentation.
 
         Raises:
-            ConfigError: a seed that is none, an unknown option, or one that means nothing.
+            ConfigError: an invalid seed, an unknown option, or an invalid value of one.
             ProblemError: the problem exceeds the padding.
         """
         seed, chosen = as_seed(seed), as_options(options)
@@ -79,7 +79,7 @@ class LaneEnv(gym.Env[Observation, np.int64]):
 
     @property
     def problem(self) -> Any:
-        """What the episode is about: a Problem, or a PipelineProblem.
+        """The problem of the episode: a Problem, or a PipelineProblem.
 
         Raises:
             ResetNeeded: there has been no reset.

@@ -9,12 +9,12 @@ from hetgym._jit import step
 from hetgym._types import FloatArray
 
 CLIP = 10.0
-"""Upper bound of every feature; costs of devices that cannot run an operator stand here."""
+"""Upper bound of every feature; also the cost of an operator on a device that cannot run it."""
 
 
 @step
 def share(value: float, scale: float) -> float:
-    """A value in units of ``1 / scale``, clipped to ``[0, CLIP]``; infinity stands at the clip."""
+    """A value in units of ``1 / scale``, clipped to ``[0, CLIP]``; infinity gives ``CLIP``."""
     return min(max(value * scale, 0.0), CLIP) if value < np.inf else CLIP
 
 
@@ -26,5 +26,5 @@ def shares(values: FloatArray | float, scale: float) -> npt.NDArray[np.float32]:
 
 
 def scale_of(reference: float) -> float:
-    """What a second is in features: 1 / reference, 0 if the reference is."""
+    """Factor from seconds to features: 1 / reference, or 0 if the reference is 0 [1/s]."""
     return 1.0 / reference if reference > 0 else 0.0

@@ -1,4 +1,4 @@
-"""Sources: where an environment's problems come from, whatever kind of problems they are."""
+"""Sources: where an environment's problems come from, for problems of any kind."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ class Kind(Generic[Item, Sizes]):
     """A kind of problem that episodes are about.
 
     Attributes:
-        expected: what an item is, for messages.
-        is_one: whether a value is an item.
-        sizes: the sizes of an item.
+        expected: description of an item, for messages.
+        is_one: predicate: true if a value is an item.
+        sizes: function from an item to its sizes.
     """
 
     expected: str
@@ -34,16 +34,16 @@ class Kind(Generic[Item, Sizes]):
 
 
 class Source(Generic[Item, Sizes]):
-    """Gives a problem for each episode: one of some given ones, or what a generator makes.
+    """Provides a problem for each episode: one of several given ones, or one from a generator.
 
     Args:
         kind: of the problems.
-        items: of which every episode draws one evenly.
-        generate: makes a fresh one for every episode, if there are no items.
-        limit: sizes that all that is generated fits in; None if nobody knows.
+        items: problems of which every episode draws one with equal probability.
+        generate: makes a new problem for every episode, if there are no items.
+        limit: sizes within which all generated problems stay; None if unknown.
 
     Raises:
-        ConfigError: no item at all.
+        ConfigError: the list of items is empty.
     """
 
     def __init__(
@@ -64,7 +64,7 @@ class Source(Generic[Item, Sizes]):
             rng: of the environment; all randomness comes from it. A single item needs no draw.
 
         Raises:
-            ConfigError: a generator returned something else than a problem of this kind.
+            ConfigError: a generator returned something other than a problem of this kind.
         """
         if self.generate is None:
             return self.items[0 if len(self.items) == 1 else int(rng.integers(len(self.items)))]
@@ -75,7 +75,7 @@ class Source(Generic[Item, Sizes]):
         return item
 
     def padding(self) -> Sizes | None:
-        """Sizes that all problems fit in; None if that cannot be known."""
+        """Sizes within which all problems stay; None if unknown."""
         if self.generate is not None:
             return self.limit
         sizes = [self.kind.sizes(item) for item in self.items]
@@ -83,10 +83,10 @@ class Source(Generic[Item, Sizes]):
 
 
 def only_one(**given: Any) -> str | None:
-    """The name of the only source that is given; None if there is none.
+    """The name of the only source that is given; None if none is.
 
     Raises:
-        ConfigError: there are several.
+        ConfigError: several are given.
     """
     names = [name for name, value in given.items() if value is not None]
     if len(names) > 1:
@@ -95,10 +95,10 @@ def only_one(**given: Any) -> str | None:
 
 
 def generator_of(generator: Any, expected: str) -> Callable[[np.random.Generator], Any]:
-    """A generator of problems, if it can be called.
+    """Check that a generator of problems can be called, and return it.
 
     Raises:
-        ConfigError: it cannot.
+        ConfigError: it cannot be called.
     """
     if not callable(generator):
         raise ConfigError(f"generator is {shown(generator)}; expected callable(rng) -> {expected}")
@@ -135,10 +135,10 @@ def grid(graph: Any, platform: Any, batch: int = 1) -> list[tuple[DataflowGraph,
 
 
 def as_graph(source: Any, batch: int = 1) -> DataflowGraph:
-    """A graph as it is, or the one of a name or path.
+    """Return a graph unchanged, or load it by name or path.
 
     Raises:
-        ConfigError: neither.
+        ConfigError: neither a graph nor a name or path.
         UnknownName: no model has this name.
         GraphError: the file is missing or malformed.
     """
@@ -150,10 +150,10 @@ def as_graph(source: Any, batch: int = 1) -> DataflowGraph:
 
 
 def as_platform(source: Any) -> Platform:
-    """A platform as it is, or the one of a name or path.
+    """Return a platform unchanged, or load it by name or path.
 
     Raises:
-        ConfigError: neither.
+        ConfigError: neither a platform nor a name or path.
         UnknownName: no preset has this name.
         PlatformError: the file is missing or malformed.
     """
@@ -165,11 +165,11 @@ def as_platform(source: Any) -> Platform:
 
 
 def as_costs(costs: Any) -> CostModel:
-    """A cost model as it is, or the one of a name.
+    """Return a cost model unchanged, or look it up by name.
 
     Raises:
         UnknownName: no model has this name.
-        ConfigError: neither.
+        ConfigError: neither a cost model nor a name.
     """
     if isinstance(costs, str):
         return cost_model(costs)

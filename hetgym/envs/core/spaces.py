@@ -1,4 +1,4 @@
-"""Levels of observation: everything, the candidates alone, or the same as one vector."""
+"""Levels of observation: the whole graph, the candidates alone, or the candidates as one vector."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ from gymnasium import spaces
 from hetgym.envs.core.scaling import CLIP
 
 Level = Literal["graph", "candidates", "flat"]
-"""How much is seen: everything; what each action would lead to; the same as one vector."""
+"""Levels of observation: the whole graph; the results of each action; these results as one vector."""
 
 LEVELS: tuple[str, ...] = get_args(Level)
 
 Reward = Literal["dense", "sparse"]
-"""When rewards are paid: at each step, or all at the end."""
+"""Times of rewards: at each step, or the whole return with the last step."""
 
 
 def feature_box(*shape: int) -> spaces.Box:
-    """The space of features of a shape."""
+    """The space of feature arrays of a shape."""
     return spaces.Box(0.0, CLIP, shape, np.float32)
 
 
@@ -30,7 +30,7 @@ def level_space(space: spaces.Dict, narrow: Sequence[str], level: str) -> spaces
 
     Args:
         space: of the level ``graph``.
-        narrow: keys that the levels below show; ``flat`` joins them in this order, row by row.
+        narrow: keys that the other levels contain; ``flat`` concatenates them in this order, row by row.
         level: one of :data:`LEVELS`.
     """
     if level == "graph":
@@ -46,5 +46,5 @@ def shape_of(space: spaces.Dict, key: str) -> tuple[int, ...]:
 
 
 def blank(space: spaces.Dict, *count: int) -> dict[str, npt.NDArray[Any]]:
-    """Zeros for every key, with further dimensions in front."""
+    """Zeros for every key, with ``count`` as leading dimensions."""
     return {key: np.zeros((*count, *shape_of(space, key)), space[key].dtype) for key in space}

@@ -19,15 +19,15 @@ Step = tuple[Observation, FloatArray, BoolArray, BoolArray, dict[str, Any]]
 
 
 class LaneVectorEnv(VectorEnv[Observation, Any, Any]):
-    """Lanes, asked as Gymnasium asks vector environments.
+    """Lanes behind Gymnasium's interface of vector environments.
 
-    Observations, rewards, flags and infos are those of ``gymnasium.vector.SyncVectorEnv`` over as many
-    scalar environments, bit for bit, in all three autoreset modes.
+    Observations, rewards, flags and infos equal, bit for bit, those of ``gymnasium.vector.SyncVectorEnv`` over
+    the same number of scalar environments, in all three autoreset modes.
 
     Args:
         lanes: all of them.
         autoreset_mode: ``"NextStep"``, ``"SameStep"`` or ``"Disabled"``, or Gymnasium's own constant.
-        copy: whether observations are the caller's to keep; without, the next call overwrites them.
+        copy: true if observations are copies that the caller may keep; otherwise the next call overwrites them.
 
     Raises:
         UnknownName: an unknown autoreset mode.
@@ -36,9 +36,12 @@ class LaneVectorEnv(VectorEnv[Observation, Any, Any]):
     metadata: dict[str, Any] = {"render_modes": ["ansi", "rgb_array"], "render_fps": 4}
 
     def __init__(
-        self, lanes: Lanes, autoreset_mode: str | AutoresetMode = AutoresetMode.NEXT_STEP, copy: bool = True,
+        self,
+        lanes: Lanes,
+        autoreset_mode: str | AutoresetMode = AutoresetMode.NEXT_STEP,
+        copy: bool = True,
         render_mode: str | None = None,
-    ) -> None:  # fmt: skip
+    ) -> None:
         known = [mode.value for mode in AutoresetMode]
         if not isinstance(autoreset_mode, AutoresetMode) and not (
             isinstance(autoreset_mode, str) and autoreset_mode in known
@@ -70,7 +73,7 @@ class LaneVectorEnv(VectorEnv[Observation, Any, Any]):
             options: for every lane; ``reset_mask``, [L] bool, resets only some.
 
         Raises:
-            ConfigError: an unknown option, a mask that is none, or another number of seeds than lanes.
+            ConfigError: an unknown option, an invalid mask, or another number of seeds than lanes.
             ProblemError: a problem exceeds the padding.
         """
         options = as_options(options)
@@ -165,16 +168,20 @@ class LaneVectorEnv(VectorEnv[Observation, Any, Any]):
         return mask
 
     def _info(self, lane: int) -> dict[str, Any]:
-        shared = {key: values[lane].item() if values.dtype != object else values[lane]
-                  for key, values in self.lanes.shared().items()}  # fmt: skip
+        shared = {
+            key: values[lane].item() if values.dtype != object else values[lane]
+            for key, values in self.lanes.shared().items()
+        }
         mask = self.lanes.mask[lane].astype(np.bool_)
         return {**shared, "action_mask": mask, "illegal_actions": int(self.lanes.illegal[lane])}
 
     def _infos(self, present: BoolArray) -> dict[str, Any]:
-        """What every info holds, of the lanes that report, as Gymnasium would gather it."""
+        """Entries of every info for the lanes that are present, in the format of Gymnasium's vector infos."""
         values = {
-            **self.lanes.shared(), "action_mask": self.action_masks(), "illegal_actions": self.lanes.illegal.copy(),
-        }  # fmt: skip
+            **self.lanes.shared(),
+            "action_mask": self.action_masks(),
+            "illegal_actions": self.lanes.illegal.copy(),
+        }
         infos: dict[str, Any] = {}
         for key, array in values.items():
             if not present.all():

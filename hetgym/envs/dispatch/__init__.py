@@ -1,1 +1,1 @@
-"""HetSchedule-v0 with ``mode="dispatch"``: the agent is the scheduler of a run that goes on."""
+"""HetSchedule-v0 with ``mode="dispatch"``: the agent schedules online, while the simulated run goes on."""

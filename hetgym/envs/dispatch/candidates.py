@@ -1,4 +1,4 @@
-"""The candidates of ``mode="dispatch"``: ready operators, and where committing them to each device would lead."""
+"""The candidates of ``mode="dispatch"``: ready operators, and the results of committing them to each device."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def offer(
     switches: Switches,
     over: bool,
 ) -> None:
-    """Show the candidates and the mask; the completion of a decision is its bound. At the end only waiting is legal."""
+    """Write the candidates and the mask; completions are set to the bounds. At the end only waiting is legal."""
     wait = seen.mask.shape[1] - 1
     for action in range(wait + 1):
         seen.mask[lane, action] = 0
@@ -62,6 +62,8 @@ def offer(
     show_completion(b, seen, lane, wait)
 
 
+# After each device: ends, ahead, completion and the row of the candidate on it are written; on a device where the
+# operator cannot run they are inf, or CLIP in the row, and the action stays masked. Cost: one estimate.
 @step
 def _offer_one(
     p: ProblemArrays,
@@ -75,7 +77,7 @@ def _offer_one(
     operator: int,
     switches: Switches,
 ) -> None:
-    """Show candidate k on every device."""
+    """Write the rows of candidate k, one for every device."""
     scale, now = b.scale[lane], g.clock[0]
     ready, start, finish = b.ready[lane], b.start[lane], b.finish[lane]
     estimate(p, s, g, operator, switches, ready, start, finish)
@@ -103,7 +105,7 @@ def _offer_one(
 
 @step
 def _offer_wait(g: Progress, b: DispatchState, seen: DispatchObservation, lane: int) -> None:
-    """Show waiting, which is legal while something is to happen or devices have work."""
+    """Write the row of waiting, which is legal while an event is due or a device has work."""
     wait, now = seen.mask.shape[1] - 1, g.clock[0]
     waiting = g.heaps.size[EVENTS] > 0
     for device in range(len(g.running)):
@@ -119,20 +121,20 @@ def _offer_wait(g: Progress, b: DispatchState, seen: DispatchObservation, lane: 
 
 @step
 def _next_event(g: Progress) -> float:
-    """When something happens next [s]; now if nothing is known to."""
+    """Time of the next event [s]; the current time if none is due."""
     return float(g.heaps.key[0] if g.heaps.size[EVENTS] > 0 else g.clock[0])
 
 
 @step
 def show_completion(b: DispatchState, seen: DispatchObservation, lane: int, compared: int) -> None:
-    """Show completion and flow of the legal actions, and the difference to the least completion of the first few.
+    """Write completion, flow and regret of the legal actions.
 
     Args:
         b: of all lanes.
         seen: of all lanes.
-        lane: which.
-        compared: the actions of which the least completion is taken; without roll-outs that is not waiting, whose
-            bound is no estimate.
+        lane: number of the lane.
+        compared: number of actions, from the first on, whose least completion regrets are relative to. Without
+            roll-outs this leaves out waiting, whose bound is not an estimate.
     """
     best = np.inf
     for action in range(compared):
@@ -148,12 +150,12 @@ def show_completion(b: DispatchState, seen: DispatchObservation, lane: int, comp
 
 @lean
 def complete(lanes: Int64Array, switches: Switches, active: BoolArray) -> None:
-    """Work out and show the completion and flow of each legal action in every active lane that is not over.
+    """Compute and write the completion and flow of each legal action in every active lane that is not over.
 
     Args:
         lanes: row of a :class:`~hetgym.envs.dispatch.state.DispatchRecord`.
         switches: of the runtime.
-        active: [L] lanes that have gone on.
+        active: [L] true for lanes that have taken a decision.
     """
     r = read_lanes(lanes)
     b, seen = r.state, r.observation
@@ -184,7 +186,7 @@ def _better(
     operator: int,
     device: int,
 ) -> tuple[float, float]:
-    """Completion and flow of a decision [s]: of operators committed as they open or by rank, what ends earlier.
+    """Completion and flow of a decision [s]: the better of two roll-outs, one by order of opening and one by rank.
 
     Args:
         p: the problem.
@@ -192,8 +194,8 @@ def _better(
         g: the run.
         spare: scratch, surveyed.
         switches: of the runtime.
-        operator: the operator that is committed; -1 to wait.
-        device: its device.
+        operator: the operator that the decision commits; -1 to wait.
+        device: its device; not read when waiting.
     """
     makespan, flow = np.inf, np.inf
     for by_rank in range(2):

@@ -16,21 +16,21 @@ from hetgym.sim import Loss, Runtime, SlowDown
 from hetgym.sim.online import changes_of
 
 SLOWEST = 4.0
-"""Largest factor of a slow-down that is drawn; the least is 1.5."""
+"""Largest factor of a random slow-down; the least is 1.5."""
 
 
 @dataclass(frozen=True)
 class Conditions(Arguments):
-    """The conditions that episodes of dispatch are played under.
+    """The conditions of episodes with ``mode="dispatch"``.
 
     Attributes:
-        candidates: operators that are offered at a time.
+        candidates: number of operators offered at a time.
         noise: standard deviation of the logarithm of each run time, drawn anew for each episode.
-        jobs: problems that are drawn for an episode, on the machine of the first.
+        jobs: number of problems drawn for an episode; all run on the machine of the first.
         gap: mean time from one job's arrival to the next, as a share of the first one's HEFT makespan.
         changes: slow-downs and losses of every episode.
-        slow_downs: slow-downs that are drawn for each episode, within the time of the reference without them.
-        losses: losses that are drawn for each episode, in the same time; see :func:`draw_losses`.
+        slow_downs: number of slow-downs drawn for each episode, within the makespan of the reference without them.
+        losses: number of losses drawn for each episode, within the same time; see :func:`draw_losses`.
     """
 
     _: KW_ONLY
@@ -52,7 +52,7 @@ class Conditions(Arguments):
 
     @property
     def calm(self) -> bool:
-        """Whether nothing is noisy, arrives late or changes."""
+        """True without noise, late arrivals and changes."""
         names = [field.name for field in fields(Conditions) if field.name != "candidates"]
         calm = Conditions()
         return all(
@@ -66,10 +66,10 @@ class Drawn(NamedTuple):
 
     Attributes:
         runtime: with the seed of its noise.
-        release: [n] when each operator becomes known [s].
+        release: [n] time at which each operator becomes known [s].
         devices: [c] device of each change.
         factors: [c] its new slow-down; inf for a loss.
-        moments: [c] when it happens [s].
+        moments: [c] time of the change [s].
     """
 
     runtime: Runtime
@@ -86,10 +86,10 @@ def given(problem: Problem, conditions: Conditions, runtime: Runtime, release: F
         problem: of the episode.
         conditions: of all episodes.
         runtime: with the seed of its noise.
-        release: [n] when each operator becomes known [s].
+        release: [n] time at which each operator becomes known [s].
 
     Raises:
-        ConfigError: a change that makes no sense on this problem.
+        ConfigError: a change that is not possible on this problem.
     """
     drawn = Drawn(runtime, release, *changes_of(problem, conditions.changes))
     alive = survivors(problem, drawn)
@@ -101,7 +101,7 @@ def given(problem: Problem, conditions: Conditions, runtime: Runtime, release: F
 
 
 def noisy(runtime: Runtime, noise: float, rng: np.random.Generator) -> Runtime:
-    """A runtime with noise whose seed is drawn; without noise the runtime as it is."""
+    """A runtime with noise whose seed is drawn; without noise the runtime unchanged."""
     noise = noise if noise > 0 else runtime.noise
     return replace(runtime, noise=noise, seed=int(rng.integers(2**31))) if noise > 0 else runtime
 
@@ -109,14 +109,14 @@ def noisy(runtime: Runtime, noise: float, rng: np.random.Generator) -> Runtime:
 def with_changes(
     problem: Problem, drawn: Drawn, conditions: Conditions, horizon: float, rng: np.random.Generator
 ) -> Drawn:
-    """Conditions with the slow-downs and losses that are drawn.
+    """Conditions with random slow-downs and losses added.
 
     Args:
         problem: of the episode.
         drawn: the conditions so far.
-        conditions: how many changes are drawn.
-        horizon: time within which they happen [s].
-        rng: draws them.
+        conditions: of all episodes; they give the numbers of changes.
+        horizon: time within which the changes happen [s].
+        rng: source of randomness.
     """
     order = rng.permutation(problem.num_devices)
     lost = draw_losses(problem, survivors(problem, drawn), order, conditions.losses)
@@ -131,13 +131,13 @@ def with_changes(
 
 
 def draw_losses(problem: Problem, alive: BoolArray, order: Int64Array, losses: int) -> IntArray:
-    """The devices that are lost: the first in an order, each of which leaves every operator a device.
+    """The devices that are lost: the first ones of an order whose losses leave every operator a device.
 
     Args:
         problem: of the episode.
-        alive: [d] devices that are not lost anyway.
-        order: [d] all devices as they were drawn.
-        losses: how many are wanted; there are fewer where no other device can be spared.
+        alive: [d] true for devices that no given change takes away.
+        order: [d] all devices in random order.
+        losses: number of devices to lose; fewer are returned if no other device can be spared.
     """
     alive, able = alive.copy(), np.isfinite(problem.cost)
     lost: list[int] = []
@@ -152,7 +152,7 @@ def draw_losses(problem: Problem, alive: BoolArray, order: Int64Array, losses: i
 
 
 def survivors(problem: Problem, drawn: Drawn) -> BoolArray:
-    """[d] devices that no change takes away."""
+    """[d] true for devices that no change takes away."""
     alive = np.ones(problem.num_devices, np.bool_)
     alive[drawn.devices[np.isinf(drawn.factors)]] = False
     return alive

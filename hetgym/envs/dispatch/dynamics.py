@@ -1,7 +1,7 @@
-"""The dynamics of ``mode="dispatch"``: the agent is the scheduler of a run that goes on.
+"""The dynamics of ``mode="dispatch"``: the agent schedules online, while the simulated run goes on.
 
-Whenever operators are ready the agent names one of them and a device, or waits. Time is that of :mod:`hetgym.sim.loop`:
-transfers, contention, noise, late jobs, slow-downs and losses are the simulator's. One call of :func:`dispatch` takes a
+Whenever operators are ready, the agent commits one of them to a device, or waits. :mod:`hetgym.sim.loop` simulates the
+run with its transfers, contention, noise, late jobs, slow-downs and losses. One call of :func:`dispatch` takes a
 decision in every lane and writes the agents' next observations.
 """
 
@@ -29,32 +29,33 @@ from hetgym.sim.loop import DECIDE, STUCK
 from hetgym.sim.progress import OPEN, Progress
 
 PLAY, BEGIN, FOLLOW = 0, 1, 2
-"""What a call of :func:`dispatch` does in active lanes: take a decision, begin an episode, or play the reference."""
+"""Purposes of a call of :func:`dispatch`: take a decision, begin an episode, or play the reference."""
 
 
-# Between two calls the following holds in every lane whose episode is running: the run stands at the moment of its
-# clock, where some operator is open; the candidates are the first K open operators of the order; ends and ahead, and
-# with them the observation, are those of committing them to each device now; potential is the reference before the
+# Between two calls the following holds in every lane whose episode is running: the run has been simulated up to its
+# clock, and some operator is open; the candidates are the first K open operators of the order; ends and ahead, and with
+# them the observation, are those of committing each candidate to each device now; potential is the reference before the
 # first decision, then the bound.
 #
-# A step costs what the run does until the next decision, and K D estimates of O(in-degree) each.
+# A step costs the simulation up to the next decision, and K D estimates of O(in-degree) each.
 @lean
 def dispatch(
     lanes: Int64Array, switches: Switches, actions: Int64Array, active: BoolArray, purpose: int, sparse: bool
 ) -> None:
     """Take a decision in every active lane, begin an episode there, or play the reference to its end.
 
-    Action ``k * D + d`` commits candidate k to device d, action ``K * D`` waits until something happens. An action that
-    is not legal becomes the first candidate's commitment to the device where it seems to finish first.
+    Action ``k * D + d`` commits candidate k to device d; action ``K * D`` waits for the next event. An illegal action
+    is replaced: the first candidate is committed to the device of its earliest estimated finish.
 
     Args:
         lanes: row of a :class:`~hetgym.envs.dispatch.state.DispatchRecord`.
         switches: of the runtime.
-        actions: [L].
-        active: [L] lanes that go on.
-        purpose: :data:`PLAY`; :data:`BEGIN`, where rows, the reference and fixed observations are in place and the run
-            is fresh; or :data:`FOLLOW`, which uses a fresh run up and leaves its makespan in ``reference``.
-        sparse: whether the whole return comes with the last reward.
+        actions: [L] actions; only read for :data:`PLAY`.
+        active: [L] true for lanes to work on.
+        purpose: :data:`PLAY`; :data:`BEGIN`, for which rows, the reference, fixed observations and a run at time 0 must
+            be in place; or :data:`FOLLOW`, which plays a run at time 0 to its end and leaves its makespan in
+            ``reference``.
+        sparse: true if the whole return comes with the last reward.
     """
     r = read_lanes(lanes)
     b, seen = r.state, r.observation
@@ -91,7 +92,7 @@ def dispatch(
 def _chosen(
     b: DispatchState, seen: DispatchObservation, illegal: Int64Array, lane: int, action: int
 ) -> tuple[int, int]:
-    """The decision that an action stands for: an operator and a device, or to wait."""
+    """The decision that an action stands for: an operator and a device, or waiting."""
     width, wait = seen.devices.shape[1], seen.mask.shape[1] - 1
     if action < 0 or action > wait or seen.mask[lane, action] == 0:
         illegal[lane] += 1
@@ -109,7 +110,7 @@ def _chosen(
 def _followed(
     p: ProblemArrays, tables: DispatchTables, s: State, g: Progress, b: DispatchState, lane: int, switches: Switches
 ) -> tuple[int, int]:
-    """The decision of the reference: the first open operator of the order, where it seems to finish first."""
+    """The decision of the reference: the first open operator, on the device of earliest estimated finish."""
     chosen = tables.order[0]
     for i in tables.order:
         if g.status[i] == OPEN:
@@ -126,7 +127,7 @@ def _followed(
 
 @step
 def _makespan(s: State, g: Progress) -> float:
-    """When the last operator of a finished run has finished [s]."""
+    """Finish of the last operator of a finished run [s]."""
     last = 0.0
     for i in range(len(g.status)):
         last = max(last, s.finish[i])
@@ -135,7 +136,7 @@ def _makespan(s: State, g: Progress) -> float:
 
 @step
 def _clear(b: DispatchState, g: Progress, lane: int) -> None:
-    """Set a lane to the beginning of an episode; the reference is in place."""
+    """Set a lane to the beginning of an episode; the reference must be in place."""
     b.turn[lane] = 0
     b.scale[lane] = 1.0 / b.reference[lane] if b.reference[lane] > 0 else 0.0
     b.bound[lane] = g.clock[0]
@@ -144,7 +145,7 @@ def _clear(b: DispatchState, g: Progress, lane: int) -> None:
 
 @step
 def _pay(s: State, g: Progress, b: DispatchState, reward: FloatArray, lane: int, over: bool, sparse: bool) -> None:
-    """Reward the fall of the potential, or at the end the whole return."""
+    """Pay the decrease of the potential or, for sparse rewards, the whole return at the end."""
     b.bound[lane] = max(b.bound[lane], g.clock[0])
     before = b.potential[lane]
     makespan = _makespan(s, g) if over else 0.0

@@ -1,4 +1,4 @@
-"""Several jobs on one machine: problems side by side, that arrive one after the other."""
+"""Several jobs on one machine: independent problems that arrive one after the other."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from hetgym.problem import Problem, Routes
 
 
 def side_by_side(problems: Sequence[Problem]) -> Problem:
-    """One problem of the operators of several, on the devices and links of the first.
+    """The union of several problems, on the devices and links of the first.
 
     Args:
-        problems: of equally many devices; nothing connects one with another.
+        problems: problems with equal numbers of devices; no edge connects one with another.
 
     Returns:
         The operators of the first problem, then those of the second, and so on; named ``job<k>/<name>``.
@@ -44,26 +44,35 @@ def side_by_side(problems: Sequence[Problem]) -> Problem:
         return np.concatenate([getattr(p, name) + by[k] for k, p in enumerate(problems)]).astype(np.int32)
 
     return Problem(
-        joined("cost"), moved("edge_source", operators), moved("edge_target", operators), joined("edge_bytes"),
-        moved("edge_tensor", tensors), first.latency, first.bandwidth, joined("weight_bytes"), joined("output_bytes"),
+        joined("cost"),
+        moved("edge_source", operators),
+        moved("edge_target", operators),
+        joined("edge_bytes"),
+        moved("edge_tensor", tensors),
+        first.latency,
+        first.bandwidth,
+        joined("weight_bytes"),
+        joined("output_bytes"),
         first.memory_capacity,
         [f"job{k}/{name}" for k, problem in enumerate(problems) for name in problem.operator_names],
-        [kind for problem in problems for kind in problem.operator_kinds], first.device_names,
+        [kind for problem in problems for kind in problem.operator_kinds],
+        first.device_names,
         " + ".join(problem.name for problem in problems),
-        Routes(first.route_pointer, first.route_link, first.link_bandwidth), first.asynchronous,
-    )  # fmt: skip
+        Routes(first.route_pointer, first.route_link, first.link_bandwidth),
+        first.asynchronous,
+    )
 
 
 def arrivals(problems: Sequence[Problem], gap: float, rng: np.random.Generator) -> FloatArray:
-    """When each operator of several jobs becomes known: the first job at once, the others in a Poisson process.
+    """Arrival times of several jobs' operators: the first job arrives at once, the others in a Poisson process.
 
     Args:
         problems: the jobs.
         gap: mean time from one arrival to the next [s].
-        rng: draws the arrivals.
+        rng: source of randomness.
 
     Returns:
-        [n] times of all operators [s].
+        [n] time at which each operator becomes known [s].
     """
     moments = np.cumsum([0.0, *(rng.exponential(gap) for _ in problems[1:])])
     return np.repeat(moments, [problem.num_operators for problem in problems])

@@ -56,20 +56,20 @@ from hetgym.sim.progress import RUNNING, launch_order
 from hetgym.sim.run import online_setting
 from hetgym.sim.runtime import runtime_name
 
-_ONE_OPERATOR = Problem.from_arrays([[1.0]], [])  # switches do not depend on the problem
+_ONE_OPERATOR = Problem.from_arrays([[1.0]], [])  # any problem will do: switches do not depend on it
 
 
 class DispatchLanes(Lanes):
-    """Runs that agents schedule while they go on, side by side.
+    """Runs side by side that agents schedule online.
 
     Args:
         count: number of lanes.
         source: where problems come from.
-        rules: what episodes are played by; ``decode`` and ``memory`` mean nothing here.
-        conditions: what they are played under.
+        rules: rules of the episodes; ``decode`` and ``memory`` are ignored here.
+        conditions: conditions of the episodes.
         padding: sizes of the observations, all jobs together.
         level: one of :data:`~hetgym.envs.core.spaces.LEVELS`.
-        sparse: whether the whole return comes with the last reward.
+        sparse: true if the whole return comes with the last reward.
 
     Attributes:
         state: of all lanes.
@@ -108,7 +108,7 @@ class DispatchLanes(Lanes):
         self._lanes = self._all_lanes()  # a record of the copies
 
     def _all_lanes(self) -> records.Rows:
-        """What the kernels need of all lanes, as a row of one record."""
+        """The arrays that the kernels need of all lanes, as a row of one record."""
         count, k, d = self.count, self.conditions.candidates, self.padding.devices
         hidden: dict[str, Any] = {
             "operators": np.zeros((count, 0, len(OperatorColumn)), np.float32),
@@ -143,13 +143,13 @@ class DispatchLanes(Lanes):
         """Begin an episode on problems drawn from the source, or on ``options["problem"]``.
 
         Args:
-            lane: which.
-            rng: draws the problems, and the seed of the conditions unless ``options["conditions"]`` is that.
+            lane: number of the lane.
+            rng: draws the problems, and the seed of the conditions unless ``options["conditions"]`` gives it.
             options: ``problem``, a problem or a list of jobs; ``conditions``, a whole number.
             seed: see :class:`~hetgym.envs.core.lanes.Lanes`.
 
         Raises:
-            ConfigError: an unknown option; or a given loss after which some operator cannot run any more.
+            ConfigError: an unknown option; or a given loss that leaves some operator without a device.
             ProblemError: the problem exceeds the padding.
         """
         forced, conditions = only_options(options, "problem", "conditions")
@@ -171,7 +171,7 @@ class DispatchLanes(Lanes):
         self._advance(self.state.turn, self._only(lane), BEGIN)
 
     def _draw(self, lane: int, problem: Problem, problems: Sequence[Problem], rng: np.random.Generator) -> None:
-        """Draw the conditions of an episode, play the reference under them, and get the lane ready for the agent."""
+        """Draw the conditions of an episode, play the reference under them, and prepare the lane for the agent."""
         rules, conditions = self.rules, self.conditions
         runtime = noisy(rules.simulated, conditions.noise, rng)
         gap = conditions.gap * heft_makespan(problems[0], rules.simulated) if len(problems) > 1 else 0.0
@@ -194,13 +194,13 @@ class DispatchLanes(Lanes):
         )
 
     def _reference(self, lane: int, problem: Problem, drawn: Drawn, order: IntArray) -> float:
-        """Makespan of a run in which the first open operator always goes where it seems to finish first [s]."""
+        """Makespan of a run in which the first open operator always goes to the device of earliest estimated finish."""
         self._seat(lane, problem, drawn, reference_tables(order))
         dispatch(self._lanes.table[0], self._switches, self.state.turn, self._only(lane), FOLLOW, self.sparse)
         return float(self.state.reference[lane])
 
     def _seat(self, lane: int, problem: Problem, drawn: Drawn, tables: DispatchTables) -> None:
-        """Give a lane its problem, its tables and a fresh run."""
+        """Give a lane its problem, its tables and a run at time 0."""
         self._problems[lane], self._tables[lane] = problem.arrays, tables
         factor = online_setting(problem, drawn.runtime).factor
         changes = drawn.devices, drawn.factors, drawn.moments
@@ -208,7 +208,7 @@ class DispatchLanes(Lanes):
         self._states[lane], self._runs[lane], self._flows[lane] = run
 
     def _only(self, lane: int) -> BoolArray:
-        """[L] one active lane."""
+        """[L] true for this lane alone."""
         active = np.zeros(self.count, np.bool_)
         active[lane] = True
         return active
@@ -226,7 +226,7 @@ class DispatchLanes(Lanes):
             complete(row, self._switches, active)
 
     def instance(self, lane: int) -> ScheduleInstance:
-        """The instance of a lane that has begun."""
+        """The instance of a lane's episode, which must have begun."""
         instance = self._instances[lane]
         assert instance is not None
         return instance
@@ -279,7 +279,7 @@ class DispatchLanes(Lanes):
         }
 
     def frame(self, lane: int, mode: str) -> Any:
-        """A text or a Gantt chart of what has started."""
+        """A text or a Gantt chart of the operators that have started."""
         trace = self.trace(lane)
         if mode == "rgb_array":
             return gantt_pixels(trace)

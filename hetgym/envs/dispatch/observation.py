@@ -15,7 +15,7 @@ class DispatchDeviceColumn(Column):
     """Columns of ``obs["devices"]`` in ``mode="dispatch"``."""
 
     BUSY = "reference", "summed run time of what is committed to it"
-    BACKLOG = "reference", "time from now until it would be done with that"
+    BACKLOG = "reference", "time from now until all of that would be done"
     SHARE = "-", "share of the committed operators that it runs"
     TOTAL_COST = DeviceColumn.TOTAL_COST.unit, DeviceColumn.TOTAL_COST.meaning
     QUEUED = "1/8 operator", "operators committed to it that have not started"
@@ -38,8 +38,8 @@ class DispatchCandidateColumn(Column):
     REGRET = "reference", "completion minus the least completion of a legal action"
     UPWARD_RANK = "reference", "mean longest path to an exit, HEFT's rank_u"
     IS_WAIT = "-", "1 for the last row, which is to wait"
-    NEXT_EVENT = "reference", "time until something happens, in that row"
-    FLOW = "reference", "mean of finish and optimistic cost to the exit of all that is left, likewise"
+    NEXT_EVENT = "reference", "time until the next event, in that row"
+    FLOW = "reference", "mean finish plus optimistic cost to an exit of all operators left, in that completion"
 
 
 DISPATCH_DEVICE_FEATURES = features_of(DispatchDeviceColumn)
@@ -49,15 +49,15 @@ DISPATCH_CANDIDATE_FEATURES = features_of(DispatchCandidateColumn)
 """Columns of ``obs["candidates"]`` in ``mode="dispatch"``."""
 
 DISPATCH_NARROW = (*NARROW, "now")
-"""Keys that the levels below ``graph`` show; ``flat`` joins them in this order, row by row."""
+"""Keys that the levels ``candidates`` and ``flat`` contain; ``flat`` concatenates them in this order, row by row."""
 
 
 def dispatch_space(padding: GraphPadding, candidates: int) -> spaces.Dict:
     """The space of observations of the whole graph.
 
     Args:
-        padding: sizes, of all jobs together.
-        candidates: operators that are offered at a time.
+        padding: sizes of all jobs together.
+        candidates: number of operators offered at a time.
     """
     d, actions = padding.devices, candidates * padding.devices + 1
     space = dict(place_space(padding).spaces)

@@ -1,4 +1,4 @@
-"""Text frames of a run that goes on: the load of each device so far."""
+"""Text frames of a running episode: the load of each device so far."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ def dispatch_text(trace: Trace, now: float, reference: float, over: bool) -> str
     Args:
         trace: operators that have started; the others are on device -1.
         now: the time [s].
-        reference: makespan that the agent is compared with [s].
-        over: whether all operators have run.
+        reference: makespan that the return compares with [s].
+        over: true if all operators have run.
     """
     begun = trace.assignment >= 0
     end = max(now, float(trace.finish[begun].max()) if begun.any() else 0.0)

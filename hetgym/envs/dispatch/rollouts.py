@@ -1,8 +1,8 @@
-"""Roll-outs: what becomes of a run that goes on, if list scheduling took all further decisions.
+"""Roll-outs: the makespan of a running episode if list scheduling took all further decisions.
 
-The run is played on with the costs as they are now and without noise. As in the run itself an operator
-is open when its inputs are made, and asks for them when it is committed; transfers queue on links, and
-devices do what is committed to them in turn.
+A roll-out continues the run with the present costs and without noise. As in the run itself, an operator
+opens when its inputs have been produced, and requests them when it is committed. Transfers queue on
+links, and a device runs its operators in the order of their commitments.
 """
 
 from __future__ import annotations
@@ -23,18 +23,19 @@ from hetgym.transfer import transfer_time
 
 @record
 class Course(NamedTuple):
-    """How far a run has come.
+    """The state of a roll-out.
 
     Attributes:
-        finish: [n] of each operator that is committed [s].
-        opens: [n] when its last input is made, of those known [s].
-        missing: [n] inputs that are not committed.
+        finish: [n] finish of each committed operator [s].
+        opens: [n] latest finish among its committed predecessors, at least the time at which the roll-out
+            begins [s].
+        missing: [n] number of predecessors that are not committed.
         assignment: [n] device, -1 while not committed.
-        open: [n] operators whose inputs are all committed, and that are not.
-        many: [1] how many these are.
-        free: [d] when each device is done with what is committed to it [s].
-        link_free: [l] when each link is free [s].
-        channel_free: [2, d] likewise of each sending and receiving channel.
+        open: [n] operators that are not committed but whose predecessors all are; the first ``many[0]`` count.
+        many: [1] their number.
+        free: [d] time at which each device has finished the operators committed to it [s].
+        link_free: [l] time from which each link is free [s].
+        channel_free: [2, d] time from which each sending and receiving channel is free [s].
     """
 
     finish: FloatArray
@@ -53,8 +54,8 @@ class Rollouts(NamedTuple):
     """Scratch of the roll-outs of one run.
 
     Attributes:
-        now: where the run stands.
-        later: where a roll-out stands.
+        now: the state of the run.
+        later: the state of the roll-out.
     """
 
     now: Course
@@ -68,20 +69,30 @@ def new_rollouts(operators: int, devices: int, links: int) -> Rollouts:
         n, d = operators, devices
         missing, assignment, open_now = (np.zeros(n, np.int32) for _ in range(3))
         return Course(
-            np.zeros(n), np.zeros(n), missing, assignment, open_now, np.zeros(1, np.int32), np.zeros(d),
-            np.zeros(links), np.zeros((2, d)),
-        )  # fmt: skip
+            np.zeros(n),
+            np.zeros(n),
+            missing,
+            assignment,
+            open_now,
+            np.zeros(1, np.int32),
+            np.zeros(d),
+            np.zeros(links),
+            np.zeros((2, d)),
+        )
 
     return Rollouts(course(), course())
 
 
 ROLLOUTS = new_rollouts(1, 1, 1)
-"""A record of the kind that lanes hold."""
+"""An example of the records that lanes hold."""
 
 
+# The first loops copy what is committed, with the finishes of queued operators as if each device ran them one after
+# the other. The last loop needs these finishes: it sets ``opens`` and ``missing`` of operators that are not committed,
+# and lists those without a missing predecessor in ``open``. O(n + e) and the queues.
 @step
 def survey(p: ProblemArrays, s: State, g: Progress, release: FloatArray, c: Course) -> None:
-    """Write down where a run stands; jobs that are not known yet do not exist."""
+    """Write the state of a run into a course; jobs that are not known yet are left out."""
     n, d = p.cost.shape
     now = g.clock[0]
     for i in range(n):
@@ -112,28 +123,42 @@ def survey(p: ProblemArrays, s: State, g: Progress, release: FloatArray, c: Cour
             c.many[0] += 1
 
 
+# Invariant at the head of the loop: ``open`` holds exactly the known operators that are not committed and whose
+# predecessors all are, except those that no device left can run. Each turn takes one of them out and commits it to a
+# device, which books its transfers and opens the readers that miss nothing more. So there are at most n turns. A turn
+# costs O(open operators + d * in-degree + out-degree).
 @step
 def play_on(
-    p: ProblemArrays, g: Progress, order: IntArray, bonus: FloatArray, optimistic: FloatArray, r: Rollouts,
-    switches: Switches, operator: int, device: int, wait: float, by_rank: bool,
-) -> tuple[float, float]:  # fmt: skip
-    """Take a decision and play the run to its end: each operator goes where its finish plus the bonus is least.
+    p: ProblemArrays,
+    g: Progress,
+    order: IntArray,
+    bonus: FloatArray,
+    optimistic: FloatArray,
+    r: Rollouts,
+    switches: Switches,
+    operator: int,
+    device: int,
+    wait: float,
+    by_rank: bool,
+) -> tuple[float, float]:
+    """Take a decision and complete the run: each operator goes to the device with the least finish plus bonus.
 
     Args:
         p: the problem.
         g: the run.
-        order: [n] position of each operator by falling priority.
+        order: [n] position of each operator in descending priority.
         bonus: [n, d] added to finish times when devices are compared [s].
         optimistic: [n, d] PEFT's optimistic cost to an exit [s].
-        r: scratch, surveyed.
+        r: scratch, whose ``now`` :func:`survey` has filled in.
         switches: of the runtime.
-        operator: what is committed now; -1 to wait.
-        device: where.
-        wait: until when, if so [s].
-        by_rank: whether operators are committed by priority as far as the graph allows, and not as they open.
+        operator: the operator that is committed now; -1 to wait.
+        device: its device; not read when waiting.
+        wait: time until which open operators wait [s]; only read when waiting.
+        by_rank: true to commit the open operator of highest priority first, false to commit operators in the
+            order in which they open.
 
     Returns:
-        The makespan, and the mean of finish plus optimistic cost of what was committed [s].
+        The makespan, and the mean of finish plus optimistic cost over the operators that were committed [s].
     """
     c, d = r.later, p.cost.shape[1]
     _copy(r.now, c)
@@ -187,9 +212,10 @@ def play_on(
 
 @step
 def _arrival(p: ProblemArrays, c: Course, switches: Switches, operator: int, device: int, book: bool) -> float:
-    """When the inputs of an open operator are on a device, asked for when it opens; all of them, or the last, booked.
+    """Time at which all inputs of an open operator are on a device, if they are requested when it opens [s].
 
-    Without ``book`` each transfer is reckoned by itself, as :func:`hetgym.sim.decisions.estimate` does.
+    With ``book`` the transfers are booked on links and channels. Without, each transfer is estimated by itself, as in
+    :func:`hetgym.sim.decisions.estimate`.
     """
     asked = c.opens[operator]
     ready = asked

@@ -1,4 +1,4 @@
-"""The part of the observations of ``mode="dispatch"`` that the run alone decides: the time, devices, operators."""
+"""The part of the observations of ``mode="dispatch"`` that depends on the run alone: the time, devices, operators."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _MOST_COUNTED = 8 * int(CLIP)
 def show(
     p: ProblemArrays, tables: DispatchTables, s: State, g: Progress, seen: DispatchObservation, lane: int, scale: float
 ) -> None:
-    """Write the time, the devices and, if the graph is seen, operators and edges that are known by now."""
+    """Write the time, the devices and, if the graph is observed, the operators and edges that are known."""
     seen.now[lane, 0] = share(g.clock[0], scale)
     for device in range(p.cost.shape[1]):
         _show_device(p, s, g, seen, lane, device, scale)
@@ -54,7 +54,7 @@ def _show_device(
 
 @step
 def _reveal(tables: DispatchTables, g: Progress, seen: DispatchObservation, lane: int) -> bool:
-    """Show the operators that are released by now; whether there are new ones."""
+    """Write the rows of operators that have been released; return true if there are new ones."""
     news = False
     for i in range(len(g.status)):
         if not tables.known[i] and tables.release[i] <= g.clock[0]:
@@ -82,7 +82,7 @@ def _show_operators(s: State, g: Progress, seen: DispatchObservation, lane: int,
 
 @step
 def _show_edges(p: ProblemArrays, tables: DispatchTables, seen: DispatchObservation, lane: int) -> None:
-    """Show the edges between operators that are known."""
+    """Write the edges between known operators."""
     for edge in range(len(p.successor)):
         if tables.known[p.edge_source[edge]] and tables.known[p.successor[edge]]:
             seen.edge_mask[lane, edge] = 1

@@ -1,6 +1,6 @@
 """The typed state of dispatch: the arrays that :mod:`hetgym.envs.dispatch.dynamics` reads and writes.
 
-Sizes: L lanes, n operators, e edges and d devices of a problem, padded to N, E and D in what all lanes share; K
+Sizes: L lanes; n operators, e edges and d devices of a problem, padded to N, E and D in arrays that all lanes share; K
 candidates and A = K D + 1 actions.
 """
 
@@ -29,18 +29,18 @@ class DispatchTables(NamedTuple):
     """One episode's tables for kernels.
 
     Attributes:
-        order: [n] operators by falling priority, which is that of the candidates.
+        order: [n] operators by descending priority, in which candidates are offered.
         rank: [n] upward rank [s].
         optimistic: [n, d] PEFT's optimistic cost to an exit [s].
         tail: [n, d] proven least time from the operator's finish to the end [s].
         bonus: [n, d] added to finish times when the completion compares devices [s].
         turn: [n] position of each operator in ``order``.
-        release: [n] when each operator becomes known [s].
-        known: [n] whether its row is shown; the only table that changes.
-        operators: [N, 12] rows of the operators, as they are shown once they are known.
-        costs: [N, D] run times, likewise.
-        edges: [2, E] ends of the edges, likewise.
-        transfer: [E] mean transfer times, likewise.
+        release: [n] time at which each operator becomes known [s].
+        known: [n] true if its row has been written; the only table that changes.
+        operators: [N, 12] rows of the operators to be written once they are known.
+        costs: [N, D] run times to be written once their operators are known.
+        edges: [2, E] ends of the edges to be written once both are known.
+        transfer: [E] mean transfer times to be written with the edges.
     """
 
     order: IntArray
@@ -86,7 +86,7 @@ def tables_of(instance: ScheduleInstance, drawn: Drawn, blank: Mapping[str, npt.
 
 
 def reference_tables(order: IntArray) -> DispatchTables:
-    """Tables that are enough to play the reference: the order."""
+    """Tables with nothing but the order, which is enough to play the reference."""
     return TABLES._replace(order=order)
 
 
@@ -95,19 +95,19 @@ class DispatchState(NamedTuple):
     """The state of the episodes, apart from their runs.
 
     Attributes:
-        turn: [L] decisions so far.
+        turn: [L] number of decisions so far.
         reference: [L] makespan that returns compare with [s].
         scale: [L] 1 / reference; 0 if that is 0 [1/s].
-        bound: [L] the least makespan that the committed operators seem to allow [s].
-        potential: [L] estimate of the makespan whose fall is the reward [s]: the reference at the start, the bound
-            on the way, the makespan at the end.
+        bound: [L] estimated lower bound on the makespan, given the committed operators [s].
+        potential: [L] estimate of the makespan whose decrease is the reward [s]: the reference at the start, then
+            the bound, at the end the makespan.
         ready: [L, D] scratch: arrival of the last input of one candidate [s].
         start: [L, D] scratch: its start [s].
         finish: [L, D] scratch: its finish [s].
         ends: [L, K D] finish of each decision [s]; inf where it is impossible.
         ahead: [L, K D] bound after each decision [s].
-        completion: [L, A] makespan if list scheduling followed [s].
-        flow: [L, A] mean over what is left of finish and optimistic cost to the exit then [s].
+        completion: [L, A] makespan if list scheduling took over after each action [s].
+        flow: [L, A] mean of finish plus optimistic cost to an exit over all operators left, in that case [s].
     """
 
     turn: Int64Array
@@ -134,7 +134,7 @@ def new_dispatch_state(lanes: int, candidates: int, devices: int) -> DispatchSta
 
 @record
 class DispatchObservation(NamedTuple):
-    """Observations; see :mod:`hetgym.envs.dispatch.observation`. Where nobody sees the graph, N and E are 0.
+    """Observations; see :mod:`hetgym.envs.dispatch.observation`. At levels without the graph, N and E are 0.
 
     Attributes:
         operators: [L, N, 12].
@@ -167,7 +167,7 @@ class DispatchObservation(NamedTuple):
 
 @record
 class DispatchRecord(NamedTuple):
-    """All that the kernels need of the lanes, as one record.
+    """The arrays that the kernels need of the lanes, as one record.
 
     Attributes:
         problems: [L, …] rows of records: :class:`~hetgym.problem.ProblemArrays`.
@@ -179,8 +179,8 @@ class DispatchRecord(NamedTuple):
         state: of all lanes.
         observation: of all lanes.
         reward: [L] of the last step.
-        over: [L] whether episodes are over.
-        illegal: [L] actions that were not legal.
+        over: [L] true where the episode is over.
+        illegal: [L] number of illegal actions.
     """
 
     problems: Int64Array
@@ -207,14 +207,12 @@ def _examples() -> tuple[State, Progress, Flows, DispatchTables, DispatchRecord]
         number, whole, table, table, table, number, whole, known, shown, shown, rows, np.zeros(1, np.float32)
     )
     observation = DispatchObservation(cube, cube, rows, ends, shown, mask, mask, cube, cube, rows, shown, mask)
-    record = DispatchRecord(
-        *(rows,) * 6, new_dispatch_state(1, 1, 1), observation, whole, known, np.zeros(1, np.int64)
-    )  # fmt: skip
+    record = DispatchRecord(*(rows,) * 6, new_dispatch_state(1, 1, 1), observation, whole, known, np.zeros(1, np.int64))
     return state, run, flows, tables, record
 
 
 STATE, RUN, FLOWS, TABLES, RECORD = _examples()
-"""Records of the kinds that lanes hold."""
+"""Examples of the records that lanes hold."""
 
 read_problem = reader(PROBLEM)
 read_tables = reader(TABLES)

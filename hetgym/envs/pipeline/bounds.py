@@ -1,4 +1,4 @@
-"""Bounds: proven lower limits on the value of any cut that begins as decided."""
+"""Bounds: proven lower bounds on the value of any cut that extends the decisions so far."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ from hetgym.pipeline.tables import CutTables
 def proved_by_stage(
     g: Game, before: float, ramp: float, forward: float, backward: float, weight: float, busy: float
 ) -> float:
-    """A lower bound from one stage: what must come before, its work for all requests, what must follow [s].
+    """A lower bound from one stage: the passes before its work, its work for all requests, the passes after it [s].
 
     Args:
         g: the rules.
-        before: forward passes of what comes before, and its backward passes behind [s].
-        ramp: these forward passes alone [s].
-        forward: pass of the stage [s].
-        backward: likewise.
-        weight: likewise.
-        busy: what the device does for a request besides [s].
+        before: forward and backward passes of the stages before this one [s].
+        ramp: their forward passes alone [s].
+        forward: forward pass of the stage [s].
+        backward: backward pass of the stage [s].
+        weight: weight pass of the stage [s].
+        busy: other work of the device for one request [s].
     """
     if g.objective != TRAINING:
         return forward
@@ -30,12 +30,12 @@ def proved_by_stage(
     return max(ramp + g.turns * (forward + backward + weight + busy), before + g.turns * (forward + backward))
 
 
-# The bound is the largest of these: what closed stages prove; what the current stage proves with the block in it; the
-# work of all that is left, shared by the devices that are not used; and for a training step the way of one micro-batch
+# The bound is the largest of these: the bounds of closed stages; the bound of the current stage with the block in it;
+# the work of all remaining blocks, shared by the unused devices; and for a training step the time of one micro-batch
 # through all stages and back. Cost: O(1).
 @step
 def bound_after(t: CutTables, b: PipelineState, g: Game, lane: int, action: int) -> float:
-    """A proven lower bound on the value after an action [s]."""
+    """A proven lower bound on the value of any cut that continues with an action [s]."""
     j, piece = b.turn[lane], b.pieces[lane] - 1
     n, unused = len(t.wall) - 1, b.unused[lane]
     high, closed, work = b.high[lane], b.closed[lane], b.work[lane]

@@ -1,4 +1,4 @@
-"""The completion of a decision: the value if the rest were cut as well as tables tell."""
+"""The completion of a decision: the value if the remaining blocks were cut well, by precomputed tables."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from hetgym.pipeline.tables import CutTables
 
 @lean
 def complete(lanes: Int64Array, g: Game, active: BoolArray) -> None:
-    """Work out and show the completion of each legal action in every active lane that is not over.
+    """Compute and write the completion of each legal action in every active lane that is not over.
 
     Args:
         lanes: row of a :class:`~hetgym.envs.pipeline.state.PipelineRecord`.
         g: the rules.
-        active: [L] lanes that have gone on.
+        active: [L] true for lanes that have taken a decision.
     """
     r = read_lanes(lanes)
     b, seen = r.state, r.observation
@@ -36,7 +36,7 @@ def complete(lanes: Int64Array, g: Game, active: BoolArray) -> None:
 
 @step
 def show_completion(b: PipelineState, seen: PipelineObservation, lane: int) -> None:
-    """Show the completions of legal actions; the bounds, where no action has one."""
+    """Write the completions of legal actions, or their bounds if no action has a completion."""
     best, least = np.inf, np.inf
     for action in range(seen.mask.shape[1]):
         if seen.mask[lane, action]:
@@ -55,7 +55,7 @@ def show_completion(b: PipelineState, seen: PipelineObservation, lane: int) -> N
 
 @step
 def _stay(t: CutTables, b: PipelineState, g: Game, lane: int, action: int, device: int) -> float:
-    """The value after an action of a later round if all that is left stayed in its piece, about [s]."""
+    """Approximate value after an action of a later round if all remaining blocks stayed in its piece [s]."""
     j, piece, n = b.turn[lane], b.pieces[lane] - 1, len(t.wall) - 1
     load, high, total = b.busy[lane, device], 0.0, b.work[lane]
     i = b.begun[lane, piece] if action == 0 else j
@@ -78,15 +78,15 @@ def _stay(t: CutTables, b: PipelineState, g: Game, lane: int, action: int, devic
     return float(g.turns * high + max(0.0, total + here - high) / g.rounds)
 
 
-# For each number of stages that memory tells apart, the current stage is lengthened block by block, e being its end:
-# here and more are the seconds of its passes up to e, and the tables tell how well blocks e to the end can be cut on
-# the devices that are left. Cost: O(levels * blocks * limits).
+# For each number of stages with a memory demand of its own (a level), the current stage is extended block by block, up
+# to its end e: here and more are the seconds of its passes up to e, and the tables give the least value of cutting
+# blocks e to the end on the remaining devices. best is the least value found so far. Cost: O(levels * blocks * limits).
 @step
 def _completion(t: CutTables, b: PipelineState, g: Game, lane: int, action: int) -> float:
-    """The value after an action if the rest of the first round were cut as well as is known [s].
+    """The value after an action if the rest of the first round were cut as well as the tables know [s].
 
-    It is exact for the throughput, and for a training step what the requests' latency would be; inf where
-    no cut is found, the bound where none was looked for.
+    It is exact for the throughput; for a training step it is the latency of its micro-batches. It is inf if no cut
+    is found, and the bound if there are no tables.
     """
     bound, j, piece = b.ahead[lane, action], b.turn[lane], b.pieces[lane] - 1
     device = b.device[lane, piece] if action == 0 else action - 1

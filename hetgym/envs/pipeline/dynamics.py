@@ -1,7 +1,7 @@
-"""The dynamics of cutting pipelines: blocks come one by one, an action goes on or begins the next stage.
+"""The dynamics of cutting pipelines: blocks come one by one, an action stays in the stage or begins the next one.
 
-One call of :func:`cut` takes a decision in every lane and writes the agents' next observations. Which decisions leave
-all blocks a place is known exactly (:mod:`hetgym.envs.pipeline.memory`).
+One call of :func:`cut` takes a decision in every lane and writes the agents' next observations. The mask is exact: an
+action is legal if and only if all remaining blocks can then be placed (:mod:`hetgym.envs.pipeline.memory`).
 """
 
 from __future__ import annotations
@@ -23,25 +23,25 @@ from hetgym.pipeline.tables import CutTables
 
 # Between two calls the following holds in every lane whose episode is running: blocks before turn[lane] lie on pieces
 # that follow each other without a gap; all but the last piece are closed, and closed, work, high, busy, held and
-# stashed sum them up; some way is left to place all blocks; ahead, and with it the candidates and the mask, are those
-# of each action for the block at turn[lane]; potential is the reference before the first decision, then the bound.
+# stashed sum up the closed ones; all remaining blocks can be placed; ahead, and with it the candidates and the mask,
+# are those of each action for the block at turn[lane]; potential is the reference before the first decision, then the
+# bound.
 #
-# A step costs O(D) looks ahead; each costs a bound, and for the memory O(levels * log n), or O(stages * n) in a later
-# round; see :mod:`hetgym.envs.pipeline.completion` for the rest.
+# A step looks ahead to O(D) actions. Each costs a bound, and for the memory O(levels * log n), or O(stages * n) in a
+# later round; see :mod:`hetgym.envs.pipeline.completion` for the rest.
 @lean
 def cut(lanes: Int64Array, g: Game, actions: Int64Array, active: BoolArray, opening: bool) -> None:
     """Take a decision in every active lane, or begin an episode there.
 
-    A lane whose last block this decides is over; its reward is left to whoever prices the cut. An action that is not
-    legal is replaced: by staying where that is legal, else by the legal action of the least bound, the smaller device
-    on ties.
+    A lane ends with its last block; the caller, which prices the cut, sets the last reward. An illegal action is
+    replaced: by staying if that is legal, else by the legal action of the least bound, the smaller device on ties.
 
     Args:
         lanes: row of a :class:`~hetgym.envs.pipeline.state.PipelineRecord`.
         g: the rules.
         actions: [L] 0 to stay, 1 + d to begin the next stage on device d.
-        active: [L] lanes that go on.
-        opening: whether active lanes begin an episode; their rows, references and fixed observations are in place.
+        active: [L] true for lanes to work on.
+        opening: true if active lanes begin an episode; their rows, references and fixed observations must be in place.
     """
     r = read_lanes(lanes)
     b, seen = r.state, r.observation
@@ -69,7 +69,7 @@ def cut(lanes: Int64Array, g: Game, actions: Int64Array, active: BoolArray, open
 
 @step
 def _clear(t: CutTables, b: PipelineState, g: Game, lane: int) -> None:
-    """Set a lane to the beginning of an episode; the reference is in place."""
+    """Set a lane to the beginning of an episode; the reference must be in place."""
     b.turn[lane] = b.pieces[lane] = b.members[lane] = 0
     b.free[lane] = t.free[0]
     b.unused[lane] = b.most[lane] = len(t.capacity)
@@ -87,7 +87,7 @@ def _clear(t: CutTables, b: PipelineState, g: Game, lane: int) -> None:
 
 @step
 def _legal(b: PipelineState, seen: PipelineObservation, illegal: Int64Array, lane: int, action: int) -> int:
-    """The legal action that an action stands for; notes the action."""
+    """The legal action that an action stands for; also logs the action."""
     b.log[lane, b.turn[lane]] = action
     if 0 <= action < seen.mask.shape[1] and seen.mask[lane, action] == 1:
         return action
@@ -103,7 +103,7 @@ def _legal(b: PipelineState, seen: PipelineObservation, illegal: Int64Array, lan
 
 @step
 def _decide(t: CutTables, b: PipelineState, g: Game, lane: int, action: int) -> None:
-    """Put the current block into the current piece, or into a new one; the last piece is closed with the last block."""
+    """Put the current block into the current piece or a new one; the last block closes the last piece."""
     j = b.turn[lane]
     if action > 0:
         if b.pieces[lane] > 0:
@@ -122,7 +122,7 @@ def _decide(t: CutTables, b: PipelineState, g: Game, lane: int, action: int) -> 
 
 @step
 def _close(t: CutTables, b: PipelineState, g: Game, lane: int, end: int) -> None:
-    """Close the current piece before a block."""
+    """Close the current piece, which ends before block ``end``."""
     piece = b.pieces[lane] - 1
     device, i = b.device[lane, piece], b.begun[lane, piece]
     paid = t.comm[i, end] if t.pays[device] > 0 else 0.0
@@ -164,9 +164,9 @@ def _begin(t: CutTables, b: PipelineState, lane: int, device: int, block: int) -
 
 @step
 def _look_ahead(t: CutTables, b: PipelineState, seen: PipelineObservation, g: Game, lane: int) -> None:
-    """Work out and show where each action would lead for the current block; the completion is the bound.
+    """Compute and write the results of each action for the current block; completions are the bounds.
 
-    After the last decision there are no candidates; the mask stays, so that it never is empty.
+    After the last decision there are no candidates; the mask stays, so that it is never empty.
     """
     j = b.turn[lane]
     for action in range(seen.candidates.shape[1]):
@@ -187,6 +187,8 @@ def _look_ahead(t: CutTables, b: PipelineState, seen: PipelineObservation, g: Ga
     show_completion(b, seen, lane)
 
 
+# first is the first block of the piece that the action puts block j into, and j + 1 its end if it ended there. Times
+# are those of one request, in units of 1 / pace; a piece pays for the tensors that cross its two ends. Cost: O(1).
 @step
 def _show_action(t: CutTables, b: PipelineState, seen: PipelineObservation, g: Game, lane: int, action: int) -> None:
     """Write the row of a legal action, apart from its completion."""

@@ -24,7 +24,7 @@ class HetPipelineArguments(PipelineRules, PipelineArguments, LaneArguments):
     """The arguments of HetPipeline-v0; :class:`HetPipelineEnv` describes them.
 
     Raises:
-        ConfigError: an argument that does not fit.
+        ConfigError: an invalid value.
         UnknownName: a word that an argument does not know.
     """
 
@@ -39,7 +39,7 @@ class HetPipelineArguments(PipelineRules, PipelineArguments, LaneArguments):
             count: number of lanes.
 
         Raises:
-            ConfigError: sources of pipelines that do not fit together, or a size that nobody knows.
+            ConfigError: sources of pipelines that exclude each other, or a size that is neither given nor known.
         """
         source = self.source()
         padding = BlockPadding.chosen(source.padding(), self.max_blocks, self.max_devices)
@@ -60,46 +60,46 @@ class HetPipelineEnv(LaneEnv):
     """Cut a model into the stages of a pipeline, each on a device of its own.
 
     ## Description
-    A pipeline's devices work on different requests (or micro-batches) at once, each on the stage of the
-    model that it holds. The agent walks through the model's blocks: the pieces between the trunk cuts of a
+    A pipeline's devices work on different requests (or micro-batches) at once, each on its own stage of the
+    model. The agent walks through the model's blocks: the pieces between the trunk cuts of a
     CNN or transformer, the time steps of a recurrent network, or the operators of a
-    :class:`hetgym.pipeline.PipelineProblem` in topological order, those that must be together being one.
-    At each block it stays in the current stage, or ends it and begins the next one with this block on a
-    device that it names. When all blocks are placed, the cut is priced as :mod:`hetgym.pipeline` does:
+    :class:`hetgym.pipeline.PipelineProblem` in topological order, where operators that must be together form
+    one block. At each block it stays in the current stage, or ends it and begins the next one with this block
+    on a device of its choice. When all blocks are placed, the cut is evaluated as in :mod:`hetgym.pipeline`:
 
     - ``objective="throughput"``: the time between two results in steady state,
-      :meth:`~hetgym.pipeline.PipelineProblem.max_load`: the largest load of a device, being the times of its
-      blocks and of fetching and sending, once, each tensor that crosses the ends of its stage;
-    - ``"latency"``: when the last of ``requests`` requests leaves the last stage
+      :meth:`~hetgym.pipeline.PipelineProblem.max_load`: the largest load of a device, which is the time of its
+      blocks plus the time to fetch or send, once, each tensor that crosses the ends of its stage;
+    - ``"latency"``: the time at which the last of ``requests`` requests leaves the last stage
       (:class:`~hetgym.pipeline.FlowShop` of the loads);
     - ``"training"``: one step of ``micro_batches`` micro-batches under ``schedule``
       (:func:`hetgym.pipeline.run`). A forward pass of a stage is its load; a backward pass moves the same
       tensors' gradients. Weight passes are passes of their own under ``"zb-h1"`` and part of the backward pass
       elsewhere.
 
-    Memory limits always hold. A device holds the weights of its blocks; for training also their gradients
+    Memory limits always apply. A device holds the weights of its blocks; for training also their gradients
     and the optimiser's state, and the activations of as many micro-batches as the schedule keeps on
     that stage (:func:`hetgym.pipeline.peak_activations`).
 
     ## Action space
     ``Discrete(1 + max_devices)``: 0 stays, 1 + d begins the next stage, with the current block, on device d.
-    The first block must name a device, and a device holds one stage. Under ``schedule="interleaved"`` the
-    device of the first stage may be named again: then a second round of pieces begins, on the same devices in
-    the same sequence, and must be gone through; there are up to ``chunks`` rounds. A round is only begun if
-    micro-batches come in whole groups of as many as there are stages, and every decision must leave a way to end
+    The first block must choose a device, and a device holds one stage. Under ``schedule="interleaved"`` the
+    device of the first stage may be chosen again: then a second round of pieces begins, on the same devices in
+    the same order, and must be completed; there are up to ``chunks`` rounds. A further round may only begin if
+    the number of micro-batches is a multiple of the number of stages, and every decision must leave a way to end
     with the running round. An episode of one round is 1F1B.
 
-    What cannot run, does not fit into memory, or would leave blocks that fit nowhere is masked; this is
-    known exactly, so there always is a legal action. A masked or senseless action does not raise: the
+    Masked are actions whose stage cannot run or does not fit into memory, or that would leave blocks without a
+    device. The mask is exact, so there is always a legal action. A masked or invalid action does not raise: the
     agent stays if that is legal, else the legal action of the least ``bound`` (the smaller device on
     ties) is taken, and ``info["illegal_actions"]`` counts it. If no cut at all fits into memory,
-    memory is not looked at in this episode, and ``info["within_memory"]`` is False at its end. The mask
+    the episode ignores memory, and ``info["within_memory"]`` is False at its end. The mask
     comes as ``obs["action_mask"]`` (int8), ``info["action_mask"]`` and :meth:`action_masks` (bool).
 
     ## Observation space
     A ``Dict`` of fixed shapes, padded with zeros to ``N = max_blocks`` and ``D = max_devices``. Values are
-    shares of the reference; a *pace* is a time for one request or micro-batch times their number over
-    the reference. All are clipped to [0, 10].
+    shares of the reference. A *pace* is the time for one request or micro-batch, times the number of requests
+    or micro-batches, divided by the reference. All are clipped to [0, 10].
 
     | key | shape | what |
     |---|---|---|
@@ -120,12 +120,12 @@ class HetPipelineEnv(LaneEnv):
     single device that can run everything; the equal cut over all devices in the order of their numbers,
     and the equal cut over the devices of each kind. An equal cut has as many stages as devices, or as there
     are blocks if these are fewer, and stage k of p begins at block k n // p; under ``"interleaved"`` each
-    number of rounds that is possible counts. Cuts that exceed the memory do not count; if none is left,
-    the reference is that of the cut which fills the last stages first.
+    possible number of rounds counts. Cuts that exceed the memory do not count; if none is left,
+    the reference is the value of the cut that fills the last stages first.
 
-    ``reward="dense"`` pays the fall of a potential at each step: the reference before the first, then a proven
-    lower bound on the value of any cut that begins as decided, at last the value; all divided by the reference.
-    ``reward="sparse"`` pays the whole sum at the end.
+    ``reward="dense"`` pays at each step the decrease of a potential, divided by the reference. The potential is
+    the reference before the first step; then a proven lower bound on the value of any cut that extends the
+    decisions so far; at the end the value itself. ``reward="sparse"`` pays the whole sum at the end.
 
     ## Starting state
     A pipeline is drawn from the source with the environment's generator, or forced with
@@ -135,8 +135,8 @@ class HetPipelineEnv(LaneEnv):
     Terminated when every block is placed; never truncated. The last ``info`` holds ``value`` (also as
     ``makespan``) and ``reference`` [s]; ``optimal``, the least value of any cut that can be played:
     for the throughput by the dynamic program of :func:`~hetgym.baselines.pipeline.contiguous_dp` along the same
-    order, for the latency by a like one if the pipeline is small; NaN where it takes more than
-    ``hetgym.baselines.pipeline.optima.MAX_STEPS`` steps, for training, and where no cut fits into memory; ``slr``
+    order, for the latency by a similar one if the pipeline is small; NaN if it takes more than
+    ``hetgym.baselines.pipeline.optima.MAX_STEPS`` steps, for training, and if no cut fits into memory; ``slr``
     (value over a lower bound), ``speedup`` (over the best single device), ``stages`` (first block, end, device),
     ``reference_stages`` (of the reference's cut), ``loads`` (seconds of each device for one request, all passes),
     ``memory`` (bytes of each device), ``within_memory``, ``reward_terms`` (they sum to the return), ``replay``
@@ -152,9 +152,9 @@ class HetPipelineEnv(LaneEnv):
     Pipelines come from one of ``problem`` (a :class:`~hetgym.pipeline.PipelineProblem`, a
     :class:`~hetgym.pipeline.TrainingPipeline`, a path to a file of dnn-partitioning, or a list), ``graph`` and
     ``platform`` (objects, names or paths, or lists) or ``generator`` (``callable(rng)``); without any, from
-    :class:`~hetgym.pipeline.RandomChains`. A PipelineProblem says nothing of training: its backward and weight passes
-    are taken to be as long as the forward pass, its state three times the weights, and no activations
-    are kept; a TrainingPipeline says what it is.
+    :class:`~hetgym.pipeline.RandomChains`. A PipelineProblem does not describe training: its backward and weight passes
+    are assumed to be as long as the forward pass, its state three times the weights, and no activations
+    are kept. A TrainingPipeline gives these itself.
 
     Args:
         problem: a PipelineProblem, a TrainingPipeline, a path to a file of dnn-partitioning, or a list of these.
@@ -164,18 +164,18 @@ class HetPipelineEnv(LaneEnv):
             :class:`~hetgym.pipeline.RandomChains`.
         batch: batch size of graphs given by name.
         costs: cost model of graphs on platforms.
-        blocks: what is never cut in a graph, see :data:`hetgym.pipeline.BLOCKS`.
+        blocks: the kind of blocks that are never cut in a graph, see :data:`hetgym.pipeline.BLOCKS`.
         objective: ``"throughput"``, ``"latency"`` or ``"training"``.
-        requests: of the latency.
+        requests: number of requests of the latency.
         schedule: of a training step: ``"gpipe"``, ``"1f1b"``, ``"interleaved"`` or ``"zb-h1"``.
-        micro_batches: of a training step.
-        chunks: most pieces on a device under ``"interleaved"``.
+        micro_batches: number of micro-batches of a training step.
+        chunks: largest number of pieces on a device under ``"interleaved"``.
         optimizer: of graphs: ``"sgd"``, ``"momentum"`` or ``"adam"``.
-        optimal: whether the optimum is worked out.
-        completion: whether ``completion`` and ``regret`` tell how well the rest can be cut, by tables that take a
-            millisecond for each small pipeline: exactly for the throughput, nearly for the latency, and
-            for a training step by what its micro-batches' latency would be, in one round. A later
-            round is rated by keeping all that is left in its piece. If off, they go by the ``bound``.
+        optimal: true to compute the optimum.
+        completion: true if ``completion`` and ``regret`` rate how well the rest can be cut, by tables that take a
+            millisecond for each small pipeline: exactly for the throughput, approximately for the latency, and
+            for a training step by the latency of its micro-batches in one round. In a later round the rating
+            assumes that all remaining blocks stay in the piece. If false, both are computed from the ``bound``.
         reward: ``"dense"`` or ``"sparse"``.
         observation: ``"graph"``, ``"candidates"`` or ``"flat"``.
         max_blocks, max_devices: padding; by default what the source needs.
@@ -183,9 +183,9 @@ class HetPipelineEnv(LaneEnv):
             each step).
 
     Raises:
-        ConfigError, UnknownName: an argument that does not fit; the message says which do.
+        ConfigError, UnknownName: an invalid argument; the message says which ones are valid.
         ProblemError: a pipeline that exceeds the padding, that no contiguous cut can run, that has too
-            many sets of different devices, or backward operators of its own where it is to be trained.
+            many sets of different devices, or that already has backward operators but is to be trained.
 
     ## Version history
     - v0: first release.
@@ -210,7 +210,7 @@ class HetPipelineEnv(LaneEnv):
         LaneEnv.__init__(self, arguments.lanes(1), arguments.render_mode)
 
     def actions(self, assignment: npt.ArrayLike) -> list[int]:
-        """What an agent does, from the first block on, to get a placement, such as a partitioner's.
+        """The actions, from the first block on, that reproduce a placement such as a partitioner's.
 
         Args:
             assignment: [operators] device of each operator of the episode's pipeline.
@@ -218,7 +218,7 @@ class HetPipelineEnv(LaneEnv):
         Raises:
             ResetNeeded: there has been no reset.
             InvalidSchedule: the placement is not legal.
-            ConfigError: it does not cut the order in which blocks come into one stage a device.
+            ConfigError: it does not give each device one contiguous stage in the order of the blocks.
 
         >>> from hetgym.baselines.pipeline import contiguous_dp
         >>> env = HetPipelineEnv()
@@ -244,12 +244,12 @@ class HetPipelineEnv(LaneEnv):
         return taken
 
     def unrolled(self) -> tuple[Problem, Schedule] | None:
-        """What the finished cut does: a problem of the passes of its stages, and the schedule in which they run.
+        """The finished cut as a problem whose operators are the passes of its stages, and their schedule.
 
-        ``hetgym.simulate`` gives the episode's value again.
+        ``hetgym.simulate`` of the two gives the episode's value.
 
         Returns:
-            None for the throughput, which is that of no finite run.
+            None for the throughput, which no finite run has.
 
         Raises:
             ConfigError: no episode has been finished since the last reset.
@@ -265,7 +265,7 @@ class HetPipelineVectorEnv(LaneVectorEnv):
     Args:
         num_envs: number of lanes.
         autoreset_mode: see :class:`~hetgym.envs.core.vector.LaneVectorEnv`.
-        copy: whether observations are the caller's to keep; without, the next call overwrites them.
+        copy: true if observations are copies that the caller may keep; otherwise the next call overwrites them.
         render_mode: ``"ansi"`` or ``"rgb_array"``.
 
     All other arguments are those of :class:`HetPipelineEnv`.

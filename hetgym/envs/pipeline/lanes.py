@@ -41,10 +41,10 @@ class PipelineLanes(Lanes):
     Args:
         count: number of lanes.
         source: where pipelines come from.
-        rules: what episodes are played by.
+        rules: rules of the episodes.
         padding: sizes of the observations.
         level: one of :data:`~hetgym.envs.core.spaces.LEVELS`.
-        sparse: whether the whole return comes with the last reward.
+        sparse: true if the whole return comes with the last reward.
 
     Attributes:
         state: of all lanes.
@@ -77,7 +77,7 @@ class PipelineLanes(Lanes):
         self._lanes = self._all_lanes()  # a record of the copies
 
     def _all_lanes(self) -> records.Rows:
-        """All that the kernels need of the lanes, as a row of one record."""
+        """The arrays that the kernels need of the lanes, as a row of one record."""
         hidden: dict[str, Any] = {
             "blocks": np.zeros((self.count, 0, len(BlockColumn)), np.float32),
             "assignment": np.zeros((self.count, 0), np.int64),
@@ -100,8 +100,8 @@ class PipelineLanes(Lanes):
         """Begin an episode on a pipeline drawn from the source, or on ``options["problem"]``.
 
         Raises:
-            ConfigError: an unknown option, or a problem that is no pipeline.
-            ProblemError: the pipeline exceeds the padding, or nothing can run it.
+            ConfigError: an unknown option, or a problem that is not a pipeline.
+            ProblemError: the pipeline exceeds the padding, or no cut can run it.
         """
         (forced,) = only_options(options, "problem")
         pipeline = self.source.draw(rng) if forced is None else as_pipeline(forced)
@@ -134,7 +134,7 @@ class PipelineLanes(Lanes):
             complete(row, self._game, active)
 
     def _finish(self, lane: int) -> None:
-        """Price the cut, and settle the last reward."""
+        """Evaluate the cut, and set the last reward."""
         b, instance, stages = self.state, self.instance(lane), self.stages(lane)
         count = len(stages)
         passes = (b.forward[lane, :count].copy(), b.backward[lane, :count].copy(), b.weight[lane, :count].copy())
@@ -153,7 +153,7 @@ class PipelineLanes(Lanes):
         return instance, {key: blank[key] for key in self.arrays}
 
     def optimum(self, lane: int) -> float:
-        """See :func:`~hetgym.baselines.pipeline.optimum`; worked out when the first episode on a pipeline ends [s]."""
+        """See :func:`~hetgym.baselines.pipeline.optimum`; computed when the first episode on a pipeline ends [s]."""
         instance = self.instance(lane)
         if not self.rules.optimal:
             return np.nan
@@ -171,19 +171,19 @@ class PipelineLanes(Lanes):
         return self.instance(lane).problem
 
     def instance(self, lane: int) -> CutProblem:
-        """The cut problem of a lane that has begun."""
+        """The cut problem of a lane's episode, which must have begun."""
         instance = self._instances[lane]
         assert instance is not None
         return instance
 
     def value(self, lane: int) -> CutValue:
-        """The worth of a finished episode's cut."""
+        """The value of a finished episode's cut."""
         found = self._values[lane]
         assert found is not None
         return found
 
     def stages(self, lane: int) -> list[Stage]:
-        """The stages of what a lane has decided."""
+        """The stages that a lane has decided so far."""
         b, count = self.state, int(self.state.pieces[lane])
         begun, device = b.begun[lane, :count].tolist(), b.device[lane, :count].tolist()
         return [Stage(*stage) for stage in zip(begun, [*begun[1:], int(b.turn[lane])], device, strict=False)]
@@ -221,7 +221,7 @@ class PipelineLanes(Lanes):
         }
 
     def _least(self, instance: CutProblem) -> float:
-        """A lower bound on any cut's value: work shared evenly, and one request's way through all blocks [s]."""
+        """A lower bound on any cut's value: work shared evenly, and the time of one request through all blocks [s]."""
         t = instance.tables
         shared = max(float(t.rest[0]) / len(t.capacity), float(t.largest[0]))
         if self.rules.code == LATENCY:

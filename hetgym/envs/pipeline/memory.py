@@ -1,7 +1,7 @@
-"""Memory of stages: where blocks fit, and which actions leave all of them a place.
+"""Memory of stages: where blocks fit, and which actions leave a device for all of them.
 
-A table says from where on the last blocks fit on any set of devices, so that no agent ever stands before a block that
-fits nowhere.
+A table gives, for any set of devices, the first block from which on all remaining blocks fit on the set. So no agent
+ever reaches a block that fits nowhere.
 """
 
 from __future__ import annotations
@@ -15,7 +15,17 @@ from hetgym.pipeline.tables import CutTables
 
 @step
 def _fits(t: CutTables, device: int, i: int, j: int, keep: float, held: float, stashed: float) -> bool:
-    """Whether blocks i to before j fit on a device that holds something already, keeping so many micro-batches."""
+    """True if blocks i to before j fit on a device.
+
+    Args:
+        t: tables.
+        device: the device.
+        i: first block.
+        j: block after the last one.
+        keep: number of micro-batches whose activations the stage keeps.
+        held: weights and state that the device holds already [byte].
+        stashed: activations of a micro-batch that it holds already [byte].
+    """
     if t.wall[i, device] < j:
         return False
     need = held + (t.size[j] - t.size[i]) + keep * (stashed + (t.stash[j] - t.stash[i]))
@@ -24,7 +34,7 @@ def _fits(t: CutTables, device: int, i: int, j: int, keep: float, held: float, s
 
 @step
 def reach(t: CutTables, device: int, i: int, keep: float, held: float, stashed: float) -> int:
-    """The first block from i on that does not fit on a device any more."""
+    """The first block from i on that no longer fits on a device; arguments as of :func:`_fits`."""
     low, high = i, t.wall[i, device]
     while low < high:
         middle = (low + high + 1) // 2
@@ -37,7 +47,7 @@ def reach(t: CutTables, device: int, i: int, keep: float, held: float, stashed: 
 
 @step
 def _open_end(t: CutTables, stage: int, device: int, i: int, j: int, free: int, most: int) -> bool:
-    """Whether the rest can be placed if a stage of the first round holds blocks i to before j at least."""
+    """True if the rest can be placed when a stage of the first round holds at least blocks i to before j."""
     for row in range(len(t.levels)):
         p = t.levels[row]
         if p <= stage or p > most:
@@ -52,7 +62,7 @@ def _open_end(t: CutTables, stage: int, device: int, i: int, j: int, free: int, 
 
 @step
 def most_stages(t: CutTables, stage: int, device: int, i: int, j: int, most: int) -> int:
-    """Most stages with which blocks i to before j fit on a device as one of them; 0 if never."""
+    """Largest number of stages for which blocks i to before j fit on a device as one of them; 0 if there is none."""
     for row in range(len(t.levels) - 1, -1, -1):
         p = t.levels[row]
         if stage < p <= most and _fits(t, device, i, j, t.peak[1, p, stage], 0.0, 0.0):
@@ -60,29 +70,29 @@ def most_stages(t: CutTables, stage: int, device: int, i: int, j: int, most: int
     return 0
 
 
-# Stages are looked at from the last to the current one. Before each of them, spare[e] says whether the blocks from e on
-# fit on the stages behind it; the stage turns this into whether they fit on it and those. Once a stage's end is good
-# for some e it is good for the nearest such end, as a shorter piece never needs more memory. Cost: O(stages * n), and a
-# bisection for the current stage.
+# Stages are visited from the last to the current one. Before each of them, spare[e] is 1 if the blocks from e on fit on
+# the stages behind it; afterwards, if they fit on it and those. A stage that begins at e needs to be tried with the
+# nearest such end only, as a shorter piece never needs more memory. Cost: O(stages * n), and a bisection for the
+# current stage.
 @step
 def _round_ends(
     t: CutTables, b: PipelineState, lane: int, rounds: int, p: int, stage: int, i: int, j: int, last: bool
 ) -> bool:
-    """Whether the round can be finished if the piece of a stage holds blocks i to before j at least.
+    """True if the round can be finished when the piece of a stage holds at least blocks i to before j.
 
     Args:
         t: tables.
-        b: the board.
-        lane: which.
-        rounds: how many there will be, this one included.
-        p: devices.
-        stage: of the current piece.
+        b: state of all lanes.
+        lane: number of the lane.
+        rounds: number of rounds, this one included.
+        p: number of devices, which is that of the stages.
+        stage: stage of the current piece.
         i: its first block.
         j: the first block that need not be in it.
-        last: whether the piece that ends before block i is still to be closed.
+        last: true if the piece that ends before block i is still to be closed.
     """
     n = len(t.wall) - 1
-    spare = b.spare[lane]  # whether what begins at a block can be placed on the stages looked at so far
+    spare = b.spare[lane]  # 1 if the blocks from e on fit on the stages visited so far
     for e in range(n + 1):
         spare[e] = 1 if e == n else 0
     for s in range(p - 1, stage - 1, -1):
@@ -98,7 +108,7 @@ def _round_ends(
             while end >= j and spare[end] == 0:
                 end -= 1
             return end >= j
-        nearest = n + 1  # the next end that is good
+        nearest = n + 1  # the nearest good end behind e
         for e in range(n, -1, -1):
             good = spare[e] == 1
             spare[e] = 0
@@ -111,7 +121,11 @@ def _round_ends(
 
 @step
 def is_legal(t: CutTables, b: PipelineState, g: Game, lane: int, action: int) -> bool:
-    """Whether an action leaves a way to place all blocks."""
+    """True if an action leaves a way to place all blocks.
+
+    The cases, in order: staying in the current piece; the first piece; a new stage of the first round; the next
+    piece of a later round, or of the second round if this action begins it, whose device is given.
+    """
     j, pieces, p = b.turn[lane], b.pieces[lane], b.members[lane]
     n, piece = len(t.wall) - 1, b.pieces[lane] - 1
     if action == 0:
@@ -139,7 +153,7 @@ def is_legal(t: CutTables, b: PipelineState, g: Game, lane: int, action: int) ->
 
 @step
 def memory_left(t: CutTables, device: int, need: float) -> float:
-    """Share of a device's memory that is left."""
+    """Share of a device's memory that is left when ``need`` bytes are in use; 1 if memory is unlimited."""
     capacity = t.capacity[device]
     if capacity == np.inf:
         return 1.0

@@ -1,7 +1,7 @@
 """Observations of cutting pipelines, as fixed-shape padded arrays; every column is a member of an enum below.
 
-Times are shares of the reference, and clipped to ``[0, CLIP]``. A *pace* is a time for one request or micro-batch times
-their number, over the reference: the share that a device spends on it.
+Times are shares of the reference, clipped to ``[0, CLIP]``. A *pace* is the time for one request or micro-batch, times
+the number of requests or micro-batches, divided by the reference.
 """
 
 from __future__ import annotations
@@ -24,9 +24,9 @@ class BlockColumn(Column):
 
     MEAN_COST = "pace", "mean time over the devices that can run it, all passes"
     LEAST_COST = "pace", "time on the fastest device, all passes"
-    REST = "pace", "least time of it and of all blocks behind it"
-    CUT = "pace", "time to move once what a cut in front of it crosses"
-    NEXT_CUT = "pace", "time to move once what a cut behind it crosses"
+    REST = "pace", "least time of it and of all later blocks"
+    CUT = "pace", "time to move once the tensors that cross a cut in front of it"
+    NEXT_CUT = "pace", "time to move once the tensors that cross a cut behind it"
     SIZE = "largest memory", "bytes of weights, and for training of gradients and optimiser state"
     STASH = "largest memory", "bytes of activations kept of a micro-batch, for training"
     TURN = "episode", "position in the order of decisions, 0 first to 1 last"
@@ -40,7 +40,7 @@ class StageColumn(Column):
     """Columns of ``obs["devices"]``."""
 
     LOAD = "pace", "time of its blocks so far, all passes; with transfers once its stage is closed"
-    MEMORY_LEFT = "capacity", "memory left, were no further stages to follow; 1 if unlimited"
+    MEMORY_LEFT = "capacity", "memory left if no further stages followed; 1 if unlimited"
     IS_USED = "-", "1 if it holds a stage"
     IS_CURRENT = "-", "1 if it holds the current stage"
     STAGE = "1/d", "number of its stage, from 1; 0 if it holds none"
@@ -70,7 +70,7 @@ CUT_FEATURES = features_of(CutColumn)
 """Columns of ``obs["candidates"]``; zeros where an action is not legal."""
 
 NARROW = ("candidates", "devices", "action_mask")
-"""Keys that the levels below ``graph`` show; ``flat`` joins them in this order, row by row."""
+"""Keys that the levels ``candidates`` and ``flat`` contain; ``flat`` concatenates them in this order, row by row."""
 
 
 def pipeline_space(padding: BlockPadding) -> spaces.Dict:
@@ -92,10 +92,10 @@ def pipeline_space(padding: BlockPadding) -> spaces.Dict:
 
 
 def fixed(instance: CutProblem, padding: BlockPadding) -> dict[str, npt.NDArray[Any]]:
-    """The part of a problem's observations that holds from step to step, padding included.
+    """The part of a problem's observations that stays the same from step to step, padding included.
 
     Args:
-        instance: the problem, which must fit.
+        instance: the problem, which must fit within the padding.
         padding: sizes of the observations.
     """
     t, turns = instance.tables, instance.objective.turns

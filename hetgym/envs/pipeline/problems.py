@@ -49,7 +49,7 @@ class PipelineArguments(Arguments):
         generator: ``callable(rng) -> PipelineProblem``.
         batch: batch size of graphs given by name.
         costs: cost model of graphs on platforms, or its name.
-        blocks: what is never cut in a graph.
+        blocks: the kind of blocks that are never cut in a graph.
         optimizer: of graphs.
     """
 
@@ -89,7 +89,7 @@ class PipelineArguments(Arguments):
 
 
 def as_pipeline(source: Any) -> Pipeline:
-    """A pipeline as it is, or the one that a file holds.
+    """Return a pipeline unchanged, or load it from a file.
 
     Raises:
         ConfigError: neither a pipeline nor a path.

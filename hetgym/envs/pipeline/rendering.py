@@ -15,7 +15,7 @@ _COLUMNS = 48
 
 
 def pipeline_text(instance: CutProblem, stages: Cut, times: FloatArray, value: float) -> str:
-    """A text frame: one line a stage with its load, then the current decision.
+    """A text frame: one line for each stage with its load, then the current decision.
 
     Args:
         instance: the pipeline.
@@ -50,7 +50,7 @@ def device_name(instance: CutProblem, device: int) -> str:
 
 
 def pipeline_pixels(instance: CutProblem, stages: Cut, times: FloatArray, value: float) -> npt.NDArray[np.uint8]:
-    """A bar for each device, as long as what it does for one request; blocks in turn lighter and darker.
+    """A chart with a bar for each device, as long as its load for one request; blocks alternate in shade.
 
     Args:
         instance: the pipeline.

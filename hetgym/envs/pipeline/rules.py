@@ -1,4 +1,4 @@
-"""The rules that episodes of HetPipeline-v0 are played by."""
+"""The rules of episodes of HetPipeline-v0."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from hetgym.pipeline.objective import MOST, Objective
 
 @dataclass(frozen=True)
 class PipelineRules(Arguments, Objective):
-    """The rules of an episode: the objective, and the figures that are worked out beside it.
+    """The rules of an episode: the objective, and the figures that are computed besides it.
 
     Attributes:
-        optimal: whether the optimum is worked out.
-        completion: whether agents see how well the rest can be cut.
+        optimal: true to compute the optimum.
+        completion: true to show agents how well the rest can be cut.
     """
 
-    _: KW_ONLY  # the fields of the objective once more, as arguments that are given by name
+    _: KW_ONLY  # the fields of the objective again, as keyword-only arguments
     objective: Literal["throughput", "latency", "training"] = "throughput"
     requests: int = whole(Objective.requests, most=MOST)
     schedule: Literal["gpipe", "1f1b", "interleaved", "zb-h1"] = "1f1b"
@@ -32,5 +32,5 @@ class PipelineRules(Arguments, Objective):
         Objective.__post_init__(self)
 
     def bare(self) -> Objective:
-        """The objective alone: a key for what depends on nothing else, whatever problems the rules hold."""
+        """The objective alone: the key of caches whose values depend on nothing else."""
         return Objective(**{field.name: getattr(self, field.name) for field in fields(Objective)})

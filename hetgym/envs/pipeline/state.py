@@ -1,6 +1,6 @@
 """The typed state of cutting pipelines: the arrays that :mod:`hetgym.envs.pipeline.dynamics` reads and writes.
 
-Sizes: L lanes, n blocks and d devices of a problem, padded to N and D in what all lanes share.
+Sizes: L lanes; n blocks and d devices of a problem, padded to N and D in arrays that all lanes share.
 """
 
 from __future__ import annotations
@@ -20,33 +20,33 @@ Int8Array = npt.NDArray[np.int8]
 
 @record
 class PipelineState(NamedTuple):
-    """The state of the episodes; P is the most pieces, devices times rounds.
+    """The state of the episodes; P is the largest number of pieces, devices times rounds.
 
     Attributes:
         turn: [L] number of blocks that are decided.
         pieces: [L] number of pieces begun, the current one among them.
         begun: [L, P + 1] first block of each piece.
         device: [L, P] device of each piece.
-        members: [L] devices in the first round, once a second one has begun; 0 before.
+        members: [L] number of devices in the first round, once a second one has begun; 0 before.
         free: [L] the set of devices that are not used.
-        unused: [L] how many these are.
-        most: [L] most stages with which all closed ones fit into memory.
+        unused: [L] number of these devices.
+        most: [L] largest number of stages for which all closed ones fit into memory.
         forward, backward, weight: [L, P] seconds of the passes of each piece: of closed ones with
             transfers, of the current one without.
-        before: [L, P] a forward pass of the pieces before one; for training also a backward pass [s].
-        ramp: [L, P] a forward pass of the pieces before one [s].
-        busy: [L, D] seconds of all passes of what a device's closed pieces do for a request.
+        before: [L, P] a forward pass of all earlier pieces; for training also a backward pass [s].
+        ramp: [L, P] a forward pass of all earlier pieces [s].
+        busy: [L, D] seconds of all passes of a device's closed pieces for a request.
         held, stashed: [L, D] bytes of closed pieces: weights and state, and activations of a micro-batch.
         used: [L, D] 1 + the position of a device among the stages; 0 if not used.
         closed: [L] seconds that a request spends in closed pieces.
         work: [L] seconds of all passes of closed pieces.
-        high: [L] largest bound that a closed piece proves [s].
+        high: [L] largest lower bound from a closed piece [s].
         reference, scale, pace: [L] value that returns compare with [s], 1 / reference, turns / reference [1/s].
-        potential: [L] what rewards are differences of [s].
+        potential: [L] the potential, whose decrease is the reward [s].
         ahead: [L, 1 + D] bound after each action [s]; inf where it is not legal.
-        completion: [L, 1 + D] value if the rest were then cut well [s]; likewise.
+        completion: [L, 1 + D] value if the rest were then cut well [s]; inf where it is not legal.
         assignment: [L, N] device of each block.
-        log: [L, N] actions as they came.
+        log: [L, N] actions as they were passed.
         spare: [L, N + 2] scratch.
     """
 
@@ -101,7 +101,7 @@ class PipelineObservation(NamedTuple):
     """The part of the observations that changes from step to step; see :mod:`hetgym.envs.pipeline.observation`.
 
     Attributes:
-        blocks: [L, N, 12], or [L, 0, 12] where nobody sees the blocks.
+        blocks: [L, N, 12], or [L, 0, 12] at levels without the blocks.
         assignment: [L, N], or [L, 0].
         devices: [L, D, 6].
         candidates: [L, 1 + D, 8].
@@ -118,13 +118,13 @@ class PipelineObservation(NamedTuple):
 
 
 class Game(NamedTuple):
-    """The rules as kernels read them.
+    """The rules in the form that kernels read.
 
     Attributes:
         objective: position among the objectives.
-        turns: requests or micro-batches.
+        turns: number of requests or micro-batches.
         split: 1 if weight passes are passes of their own.
-        rounds: most pieces on a device.
+        rounds: largest number of pieces on a device.
         sparse: 1 if the whole return comes with the last reward.
     """
 
@@ -137,15 +137,15 @@ class Game(NamedTuple):
 
 @record
 class PipelineRecord(NamedTuple):
-    """All that the kernels need of the lanes, as one record.
+    """The arrays that the kernels need of the lanes, as one record.
 
     Attributes:
         tables: [L, …] rows of records: :class:`~hetgym.pipeline.tables.CutTables`.
         state: of all lanes.
         observation: of all lanes.
         reward: [L] of the last step.
-        over: [L] whether episodes are over.
-        illegal: [L] actions that were not legal.
+        over: [L] true where the episode is over.
+        illegal: [L] number of illegal actions.
     """
 
     tables: Int64Array
@@ -171,7 +171,7 @@ def _examples() -> tuple[CutTables, PipelineRecord]:
 
 
 TABLES, RECORD = _examples()
-"""Records of the kinds that lanes hold."""
+"""Examples of the records that lanes hold."""
 
 read_tables = reader(TABLES)
 read_lanes = reader(RECORD)

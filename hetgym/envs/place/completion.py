@@ -1,4 +1,4 @@
-"""The completion of a placement: the makespan if a heuristic placed all operators that are left."""
+"""The completion of a placement: the makespan if a heuristic placed all remaining operators."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from hetgym.planning import list_scheduling, timeline
 
 @lean
 def complete(lanes: Int64Array, active: BoolArray, insertion: bool) -> None:
-    """Work out and show the completion of each decision in every active lane whose episode is running.
+    """Compute and write the completion of each decision in every active lane whose episode is running.
 
-    Each costs a list schedule of all that is left: every operator goes where its finish plus the bonus is least.
+    Each costs a list schedule of all remaining operators: each goes to the device with the least finish plus bonus.
 
     Args:
         lanes: row of a :class:`~hetgym.envs.place.state.PlaceRecord`.
-        active: [L] lanes that have gone on.
-        insertion: whether idle gaps are filled.
+        active: [L] true for lanes that have taken a decision.
+        insertion: true if idle gaps are filled.
     """
     r = read_lanes(lanes)
     b = r.state

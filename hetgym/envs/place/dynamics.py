@@ -1,4 +1,4 @@
-"""The dynamics of ``mode="place"``: operators come one by one, an action names a device.
+"""The dynamics of ``mode="place"``: operators come one by one, an action chooses a device.
 
 A decision books the current operator on a device at the time that HEFT's rule gives; the decoded schedule is then
 simulated under the environment's runtime. One call of :func:`place` takes a decision in every lane and writes the
@@ -50,17 +50,17 @@ def place(
 ) -> None:
     """Take a decision in every active lane, or begin an episode there.
 
-    A lane whose last operator this places is over; its reward is by the classic model, under which the plan is the
-    run. An action that is not legal is replaced by the legal device on which the operator finishes first, the smaller
-    number on ties.
+    A lane ends with its last operator; the reward is then computed under the classic model, under which planned times
+    are the simulated ones. An illegal action is replaced by the legal device on which the operator finishes first, the
+    smaller number on ties.
 
     Args:
         lanes: row of a :class:`~hetgym.envs.place.state.PlaceRecord`.
         actions: [L] devices.
-        active: [L] lanes that go on.
-        opening: whether active lanes begin an episode; their rows, references and fixed observations are in place.
-        insertion: whether idle gaps are filled.
-        sparse: whether the whole return comes with the last reward.
+        active: [L] true for lanes to work on.
+        opening: true if active lanes begin an episode; their rows, references and fixed observations must be in place.
+        insertion: true if idle gaps are filled.
+        sparse: true if the whole return comes with the last reward.
     """
     r = read_lanes(lanes)
     b, seen = r.state, r.observation
@@ -79,14 +79,14 @@ def place(
             _pay(b, r.reward, lane, r.over[lane], sparse)
             _show_placed(p, tables, t, b, seen, lane, device)
         if r.over[lane]:
-            _clear_candidates(seen, lane)  # the mask stays, so that it never is empty
+            _clear_candidates(seen, lane)  # the mask stays, so that it is never empty
         else:
             _look_ahead(p, tables, t, b, seen, lane, insertion)
 
 
 @step
 def _clear(b: PlaceState, seen: PlaceObservation, lane: int) -> None:
-    """Set a lane to the beginning of an episode; the reference is in place."""
+    """Set a lane to the beginning of an episode; the reference must be in place."""
     b.turn[lane] = 0
     b.scale[lane] = 1.0 / b.reference[lane] if b.reference[lane] > 0 else 0.0
     b.bound[lane] = b.last[lane] = 0.0
@@ -102,15 +102,15 @@ def _clear(b: PlaceState, seen: PlaceObservation, lane: int) -> None:
 
 @step
 def _clear_candidates(seen: PlaceObservation, lane: int) -> None:
-    """Show no candidates."""
-    for device in range(seen.candidates.shape[1]):  # loops: each broadcast would be a function to compile
+    """Set the candidates to zero."""
+    for device in range(seen.candidates.shape[1]):  # loops, as each broadcast would be a function to compile
         for column in range(seen.candidates.shape[2]):
             seen.candidates[lane, device, column] = 0.0
 
 
 @step
 def _legal(p: ProblemArrays, b: PlaceState, seen: PlaceObservation, illegal: Int64Array, lane: int, action: int) -> int:
-    """The device that an action stands for; notes the action."""
+    """The legal device that an action stands for; also logs the action."""
     b.log[lane, b.turn[lane]] = action
     if 0 <= action < p.cost.shape[1] and seen.mask[lane, action] == 1:
         return action
@@ -137,7 +137,7 @@ def _decide(p: ProblemArrays, tables: PlaceTables, t: Timeline, b: PlaceState, l
 
 @step
 def _pay(b: PlaceState, reward: FloatArray, lane: int, over: bool, sparse: bool) -> None:
-    """Reward the fall of the potential, or at the end the whole return."""
+    """Pay the decrease of the potential or, for sparse rewards, the whole return at the end."""
     before = b.potential[lane]
     b.potential[lane] = b.last[lane] if over else b.bound[lane]
     total = before - b.potential[lane]
@@ -166,8 +166,8 @@ def _show_placed(
         devices[other, DeviceColumn.SHARE] = t.busy.size[other] / b.turn[lane]
 
 
-# After each device: best is the least bound so far; legal counts the devices whose memory has room, and roomiest is the
-# one with the most room, which is legal if none has enough.
+# After each device: best is the least bound so far; legal counts the devices with enough free memory; roomiest is the
+# device with the most free memory, which is legal if none has enough.
 @step
 def _look_ahead(
     p: ProblemArrays,
@@ -178,7 +178,7 @@ def _look_ahead(
     lane: int,
     insertion: bool,
 ) -> None:
-    """Work out and show where placing the current operator on each device would lead; the completion is the bound."""
+    """Compute and write the results of placing the current operator on each device; completions are the bounds."""
     turn, scale = b.turn[lane], b.scale[lane]
     operator = tables.order[turn]
     seen.current[lane, 0] = operator
@@ -224,7 +224,7 @@ def _look_ahead(
 def show_completion(
     p: ProblemArrays, b: PlaceState, seen: PlaceObservation, lane: int, operator: int, best: float
 ) -> None:
-    """Write the completions, and their differences to the least one [s]."""
+    """Write the completions, and the regrets: their differences to the least one [s]."""
     for device in range(p.cost.shape[1]):
         if p.cost[operator, device] < np.inf:
             completion, row = b.completion[lane, device], seen.candidates[lane, device]
@@ -234,7 +234,7 @@ def show_completion(
 
 @step
 def _room(tables: PlaceTables, b: PlaceState, lane: int, operator: int, device: int) -> float:
-    """Memory that placing an operator on a device would surely leave there; negative if it exceeds it [byte]."""
+    """Free memory of a device after placing an operator there, at most; negative if it must be exceeded [byte]."""
     need = b.held[lane, device] + tables.weights[operator]
     return float(tables.capacity[device] - need - max(b.peak[lane, device], tables.working[operator]))
 
@@ -245,9 +245,9 @@ def decoded(problem: Problem, placed: Timeline, decode: str, runtime: Runtime) -
     Args:
         problem: the problem.
         placed: the complete timeline.
-        decode: how start times are found; of equal schedules of ``"best"`` the first of
-            :data:`~hetgym.planning.decode.DECODES` wins.
-        runtime: that prices the schedule.
+        decode: rule that gives the start times; on ties ``"best"`` takes the first of
+            :data:`~hetgym.planning.decode.DECODES`.
+        runtime: the runtime that gives the makespan.
     """
     best: tuple[Schedule, float] | None = None
     for how in decoding.DECODES if decode == "best" else (decode,):

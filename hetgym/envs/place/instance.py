@@ -15,19 +15,19 @@ from hetgym.sim import Runtime, simulate
 
 
 class ScheduleInstance(NamedTuple):
-    """A problem with what is worked out once for all of its episodes.
+    """A problem with the tables that are computed once for all of its episodes.
 
     Attributes:
         problem: the problem.
-        order: [n] operators by falling upward rank.
+        order: [n] operators by descending upward rank.
         upward: [n] upward rank [s].
         downward: [n] downward rank [s].
         optimistic: [n, d] PEFT's optimistic cost to an exit [s].
         tail: [n, d] proven least time from the operator's finish to the end [s].
         bonus: [n, d] added to finish times when the completion compares devices [s].
         reference: makespan that returns compare with [s].
-        alone: makespan of everything on the one best device under the runtime [s].
-        path: the critical path with every operator at its fastest [s].
+        alone: makespan of all operators on the best single device under the runtime [s].
+        path: length of the critical path with every operator on its fastest device [s].
     """
 
     problem: Problem
@@ -43,11 +43,11 @@ class ScheduleInstance(NamedTuple):
 
 
 def prepare(problem: Problem, runtime: Runtime, completion: str, reference: float | None = None) -> ScheduleInstance:
-    """Work out the instance of a problem.
+    """Compute the instance of a problem.
 
     Args:
         problem: the problem.
-        runtime: that prices schedules.
+        runtime: the runtime that gives makespans.
         completion: see :class:`~hetgym.envs.HetScheduleEnv`; with ``"eft+oct"`` the bonus is the optimistic cost.
         reference: makespan that returns compare with [s]; None = that of HEFT's schedule under the runtime.
     """

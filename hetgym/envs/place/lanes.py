@@ -51,10 +51,10 @@ class PlaceLanes(Lanes):
     Args:
         count: number of lanes.
         source: where problems come from.
-        rules: what episodes are played by.
+        rules: rules of the episodes.
         padding: sizes of the observations.
         level: one of :data:`~hetgym.envs.core.spaces.LEVELS`.
-        sparse: whether the whole return comes with the last reward.
+        sparse: true if the whole return comes with the last reward.
 
     Attributes:
         state: of all lanes.
@@ -77,7 +77,7 @@ class PlaceLanes(Lanes):
         self._instances: list[ScheduleInstance | None] = [None] * count
         self._schedules: list[Schedule | None] = [None] * count
         self._insertion, self._sparse = rules.decode != "append", sparse
-        # Under these rules the plan is the run: both agree to the last bit.
+        # Under these rules the simulated times equal the planned ones, bit for bit, so nothing need be simulated.
         self._exact = rules.simulated == Runtime() and rules.decode in ("insertion", "append")
         self._known: Remembered[str, Prepared] = Remembered(_REMEMBERED)
         self._problems, self._tables = records.Rows(count, PROBLEM), records.Rows(count, TABLES)
@@ -93,7 +93,7 @@ class PlaceLanes(Lanes):
         self._lanes = self._all_lanes()  # a record of the copies
 
     def _all_lanes(self) -> records.Rows:
-        """What the kernels need of all lanes, as a row of one record."""
+        """The arrays that the kernels need of all lanes, as a row of one record."""
         hidden: dict[str, Any] = {
             "operators": np.zeros((self.count, 0, len(OperatorColumn)), np.float32),
             "assignment": np.zeros((self.count, 0), np.int64),
@@ -119,13 +119,13 @@ class PlaceLanes(Lanes):
         """Begin an episode on a problem drawn from the source, or on ``options["problem"]``.
 
         Args:
-            lane: which.
+            lane: number of the lane.
             rng: draws the problem.
-            options: ``problem``; ``order``, [n] the operators in the order in which they shall be decided.
+            options: ``problem``; ``order``, [n] operators in the order of decisions.
             seed: see :class:`~hetgym.envs.core.lanes.Lanes`.
 
         Raises:
-            ConfigError: an unknown option, or an order in which an operator comes before its inputs.
+            ConfigError: an unknown option, or an order in which an operator comes before one of its predecessors.
             ProblemError: the problem exceeds the padding.
         """
         forced, order = only_options(options, "problem", "order")
@@ -170,7 +170,7 @@ class PlaceLanes(Lanes):
         return instance, tables_of(instance, self.rules.memory), {key: blank[key] for key in self.arrays}
 
     def _take(self, lane: int, instance: ScheduleInstance, tables: PlaceTables) -> None:
-        """Let a lane's rows point at a problem and at timelines of its size."""
+        """Point a lane's rows at a problem and at timelines of its size."""
         self._instances[lane] = instance
         self.names[lane] = instance.problem.name
         self._problems[lane], self._tables[lane] = instance.problem.arrays, tables
@@ -181,7 +181,7 @@ class PlaceLanes(Lanes):
                 rows[lane] = timeline.new_timeline(n, d)
 
     def _finish(self, lane: int) -> None:
-        """Settle the last reward by a run under the environment's runtime, where the plan is not the run."""
+        """Correct the last reward by the makespan under the environment's runtime, unless planned times are exact."""
         self.makespan[lane] = self.state.last[lane]
         if self._exact:
             return
@@ -206,7 +206,7 @@ class PlaceLanes(Lanes):
         return self.problem(lane).id
 
     def instance(self, lane: int) -> ScheduleInstance:
-        """The instance of a lane that has begun."""
+        """The instance of a lane's episode, which must have begun."""
         instance = self._instances[lane]
         assert instance is not None
         return instance
@@ -239,7 +239,7 @@ class PlaceLanes(Lanes):
         }
 
     def frame(self, lane: int, mode: str) -> Any:
-        """A text or a Gantt chart."""
+        """A text or a Gantt chart of the lane's state."""
         instance, trace = self.instance(lane), self.trace(lane)
         if mode == "rgb_array":
             return gantt_pixels(trace)
@@ -252,7 +252,7 @@ def _ordered(problem: Problem, order: Any) -> IntArray:
     """Check an order of decisions.
 
     Raises:
-        ConfigError: not a permutation, or an operator before its inputs.
+        ConfigError: not a permutation, or an operator comes before one of its predecessors.
     """
     n = problem.num_operators
     found = np.asarray(order) if isinstance(order, list | tuple | np.ndarray) else np.zeros(0)

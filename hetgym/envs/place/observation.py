@@ -1,8 +1,8 @@
 """Observations of placing operators, as fixed-shape padded arrays.
 
-Every column is a member of an enum below; the tables that document the environment are made of them. Times are
-divided by the reference makespan and clipped to ``[0, CLIP]``, so that numbers mean the same for a microsecond model
-and for an hour's workflow.
+Every column is a member of an enum below, from which the documentation's tables are made. Times are divided by the
+reference makespan and clipped to ``[0, CLIP]``, so that values are comparable between a model of microseconds and a
+workflow of hours.
 """
 
 from __future__ import annotations
@@ -47,16 +47,16 @@ class DeviceColumn(Column):
 
 
 class CandidateColumn(Column):
-    """Columns of ``obs["candidates"]``: a row for each device, of the current operator there."""
+    """Columns of ``obs["candidates"]``: a row for each device, if the current operator is placed there."""
 
     COST = "reference", "run time of the current operator"
     READY = "reference", "arrival of its last input"
     START = "reference", "start, idle gaps filled"
     FINISH = "reference", "earliest finish time, EFT"
-    WAIT = "reference", "start minus ready: the device makes it wait"
+    WAIT = "reference", "start minus ready: time that it waits for the device"
     COST_TO_GO = "reference", "optimistic cost from there to an exit, PEFT's table"
     BOUND = "reference", "proven lower bound on the makespan after the decision"
-    COMPLETION = "reference", "makespan if a heuristic finished the job; the bound when switched off"
+    COMPLETION = "reference", "makespan if a heuristic placed the rest; the bound when switched off"
     REGRET = "reference", "completion minus the best device's completion"
 
 
@@ -70,7 +70,7 @@ CANDIDATE_FEATURES = features_of(CandidateColumn)
 """Columns of ``obs["candidates"]``."""
 
 NARROW = ("candidates", "devices", "action_mask")
-"""Keys that the levels below ``graph`` show; ``flat`` joins them in this order, row by row."""
+"""Keys that the levels ``candidates`` and ``flat`` contain; ``flat`` concatenates them in this order, row by row."""
 
 
 def place_space(padding: GraphPadding) -> spaces.Dict:
@@ -96,14 +96,14 @@ def place_space(padding: GraphPadding) -> spaces.Dict:
 
 
 def fixed(instance: ScheduleInstance, padding: GraphPadding) -> dict[str, npt.NDArray[Any]]:
-    """The part of a problem's observations that holds from step to step, padding included.
+    """The part of a problem's observations that stays the same from step to step, padding included.
 
     Args:
-        instance: the problem, which must fit.
+        instance: the problem, which must fit within the padding.
         padding: sizes of the observations.
 
     Returns:
-        Arrays by key of :func:`place_space`; what changes is as in an episode that has just begun.
+        Arrays by key of :func:`place_space`; columns that change have their values at the start of an episode.
     """
     problem, scale = instance.problem, scale_of(instance.reference)
     n, e, d = problem.num_operators, problem.num_edges, problem.num_devices
@@ -134,5 +134,5 @@ def fixed(instance: ScheduleInstance, padding: GraphPadding) -> dict[str, npt.ND
 
 
 def turns(count: int) -> npt.NDArray[np.float64]:
-    """[count] positions in an order of decisions, 0 first to 1 last."""
+    """[count] positions in an order of decisions, from 0 for the first to 1 for the last."""
     return np.arange(count) / max(1, count - 1)

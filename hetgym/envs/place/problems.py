@@ -65,7 +65,7 @@ class ProblemArguments(Arguments):
         """The source.
 
         Raises:
-            ConfigError: more than one kind of source, or a graph without a platform.
+            ConfigError: more than one kind of source, or a graph or platform without the other.
         """
         given = only_one(problem=self.problem, graph=self.graph, suite=self.suite, generator=self.generator)
         together(self.graph, self.platform)
@@ -83,7 +83,7 @@ class ProblemArguments(Arguments):
 
 
 def as_problem(source: Any) -> Problem:
-    """A Problem as it is, or the one that a file holds.
+    """Return a Problem unchanged, or load it from a file.
 
     Raises:
         ConfigError: neither a problem nor a path.

@@ -37,8 +37,8 @@ def place_text(instance: ScheduleInstance, trace: Trace, finish: FloatArray, cur
 
     Args:
         instance: the problem.
-        trace: what is placed.
-        finish: [d] when the current operator would finish on each device [s]; inf where it cannot run.
+        trace: the operators that are placed.
+        finish: [d] finish of the current operator on each device [s]; inf where it cannot run.
         current: the current operator; -1 at the end.
         makespan: of the finished episode [s].
     """

@@ -1,4 +1,4 @@
-"""The rules that episodes of HetSchedule-v0 are played by, in either mode."""
+"""The rules of episodes of HetSchedule-v0, in both modes."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ class ScheduleRules(Arguments):
 
     Attributes:
         decode: rule by which the final placement gets its start times.
-        runtime: the simulated runtime that prices the final schedule: a preset's name or a :class:`hetgym.Runtime`.
-        completion: heuristic that finishes the job in the ``completion`` feature.
-        memory: whether devices whose capacity a decision would surely exceed are masked.
+        runtime: the simulated runtime of the final schedule: a preset's name or a :class:`hetgym.Runtime`.
+        completion: heuristic that places the remaining operators for the ``completion`` feature.
+        memory: ``"mask"`` to mask devices whose capacity a decision would surely exceed, ``"ignore"`` not to.
     """
 
     _: KW_ONLY

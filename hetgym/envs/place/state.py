@@ -1,6 +1,6 @@
 """The typed state of placing operators: the arrays that :mod:`hetgym.envs.place.dynamics` reads and writes.
 
-Sizes: L lanes, n operators and d devices of a problem, padded to N and D in what all lanes share.
+Sizes: L lanes; n operators and d devices of a problem, padded to N and D in arrays that all lanes share.
 """
 
 from __future__ import annotations
@@ -23,10 +23,10 @@ Int8Array = npt.NDArray[np.int8]
 
 @record
 class PlaceTables(NamedTuple):
-    """A problem's tables for kernels; read-only, computed once a problem.
+    """A problem's tables for kernels; read-only, computed once for each problem.
 
     Attributes:
-        order: [n] operators as they are decided.
+        order: [n] operators in the order of decisions.
         optimistic: [n, d] PEFT's optimistic cost to an exit [s].
         tail: [n, d] proven least time from the operator's finish to the end [s].
         bonus: [n, d] added to finish times when the completion compares devices [s].
@@ -51,7 +51,7 @@ def tables_of(instance: ScheduleInstance, memory: str) -> PlaceTables:
 
     Args:
         instance: the instance.
-        memory: ``"mask"`` to look at the devices' capacities, ``"ignore"`` not to.
+        memory: ``"mask"`` to respect the devices' capacities, ``"ignore"`` not to.
     """
     problem = instance.problem
     working = problem.output_bytes.copy()
@@ -77,18 +77,18 @@ class PlaceState(NamedTuple):
         turn: [L] number of operators that are placed.
         reference: [L] makespan that returns compare with [s].
         scale: [L] 1 / reference; 0 if that is 0 [1/s].
-        bound: [L] proven lower bound on the makespan of what is placed [s].
-        potential: [L] estimate of the makespan whose fall is the reward [s]: the reference at the start, the bound
-            on the way, the makespan at the end.
+        bound: [L] proven lower bound on the makespan, given the operators that are placed [s].
+        potential: [L] estimate of the makespan whose decrease is the reward [s]: the reference at the start, then
+            the bound, at the end the makespan.
         last: [L] finish of the last placed operator [s].
         start: [L, D] start of the current operator on each device [s]; inf where it cannot run.
         finish: [L, D] its finish there [s].
         ahead: [L, D] the bound after placing it there [s].
         completion: [L, D] the completion after placing it there [s].
-        busy: [L, D] summed run time of what is placed [s].
-        held: [L, D] weights that are placed [byte].
-        peak: [L, D] largest working set of what is placed [byte].
-        log: [L, N] actions as they came.
+        busy: [L, D] summed run time of the operators on each device [s].
+        held: [L, D] weights of these operators [byte].
+        peak: [L, D] largest working set among them [byte].
+        log: [L, N] actions as they were passed.
     """
 
     turn: Int64Array
@@ -120,7 +120,7 @@ class PlaceObservation(NamedTuple):
     """The part of the observations that changes from step to step; see :mod:`hetgym.envs.place.observation`.
 
     Attributes:
-        operators: [L, N, 12], or [L, 0, 12] where nobody sees the graph.
+        operators: [L, N, 12], or [L, 0, 12] at levels without the graph.
         assignment: [L, N], or [L, 0].
         devices: [L, D, 4].
         candidates: [L, D, 9].
@@ -138,7 +138,7 @@ class PlaceObservation(NamedTuple):
 
 @record
 class PlaceRecord(NamedTuple):
-    """All that the kernel needs of the lanes, as one record.
+    """The arrays that the kernels need of the lanes, as one record.
 
     Attributes:
         problems: [L, …] rows of records: :class:`~hetgym.problem.ProblemArrays`.
@@ -148,8 +148,8 @@ class PlaceRecord(NamedTuple):
         state: of all lanes.
         observation: of all lanes.
         reward: [L] of the last step.
-        over: [L] whether episodes are over.
-        illegal: [L] actions that were not legal.
+        over: [L] true where the episode is over.
+        illegal: [L] number of illegal actions.
     """
 
     problems: Int64Array
@@ -164,7 +164,7 @@ class PlaceRecord(NamedTuple):
 
 
 def _examples() -> tuple[ProblemArrays, PlaceTables, Timeline, PlaceRecord]:
-    whole, row = np.ones(1), np.ones(1)  # arrays of the types that callers of the timeline pass elsewhere
+    whole, row = np.ones(1), np.ones(1)  # of the array types with which the timeline is compiled anyway
     table, number = np.ones((1, 1)), np.zeros(1, np.int32)
     tables = PlaceTables(number, table, table, table, number, whole, whole, row)
     numbers = np.zeros((1, 1), np.int32)
@@ -185,7 +185,7 @@ def _examples() -> tuple[ProblemArrays, PlaceTables, Timeline, PlaceRecord]:
 
 
 PROBLEM, TABLES, TIMELINE, RECORD = _examples()
-"""Records of the kinds that lanes hold."""
+"""Examples of the records that lanes hold."""
 
 read_problem = reader(PROBLEM)
 read_timeline = reader(TIMELINE)

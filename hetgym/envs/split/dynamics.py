@@ -1,8 +1,8 @@
-"""The dynamics of HetSplit-v0: the makespan of a graph as it is split.
+"""The dynamics of HetSplit-v0: the makespan of a graph after every split.
 
-The ways in which an operator may be split depend on itself alone (:mod:`hetgym.envs.split.options`), so they are worked
-out once a graph. The value of a split depends on all others: the graph is rewritten, priced, scheduled and simulated,
-and kept.
+The ways in which an operator may be split depend on the operator alone (:mod:`hetgym.envs.split.options`), so they are
+computed once for each graph. The value of a split depends on all others: the graph is rewritten, priced, scheduled and
+simulated, and the result is cached.
 """
 
 from __future__ import annotations
@@ -27,11 +27,11 @@ from hetgym.problem import Problem
 from hetgym.sim import simulate
 from hetgym.sim.trace import Trace
 
-_GRAPHS, _NODES = 64, 512  # how many are remembered
+_GRAPHS, _NODES = 64, 512  # sizes of the caches
 
 
 class Splits:
-    """Instances of graphs, and graphs as split so far, remembered.
+    """Caches of graphs' instances, and of graphs with some operators split.
 
     Args:
         rules: of the episodes.
@@ -41,14 +41,14 @@ class Splits:
     def __init__(self, rules: SplitRules, menu: tuple[Choice, ...]) -> None:
         self.rules, self.menu = rules, menu
         self.scheduler, self.model, self.runtime = get(rules.scheduler), as_costs(rules.costs), rules.simulated
-        # Keys are identities: what is remembered holds the objects, so that these stay theirs.
+        # Keys are object ids. Every cached value holds its object, so that no id is reused while it is a key.
         self._instances: Remembered[tuple[int, int], tuple[Pair, SplitInstance]] = Remembered(_GRAPHS)
         self._nodes: Remembered[tuple[int, Chosen], tuple[SplitInstance, SplitNode | None]] = Remembered(_NODES)
         self._split: Remembered[tuple[int, Chosen], tuple[SplitInstance, DataflowGraph]] = Remembered(_NODES)
         self._patterns: Remembered[int, tuple[SplitInstance, int]] = Remembered(_GRAPHS)
 
     def __reduce__(self) -> tuple[type[Splits], tuple[SplitRules, tuple[Choice, ...]]]:
-        return Splits, (self.rules, self.menu)  # identities mean nothing elsewhere
+        return Splits, (self.rules, self.menu)  # ids have no meaning in another process
 
     def instance(self, pair: Pair) -> SplitInstance:
         """The instance of a graph and a platform."""
@@ -57,17 +57,17 @@ class Splits:
 
     @property
     def looks_ahead(self) -> bool:
-        """Whether masks depend on the schedule after each choice."""
+        """True if masks depend on the schedule after each choice."""
         return self.rules.memory == "mask" or self.scheduler.kind == "memory"
 
     def at(self, instance: SplitInstance, chosen: Chosen) -> SplitNode:
-        """The graph with what is chosen split, its schedule and makespan; the scheduler must have placed it."""
+        """The graph after the chosen splits, with its schedule and makespan; the inner scheduler must find one."""
         node = self.attempt(instance, chosen)
         assert node is not None
         return node
 
     def attempt(self, instance: SplitInstance, chosen: Chosen) -> SplitNode | None:
-        """The same; None if the inner scheduler finds no place for the last choice."""
+        """As :meth:`at`; None if the inner scheduler finds no schedule within memory."""
         return self._nodes.get((id(instance), chosen), lambda: (instance, self._attempt(instance, chosen)))[1]
 
     def _attempt(self, instance: SplitInstance, chosen: Chosen) -> SplitNode | None:
@@ -79,7 +79,7 @@ class Splits:
             return None
 
     def _graph(self, instance: SplitInstance, chosen: Chosen) -> DataflowGraph:
-        """The graph with what is chosen split."""
+        """The graph after the chosen splits."""
         if not chosen:
             return instance.graph
         return self._split.get((id(instance), chosen), lambda: (instance, self._split_last(instance, chosen)))[1]
@@ -92,7 +92,7 @@ class Splits:
         return split(self._graph(instance, chosen[:-1]), name, self.menu[entry].axis, option.lengths)
 
     def pattern(self, instance: SplitInstance) -> int:
-        """The entry of the menu with which the graph takes least if all key operators are split so that can be."""
+        """The pattern: the entry that gives the least makespan if all key operators that allow it are split by it."""
         return self._patterns.get(id(instance), lambda: (instance, self._pattern(instance)))[1]
 
     def _pattern(self, instance: SplitInstance) -> int:
@@ -101,25 +101,28 @@ class Splits:
         return (0, *entries)[int(np.argmin(makespans))]
 
     def completion(self, instance: SplitInstance, chosen: Chosen, turn: int) -> float:
-        """Makespan if from a turn on all operators that can be were split by the pattern; inf without a place [s].
+        """Makespan if, from a turn on, all operators that allow it were split by the pattern [s].
 
         Args:
             instance: of the graph.
-            chosen: what is split so far, before that turn.
-            turn: the first that is not decided.
+            chosen: the splits before that turn.
+            turn: the first turn that is not decided.
+
+        Returns:
+            inf if the inner scheduler finds no schedule within memory.
         """
         return self.seconds(instance, self._alike(instance, chosen, turn, self.pattern(instance)))
 
     def seconds(self, instance: SplitInstance, chosen: Chosen) -> float:
-        """Makespan with what is chosen split; inf if the inner scheduler finds no place [s]."""
+        """Makespan after the chosen splits; inf if the inner scheduler finds no schedule within memory [s]."""
         node = self.attempt(instance, chosen)
         return np.inf if node is None else node.makespan
 
     @staticmethod
     def _alike(instance: SplitInstance, chosen: Chosen, turn: int, entry: int) -> Chosen:
-        """What is chosen, and from a turn on one entry for all, the last turn first.
+        """The chosen splits, preceded by splits by one entry from a turn on, the last turn first.
 
-        So graphs are split anew only from what is chosen on: those that follow were split like that before.
+        In this order the splits of later turns form a common prefix, whose graphs come from the cache.
         """
         turns = range(len(instance.keys) - 1, turn - 1, -1) if entry else ()
         return (*((k, entry) for k in turns if instance.options[k][entry] is not None), *chosen)
@@ -155,6 +158,13 @@ class Splits:
         for edge in graph.edges:
             readers[edge.source].add(edge.target)
         return SplitInstance(
-            graph, platform, prices, problem, keys, options, reference,
-            metrics.single_device_makespan(problem, self.runtime), tuple(tuple(sorted(r)) for r in readers),
-        )  # fmt: skip
+            graph,
+            platform,
+            prices,
+            problem,
+            keys,
+            options,
+            reference,
+            metrics.single_device_makespan(problem, self.runtime),
+            tuple(tuple(sorted(r)) for r in readers),
+        )

@@ -19,7 +19,7 @@ class HetSplitArguments(SplitRules, GraphArguments, LaneArguments):
     """The arguments of HetSplit-v0; :class:`HetSplitEnv` describes them.
 
     Raises:
-        ConfigError: an argument that does not fit.
+        ConfigError: an invalid value.
         UnknownName: a word that an argument does not know.
     """
 
@@ -35,7 +35,7 @@ class HetSplitArguments(SplitRules, GraphArguments, LaneArguments):
             count: number of lanes.
 
         Raises:
-            ConfigError: sources of graphs that do not fit together, or a size that nobody knows.
+            ConfigError: sources of graphs that exclude each other, or a size that is neither given nor known.
         """
         source = self.source()
         padding = GraphPadding.chosen(source.padding(), self.max_operators, self.max_edges, self.max_devices)
@@ -56,29 +56,29 @@ class HetSplitEnv(LaneEnv):
     """Split the key operators of a dataflow graph, one by one, so that several devices share each.
 
     ## Description
-    Where one operator takes most of the time, placing whole operators leaves devices idle. Split into
-    parts it can run on several at once, if what is dealt out and gathered does not cost more than that
-    saves. The operators that take longest, each on its fastest device, come in falling order of their
-    time; for each the agent leaves it whole or picks an entry of a menu: an axis, a number of parts,
-    and equal parts or parts proportional to the speeds of the devices. The graph is rewritten with
+    Where one operator takes most of the time, placing whole operators leaves devices idle. An operator that
+    is split into parts can run on several devices at once, which pays if it saves more time than scattering
+    operands and gathering results costs. The operators that take longest, each on its fastest device, come in
+    descending order of their time. The agent leaves each whole or picks an entry of a menu: an axis, a number
+    of parts, and equal parts or parts proportional to the speeds of the devices. The graph is rewritten with
     scatter, gather and sum operators; where neighbours are split into the same parts these cancel and
-    the parts stay where they are. Parts are priced by the cost model at their own shapes. An inner
-    scheduler, HEFT by default, then places the graph.
+    the parts stay where they are. The cost model prices parts at their own shapes. An inner scheduler, HEFT by
+    default, then places the graph.
 
     ## Action space
     ``Discrete(A)``: 0 leaves the current operator whole, the others are
-    :func:`hetgym.envs.split.menu.menu`'s entries, ``env.unwrapped.lanes.menu[action]``. Masked is what
+    :func:`hetgym.envs.split.menu.menu`'s entries, ``env.unwrapped.lanes.menu[action]``. Masked are choices that
 
     - the operator does not support: convolutions and products can be split by batch, output channels,
       rows and, unless fused, the reduction; see :func:`hetgym.graph.transforms.split`;
-    - cannot be divided: equal parts must be equal to the last row (unless ``divisible=False``), in whole
-      groups and in multiples of ``multiple``; proportional parts must differ from the equal ones;
-    - has more parts than the platform has devices that can run the operator;
-    - leaves a part less than ``granularity``, or a part that no device can run;
-    - exceeds a device's memory by more than the graph as it is, with ``memory="mask"``;
-    - finds no place, with an inner scheduler that keeps within memory.
+    - do not divide the axis: equal parts must have exactly the same length (unless ``divisible=False``), in
+      whole groups and in multiples of ``multiple``; proportional parts must differ from the equal ones;
+    - have more parts than the platform has devices that can run the operator;
+    - give a part less time than ``granularity``, or make a part that no device can run;
+    - exceed a device's memory by more than the graph without the split, with ``memory="mask"``;
+    - leave no schedule, with an inner scheduler that keeps within memory.
 
-    A masked or senseless action does not raise: the operator is left whole, which always is legal, and
+    A masked or invalid action does not raise: the operator is left whole, which is always legal, and
     ``info["illegal_actions"]`` counts it. The mask comes as ``obs["action_mask"]`` (int8),
     ``info["action_mask"]`` and :meth:`action_masks` (bool).
 
@@ -106,18 +106,18 @@ class HetSplitEnv(LaneEnv):
     ``action_mask``; ``observation="flat"`` the same as one vector, in this order.
 
     ## Rewards
-    The return of an episode is exactly ``1 - makespan / reference``, the reference being the graph as
-    it is under the same inner scheduler and runtime: +0.05 is 5 % shorter. ``reward="dense"`` pays the
-    fall of a potential at each step: the makespan of the graph as split so far, divided by the
+    The return of an episode is exactly ``1 - makespan / reference``: +0.05 is 5 % shorter. The reference is
+    the makespan of the unsplit graph under the same inner scheduler and runtime. ``reward="dense"`` pays at
+    each step the decrease of a potential: the makespan of the graph as split so far, divided by the
     reference. ``reward="sparse"`` pays the whole sum at the end.
 
     ## Starting state
     A graph and a platform are drawn from the source with the environment's generator.
-    ``reset(options={"graph": …, "platform": …})`` forces one or both, as objects, names or paths; what
-    is not forced is drawn. Nothing is split.
+    ``reset(options={"graph": …, "platform": …})`` forces one or both, as objects, names or paths; the
+    other is drawn. Nothing is split.
 
     ## Episode end
-    Terminated when all key operators are decided on; never truncated. A graph without any that can be
+    Terminated when all key operators are decided on; never truncated. A graph in which no operator can be
     split has one decision, to leave its longest operator whole. The last ``info`` holds ``makespan``
     and ``reference`` [s], ``speedup`` (over the best single device, unsplit), ``split_graph``,
     ``split_problem`` (that graph on the platform), ``schedule`` (of that problem), ``choices`` by name
@@ -126,9 +126,9 @@ class HetSplitEnv(LaneEnv):
 
     ## Speed
     A step rewrites, prices, schedules and simulates the graph, which takes one to two milliseconds on
-    graphs of 60 operators and grows with the graph; leaving an operator, or going where an
-    episode has gone before, takes a tenth of that. A graph that was not met before takes some two
-    milliseconds more for each key operator. ``lookahead``, ``completion``, ``memory="mask"`` and inner schedulers that
+    graphs of 60 operators and grows with the graph; leaving an operator whole, or repeating the choices of an
+    earlier episode, takes a tenth of that. A new graph takes some two milliseconds more for each key
+    operator. ``lookahead``, ``completion``, ``memory="mask"`` and inner schedulers that
     keep within memory try every choice: a step then costs as many evaluations as there are legal choices.
 
     ## Arguments
@@ -146,32 +146,32 @@ class HetSplitEnv(LaneEnv):
         platform: a Platform, a preset's name or a path, or a list of these; needs ``graph``.
         generator: ``callable(rng) -> (graph, platform)``; needs the ``max_*`` arguments.
         batch: batch size of graphs given by name.
-        fused: whether graphs are fused first (:func:`hetgym.graph.transforms.fuse`).
+        fused: true to fuse graphs first (:func:`hetgym.graph.transforms.fuse`).
         costs: cost model, or the name of one.
         scheduler: name of the inner scheduler, see :func:`hetgym.baselines.names`.
         runtime: the simulated runtime, a preset's name or a :class:`hetgym.Runtime`.
-        key_operators: most decisions of an episode.
+        key_operators: largest number of decisions in an episode.
         axes: of the menu, out of ``"batch"``, ``"output"``, ``"reduction"`` and ``"spatial"``.
         ways: numbers of parts of the menu: a list, or the largest; by default 2 to ``max_devices``.
         parts: of the menu, out of ``"equal"`` and ``"proportional"``.
         granularity: least time that a part takes on its fastest device, as a share of the reference.
-        multiple: parts are multiples of this along their axis, the last proportional one aside.
-        divisible: whether equal parts must be equal to the last row; if not, 13 rows become 6 and 7.
+        multiple: lengths of parts are multiples of this, except for the last proportional part.
+        divisible: true if equal parts must have exactly the same length; otherwise 13 rows become 6 and 7.
         memory: ``"ignore"``, or ``"mask"`` to mask choices whose schedule exceeds a device's memory by
-            more than the graph as split so far, so that what fits at first fits to the end.
-        lookahead: whether ``candidates`` tell the makespan after each choice.
-        completion: whether they tell it with all operators that follow split by the *pattern*: the one entry
-            of the menu that makes the graph shortest if every key operator that can be is split by it.
-            Neighbours in the same parts cancel what is dealt and gathered, so that splits often pay
-            together that do not pay alone.
+            more than the graph as split so far, so that a graph that fits at first fits to the end.
+        lookahead: true if ``candidates`` hold the makespan after each choice.
+        completion: true if ``candidates`` hold the makespan after each choice with all later operators split by
+            the *pattern*: the one entry of the menu that gives the least makespan if every key operator that
+            allows it is split by it. Between neighbours that are split into the same parts, scattering and
+            gathering cancel, so that splits often pay together that do not pay alone.
         reward: ``"dense"`` or ``"sparse"``.
         observation: ``"graph"``, ``"candidates"`` or ``"flat"``.
         max_operators, max_edges, max_devices: padding; by default what the source needs.
-        render_mode: ``"ansi"`` (text), ``"rgb_array"`` (a Gantt chart of the present schedule) or
+        render_mode: ``"ansi"`` (text), ``"rgb_array"`` (a Gantt chart of the current schedule) or
             ``"human"`` (the text, printed after each step).
 
     Raises:
-        ConfigError, UnknownName: an argument that does not fit; the message says which do.
+        ConfigError, UnknownName: an invalid argument; the message says which ones are valid.
         ProblemError: a graph on a platform that exceeds the padding.
 
     ## Version history
@@ -200,7 +200,7 @@ class HetSplitVectorEnv(LaneVectorEnv):
     Args:
         num_envs: number of lanes.
         autoreset_mode: see :class:`~hetgym.envs.core.vector.LaneVectorEnv`.
-        copy: whether observations are the caller's to keep; without, the next call overwrites them.
+        copy: true if observations are copies that the caller may keep; otherwise the next call overwrites them.
         render_mode: ``"ansi"`` or ``"rgb_array"``.
 
     All other arguments are those of :class:`HetSplitEnv`.

@@ -13,18 +13,19 @@ from hetgym.problem import Problem
 
 @dataclass(frozen=True, eq=False)
 class SplitInstance:
-    """A graph on a platform with what is worked out once for all of its episodes.
+    """A graph on a platform with the tables that are computed once for all of its episodes.
 
     Attributes:
-        graph: not split.
+        graph: the graph before any split.
         platform: the devices.
         prices: of operators.
         problem: the graph on the platform.
         keys: [k] operators to decide on, in order.
-        options: [k][a] how each may be split; None where it may not. The first, to leave it, is None.
-        reference: makespan of the graph as it is under the inner scheduler [s].
-        alone: makespan of everything on the one best device [s].
-        readers: [n] operators that read an operator's output.
+        options: [k][a] result of splitting each by each entry of the menu; None where that is not possible, and for
+            the first entry, which leaves the operator whole.
+        reference: makespan of the unsplit graph under the inner scheduler [s].
+        alone: makespan of all operators on the best single device [s].
+        readers: [n] operators that read each operator's output.
     """
 
     graph: DataflowGraph

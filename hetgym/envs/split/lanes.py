@@ -39,7 +39,7 @@ from hetgym.problem import Problem
 
 Prepared = tuple[SplitInstance, dict[str, npt.NDArray[Any]], list[npt.NDArray[np.float32]]]
 
-_REMEMBERED = 64  # graphs whose fixed observations are kept
+_REMEMBERED = 64  # number of graphs whose fixed observations are cached
 
 
 class SplitLanes(Lanes):
@@ -48,15 +48,15 @@ class SplitLanes(Lanes):
     Args:
         count: number of lanes.
         source: where graphs and platforms come from.
-        rules: what episodes are played by.
+        rules: rules of the episodes.
         padding: sizes of the observations.
         level: one of :data:`~hetgym.envs.core.spaces.LEVELS`.
-        sparse: whether the whole return comes with the last reward.
-        batch: batch size of graphs that a reset names.
+        sparse: true if the whole return comes with the last reward.
+        batch: batch size of graphs that a reset gives by name.
 
     Attributes:
         menu: the choices; the first leaves the operator whole.
-        splits: graphs as split so far.
+        splits: caches of instances and of split graphs.
         states: [L] of lanes that have begun.
     """
 
@@ -80,7 +80,7 @@ class SplitLanes(Lanes):
         self._named: dict[tuple[str, str], Any] = {}
 
     def __getstate__(self) -> dict[str, Any]:
-        return {**self.__dict__, "_known": Remembered(_REMEMBERED), "_named": {}}  # keys are identities
+        return {**self.__dict__, "_known": Remembered(_REMEMBERED), "_named": {}}  # keys are object ids
 
     def begin(self, lane: int, rng: np.random.Generator, options: dict[str, Any], seed: int | None) -> None:
         """Begin an episode on a graph and a platform drawn from the source, or on those of the options.
@@ -128,11 +128,11 @@ class SplitLanes(Lanes):
         self._show(lane)
 
     def _show(self, lane: int) -> None:
-        """Write the present state, and what the current operator may become, into the observation."""
+        """Write the current state, and the choices for the current operator, into the observation."""
         state, node, seen = self.state(lane), self.node(lane), self.arrays
         seen["makespan"][lane] = shares(node.makespan, scale_of(state.instance.reference))
         show_devices(seen["devices"][lane], state.instance, node)
-        if self.over[lane]:  # no candidates; the mask stays, so that it never is empty
+        if self.over[lane]:  # no candidates; the mask stays, so that it is never empty
             seen["candidates"][lane] = 0.0
             seen["operator"][lane] = 0.0
             return
@@ -142,7 +142,7 @@ class SplitLanes(Lanes):
         self._show_candidates(lane, state, node)
 
     def _show_candidates(self, lane: int, state: SplitState, node: SplitNode) -> None:
-        """Write the mask, and where each choice would lead."""
+        """Write the mask, and the results of each choice."""
         instance, operator, turn = state.instance, state.operator, state.turn
         table = self.arrays["candidates"][lane]
         table[...] = self._prepared(instance)[2][turn]
@@ -175,13 +175,13 @@ class SplitLanes(Lanes):
 
     @staticmethod
     def _split_so_far(state: SplitState) -> dict[int, Option]:
-        """Operator -> how it is split."""
+        """Operator -> its split, for those that are split."""
         instance = state.instance
         found = {instance.keys[turn]: instance.options[turn][entry] for turn, entry in state.chosen}
         return {operator: option for operator, option in found.items() if option is not None}
 
     def _prepared(self, instance: SplitInstance) -> Prepared:
-        """The observations as far as they never change, and the candidates of each turn as far as these do not."""
+        """The fixed part of the observations, and the fixed part of each turn's candidates."""
         return self._known.get(id(instance), lambda: self._prepare(instance))
 
     def _prepare(self, instance: SplitInstance) -> Prepared:
@@ -191,7 +191,7 @@ class SplitLanes(Lanes):
         return instance, fixed(instance, self.padding, len(self.menu)), tables
 
     def _load(self, what: str, source: Any) -> Any:
-        """A graph or a platform of the reset's options; those with names are loaded once."""
+        """A graph or a platform of the reset's options; those given by name are loaded once."""
         named = isinstance(source, str | os.PathLike)
         key = (what, os.fspath(source) if named else "")
         if key in self._named:
@@ -202,7 +202,7 @@ class SplitLanes(Lanes):
         return found
 
     def state(self, lane: int) -> SplitState:
-        """The state of a lane that has begun."""
+        """The state of a lane's episode, which must have begun."""
         state = self.states[lane]
         assert state is not None
         return state
@@ -225,7 +225,7 @@ class SplitLanes(Lanes):
         return (reference - self.node(lane).makespan) / reference if reference > 0 else 0.0
 
     def choices(self, lane: int) -> dict[str, str]:
-        """Operator -> its choice, of those that are decided."""
+        """Operator -> its choice, for those that are decided."""
         state = self.state(lane)
         taken, operators = dict(state.chosen), state.instance.graph.operators
         return {
@@ -252,7 +252,7 @@ class SplitLanes(Lanes):
         }
 
     def frame(self, lane: int, mode: str) -> Any:
-        """A text, or a Gantt chart of the present schedule."""
+        """A text, or a Gantt chart of the current schedule."""
         state, trace = self.state(lane), self.splits.trace(self.node(lane))
         if mode == "rgb_array":
             return gantt_pixels(trace)

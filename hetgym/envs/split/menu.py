@@ -1,4 +1,4 @@
-"""The menu of HetSplit-v0: the ways in which an operator may be split, and which of them it can be."""
+"""The menu of HetSplit-v0: the ways of splitting an operator, and the lengths of its parts."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from hetgym.graph.ops import Operator
 from hetgym.graph.transforms import AXES, sizes
 
 PARTS = ("equal", "proportional")
-"""All parts of one length, or as long as the devices are fast."""
+"""Rules of parts: all of equal length, or with lengths proportional to the speeds of the devices."""
 
 
 class Choice(NamedTuple):
@@ -40,12 +40,12 @@ def menu(axes: Sequence[str], ways: Sequence[int], parts: Sequence[str]) -> tupl
 
     Args:
         axes: names out of :data:`hetgym.graph.transforms.AXES`.
-        ways: numbers of parts, from 2 on; none of them = there is nothing but to leave.
+        ways: numbers of parts, at least 2 each; an empty list leaves only the entry that does not split.
         parts: names out of :data:`PARTS`.
 
     Raises:
         UnknownName: an unknown axis, or an unknown rule of parts.
-        ConfigError: an empty list or a repeated entry, or a number of parts that is none.
+        ConfigError: an empty list or a repeated entry, or an invalid number of parts.
 
     >>> [str(choice) for choice in menu(["batch"], [2, 3], ["equal"])]
     ['leave', 'batch x2 equal', 'batch x3 equal']
@@ -73,20 +73,20 @@ def menu(axes: Sequence[str], ways: Sequence[int], parts: Sequence[str]) -> tupl
 def lengths(
     op: Operator, choice: Choice, seconds: Sequence[float], multiple: int = 1, divisible: bool = True
 ) -> tuple[int, ...] | None:
-    """How long the parts of an operator are.
+    """Lengths of the parts of an operator along the split axis.
 
-    Proportional parts go by the speeds of the fastest devices, rounded; where that makes them those of the
-    equal entry they are none of their own.
+    Proportional parts follow the speeds of the fastest devices, rounded. If they come out equal to the parts of the
+    equal entry, the proportional entry is not offered.
 
     Args:
         op: the operator.
         choice: not :data:`LEAVE`.
         seconds: [d] its run time on each device; inf where it cannot run.
-        multiple: parts are multiples of this, the last one aside.
-        divisible: whether equal parts must be equal to the last row; else they are rounded, too.
+        multiple: lengths of parts are multiples of this, except for the last one.
+        divisible: true if equal parts must have exactly the same length; otherwise they are rounded, too.
 
     Returns:
-        Lengths along the axis; None if the operator cannot be split so.
+        Lengths along the axis; None if the operator cannot be split in this way.
     """
     able = sorted(value for value in seconds if np.isfinite(value))
     if choice.ways > len(able):

@@ -1,4 +1,4 @@
-"""Random networks on random machines, of which HetSplit-v0 draws unless it is told otherwise."""
+"""Random networks on random machines, the default problems of HetSplit-v0."""
 
 from __future__ import annotations
 

@@ -32,10 +32,10 @@ class SplitOperatorColumn(Column):
     OUTPUT_TRANSFER = "reference", "mean time to send its outputs"
     IN_DEGREE = "1/8 edge", "incoming edges"
     OUT_DEGREE = "1/8 edge", "outgoing edges"
-    DEPTH = "-", "longest path from a source, of the graph's longest"
-    TURN = "episode", "position among the decisions, 0 first to 1 last; 0 where there is none"
-    IS_KEY = "-", "1 if it is to be decided on"
-    IS_DECIDED = "-", "1 if it has been"
+    DEPTH = "-", "longest path from a source, as a share of the graph's longest path"
+    TURN = "episode", "position among the decisions, 0 first to 1 last; 0 for other operators"
+    IS_KEY = "-", "1 if it is a key operator, which is to be decided on"
+    IS_DECIDED = "-", "1 if it has been decided on"
     IS_CURRENT = "-", "1 if it is to be decided on now"
     PARTS = "1/8 part", "parts that it is split into, 0 while it is whole"
     BATCH = "-", "1 if it is split along this axis: batch"
@@ -49,13 +49,13 @@ class SplitDeviceColumn(Column):
     """Columns of ``obs["devices"]``."""
 
     TOTAL_COST = "reference / d", "run time of the whole graph on it alone"
-    BUSY = "reference", "summed run time of its operators in the present schedule"
-    SHARE = "-", "share of the operators that it runs, likewise"
-    WEIGHTS = "-", "weights on it, likewise, of its memory; 0 if that is unlimited"
+    BUSY = "reference", "summed run time of its operators in the current schedule"
+    SHARE = "-", "share of the operators that it runs in the current schedule"
+    WEIGHTS = "-", "share of its memory that weights take in the current schedule; 0 if it is unlimited"
 
 
 class SplitCandidateColumn(Column):
-    """Columns of ``obs["candidates"]``; what is scattered, gathered and spared is 0 for leaving."""
+    """Columns of ``obs["candidates"]``; columns of scattering and gathering are 0 for the choice not to split."""
 
     BATCH = "-", "1 if the choice is to split along this axis: batch"
     OUTPUT = "-", "1 if the choice is to split along this axis: output"
@@ -71,11 +71,11 @@ class SplitCandidateColumn(Column):
     TOGETHER_TIME = "reference", "longest run time if each part has a device to itself, the fastest first"
     SCATTER = "reference", "mean time to send what all parts read"
     GATHER = "reference", "mean time to send what all parts return"
-    WORKING_SET = "-", "weights, operands and result of the largest part, of the largest memory"
-    SPARED_SCATTER = "-", "share of dealt operands that already lie in the very parts that are needed"
-    SPARED_GATHER = "-", "1 if a reader already takes the result in the very parts that come out"
-    COMPLETION = "reference", "with this choice and what follows split by the pattern; unless on, as it is"
-    MAKESPAN = "reference", "of the graph with this choice; the present one unless look-ahead is on"
+    WORKING_SET = "-", "weights, operands and result of the largest part, as a share of the largest memory"
+    SPARED_SCATTER = "-", "share of scattered operands that already lie in the same parts"
+    SPARED_GATHER = "-", "1 if a reader is already split into the same parts as the result"
+    COMPLETION = "reference", "makespan with this choice and the rest split by the pattern; the current one if off"
+    MAKESPAN = "reference", "makespan with this choice; the current one unless look-ahead is on"
 
 
 SPLIT_OPERATOR_FEATURES = features_of(SplitOperatorColumn)
@@ -85,10 +85,10 @@ SPLIT_DEVICE_FEATURES = features_of(SplitDeviceColumn)
 """Columns of ``obs["devices"]``."""
 
 SPLIT_CANDIDATE_FEATURES = features_of(SplitCandidateColumn)
-"""Columns of ``obs["candidates"]``; what is scattered, gathered and spared is 0 for leaving."""
+"""Columns of ``obs["candidates"]``; columns of scattering and gathering are 0 for the choice not to split."""
 
 NARROW = ("candidates", "operator", "devices", "makespan", "action_mask")
-"""Keys that the levels below ``graph`` show; ``flat`` joins them in this order, row by row."""
+"""Keys that the levels ``candidates`` and ``flat`` contain; ``flat`` concatenates them in this order, row by row."""
 
 
 def split_space(padding: GraphPadding, actions: int) -> spaces.Dict:
@@ -126,7 +126,7 @@ def _share(values: FloatArray) -> FloatArray:
 
 
 def fixed(instance: SplitInstance, padding: GraphPadding, actions: int) -> dict[str, npt.NDArray[Any]]:
-    """The part of the observations that holds from step to step, padding included."""
+    """The part of the observations that stays the same from step to step, padding included."""
     graph, problem, scale = instance.graph, instance.problem, scale_of(instance.reference)
     n, e, d = problem.num_operators, problem.num_edges, problem.num_devices
     seen = blank(split_space(padding, actions))
@@ -161,14 +161,14 @@ def fixed(instance: SplitInstance, padding: GraphPadding, actions: int) -> dict[
 
 
 def mean_rate(instance: SplitInstance) -> float:
-    """Mean seconds a byte takes between two different devices."""
+    """Mean transfer time between two different devices [s/byte]."""
     bandwidth = instance.problem.bandwidth
     apart = ~np.eye(len(bandwidth), dtype=np.bool_)
     return float((1.0 / bandwidth[apart]).mean()) if apart.any() else 0.0
 
 
 def menu_table(menu: Sequence[Choice]) -> npt.NDArray[np.float32]:
-    """[A, C] the candidates as far as they hold for each entry of the menu, whatever the operator."""
+    """[A, C] the candidates' columns that depend on the entry of the menu alone."""
     table = np.zeros((len(menu), len(SplitCandidateColumn)), np.float32)
     for entry, choice in enumerate(menu):
         if choice.axis:
@@ -179,7 +179,7 @@ def menu_table(menu: Sequence[Choice]) -> npt.NDArray[np.float32]:
 
 
 def choices_table(instance: SplitInstance, turn: int, entries: npt.NDArray[np.float32]) -> npt.NDArray[np.float32]:
-    """[A, C] the candidates of a decision, as far as they do not depend on earlier ones.
+    """[A, C] the candidates of a decision, with the columns that do not depend on earlier decisions.
 
     Args:
         instance: of the graph.
@@ -216,10 +216,10 @@ def choices_table(instance: SplitInstance, turn: int, entries: npt.NDArray[np.fl
 
 
 def show_devices(devices: npt.NDArray[np.float32], instance: SplitInstance, node: SplitNode) -> None:
-    """Write the columns that depend on the present schedule.
+    """Write the columns that depend on the current schedule.
 
     Args:
-        devices: [D, 4] written to.
+        devices: [D, 4] filled in.
         instance: of the graph.
         node: the graph as split so far.
     """
@@ -236,8 +236,8 @@ def show_decided(row: npt.NDArray[np.float32], option: Option | None, choice: Ch
     """Write the columns of an operator that its decision changes.
 
     Args:
-        row: [20] of the operator, written to.
-        option: how it is split; None if it is left whole.
+        row: [20] of the operator; filled in.
+        option: its split; None if it is left whole.
         choice: the entry of the menu.
     """
     row[SplitOperatorColumn.IS_DECIDED] = 1.0

@@ -1,4 +1,4 @@
-"""How the operators of a graph may be split, whatever becomes of the others."""
+"""The ways in which the operators of a graph may be split, independent of each other."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ from hetgym.problem import Problem
 
 
 class Deal(NamedTuple):
-    """An operand that is dealt out to the parts.
+    """An operand that is scattered over the parts.
 
     Attributes:
-        source: where it comes from.
+        source: operator that produces it.
         axis: the dimension that is cut.
-        widths: what each part gets of it.
-        exact: whether the parts do not overlap.
+        widths: length along that dimension that each part gets.
+        exact: true if the parts do not overlap.
     """
 
     source: Source
@@ -38,15 +38,15 @@ class Option(NamedTuple):
     """An operator split in one way.
 
     Attributes:
-        lengths: of the parts.
-        result: dimension of the output that is cut; None if the parts are summands.
-        deals: operands that are dealt out.
+        lengths: lengths of the parts along the split axis.
+        result: dimension of the output that is cut; None if the parts' outputs are summed.
+        deals: operands that are scattered.
         least, largest: shares of the axis that the smallest and the largest part get.
         slowest: run time of the longest part on its fastest device [s].
         total: summed run time of the parts on their fastest devices [s].
         together: longest run time if the parts run on different devices, the fastest first [s].
-        scattered: bytes that all parts read, constants aside.
-        gathered: bytes that all parts return.
+        scattered: bytes that all parts read, without constants.
+        gathered: bytes of all parts' outputs.
         working: weights, operands and result of the largest part [byte].
     """
 
@@ -64,35 +64,41 @@ class Option(NamedTuple):
 
 
 class Splitter:
-    """Finds out how the operators of a graph may be split.
+    """Determines the ways in which the operators of a graph may be split.
 
     Args:
-        graph: not split.
+        graph: the graph before any split.
         platform: the devices.
-        model: prices the parts.
+        model: cost model that prices the parts.
         menu: the choices; the first leaves an operator whole.
-        least: time that a part takes on its fastest device at least [s].
+        least: least time that a part may take on its fastest device [s].
         multiple, divisible: see :func:`hetgym.envs.split.menu.lengths`.
     """
 
     def __init__(
-        self, graph: DataflowGraph, platform: Platform, model: CostModel, menu: Sequence[Choice], least: float,
-        multiple: int, divisible: bool,
-    ) -> None:  # fmt: skip
+        self,
+        graph: DataflowGraph,
+        platform: Platform,
+        model: CostModel,
+        menu: Sequence[Choice],
+        least: float,
+        multiple: int,
+        divisible: bool,
+    ) -> None:
         self.graph, self.platform, self.model, self.menu = graph, platform, model, menu
         self.least, self.multiple, self.divisible = least, multiple, divisible
         self._sources, self._taken = operands(graph), {op.name for op in graph.operators}
 
     def keys(self, problem: Problem, most: int) -> tuple[tuple[int, ...], tuple[tuple[Option | None, ...], ...]]:
-        """The longest operators that can be split at all, and how.
+        """The longest operators that can be split, and their options.
 
         Args:
             problem: the graph on the platform.
-            most: how many at most.
+            most: largest number of operators to return.
 
         Returns:
-            Operators in falling order of their time on the fastest device, and for each the options; if none
-            can be split, the longest one, without any.
+            Operators in descending order of their time on the fastest device, and the options of each. If no
+            operator can be split, the longest one without any option.
         """
         fastest = problem.cost.min(axis=1)
         order = np.lexsort((problem.arrays.position, -fastest)).tolist()
@@ -110,20 +116,23 @@ class Splitter:
         return tuple(keys), tuple(found)
 
     def options(self, operator: int, seconds: Sequence[float]) -> tuple[Option | None, ...]:
-        """What an operator becomes by each entry of the menu.
+        """The results of splitting an operator by each entry of the menu.
 
         Args:
             operator: its number.
             seconds: [d] its run time on each device.
 
         Returns:
-            [a] options; None where it cannot or may not be split so, and for leaving it.
+            [a] options; None where a split is impossible or not allowed, and for the entry that does not split.
         """
         op = self.graph.operators[operator]
-        parts = [None if k == 0 else lengths(op, choice, seconds, self.multiple, self.divisible)
-                 for k, choice in enumerate(self.menu)]  # fmt: skip
-        made = [[] if part is None else pieces(op, choice.axis, part)
-                for choice, part in zip(self.menu, parts, strict=True)]  # fmt: skip
+        parts = [
+            None if k == 0 else lengths(op, choice, seconds, self.multiple, self.divisible)
+            for k, choice in enumerate(self.menu)
+        ]
+        made = [
+            [] if part is None else pieces(op, choice.axis, part) for choice, part in zip(self.menu, parts, strict=True)
+        ]
         flat = [piece for row in made for piece in row]
         joints = [f"{op.name}/gather", *(f"{op.name}/scatter{k}" for k in range(len(op.inputs)))]
         if not flat or not self._taken.isdisjoint(joints):
@@ -141,13 +150,13 @@ class Splitter:
         return tuple(result)
 
     def _may(self, made: Sequence[Operator], cost: FloatArray) -> bool:
-        """Whether every part can run somewhere, is not too small, and has a name of its own."""
+        """True if every part can run on some device, is not too small, and has a unique name."""
         quickest = cost.min(axis=1)
         fits = bool(np.isfinite(quickest).all() and quickest.min() >= self.least)
         return fits and self._taken.isdisjoint(piece.name for piece in made)
 
     def _priced(self, flat: Sequence[Operator]) -> FloatArray:
-        """[m, d] run times of pieces of one operator [s]; those of the same shapes are priced once."""
+        """[m, d] run times of pieces of one operator [s]; pieces of the same shapes are priced once."""
         shapes = [tuple(t.shape for t in (*piece.inputs, *piece.outputs)) for piece in flat]
         first = {shape: k for k, shape in reversed(list(enumerate(shapes)))}
         row = {shape: k for k, shape in enumerate(first)}
@@ -157,9 +166,13 @@ class Splitter:
 
 
 def _option(
-    op: Operator, choice: Choice, part: tuple[int, ...], made: Sequence[Operator], cost: FloatArray,
+    op: Operator,
+    choice: Choice,
+    part: tuple[int, ...],
+    made: Sequence[Operator],
+    cost: FloatArray,
     sources: Sequence[Source | None],
-) -> Option:  # fmt: skip
+) -> Option:
     found = cut(op, choice.axis)
     deals = []
     for at, (source, where) in enumerate(zip(sources, found.operands, strict=True)):
@@ -173,26 +186,34 @@ def _option(
     read = [sum(t.bytes for t in piece.inputs if not t.constant) for piece in made]
     held = [sum(t.bytes for t in (*piece.inputs, *piece.outputs)) for piece in made]
     return Option(
-        part, found.result, tuple(deals), min(part) / sum(part), max(part) / sum(part), float(quickest.max()),
-        float(quickest.sum()), together, float(sum(read)), float(sum(piece.output_bytes for piece in made)),
+        part,
+        found.result,
+        tuple(deals),
+        min(part) / sum(part),
+        max(part) / sum(part),
+        float(quickest.max()),
+        float(quickest.sum()),
+        together,
+        float(sum(read)),
+        float(sum(piece.output_bytes for piece in made)),
         float(max(held)),
-    )  # fmt: skip
+    )
 
 
 def cancelled(
     option: Option, operator: int, readers: Sequence[int], split_so_far: dict[int, Option]
 ) -> tuple[float, bool]:
-    """What splitting an operator spares, its neighbours being split as they are.
+    """The scattering and gathering that a split spares, given how neighbours are split.
 
     Args:
-        option: how it would be split.
+        option: the split of the operator.
         operator: its number.
         readers: operators that read its output.
-        split_so_far: operator -> how it is split.
+        split_so_far: operator -> its split.
 
     Returns:
-        Share of the operands that lie in the very parts that are needed, and whether a reader needs the
-        result in the very parts that come out.
+        Share of the scattered operands that already lie in the same parts, and true if a reader is split into
+        the same parts as the result.
     """
     there = 0
     for deal in option.deals:

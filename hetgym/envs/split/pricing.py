@@ -1,4 +1,4 @@
-"""Prices of operators, remembered: what a split leaves alone is not priced again."""
+"""A cache of operators' prices: operators that a split does not change are not priced again."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from hetgym.costs import CostModel
 from hetgym.device import Device
 from hetgym.graph import Operator
 
-_PRICES = 20_000  # operators that are remembered
+_PRICES = 20_000  # number of operators in the cache
 
 
 class PriceList:
-    """A cost model that remembers the operators it has priced, so that those a split leaves alone cost nothing.
+    """A cost model that caches prices, so that operators that a split does not change are not priced again.
 
     Args:
-        model: what prices them.
+        model: the cost model that prices operators.
     """
 
     def __init__(self, model: CostModel) -> None:
@@ -37,8 +37,8 @@ class PriceList:
         return np.array([known[id(op)][1] for op in operators], np.float64)
 
     def spread(self, operators: Sequence[Operator], device: Device) -> tuple[FloatArray, FloatArray]:
-        """Tenth and ninetieth percentile, the model's own."""
+        """Tenth and ninetieth percentile, as the model gives them."""
         return self.model.spread(operators, device)
 
     def __reduce__(self) -> tuple[type[PriceList], tuple[CostModel]]:
-        return PriceList, (self.model,)  # identities of operators mean nothing elsewhere
+        return PriceList, (self.model,)  # ids of operators have no meaning in another process

@@ -1,4 +1,4 @@
-"""The problems of HetSplit-v0: graphs on platforms, given ones of which each episode draws, or a generator's."""
+"""The problems of HetSplit-v0: graphs on platforms, drawn from a list or made by a generator."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from hetgym.platform import Platform
 Graph = DataflowGraph | str | Path
 Machine = Platform | str | Path
 Pair = tuple[DataflowGraph, Platform]
-"""A graph and the platform that it is to run on."""
+"""A graph and the platform on which it runs."""
 
 
 def _is_pair(made: object) -> bool:

@@ -1,4 +1,4 @@
-"""Text frames of HetSplit-v0: what is split, the present schedule, and what comes next."""
+"""Text frames of HetSplit-v0: the splits so far, the current schedule, and the next decision."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ def split_text(
     """A text frame.
 
     Args:
-        trace: of the present schedule.
+        trace: of the current schedule.
         instance: of the graph.
-        decided: operators and what was chosen for them.
+        decided: names of operators and their choices.
         current: the operator to be decided on; None at the end.
-        legal: choices that it has.
+        legal: its legal choices.
     """
     problem, makespan = trace.problem, trace.makespan
     scale, unit = time_unit(max(makespan, instance.reference))

@@ -1,4 +1,4 @@
-"""The rules that episodes of HetSplit-v0 are played by."""
+"""The rules of episodes of HetSplit-v0."""
 
 from __future__ import annotations
 
@@ -22,20 +22,20 @@ class SplitRules(Arguments):
     """The rules of an episode; see :class:`~hetgym.envs.HetSplitEnv` for the values.
 
     Attributes:
-        fused: whether graphs are fused first.
+        fused: true to fuse graphs first.
         costs: cost model, or the name of one.
         scheduler: name of the inner scheduler.
         runtime: the simulated runtime that prices its schedules.
-        key_operators: most decisions of an episode.
+        key_operators: largest number of decisions in an episode.
         axes: of the menu.
         ways: numbers of parts of the menu: a list, or the largest; None = up to the number of devices.
         parts: rules of parts of the menu.
-        granularity: least share of the unsplit makespan that a part takes on its fastest device.
-        multiple: parts are multiples of this along their axis, the last one aside.
-        divisible: whether equal parts must be equal to the last row.
-        memory: whether choices whose schedule exceeds a memory are masked.
-        lookahead: whether the makespan after each choice is worked out.
-        completion: whether that with the pattern for the rest is.
+        granularity: least time of a part on its fastest device, as a share of the unsplit makespan.
+        multiple: lengths of parts are multiples of this, except for the last one.
+        divisible: true if equal parts must have exactly the same length.
+        memory: ``"mask"`` to mask choices whose schedule exceeds a memory, ``"ignore"`` not to.
+        lookahead: true to compute the makespan after each choice.
+        completion: true to compute the makespan after each choice with the rest split by the pattern.
     """
 
     _: KW_ONLY
@@ -73,17 +73,17 @@ class SplitRules(Arguments):
         """The choices; the first leaves an operator whole.
 
         Args:
-            devices: most devices of a platform.
+            devices: largest number of devices of a platform.
 
         Raises:
             UnknownName: an unknown axis, or an unknown rule of parts.
-            ConfigError: an empty list or a repeated entry, or a number of parts that is none.
+            ConfigError: an empty list or a repeated entry, or an invalid number of parts.
         """
         return menu(self.axes, _numbers(self.ways, devices), self.parts)
 
 
 def _numbers(ways: Any, devices: int) -> Sequence[int]:
-    """Numbers of parts: those given, from 2 to the one given, or from 2 to the number of devices."""
+    """Numbers of parts: the given list, 2 to the given number, or 2 to the number of devices."""
     if ways is None:
         return range(2, devices + 1)
     if isinstance(ways, int) and not isinstance(ways, bool) and 2 <= ways <= 4096:

@@ -10,7 +10,7 @@ from hetgym.problem import Problem
 from hetgym.schedule import Schedule
 
 Chosen = tuple[tuple[int, int], ...]
-"""What was split: (turn, entry of the menu) of each, in that order; operators that are left do not appear."""
+"""Splits as (turn, entry of the menu), in the order in which they are applied; operators left whole do not appear."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -18,11 +18,11 @@ class SplitNode:
     """A graph as split so far.
 
     Attributes:
-        graph: the graph, its parts as operators of their own.
+        graph: the graph, with parts as operators of their own.
         problem: the graph on the platform.
         schedule: the inner scheduler's.
         makespan: of that schedule under the runtime [s].
-        excess: bytes by which the fullest device exceeds its memory, at most 0 if all fit; -inf unless looked at.
+        excess: bytes by which the fullest device exceeds its memory, at most 0 if all fit; -inf if not computed.
     """
 
     graph: DataflowGraph
@@ -39,7 +39,7 @@ class SplitState:
     Attributes:
         instance: the graph on the platform.
         chosen: the splits so far.
-        actions: actions as they came, one for each operator that is decided.
+        actions: actions as they were passed, one for each operator that is decided.
     """
 
     instance: SplitInstance

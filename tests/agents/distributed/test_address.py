@@ -1,4 +1,4 @@
-"""Addresses at which no run can be: a line each. Apart from the tests that are connected, who would stay so."""
+"""Addresses that cannot be joined: an error of one line each. A file of its own, as other tests stay connected."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Workers that are lost at any call, and what comes of it: nothing. Ray is played by one process."""
+"""Losing a worker at any call does not change the result. One process stands in for Ray."""
 
 from __future__ import annotations
 
@@ -114,7 +114,7 @@ class OneProcess:
         return [answer.received() for answer in answers] if isinstance(answers, list) else answers.received()
 
     def wait(self, answers: list[Answer], num_returns: int, timeout: float = 0.0) -> Any:
-        """The last ones first, to whose order nobody should pay attention."""
+        """Answers in reverse order, as callers must not depend on the order."""
         return ([], answers) if self.busy else (answers[-num_returns:], answers[:-num_returns])
 
     def kill(self, actor: Actor) -> None:
@@ -147,7 +147,7 @@ def test_the_same_weights_whoever_is_lost(name: str, tmp_path: Path) -> None:
     ],
 )
 def test_lanes_are_those_of_one_process(env: str, arguments: dict[str, Any]) -> None:
-    """All that Stable-Baselines3 gets but for results that are no plain values, and times."""
+    """Everything that Stable-Baselines3 gets, except results that are not plain values, and times."""
     recipe = read(Recipe, {**PPO, "env": env, "lanes": 4, "arguments": arguments}, "here")
     ray = OneProcess([4, 9, 10, 11, 40, 171])
     there = LaneVecEnv(RayLanes(RayCluster(ray, 3), recipe), 7)
@@ -174,7 +174,7 @@ def test_lanes_are_those_of_one_process(env: str, arguments: dict[str, Any]) -> 
 
 
 def test_a_run_changes_places() -> None:
-    """What one kept the other goes on from: the states are equal, and JSON."""
+    """Each resumes from the other's checkpoint: the states are equal, and JSON."""
     recipe = read(Recipe, PPO, "here")
     there = LaneVecEnv(RayLanes(RayCluster(OneProcess(), 2), recipe), 0)
     with pytest.raises(ConfigError, match="no state to keep"):
@@ -233,7 +233,7 @@ def test_workers_that_find_no_core_or_cannot_be_sent() -> None:
 
 
 def test_workers_load_no_extra() -> None:
-    """Nodes have to have what they play with, and no more."""
+    """Nodes need the packages for playing, and no others."""
     script = (
         "import json, sys; from hetgym.agents.distributed import lanes, players; players.PlayWorker();"
         "lanes.LaneWorker('HetSchedule-v0', 2, {'observation': 'candidates'}).begin([0, 1]);"

@@ -65,7 +65,7 @@ class Stop(Exception):
 
 
 def stopped(name: str, folder: Path, at: int, cluster: RayCluster | None) -> None:
-    """Begin a run that ends before its time."""
+    """Begin a run that stops early."""
 
     def watch(step: int, judged: dict[str, float] | None) -> None:
         if step > at:
@@ -156,7 +156,7 @@ def workers_of(process: int) -> list[int]:
 
 @pytest.mark.slow
 def test_the_command_goes_on_when_a_worker_is_killed_and_stops_at_ctrl_c(tmp_path: Path) -> None:
-    """A cluster of its own: killed from outside, interrupted, and brought to its end without Ray."""
+    """On a Ray cluster of its own: a worker is killed, the run is interrupted, and finished without Ray."""
     evaluation = {**RECIPES["maskable-ppo"]["evaluation"], "every": 3_200}
     changes = {"steps": 6_400, "checkpoint_every": 400, "evaluation": evaluation}
     (tmp_path / "r.yaml").write_text(yaml.safe_dump({**RECIPES["maskable-ppo"], **changes}))
@@ -164,8 +164,12 @@ def test_the_command_goes_on_when_a_worker_is_killed_and_stops_at_ctrl_c(tmp_pat
     env = {**os.environ, "COLUMNS": "200"}
     run = subprocess.Popen(
         [*COMMAND, *words, "--name", "x", "--ray", "--workers", "2"],
-        cwd=tmp_path, env=env, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
-    )  # fmt: skip
+        cwd=tmp_path,
+        env=env,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
     kept = tmp_path / "x" / "checkpoint.safetensors"
     killed = 0
     for stage in ("kill", "interrupt"):

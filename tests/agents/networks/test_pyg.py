@@ -1,4 +1,4 @@
-"""Observations as PyTorch Geometric graphs hold what the observation and the problem hold."""
+"""PyTorch Geometric graphs contain the values of the observation and of the problem."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Episodes of the place policy: what they see, and that they are HetSchedule-v0's."""
+"""Episodes of the place policy: their features, and that they equal those of HetSchedule-v0."""
 
 from __future__ import annotations
 

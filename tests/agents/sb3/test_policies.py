@@ -1,4 +1,4 @@
-"""Our policies in Stable-Baselines3: its own tools work, and plain PPO obeys masks."""
+"""hetgym's policies in Stable-Baselines3: its own tools work, and plain PPO respects masks."""
 
 from __future__ import annotations
 
@@ -22,9 +22,12 @@ from hetgym.envs.sb3 import LaneVecEnv, make_vec_env  # noqa: E402
 from hetgym.errors import ConfigError  # noqa: E402
 
 SMALL: dict[str, Any] = {
-    "n_steps": 8, "batch_size": 8, "device": "cpu", "seed": 0,
+    "n_steps": 8,
+    "batch_size": 8,
+    "device": "cpu",
+    "seed": 0,
     "policy_kwargs": {"features_extractor_kwargs": {"hidden": 8, "embedding": 8, "layers": 1}},
-}  # fmt: skip
+}
 
 
 def lanes(name: str = "HetPipeline-v0", **arguments: Any) -> LaneVecEnv:

@@ -1,4 +1,4 @@
-"""Training by PPO: it learns, it is the same again, and a kill in the midst of it changes nothing."""
+"""Training by PPO: it learns, it is reproducible, and a kill in the middle of it changes nothing."""
 
 from __future__ import annotations
 
@@ -42,9 +42,13 @@ evaluation: {{every: 128, episodes: 4, baselines: [reference, uniform]}}
 
 
 def recipe(
-    folder: Path, algorithm: str = "maskable-ppo", env: str = "HetSchedule-v0", level: str = "candidates",
-    more: str = ", generator: {operators: [5, 8], devices: 3}", steps: int = 512,
-) -> Path:  # fmt: skip
+    folder: Path,
+    algorithm: str = "maskable-ppo",
+    env: str = "HetSchedule-v0",
+    level: str = "candidates",
+    more: str = ", generator: {operators: [5, 8], devices: 3}",
+    steps: int = 512,
+) -> Path:
     path = folder / "recipe.yaml"
     path.write_text(SMALL.format(algorithm=algorithm, env=env, level=level, more=more, steps=steps))
     return path
@@ -108,7 +112,7 @@ def test_a_killed_run_ends_with_the_weights_of_an_undisturbed_one(tmp_path: Path
 )
 def test_same_seed_same_weights_in_one_go_or_two(
     algorithm: str, env: str, level: str, more: str, tmp_path: Path
-) -> None:  # fmt: skip
+) -> None:
     path = recipe(tmp_path, algorithm, env, level, more, steps=192)
     for name in ("one", "two"):
         TrainingRun(load_recipe(path), tmp_path / name).train()
@@ -131,7 +135,7 @@ LEARNING: dict[str, Any] = {
 
 
 def test_plain_ppo_learns_what_no_untrained_policy_does(tmp_path: Path) -> None:
-    """From choosing nothing in particular, 4 times HEFT's makespan, to HEFT's, without being told of it."""
+    """From a uniform policy, with 4 times HEFT's makespan, to HEFT's makespan, from rewards alone."""
     run = TrainingRun(read(Recipe, LEARNING, "here"), tmp_path)
     run.train()
     before, after = run.history
@@ -158,7 +162,7 @@ def test_a_run_begins_as_the_rule_that_its_recipe_gives(tmp_path: Path) -> None:
 
 
 def test_trained_small_run_large(tmp_path: Path) -> None:
-    """A policy goes on in Stable-Baselines3 at another padding, and a recipe may begin with it."""
+    """A policy can continue in Stable-Baselines3 at another padding, and a recipe can start from it."""
     run = TrainingRun(load_recipe(recipe(tmp_path, steps=64)), tmp_path / "small")
     network = run.train()
     policy = load_policy(tmp_path / "small" / "policy.safetensors")

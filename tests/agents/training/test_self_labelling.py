@@ -1,4 +1,4 @@
-"""Self-labelling: it learns, the same each time, and goes on exactly where it stopped."""
+"""Self-labelling: it learns, it is reproducible, and it resumes exactly."""
 
 from __future__ import annotations
 
@@ -104,9 +104,13 @@ def test_a_recipe_runs_and_goes_on(tmp_path):
     settings = {"curriculum": [{"kind": "random", "count": 3, "arguments": SMALL}], "problems": 2, "samples": 2}
     evaluation = {"every": 2, "episodes": 3, "arguments": {"generator": SMALL}, "baselines": ["reference", "donf"]}
     recipe = load_recipe(
-        "place", steps=4, checkpoint_every=2, settings=settings, evaluation=evaluation,
+        "place",
+        steps=4,
+        checkpoint_every=2,
+        settings=settings,
+        evaluation=evaluation,
         network={"hidden": 8, "embedding": 4, "layers": 1},
-    )  # fmt: skip
+    )
     whole = arrays(TrainingRun(recipe, tmp_path / "a").train())
 
     class Stop(Exception):

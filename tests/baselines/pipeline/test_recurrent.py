@@ -99,8 +99,8 @@ def test_time_slices_against_all_cuts(
 
 
 def _most_in_flight(trace: Trace, stages: int) -> int:
-    """Most tasks at once that have begun their first slice and not ended their last; tasks of no time are in nobody's
-    way."""
+    """Largest number of tasks between the start of their first and the end of their last slice, without tasks of zero
+    duration."""
     begin, end = trace.start[::stages], trace.finish[stages - 1 :: stages]
     return max((int(((begin <= t) & (end > t)).sum()) for t in begin), default=0)
 

@@ -1,4 +1,4 @@
-"""Arguments: one dataclass an environment, seen by every door, and one sentence for whatever is odd."""
+"""Arguments: one dataclass for each environment at every entry point, and one sentence for every invalid value."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Columns: numbered as they are written, and one enum behind each public table."""
+"""Columns: numbered in the order of their definition, with one enum for each public table."""
 
 from __future__ import annotations
 

@@ -19,24 +19,44 @@ from hetgym.errors import ConfigError, UnknownName
 LANES = 5
 KINDS: dict[str, list[dict[str, Any]]] = {
     "HetSchedule-v0": [
-        {}, {"observation": "candidates", "runtime": "links"}, {"observation": "flat", "reward": "sparse"},
-        {"decode": "best", "completion": "eft", "memory": "mask"}, {"mode": "dispatch", "candidates": 3},
+        {},
+        {"observation": "candidates", "runtime": "links"},
+        {"observation": "flat", "reward": "sparse"},
+        {"decode": "best", "completion": "eft", "memory": "mask"},
+        {"mode": "dispatch", "candidates": 3},
         {"mode": "dispatch", "observation": "candidates", "noise": 0.2, "jobs": 2, "slow_downs": 1, "losses": 1},
         {"mode": "dispatch", "observation": "flat", "runtime": "links", "reward": "sparse", "completion": "off"},
     ],
     "HetSplit-v0": [
         {"ways": [2]},
-        {"graph": ["alexnet", "squeezenet"], "platform": "cpu-gpu-balanced", "batch": 4, "fused": True,
-         "observation": "candidates", "runtime": "links", "key_operators": 3},
-        {"graph": "alexnet", "platform": ["cpu-gpu-balanced", "even-pair"], "observation": "flat", "reward": "sparse",
-         "memory": "mask", "lookahead": True, "key_operators": 3, "parts": ["equal"]},
+        {
+            "graph": ["alexnet", "squeezenet"],
+            "platform": "cpu-gpu-balanced",
+            "batch": 4,
+            "fused": True,
+            "observation": "candidates",
+            "runtime": "links",
+            "key_operators": 3,
+        },
+        {
+            "graph": "alexnet",
+            "platform": ["cpu-gpu-balanced", "even-pair"],
+            "observation": "flat",
+            "reward": "sparse",
+            "memory": "mask",
+            "lookahead": True,
+            "key_operators": 3,
+            "parts": ["equal"],
+        },
     ],
     "HetPipeline-v0": [
-        {}, {"observation": "candidates", "objective": "latency"}, {"observation": "flat", "reward": "sparse"},
+        {},
+        {"observation": "candidates", "objective": "latency"},
+        {"observation": "flat", "reward": "sparse"},
         *({"objective": "training", "schedule": schedule} for schedule in ("gpipe", "1f1b", "interleaved", "zb-h1")),
         {"graph": ["alexnet", "inception_v1"], "platform": ["cpu-gpu", "cpu-2gpu-nvlink"], "objective": "latency"},
     ],
-}  # fmt: skip
+}
 CASES = [(name, arguments) for name in sorted(ENVIRONMENTS) for arguments in KINDS.get(name, [{}])]
 
 
@@ -63,7 +83,7 @@ def same(a: Any, b: Any) -> bool:
 
 
 def difference(a: Any, b: Any, path: str = "") -> str:
-    """Where two results differ, for messages."""
+    """The place at which two results differ, for messages."""
     if isinstance(a, tuple) and isinstance(b, tuple):
         pairs = enumerate(zip(a, b, strict=True))
         return next((found for k, (x, y) in pairs if (found := difference(x, y, f"{path}{k}"))), "")

@@ -74,7 +74,7 @@ def test_completion_and_flow_are_those_of_the_better_roll_out(runtime: str) -> N
 
 
 def test_a_run_that_goes_on_as_the_roll_out_ends_as_it_says() -> None:
-    """Under the classic model, where estimates are exact; the other roll-out may promise something better."""
+    """This holds under the classic model, where estimates are exact; the other roll-out may be better."""
     exact = total = 0
     for seed, problem in enumerate(problems(6)):
         optimistic, rank = optimistic_cost(problem), upward_rank(problem)
@@ -104,8 +104,9 @@ def test_who_follows_completion_and_flow_is_faster() -> None:
         env, returns = HetScheduleEnv(mode="dispatch", **arguments), []
         for seed in range(12):
             total, info = play(
-                env, lambda obs, info: int(np.where(info["action_mask"], COSTS @ obs["candidates"].T, np.inf).argmin()),
+                env,
+                lambda obs, info: int(np.where(info["action_mask"], COSTS @ obs["candidates"].T, np.inf).argmin()),
                 seed=seed,
-            )  # fmt: skip
+            )
             returns.append(total)
         assert np.mean(returns) > 0.08 and info["illegal_actions"] == 0

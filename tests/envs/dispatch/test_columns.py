@@ -45,11 +45,17 @@ def test_every_column_is_what_its_table_says() -> None:
                 row, cost = 3 * k + d, problem.cost[operator, d] * online.slowdown[d]
                 ahead[row] = max(bound, estimate.finish[d] + to_exit[operator, d])
                 expected = {
-                    "cost": cost, "ready": estimate.arrival[d] - now, "start": estimate.start[d] - now,
-                    "finish": estimate.finish[d] - now, "wait": estimate.start[d] - estimate.arrival[d],
-                    "cost_to_go": optimistic[operator, d], "bound": ahead[row], "completion": ahead[row],
-                    "flow": ahead[row], "upward_rank": rank[operator],
-                }  # fmt: skip
+                    "cost": cost,
+                    "ready": estimate.arrival[d] - now,
+                    "start": estimate.start[d] - now,
+                    "finish": estimate.finish[d] - now,
+                    "wait": estimate.start[d] - estimate.arrival[d],
+                    "cost_to_go": optimistic[operator, d],
+                    "bound": ahead[row],
+                    "completion": ahead[row],
+                    "flow": ahead[row],
+                    "upward_rank": rank[operator],
+                }
                 for name, value in expected.items():
                     scaled = min(max(value / reference, 0.0), 10.0)
                     assert found[name][row] == pytest.approx(scaled, rel=1e-5, abs=1e-6), (name, operator, d)
@@ -84,10 +90,14 @@ def check_devices(problem, online: OnlineSimulation, obs: dict, committed: dict[
         idle = online.estimate(int(online.ready[0]))
         backlog = max(0.0, idle.start[d] - online.now)
         expected = {
-            "busy": problem.cost[mine, d].sum() / reference, "share": len(mine) / max(1, len(committed)),
-            "total_cost": finite[:, d].sum() / 3 / reference, "queued": online.queued[d] / 8,
-            "running": online.running[d] / 8, "is_alive": float(online.alive[d]), "slowdown": online.slowdown[d],
-        }  # fmt: skip
+            "busy": problem.cost[mine, d].sum() / reference,
+            "share": len(mine) / max(1, len(committed)),
+            "total_cost": finite[:, d].sum() / 3 / reference,
+            "queued": online.queued[d] / 8,
+            "running": online.running[d] / 8,
+            "is_alive": float(online.alive[d]),
+            "slowdown": online.slowdown[d],
+        }
         for name, value in expected.items():
             assert devices[name][d] == pytest.approx(float(value), rel=1e-5, abs=1e-6), (d, name)
         assert devices["backlog"][d] * reference <= backlog + 1e-4

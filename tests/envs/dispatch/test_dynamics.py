@@ -57,9 +57,13 @@ def test_donf_played_as_an_agent_is_donf_online_event_for_event(runtime: str | h
 
         expected = online(problem, decide, runtime, changes=changes)
         env = HetScheduleEnv(
-            problem, mode="dispatch", runtime=runtime, candidates=problem.num_operators, changes=changes,
+            problem,
+            mode="dispatch",
+            runtime=runtime,
+            candidates=problem.num_operators,
+            changes=changes,
             completion="off",
-        )  # fmt: skip
+        )
         total, info = play(env, partial(choose, env=env), seed=0)
         trace = info["trace"]
         for name in ("assignment", "start", "finish", "sent", "arrived"):
@@ -126,7 +130,7 @@ def test_waiting_is_legal_while_something_will_happen() -> None:
         ({"mode": "dispatch", "jobs": 1.5}, ConfigError, r"jobs is 1\.5"),
         ({"mode": "dispatch", "losses": -1}, ConfigError, "losses is -1"),
     ],
-)  # fmt: skip
+)
 def test_bad_arguments_get_one_clear_error(arguments: dict, error: type, words: str) -> None:
     with pytest.raises(error, match=words):
         gym.make("HetSchedule-v0", **arguments)
@@ -142,7 +146,7 @@ def test_bad_arguments_get_one_clear_error(arguments: dict, error: type, words: 
         hetgym.Problem.from_arrays([[np.inf, 1.0], [1.0, np.inf]], [(0, 1, 2.0)]),
     ],
     ids=["one operator", "no edges", "one device", "no time", "one place each"],
-)  # fmt: skip
+)
 def test_degenerate_problems_play_to_the_end(problem: hetgym.Problem) -> None:
     env = HetScheduleEnv(problem, mode="dispatch")
     total, info = play(env, lambda obs, info: float("nan"), seed=0)

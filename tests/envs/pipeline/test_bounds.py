@@ -1,4 +1,4 @@
-"""Bounds are bounds, and values are the library's."""
+"""Bounds are never exceeded, and values equal those of the library's functions."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def seconds_of(step: TrainingPipeline, plan: Plan, schedule: str) -> tuple[np.nd
 
 
 def worth(step: TrainingPipeline, plan: Plan, arguments: dict[str, Any]) -> float:
-    """What a plan of a chain is worth by the library's own functions."""
+    """The value of a plan of a chain by the library's own functions."""
     objective = arguments.get("objective", "throughput")
     device = np.repeat([d for _, _, d in plan], [j - i for i, j, _ in plan])
     if objective == "throughput":
@@ -57,10 +57,11 @@ def worth(step: TrainingPipeline, plan: Plan, arguments: dict[str, Any]) -> floa
 
 
 CASES: list[dict[str, Any]] = [
-    {}, {"objective": "latency", "requests": 3},
+    {},
+    {"objective": "latency", "requests": 3},
     *({"objective": "training", "schedule": name, "micro_batches": 4} for name in sorted(SCHEDULES)),
     {"objective": "training", "schedule": "interleaved", "micro_batches": 6, "chunks": 3},
-]  # fmt: skip
+]
 
 
 @pytest.mark.parametrize("arguments", CASES, ids=lambda a: "-".join(str(v) for v in a.values()) or "throughput")

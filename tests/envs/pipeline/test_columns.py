@@ -66,11 +66,13 @@ def test_every_column_is_what_its_table_says(taken: tuple[int, ...]) -> None:
             ended = 0.0 if action == 0 or not stages else load(stages[-1][0], block, stages[-1][1])
             limit = KINDS[KIND[device]].memory
             expected = {
-                "cost": COST[block, KIND[device]] / reference, "ended": ended / reference,
-                "load": load(first, block + 1, device) / reference, "completion": values[action] / reference,
+                "cost": COST[block, KIND[device]] / reference,
+                "ended": ended / reference,
+                "load": load(first, block + 1, device) / reference,
+                "completion": values[action] / reference,
                 "memory_left": 1.0 if math.isinf(limit) else 1 - SIZE[first : block + 1].sum() / limit,
                 "is_used": float(action == 0),
-            }  # fmt: skip
+            }
             for name, value in expected.items():
                 assert found[name][action] == pytest.approx(value, rel=1e-5), (block, action, name)
             assert max(ended, load(first, block + 1, device)) / reference - 1e-5 <= max(
@@ -93,12 +95,19 @@ def check_rows(obs: dict, stages: list[tuple[int, int]], decided: int, reference
     for i in range(5):
         stage = sum(first <= i for first, _ in stages) if i < decided else 0
         expected = {
-            "mean_cost": each[i].mean() / reference, "least_cost": each[i].min() / reference,
-            "rest": each[i:].min(axis=1).sum() / reference, "cut": (MOVE[i - 1] if i else 0.0) / reference,
-            "next_cut": (MOVE[i] if i < 4 else 0.0) / reference, "size": SIZE[i] / 30.0, "stash": 0.0,
-            "turn": i / 4, "is_decided": float(i < decided), "is_current": float(i == decided), "stage": stage / 3,
+            "mean_cost": each[i].mean() / reference,
+            "least_cost": each[i].min() / reference,
+            "rest": each[i:].min(axis=1).sum() / reference,
+            "cut": (MOVE[i - 1] if i else 0.0) / reference,
+            "next_cut": (MOVE[i] if i < 4 else 0.0) / reference,
+            "size": SIZE[i] / 30.0,
+            "stash": 0.0,
+            "turn": i / 4,
+            "is_decided": float(i < decided),
+            "is_current": float(i == decided),
+            "stage": stage / 3,
             "piece": stage / 3,
-        }  # fmt: skip
+        }
         for name, value in expected.items():
             assert blocks[name][i] == pytest.approx(value, rel=1e-5, abs=1e-7), (i, name)
     for d in range(3):
@@ -109,10 +118,12 @@ def check_rows(obs: dict, stages: list[tuple[int, int]], decided: int, reference
         seconds = load(first, end, d) if closed else COST[first:end, KIND[d]].sum()
         limit = KINDS[KIND[d]].memory
         expected = {
-            "load": seconds / reference, "is_used": float(number > 0),
+            "load": seconds / reference,
+            "is_used": float(number > 0),
             "memory_left": 1.0 if math.isinf(limit) else 1 - SIZE[first:end].sum() / limit,
-            "is_current": float(0 < number == len(stages)), "stage": number / 3,
+            "is_current": float(0 < number == len(stages)),
+            "stage": number / 3,
             "total_cost": each[:, d].sum() / 3 / reference,
-        }  # fmt: skip
+        }
         for name, value in expected.items():
             assert devices[name][d] == pytest.approx(float(value), rel=1e-5, abs=1e-7), (d, name)

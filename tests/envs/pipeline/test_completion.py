@@ -1,4 +1,4 @@
-"""Whoever follows the completion cuts best."""
+"""Following the completion gives the best cut."""
 
 from __future__ import annotations
 

@@ -36,7 +36,7 @@ def play(env: gym.Env, actions: Any, seed: int | None = 0) -> tuple[float, dict[
 
 
 def actions_of(plan: Plan) -> list[int]:
-    """What an agent does to get a plan."""
+    """The actions with which an agent reproduces a plan."""
     return [1 + d if block == i else 0 for i, j, d in plan for block in range(i, j)]
 
 

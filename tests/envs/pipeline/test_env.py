@@ -35,7 +35,7 @@ def skips(rng: np.random.Generator) -> PipelineProblem:
     size, backward = rng.integers(1, 9, 2 * n), np.arange(2 * n) >= n
     return PipelineProblem(
         rng.uniform(1, 5, (2 * n, 2)), edges, kinds, rng.uniform(0, 2, 2 * n), size, colour, backward
-    )  # fmt: skip
+    )
 
 
 @pytest.mark.parametrize(

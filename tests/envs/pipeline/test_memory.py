@@ -41,7 +41,7 @@ def play(env: gym.Env, actions: Any, seed: int | None = 0) -> tuple[float, dict[
 
 
 def actions_of(plan: Plan) -> list[int]:
-    """What an agent does to get a plan."""
+    """The actions with which an agent reproduces a plan."""
     return [1 + d if block == i else 0 for i, j, d in plan for block in range(i, j)]
 
 
@@ -106,7 +106,7 @@ def seconds_of(step: TrainingPipeline, plan: Plan, schedule: str) -> tuple[np.nd
 
 
 def worth(step: TrainingPipeline, plan: Plan, arguments: dict[str, Any]) -> float:
-    """What a plan of a chain is worth by the library's own functions."""
+    """The value of a plan of a chain by the library's own functions."""
     objective = arguments.get("objective", "throughput")
     device = np.repeat([d for _, _, d in plan], [j - i for i, j, _ in plan])
     if objective == "throughput":
@@ -122,7 +122,7 @@ def worth(step: TrainingPipeline, plan: Plan, arguments: dict[str, Any]) -> floa
 
 
 def fits(step: TrainingPipeline, plan: Plan, arguments: dict[str, Any]) -> bool:
-    """Whether a plan keeps the memory's limits."""
+    """True if a plan fits into memory."""
     chain = step.problem
     kinds = [chain.kinds[k] for k in chain.device_kind]
     p = len({d for _, _, d in plan})
@@ -153,10 +153,11 @@ def small_chain(rng: np.random.Generator, n: int = 6) -> TrainingPipeline:
 
 
 CASES: list[dict[str, Any]] = [
-    {}, {"objective": "latency", "requests": 3},
+    {},
+    {"objective": "latency", "requests": 3},
     *({"objective": "training", "schedule": name, "micro_batches": 4} for name in sorted(SCHEDULES)),
     {"objective": "training", "schedule": "interleaved", "micro_batches": 6, "chunks": 3},
-]  # fmt: skip
+]
 
 
 @pytest.mark.parametrize("arguments", CASES, ids=lambda a: "-".join(str(v) for v in a.values()) or "throughput")

@@ -1,4 +1,4 @@
-"""The manual tells the shapes of observations."""
+"""The manual gives the shapes of observations."""
 
 from __future__ import annotations
 

@@ -44,7 +44,7 @@ def play(env: gym.Env, actions: Any, seed: int | None = 0) -> tuple[float, dict[
 
 
 def actions_of(plan: Plan) -> list[int]:
-    """What an agent does to get a plan."""
+    """The actions with which an agent reproduces a plan."""
     return [1 + d if block == i else 0 for i, j, d in plan for block in range(i, j)]
 
 
@@ -89,7 +89,7 @@ def skips(rng: np.random.Generator) -> PipelineProblem:
     size, backward = rng.integers(1, 9, 2 * n), np.arange(2 * n) >= n
     return PipelineProblem(
         rng.uniform(1, 5, (2 * n, 2)), edges, kinds, rng.uniform(0, 2, 2 * n), size, colour, backward
-    )  # fmt: skip
+    )
 
 
 def test_graphs_with_skip_connections_colours_and_backward_operators() -> None:

@@ -1,4 +1,4 @@
-"""Every column of a placement episode against a plain-Python account of the same decisions."""
+"""Every column of a placement episode against plain Python for the same decisions."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def masked() -> Problem:
 
 
 def arrival(problem: Problem, booked: Booked, operator: int, device: int) -> float:
-    """When the last input of an operator is on a device."""
+    """Arrival of the last input of an operator on a device [s]."""
     ready = 0.0
     for k in np.flatnonzero(problem.edge_target == operator):
         a, _, finish = booked[int(problem.edge_source[k])]
@@ -92,10 +92,15 @@ def test_every_column_is_what_its_table_says(seed: int) -> None:
             ahead[device] = max(bound, finish + to_exit[operator, device])
             ends[device] = completed(problem, after, order[turn + 1 :])
             expected = {
-                "cost": problem.cost[operator, device], "ready": ready, "start": start, "finish": finish,
-                "wait": start - ready, "cost_to_go": optimistic[operator, device], "bound": ahead[device],
+                "cost": problem.cost[operator, device],
+                "ready": ready,
+                "start": start,
+                "finish": finish,
+                "wait": start - ready,
+                "cost_to_go": optimistic[operator, device],
+                "bound": ahead[device],
                 "completion": ends[device],
-            }  # fmt: skip
+            }
             for name, value in expected.items():
                 assert found[name][device] == pytest.approx(scaled(value, reference), rel=1e-5), (turn, device, name)
         for device, end in ends.items():
@@ -117,15 +122,19 @@ def check_state(problem: Problem, obs: dict, booked: Booked, order: list[int], r
         device, start, finish = booked.get(i, (-1, 0.0, 0.0))
         sent = transfer[problem.edge_source == i]
         expected = {
-            "mean_cost": problem.mean_cost[i] / reference, "least_cost": np.nanmin(finite[i]) / reference,
+            "mean_cost": problem.mean_cost[i] / reference,
+            "least_cost": np.nanmin(finite[i]) / reference,
             "upward_rank": ranks.upward_rank(problem)[i] / reference,
             "downward_rank": ranks.downward_rank(problem)[i] / reference,
             "output_transfer": sent.max(initial=0.0) / reference,
-            "in_degree": np.sum(problem.edge_target == i) / 8, "out_degree": np.sum(problem.edge_source == i) / 8,
-            "turn": order.index(i) / 8, "is_placed": i in booked,
+            "in_degree": np.sum(problem.edge_target == i) / 8,
+            "out_degree": np.sum(problem.edge_source == i) / 8,
+            "turn": order.index(i) / 8,
+            "is_placed": i in booked,
             "is_current": len(booked) < 9 and order[len(booked)] == i,
-            "start": start / reference, "finish": finish / reference,
-        }  # fmt: skip
+            "start": start / reference,
+            "finish": finish / reference,
+        }
         assert obs["assignment"][i] == device
         for name, value in expected.items():
             assert operators[name][i] == pytest.approx(min(float(value), 10.0), rel=1e-5, abs=1e-7), (i, name)
@@ -134,7 +143,8 @@ def check_state(problem: Problem, obs: dict, booked: Booked, order: list[int], r
         expected = {
             "busy": sum(finish - start for start, finish in mine) / reference,
             "available": max((finish for _, finish in mine), default=0.0) / reference,
-            "share": len(mine) / max(1, len(booked)), "total_cost": np.nansum(finite[:, d]) / 3 / reference,
-        }  # fmt: skip
+            "share": len(mine) / max(1, len(booked)),
+            "total_cost": np.nansum(finite[:, d]) / 3 / reference,
+        }
         for name, value in expected.items():
             assert devices[name][d] == pytest.approx(float(value), rel=1e-5, abs=1e-7), (d, name)

@@ -22,7 +22,7 @@ def masked_problem() -> hetgym.Problem:
     return hetgym.Problem.from_arrays(
         [[2.0, inf, 3.0], [inf, 4.0, 4.0], [1.0, 1.0, inf], [5.0, 2.0, 2.0]],
         [(0, 1, 1.0), (0, 2, 2.0), (1, 3, 1.0), (2, 3, 4.0)],
-    )  # fmt: skip
+    )
 
 
 def rollout(env: gym.Env, choose, seed: int | None = 0) -> tuple[float, dict]:
@@ -118,9 +118,12 @@ def test_degenerate_problems_play_to_the_end(problem: hetgym.Problem) -> None:
 
 def test_devices_without_room_are_masked() -> None:
     problem = hetgym.Problem.from_arrays(
-        [[1.0, 5.0], [1.0, 5.0], [1.0, 5.0]], [(0, 1, 2.0), (1, 2, 2.0)], weight_bytes=[6.0, 5.0, 9.0],
-        output_bytes=[2.0, 2.0, 0.0], memory_capacity=[12.0, 12.0],
-    )  # fmt: skip
+        [[1.0, 5.0], [1.0, 5.0], [1.0, 5.0]],
+        [(0, 1, 2.0), (1, 2, 2.0)],
+        weight_bytes=[6.0, 5.0, 9.0],
+        output_bytes=[2.0, 2.0, 0.0],
+        memory_capacity=[12.0, 12.0],
+    )
     env = HetScheduleEnv(problem, memory="mask")
     _, info = env.reset(seed=0)
     assert info["action_mask"].tolist() == [True, True]

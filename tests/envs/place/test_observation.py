@@ -42,9 +42,12 @@ def test_documentation_names_every_feature_count() -> None:
     place = HetScheduleEnv(textbook("topcuoglu")).observation_space
     dispatch = HetScheduleEnv(textbook("topcuoglu"), mode="dispatch").observation_space
     for key, symbol, space in (
-        ("operators", "N", place), ("devices", "D", place), ("candidates", "D", place), ("devices", "D", dispatch),
+        ("operators", "N", place),
+        ("devices", "D", place),
+        ("candidates", "D", place),
+        ("devices", "D", dispatch),
         ("candidates", "K D + 1", dispatch),
-    ):  # fmt: skip
+    ):
         assert f"[{symbol}, {space[key].shape[1]}]" in rows[key]
     written = {name for line in rows for name in line.split("``")} | set(text.split("``"))
     assert set(place) | set(dispatch) <= written

@@ -1,4 +1,4 @@
-"""Split graphs by hand, the greedy baseline, the pattern, and what is remembered."""
+"""Split graphs by hand, the greedy baseline, the pattern, and the caches."""
 
 from __future__ import annotations
 
@@ -34,10 +34,17 @@ def machine(ratio: float = 1.0, memory: float = math.inf, latency: float = 1e-6,
     """Devices of 1 TFLOP/s, the first ``ratio`` times slower, links of 1 TB/s, without launch overhead."""
     perfect = {"matmul": 1.0, "conv": 1.0, "elementwise": 1.0}
     made = [
-        Device(f"d{k}", "gpu", {"float32": 1e12 / (ratio if k == 0 else 1.0)}, 1e18, memory, efficiency=perfect,
-               memory_efficiency=1.0)
+        Device(
+            f"d{k}",
+            "gpu",
+            {"float32": 1e12 / (ratio if k == 0 else 1.0)},
+            1e18,
+            memory,
+            efficiency=perfect,
+            memory_efficiency=1.0,
+        )
         for k in range(devices)
-    ]  # fmt: skip
+    ]
     names = [device.name for device in made]
     return Platform("made", made, [Link(a, b, latency, 1e12) for a in names for b in names if a != b])
 
@@ -45,8 +52,9 @@ def machine(ratio: float = 1.0, memory: float = math.inf, latency: float = 1e-6,
 def products(count: int = 1, size: int = 1024) -> DataflowGraph:
     """A chain of products of square matrices: 2 size^3 FLOP each."""
     x = Tensor((size, size))
-    nodes = [Operator(f"p{k}", "MatMul", (x, Tensor((size, size), constant=True, name=f"w{k}")), (x,))
-             for k in range(count)]  # fmt: skip
+    nodes = [
+        Operator(f"p{k}", "MatMul", (x, Tensor((size, size), constant=True, name=f"w{k}")), (x,)) for k in range(count)
+    ]
     return DataflowGraph(nodes, [(k, 0, k + 1) for k in range(count - 1)], "products")
 
 
@@ -82,7 +90,11 @@ def test_one_product_by_hand() -> None:
         env = HetSplitEnv(products(), machine(), parts=["equal"])
         _, info = env.reset(seed=0)
         assert [str(env.lanes.menu[a]) for a in np.flatnonzero(info["action_mask"])] == [
-            "leave", "batch x2 equal", "output x2 equal", "reduction x2 equal"]  # fmt: skip
+            "leave",
+            "batch x2 equal",
+            "output x2 equal",
+            "reduction x2 equal",
+        ]
         _, reward, done, _, info = env.step(action(env, axis, 2, "equal"))
         assert done and info["reference"] == pytest.approx(WHOLE, rel=1e-12)
         assert info["makespan"] == pytest.approx(makespan, rel=1e-12)
@@ -125,13 +137,19 @@ def test_columns_then_reduction_cancel_whichever_comes_first() -> None:
     """Columns of the first product are what the second sums over, the pairing of Megatron."""
     wide = DataflowGraph(
         [
-            Operator("up", "MatMul", (Tensor((64, 512)), Tensor((512, 2048), constant=True, name="u")),
-                     (Tensor((64, 2048)),)),
-            Operator("down", "MatMul", (Tensor((64, 2048)), Tensor((2048, 768), constant=True, name="d")),
-                     (Tensor((64, 768)),)),
+            Operator(
+                "up", "MatMul", (Tensor((64, 512)), Tensor((512, 2048), constant=True, name="u")), (Tensor((64, 2048)),)
+            ),
+            Operator(
+                "down",
+                "MatMul",
+                (Tensor((64, 2048)), Tensor((2048, 768), constant=True, name="d")),
+                (Tensor((64, 768)),),
+            ),
         ],
-        [(0, 0, 1)], "mlp",
-    )  # fmt: skip
+        [(0, 0, 1)],
+        "mlp",
+    )
     env = HetSplitEnv(wide, machine(), parts=["equal"], granularity=0.0)
     obs, _ = env.reset(seed=0)
     assert obs["current"][0] == 1  # the second is larger

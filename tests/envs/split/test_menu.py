@@ -12,14 +12,18 @@ from hetgym.graph import Operator, Tensor
 def products(count: int = 1, size: int = 1024) -> DataflowGraph:
     """A chain of products of square matrices: 2 size^3 FLOP each."""
     x = Tensor((size, size))
-    nodes = [Operator(f"p{k}", "MatMul", (x, Tensor((size, size), constant=True, name=f"w{k}")), (x,))
-             for k in range(count)]  # fmt: skip
+    nodes = [
+        Operator(f"p{k}", "MatMul", (x, Tensor((size, size), constant=True, name=f"w{k}")), (x,)) for k in range(count)
+    ]
     return DataflowGraph(nodes, [(k, 0, k + 1) for k in range(count - 1)], "products")
 
 
 def test_the_menu() -> None:
     assert menu(["batch"], [2], ["equal", "proportional"]) == (
-        LEAVE, Choice("batch", 2, "equal"), Choice("batch", 2, "proportional"))  # fmt: skip
+        LEAVE,
+        Choice("batch", 2, "equal"),
+        Choice("batch", 2, "proportional"),
+    )
     assert len(menu(["batch", "output", "reduction", "spatial"], [2, 3, 4], ["equal", "proportional"])) == 25
     assert [str(choice) for choice in menu(["spatial"], [3], ["equal"])] == ["leave", "spatial x3 equal"]
     assert menu(["batch"], [], ["equal"]) == (LEAVE,)

@@ -16,10 +16,17 @@ def machine(ratio: float = 1.0, memory: float = math.inf, latency: float = 1e-6,
     """Devices of 1 TFLOP/s, the first ``ratio`` times slower, links of 1 TB/s, without launch overhead."""
     perfect = {"matmul": 1.0, "conv": 1.0, "elementwise": 1.0}
     made = [
-        Device(f"d{k}", "gpu", {"float32": 1e12 / (ratio if k == 0 else 1.0)}, 1e18, memory, efficiency=perfect,
-               memory_efficiency=1.0)
+        Device(
+            f"d{k}",
+            "gpu",
+            {"float32": 1e12 / (ratio if k == 0 else 1.0)},
+            1e18,
+            memory,
+            efficiency=perfect,
+            memory_efficiency=1.0,
+        )
         for k in range(devices)
-    ]  # fmt: skip
+    ]
     names = [device.name for device in made]
     return Platform("made", made, [Link(a, b, latency, 1e12) for a in names for b in names if a != b])
 
@@ -27,8 +34,9 @@ def machine(ratio: float = 1.0, memory: float = math.inf, latency: float = 1e-6,
 def products(count: int = 1, size: int = 1024) -> DataflowGraph:
     """A chain of products of square matrices: 2 size^3 FLOP each."""
     x = Tensor((size, size))
-    nodes = [Operator(f"p{k}", "MatMul", (x, Tensor((size, size), constant=True, name=f"w{k}")), (x,))
-             for k in range(count)]  # fmt: skip
+    nodes = [
+        Operator(f"p{k}", "MatMul", (x, Tensor((size, size), constant=True, name=f"w{k}")), (x,)) for k in range(count)
+    ]
     return DataflowGraph(nodes, [(k, 0, k + 1) for k in range(count - 1)], "products")
 
 

@@ -1,4 +1,4 @@
-"""Collectives against their closed forms: who gets what, over which links, and how long that takes."""
+"""Collectives against their closed forms: results, links used, and times."""
 
 from __future__ import annotations
 
@@ -38,8 +38,10 @@ def mesh(k: int, slow: dict[tuple[int, int], float] | None = None) -> Platform:
     """A link of its own for every ordered pair of devices."""
     links = [
         Link(f"d{a}", f"d{b}", LATENCY, (slow or {}).get((a, b), BANDWIDTH))
-        for a in range(k) for b in range(k) if a != b
-    ]  # fmt: skip
+        for a in range(k)
+        for b in range(k)
+        if a != b
+    ]
     return Platform("mesh", tuple(device(f"d{r}") for r in range(k)), tuple(links))
 
 
@@ -91,8 +93,10 @@ def test_halves_of_the_ring(k: int) -> None:
 def test_tree_all_reduce_takes_two_logarithms(k: int, platform: Callable[[int], Platform]) -> None:
     """A binomial tree never asks more of a port than one transfer at a time, so a switch is as good as a mesh."""
     rounds, step = math.ceil(math.log2(k)), LATENCY + SIZE / BANDWIDTH
-    halves = {name: run(collective(name, k, COUNT, algorithm="tree"), platform(k)).makespan
-              for name in ("all-reduce", "reduce", "broadcast")}  # fmt: skip
+    halves = {
+        name: run(collective(name, k, COUNT, algorithm="tree"), platform(k)).makespan
+        for name in ("all-reduce", "reduce", "broadcast")
+    }
     assert halves["all-reduce"] == pytest.approx(2 * rounds * step + rounds * adding(SIZE), rel=1e-12)
     assert halves["reduce"] == pytest.approx(rounds * (step + adding(SIZE)), rel=1e-12)
     assert halves["broadcast"] == pytest.approx(rounds * step, rel=1e-12)
@@ -108,7 +112,7 @@ def test_trees_of_any_number_broadcast_in_ceil_log2_rounds(k: int) -> None:
 @pytest.mark.parametrize("k", [1, 2, 3, 4, 7, 8])
 @pytest.mark.parametrize("chunks", [1, 3])
 def test_all_reduce_brings_everything_to_everybody(algorithm: str, k: int, chunks: int) -> None:
-    """What each rank ends with, chunk by chunk, is the sum of all ranks' chunks, each counted once."""
+    """Each rank ends with the sum of all ranks' chunks, each counted once, chunk by chunk."""
     made = collective("all-reduce", k, COUNT, algorithm=algorithm, chunks=chunks)
     graph, parts = made.graph, chunks * {"ring": k, "tree": 1, "double-tree": 2}[algorithm]
     sums: dict[tuple[int, int], Counter[tuple[int, int]]] = {}
@@ -173,9 +177,13 @@ def test_rings_contend_where_routes_meet(runtime: str) -> None:
 def test_chunks_follow_one_another() -> None:
     """Chunks of a tree overlap, two trees do better than one; the ring is best for large buffers, trees for small."""
     k, many = 8, COUNT * 16
-    times = {(algorithm, chunks): run(collective("all-reduce", k, many, algorithm=algorithm, chunks=chunks),
-                                      mesh(k)).makespan
-             for algorithm in ("tree", "double-tree") for chunks in (1, 16)}  # fmt: skip
+    times = {
+        (algorithm, chunks): run(
+            collective("all-reduce", k, many, algorithm=algorithm, chunks=chunks), mesh(k)
+        ).makespan
+        for algorithm in ("tree", "double-tree")
+        for chunks in (1, 16)
+    }
     assert times["tree", 16] < 0.3 * times["tree", 1]
     assert times["double-tree", 1] < 0.6 * times["tree", 1] and times["double-tree", 16] < times["tree", 16]
     for count, quickest in ((many, "ring"), (64, "tree")):
@@ -197,15 +205,18 @@ def test_operators_of_collectives_are_priced_and_never_fused() -> None:
         assert (op.flops, op.bytes_read) == ((COUNT / 2, SIZE) if op.kind == "RecvReduce" else (0.0, 0.0))
 
 
-@pytest.mark.parametrize(("error", "message", "options"), [
-    (UnknownName, "unknown collective 'allreduce'; did you mean 'all-reduce'", {"name": "allreduce"}),
-    (UnknownName, "unknown all-reduce algorithm 'rings'; did you mean 'ring'", {"algorithm": "rings"}),
-    (UnknownName, "unknown dtype 'float31'", {"dtype": "float31"}),
-    (ConfigError, "broadcast cannot go by ring; known for it: tree, double-tree", {"name": "broadcast"}),
-    (ConfigError, "ranks is 0; it must be a whole number of at least 1", {"ranks": 0}),
-    (ConfigError, "count is 2.5", {"count": 2.5}),
-    (ConfigError, "chunks is True", {"chunks": True}),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("error", "message", "options"),
+    [
+        (UnknownName, "unknown collective 'allreduce'; did you mean 'all-reduce'", {"name": "allreduce"}),
+        (UnknownName, "unknown all-reduce algorithm 'rings'; did you mean 'ring'", {"algorithm": "rings"}),
+        (UnknownName, "unknown dtype 'float31'", {"dtype": "float31"}),
+        (ConfigError, "broadcast cannot go by ring; known for it: tree, double-tree", {"name": "broadcast"}),
+        (ConfigError, "ranks is 0; it must be a whole number of at least 1", {"ranks": 0}),
+        (ConfigError, "count is 2.5", {"count": 2.5}),
+        (ConfigError, "chunks is True", {"chunks": True}),
+    ],
+)
 def test_bad_options(error: type[Exception], message: str, options: dict[str, object]) -> None:
     with pytest.raises(error, match=message):
         collective(**({"name": "all-reduce", "ranks": 4, "count": 64} | options))  # type: ignore[arg-type]
@@ -224,14 +235,20 @@ def test_every_collective_can_be_built() -> None:
 
 
 NCCL = {  # bytes -> seconds of an all-reduce over 8 A100 SXM4; NCCL 2.27.3, NVIDIA aiconfigurator, Apache-2.0
-    131072: 27.41e-6, 2097152: 53.70e-6, 16777216: 216.5e-6, 67108864: 595.3e-6, 536870912: 4225.9e-6,
-}  # fmt: skip
+    131072: 27.41e-6,
+    2097152: 53.70e-6,
+    16777216: 216.5e-6,
+    67108864: 595.3e-6,
+    536870912: 4225.9e-6,
+}
 
 
 def test_the_ring_beside_nccl_on_eight_a100() -> None:
-    """Where bandwidth counts the preset agrees; small messages are slow, as each step is launched by itself."""
+    """The preset agrees where bandwidth dominates; small messages are slow, as each step is launched by itself."""
     platform = load_platform("8gpu-node")
-    ratio = {size: run(collective("all-reduce", 8, size // 2, "float16"), platform).makespan / known
-             for size, known in NCCL.items()}  # fmt: skip
+    ratio = {
+        size: run(collective("all-reduce", 8, size // 2, "float16"), platform).makespan / known
+        for size, known in NCCL.items()
+    }
     assert all(1.0 < ratio[size] < 1.25 for size in ratio if size > 1e7)
     assert 1.5 < ratio[2097152] < ratio[131072] < 4.5

@@ -1,4 +1,4 @@
-"""Data-parallel training: every replica learns from all, buckets overlap with backward, memory is per replica."""
+"""Data-parallel training: gradients reach every replica, buckets overlap with backward, memory is per replica."""
 
 from __future__ import annotations
 
@@ -43,8 +43,10 @@ def perceptron(layers: int = LAYERS) -> DataflowGraph:
 
 
 def cluster(k: int, bandwidth: float, capacity: float = np.inf) -> Platform:
-    devices = [Device(f"d{r}", "gpu", {"float32": 1e12}, memory_bandwidth=1e12, memory_capacity=capacity,
-                      launch_overhead=1e-6) for r in range(k)]  # fmt: skip
+    devices = [
+        Device(f"d{r}", "gpu", {"float32": 1e12}, memory_bandwidth=1e12, memory_capacity=capacity, launch_overhead=1e-6)
+        for r in range(k)
+    ]
     links = [Link(a.name, b.name, 1e-6, bandwidth) for a in devices for b in devices if a != b]
     return Platform("cluster", tuple(devices), tuple(links))
 
@@ -177,14 +179,17 @@ def test_every_runtime_takes_it(runtime: str) -> None:
     assert np.isfinite(trace.makespan) and (trace.finish >= trace.start).all()
 
 
-@pytest.mark.parametrize(("options", "message"), [
-    ({"replicas": 0}, "replicas is 0; it must be a whole number of at least 1"),
-    ({"replicas": 2.0}, "replicas is 2.0"),
-    ({"chunks": 0}, "chunks is 0"),
-    ({"bucket_bytes": 0}, "bucket_bytes is 0; it must be positive"),
-    ({"bucket_bytes": float("nan")}, "bucket_bytes is nan"),
-    ({"bucket_bytes": "25MB"}, "bucket_bytes is '25MB'; it must be a number of bytes"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"replicas": 0}, "replicas is 0; it must be a whole number of at least 1"),
+        ({"replicas": 2.0}, "replicas is 2.0"),
+        ({"chunks": 0}, "chunks is 0"),
+        ({"bucket_bytes": 0}, "bucket_bytes is 0; it must be positive"),
+        ({"bucket_bytes": float("nan")}, "bucket_bytes is nan"),
+        ({"bucket_bytes": "25MB"}, "bucket_bytes is '25MB'; it must be a number of bytes"),
+    ],
+)
 def test_bad_options(options: dict[str, object], message: str) -> None:
     with pytest.raises(ConfigError, match=message):
         data_parallel(training(perceptron(2)), **({"replicas": 2} | options))  # type: ignore[arg-type]

@@ -123,13 +123,22 @@ def graphs(draw):
     n = draw(st.integers(1, 16))
     rng = np.random.default_rng(draw(st.integers(0, 2**32 - 1)))
     density = draw(st.sampled_from([0.05, 0.15, 0.4]))
-    words = draw(st.sampled_from([
-        ("Relu", "Add", "Tanh"), ("Conv", "Relu", "Add"),
-        ("Conv", "MaxPool", "Relu", "Add", "Reshape", "Transpose", "ReduceMax", "Softmax"),
-    ]))  # fmt: skip
+    words = draw(
+        st.sampled_from(
+            [
+                ("Relu", "Add", "Tanh"),
+                ("Conv", "Relu", "Add"),
+                ("Conv", "MaxPool", "Relu", "Add", "Reshape", "Transpose", "ReduceMax", "Softmax"),
+            ]
+        )
+    )
     label = rng.permutation(n)  # ids need not be in topological order
-    edges = [(int(label[i]), int(label[j])) for i in range(n) for j in range(i + 1, n)
-             if j == i + 1 and rng.random() < 0.6 or rng.random() < density]  # fmt: skip
+    edges = [
+        (int(label[i]), int(label[j]))
+        for i in range(n)
+        for j in range(i + 1, n)
+        if j == i + 1 and rng.random() < 0.6 or rng.random() < density
+    ]
     return build([words[int(rng.integers(len(words)))] for _ in range(n)], edges)
 
 

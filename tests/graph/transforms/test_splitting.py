@@ -54,9 +54,13 @@ def test_pieces_of_a_convolution_by_hand():
         ([(1, 6, 10, 10), kernel, (8,)], [(1, 8, 10, 10)]),
     ]
     assert [shapes(p) for p in pieces(op, "output", (6, 2))] == [
-        ([data, (6, 6, 3, 3), (6,)], [(4, 6, 10, 10)]), ([data, (2, 6, 3, 3), (2,)], [(4, 2, 10, 10)])]  # fmt: skip
+        ([data, (6, 6, 3, 3), (6,)], [(4, 6, 10, 10)]),
+        ([data, (2, 6, 3, 3), (2,)], [(4, 2, 10, 10)]),
+    ]
     assert [shapes(p) for p in pieces(op, "reduction", (2, 4))] == [
-        ([(4, 2, 10, 10), (8, 2, 3, 3), (8,)], [out]), ([(4, 4, 10, 10), (8, 4, 3, 3)], [out])]  # fmt: skip
+        ([(4, 2, 10, 10), (8, 2, 3, 3), (8,)], [out]),
+        ([(4, 4, 10, 10), (8, 4, 3, 3)], [out]),
+    ]
     top, bottom = pieces(op, "spatial", (5, 5))  # rows -1..6 and 4..11 of ten: the window reaches one row further
     assert shapes(top) == ([(4, 6, 6, 10), kernel, (8,)], [(4, 8, 5, 10)])
     assert shapes(bottom) == ([(4, 6, 6, 10), kernel, (8,)], [(4, 8, 5, 10)])
@@ -82,10 +86,14 @@ def test_grouped_convolutions_split_by_whole_groups():
 def test_pieces_of_products_by_hand():
     op = product(bias=True)
     assert [shapes(p) for p in pieces(op, "batch", (1, 3))] == [
-        ([(1, 6), (6, 8), (8,)], [(1, 8)]), ([(3, 6), (6, 8), (8,)], [(3, 8)])]  # fmt: skip
+        ([(1, 6), (6, 8), (8,)], [(1, 8)]),
+        ([(3, 6), (6, 8), (8,)], [(3, 8)]),
+    ]
     assert [shapes(p) for p in pieces(op, "output", (4, 4))] == [([(4, 6), (6, 4), (4,)], [(4, 4)])] * 2
     assert [shapes(p) for p in pieces(op, "reduction", (2, 4))] == [
-        ([(4, 2), (2, 8), (8,)], [(4, 8)]), ([(4, 4), (4, 8)], [(4, 8)])]  # fmt: skip
+        ([(4, 2), (2, 8), (8,)], [(4, 8)]),
+        ([(4, 4), (4, 8)], [(4, 8)]),
+    ]
     swapped = Operator("t", "Gemm", (Tensor((6, 4)), weight(8, 6)), (Tensor((4, 8)),), {"transA": 1, "transB": 1})
     assert [shapes(p)[0] for p in pieces(swapped, "output", (4, 4))] == [[(6, 4), (4, 6)]] * 2
     assert [shapes(p)[0] for p in pieces(swapped, "reduction", (3, 3))] == [[(3, 4), (8, 3)]] * 2
@@ -96,13 +104,19 @@ def test_pieces_of_products_by_hand():
 
 
 @given(
-    axis=st.sampled_from(AXES), parts=st.one_of(st.integers(2, 4), st.lists(st.floats(0.1, 9), min_size=2, max_size=4)),
-    kernel=st.sampled_from([1, 3, 5]), stride=st.integers(1, 2), bias=st.booleans(), product_too=st.booleans(),
-)  # fmt: skip
+    axis=st.sampled_from(AXES),
+    parts=st.one_of(st.integers(2, 4), st.lists(st.floats(0.1, 9), min_size=2, max_size=4)),
+    kernel=st.sampled_from([1, 3, 5]),
+    stride=st.integers(1, 2),
+    bias=st.booleans(),
+    product_too=st.booleans(),
+)
 def test_flops_are_conserved(axis, parts, kernel, stride, bias, product_too):
-    op = product(rows=12, inner=16, columns=20, bias=bias) if product_too else conv(
-        batch=12, inner=16, outer=20, side=24, kernel=kernel, stride=stride, bias=bias
-    )  # fmt: skip
+    op = (
+        product(rows=12, inner=16, columns=20, bias=bias)
+        if product_too
+        else conv(batch=12, inner=16, outer=20, side=24, kernel=kernel, stride=stride, bias=bias)
+    )
     graph = between(op)
     try:
         result = split(graph, op.name, axis, parts)
@@ -123,9 +137,21 @@ def test_flops_are_conserved(axis, parts, kernel, stride, bias, product_too):
 def test_the_graph_around_a_split():
     result = split(between(conv()), "conv", "batch", [3, 1])
     assert [op.name for op in result.operators] == [
-        "before", "conv/scatter0", "conv/0", "conv/1", "conv/gather", "after"]  # fmt: skip
+        "before",
+        "conv/scatter0",
+        "conv/0",
+        "conv/1",
+        "conv/gather",
+        "after",
+    ]
     assert [(e.source, e.slot, e.target) for e in result.edges] == [
-        (0, 0, 1), (1, 0, 2), (1, 1, 3), (2, 0, 4), (3, 0, 4), (4, 0, 5)]  # fmt: skip
+        (0, 0, 1),
+        (1, 0, 2),
+        (1, 1, 3),
+        (2, 0, 4),
+        (3, 0, 4),
+        (4, 0, 5),
+    ]
     deal, join = result.operators[1], result.operators[4]
     assert (deal.flops, deal.bytes_read, deal.bytes_written) == (0, 0, 0)
     assert join.kind == "Concat" and join.attributes == {"axis": 0, "sizes": (3, 1)}
@@ -174,8 +200,9 @@ def test_rows_of_convolutions_do_not_cancel_for_the_windows_overlap():
 
 
 def test_fused_operators_split_with_what_is_fused_to_them():
-    batch_norm = Operator("bn", "BatchNormalization", (conv().outputs[0], *(weight(8, name=n) for n in "smv")),
-                          conv().outputs)  # fmt: skip
+    batch_norm = Operator(
+        "bn", "BatchNormalization", (conv().outputs[0], *(weight(8, name=n) for n in "smv")), conv().outputs
+    )
     add = Operator("add", "Add", conv().outputs * 2, conv().outputs)
     skip = Operator("skip", "Softmax", add.outputs, add.outputs)
     nodes = [relu("before", conv().inputs[0]), conv(), batch_norm, skip, add]
@@ -188,7 +215,14 @@ def test_fused_operators_split_with_what_is_fused_to_them():
         assert from_json(to_json(split(graph, fused.name, axis, lengths))) == split(graph, fused.name, axis, lengths)
     by_channel = pieces(fused, "output", (6, 2))[0]
     assert [t.shape for t in by_channel.inputs] == [
-        (4, 6, 10, 10), (6, 6, 3, 3), (6,), (6,), (6,), (6,), (4, 6, 10, 10)]  # fmt: skip
+        (4, 6, 10, 10),
+        (6, 6, 3, 3),
+        (6,),
+        (6,),
+        (6,),
+        (6,),
+        (4, 6, 10, 10),
+    ]
     with pytest.raises(GraphError, match="cannot be split by reduction"):
         split(graph, fused.name, "reduction")
 

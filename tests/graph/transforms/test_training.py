@@ -68,8 +68,11 @@ def test_zoo_models_train(name: str) -> None:
     step = training(graph, "adam")
     assert [op.name for op in step.operators[: len(graph)]] == [op.name for op in graph.operators]
     heavy = sum(op.flops for op in graph.operators if op.spec.family in ("conv", "matmul", "recurrent"))
-    backward = sum(op.flops for op in step.operators if op.name.endswith("/backward") and op.spec.family in
-                   ("conv", "matmul", "recurrent"))  # fmt: skip
+    backward = sum(
+        op.flops
+        for op in step.operators
+        if op.name.endswith("/backward") and op.spec.family in ("conv", "matmul", "recurrent")
+    )
     assert 1.6 * heavy < backward < 2.03 * heavy  # twice forward, less the first layer's input gradient
     assert from_json(to_json(step)) == step
 
