@@ -2,8 +2,8 @@
 
 Numba optimises every function as soon as it is compiled, with all that it calls, and turns it into machine code. A
 function that calls it then takes its intermediate code in and does all of that once more. For a step, which Python
-cannot call, only the intermediate code is ever used: here it is linked and kept, and the kernel that Python calls is
-optimised as a whole. That saves about a quarter of the time that compiling takes; the kernels are the same.
+cannot call, only the intermediate code is ever used. Here it is linked and kept, and the kernel that Python calls is
+optimised as a whole. The kernels are the same; an environment's first episode compiles in up to a third less time.
 """
 
 from __future__ import annotations
