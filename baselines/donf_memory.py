@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 
+from hetgym._heap import first_key, pop, push
 from hetgym._jit import jit, step
 from hetgym._types import BoolArray, FloatArray, IntArray
 from hetgym.errors import ProblemError
@@ -15,7 +16,6 @@ from hetgym.planning.pull_loop import AGGREGATED, Links, choose, commit
 from hetgym.planning.ready_queue import FINISHES, READY, ReadyQueue, new_queue, open_queue, release
 from hetgym.problem import Problem, ProblemArrays
 from hetgym.schedule import Schedule
-from hetgym.sim.heap import first_key, pop, push
 
 
 def donf_memory(problem: Problem) -> Schedule:

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import numpy as np
 
+from hetgym._heap import first_key, pop, push
 from hetgym._jit import jit, step
 from hetgym._types import BoolArray, FloatArray
 from hetgym.planning import timeline
 from hetgym.planning.ready_queue import FINISHES, READY, ReadyQueue, new_queue, open_queue, release
 from hetgym.problem import Problem, ProblemArrays
 from hetgym.schedule import Schedule
-from hetgym.sim.heap import first_key, pop, push
 
 
 def fcfs(problem: Problem) -> Schedule:

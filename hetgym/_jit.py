@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import hashlib
 import os
 import re
@@ -106,6 +107,7 @@ class Compiling(event.Listener):  # type: ignore[misc]
         self._told = False
         self._finished, self._began, self._depth = 0.0, 0.0, 0
         self._timer: Timer | None = None
+        self._collects = False
 
     @property
     def seconds(self) -> float:
@@ -118,6 +120,8 @@ class Compiling(event.Listener):  # type: ignore[misc]
         if self._depth > 1:
             return
         self._began = monotonic()
+        self._collects = gc.isenabled()
+        gc.disable()  # a compiler makes millions of objects, next to none of them in cycles
         if not self._told:
             self._timer = Timer(max(0.0, self._patience - self._finished), self._tell)
             self._timer.daemon = True
@@ -129,6 +133,8 @@ class Compiling(event.Listener):  # type: ignore[misc]
         if self._depth:
             return
         self._finished += monotonic() - self._began
+        if self._collects:
+            gc.enable()
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None

@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from hetgym._jit import jit
-from hetgym._types import BoolArray, FloatArray, IntArray, frozen
+from hetgym._jit import lean
+from hetgym._types import FloatArray, IntArray, frozen
 from hetgym.errors import InvalidSchedule, shown
 from hetgym.problem import Problem
 
@@ -275,9 +275,11 @@ def _name_miscount(problem: Problem, order: Sequence[IntArray], assignment: IntA
     raise InvalidSchedule(f"coverage: {_name(problem, missing)} stands in no device's order")
 
 
-@jit
-def _stuck(pointer: IntArray, successor: IntArray, indegree: IntArray, following: IntArray) -> BoolArray:
-    """[n] True for operators that can never run, if each waits for its inputs and for its predecessor on the device.
+@lean
+def _count_waiting(
+    pointer: IntArray, successor: IntArray, following: IntArray, waiting: IntArray, stack: IntArray
+) -> None:
+    """Run all operators that can ever run, if each waits for its inputs and for its predecessor on the device.
 
     Kahn's algorithm on the edges of the graph plus one edge from each operator to the next on its device.
     ``waiting[i]`` is the number of unfinished operators that i waits for; an operator is pushed exactly once, when that
@@ -286,17 +288,12 @@ def _stuck(pointer: IntArray, successor: IntArray, indegree: IntArray, following
     Args:
         pointer: [n + 1] row starts of the successor lists.
         successor: [e] targets of the edges.
-        indegree: [n] number of incoming edges.
         following: [n] the next operator on the same device; -1 for the last.
+        waiting: [n] number of operators that each waits for; 0 in the end for those that can run.
+        stack: [n] scratch.
     """
-    n = len(indegree)
-    waiting = indegree.copy()
-    for i in range(n):
-        if following[i] >= 0:
-            waiting[following[i]] += 1
-    stack = np.empty(n, np.int32)
     top = 0
-    for i in range(n):
+    for i in range(len(waiting)):
         if waiting[i] == 0:
             stack[top] = i
             top += 1
@@ -314,19 +311,19 @@ def _stuck(pointer: IntArray, successor: IntArray, indegree: IntArray, following
             if waiting[after] == 0:
                 stack[top] = after
                 top += 1
-    return waiting > 0
 
 
 def _check_deadlock(problem: Problem, order: Sequence[IntArray], listed: IntArray, home: npt.NDArray[np.int64]) -> None:
     following = np.full(problem.num_operators, -1, np.int32)
     neighbours = home[:-1] == home[1:]
     following[listed[:-1][neighbours]] = listed[1:][neighbours]
-    indegree = np.diff(problem.predecessors.pointer)
-    stuck = _stuck(problem.successors.pointer, problem.successors.node, indegree, following)
-    if not stuck.any():
+    waiting = np.diff(problem.predecessors.pointer)
+    waiting[following[following >= 0]] += 1
+    _count_waiting(problem.successors.pointer, problem.successors.node, following, waiting, np.empty_like(waiting))
+    if not waiting.any():
         return
     # The first stuck operator of a device waits for no earlier one of that device, so it has a stuck input.
-    blocked = set(np.flatnonzero(stuck).tolist())
+    blocked = set(np.flatnonzero(waiting).tolist())
     for row in order:
         waits = [int(i) for i in row if int(i) in blocked]
         if waits:

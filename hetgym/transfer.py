@@ -6,12 +6,12 @@ to itself.
 
 from __future__ import annotations
 
-from hetgym._jit import step
+from hetgym._jit import inlined
 from hetgym._types import FloatArray, IntArray
 from hetgym.problem import Problem, ProblemArrays
 
 
-@step
+@inlined
 def transfer_time(p: ProblemArrays, a: int, b: int, size: float) -> float:
     """Duration of a transfer that shares its links with no other, for kernels [s].
 

@@ -15,12 +15,13 @@ from hetgym.workloads import textbook
 
 ENTRIES = (
     "graph.topology._kahn", "sim.sweep.run_orders", "sim.loop.run_schedules", "sim.decisions.decide",
-    "sim.decisions.estimate", "schedule._stuck",
+    "sim.decisions.estimate", "schedule._count_waiting",
     "planning.decode.decode_all", "planning.evaluation._first_wrong",
-    "planning.list_scheduling.place_in_order", "planning.timeline.device_order", "planning.ranks.write_list_order",
-    "planning.ranks.longest_path_to_exit", "planning.ranks.longest_path_from_entry",
-    "planning.ranks._optimistic_cost",
-    "planning.ranks._least_cost_to_exit", "planning.ranks._least_cost_from_entry",
+    "planning.list_scheduling.place_in_order", "planning.timeline.write_device_order",
+    "planning.ranks.write_list_order",
+    "planning.ranks._write_longest_path_to_exit", "planning.ranks._write_longest_path_from_entry",
+    "planning.ranks._write_optimistic_cost",
+    "planning.ranks._write_least_cost_to_exit", "planning.ranks._write_least_cost_from_entry",
     "planning.degrees._weighted_out_degree",
     "baselines.cpgc._correct", "planning.ready_list._place_ready", "baselines.online._balance",
     "baselines.queueing._serve", "baselines.lookahead._place", "baselines.pets._rank", "baselines.hcpt._latest_start",

@@ -16,27 +16,34 @@ from hetgym._types import FloatArray, IntArray
 from hetgym.agents.inference import HeadWeights
 from hetgym.agents.place.inference import prepare_head
 from hetgym.agents.place.tokens import LIMIT, View
-from hetgym.graph.dataflow import Feature
+from hetgym.envs.core.features import Column, features_of
 from hetgym.planning import timeline
 from hetgym.planning.look_ahead import Remainder, look_ahead
 from hetgym.problem import Problem, ProblemArrays
 
-CANDIDATE_FEATURES: tuple[Feature, ...] = (
-    Feature("outlook", "operator", "estimated time of the end: average of greatest and mean, best of four roll-outs"),
-    Feature("greatest", "operator", "greatest estimate of the end in that roll-out"),
-    Feature("consensus", "operator", "mean of the four outlooks"),
-    Feature("finish", "operator", "earliest finish time, EFT"),
-    Feature("path", "operator", "finish and optimistic cost to an exit, PEFT's key"),
-    Feature("start", "operator", "start, idle gaps filled"),
-    Feature("wait", "operator", "start minus arrival of the last input"),
-    Feature("cost", "operator", "run time"),
-    Feature("ready", "operator", "arrival of the last input"),
-    Feature("completion", "operator", "estimated time of the end if EFT plus optimistic cost places the next 300"),
-    Feature("exposure", "operator", "least outlook minus the bound from placed operators; the same for all devices"),
-    Feature("turn", "episode", "position in the order, 0 first to 1 last; the same for all devices"),
-)
-"""Features of a candidate device for the head, besides its embedding; all but the last two are relative to the least
-value over the devices."""
+
+class DeviceFeature(Column):
+    """Features of a candidate device for the head, besides its embedding.
+
+    All but the last two are relative to the least value over the devices.
+    """
+
+    OUTLOOK = "operator", "estimated time of the end: average of greatest and mean, best of four roll-outs"
+    GREATEST = "operator", "greatest estimate of the end in that roll-out"
+    CONSENSUS = "operator", "mean of the four outlooks"
+    FINISH = "operator", "earliest finish time, EFT"
+    PATH = "operator", "finish and optimistic cost to an exit, PEFT's key"
+    START = "operator", "start, idle gaps filled"
+    WAIT = "operator", "start minus arrival of the last input"
+    COST = "operator", "run time"
+    READY = "operator", "arrival of the last input"
+    COMPLETION = "operator", "estimated time of the end if EFT plus optimistic cost places the next 300"
+    EXPOSURE = "operator", "least outlook minus the bound from placed operators; the same for all devices"
+    TURN = "episode", "position in the order, 0 first to 1 last; the same for all devices"
+
+
+CANDIDATE_FEATURES = features_of(DeviceFeature)
+"""Names, units and meanings of :class:`DeviceFeature`."""
 
 COUNT = len(CANDIDATE_FEATURES)
 HORIZON = 10
@@ -259,13 +266,20 @@ def consider(
             if key < best:
                 best, worst = key, greatest
         row = seen[device]
-        row[0], row[1], row[2] = best, worst, total / bonus.shape[0]
-        row[3], row[4], row[5] = start + duration, start + duration + rest.loose[operator, device], start
-        row[6], row[7], row[8], row[9] = start - ready, duration, ready, best
+        row[DeviceFeature.OUTLOOK] = best
+        row[DeviceFeature.GREATEST] = worst
+        row[DeviceFeature.CONSENSUS] = total / bonus.shape[0]
+        row[DeviceFeature.FINISH] = start + duration
+        row[DeviceFeature.PATH] = start + duration + rest.loose[operator, device]
+        row[DeviceFeature.START] = start
+        row[DeviceFeature.WAIT] = start - ready
+        row[DeviceFeature.COST] = duration
+        row[DeviceFeature.READY] = ready
+        row[DeviceFeature.COMPLETION] = best
         if far > 0:
             end = min(n, turn + 1 + far)
             greatest, _ = look_ahead(p, t, rest, turn, device, start, end, bonus[0])
-            row[9] = max(greatest, bound)
+            row[DeviceFeature.COMPLETION] = max(greatest, bound)
     relate(p, operator, seen, scale, bound, turn / max(1, n - 1))
 
 
@@ -275,8 +289,8 @@ def relate(p: ProblemArrays, operator: int, seen: FloatArray, scale: float, boun
     exposure = np.inf
     for a in range(len(seen)):
         if p.cost[operator, a] < np.inf:
-            exposure = min(exposure, seen[a, 0])
-    for k in range(COUNT - 2):
+            exposure = min(exposure, seen[a, DeviceFeature.OUTLOOK])
+    for k in range(DeviceFeature.EXPOSURE):
         least = np.inf
         for a in range(len(seen)):
             if p.cost[operator, a] < np.inf:
@@ -289,8 +303,8 @@ def relate(p: ProblemArrays, operator: int, seen: FloatArray, scale: float, boun
             for k in range(COUNT):
                 seen[a, k] = 0.0
         else:
-            seen[a, COUNT - 2] = min(max(exposure - bound, 0.0) / scale, LIMIT)
-            seen[a, COUNT - 1] = progress
+            seen[a, DeviceFeature.EXPOSURE] = min(max(exposure - bound, 0.0) / scale, LIMIT)
+            seen[a, DeviceFeature.TURN] = progress
 
 
 @step

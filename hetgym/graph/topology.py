@@ -6,13 +6,13 @@ This module is independent of operators and costs: both :class:`~hetgym.graph.Da
 
 from __future__ import annotations
 
-import heapq
 from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
-from hetgym._jit import jit
+from hetgym._heap import Heaps, new_heaps, pop, push
+from hetgym._jit import jit, lean
 from hetgym._types import BoolArray, IntArray, frozen
 
 
@@ -44,22 +44,22 @@ def adjacency(n: int, source: IntArray, target: IntArray) -> Adjacency:
 
 # ``waiting[i]`` is the number of predecessors of i that are not in the order yet; i is pushed once, when it becomes 0.
 # Nodes on a cycle, and those behind one, are never pushed.
-@jit
-def _kahn(pointer: IntArray, index: IntArray, waiting: IntArray) -> IntArray:
-    n = len(waiting)
-    order = np.empty(n, np.int32)
+@lean
+def _kahn(pointer: IntArray, index: IntArray, waiting: IntArray, ready: Heaps, order: IntArray) -> int:
     count = 0
-    ready = [np.int32(i) for i in range(n) if waiting[i] == 0]  # ascending, hence a heap
-    while len(ready) > 0:
-        node = heapq.heappop(ready)
+    for node in range(len(waiting)):
+        if waiting[node] == 0:
+            push(ready, 0, float(node), node)
+    while ready.size[0] > 0:
+        node = pop(ready, 0)
         order[count] = node
         count += 1
         for k in range(pointer[node], pointer[node + 1]):
             successor = index[k]
             waiting[successor] -= 1
             if waiting[successor] == 0:
-                heapq.heappush(ready, successor)
-    return order[:count]
+                push(ready, 0, float(successor), successor)
+    return count
 
 
 def kahn_order(successors: Adjacency, indegree: IntArray) -> IntArray:
@@ -68,7 +68,10 @@ def kahn_order(successors: Adjacency, indegree: IntArray) -> IntArray:
     Returns:
         [n] node ids; shorter than n when the graph has a cycle.
     """
-    return frozen(_kahn(successors.pointer, successors.node, np.array(indegree, np.int32)))
+    n = len(indegree)
+    order = np.empty(n, np.int32)
+    count = _kahn(successors.pointer, successors.node, np.array(indegree, np.int32), new_heaps([n]), order)
+    return frozen(order[:count].copy() if count < n else order)
 
 
 def find_cycle(successors: Adjacency, order: IntArray) -> list[int]:

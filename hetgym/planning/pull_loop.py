@@ -14,6 +14,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from hetgym._heap import first_key, pop, push
 from hetgym._jit import jit, step
 from hetgym._types import BoolArray, FloatArray
 from hetgym.errors import unknown_name
@@ -21,7 +22,6 @@ from hetgym.planning import timeline
 from hetgym.planning.ready_queue import FINISHES, READY, ReadyQueue, new_queue, open_queue, release
 from hetgym.problem import Problem, ProblemArrays
 from hetgym.schedule import Schedule
-from hetgym.sim.heap import first_key, pop, push
 
 COMMUNICATION = ("classic", "aggregated", "link-wait", "per-edge", "light")
 """Models of transfers by which a device may be chosen; the positions are the kernels' codes."""

@@ -8,14 +8,13 @@ from __future__ import annotations
 
 import numpy as np
 
-from hetgym._jit import jit, lean
+from hetgym._heap import pop
+from hetgym._jit import lean
 from hetgym._types import FloatArray, IntArray
 from hetgym.planning.ready_queue import READY, ReadyQueue, new_queue, open_queue, release
 from hetgym.problem import Problem, ProblemArrays
-from hetgym.sim.heap import pop
 
 
-@jit
 def longest_path_to_exit(p: ProblemArrays, weight: FloatArray, communication: FloatArray) -> FloatArray:
     """[n] longest path from an operator to an exit, its own weight included [s].
 
@@ -24,26 +23,38 @@ def longest_path_to_exit(p: ProblemArrays, weight: FloatArray, communication: Fl
         weight: [n] time of each operator [s].
         communication: [e] time of each edge [s].
     """
-    n = len(weight)
-    rank = np.zeros(n)
-    for k in range(n - 1, -1, -1):
+    rank = np.empty(len(weight))
+    _write_longest_path_to_exit(p, weight, communication, rank)
+    return rank
+
+
+@lean
+def _write_longest_path_to_exit(
+    p: ProblemArrays, weight: FloatArray, communication: FloatArray, rank: FloatArray
+) -> None:
+    for k in range(len(weight) - 1, -1, -1):
         i = p.topological_order[k]
         tail = 0.0
         for edge in range(p.successor_pointer[i], p.successor_pointer[i + 1]):
             tail = max(tail, communication[edge] + rank[p.successor[edge]])
         rank[i] = weight[i] + tail
-    return rank
 
 
-@jit
 def longest_path_from_entry(p: ProblemArrays, weight: FloatArray, communication: FloatArray) -> FloatArray:
     """[n] longest path from an entry to an operator's start, with times as in :func:`longest_path_to_exit` [s]."""
     rank = np.zeros(len(weight))
+    _write_longest_path_from_entry(p, weight, communication, rank)
+    return rank
+
+
+@lean
+def _write_longest_path_from_entry(
+    p: ProblemArrays, weight: FloatArray, communication: FloatArray, rank: FloatArray
+) -> None:
     for i in p.topological_order:
         for edge in range(p.successor_pointer[i], p.successor_pointer[i + 1]):
             j = p.successor[edge]
             rank[j] = max(rank[j], rank[i] + weight[i] + communication[edge])
-    return rank
 
 
 def upward_rank(problem: Problem) -> FloatArray:
@@ -84,10 +95,9 @@ def write_bottom_level(p: ProblemArrays, assignment: IntArray, level: FloatArray
         level[i] = p.cost[i, a] + tail
 
 
-@jit
-def _optimistic_cost(p: ProblemArrays, communication: FloatArray) -> FloatArray:
+@lean
+def _write_optimistic_cost(p: ProblemArrays, communication: FloatArray, table: FloatArray) -> None:
     n, d = p.cost.shape
-    table = np.zeros((n, d))
     for k in range(n - 1, -1, -1):
         i = p.topological_order[k]
         for edge in range(p.successor_pointer[i], p.successor_pointer[i + 1]):
@@ -98,7 +108,6 @@ def _optimistic_cost(p: ProblemArrays, communication: FloatArray) -> FloatArray:
                     transfer = 0.0 if a == b else communication[edge]
                     best = min(best, table[j, b] + p.cost[j, b] + transfer)
                 table[i, a] = max(table[i, a], best)
-    return table
 
 
 def optimistic_cost(problem: Problem) -> FloatArray:
@@ -106,13 +115,14 @@ def optimistic_cost(problem: Problem) -> FloatArray:
 
     Source: Arabnejad, Barbosa, IEEE TPDS 25(3), 2014, equation 2.
     """
-    return _optimistic_cost(problem.arrays, problem.mean_communication)
+    table = np.zeros(problem.cost.shape)
+    _write_optimistic_cost(problem.arrays, problem.mean_communication, table)
+    return table
 
 
-@jit
-def _least_cost_to_exit(p: ProblemArrays) -> FloatArray:
+@lean
+def _write_least_cost_to_exit(p: ProblemArrays, table: FloatArray) -> None:
     n, d = p.cost.shape
-    table = np.zeros((n, d))
     for k in range(n - 1, -1, -1):
         i = p.topological_order[k]
         for edge in range(p.successor_pointer[i], p.successor_pointer[i + 1]):
@@ -123,7 +133,6 @@ def _least_cost_to_exit(p: ProblemArrays) -> FloatArray:
                     transfer = 0.0 if a == b else p.latency[a, b] + p.edge_bytes[edge] / p.bandwidth[a, b]
                     best = min(best, transfer + (p.cost[j, b] + table[j, b]))
                 table[i, a] = max(table[i, a], best)
-    return table
 
 
 def least_cost_to_exit(problem: Problem) -> FloatArray:
@@ -131,13 +140,14 @@ def least_cost_to_exit(problem: Problem) -> FloatArray:
 
     As :func:`optimistic_cost`, with each transfer at its true price between the two devices.
     """
-    return _least_cost_to_exit(problem.arrays)
+    table = np.zeros(problem.cost.shape)
+    _write_least_cost_to_exit(problem.arrays, table)
+    return table
 
 
-@jit
-def _least_cost_from_entry(p: ProblemArrays) -> FloatArray:
+@lean
+def _write_least_cost_from_entry(p: ProblemArrays, table: FloatArray) -> None:
     n, d = p.cost.shape
-    table = np.zeros((n, d))
     for i in p.topological_order:
         for edge in range(p.successor_pointer[i], p.successor_pointer[i + 1]):
             j = p.successor[edge]
@@ -147,12 +157,13 @@ def _least_cost_from_entry(p: ProblemArrays) -> FloatArray:
                     transfer = 0.0 if a == b else p.latency[a, b] + p.edge_bytes[edge] / p.bandwidth[a, b]
                     best = min(best, table[i, a] + p.cost[i, a] + transfer)
                 table[j, b] = max(table[j, b], best)
-    return table
 
 
 def least_cost_from_entry(problem: Problem) -> FloatArray:
     """[n, d] a proven lower bound on the operator's start on the device [s]."""
-    return _least_cost_from_entry(problem.arrays)
+    table = np.zeros(problem.cost.shape)
+    _write_least_cost_from_entry(problem.arrays, table)
+    return table
 
 
 def list_order(p: ProblemArrays, priority: FloatArray) -> IntArray:

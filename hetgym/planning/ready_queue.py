@@ -10,11 +10,11 @@ from typing import NamedTuple
 
 import numpy as np
 
+from hetgym._heap import Heaps, new_heaps, push
 from hetgym._jit import step
 from hetgym._records import record
 from hetgym._types import FloatArray, IntArray
 from hetgym.problem import ProblemArrays
-from hetgym.sim.heap import Heaps, new_heaps, push
 
 READY, FINISHES = 0, 1
 """Heaps: ready operators, and operators by the finish that the event loop of a scheduler waits for."""

@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from hetgym._jit import jit, lean, step
+from hetgym._jit import lean, step
 from hetgym._records import record
 from hetgym._types import FloatArray, IntArray
 from hetgym.planning import intervals
@@ -167,7 +167,6 @@ def take_back(t: Timeline, operator: int) -> None:
     t.assignment[operator] = -1
 
 
-@jit
 def device_order(t: Timeline) -> tuple[IntArray, IntArray]:
     """Read the device orders off a complete timeline.
 
@@ -181,7 +180,7 @@ def device_order(t: Timeline) -> tuple[IntArray, IntArray]:
     return order, pointer
 
 
-@step
+@lean
 def write_device_order(t: Timeline, order: IntArray, pointer: IntArray) -> None:
     """As :func:`device_order`, into arrays ``order`` [n] and ``pointer`` [d + 1]."""
     count = 0

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
+from hetgym._heap import push
 from hetgym._jit import step
 from hetgym.problem import ProblemArrays
-from hetgym.sim.heap import push
 from hetgym.sim.kernel import State
 from hetgym.sim.progress import DONE, EVENTS, FINISH, OPEN, QUEUED, RUNNING, WAITING, Progress, open_up
 

@@ -208,21 +208,23 @@ def settle(p: ProblemArrays, s: State, edge: int, sent: float, arrived: float) -
     s.waiting[target] -= 1
 
 
-@step
+@inlined
 def shares_copy(p: ProblemArrays, assignment: IntArray, edge: int, first: int) -> int:
     """The earliest edge from ``first`` on that carries this edge's tensor to the same device."""
+    tensor, device = p.edge_tensor[edge], assignment[p.successor[edge]]
     for k in range(first, edge):
-        if p.edge_tensor[k] == p.edge_tensor[edge] and assignment[p.successor[k]] == assignment[p.successor[edge]]:
+        if p.edge_tensor[k] == tensor and assignment[p.successor[k]] == device:
             return k
     return edge
 
 
-@step
+@inlined
 def copy_size(p: ProblemArrays, assignment: IntArray, edge: int, last: int) -> float:
     """Bytes of the one copy that serves all readers of this edge's tensor on its target device."""
     size = float(p.edge_bytes[edge])
+    tensor, device = p.edge_tensor[edge], assignment[p.successor[edge]]
     for k in range(edge + 1, last):
-        if p.edge_tensor[k] == p.edge_tensor[edge] and assignment[p.successor[k]] == assignment[p.successor[edge]]:
+        if p.edge_tensor[k] == tensor and assignment[p.successor[k]] == device:
             size = max(size, p.edge_bytes[k])
     return size
 

@@ -20,11 +20,11 @@ from __future__ import annotations
 
 import numpy as np
 
+from hetgym._heap import pop, push
 from hetgym._jit import inlined, lean
 from hetgym._types import FloatArray, IntArray
 from hetgym.problem import ProblemArrays
 from hetgym.sim import fair
-from hetgym.sim.heap import pop, push
 from hetgym.sim.kernel import AGGREGATED, FAIR, State, Switches, launch, makespan_of, settle
 from hetgym.sim.progress import (
     ALARM,

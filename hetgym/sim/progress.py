@@ -10,12 +10,12 @@ from typing import NamedTuple
 
 import numpy as np
 
+from hetgym._heap import Heaps, new_heaps
 from hetgym._jit import inlined, step
 from hetgym._records import record
 from hetgym._types import BoolArray, FloatArray, IntArray
 from hetgym.problem import ProblemArrays
 from hetgym.sim import fair
-from hetgym.sim.heap import Heaps, new_heaps
 from hetgym.sim.kernel import State, Switches, reset
 
 WAITING, OPEN, QUEUED, RUNNING, DONE = range(5)

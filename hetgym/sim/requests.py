@@ -9,10 +9,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from hetgym._jit import inlined, step
+from hetgym._heap import push
+from hetgym._jit import inlined
 from hetgym.problem import ProblemArrays
 from hetgym.sim import fair
-from hetgym.sim.heap import push
 from hetgym.sim.kernel import CACHED, FAIR, State, Switches, book_transfer, copy_size, settle, shares_copy
 from hetgym.sim.progress import EVENTS, FLOW, Progress
 
@@ -48,7 +48,7 @@ def fetch_edge(
     _send(p, s, g, flows, edge, copy, float(p.edge_bytes[edge]), now, switches)
 
 
-@step
+@inlined
 def find_copy(p: ProblemArrays, s: State, g: Progress, edge: int, device: int) -> int:
     """An edge whose transfer took this edge's tensor to the device already, or will; -1 if there is none."""
     source = p.edge_source[edge]
@@ -105,7 +105,7 @@ def _send(
         settle(p, s, edge, sent, arrived)
 
 
-@step
+@inlined
 def _open_flow(
     p: ProblemArrays, g: Progress, flows: fair.Flows, edge: int, a: int, b: int, size: float, now: float
 ) -> None:

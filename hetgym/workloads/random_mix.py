@@ -45,8 +45,8 @@ class RandomMix:
     heterogeneity: float = 0.5
 
     def __post_init__(self) -> None:
-        for family in self.families:
-            if family not in self.EDGES:
+        for family in self.families if isinstance(self.families, list | tuple) else (self.families,):
+            if not isinstance(family, str) or family not in self.EDGES:
                 raise unknown_name("family of random problems", family, self.EDGES)
         if not (self.families and self.ccr and 1 <= self.operators[0] <= self.operators[1] and self.devices >= 1):
             raise ProblemError(f"{self} holds no problem: families, ccr, operators and devices must not be empty")

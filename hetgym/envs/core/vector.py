@@ -13,7 +13,7 @@ from gymnasium.vector.utils import batch_space
 
 from hetgym._types import BoolArray, FloatArray
 from hetgym.envs.core.lanes import Lanes, Observation, as_actions, as_options, as_seed
-from hetgym.errors import ConfigError, unknown_name
+from hetgym.errors import ConfigError, shown, unknown_name
 
 Step = tuple[Observation, FloatArray, BoolArray, BoolArray, dict[str, Any]]
 
@@ -162,7 +162,7 @@ class LaneVectorEnv(VectorEnv[Observation, Any, Any]):
         if mask is None:
             return np.ones(self.num_envs, np.bool_)
         if not isinstance(mask, np.ndarray) or mask.dtype != np.bool_ or mask.shape != (self.num_envs,):
-            raise ConfigError(f"options['reset_mask'] must be an array of {self.num_envs} bools, not {mask!r}")
+            raise ConfigError(f"options['reset_mask'] must be an array of {self.num_envs} bools, not {shown(mask)}")
         if not mask.any():
             raise ConfigError("options['reset_mask'] resets no lane")
         return mask

@@ -4,18 +4,37 @@ from __future__ import annotations
 
 import dataclasses
 import inspect
+import math
+from pathlib import Path
 from typing import Any
 
 import gymnasium as gym
+import numpy as np
 import pytest
 
 from hetgym.envs import ENVIRONMENTS
 from hetgym.envs.core.autoreset import make_lanes
 from hetgym.envs.registration import arguments_of, environment_of
-from hetgym.errors import ConfigError
+from hetgym.errors import ConfigError, HetgymError
 from hetgym.pipeline.objective import Objective
 
 IDS = sorted(ENVIRONMENTS)
+
+
+FIELDS = [(name, field.name) for name in IDS for field in dataclasses.fields(arguments_of(name))]
+
+
+class Nasty:
+    """An object whose own representation fails."""
+
+    def __repr__(self) -> str:
+        raise RuntimeError("no")
+
+
+ODD: list[Any] = [
+    10**400, -1, 0, 1.5, math.nan, math.inf, True, "", "x" * 5000, b"bytes", [], [None], {}, {"a": 1}, (), object(),
+    Nasty(), np.zeros(3), np.float64(-2.0), Path("/nowhere"), lambda: 3, 2**63,
+]  # fmt: skip
 
 
 def vector_class(name: str) -> Any:
@@ -78,3 +97,61 @@ def test_lanes_are_made_of_arguments_as_one_value(name: str) -> None:
         make_lanes(arguments, 2, observation="flat")
     with pytest.raises(ConfigError, match="number of lanes is 0"):
         make_lanes(arguments, 0)
+
+
+def a_sentence(error: HetgymError) -> bool:
+    """One line of moderate length."""
+    text = str(error)
+    return 10 < len(text) < 700 and "\n" not in text
+
+
+@pytest.mark.parametrize(("name", "field"), FIELDS)
+def test_odd_values_are_taken_or_refused_in_one_sentence(name: str, field: str) -> None:
+    refused = 0
+    for value in ODD:
+        try:
+            arguments_of(name)(**{field: value}).lanes(1)
+        except HetgymError as error:
+            assert a_sentence(error), value
+            refused += 1
+        except MemoryError:
+            pytest.fail(f"{field}={value!r} needs endless memory")
+    assert refused >= len(ODD) // 2
+
+
+@pytest.mark.parametrize("name", IDS)
+def test_odd_values_of_the_doors_are_refused_in_one_sentence(name: str) -> None:
+    for key in ("num_envs", "autoreset_mode", "copy", "render_mode"):
+        for value in ODD:
+            taken = (key == "copy" and value is True) or (key == "num_envs" and value is True)
+            try:
+                gym.make_vec(name, **({"num_envs": 1} | {key: value}))
+            except HetgymError as error:
+                assert a_sentence(error)
+            else:
+                assert taken, (key, value)
+
+
+@pytest.mark.parametrize("name", IDS)
+def test_odd_resets_are_refused_in_one_sentence(name: str) -> None:
+    env, envs = environment_of(name)(), gym.make_vec(name, num_envs=1)
+    env.reset(seed=0)
+    known = ["problem", "graph", "platform", "order", "conditions", "reset_mask", "colour"]
+    for value in ODD:
+        for reset in (env.reset, envs.reset):
+            fine = isinstance(value, int) and value is not True and value >= 0
+            if not fine and not (isinstance(value, list) and value == [None]):
+                with pytest.raises(HetgymError) as caught:
+                    reset(seed=value)
+                assert a_sentence(caught.value)
+            if not isinstance(value, dict) or value:
+                with pytest.raises(HetgymError) as caught:
+                    reset(options=value)
+                assert a_sentence(caught.value)
+            for key in known:
+                try:
+                    reset(options={key: value})
+                except HetgymError as error:
+                    assert a_sentence(error)
+                else:
+                    assert key == "conditions" and value in (0, 2**63)

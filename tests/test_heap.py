@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from steps import callable_step
 
-from hetgym.sim import heap as module
+from hetgym import _heap as module
 
 pop, push = callable_step(module.pop), callable_step(module.push)
 

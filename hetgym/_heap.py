@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from hetgym._jit import step
+from hetgym._jit import inlined, step
 from hetgym._records import record
 from hetgym._types import FloatArray, IntArray
 
@@ -42,10 +42,10 @@ def new_heaps(capacities: Sequence[int]) -> Heaps:
 
 # The item moves up from the end towards the root, past every parent that is larger. Invariant: the place
 # ``k`` is free, and the heap without it is in order. O(log n).
-@step
+@inlined
 def push(h: Heaps, heap: int, key: float, code: int) -> None:
     """Add an item to a heap."""
-    first = h.first[heap]
+    first = h.first[heap] if heap > 0 else 0  # 0 is known when it is compiled, for calls that name the heap
     k = h.size[heap]
     h.size[heap] += 1
     while k > 0:
@@ -68,10 +68,10 @@ def first_key(h: Heaps, heap: int) -> float:
 
 # The last item takes the place of the first and moves down past every smaller child. Invariant: the place
 # ``k`` is free, and every item above it is smaller than all items below it. O(log n).
-@step
+@inlined
 def pop(h: Heaps, heap: int) -> int:
     """Remove the smallest item of a heap, which must not be empty, and return its code."""
-    first = h.first[heap]
+    first = h.first[heap] if heap > 0 else 0
     smallest = h.code[first]
     h.size[heap] -= 1
     size = h.size[heap]
