@@ -106,7 +106,8 @@ class PlacePlanner:
             budget: wall-clock time, in seconds or as in ``"50ms"``; with it, results depend on the machine. By
                 default there is no search, only greedy episodes.
             passes: number of greedy episodes, each in an order of its own; with little time there are fewer. If one
-                would take more than :data:`SHARE` of the time, the search begins with the Pilot method's schedule.
+                would take more than :data:`SHARE` of the time, the search begins with the best schedule of HEFT, PEFT
+                and, if there is time for it, the Pilot method.
             operators: largest number of operators that the search places in trials, instead of a time: the result is
                 the same on every machine.
             seed: of the search's draws, and of orders from the fifth on.
@@ -135,8 +136,9 @@ class PlacePlanner:
         return _searched(search, operators, seconds, began)
 
     def _hurry(self, problem: Problem, seconds: float, operators: int | None, seed: int, began: float) -> Schedule:
-        """Plan when a pass of the policy would take too long: search from the Pilot method's schedule."""
-        first = get("pilot")(problem)
+        """Plan when a pass of the policy would take too long: search from the best schedule of quick heuristics."""
+        names = ("heft", "peft", "pilot") if pilot_seconds(problem) <= max(0.5 * seconds, 1e-3) else ("heft", "peft")
+        first = min((get(name)(problem) for name in names), key=lambda schedule: schedule.makespan)
         order = start_order(problem, first, "order")
         how = replace(self.how, policy=0.0, relocate=0.0, heat=0.5 * self.how.heat)  # large moves need time to pay
         stage = episodes.without_policy(problem, self.head)
@@ -181,7 +183,13 @@ def pass_seconds(problem: Problem) -> float:
     """
     n, d = problem.num_operators, problem.num_devices
     rolled = 4 * episodes.HORIZON + min(episodes.FAR, n // 2)
-    return n * d * (rolled * d * 15e-9 + 2e-6)
+    return n * d * (rolled * d * 45e-9 + 4e-6)
+
+
+def pilot_seconds(problem: Problem) -> float:
+    """Estimated time of the Pilot method, which rolls list scheduling out for each operator and device [s]."""
+    n, d = problem.num_operators, problem.num_devices
+    return 0.5 * n * n * d * d * 50e-9
 
 
 def _perturbed_order(

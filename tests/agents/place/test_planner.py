@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 
 import numpy as np
 import pytest
@@ -11,6 +12,7 @@ from place_tools import drawn, weights
 from hetgym import validate
 from hetgym.agents.place.artefact import load_planner, save_planner
 from hetgym.agents.place.planner import PlacePlanner, as_seconds
+from hetgym.baselines import heft
 from hetgym.errors import ArtefactError, ConfigError
 from hetgym.workloads import textbook
 
@@ -42,6 +44,15 @@ def test_a_time_budget_ends(planner):
     schedule = planner.plan(textbook("topcuoglu"), "20ms")
     assert schedule.makespan == 73.0
     assert planner.plan(textbook("topcuoglu"), 1e-6).makespan <= planner.plan(textbook("topcuoglu"), passes=1).makespan
+
+
+def test_a_time_budget_holds_where_a_pass_takes_longer(planner):
+    problem = drawn(0, 1000, 4)
+    planner.plan(problem, "10ms")  # compiled
+    began = time.perf_counter()
+    schedule = planner.plan(problem, "50ms")
+    assert time.perf_counter() - began < 0.25  # a greedy pass takes half a second, the Pilot method as long
+    assert schedule.makespan <= heft(problem).makespan
 
 
 @pytest.mark.parametrize("n", [1, 2])
