@@ -18,8 +18,8 @@ import numba
 from numba import types
 from numba.core import event
 
+from hetgym._compiler import QuickFlags, StepCompiler
 from hetgym._parts import PACKAGE, part
-from hetgym._steps import StepCompiler
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -59,6 +59,7 @@ def inlined(function: F) -> F:
 def _dispatcher(function: Callable[..., Any], **options: Any) -> Any:
     options |= {"cache": True, "nogil": True, "no_cfunc_wrapper": True}
     dispatcher = numba.njit(error_model="numpy", **options)(function)
+    dispatcher._compiler._customize_flags = QuickFlags
     _widen_numbers(dispatcher)
     _tie_to_all_sources(dispatcher)
     return dispatcher
