@@ -47,8 +47,7 @@ def graham(problem: Problem, order: Sequence[int] | None = None) -> Schedule:
             chosen = _first_placeable(problem, ready, sequence, device)
             if chosen is None:
                 continue
-            start = max(now, timeline.data_ready(arrays, placed, chosen, device))
-            timeline.book(arrays, placed, chosen, device, start)
+            timeline.append(arrays, placed, chosen, device, now)
             idle.remove(device)
             heapq.heappush(finishes, (float(placed.finish[chosen]), device, chosen))
         now = finishes[0][0]

@@ -15,7 +15,7 @@ from hetgym.workloads import textbook
 
 ENTRIES = (
     "graph.topology._kahn", "sim.sweep.run_orders", "sim.loop.run_schedules", "sim.decisions.decide",
-    "sim.decisions.estimate", "schedule._count_waiting",
+    "sim.decisions.look", "schedule._count_waiting",
     "planning.decode.decode_all", "planning.evaluation._first_wrong",
     "planning.list_scheduling.place_in_order", "planning.timeline.write_device_order",
     "planning.ranks.write_list_order",

@@ -68,10 +68,22 @@ def of_schedule(problem: Problem, schedule: Schedule) -> Timeline:
     """The timeline of a schedule that has start times: the inverse of :func:`planned`."""
     assert schedule.start is not None
     placed = new_timeline(problem.num_operators, problem.num_devices)
-    for device, row in enumerate(schedule.device_order(problem)):
-        for i in row.tolist():
-            book(problem.arrays, placed, i, device, float(schedule.start[i]))
+    for row in schedule.device_order(problem):
+        operators = np.array(row, np.int32)
+        _book_all(problem.arrays, placed, operators, np.array(schedule.assignment, np.int32), np.array(schedule.start))
     return placed
+
+
+@lean
+def _book_all(p: ProblemArrays, t: Timeline, operators: IntArray, assignment: IntArray, start: FloatArray) -> None:
+    for i in operators:
+        book(p, t, i, assignment[i], start[i])
+
+
+@lean
+def append(p: ProblemArrays, t: Timeline, operator: int, device: int, now: float) -> None:
+    """Place an operator on a device that is idle from ``now`` on [s], as soon as its inputs are there."""
+    book(p, t, operator, device, max(now, data_ready(p, t, operator, device)))
 
 
 @step
@@ -108,7 +120,7 @@ def copy_prefix(t: Timeline, other: Timeline, turn: IntArray, first: int) -> Non
         other.finish[i] = t.finish[i]
 
 
-@lean
+@step
 def data_ready(p: ProblemArrays, t: Timeline, operator: int, device: int) -> float:
     """The time at which the outputs of the operator's predecessors, all of them placed, can be on a device [s]."""
     ready = 0.0
@@ -142,7 +154,7 @@ def start_on(p: ProblemArrays, t: Timeline, operator: int, device: int, insertio
     return earliest_start(t, device, data_ready(p, t, operator, device), p.cost[operator, device], insertion)
 
 
-@lean
+@step
 def book(p: ProblemArrays, t: Timeline, operator: int, device: int, start: float) -> None:
     """Place an operator on a device.
 

@@ -155,11 +155,26 @@ def backlog(p: ProblemArrays, s: State, g: Progress, device: int) -> float:
     return free
 
 
+@lean
+def look(
+    p: ProblemArrays,
+    s: State,
+    g: Progress,
+    operator: int,
+    switches: Switches,
+    arrival: FloatArray,
+    start: FloatArray,
+    finish: FloatArray,
+) -> None:
+    """As :func:`estimate`, for Python."""
+    estimate(p, s, g, operator, switches, arrival, start, finish)
+
+
 # For each device independently: ``ready`` is the latest arrival over the inputs looked at so far, and at
 # least the current time. Transfers of the same operator do not delay each other here, and nothing is
 # booked; the state does not change. O(d (inputs + queued operators)), with cached transfers also the
 # search for a copy of each input.
-@lean
+@step
 def estimate(
     p: ProblemArrays,
     s: State,

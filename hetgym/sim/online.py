@@ -206,7 +206,7 @@ class OnlineSimulation:
         """
         self._check_ready(operator)
         p, s, g = self.problem.arrays, self._state, self._progress
-        decisions.estimate(p, s, g, int(operator), self._switches, *self._guess)
+        decisions.look(p, s, g, int(operator), self._switches, *self._guess)
         return Estimate(*(times.copy() for times in self._guess))
 
     def commit(self, operator: int, device: int) -> None:

@@ -19,6 +19,7 @@ from hetgym.planning import timeline
 INF = np.inf
 earliest_start, clear = callable_step(timeline.earliest_start), callable_step(timeline.clear)
 take_back, copy_into = callable_step(timeline.take_back), callable_step(timeline.copy_into)
+book = callable_step(timeline.book)
 
 
 def single_device(durations: list[float]) -> Problem:
@@ -49,7 +50,7 @@ def test_earliest_start_is_the_first_gap(jobs: list[tuple[float, float]], copies
             assert start == oracle.earliest_gap(busy, ready, duration)
         else:
             assert start == max([ready, *(to for _, to in busy)])
-        timeline.book(problem.arrays, line, operator, 0, start)
+        book(problem.arrays, line, operator, 0, start)
         busy.append((start, start + duration))
         order = timeline.device_order(line)[0][: len(busy)]
         assert line.busy.size[0] == len(busy)
@@ -72,8 +73,8 @@ def test_planned_times_come_true(insertion: bool, problem: Problem) -> None:
 def test_insertion_fills_the_first_gap_that_fits() -> None:
     line = timeline.new_timeline(4, 1)
     problem = single_device([2.0, 2.0, 1.0, 3.0])
-    timeline.book(problem.arrays, line, 0, 0, 1.0)  # 1-3
-    timeline.book(problem.arrays, line, 1, 0, 5.0)  # 5-7
+    book(problem.arrays, line, 0, 0, 1.0)  # 1-3
+    book(problem.arrays, line, 1, 0, 5.0)  # 5-7
     assert earliest_start(line, 0, 0.0, 1.0, True) == 0.0
     assert earliest_start(line, 0, 0.0, 2.0, True) == 3.0
     assert earliest_start(line, 0, 3.5, 1.5, True) == 3.5
@@ -93,7 +94,7 @@ def test_an_operator_of_no_duration_is_not_run_over() -> None:
 
 def test_clear_empties_a_timeline() -> None:
     line = timeline.new_timeline(1, 1)
-    timeline.book(single_device([4.0]).arrays, line, 0, 0, 0.0)
+    book(single_device([4.0]).arrays, line, 0, 0, 0.0)
     clear(line)
     assert earliest_start(line, 0, 0.0, 9.0, True) == 0.0
     assert line.assignment.tolist() == [-1]
@@ -112,7 +113,7 @@ def test_long_timelines_skip_no_gap(seed: int) -> None:
         ready = float(np.round(rng.uniform(0.0, 2.0 * n), seed))
         start = earliest_start(line, 0, ready, duration, True)
         assert start == oracle.earliest_gap(list(busy.values()), ready, duration)
-        timeline.book(problem.arrays, line, operator, 0, start)
+        book(problem.arrays, line, operator, 0, start)
         busy[operator] = (start, start + duration)
         if rng.random() < 0.2:
             victim = int(rng.choice(list(busy)))
