@@ -10,10 +10,14 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable
 
+import numpy as np
+
+from hetgym.planning import ranks
 from hetgym.planning.decode import decode_placement
-from hetgym.planning.list_scheduling import single_device_placement
+from hetgym.planning.list_scheduling import fastest_device, single_device_placement
 from hetgym.problem import Problem
 from hetgym.sim import Runtime, simulate
+from hetgym.sim.runtime import runtime as as_runtime
 
 
 def ratio(value: float, reference: float) -> float:
@@ -64,8 +68,16 @@ def single_device_makespan(problem: Problem, runtime: str | Runtime = "classic")
     >>> single_device_makespan(textbook("topcuoglu"))
     127.0
     """
+    switches, device = as_runtime(runtime), fastest_device(problem)
+    if np.isfinite(problem.cost[:, device]).all() and (switches.noise, switches.dispatch, switches.streams) == (
+        0,
+        0,
+        1,
+    ):
+        order = ranks.list_order(problem.arrays, ranks.upward_rank(problem))
+        return float(np.cumsum(problem.cost[order, device])[-1])  # one after the other, nothing to transfer
     schedule = decode_placement(problem, single_device_placement(problem))
-    return simulate(problem, schedule, runtime).makespan
+    return simulate(problem, schedule, switches).makespan
 
 
 def efficiency(speedup_value: float, devices: int) -> float:

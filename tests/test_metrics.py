@@ -6,8 +6,9 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from strategies import problems, runtimes
 
-from hetgym import Problem, baselines, metrics, simulate
+from hetgym import Problem, Runtime, baselines, metrics, simulate
 from hetgym.workloads import textbook
 
 TIMES = st.floats(1e-9, 1e3)
@@ -48,6 +49,12 @@ def test_single_device_reference_feels_the_runtime() -> None:
     assert metrics.single_device_makespan(problem, "links") > classic
     plan = baselines.single_device(problem)
     assert metrics.single_device_makespan(problem, "links") == simulate(problem, plan, "links").makespan
+
+
+@given(problems(), runtimes())
+def test_run_times_in_sum_are_the_simulated_makespan_of_a_single_device(problem: Problem, runtime: Runtime) -> None:
+    plan = baselines.single_device(problem)
+    assert metrics.single_device_makespan(problem, runtime) == simulate(problem, plan, runtime).makespan
 
 
 def test_ratios_of_nothing() -> None:
