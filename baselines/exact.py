@@ -14,8 +14,9 @@ from hetgym.baselines.peft import peft
 from hetgym.baselines.trivial import single_device
 from hetgym.errors import ConfigError, ProblemError, require
 from hetgym.planning.bounds import communication_bound, lower_bound
-from hetgym.planning.decode import decode_placement, with_times
+from hetgym.planning.decode import decode_placement
 from hetgym.planning.ranks import least_cost_from_entry, least_cost_to_exit
+from hetgym.planning.timeline import with_times
 from hetgym.problem import Problem
 from hetgym.schedule import Schedule
 

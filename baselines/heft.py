@@ -6,17 +6,19 @@ from hetgym.planning.list_scheduling import place_by_priority
 from hetgym.planning.ranks import upward_rank
 from hetgym.problem import Problem
 from hetgym.schedule import Schedule
+from hetgym.sim import Runtime
 
 
-def heft(problem: Problem, insertion: bool = True) -> Schedule:
+def heft(problem: Problem, insertion: bool = True, runtime: str | Runtime = "classic") -> Schedule:
     """Upward rank first, each operator where it finishes first, idle gaps filled.
 
     Args:
         problem: the problem to schedule.
         insertion: False appends to each device's end instead.
+        runtime: the runtime that will run the schedule.
 
     >>> from hetgym.workloads import textbook
     >>> heft(textbook("topcuoglu")).makespan
     80.0
     """
-    return place_by_priority(problem, upward_rank(problem), insertion=insertion)
+    return place_by_priority(problem, upward_rank(problem), insertion=insertion, runtime=runtime)

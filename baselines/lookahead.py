@@ -32,7 +32,7 @@ def lookahead_heft(problem: Problem) -> Schedule:
     rank = upward_rank(problem)
     source = problem.edge_source
     edges = np.lexsort((p.position[p.successor], -rank[p.successor], source)).astype(np.int32)
-    placed = timeline.new_timeline(problem.num_operators, problem.num_devices)
+    placed = timeline.new_timeline(problem.arrays)
     _place(p, placed, list_order(p, rank), edges)
     return timeline.planned(problem, placed)
 
@@ -64,7 +64,7 @@ def _place(p: ProblemArrays, t: timeline.Timeline, order: IntArray, edges: IntAr
             if p.successor_pointer[operator] < p.successor_pointer[operator + 1]:
                 timeline.book(p, t, operator, device, start)
                 key = _try_children(p, t, operator, arrival, edges, trial, best_key)
-                timeline.take_back(t, operator)
+                timeline.take_back(p, t, operator)
             if best < 0 or key < best_key:
                 best, best_start, best_key = device, start, key
         timeline.book(p, t, operator, best, best_start)
@@ -118,7 +118,7 @@ def _try_children(
         last = max(last, best_finish)
         k = after
     for k in range(count):
-        timeline.take_back(t, trial[k])
+        timeline.take_back(p, t, trial[k])
     return last
 
 

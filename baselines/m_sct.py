@@ -9,7 +9,7 @@ import numpy as np
 from hetgym._types import FloatArray, IntArray
 from hetgym.baselines.baechi import earliest_start_first
 from hetgym.errors import ConfigError, ProblemError, require
-from hetgym.planning.decode import with_times
+from hetgym.planning.timeline import with_times
 from hetgym.problem import Problem
 from hetgym.schedule import Schedule
 

@@ -60,7 +60,7 @@ def olb(problem: Problem) -> Schedule:
     >>> olb(textbook("topcuoglu")).makespan
     114.0
     """
-    placed = timeline.new_timeline(problem.num_operators, problem.num_devices)
+    placed = timeline.new_timeline(problem.arrays)
     _balance(problem.arrays, placed)
     return timeline.planned(problem, placed)
 

@@ -56,6 +56,31 @@ def inlined(function: F) -> F:
     return cast(F, _within(_dispatcher(function, forceinline=True, **_STEP)))
 
 
+def variant(base: Callable[..., Any], applies: Callable[..., bool]) -> Callable[[F], F]:
+    """Make a step that kernels call in place of another one, where the types of the arguments say so.
+
+    Args:
+        base: the step that kernels name.
+        applies: takes the Numba types of all arguments; true if this step is called.
+    """
+
+    def enter(function: F) -> F:
+        other, usual = cast(Any, step(function)), cast(Any, base)
+        template, overload = usual.get_call_template, usual.get_overload
+
+        def get_call_template(arguments: Any, keywords: dict[str, Any]) -> Any:
+            return (other.get_call_template if applies(*arguments) else template)(arguments, keywords)
+
+        def get_overload(signature: Any) -> Any:
+            kinds = getattr(signature, "args", signature)
+            return (other.get_overload if applies(*kinds) else overload)(signature)
+
+        usual.get_call_template, usual.get_overload = get_call_template, get_overload
+        return cast(F, other)
+
+    return enter
+
+
 def _dispatcher(function: Callable[..., Any], **options: Any) -> Any:
     options |= {"cache": True, "nogil": True, "no_cfunc_wrapper": True}
     dispatcher = numba.njit(error_model="numpy", **options)(function)

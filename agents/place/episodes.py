@@ -105,10 +105,9 @@ def without_policy(problem: Problem, head: HeadWeights) -> Stage:
 
 def new_desk(problem: Problem, head: HeadWeights) -> Desk:
     """Allocate the scratch of one episode at a time on a problem."""
-    n, d = problem.num_operators, problem.num_devices
-    size = len(head.score)
+    d, size = problem.num_devices, len(head.score)
     return Desk(
-        timeline.new_timeline(n, d),
+        timeline.new_timeline(problem.arrays),
         np.zeros((d, COUNT)),
         np.zeros(d),
         np.zeros(d),

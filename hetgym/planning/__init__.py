@@ -39,27 +39,27 @@ if TYPE_CHECKING:
     from hetgym.planning.bounds import lower_bound
     from hetgym.planning.budgets import anytime
     from hetgym.planning.critical import critical_chain, critical_path
-    from hetgym.planning.decode import DECODES, decode_in_order, decode_placement, with_times
+    from hetgym.planning.decode import DECODES, decode_in_order, decode_placement
     from hetgym.planning.evaluation import evaluate
     from hetgym.planning.graph_plan import GraphPlan
     from hetgym.planning.list_scheduling import place_by_priority
     from hetgym.planning.policy import SchedulerPolicy, as_policy
     from hetgym.planning.protocols import Scheduler
     from hetgym.planning.search import Search
-    from hetgym.planning.timeline import Timeline, new_timeline, planned
+    from hetgym.planning.timeline import Timeline, new_timeline, planned, with_times
 
 _HOME = {
     "hetgym.planning.bounds": ("lower_bound",),
     "hetgym.planning.budgets": ("anytime",),
     "hetgym.planning.critical": ("critical_chain", "critical_path"),
-    "hetgym.planning.decode": ("DECODES", "decode_in_order", "decode_placement", "with_times"),
+    "hetgym.planning.decode": ("DECODES", "decode_in_order", "decode_placement"),
     "hetgym.planning.evaluation": ("evaluate",),
     "hetgym.planning.graph_plan": ("GraphPlan",),
     "hetgym.planning.list_scheduling": ("place_by_priority",),
     "hetgym.planning.policy": ("SchedulerPolicy", "as_policy"),
     "hetgym.planning.protocols": ("Scheduler",),
     "hetgym.planning.search": ("Search",),
-    "hetgym.planning.timeline": ("Timeline", "new_timeline", "planned"),
+    "hetgym.planning.timeline": ("Timeline", "new_timeline", "planned", "with_times"),
 }
 _MODULES = (
     "bounds",

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
@@ -15,7 +14,6 @@ from hetgym.planning import list_scheduling, ranks, timeline
 from hetgym.planning.ready_queue import ReadyQueue, new_queue
 from hetgym.problem import Problem, ProblemArrays
 from hetgym.schedule import Schedule
-from hetgym.sim.simulation import simulate
 
 DECODES = ("insertion", "append", "bottom-level")
 """Rules by which a placement becomes a schedule: insertion or appending in the order of upward ranks, or insertion
@@ -68,16 +66,10 @@ def decode_in_order(problem: Problem, assignment: IntArray, order: IntArray, ins
         insertion: true if idle gaps may be used.
     """
     n, d = problem.num_operators, problem.num_devices
-    placed = timeline.new_timeline(n, d)
+    placed = timeline.new_timeline(problem.arrays)
     devices, turns = np.array(assignment, np.int32), np.array(order, np.int32)  # read-only ones would compile anew
     list_scheduling.place_in_order(problem.arrays, placed, turns, devices, np.zeros((n, d)), insertion)
     return timeline.planned(problem, placed)
-
-
-def with_times(problem: Problem, schedule: Schedule) -> Schedule:
-    """The same placement and device orders, every operator as early as the classic model lets it start."""
-    trace = simulate(problem, Schedule(schedule.assignment, order=schedule.order), "classic")
-    return replace(schedule, start=trace.start, finish=trace.finish)
 
 
 def start_order(problem: Problem, schedule: Schedule, how: str) -> IntArray:
@@ -131,7 +123,7 @@ def new_decoder(p: ProblemArrays, rank: FloatArray) -> Decoder:
         rank: [n] upward ranks [s].
     """
     n, d = p.cost.shape
-    return Decoder(timeline.new_timeline(n, d), new_queue(n), np.empty(n), ranks.list_order(p, rank))
+    return Decoder(timeline.new_timeline(p), new_queue(n), np.empty(n), ranks.list_order(p, rank))
 
 
 @jit

@@ -13,6 +13,8 @@ from hetgym.planning.ranks import list_order
 from hetgym.planning.timeline import Timeline, book, new_timeline, planned, start_on
 from hetgym.problem import Problem, ProblemArrays
 from hetgym.schedule import Schedule
+from hetgym.sim import Runtime
+from hetgym.sim import runtime as as_runtime
 
 
 def place_by_priority(
@@ -21,6 +23,7 @@ def place_by_priority(
     fixed: IntArray | None = None,
     bonus: FloatArray | None = None,
     insertion: bool = True,
+    runtime: str | Runtime = "classic",
 ) -> Schedule:
     """Take operators by descending priority and put each where it finishes first.
 
@@ -30,6 +33,7 @@ def place_by_priority(
         fixed: [n] prescribed device, -1 where free; all free by default.
         bonus: [n, d] added to finish times when devices are compared [s]; none by default.
         insertion: true if idle gaps may be filled.
+        runtime: the runtime that will run the schedule; its transfers, contention and dispatch count in finish times.
 
     >>> from hetgym.planning import ranks
     >>> from hetgym.workloads import textbook
@@ -38,7 +42,8 @@ def place_by_priority(
     80.0
     """
     n, d = problem.num_operators, problem.num_devices
-    placed = new_timeline(n, d)
+    switches = as_runtime(runtime)
+    placed = new_timeline(problem.arrays, switches)
     place_in_order(
         problem.arrays,
         placed,
@@ -47,7 +52,7 @@ def place_by_priority(
         np.zeros((n, d)) if bonus is None else np.array(bonus, np.float64),
         insertion,
     )
-    return planned(problem, placed)
+    return planned(problem, placed, switches)
 
 
 def fastest_device(problem: Problem, operators: IntArray | list[int] | None = None) -> int:

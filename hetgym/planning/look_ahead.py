@@ -64,5 +64,5 @@ def look_ahead(
         greatest = max(greatest, end)
         total += end
     for k in range(stop - 1, turn - 1, -1):
-        take_back(t, r.order[k])
+        take_back(p, t, r.order[k])
     return greatest, total / (stop - turn)

@@ -1,23 +1,31 @@
-"""Timeline: a partial schedule under the classic model, to which operators are added one at a time.
+"""Timeline: a partial schedule, to which operators are added one at a time.
 
 Start times follow HEFT's rules. *Insertion*: the first idle gap of the device that is long enough;
 *append*: after the device's last operator. List schedulers, the decoding of placements and the
 environments all place operators through these functions.
+
+A timeline follows the classic model, in which transfers never wait, unless it is made for another runtime: then it
+carries :class:`~hetgym.planning.bookings.Bookings`, and kernels that place operators are compiled once more for these.
 """
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from dataclasses import replace
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from hetgym._jit import lean, step
+from hetgym._jit import lean, step, variant
 from hetgym._records import record
 from hetgym._types import FloatArray, IntArray
-from hetgym.planning import intervals
+from hetgym.planning import bookings, intervals
+from hetgym.planning.bookings import NOTHING, Bookings, new_bookings
 from hetgym.planning.intervals import Intervals, new_intervals
 from hetgym.problem import Problem, ProblemArrays
 from hetgym.schedule import Schedule
+from hetgym.sim import PRESETS, Runtime, simulate
+from hetgym.sim import runtime as as_runtime
+from hetgym.sim.runtime import runtime_name
 
 
 @record
@@ -28,54 +36,79 @@ class Timeline(NamedTuple):
         assignment: [n] device, -1 while not placed.
         start, finish: [n] times of placed operators [s].
         busy: occupied intervals of each device; see :class:`~hetgym.planning.intervals.Intervals`.
+        moves: transfers, unless they follow the classic model.
     """
 
     assignment: IntArray
     start: FloatArray
     finish: FloatArray
     busy: Intervals
+    moves: Bookings = NOTHING
 
 
-def new_timeline(n: int, d: int) -> Timeline:
-    """Allocate an empty timeline for n operators and d devices."""
+def new_timeline(p: ProblemArrays, runtime: Runtime = PRESETS["classic"]) -> Timeline:
+    """Allocate an empty timeline.
+
+    Args:
+        p: the problem.
+        runtime: the runtime that will run the schedule.
+    """
+    n, d = p.cost.shape
     return Timeline(
         assignment=np.full(n, -1, np.int32),
         start=np.zeros(n),
         finish=np.zeros(n),
         busy=new_intervals(n, d),
+        moves=NOTHING if books_nothing(runtime) else new_bookings(p, runtime),
     )
 
 
-def planned(problem: Problem, placed: Timeline, scheduler: str = "") -> Schedule:
+def books_nothing(runtime: Runtime) -> bool:
+    """True if a timeline for the runtime is one for the classic model."""
+    return runtime.communication == "free" and runtime.transfers == "per_edge" and runtime.dispatch == 0.0
+
+
+def planned(problem: Problem, placed: Timeline, runtime: Runtime = PRESETS["classic"], scheduler: str = "") -> Schedule:
     """The schedule that a complete timeline holds: placement, device orders and times.
 
     Args:
         problem: the problem.
         placed: holds all of its operators.
+        runtime: the runtime that will run the schedule; under any but ``classic`` the times are simulated.
         scheduler: name that the schedule carries.
     """
     order, pointer = device_order(placed)
-    return Schedule(
-        placed.assignment,
-        order=[order[pointer[d] : pointer[d + 1]] for d in range(problem.num_devices)],
-        start=placed.start,
-        finish=placed.finish,
-        scheduler=scheduler,
-    )
+    rows = [order[pointer[d] : pointer[d + 1]] for d in range(problem.num_devices)]
+    if runtime == PRESETS["classic"]:
+        return Schedule(placed.assignment, order=rows, start=placed.start, finish=placed.finish, scheduler=scheduler)
+    return with_times(problem, Schedule(placed.assignment, order=rows, scheduler=scheduler), runtime)
+
+
+def with_times(problem: Problem, schedule: Schedule, runtime: str | Runtime = "classic") -> Schedule:
+    """The same placement and device orders, every operator as early as a runtime lets it start.
+
+    Args:
+        problem: the problem.
+        schedule: with device orders.
+        runtime: a preset's name, or the switches.
+    """
+    switches = as_runtime(runtime)
+    trace = simulate(problem, Schedule(schedule.assignment, order=schedule.order), switches)
+    return replace(schedule, start=trace.start, finish=trace.finish, model=runtime_name(switches))
 
 
 def of_schedule(problem: Problem, schedule: Schedule) -> Timeline:
     """The timeline of a schedule that has start times: the inverse of :func:`planned`."""
     assert schedule.start is not None
-    placed = new_timeline(problem.num_operators, problem.num_devices)
+    placed = new_timeline(problem.arrays)
     for row in schedule.device_order(problem):
         operators = np.array(row, np.int32)
-        _book_all(problem.arrays, placed, operators, np.array(schedule.assignment, np.int32), np.array(schedule.start))
+        _book_rows(problem.arrays, placed, operators, np.array(schedule.assignment, np.int32), np.array(schedule.start))
     return placed
 
 
 @lean
-def _book_all(p: ProblemArrays, t: Timeline, operators: IntArray, assignment: IntArray, start: FloatArray) -> None:
+def _book_rows(p: ProblemArrays, t: Timeline, operators: IntArray, assignment: IntArray, start: FloatArray) -> None:
     for i in operators:
         book(p, t, i, assignment[i], start[i])
 
@@ -86,11 +119,28 @@ def append(p: ProblemArrays, t: Timeline, operator: int, device: int, now: float
     book(p, t, operator, device, max(now, data_ready(p, t, operator, device)))
 
 
+def _books(*kinds: Any) -> bool:
+    """True if a timeline with bookings is among arguments of these Numba types."""
+    timelines = (kind.kind for kind in kinds if getattr(kind, "kind", None) is not None)
+    return any(
+        kind.types[kind.fields.index("moves")].kind.instance_class is Bookings
+        for kind in timelines
+        if kind.instance_class is Timeline
+    )
+
+
 @step
 def clear(t: Timeline) -> None:
     """Empty a timeline."""
     t.assignment[:] = -1
     intervals.clear(t.busy)
+
+
+@variant(clear, _books)
+def _clear_all(t: Timeline) -> None:
+    t.assignment[:] = -1
+    intervals.clear(t.busy)
+    bookings.clear(t.moves)
 
 
 @step
@@ -101,6 +151,16 @@ def copy_into(t: Timeline, other: Timeline) -> None:
         other.start[i] = t.start[i]
         other.finish[i] = t.finish[i]
     intervals.copy_into(t.busy, other.busy)
+
+
+@variant(copy_into, _books)
+def _copy_all(t: Timeline, other: Timeline) -> None:
+    for i in range(len(t.assignment)):
+        other.assignment[i] = t.assignment[i]
+        other.start[i] = t.start[i]
+        other.finish[i] = t.finish[i]
+    intervals.copy_into(t.busy, other.busy)
+    bookings.copy_into(t.moves, other.moves)
 
 
 @step
@@ -132,6 +192,11 @@ def data_ready(p: ProblemArrays, t: Timeline, operator: int, device: int) -> flo
     return ready
 
 
+@variant(data_ready, _books)
+def _data_booked(p: ProblemArrays, t: Timeline, operator: int, device: int) -> float:
+    return bookings.bring(p, t.moves, t.assignment, t.finish, operator, device, False)
+
+
 @step
 def earliest_start(t: Timeline, device: int, ready: float, duration: float, insertion: bool) -> float:
     """Earliest start of an operator on a device [s].
@@ -154,6 +219,17 @@ def start_on(p: ProblemArrays, t: Timeline, operator: int, device: int, insertio
     return earliest_start(t, device, data_ready(p, t, operator, device), p.cost[operator, device], insertion)
 
 
+# The host of an accelerator has issued the k-th operator of its order after k times the dispatch time; which one this
+# will be is not known yet, so operators that are already there count as being before it. A CPU is its own host.
+@variant(start_on, _books)
+def _start_booked(p: ProblemArrays, t: Timeline, operator: int, device: int, insertion: bool) -> float:
+    dispatch, duration = t.moves.dispatch[0], p.cost[operator, device]
+    ready = data_ready(p, t, operator, device)
+    if p.asynchronous[device]:
+        return earliest_start(t, device, max(ready, dispatch * (t.busy.size[device] + 1)), duration, insertion)
+    return float(earliest_start(t, device, ready, dispatch + duration, insertion) + dispatch)
+
+
 @step
 def book(p: ProblemArrays, t: Timeline, operator: int, device: int, start: float) -> None:
     """Place an operator on a device.
@@ -172,10 +248,35 @@ def book(p: ProblemArrays, t: Timeline, operator: int, device: int, start: float
     intervals.insert(t.busy, device, operator, start, finish)
 
 
+@variant(book, _books)
+def _book_all(p: ProblemArrays, t: Timeline, operator: int, device: int, start: float) -> None:
+    finish = start + p.cost[operator, device]
+    bookings.bring(p, t.moves, t.assignment, t.finish, operator, device, True)
+    t.assignment[operator] = device
+    t.start[operator] = start
+    t.finish[operator] = finish
+    intervals.insert(t.busy, device, operator, _taken(p, t, operator), finish)
+
+
 @step
-def take_back(t: Timeline, operator: int) -> None:
-    """Undo the booking of an operator."""
+def _taken(p: ProblemArrays, t: Timeline, operator: int) -> float:
+    """Time at which a placed operator takes its device, which a CPU spends on the dispatch first [s]."""
+    if p.asynchronous[t.assignment[operator]]:
+        return float(t.start[operator])
+    return float(t.start[operator] - t.moves.dispatch[0])
+
+
+@step
+def take_back(p: ProblemArrays, t: Timeline, operator: int) -> None:
+    """Undo the booking of an operator, the latest one that is left."""
     intervals.remove(t.busy, t.assignment[operator], operator, t.start[operator], t.finish[operator])
+    t.assignment[operator] = -1
+
+
+@variant(take_back, _books)
+def _take_back_all(p: ProblemArrays, t: Timeline, operator: int) -> None:
+    bookings.take_back(p, t.moves, t.assignment, operator)
+    intervals.remove(t.busy, t.assignment[operator], operator, _taken(p, t, operator), t.finish[operator])
     t.assignment[operator] = -1
 
 

@@ -42,7 +42,7 @@ def test_earliest_start_is_the_first_gap(jobs: list[tuple[float, float]], copies
     """Jobs are (duration, ready)."""
     jobs = [(duration, ready * (copies - k)) for k in range(copies) for duration, ready in jobs]
     problem = single_device([duration for duration, _ in jobs])
-    line = timeline.new_timeline(len(jobs), 1)
+    line = timeline.new_timeline(problem.arrays)
     busy: list[tuple[float, float]] = []
     for operator, (duration, ready) in enumerate(jobs):
         start = earliest_start(line, 0, ready, duration, insertion)
@@ -71,8 +71,8 @@ def test_planned_times_come_true(insertion: bool, problem: Problem) -> None:
 
 
 def test_insertion_fills_the_first_gap_that_fits() -> None:
-    line = timeline.new_timeline(4, 1)
     problem = single_device([2.0, 2.0, 1.0, 3.0])
+    line = timeline.new_timeline(problem.arrays)
     book(problem.arrays, line, 0, 0, 1.0)  # 1-3
     book(problem.arrays, line, 1, 0, 5.0)  # 5-7
     assert earliest_start(line, 0, 0.0, 1.0, True) == 0.0
@@ -93,8 +93,9 @@ def test_an_operator_of_no_duration_is_not_run_over() -> None:
 
 
 def test_clear_empties_a_timeline() -> None:
-    line = timeline.new_timeline(1, 1)
-    book(single_device([4.0]).arrays, line, 0, 0, 0.0)
+    problem = single_device([4.0])
+    line = timeline.new_timeline(problem.arrays)
+    book(problem.arrays, line, 0, 0, 0.0)
     clear(line)
     assert earliest_start(line, 0, 0.0, 9.0, True) == 0.0
     assert line.assignment.tolist() == [-1]
@@ -107,7 +108,7 @@ def test_long_timelines_skip_no_gap(seed: int) -> None:
     n = 600
     durations = np.round(rng.exponential(2.0, n), seed)
     problem = single_device(durations.tolist())
-    line, spare = timeline.new_timeline(n, 1), timeline.new_timeline(n, 1)
+    line, spare = timeline.new_timeline(problem.arrays), timeline.new_timeline(problem.arrays)
     busy: dict[int, tuple[float, float]] = {}
     for operator, duration in enumerate(durations.tolist()):
         ready = float(np.round(rng.uniform(0.0, 2.0 * n), seed))
@@ -117,7 +118,7 @@ def test_long_timelines_skip_no_gap(seed: int) -> None:
         busy[operator] = (start, start + duration)
         if rng.random() < 0.2:
             victim = int(rng.choice(list(busy)))
-            take_back(line, victim)
+            take_back(problem.arrays, line, victim)
             del busy[victim]
         if operator < n // 3 and rng.random() < 0.02:
             copy_into(line, spare)
@@ -137,4 +138,4 @@ def test_long_timelines_skip_no_gap(seed: int) -> None:
 def test_a_schedule_and_its_timeline_are_the_same(problem: Problem) -> None:
     schedule = heft(problem)
     line = timeline.of_schedule(problem, schedule)
-    assert timeline.planned(problem, line, "heft").to_dict() == replace(schedule, scheduler="heft").to_dict()
+    assert timeline.planned(problem, line, scheduler="heft").to_dict() == replace(schedule, scheduler="heft").to_dict()

@@ -178,7 +178,7 @@ class PlaceLanes(Lanes):
         for rows in (self._placed, self._spare):
             held = rows[lane]
             if held is None or (len(held.busy.size), len(held.assignment)) != (d, n):
-                rows[lane] = timeline.new_timeline(n, d)
+                rows[lane] = timeline.new_timeline(instance.problem.arrays)
 
     def _finish(self, lane: int) -> None:
         """Correct the last reward by the makespan under the environment's runtime, unless planned times are exact."""
@@ -187,7 +187,7 @@ class PlaceLanes(Lanes):
             return
         instance, runtime = self.instance(lane), self.rules.simulated
         if self.rules.decode in ("insertion", "append"):
-            found = timeline.planned(instance.problem, self._placed[lane], "agent")
+            found = timeline.planned(instance.problem, self._placed[lane], scheduler="agent")
             makespan = simulate(instance.problem, found, runtime).makespan
         else:
             found, makespan = decoded(instance.problem, self._placed[lane], self.rules.decode, runtime)
@@ -219,7 +219,7 @@ class PlaceLanes(Lanes):
         """The schedule of a finished episode."""
         found = self._schedules[lane]
         if found is None:
-            found = timeline.planned(self.problem(lane), self._placed[lane], "agent")
+            found = timeline.planned(self.problem(lane), self._placed[lane], scheduler="agent")
             self._schedules[lane] = found
         return found
 
