@@ -96,7 +96,7 @@ def earliest_start_first(problem: Problem, favourite: IntArray) -> Schedule:
     """
     need = memory_need(problem)
     room = problem.memory_capacity.copy()
-    placed = timeline.new_timeline(problem.arrays)
+    placed = timeline.new_timeline(problem)
     stuck = _place(problem.arrays, placed, upward_rank(problem), favourite, need, room)
     if stuck >= 0:
         raise no_room(problem, stuck, need, room)

@@ -34,7 +34,7 @@ def donf_memory(problem: Problem) -> Schedule:
     Raises:
         ProblemError: an operator has no room anywhere and nothing is left that could free any.
     """
-    placed = timeline.new_timeline(problem.arrays)
+    placed = timeline.new_timeline(problem)
     free = np.array(problem.memory_capacity)
     stuck = _run(
         problem.arrays,

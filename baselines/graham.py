@@ -35,7 +35,7 @@ def graham(problem: Problem, order: Sequence[int] | None = None) -> Schedule:
         raise ConfigError(f"graham: order must list each of the operators 0..{n - 1} once")
     rank = np.empty(n, np.int64)
     rank[sequence] = np.arange(n)
-    placed = timeline.new_timeline(problem.arrays)
+    placed = timeline.new_timeline(problem)
     waiting = np.diff(problem.predecessors.pointer)
     ready = [int(rank[i]) for i in np.flatnonzero(waiting == 0)]
     heapq.heapify(ready)

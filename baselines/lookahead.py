@@ -32,7 +32,7 @@ def lookahead_heft(problem: Problem) -> Schedule:
     rank = upward_rank(problem)
     source = problem.edge_source
     edges = np.lexsort((p.position[p.successor], -rank[p.successor], source)).astype(np.int32)
-    placed = timeline.new_timeline(problem.arrays)
+    placed = timeline.new_timeline(problem)
     _place(p, placed, list_order(p, rank), edges)
     return timeline.planned(problem, placed)
 

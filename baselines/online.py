@@ -60,7 +60,7 @@ def olb(problem: Problem) -> Schedule:
     >>> olb(textbook("topcuoglu")).makespan
     114.0
     """
-    placed = timeline.new_timeline(problem.arrays)
+    placed = timeline.new_timeline(problem)
     _balance(problem.arrays, placed)
     return timeline.planned(problem, placed)
 

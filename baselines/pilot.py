@@ -67,14 +67,14 @@ class Pilot(Search):
         n, d = problem.num_operators, problem.num_devices
         self.problem = problem
         self.insertion = completion == "insertion"
-        scratch = timeline.new_timeline(problem.arrays)
+        scratch = timeline.new_timeline(problem)
         order = ranks.list_order(problem.arrays, ranks.upward_rank(problem))
         bonus = np.array(ranks.optimistic_cost(problem)) if optimistic else np.zeros((n, d))
         free = np.full(n, -1, np.int32)
         self.makespan = place_in_order(problem.arrays, scratch, order, free, bonus, self.insertion)
         self.placed = n
         self.state = State(
-            partial=timeline.new_timeline(problem.arrays),
+            partial=timeline.new_timeline(problem),
             scratch=scratch,
             order=order,
             free=free,

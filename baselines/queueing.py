@@ -42,7 +42,7 @@ def sjf(problem: Problem) -> Schedule:
 
 
 def _queue(problem: Problem, key: FloatArray, by_arrival: bool) -> Schedule:
-    placed = timeline.new_timeline(problem.arrays)
+    placed = timeline.new_timeline(problem)
     _serve(problem.arrays, placed, new_queue(len(key)), -key, by_arrival)
     return timeline.planned(problem, placed)
 

@@ -59,7 +59,7 @@ class RandHeft(Search):
         order = ranks.list_order(problem.arrays, rank)
         bound = np.array(ranks.least_cost_to_exit(problem))
         self.state = State(
-            trial=timeline.new_timeline(problem.arrays),
+            trial=timeline.new_timeline(problem),
             queue=new_queue(n),
             rank=rank,
             noisy=np.empty(n),
@@ -80,7 +80,7 @@ class RandHeft(Search):
 
     def schedule(self) -> Schedule:
         """The best schedule so far."""
-        placed, state = timeline.new_timeline(self.problem.arrays), self.state
+        placed, state = timeline.new_timeline(self.problem), self.state
         place_in_order(self.problem.arrays, placed, state.best, state.free, state.zeros, True)
         return timeline.planned(self.problem, placed)
 

@@ -29,23 +29,36 @@ def _row(
     complexity: str,
     needs: tuple[str, ...] = (),
     search: str | None = None,
+    model: str = "classic",
     **options: Any,
 ) -> Baseline:
     """A row; functions and searches are named as ``"folder.file:name"`` within hetgym."""
     begin = f"hetgym.{search}" if search else None
-    return Baseline(name, kind, f"hetgym.{function}", citation, complexity, options, needs, begin)
+    return Baseline(name, kind, f"hetgym.{function}", citation, complexity, options, needs, begin, model=model)
 
 
 ROWS: tuple[Baseline, ...] = (
     _row("random", "trivial", "baselines.trivial:random_placement", "control", "O(n p)"),
     _row("round-robin", "trivial", "baselines.trivial:round_robin", "control", "O(n p)"),
     _row("single-device", "trivial", "baselines.trivial:single_device", "the default of every framework", "O(n p)"),
-    _row("adon", "online", "baselines.donf:donf", _LIN, "O(n log n + e p + n p^2)", priority="nested"),
-    _row("donf", "online", "baselines.donf:donf", _LIN, "O(n log n + e p + n p^2)"),
+    _row("adon", "online", "baselines.donf:donf", _LIN, "O(n log n + e p + n p^2)", model="donf", priority="nested"),
+    _row("donf", "online", "baselines.donf:donf", _LIN, "O(n log n + e p + n p^2)", model="donf"),
     _row("donf-classic", "online", "baselines.donf:donf", _LIN, "O(n log n + e p + n p^2)", communication="classic"),
-    _row("donf-l", "online", "baselines.donf:donf", _LIN, "O(n log n + e p + n p^2)", communication="light"),
-    _row("donf-w", "online", "baselines.donf:donf", _LIN, "O(n log n + e p + n p^2)", communication="link-wait"),
-    _row("donf2", "online", "baselines.donf:donf", _LIN, "O(n log n + e p + n p^2)", priority="two-level"),
+    _row(
+        "donf-l", "online", "baselines.donf:donf", _LIN, "O(n log n + e p + n p^2)", model="donf", communication="light"
+    ),
+    _row(
+        "donf-w",
+        "online",
+        "baselines.donf:donf",
+        _LIN,
+        "O(n log n + e p + n p^2)",
+        model="donf",
+        communication="link-wait",
+    ),
+    _row(
+        "donf2", "online", "baselines.donf:donf", _LIN, "O(n log n + e p + n p^2)", model="donf", priority="two-level"
+    ),
     _row("fcfs", "online", "baselines.queueing:fcfs", _SILBERSCHATZ, "O(n r log n + e p), r ready at a time"),
     _row(
         "fifo-donf",
@@ -53,6 +66,7 @@ ROWS: tuple[Baseline, ...] = (
         "baselines.donf:donf",
         "control",
         "O(n log n + e p + n p^2)",
+        model="donf",
         communication="link-wait",
         priority="none",
     ),
@@ -84,6 +98,7 @@ ROWS: tuple[Baseline, ...] = (
         "baselines.heft_donf:heft_donf",
         "ranks: Topcuoglu et al., IEEE TPDS 13(3), 2002; loop: Lin et al., J. Comput. Sci. Technol. 34(5), 2019",
         "O(n log n + e p + n p^2)",
+        model="donf",
     ),
     _row(
         "lookahead-heft",
@@ -115,6 +130,7 @@ ROWS: tuple[Baseline, ...] = (
         "baselines.donf_memory:donf_memory",
         "Lin, Li, Jia, Liu, An, J. Comput. Sci. Technol. 34(5), 2019; its author's simulator has the variant",
         "O(n (b log n + p^2) + e p), b blocked at a time; O(r e) more where memory is full, r ready",
+        model="donf",
     ),
     _row("m-etf", "memory", "baselines.baechi:m_etf", _JEON, "O(n r p + e p) for r ready operators"),
     _row(
@@ -165,6 +181,14 @@ ROWS: tuple[Baseline, ...] = (
         "Shaw, CP 1998 (large-neighbourhood search); rebuilt after HEFT and PEFT",
         "O(trials e p)",
         search="baselines.lns:Lns",
+    ),
+    _row(
+        "region-annealing",
+        "search",
+        "baselines.region_annealing:region_annealing",
+        _KIRKPATRICK.replace("decoding after HEFT", "regions and prices under any runtime: hetgym"),
+        "O(trials (e + n)), less where trials end early",
+        search="baselines.region_annealing:RegionAnnealing",
     ),
     _row("pilot", "search", "baselines.pilot:pilot", _DUIN, "O(n p (e p + n log n))", search="baselines.pilot:Pilot"),
     _row(

@@ -14,6 +14,7 @@ from hetgym.envs.registration import register
 
 if TYPE_CHECKING:
     from hetgym import agents, baselines, bench, costs, envs, graph, pipeline, planning, sim, workloads
+    from hetgym.baselines.portfolio import plan
     from hetgym.errors import (
         ConfigError,
         GraphError,
@@ -36,6 +37,7 @@ if TYPE_CHECKING:
 __version__ = VERSION
 
 _HOME = {
+    "hetgym.baselines.portfolio": ("plan",),
     "hetgym.errors": (
         "ConfigError",
         "GraphError",
@@ -61,7 +63,7 @@ __all__ = [
     "ConfigError", "DataflowGraph", "Device", "GraphError", "HetgymError", "InvalidSchedule", "Link", "MissingExtra",
     "OutOfMemory", "Platform", "PlatformError", "Problem", "ProblemError", "Runtime", "Schedule", "Trace",
     "UnknownName", "agents", "baselines", "bench", "costs", "envs", "evaluate", "graph", "load_graph",
-    "load_platform", "load_problem", "pipeline", "planning", "sim", "simulate", "validate", "workloads",
+    "load_platform", "load_problem", "pipeline", "plan", "planning", "sim", "simulate", "validate", "workloads",
 ]  # fmt: skip
 
 

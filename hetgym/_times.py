@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from numbers import Real
 
 from hetgym.errors import ConfigError
 
@@ -23,3 +24,22 @@ def parse_time(text: str) -> float:
     if not found or found[2] not in _UNITS or not 0 < (seconds := float(found[1]) * _UNITS[found[2]]) <= 1e6:
         raise ConfigError(f"{text!r} is no time; write a number above 0 and one of {', '.join(_UNITS)}, as in 10ms")
     return round(seconds, 12)
+
+
+def as_seconds(budget: str | float | None) -> float | None:
+    """A budget of time in seconds.
+
+    Args:
+        budget: seconds, or a number with its unit.
+
+    Raises:
+        ConfigError: an invalid budget.
+
+    >>> as_seconds("50ms"), as_seconds(2), as_seconds(None)
+    (0.05, 2.0, None)
+    """
+    if budget is None or isinstance(budget, str):
+        return None if budget is None else parse_time(budget)
+    if isinstance(budget, bool) or not isinstance(budget, Real):
+        raise ConfigError(f"budget is {budget!r}; it must be seconds, or a time such as '50ms'")
+    return float(budget)

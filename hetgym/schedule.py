@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import heapq
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from numbers import Integral
 from typing import Any
 
 import numpy as np
@@ -36,6 +38,7 @@ class Schedule:
         model: name of the runtime for which the times were planned.
         scheduler: name of the scheduler, for tables and pictures.
         lower_bound: lower bound on the makespan of any schedule under ``model``, as proved by the scheduler [s].
+        streams: largest number of operators that a device runs at the same time in the planned times.
 
     >>> Schedule(assignment=[0, 1, 0], order=[[0, 2], [1]]).order
     (array([0, 2], dtype=int32), array([1], dtype=int32))
@@ -49,6 +52,7 @@ class Schedule:
     model: str = "classic"
     scheduler: str = ""
     lower_bound: float | None = None
+    streams: int = 1
 
     def __init__(
         self,
@@ -60,6 +64,7 @@ class Schedule:
         model: str = "classic",
         scheduler: str = "",
         lower_bound: float | None = None,
+        streams: int = 1,
     ) -> None:
         if (order is not None) + (priority is not None) > 1:
             raise InvalidSchedule("a schedule has either an order or priorities, not both")
@@ -78,6 +83,9 @@ class Schedule:
         put(self, "model", model)
         put(self, "scheduler", scheduler)
         put(self, "lower_bound", None if lower_bound is None else _bound(lower_bound))
+        if isinstance(streams, bool) or not isinstance(streams, Integral) or streams < 1:
+            raise InvalidSchedule(f"streams must be a whole number of at least 1, not {shown(streams)}")
+        put(self, "streams", int(streams))
 
     @property
     def makespan(self) -> float:
@@ -119,6 +127,8 @@ class Schedule:
                 fields[name] = values.tolist()
         if self.lower_bound is not None:
             fields["lower_bound"] = self.lower_bound
+        if self.streams > 1:
+            fields["streams"] = self.streams
         return fields | ({"scheduler": self.scheduler} if self.scheduler else {})
 
     @classmethod
@@ -128,7 +138,7 @@ class Schedule:
         Raises:
             InvalidSchedule: an unknown field, or one of the wrong type.
         """
-        known = {"assignment", "order", "priority", "start", "finish", "model", "scheduler", "lower_bound"}
+        known = {"assignment", "order", "priority", "start", "finish", "model", "scheduler", "lower_bound", "streams"}
         if not isinstance(fields, Mapping):
             raise InvalidSchedule(f"a schedule is restored from a mapping, not from {shown(fields)}")
         unknown = sorted(shown(field) for field in set(fields) - known)
@@ -193,7 +203,7 @@ def validate(problem: Problem, schedule: Schedule) -> ValidationReport:
     *placement* (the device can run it) and *deadlock* (device orders and data dependencies together
     have no cycle). For planned times also *duration* (no operator finishes before its run time has passed),
     *precedence* (no operator starts before its inputs can have arrived over idle links) and *exclusivity* (one
-    operator at a time on a device).
+    operator at a time on each stream of a device).
 
     Args:
         problem: the problem that the schedule is for.
@@ -355,6 +365,9 @@ def _check_times(problem: Problem, schedule: Schedule) -> None:
             f"precedence: {_name(problem, target)} starts at {start[target]:g}, before the output of "
             f"{_name(problem, source)} can arrive at {arrival[edge]:g}"
         )
+    if schedule.streams > 1:
+        _check_streams(problem, schedule, finish - slack)
+        return
     order = schedule.device_order(problem)
     listed = np.concatenate(order)
     home = assignment[listed]
@@ -365,3 +378,20 @@ def _check_times(problem: Problem, schedule: Schedule) -> None:
             f"exclusivity: {_name(problem, after)} starts at {start[after]:g} on device {assignment[after]}, "
             f"where {_name(problem, before)} runs until {finish[before]:g}"
         )
+
+
+def _check_streams(problem: Problem, schedule: Schedule, finish: FloatArray) -> None:
+    """Refuse planned times in which more operators run at the same time on a device than it has streams."""
+    assert schedule.start is not None
+    running: list[list[float]] = [[] for _ in range(problem.num_devices)]
+    for operator in np.lexsort((finish, schedule.start)).tolist():
+        device, start = int(schedule.assignment[operator]), float(schedule.start[operator])
+        beside = running[device]
+        while beside and beside[0] <= start:
+            heapq.heappop(beside)
+        if len(beside) == schedule.streams:
+            raise InvalidSchedule(
+                f"exclusivity: {_name(problem, operator)} starts at {start:g} on device {device}, where "
+                f"{len(beside)} operators run already"
+            )
+        heapq.heappush(beside, float(finish[operator]))

@@ -106,6 +106,21 @@ def test_exclusivity() -> None:
     validate(problem, Schedule([0, 0], start=[0.0, 2.0]))
 
 
+def test_as_many_operators_as_streams_run_at_a_time() -> None:
+    problem = Problem.from_arrays([[2.0], [2.0], [2.0]], [])
+    times = {"start": [0.0, 1.0, 2.0], "finish": [2.0, 3.0, 4.0]}
+    validate(problem, Schedule([0, 0, 0], **times, streams=2))
+    again = Schedule.from_dict(Schedule([0, 0, 0], **times, streams=2).to_dict())
+    assert again.streams == 2
+    with pytest.raises(InvalidSchedule, match=r"^exclusivity: operator 1 .* starts at 1 on device 0"):
+        validate(problem, Schedule([0, 0, 0], **times))
+    crowded = Schedule([0, 0, 0], start=[0.0, 1.0, 1.5], finish=[2.0, 3.0, 3.5], streams=2)
+    with pytest.raises(InvalidSchedule, match=r"^exclusivity: operator 2 .* where 2 operators run already"):
+        validate(problem, crowded)
+    with pytest.raises(InvalidSchedule, match="streams must be a whole number of at least 1, not 0"):
+        Schedule([0], start=[0.0], streams=0)
+
+
 def test_exclusivity_holds_for_operators_of_no_duration() -> None:
     problem = Problem.from_arrays([[2.0], [0.0]], [])
     with pytest.raises(InvalidSchedule, match="^exclusivity: operator 1"):

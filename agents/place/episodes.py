@@ -107,7 +107,7 @@ def new_desk(problem: Problem, head: HeadWeights) -> Desk:
     """Allocate the scratch of one episode at a time on a problem."""
     d, size = problem.num_devices, len(head.score)
     return Desk(
-        timeline.new_timeline(problem.arrays),
+        timeline.new_timeline(problem),
         np.zeros((d, COUNT)),
         np.zeros(d),
         np.zeros(d),

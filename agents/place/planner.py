@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
@@ -10,7 +9,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from hetgym._times import parse_time
+from hetgym._times import as_seconds
 from hetgym._types import IntArray
 from hetgym.agents.inference import head_weights
 from hetgym.agents.place import episodes, inference
@@ -22,7 +21,7 @@ from hetgym.planning import ranks
 from hetgym.planning.decode import decode_in_order, start_order
 from hetgym.planning.policy import SchedulerPolicy
 from hetgym.planning.registry import get
-from hetgym.planning.search import Search, check_limits, run
+from hetgym.planning.search import Search, check_limits, clock, run
 from hetgym.problem import Problem
 from hetgym.schedule import Schedule
 
@@ -127,7 +126,7 @@ class PlacePlanner:
         seen = view(problem)
         hidden = inference.encode(problem, seen.tokens, seen.edge_features, self.encoder)
         stage = episodes.set_up(problem, seen, hidden, self.head)
-        begin = time.perf_counter()
+        begin = clock()
         deadline = np.inf if seconds is None else began + SHARE * seconds - 0.5 * (begin - began)
         makespan, choice, order = self._decide(problem, seen, stage, passes, deadline, seed)
         if seconds is None and not operators:
@@ -158,7 +157,7 @@ class PlacePlanner:
         latest = best[1]
         rng = np.random.default_rng(seed)
         for number in range(1, passes):
-            if time.perf_counter() > deadline:
+            if clock() > deadline:
                 break
             if number < 3:
                 order = settled_order(problem, latest)
@@ -207,22 +206,3 @@ def _perturbed_order(
     """
     priority = seen.tail.max(axis=1) + problem.mean_cost if optimistic else np.array(ranks.upward_rank(problem))
     return ranks.list_order(problem.arrays, priority * np.exp(noise * rng.standard_normal(len(priority))))
-
-
-def as_seconds(budget: str | float | None) -> float | None:
-    """A budget of time in seconds.
-
-    Args:
-        budget: seconds, or a number with its unit.
-
-    Raises:
-        ConfigError: an invalid budget.
-
-    >>> as_seconds("50ms"), as_seconds(2), as_seconds(None)
-    (0.05, 2.0, None)
-    """
-    if budget is None or isinstance(budget, str):
-        return None if budget is None else parse_time(budget)
-    if isinstance(budget, bool) or not isinstance(budget, int | float | np.floating | np.integer):
-        raise ConfigError(f"budget is {budget!r}; it must be seconds, or a time such as '50ms'")
-    return float(budget)

@@ -136,7 +136,7 @@ def _transfers(problem: Problem) -> FloatArray:
 def _surveyed(problem: Problem, order: IntArray, bonus: FloatArray) -> tuple[FloatArray, IntArray, timeline.Timeline]:
     """Finish times on each device while a heuristic schedules [n, d], its schedule's devices [n], and its timeline."""
     n, d = problem.num_operators, problem.num_devices
-    finish, placed = np.empty((n, d)), timeline.new_timeline(problem.arrays)
+    finish, placed = np.empty((n, d)), timeline.new_timeline(problem)
     _survey(problem.arrays, order, bonus, placed, finish)
     return finish, placed.assignment, placed
 

@@ -90,6 +90,7 @@ def schedule_of(trace: Trace) -> Schedule:
         finish=trace.finish,
         model=trace.runtime,
         scheduler=trace.scheduler,
+        streams=trace.switches.streams,
     )
 
 

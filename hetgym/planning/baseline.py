@@ -20,6 +20,7 @@ from hetgym.errors import ConfigError
 if TYPE_CHECKING:
     from hetgym.problem import Problem
     from hetgym.schedule import Schedule
+    from hetgym.sim import Runtime
 
 KINDS = ("trivial", "online", "list", "memory", "partition", "search", "policy", "exact", "plugin")
 """Kinds of schedulers: controls; those that see ready operators only; those that rank the whole graph; those that
@@ -45,6 +46,7 @@ class Baseline:
         search: a subclass of :class:`~hetgym.planning.search.Search` that takes the function's options but the
             budgets, or where to find it; None for schedulers that do not run in parts.
         package: name and version of the installed package that it comes from; empty for others.
+        model: name of the runtime that it plans for, unless it takes one.
     """
 
     name: str
@@ -56,6 +58,7 @@ class Baseline:
     needs: tuple[str, ...] = ()
     search: Target | None = None
     package: str = ""
+    model: str = "classic"
 
     @property
     def function(self) -> Callable[..., Schedule]:
@@ -92,13 +95,26 @@ class Baseline:
     @property
     def summary(self) -> str:
         """First line of the function's documentation, and the options of a variant; imports nothing."""
-        first = first_line(self.target)
+        first = outline(self.target)[0]
         chosen = ", ".join(f"{option}={value}" for option, value in self.options.items())
         return f"{first} [{chosen}]" if chosen else first
 
-    def __call__(self, problem: Problem) -> Schedule:
-        """Schedule a problem; the schedule carries the scheduler's name."""
-        return replace(self.function(problem, **self.options), scheduler=self.name)
+    @property
+    def plans_for(self) -> str:
+        """``"any"`` if it takes the runtime that will run the schedule, else the runtime it always plans for."""
+        return "any" if "runtime" in outline(self.target)[1] else self.model
+
+    def __call__(self, problem: Problem, runtime: str | Runtime = "classic") -> Schedule:
+        """Schedule a problem; the schedule carries the scheduler's name.
+
+        Args:
+            problem: the problem.
+            runtime: the runtime that will run the schedule; schedulers that plan for another one do not see it.
+        """
+        options = self.options
+        if runtime != "classic" and self.plans_for == "any":
+            options = {**options, "runtime": runtime}
+        return replace(self.function(problem, **options), scheduler=self.name)
 
 
 def resolve(target: Target) -> Any:
@@ -114,8 +130,12 @@ def resolve(target: Target) -> Any:
     return getattr(import_module(module), name)
 
 
-def first_line(target: Target) -> str:
-    """First line of a function's documentation; empty if it has none.
+Outline = tuple[str, tuple[str, ...]]
+"""First line of a function's documentation, and the names of its parameters."""
+
+
+def outline(target: Target) -> Outline:
+    """First line of a function's documentation, empty if it has none, and its parameters, none if it is no function.
 
     A function whose module is not loaded is looked up in the source, because loading compiled kernels only to
     list their names would take a second.
@@ -123,14 +143,20 @@ def first_line(target: Target) -> str:
     if isinstance(target, str):
         module, _, name = target.partition(":")
         if module not in sys.modules:
-            return _first_lines(module).get(name, "")
+            return _outlines(module).get(name, ("", ()))
         target = getattr(sys.modules[module], name, target)
-    return (inspect.getdoc(target) or "").partition("\n")[0] if callable(target) else ""
+    if not callable(target):
+        return "", ()
+    try:
+        parameters = tuple(inspect.signature(target).parameters)
+    except (TypeError, ValueError):
+        parameters = ()
+    return (inspect.getdoc(target) or "").partition("\n")[0], parameters
 
 
 @cache
-def _first_lines(module: str) -> dict[str, str]:
-    """First lines of the documentation of all functions and classes of a module, read from its source."""
+def _outlines(module: str) -> dict[str, Outline]:
+    """Outlines of all functions and classes of a module, read from its source."""
     spec = _spec(module)
     if spec is None or not spec.origin or not spec.origin.endswith(".py"):
         return {}
@@ -138,8 +164,13 @@ def _first_lines(module: str) -> dict[str, str]:
         tree = ast.parse(Path(spec.origin).read_bytes())
     except (OSError, SyntaxError, ValueError):
         return {}
-    nodes = [node for node in tree.body if isinstance(node, ast.FunctionDef | ast.ClassDef)]
-    return {node.name: (ast.get_docstring(node) or "").partition("\n")[0] for node in nodes}
+    found = {}
+    for node in tree.body:
+        if isinstance(node, ast.FunctionDef | ast.ClassDef):
+            given = node.args if isinstance(node, ast.FunctionDef) else None
+            names = [item.arg for item in (*given.posonlyargs, *given.args, *given.kwonlyargs)] if given else []
+            found[node.name] = (ast.get_docstring(node) or "").partition("\n")[0], tuple(names)
+    return found
 
 
 def _spec(module: str) -> ModuleSpec | None:

@@ -18,7 +18,7 @@ from hetgym._records import record
 from hetgym._types import FloatArray, IntArray
 from hetgym.planning import intervals
 from hetgym.planning.intervals import Intervals, new_intervals
-from hetgym.problem import ProblemArrays
+from hetgym.problem import Problem, ProblemArrays
 from hetgym.sim import Runtime
 from hetgym.sim.kernel import AGGREGATED, CACHED
 from hetgym.sim.runtime import TRANSFERS
@@ -40,6 +40,8 @@ class Bookings(NamedTuple):
         until: [l] scratch: end of the transfers of one operator on each link or channel [s].
         transfers: [1] position in ``runtime.TRANSFERS``.
         dispatch: [1] host time for each launched operator [s].
+        weight: [n] weights of each operator [byte].
+        room: [d] room that is left for weights on each device [byte]; may be negative.
     """
 
     pointer: IntArray
@@ -52,6 +54,8 @@ class Bookings(NamedTuple):
     until: FloatArray
     transfers: IntArray
     dispatch: FloatArray
+    weight: FloatArray
+    room: FloatArray
 
 
 @record
@@ -69,8 +73,15 @@ NOTHING = cast(Bookings, Nothing(np.zeros(0, np.int32)))
 """What the timelines of the classic model carry."""
 
 
-def new_bookings(p: ProblemArrays, runtime: Runtime) -> Bookings:
-    """Allocate for a problem and a runtime; nothing is booked."""
+def new_bookings(problem: Problem, runtime: Runtime, room: FloatArray | None = None) -> Bookings:
+    """Allocate for a problem and a runtime; nothing is booked.
+
+    Args:
+        problem: the problem.
+        runtime: the runtime that will run the schedule.
+        room: [d] room for weights on each device [byte]; unlimited by default.
+    """
+    p = problem.arrays
     n, d = p.cost.shape
     e = len(p.successor)
     pointer, held, rows = np.zeros(d * d + 1, np.int32), np.zeros(0, np.int32), 0
@@ -93,13 +104,9 @@ def new_bookings(p: ProblemArrays, runtime: Runtime) -> Bookings:
         until=np.zeros(rows),
         transfers=np.array([TRANSFERS.index(runtime.transfers)], np.int32),
         dispatch=np.array([runtime.dispatch]),
+        weight=np.array(problem.weight_bytes),
+        room=np.full(d, np.inf) if room is None else np.array(room, np.float64),
     )
-
-
-@step
-def clear(k: Bookings) -> None:
-    """Forget all transfers."""
-    intervals.clear(k.busy)
 
 
 # After each input: `ready` is the latest arrival so far, and until[] the end of the operator's own transfers on each
@@ -208,18 +215,8 @@ def take_back(p: ProblemArrays, k: Bookings, assignment: IntArray, operator: int
 def copy_into(k: Bookings, other: Bookings) -> None:
     """Make other bookings for the same problem and runtime equal to these."""
     intervals.copy_into(k.busy, other.busy)
-    _copy_times(k, other)
-
-
-@step
-def copy_prefix(k: Bookings, other: Bookings, turn: IntArray, first: int) -> None:
-    """Make other bookings hold those of readers whose ``turn`` is before ``first``."""
-    intervals.copy_prefix(k.busy, other.busy, turn, first)
-    _copy_times(k, other)
-
-
-@step
-def _copy_times(k: Bookings, other: Bookings) -> None:
+    for device in range(len(k.room)):
+        other.room[device] = k.room[device]
     for edge in range(len(k.sent)):
         other.sent[edge] = k.sent[edge]
         other.arrived[edge] = k.arrived[edge]

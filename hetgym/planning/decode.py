@@ -66,7 +66,7 @@ def decode_in_order(problem: Problem, assignment: IntArray, order: IntArray, ins
         insertion: true if idle gaps may be used.
     """
     n, d = problem.num_operators, problem.num_devices
-    placed = timeline.new_timeline(problem.arrays)
+    placed = timeline.new_timeline(problem)
     devices, turns = np.array(assignment, np.int32), np.array(order, np.int32)  # read-only ones would compile anew
     list_scheduling.place_in_order(problem.arrays, placed, turns, devices, np.zeros((n, d)), insertion)
     return timeline.planned(problem, placed)
@@ -115,15 +115,16 @@ class Decoder(NamedTuple):
     order: IntArray
 
 
-def new_decoder(p: ProblemArrays, rank: FloatArray) -> Decoder:
+def new_decoder(problem: Problem, rank: FloatArray) -> Decoder:
     """Allocate for a problem.
 
     Args:
-        p: the problem.
+        problem: the problem.
         rank: [n] upward ranks [s].
     """
-    n, d = p.cost.shape
-    return Decoder(timeline.new_timeline(p), new_queue(n), np.empty(n), ranks.list_order(p, rank))
+    n = problem.num_operators
+    order = ranks.list_order(problem.arrays, rank)
+    return Decoder(timeline.new_timeline(problem), new_queue(n), np.empty(n), order)
 
 
 @jit

@@ -28,10 +28,10 @@ LEAST_BATCH = 32
 
 
 def _evaluate(
-    p: ProblemArrays, assignments: IntArray, rank: FloatArray, decode: int, how: Setting, classic: bool
+    problem: Problem, assignments: IntArray, rank: FloatArray, decode: int, how: Setting, classic: bool
 ) -> FloatArray:
     """Makespans of placements: the decoded ones under the classic model, simulated ones under any other runtime."""
-    decoder = new_decoder(p, rank)
+    p, decoder = problem.arrays, new_decoder(problem, rank)
     if classic:
         return decode_all(p, decoder, assignments, decode, False)[0]
     w = new_workspace(p, how)
@@ -91,7 +91,7 @@ def evaluate(
     rank, how = ranks.upward_rank(problem), DECODES.index(decode)
     ready, classic = setting(problem, switches), switches == PRESETS["classic"]
     return _in_parts(
-        len(assignments), lambda part: _evaluate(problem.arrays, assignments[part], rank, how, ready, classic), threads
+        len(assignments), lambda part: _evaluate(problem, assignments[part], rank, how, ready, classic), threads
     )
 
 

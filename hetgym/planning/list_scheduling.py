@@ -9,8 +9,9 @@ import numpy as np
 
 from hetgym._jit import lean, step
 from hetgym._types import FloatArray, IntArray
+from hetgym.planning.capacity import fitted
 from hetgym.planning.ranks import list_order
-from hetgym.planning.timeline import Timeline, book, new_timeline, planned, start_on
+from hetgym.planning.timeline import Timeline, book, fits, new_timeline, planned, roomiest, start_on
 from hetgym.problem import Problem, ProblemArrays
 from hetgym.schedule import Schedule
 from hetgym.sim import Runtime
@@ -35,6 +36,9 @@ def place_by_priority(
         insertion: true if idle gaps may be filled.
         runtime: the runtime that will run the schedule; its transfers, contention and dispatch count in finish times.
 
+    Raises:
+        OutOfMemory: the runtime enforces capacities, and no plan that fits was found.
+
     >>> from hetgym.planning import ranks
     >>> from hetgym.workloads import textbook
     >>> problem = textbook("topcuoglu")
@@ -43,16 +47,16 @@ def place_by_priority(
     """
     n, d = problem.num_operators, problem.num_devices
     switches = as_runtime(runtime)
-    placed = new_timeline(problem.arrays, switches)
-    place_in_order(
-        problem.arrays,
-        placed,
-        list_order(problem.arrays, priority),
-        np.full(n, -1, np.int32) if fixed is None else np.array(fixed, np.int32),  # read-only ones would compile anew
-        np.zeros((n, d)) if bonus is None else np.array(bonus, np.float64),
-        insertion,
-    )
-    return planned(problem, placed, switches)
+    order = list_order(problem.arrays, priority)
+    chosen = np.full(n, -1, np.int32) if fixed is None else np.array(fixed, np.int32)  # writable, or kernels would
+    extra = np.zeros((n, d)) if bonus is None else np.array(bonus, np.float64)  # be compiled anew
+
+    def place(room: FloatArray) -> Schedule:
+        placed = new_timeline(problem, switches, room)
+        place_in_order(problem.arrays, placed, order, chosen, extra, insertion)
+        return planned(problem, placed, switches)
+
+    return fitted(problem, switches, place)
 
 
 def fastest_device(problem: Problem, operators: IntArray | list[int] | None = None) -> int:
@@ -147,6 +151,8 @@ def earliest_finish(
 ) -> tuple[int, float]:
     """The device of least finish time plus bonus for an operator, ties to the smaller, and its start there [s].
 
+    Devices without room for its weights count only if none has.
+
     Args:
         p: the problem.
         t: holds the operator's predecessors.
@@ -159,12 +165,15 @@ def earliest_finish(
     best_device, best_start, best_key = d, 0.0, np.inf
     for device in range(max(chosen, 0), chosen + 1 if chosen >= 0 else d):
         duration = p.cost[operator, device]
-        if duration == np.inf and chosen < 0:
+        if chosen < 0 and (duration == np.inf or not fits(t, operator, device)):
             continue
         start = start_on(p, t, operator, device, insertion)
         key = start + duration + bonus[operator, device]
         if best_device == d or key < best_key:
             best_device, best_start, best_key = device, start, key
+    if best_device == d:
+        best_device = roomiest(p, t, operator)
+        best_start = start_on(p, t, operator, best_device, insertion)
     return best_device, best_start
 
 

@@ -59,7 +59,7 @@ def run_loop(problem: Problem, priority: FloatArray, communication: str, bonus: 
     if communication not in COMMUNICATION:
         raise unknown_name("communication model", communication, COMMUNICATION)
     n, d = problem.num_operators, problem.num_devices
-    placed = timeline.new_timeline(problem.arrays)
+    placed = timeline.new_timeline(problem)
     extra = np.zeros((n, d)) if bonus is None else bonus
     _run(problem.arrays, placed, new_queue(n), priority, extra, COMMUNICATION.index(communication))
     return replace(timeline.planned(problem, placed), model="classic" if communication == "classic" else "donf")

@@ -28,7 +28,7 @@ def place_ready(problem: Problem, rule: int) -> Schedule:
         problem: the problem to schedule.
         rule: one of :data:`DLS`, :data:`ETF`, :data:`MIN_MIN`, :data:`MAX_MIN`, :data:`SUFFERAGE`.
     """
-    placed = timeline.new_timeline(problem.arrays)
+    placed = timeline.new_timeline(problem)
     _place_ready(problem.arrays, placed, rule, static_level(problem), median_cost(problem))
     return timeline.planned(problem, placed)
 

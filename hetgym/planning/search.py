@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-import time
 from abc import ABC, abstractmethod
+from time import perf_counter
 
 import numpy as np
 
+from hetgym._jit import compiling
 from hetgym.errors import ConfigError
 from hetgym.schedule import Schedule
 
@@ -44,11 +45,16 @@ class Search(ABC):
         """The best schedule so far."""
 
 
+def clock() -> float:
+    """A clock that stands still while kernels are compiled, which happens once and is no search [s]."""
+    return perf_counter() - compiling.seconds
+
+
 def check_limits(name: str, budget: int, seconds: float | None) -> float:
     """Refuse limits that cannot be a budget.
 
     Returns:
-        The time on the clock, from which the seconds of :func:`run` count.
+        The time on the :func:`clock`, from which the seconds of :func:`run` count.
 
     Raises:
         ConfigError: a negative budget, or a time that is not positive.
@@ -57,7 +63,7 @@ def check_limits(name: str, budget: int, seconds: float | None) -> float:
         raise ConfigError(f"{name}: budget is {budget}; it must not be negative")
     if seconds is not None and not seconds > 0:
         raise ConfigError(f"{name}: seconds is {seconds}; it must be positive")
-    return time.perf_counter()
+    return clock()
 
 
 def run(
@@ -70,13 +76,13 @@ def run(
         budget: largest number of operators placed in trial schedules.
         seconds: limit of wall-clock time [s]; with it, results depend on the machine.
         points: number of parts in which the budget is spent.
-        began: time from which the seconds count, on the clock of :func:`check_limits`; by default now.
+        began: time from which the seconds count, on the :func:`clock`; by default now.
 
     Returns:
         Operators placed, seconds and best makespan at the start and after each part.
     """
-    begin = time.perf_counter() if began is None else began
-    curve = [(search.placed, 0.0 if began is None else time.perf_counter() - begin, search.makespan)]
+    begin = clock() if began is None else began
+    curve = [(search.placed, 0.0 if began is None else clock() - begin, search.makespan)]
     part, total = -(-budget // points), budget
     while search.placed < budget and not search.finished:
         placed, before = curve[-1][:2]
@@ -88,5 +94,5 @@ def run(
             total = max(1, min(budget, placed + int(rate * left))) if rate else budget
             part = max(1, min(-(-budget // points), SLICE, max(LEAST, int(rate * left))))
         search.advance(min(budget, placed + part), total)
-        curve.append((search.placed, time.perf_counter() - begin, search.makespan))
+        curve.append((search.placed, clock() - begin, search.makespan))
     return curve

@@ -46,26 +46,28 @@ class Timeline(NamedTuple):
     moves: Bookings = NOTHING
 
 
-def new_timeline(p: ProblemArrays, runtime: Runtime = PRESETS["classic"]) -> Timeline:
+def new_timeline(problem: Problem, runtime: Runtime = PRESETS["classic"], room: FloatArray | None = None) -> Timeline:
     """Allocate an empty timeline.
 
     Args:
-        p: the problem.
+        problem: the problem.
         runtime: the runtime that will run the schedule.
+        room: [d] room for weights on each device if the runtime enforces capacities [byte].
     """
-    n, d = p.cost.shape
+    n, d = problem.cost.shape
     return Timeline(
         assignment=np.full(n, -1, np.int32),
         start=np.zeros(n),
         finish=np.zeros(n),
         busy=new_intervals(n, d),
-        moves=NOTHING if books_nothing(runtime) else new_bookings(p, runtime),
+        moves=NOTHING if books_nothing(runtime) else new_bookings(problem, runtime, room),
     )
 
 
 def books_nothing(runtime: Runtime) -> bool:
     """True if a timeline for the runtime is one for the classic model."""
-    return runtime.communication == "free" and runtime.transfers == "per_edge" and runtime.dispatch == 0.0
+    switches = runtime.communication, runtime.transfers, runtime.dispatch
+    return switches == ("free", "per_edge", 0.0) and runtime.memory != "enforce"
 
 
 def planned(problem: Problem, placed: Timeline, runtime: Runtime = PRESETS["classic"], scheduler: str = "") -> Schedule:
@@ -81,7 +83,9 @@ def planned(problem: Problem, placed: Timeline, runtime: Runtime = PRESETS["clas
     rows = [order[pointer[d] : pointer[d + 1]] for d in range(problem.num_devices)]
     if runtime == PRESETS["classic"]:
         return Schedule(placed.assignment, order=rows, start=placed.start, finish=placed.finish, scheduler=scheduler)
-    return with_times(problem, Schedule(placed.assignment, order=rows, scheduler=scheduler), runtime)
+    schedule = Schedule(placed.assignment, order=rows, scheduler=scheduler)
+    timed = with_times(problem, schedule, replace(runtime, memory="off"))  # whether it fits is seen to elsewhere
+    return replace(timed, model=runtime_name(runtime))
 
 
 def with_times(problem: Problem, schedule: Schedule, runtime: str | Runtime = "classic") -> Schedule:
@@ -94,13 +98,15 @@ def with_times(problem: Problem, schedule: Schedule, runtime: str | Runtime = "c
     """
     switches = as_runtime(runtime)
     trace = simulate(problem, Schedule(schedule.assignment, order=schedule.order), switches)
-    return replace(schedule, start=trace.start, finish=trace.finish, model=runtime_name(switches))
+    return replace(
+        schedule, start=trace.start, finish=trace.finish, model=runtime_name(switches), streams=switches.streams
+    )
 
 
 def of_schedule(problem: Problem, schedule: Schedule) -> Timeline:
     """The timeline of a schedule that has start times: the inverse of :func:`planned`."""
     assert schedule.start is not None
-    placed = new_timeline(problem.arrays)
+    placed = new_timeline(problem)
     for row in schedule.device_order(problem):
         operators = np.array(row, np.int32)
         _book_rows(problem.arrays, placed, operators, np.array(schedule.assignment, np.int32), np.array(schedule.start))
@@ -131,16 +137,9 @@ def _books(*kinds: Any) -> bool:
 
 @step
 def clear(t: Timeline) -> None:
-    """Empty a timeline."""
+    """Empty a timeline of the classic model."""
     t.assignment[:] = -1
     intervals.clear(t.busy)
-
-
-@variant(clear, _books)
-def _clear_all(t: Timeline) -> None:
-    t.assignment[:] = -1
-    intervals.clear(t.busy)
-    bookings.clear(t.moves)
 
 
 @step
@@ -165,7 +164,7 @@ def _copy_all(t: Timeline, other: Timeline) -> None:
 
 @step
 def copy_prefix(t: Timeline, other: Timeline, turn: IntArray, first: int) -> None:
-    """Make another timeline hold what this complete one held before the turn of its ``first`` operator.
+    """Make another timeline hold what this complete one, of the classic model, held before the turn of ``first``.
 
     Args:
         t: a complete timeline.
@@ -195,6 +194,32 @@ def data_ready(p: ProblemArrays, t: Timeline, operator: int, device: int) -> flo
 @variant(data_ready, _books)
 def _data_booked(p: ProblemArrays, t: Timeline, operator: int, device: int) -> float:
     return bookings.bring(p, t.moves, t.assignment, t.finish, operator, device, False)
+
+
+@step
+def fits(t: Timeline, operator: int, device: int) -> bool:
+    """True if a device has room for the weights of an operator."""
+    return True
+
+
+@variant(fits, _books)
+def _fits_booked(t: Timeline, operator: int, device: int) -> bool:
+    return bool(t.moves.weight[operator] <= t.moves.room[device])
+
+
+@step
+def roomiest(p: ProblemArrays, t: Timeline, operator: int) -> int:
+    """The device with the most room for weights of those that can run an operator."""
+    return 0
+
+
+@variant(roomiest, _books)
+def _roomiest_booked(p: ProblemArrays, t: Timeline, operator: int) -> int:
+    best = -1
+    for device in range(p.cost.shape[1]):
+        if p.cost[operator, device] < np.inf and (best < 0 or t.moves.room[device] > t.moves.room[best]):
+            best = device
+    return best
 
 
 @step
@@ -252,6 +277,7 @@ def book(p: ProblemArrays, t: Timeline, operator: int, device: int, start: float
 def _book_all(p: ProblemArrays, t: Timeline, operator: int, device: int, start: float) -> None:
     finish = start + p.cost[operator, device]
     bookings.bring(p, t.moves, t.assignment, t.finish, operator, device, True)
+    t.moves.room[device] -= t.moves.weight[operator]
     t.assignment[operator] = device
     t.start[operator] = start
     t.finish[operator] = finish
@@ -276,6 +302,7 @@ def take_back(p: ProblemArrays, t: Timeline, operator: int) -> None:
 @variant(take_back, _books)
 def _take_back_all(p: ProblemArrays, t: Timeline, operator: int) -> None:
     bookings.take_back(p, t.moves, t.assignment, operator)
+    t.moves.room[t.assignment[operator]] += t.moves.weight[operator]
     intervals.remove(t.busy, t.assignment[operator], operator, _taken(p, t, operator), t.finish[operator])
     t.assignment[operator] = -1
 

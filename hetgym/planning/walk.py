@@ -82,8 +82,8 @@ def new_walk(problem: Problem, assignment: IntArray, order: IntArray) -> Walk:
     """A walk whose current schedule is the decoding of a placement [n] in an order [n]."""
     n, d = problem.num_operators, problem.num_devices
     walk = Walk(
-        now=timeline.new_timeline(problem.arrays),
-        trial=timeline.new_timeline(problem.arrays),
+        now=timeline.new_timeline(problem),
+        trial=timeline.new_timeline(problem),
         fixed=np.array(assignment, np.int32),
         order=np.array(order, np.int32),
         turn=np.zeros(n, np.int32),

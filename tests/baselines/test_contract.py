@@ -215,8 +215,8 @@ def test_options_change_what_they_say() -> None:
 def test_unknown_names_and_options() -> None:
     with pytest.raises(ConfigError, match="scheduler 'heft' has no option 'insert'; did you mean 'insertion'"):
         get("heft", insert=True)
-    with pytest.raises(ConfigError, match="scheduler 'peft' has no option 'seed'; it has none"):
-        get("peft", seed=1)
+    with pytest.raises(ConfigError, match="scheduler 'pets' has no option 'seed'; it has none"):
+        get("pets", seed=1)
     with pytest.raises(ConfigError, match="budget is -1"):
         get("cpgc", budget=-1)(textbook("topcuoglu"))
     with pytest.raises(ConfigError, match="must list each of the operators 0..9 once"):

@@ -27,7 +27,7 @@ def test_place_in_order_equals_oracle(insertion: bool, problem: Problem, seed: i
     bonus = rng.integers(0, 3, (n, d)).astype(np.float64)
     fixed = np.where(rng.random(n) < 0.3, strategies.random_assignment(problem, rng), -1).astype(np.int32)
     order = list_order(problem.arrays, priority)
-    line = timeline.new_timeline(problem.arrays)
+    line = timeline.new_timeline(problem)
     makespan = place_in_order(problem.arrays, line, order, fixed, bonus, insertion)
     plan = oracle.place(
         problem, oracle.list_order(problem, priority.tolist()), fixed.tolist(), bonus.tolist(), insertion
@@ -41,7 +41,7 @@ def test_place_in_order_equals_oracle(insertion: bool, problem: Problem, seed: i
 def test_operators_of_one_moment_keep_the_turn_in_which_they_were_placed() -> None:
     """Both take no time and are appended at 2; operator 1 could have run at 0, but its turn came last."""
     problem = Problem.from_arrays([[2.0, 1.0], [0.0, INF], [0.0, INF]], [])
-    line = timeline.new_timeline(problem.arrays)
+    line = timeline.new_timeline(problem)
     free, bonus = np.full(3, -1, np.int32), np.array([[0.0, 9.0], [0.0, 0.0], [0.0, 0.0]])
     place_in_order(problem.arrays, line, np.array([0, 2, 1], np.int32), free, bonus, False)
     assert line.start.tolist() == [0.0, 2.0, 2.0]

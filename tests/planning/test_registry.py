@@ -16,7 +16,7 @@ import hetgym
 from hetgym import ConfigError, Problem, Schedule, UnknownName, baselines, validate
 from hetgym.errors import ArtefactError
 from hetgym.planning import KINDS, anytime, get, import_file, names, register, registry, rows, unregister
-from hetgym.planning.baseline import first_line, resolve
+from hetgym.planning.baseline import outline, resolve
 from hetgym.workloads import textbook
 
 HEAVY = (
@@ -297,4 +297,4 @@ def test_a_path_of_no_policy(tmp_path: Path) -> None:
 def test_an_unknown_name_suggests_the_nearest() -> None:
     with pytest.raises(UnknownName, match="unknown scheduler 'heftt'; did you mean 'heft'"):
         get("heftt")
-    assert first_line("no.such.module:name") == first_line("hetgym.errors:nothing") == ""
+    assert outline("no.such.module:name") == outline("hetgym.errors:nothing") == ("", ())

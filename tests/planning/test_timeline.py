@@ -42,7 +42,7 @@ def test_earliest_start_is_the_first_gap(jobs: list[tuple[float, float]], copies
     """Jobs are (duration, ready)."""
     jobs = [(duration, ready * (copies - k)) for k in range(copies) for duration, ready in jobs]
     problem = single_device([duration for duration, _ in jobs])
-    line = timeline.new_timeline(problem.arrays)
+    line = timeline.new_timeline(problem)
     busy: list[tuple[float, float]] = []
     for operator, (duration, ready) in enumerate(jobs):
         start = earliest_start(line, 0, ready, duration, insertion)
@@ -72,7 +72,7 @@ def test_planned_times_come_true(insertion: bool, problem: Problem) -> None:
 
 def test_insertion_fills_the_first_gap_that_fits() -> None:
     problem = single_device([2.0, 2.0, 1.0, 3.0])
-    line = timeline.new_timeline(problem.arrays)
+    line = timeline.new_timeline(problem)
     book(problem.arrays, line, 0, 0, 1.0)  # 1-3
     book(problem.arrays, line, 1, 0, 5.0)  # 5-7
     assert earliest_start(line, 0, 0.0, 1.0, True) == 0.0
@@ -94,7 +94,7 @@ def test_an_operator_of_no_duration_is_not_run_over() -> None:
 
 def test_clear_empties_a_timeline() -> None:
     problem = single_device([4.0])
-    line = timeline.new_timeline(problem.arrays)
+    line = timeline.new_timeline(problem)
     book(problem.arrays, line, 0, 0, 0.0)
     clear(line)
     assert earliest_start(line, 0, 0.0, 9.0, True) == 0.0
@@ -108,7 +108,7 @@ def test_long_timelines_skip_no_gap(seed: int) -> None:
     n = 600
     durations = np.round(rng.exponential(2.0, n), seed)
     problem = single_device(durations.tolist())
-    line, spare = timeline.new_timeline(problem.arrays), timeline.new_timeline(problem.arrays)
+    line, spare = timeline.new_timeline(problem), timeline.new_timeline(problem)
     busy: dict[int, tuple[float, float]] = {}
     for operator, duration in enumerate(durations.tolist()):
         ready = float(np.round(rng.uniform(0.0, 2.0 * n), seed))

@@ -23,7 +23,7 @@ copy_prefix = callable_step(timeline.copy_prefix)
 def decoded(problem: Problem, walk: walks.Walk) -> timeline.Timeline:
     """The timeline that insertion gives from scratch for the walk's placement and order."""
     n, d = problem.num_operators, problem.num_devices
-    fresh = timeline.new_timeline(problem.arrays)
+    fresh = timeline.new_timeline(problem)
     place_in_order(problem.arrays, fresh, walk.order, walk.fixed, np.zeros((n, d)), True)
     return fresh
 
@@ -58,7 +58,7 @@ def test_a_changed_schedule_is_that_of_a_fresh_decoding(by_level: bool, problem:
             continue
         placement = walk.fixed.copy()
         order = list_order(arrays, assigned_bottom_level(arrays, placement)) if by_level else walk.order.copy()
-        truth = timeline.new_timeline(problem.arrays)
+        truth = timeline.new_timeline(problem)
         zeros = np.zeros((n, problem.num_devices))
         makespan = place_in_order(arrays, truth, order, placement, zeros, True)
         limit = float(rng.choice([np.inf, walk.value[walks.CURRENT], makespan, makespan * 0.99]))
@@ -85,9 +85,9 @@ def test_a_prefix_is_what_was_placed_before(problem: Problem, seed: int, first: 
         strategies.random_assignment(problem, np.random.default_rng(seed)),
         list_order(arrays, np.array(upward_rank(problem))),
     )
-    part = timeline.new_timeline(problem.arrays)
+    part = timeline.new_timeline(problem)
     copy_prefix(walk.now, part, walk.turn, first)
-    fresh = timeline.new_timeline(problem.arrays)
+    fresh = timeline.new_timeline(problem)
     place_in_order(arrays, fresh, walk.order[:first], walk.fixed, np.zeros((n, d)), True)
     assert part.busy.size.tolist() == fresh.busy.size.tolist()
     (order, pointer), (other, ends) = timeline.device_order(part), timeline.device_order(fresh)

@@ -178,7 +178,7 @@ class PlaceLanes(Lanes):
         for rows in (self._placed, self._spare):
             held = rows[lane]
             if held is None or (len(held.busy.size), len(held.assignment)) != (d, n):
-                rows[lane] = timeline.new_timeline(instance.problem.arrays)
+                rows[lane] = timeline.new_timeline(instance.problem)
 
     def _finish(self, lane: int) -> None:
         """Correct the last reward by the makespan under the environment's runtime, unless planned times are exact."""

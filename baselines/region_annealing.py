@@ -1,0 +1,221 @@
+"""Region annealing: simulated annealing on placement and order under any runtime."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+
+from hetgym._jit import lean
+from hetgym._types import IntArray
+from hetgym.baselines.annealing import Cooling
+from hetgym.errors import ConfigError, OutOfMemory
+from hetgym.planning import capacity, course, regions
+from hetgym.planning.registry import get
+from hetgym.planning.search import Search, check_limits, run
+from hetgym.planning.timeline import with_times
+from hetgym.problem import Problem, ProblemArrays
+from hetgym.schedule import Schedule
+from hetgym.sim import Runtime
+from hetgym.sim import runtime as as_runtime
+from hetgym.sim.kernel import Switches
+from hetgym.sim.runtime import runtime_name
+
+NAME = "region-annealing"
+
+STARTS = ("single-device", "peft", "heft")
+"""Schedulers of which the best schedule is improved by default."""
+
+REORDER = 0.5
+"""Share of tries that give an operator another turn; the others move a region."""
+
+VERIFY = 50
+"""Operators launched in trials, for each one of the problem, between two simulations of the best plan."""
+
+SORT = 16
+"""Changes kept between two times that the plan is brought into the order of finishes."""
+
+
+def region_annealing(
+    problem: Problem,
+    start: str = "best",
+    seed: int = 0,
+    heat: float = 0.003,
+    cooling: float = 0.01,
+    budget: int = 4_000_000,
+    seconds: float | None = None,
+    runtime: str | Runtime = "classic",
+) -> Schedule:
+    """Move regions between devices and operators in the order, priced by simulation under the runtime.
+
+    A region is a connected piece of 1 to 32 operators around one that would save time elsewhere. What is better is
+    accepted, and sometimes what is worse, ever more rarely: the temperature falls geometrically with the budget spent.
+    The best schedule seen is returned, never worse than the start.
+
+    Args:
+        problem: the problem to schedule.
+        start: name of the scheduler whose schedule is improved; ``"best"``: the best of ``peft``, ``heft`` and
+            ``single-device``.
+        seed: of all draws.
+        heat: first temperature, as a share of the start's makespan.
+        cooling: last temperature over the first.
+        budget: largest number of operators launched in trials.
+        seconds: limit of wall-clock time [s]; without one, the default, results do not depend on the machine.
+        runtime: the runtime that will run the schedule.
+
+    Raises:
+        UnknownName: no such scheduler.
+        ConfigError: a negative budget, a time that is not positive, or temperatures that do not fall.
+        OutOfMemory: the runtime enforces capacities, and no plan that fits was found.
+    """
+    began = check_limits(NAME, budget, seconds)
+    search = RegionAnnealing(problem, start, seed, heat, cooling, runtime)
+    run(search, budget, seconds, began=began)
+    return search.schedule()
+
+
+class RegionAnnealing(Search):
+    """The search behind :func:`region_annealing`."""
+
+    def __init__(
+        self,
+        problem: Problem,
+        start: str | Schedule = "best",
+        seed: int = 0,
+        heat: float = 0.003,
+        cooling: float = 0.01,
+        runtime: str | Runtime = "classic",
+    ) -> None:
+        if not (0 < heat < np.inf and 0 < cooling <= 1):
+            raise ConfigError(f"{NAME}: heat is {heat} and cooling {cooling}; both must be positive, cooling at most 1")
+        self.problem, self.runtime = problem, as_runtime(runtime)
+        self.limited = capacity.limited(problem, self.runtime)
+        first = self._start(start)
+        self.course = course.new_course(problem, self.runtime, first.assignment, turns(problem, first))
+        self.switches = course.switches_of(problem, self.runtime)
+        self.rng = np.random.default_rng(seed)
+        hot = heat * float(self.course.value[course.BEST])
+        self.cooling = Cooling(hot, cooling * hot)
+        self.placed = int(self.course.counts[course.PLACED])
+        self.finished = hot == 0.0
+        self.best: Schedule | None = None
+        if self.limited:
+            self.course.room[:] = problem.memory_capacity
+        self._compare(first)
+        self._next, self._seen = self.placed, float(self.course.value[course.BEST])
+
+    def _start(self, start: str | Schedule) -> Schedule:
+        """The schedule that is improved, with its simulated times; it need not fit."""
+        problem, runtime = self.problem, replace(self.runtime, memory="off")
+        if isinstance(start, Schedule):
+            return with_times(problem, start, runtime)
+        if start != "best":
+            return with_times(problem, get(start)(problem, runtime), runtime)
+        plans = []
+        for name in STARTS:
+            try:
+                plans.append(get(name)(problem, self.runtime))
+            except OutOfMemory:
+                plans.append(get(name)(problem, runtime))
+        plans = [plan if plan.model == runtime_name(runtime) else with_times(problem, plan, runtime) for plan in plans]
+        fits = [plan for plan in plans if not (self.limited and capacity.missing(problem, plan, runtime).any())]
+        return min(fits or plans, key=lambda plan: plan.makespan)
+
+    def advance(self, target: int, total: int) -> None:
+        """Anneal until the target is reached; see :meth:`Search.advance`."""
+        while self.placed < target:
+            until = min(target, self._next)
+            if self.placed < until:
+                self.course.counts[course.PLACED] = self.placed
+                _anneal(self.problem.arrays, self.course, self.rng, until, total, self.cooling, self.switches)
+                self.placed = int(self.course.counts[course.PLACED])
+            if self.placed >= self._next:
+                self._verify()
+                self._next = self.placed + VERIFY * self.problem.num_operators
+
+    def _verify(self) -> None:
+        """Simulate the best plan of the course if it is a new one."""
+        found = float(self.course.value[course.BEST])
+        if found < self._seen:
+            self._seen = found
+            plan = replace(course.best_plan(self.problem, self.course), scheduler=NAME)
+            self._compare(with_times(self.problem, plan, replace(self.runtime, memory="off")))
+
+    def _compare(self, plan: Schedule) -> None:
+        """Save a plan with simulated times if it is the best one that fits; if it does not fit, leave less room."""
+        if self.limited:
+            excess = capacity.missing(self.problem, plan, self.runtime)
+            if excess.any():
+                self.course.room[:] -= capacity.RESERVE * excess
+                course.forget_best(self.course)
+                self._seen, self._lacking = float(self.course.value[course.BEST]), excess
+                return
+        if self.best is None or plan.makespan < self.best.makespan:
+            self.best = replace(plan, model=runtime_name(self.runtime))
+            self.makespan = plan.makespan
+
+    def schedule(self) -> Schedule:
+        """The best schedule so far.
+
+        Raises:
+            OutOfMemory: the runtime enforces capacities, and no plan that fits was found.
+        """
+        self._verify()
+        if self.best is None:
+            raise capacity.nothing_fits(self.problem, self._lacking)
+        return self.best
+
+
+def turns(problem: Problem, schedule: Schedule) -> IntArray:
+    """[n] operators by finish, ties by topological position: an order that agrees with the device orders."""
+    assert schedule.start is not None and schedule.finish is not None
+    return np.lexsort((problem.arrays.position, schedule.start, schedule.finish)).astype(np.int32)
+
+
+# Before each iteration the course holds the times of its plan, and the best plan so far. The Metropolis rule is
+# inverted: a limit is drawn first, and a price ends as soon as it must exceed the limit. Each iteration counts at least
+# one operator, so the loop ends.
+@lean
+def _anneal(
+    p: ProblemArrays,
+    c: course.Course,
+    rng: np.random.Generator,
+    target: int,
+    total: int,
+    cooling: Cooling,
+    switches: Switches,
+) -> None:
+    """Anneal until the target is reached; every try counts as one operator launched in addition."""
+    while c.counts[course.PLACED] < target:
+        temperature = cooling.hot * (cooling.cold / cooling.hot) ** min(1.0, c.counts[course.PLACED] / total)
+        c.counts[course.PLACED] += 1
+        c.counts[course.TRIED] += 1
+        limit = c.value[course.CURRENT] - temperature * np.log(1.0 - rng.random())
+        if c.cost.shape[1] == 1 or rng.random() < REORDER:
+            source, to = regions.draw_turn(p, c, rng)
+            if source == to or not regions.overtakes(c, source, to):
+                continue
+            course.shift(c, source, to)
+            first = min(source, to)
+            if course.price(p, c, first, -1, limit, switches) < np.inf:
+                course.keep(p, c, first, -1)
+            else:
+                course.shift(c, to, source)
+        else:
+            lacked = course.lacking(c)
+            count = regions.move_region(p, c, rng, regions.DOUBLINGS, switches)
+            if count == 0:
+                continue
+            lacks = course.lacking(c)
+            if lacks > lacked:
+                course.take_back(c, count)
+                continue
+            if lacks < lacked:
+                limit = np.inf
+            first, last = regions.span(p, c, count)
+            if course.price(p, c, first, last, limit, switches) < np.inf:
+                course.keep(p, c, first, last)
+            else:
+                course.take_back(c, count)
+        if c.counts[course.KEPT] - c.counts[course.SORTED] >= SORT:
+            course.sort(p, c, switches)

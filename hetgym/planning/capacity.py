@@ -1,0 +1,88 @@
+"""Capacity: plans that fit the memory of the devices.
+
+While operators are placed, a device is known to hold the weights of its operators. What else it will hold at its
+fullest moment, outputs and copies, only a simulation tells. So a planner works with *room*, the capacity at first, for
+weights alone, and has less of it in the next round where the simulated plan exceeds the capacity.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+import numpy as np
+
+from hetgym._types import FloatArray
+from hetgym.errors import OutOfMemory
+from hetgym.problem import Problem
+from hetgym.schedule import Schedule
+from hetgym.sim import Runtime, simulate
+
+ROUNDS = 8
+"""Attempts to plan with less room."""
+
+RESERVE = 1.1
+"""Room taken away for each byte that is missing."""
+
+
+def limited(problem: Problem, runtime: Runtime) -> bool:
+    """True if the runtime enforces capacities and some plan could exceed one."""
+    if runtime.memory != "enforce":
+        return False
+    everything = problem.weight_bytes.sum() + problem.output_bytes.sum() + problem.edge_bytes.sum()
+    return bool((problem.memory_capacity < everything).any())
+
+
+def missing(problem: Problem, schedule: Schedule, runtime: Runtime) -> FloatArray:
+    """[d] bytes by which a schedule's simulation exceeds each device's capacity, 0 where it fits."""
+    peak = simulate(problem, _bare(schedule), replace(runtime, memory="track")).memory.peak
+    excess: FloatArray = np.maximum(peak - problem.memory_capacity, 0.0)
+    return excess
+
+
+def fitted(problem: Problem, runtime: Runtime, place: Callable[[FloatArray], Schedule]) -> Schedule:
+    """The schedule of a planner, which fits if the runtime enforces capacities.
+
+    Args:
+        problem: the problem.
+        runtime: the runtime that will run the schedule.
+        place: plans with so much room for weights on each device [d], in bytes; the room may be too small for all.
+
+    Raises:
+        OutOfMemory: no plan that fits was found; the message says what the last one lacks.
+    """
+    room = np.array(problem.memory_capacity)
+    if not limited(problem, runtime):
+        return place(np.full_like(room, np.inf))
+    for _ in range(ROUNDS):
+        schedule = place(room)
+        excess = missing(problem, schedule, runtime)
+        if not excess.any():
+            return schedule
+        room = room - RESERVE * excess
+    raise nothing_fits(problem, excess)
+
+
+def nothing_fits(problem: Problem, excess: FloatArray) -> OutOfMemory:
+    """The error of a planner that found no plan that fits; it says what is missing.
+
+    Args:
+        problem: the problem.
+        excess: [d] bytes that the last attempt lacks on each device.
+    """
+    weights, memory = float(problem.weight_bytes.sum()), float(problem.memory_capacity.sum())
+    if weights > memory:
+        return OutOfMemory(
+            f"no plan fits: the weights take {weights:.6g} bytes, and all devices together have {memory:.6g}; "
+            f"{weights - memory:.6g} are missing"
+        )
+    d = int(np.argmax(excess))
+    return OutOfMemory(
+        f"no plan fits: the last attempt lacks {excess[d]:.6g} bytes on device {d} ({problem.device_names[d]!r}), "
+        f"whose capacity is {problem.memory_capacity[d]:.6g}"
+    )
+
+
+def _bare(schedule: Schedule) -> Schedule:
+    """The placement and orders of a schedule, without planned times."""
+    return Schedule(schedule.assignment, order=schedule.order, priority=schedule.priority)

@@ -1,0 +1,509 @@
+"""Courses: a plan with its simulated times, which a search changes a little at a time.
+
+A plan is a placement and an order of all operators, of which each device takes its own. The operators are launched in
+that order, and a finished one sends its outputs at once, by the same steps as in :mod:`hetgym.sim`. So a course is an
+exact simulation wherever a run needs no clock: where no link serves two pairs of devices, for example. Otherwise links
+serve requests in the order of the plan instead of that of time. :func:`sort` brings the plan into the order in
+which the operators finish, which changes no device's order: then the two agree, or nearly so. Fair sharing is taken for
+first come, first served.
+
+A change is priced from the first operator on that it can affect, and no further than to where the makespan must exceed
+the limit of acceptance.
+
+Invariant, before and after each step of a search: ``now`` holds the times of ``assignment`` in ``order``, ``turn`` is
+the inverse of ``order``, ``tail`` holds the longest paths from each operator to an exit under ``assignment``, and
+``marks`` the state of devices and links before every operator whose turn is a multiple of :data:`GRID`. :func:`put` and
+:func:`shift` break it; :func:`keep` after a price, or undoing the change, restores it.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from hetgym._jit import inlined, lean, step
+from hetgym._records import record
+from hetgym._types import FloatArray, IntArray
+from hetgym.planning import ranks
+from hetgym.problem import Problem, ProblemArrays
+from hetgym.schedule import Schedule
+from hetgym.sim import Runtime
+from hetgym.sim.kernel import AGGREGATED, CACHED, FAIR, FIFO, Switches, book_transfer, copy_size, shares_copy
+from hetgym.sim.run import setting
+from hetgym.transfer import transfer_time
+
+GRID = 16
+"""Turns between two marks, from which a price can begin."""
+
+SLACK = 1.0 + 1e-9
+"""Factor by which a bound may exceed a limit because it adds the same times in another order."""
+
+TIE = 1.0 - 1e-12
+"""A makespan is better than another if it is shorter than this share of it: by more than rounding."""
+
+CURRENT, BEST = 0, 1  # in Course.value
+PLACED, TRIED, KEPT, SORTED = 0, 1, 2, 3  # in Course.counts
+
+
+@record
+class Times(NamedTuple):
+    """Simulated times of a plan.
+
+    Attributes:
+        finish: [n] finish of each operator [s].
+        arrived: [e] time at which what an edge carries is on its reader's device [s].
+        makespan: [1] the last finish [s].
+    """
+
+    finish: FloatArray
+    arrived: FloatArray
+    makespan: FloatArray
+
+
+@record
+class Front(NamedTuple):
+    """The state of devices and links between two turns; or, with a first axis more, before each marked turn.
+
+    Attributes:
+        free: [d] time from which each device is free [s].
+        load: [d] time that the operators still to come take on each device [s].
+        launched: [d] operators launched on each device.
+        asked: [d] time of each device's latest request for inputs, if transfers are aggregated [s].
+        link_free: [l] time from which each link is free [s].
+        channel_free: [2, d] time from which each device may send, and receive [s].
+    """
+
+    free: FloatArray
+    load: FloatArray
+    launched: IntArray
+    asked: FloatArray
+    link_free: FloatArray
+    channel_free: FloatArray
+
+
+def _new_front(p: ProblemArrays, *rows: int) -> Front:
+    """Zeros, with axes before those of a front."""
+    d = p.cost.shape[1]
+    return Front(
+        free=np.zeros((*rows, d)),
+        load=np.zeros((*rows, d)),
+        launched=np.zeros((*rows, d), np.int32),
+        asked=np.zeros((*rows, d)),
+        link_free=np.zeros((*rows, len(p.link_bandwidth))),
+        channel_free=np.zeros((*rows, 2, d)),
+    )
+
+
+@record
+class Course(NamedTuple):
+    """A plan with its times, and room for a change of it.
+
+    Attributes:
+        assignment: [n] device of each operator, with the change while one is priced.
+        order, turn: [n] the operators in the order of the plan, and its inverse; with the change while one is priced.
+        cost: [n, d] run times, noise included [s].
+        now, trial: the times of the plan, and of the latest change that was priced.
+        marks, ahead: [m] fronts before every turn that is a multiple of :data:`GRID`, of the plan and of that change.
+        front: scratch: where a price has come to.
+        tail: [n] longest path from the operator's finish to an exit under the placement of the plan [s].
+        bound: [n, d] a lower bound on that under any placement [s].
+        change: [d] what the change adds to the load of each device [s].
+        weight: [n] weights of each operator [byte].
+        room: [d] room for weights on each device [byte].
+        held: [d] weights on each device, with the change [byte].
+        message: [d] scratch: bytes from each device to one reader.
+        moved, before: [n] operators of a change, and the devices that they come from.
+        inside: [n] true for the operators of a change while it is made.
+        best_assignment, best_order: [n] the best plan of all.
+        value: makespans of the plan and of the best one [s], see :data:`CURRENT` and :data:`BEST`.
+        counts: operators launched, changes proposed, changes kept so far, and changes kept when the plan was sorted
+            last, see :data:`PLACED`.
+    """
+
+    assignment: IntArray
+    order: IntArray
+    turn: IntArray
+    cost: FloatArray
+    now: Times
+    trial: Times
+    marks: Front
+    ahead: Front
+    front: Front
+    tail: FloatArray
+    bound: FloatArray
+    change: FloatArray
+    weight: FloatArray
+    room: FloatArray
+    held: FloatArray
+    message: FloatArray
+    moved: IntArray
+    before: IntArray
+    inside: npt.NDArray[np.bool_]
+    best_assignment: IntArray
+    best_order: IntArray
+    value: FloatArray
+    counts: npt.NDArray[np.int64]
+
+
+def new_course(problem: Problem, runtime: Runtime, assignment: IntArray, order: IntArray) -> Course:
+    """The course of a placement [n] and an order [n], a topological one."""
+    p = problem.arrays
+    (n, d), e = problem.cost.shape, problem.num_edges
+    factor = setting(problem, runtime).factor
+    calm = bool((factor == 1.0).all())
+
+    def times() -> Times:
+        return Times(np.zeros(n), np.zeros(e), np.zeros(1))
+
+    rows = (n - 1) // GRID + 1
+    turn = np.empty(n, np.int32)
+    turn[order] = np.arange(n, dtype=np.int32)
+    course = Course(
+        assignment=np.array(assignment, np.int32),
+        order=np.array(order, np.int32),
+        turn=turn,
+        cost=problem.cost * factor[:, None],
+        now=times(),
+        trial=times(),
+        marks=_new_front(p, rows),
+        ahead=_new_front(p, rows),
+        front=_new_front(p),
+        tail=np.zeros(n),
+        bound=np.array(ranks.least_cost_to_exit(problem)) if calm else np.zeros((n, d)),
+        change=np.zeros(d),
+        weight=np.array(problem.weight_bytes),
+        room=np.full(d, np.inf),
+        held=np.zeros(d),
+        message=np.zeros(d),
+        moved=np.zeros(n, np.int32),
+        before=np.zeros(n, np.int32),
+        inside=np.zeros(n, np.bool_),
+        best_assignment=np.zeros(n, np.int32),
+        best_order=np.zeros(n, np.int32),
+        value=np.zeros(2),
+        counts=np.zeros(4, np.int64),
+    )
+    begin(p, course, switches_of(problem, runtime))
+    return course
+
+
+def switches_of(problem: Problem, runtime: Runtime) -> Switches:
+    """A runtime as courses see it: one stream, a fixed order, and links that serve one transfer at a time."""
+    switches = setting(problem, runtime).switches
+    communication = FIFO if switches.communication == FAIR else switches.communication
+    return switches._replace(communication=communication, streams=1, overlap=0.0, work_conserving=False)
+
+
+def best_plan(problem: Problem, course: Course) -> Schedule:
+    """Placement and device orders of the best plan of a course, without times."""
+    assignment, order = course.best_assignment, course.best_order
+    return Schedule(assignment.copy(), order=[order[assignment[order] == a] for a in range(problem.num_devices)])
+
+
+@lean
+def forget_best(c: Course) -> None:
+    """Take the plan for the best one, after room has become less."""
+    renew_best(c)
+
+
+@lean
+def begin(p: ProblemArrays, c: Course, switches: Switches) -> None:
+    """Simulate the plan from the start, and take it for the best one."""
+    _again(p, c, switches)
+    renew_best(c)
+
+
+@step
+def renew_best(c: Course) -> None:
+    """Take the plan for the best one; if it lacks room, any that does not will be better."""
+    keep_best(c)
+    if lacking(c) > 0.0:
+        c.value[BEST] = np.inf
+
+
+@step
+def lacking(c: Course) -> float:
+    """Weights for which devices have no room, summed up [byte]."""
+    total = 0.0
+    for device in range(len(c.room)):
+        total += max(0.0, c.held[device] - c.room[device])
+    return total
+
+
+@step
+def _again(p: ProblemArrays, c: Course, switches: Switches) -> None:
+    """Simulate the plan from the start."""
+    for device in range(len(c.change)):
+        c.change[device] = 0.0
+        c.marks.load[0, device] = 0.0
+        c.held[device] = 0.0
+    for i in range(len(c.order)):
+        c.marks.load[0, c.assignment[i]] += _load(p, c, i, c.assignment[i], switches)
+        c.held[c.assignment[i]] += c.weight[i]
+    find_tails(p, c, len(c.order) - 1)
+    price(p, c, 0, -1, np.inf, switches)
+    _adopt(p, c, 0)
+
+
+@step
+def keep_best(c: Course) -> None:
+    """Save the plan as the best one."""
+    c.value[BEST] = c.value[CURRENT]
+    for k in range(len(c.order)):
+        c.best_assignment[k] = c.assignment[k]
+        c.best_order[k] = c.order[k]
+
+
+@inlined
+def _load(p: ProblemArrays, c: Course, operator: int, device: int, switches: Switches) -> float:
+    """Time for which an operator keeps a device [s]: a CPU spends the dispatch, too."""
+    if p.asynchronous[device]:
+        return float(c.cost[operator, device])
+    return float(c.cost[operator, device] + switches.dispatch)
+
+
+@step
+def _restore(marks: Front, row: int, front: Front) -> None:
+    """Set a front to a mark."""
+    for device in range(len(front.free)):
+        front.free[device] = marks.free[row, device]
+        front.load[device] = marks.load[row, device]
+        front.launched[device] = marks.launched[row, device]
+        front.asked[device] = marks.asked[row, device]
+        front.channel_free[0, device] = marks.channel_free[row, 0, device]
+        front.channel_free[1, device] = marks.channel_free[row, 1, device]
+    for link in range(len(front.link_free)):
+        front.link_free[link] = marks.link_free[row, link]
+
+
+@step
+def _mark(front: Front, marks: Front, row: int) -> None:
+    """Save a front as a mark."""
+    for device in range(len(front.free)):
+        marks.free[row, device] = front.free[device]
+        marks.load[row, device] = front.load[device]
+        marks.launched[row, device] = front.launched[device]
+        marks.asked[row, device] = front.asked[device]
+        marks.channel_free[row, 0, device] = front.channel_free[0, device]
+        marks.channel_free[row, 1, device] = front.channel_free[1, device]
+    for link in range(len(front.link_free)):
+        marks.link_free[row, link] = front.link_free[link]
+
+
+# Before each turn k the front is that of the plan with the change, and `trial` holds the times of the operators of
+# turns `first` .. k - 1; those of earlier turns are in `now`. A plan that goes on from here ends no earlier than what
+# must follow an operator, nor than all that a device still has to run.
+@step
+def price(p: ProblemArrays, c: Course, first: int, last: int, limit: float, switches: Switches) -> float:
+    """Makespan of the changed plan [s], inf if it must exceed a limit.
+
+    Args:
+        p: the problem.
+        c: with the change in ``assignment``, ``order``, ``turn`` and ``change``.
+        first: turn before which nothing changes: no operator, and no reader of one, has another device or turn.
+        last: turn after which no operator has another device.
+        limit: largest makespan of interest [s].
+        switches: see :func:`switches_of`.
+    """
+    n, d = c.cost.shape
+    f, most = c.front, limit * SLACK
+    first = first // GRID * GRID
+    _restore(c.marks, first // GRID, f)
+    for device in range(d):
+        f.load[device] += c.change[device]
+        if f.free[device] + f.load[device] > most:
+            return np.inf
+    aggregated = switches.transfers == AGGREGATED
+    for k in range(first, n):
+        if k % GRID == 0:
+            _mark(f, c.ahead, k // GRID)
+        i = c.order[k]
+        a = c.assignment[i]
+        start = f.free[a]
+        if aggregated:
+            start = max(start, _pull(p, c, i, a, first, switches))
+        else:
+            for m in range(p.predecessor_pointer[i], p.predecessor_pointer[i + 1]):
+                edge, earlier = p.predecessor_edge[m], c.turn[p.predecessor[m]] < first
+                start = max(start, c.now.arrived[edge] if earlier else c.trial.arrived[edge])
+        if p.asynchronous[a]:
+            start = max(start, (f.launched[a] + 1) * switches.dispatch)
+        else:
+            start += switches.dispatch
+        finish = start + c.cost[i, a]
+        c.trial.finish[i] = finish
+        f.free[a] = finish
+        f.launched[a] += 1
+        f.load[a] -= _load(p, c, i, a, switches)
+        c.counts[PLACED] += 1
+        if finish + max(f.load[a], c.bound[i, a] if k <= last else c.tail[i]) > most:
+            return np.inf
+        if not aggregated:
+            _push(p, c, i, a, finish, switches)
+    makespan = 0.0
+    for device in range(d):
+        makespan = max(makespan, f.free[device])
+    c.trial.makespan[0] = makespan
+    return makespan if makespan <= limit else np.inf
+
+
+@inlined
+def _push(p: ProblemArrays, c: Course, operator: int, a: int, finish: float, switches: Switches) -> None:
+    """Send the outputs of a finished operator to its readers."""
+    f, arrived = c.front, c.trial.arrived
+    first, last = p.successor_pointer[operator], p.successor_pointer[operator + 1]
+    for edge in range(first, last):
+        b = c.assignment[p.successor[edge]]
+        if a == b:
+            arrived[edge] = finish
+            continue
+        size = float(p.edge_bytes[edge])
+        if switches.transfers == CACHED:
+            leader = shares_copy(p, c.assignment, edge, first)
+            if leader < edge:
+                arrived[edge] = arrived[leader]
+                continue
+            size = copy_size(p, c.assignment, edge, last)
+        arrived[edge] = book_transfer(p, switches.communication, f.link_free, f.channel_free, a, b, size, finish)[1]
+
+
+@step
+def _pull(p: ProblemArrays, c: Course, operator: int, device: int, first: int, switches: Switches) -> float:
+    """Arrival of a reader's inputs, of which each other device sends all that it holds in one message [s]."""
+    f, message = c.front, c.message
+    request = f.asked[device]
+    for a in range(len(message)):
+        message[a] = -1.0
+    for m in range(p.predecessor_pointer[operator], p.predecessor_pointer[operator + 1]):
+        i = p.predecessor[m]
+        a = c.assignment[i]
+        request = max(request, c.now.finish[i] if c.turn[i] < first else c.trial.finish[i])
+        if a != device:
+            message[a] = max(0.0, message[a]) + p.edge_bytes[p.predecessor_edge[m]]
+    f.asked[device] = request
+    ready = request
+    for a in range(len(message)):
+        if message[a] >= 0.0:
+            way = switches.communication, f.link_free, f.channel_free
+            ready = max(ready, book_transfer(p, *way, a, device, message[a], request)[1])
+    return float(ready)
+
+
+@step
+def keep(p: ProblemArrays, c: Course, first: int, last: int) -> None:
+    """Make the changed plan, which was priced to its end, the current one.
+
+    Args:
+        p: the problem.
+        c: after :func:`price` with the same ``first`` and ``last``.
+        first: turn before which nothing changed.
+        last: turn after which no operator has another device.
+    """
+    _adopt(p, c, first)
+    find_tails(p, c, last)
+    c.counts[KEPT] += 1
+    _compare(c)
+
+
+@step
+def _compare(c: Course) -> None:
+    """Save the plan if it is the best one."""
+    if c.value[CURRENT] < c.value[BEST] * TIE and lacking(c) == 0.0:
+        keep_best(c)
+
+
+@step
+def _adopt(p: ProblemArrays, c: Course, first: int) -> None:
+    """Copy times and marks of the changed plan."""
+    n, d = c.cost.shape
+    first = first // GRID
+    for k in range(first * GRID, n):
+        i = c.order[k]
+        c.now.finish[i] = c.trial.finish[i]
+        for edge in range(p.successor_pointer[i], p.successor_pointer[i + 1]):
+            c.now.arrived[edge] = c.trial.arrived[edge]
+    for row in range(first):  # earlier marks change only in what is still to come
+        for device in range(d):
+            c.marks.load[row, device] += c.change[device]
+    for row in range(first, len(c.marks.free)):
+        _restore(c.ahead, row, c.front)
+        _mark(c.front, c.marks, row)
+    for device in range(d):
+        c.change[device] = 0.0
+    c.value[CURRENT] = c.trial.makespan[0]
+
+
+@step
+def find_tails(p: ProblemArrays, c: Course, last: int) -> None:
+    """Bring the tails of operators of turns up to ``last`` and before up to date."""
+    for k in range(last, -1, -1):
+        i = c.order[k]
+        a, tail = c.assignment[i], 0.0
+        for edge in range(p.successor_pointer[i], p.successor_pointer[i + 1]):
+            j = p.successor[edge]
+            b = c.assignment[j]
+            transfer = 0.0
+            if a != b:
+                transfer = transfer_time(p, a, b, p.edge_bytes[edge])
+            tail = max(tail, transfer + c.cost[j, b] + c.tail[j])
+        c.tail[i] = tail
+
+
+# Few operators are out of place, so that insertion sort takes about one pass.
+@step
+def sort(p: ProblemArrays, c: Course, switches: Switches) -> None:
+    """Bring the plan into the order in which its operators finish, and simulate it again if that changes it."""
+    c.counts[SORTED] = c.counts[KEPT]
+    moved = False
+    for k in range(1, len(c.order)):
+        i, m = c.order[k], k
+        while m > 0 and c.now.finish[c.order[m - 1]] > c.now.finish[i]:
+            c.order[m] = c.order[m - 1]
+            m -= 1
+        c.order[m] = i
+        moved = moved or m < k
+    if moved:
+        for k in range(len(c.order)):
+            c.turn[c.order[k]] = k
+        _again(p, c, switches)
+        _compare(c)
+
+
+@step
+def put(p: ProblemArrays, c: Course, count: int, operator: int, device: int, switches: Switches) -> None:
+    """Put an operator on a device that can run it, as number ``count`` of a change."""
+    c.moved[count] = operator
+    c.before[count] = c.assignment[operator]
+    c.change[c.assignment[operator]] -= _load(p, c, operator, c.assignment[operator], switches)
+    c.change[device] += _load(p, c, operator, device, switches)
+    c.held[c.assignment[operator]] -= c.weight[operator]
+    c.held[device] += c.weight[operator]
+    c.assignment[operator] = device
+
+
+@step
+def take_back(c: Course, count: int) -> None:
+    """Undo a change of ``count`` operators."""
+    for k in range(count):
+        i = c.moved[k]
+        c.held[c.assignment[i]] -= c.weight[i]
+        c.held[c.before[k]] += c.weight[i]
+        c.assignment[i] = c.before[k]
+    for device in range(len(c.change)):
+        c.change[device] = 0.0
+
+
+@step
+def shift(c: Course, source: int, target: int) -> None:
+    """Give the operator of one turn another turn; those between move up or down by one."""
+    operator = c.order[source]
+    step = 1 if target > source else -1
+    k = source
+    while k != target:
+        c.order[k] = c.order[k + step]
+        c.turn[c.order[k]] = k
+        k += step
+    c.order[target] = operator
+    c.turn[operator] = target

@@ -1,0 +1,90 @@
+from __future__ import annotations
+
+import numpy as np
+import strategies
+from hypothesis import given
+from hypothesis import strategies as st
+from steps import callable_step
+
+from hetgym import Problem, Runtime, simulate
+from hetgym.planning import course, regions
+from hetgym.schedule import Schedule
+from hetgym.sim.run import setting
+
+price, keep, put, shift = (callable_step(step) for step in (course.price, course.keep, course.put, course.shift))
+take_back, sort, span = callable_step(course.take_back), callable_step(course.sort), callable_step(regions.span)
+draw_turn, overtakes = callable_step(regions.draw_turn), callable_step(regions.overtakes)
+move_region = callable_step(regions.move_region)
+
+FIXED = {"order": "fixed", "streams": 1}
+
+
+def random_course(problem: Problem, runtime: Runtime, rng: np.random.Generator) -> course.Course:
+    assignment = strategies.random_assignment(problem, rng)
+    order = strategies.random_topological_order(problem, rng)
+    return course.new_course(problem, runtime, assignment, np.array(order, np.int32))
+
+
+def simulated(problem: Problem, runtime: Runtime, line: course.Course) -> float:
+    order = [[int(i) for i in line.order if line.assignment[i] == a] for a in range(problem.num_devices)]
+    return simulate(problem, Schedule(line.assignment.copy(), order=order), runtime).makespan
+
+
+def afresh(problem: Problem, runtime: Runtime, line: course.Course) -> float:
+    return float(course.new_course(problem, runtime, line.assignment, line.order).value[course.CURRENT])
+
+
+@given(strategies.problems(), strategies.runtimes(**FIXED), st.integers(0, 2**32 - 1))
+def test_a_course_is_the_simulation_where_no_clock_is_needed(problem: Problem, runtime: Runtime, seed: int) -> None:
+    line = random_course(problem, runtime, np.random.default_rng(seed))
+    if not setting(problem, runtime).clock:
+        assert line.value[course.CURRENT] == simulated(problem, runtime, line)
+
+
+@given(strategies.machines(), strategies.runtimes(**FIXED), st.integers(0, 2**32 - 1))
+def test_the_price_of_a_change_is_that_of_the_changed_plan(problem: Problem, runtime: Runtime, seed: int) -> None:
+    """Also after changes that were undone, kept or sorted, and unless it is above the limit."""
+    rng = np.random.default_rng(seed)
+    line, switches, p = random_course(problem, runtime, rng), course.switches_of(problem, runtime), problem.arrays
+    for _ in range(12):
+        limit = float(rng.choice([np.inf, line.value[course.CURRENT], 0.9 * line.value[course.CURRENT]]))
+        before = line.assignment.tolist(), line.order.tolist()
+        if problem.num_devices == 1 or rng.random() < 0.5:
+            count, (source, target) = 0, draw_turn(p, line, rng)
+            shift(line, source, target)
+            first, last = min(source, target), -1
+        else:
+            count = move_region(p, line, rng, 3, switches)
+            first, last = span(p, line, count)
+        if count == 0 and last >= 0:
+            continue
+        found, truth = price(p, line, first, last, limit, switches), afresh(problem, runtime, line)
+        assert found == (truth if truth <= limit else np.inf)
+        if found < np.inf and rng.random() < 0.7:
+            keep(p, line, first, last)
+            assert line.value[course.CURRENT] == truth
+        elif count:
+            take_back(line, count)
+        else:
+            shift(line, target, source)
+        if (line.assignment.tolist(), line.order.tolist()) == before and rng.random() < 0.3:
+            sort(p, line, switches)
+        assert line.value[course.CURRENT] == afresh(problem, runtime, line)
+        assert line.value[course.BEST] <= line.value[course.CURRENT] * (1 + 1e-12)
+        assert not line.inside.any() and not line.change.any()
+
+
+@given(strategies.problems(), st.integers(0, 2**32 - 1))
+def test_sorting_a_plan_moves_no_operator_on_its_device(problem: Problem, seed: int) -> None:
+    runtime = Runtime(communication="fifo")
+    line = random_course(problem, runtime, np.random.default_rng(seed))
+    before = [[int(i) for i in line.order if line.assignment[i] == a] for a in range(problem.num_devices)]
+    sort(problem.arrays, line, course.switches_of(problem, runtime))
+    assert [[int(i) for i in line.order if line.assignment[i] == a] for a in range(problem.num_devices)] == before
+    assert (line.order[line.turn] == np.arange(problem.num_operators)).all()
+
+
+def test_an_operator_that_passes_none_of_its_device_changes_nothing() -> None:
+    problem = Problem.from_arrays(np.ones((3, 2)), [])
+    line = course.new_course(problem, Runtime(), np.array([0, 1, 0], np.int32), np.array([0, 1, 2], np.int32))
+    assert not overtakes(line, 0, 1) and overtakes(line, 0, 2) and overtakes(line, 2, 0) and not overtakes(line, 1, 2)
