@@ -97,7 +97,7 @@ class RegionAnnealing(Search):
         hot = heat * float(self.course.value[course.BEST])
         self.cooling = Cooling(hot, cooling * hot)
         self.placed = int(self.course.counts[course.PLACED])
-        self.finished = hot == 0.0
+        self.finished = hot == 0.0 or (problem.num_devices == 1 and self.switches.by_arrival)
         self.best: Schedule | None = None
         if self.limited:
             self.course.room[:] = problem.memory_capacity
@@ -191,7 +191,7 @@ def _anneal(
         c.counts[course.PLACED] += 1
         c.counts[course.TRIED] += 1
         limit = c.value[course.CURRENT] - temperature * np.log(1.0 - rng.random())
-        if c.cost.shape[1] == 1 or rng.random() < REORDER:
+        if not switches.by_arrival and (c.cost.shape[1] == 1 or rng.random() < REORDER):
             source, to = regions.draw_turn(p, c, rng)
             if source == to or not regions.overtakes(c, source, to):
                 continue

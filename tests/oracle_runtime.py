@@ -94,6 +94,8 @@ class Simulation:
         else:
             assert priority is not None
             self.urgency = {i: (-float(priority[i]), place[i]) for i in range(n)}
+        if runtime.order == "ready":
+            self.urgency = {i: (0.0, place[i]) for i in range(n)}
         noise = np.random.default_rng(runtime.seed).standard_normal(n)
         self.factor = np.exp(runtime.noise * noise).tolist()
         self.edges = list(
@@ -311,13 +313,19 @@ class Simulation:
             ]
             if not ready:
                 return False
-            i = min(ready, key=lambda i: self.urgency[i])
+            i = min(ready, key=self.turn)
         self.launched[device].append(i)
         if self.now + dispatch == self.now:
             self.begin(device, i, beside)
         else:
             self.taken[device].append((i, self.now + dispatch, beside))
         return True
+
+    def turn(self, i: int) -> tuple[float, int]:
+        """What comes first is served first: the arrival of the last input, or the urgency."""
+        if self.runtime.order == "ready":
+            return max((self.arrived[k] for k in self.inputs[i]), default=0.0), self.urgency[i][1]
+        return self.urgency[i]
 
     def issue(self, device: int) -> float:
         """Time at which the host that runs ahead of a device has issued the next operator of its list [s]."""

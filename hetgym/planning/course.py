@@ -18,20 +18,34 @@ the inverse of ``order``, ``tail`` holds the longest paths from each operator to
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple, cast
 
 import numpy as np
 import numpy.typing as npt
 
-from hetgym._jit import inlined, lean, step
+from hetgym._jit import inlined, lean, step, variant
 from hetgym._records import record
 from hetgym._types import FloatArray, IntArray
 from hetgym.planning import ranks
 from hetgym.problem import Problem, ProblemArrays
 from hetgym.schedule import Schedule
 from hetgym.sim import Runtime
-from hetgym.sim.kernel import AGGREGATED, CACHED, FAIR, FIFO, Switches, book_transfer, copy_size, shares_copy
-from hetgym.sim.run import setting
+from hetgym.sim.fair import Flows
+from hetgym.sim.kernel import (
+    AGGREGATED,
+    CACHED,
+    FAIR,
+    FIFO,
+    State,
+    Switches,
+    book_transfer,
+    copy_size,
+    makespan_of,
+    shares_copy,
+)
+from hetgym.sim.loop import begin_schedule, go_on
+from hetgym.sim.progress import Progress
+from hetgym.sim.run import new_workspace, setting
 from hetgym.transfer import transfer_time
 
 GRID = 16
@@ -97,6 +111,38 @@ def _new_front(p: ProblemArrays, *rows: int) -> Front:
 
 
 @record
+class Clockwork(NamedTuple):
+    """The event loop's arrays, for runtimes that a sweep along the plan cannot follow.
+
+    Attributes:
+        state, progress, flows: of the run.
+        order: [n] scratch: the device orders, one after the other; and [d + 1] ``pointer``, their starts.
+        priority: [n] scratch: minus the turns.
+    """
+
+    state: State
+    progress: Progress
+    flows: Flows
+    order: IntArray
+    pointer: IntArray
+    priority: FloatArray
+
+
+@record
+class Nothing(NamedTuple):
+    """In place of the event loop's arrays where a sweep along the plan will do.
+
+    Attributes:
+        nothing: [0].
+    """
+
+    nothing: IntArray
+
+
+NOTHING = cast(Clockwork, Nothing(np.zeros(0, np.int32)))
+
+
+@record
 class Course(NamedTuple):
     """A plan with its times, and room for a change of it.
 
@@ -117,6 +163,7 @@ class Course(NamedTuple):
         moved, before: [n] operators of a change, and the devices that they come from.
         inside: [n] true for the operators of a change while it is made.
         best_assignment, best_order: [n] the best plan of all.
+        clockwork: the event loop's arrays, if it is needed.
         value: makespans of the plan and of the best one [s], see :data:`CURRENT` and :data:`BEST`.
         counts: operators launched, changes proposed, changes kept so far, and changes kept when the plan was sorted
             last, see :data:`PLACED`.
@@ -143,6 +190,7 @@ class Course(NamedTuple):
     inside: npt.NDArray[np.bool_]
     best_assignment: IntArray
     best_order: IntArray
+    clockwork: Clockwork
     value: FloatArray
     counts: npt.NDArray[np.int64]
 
@@ -182,6 +230,7 @@ def new_course(problem: Problem, runtime: Runtime, assignment: IntArray, order: 
         inside=np.zeros(n, np.bool_),
         best_assignment=np.zeros(n, np.int32),
         best_order=np.zeros(n, np.int32),
+        clockwork=_clockwork(problem, runtime) if needs_events(problem, runtime) else NOTHING,
         value=np.zeros(2),
         counts=np.zeros(4, np.int64),
     )
@@ -189,11 +238,27 @@ def new_course(problem: Problem, runtime: Runtime, assignment: IntArray, order: 
     return course
 
 
-def switches_of(problem: Problem, runtime: Runtime) -> Switches:
-    """A runtime as courses see it: one stream, a fixed order, and links that serve one transfer at a time."""
+def needs_events(problem: Problem, runtime: Runtime) -> bool:
+    """True if operators run beside each other, or in an order that the plan does not give: only the loop has these."""
     switches = setting(problem, runtime).switches
+    return switches.streams > 1 or switches.work_conserving
+
+
+def _clockwork(problem: Problem, runtime: Runtime) -> Clockwork:
+    n, d = problem.cost.shape
+    w = new_workspace(problem.arrays, setting(problem, runtime))
+    return Clockwork(w.state, w.progress, w.flows, np.zeros(n, np.int32), np.zeros(d + 1, np.int32), np.zeros(n))
+
+
+def switches_of(problem: Problem, runtime: Runtime) -> Switches:
+    """A runtime as courses see it: without events, links serve one transfer at a time in the order of the plan."""
+    switches = setting(problem, runtime).switches
+    if needs_events(problem, runtime):
+        return switches
     communication = FIFO if switches.communication == FAIR else switches.communication
-    return switches._replace(communication=communication, streams=1, overlap=0.0, work_conserving=False)
+    return switches._replace(
+        communication=communication, streams=1, overlap=0.0, work_conserving=False, by_arrival=False
+    )
 
 
 def best_plan(problem: Problem, course: Course) -> Schedule:
@@ -349,6 +414,61 @@ def price(p: ProblemArrays, c: Course, first: int, last: int, limit: float, swit
     return makespan if makespan <= limit else np.inf
 
 
+def _by_events(*kinds: Any) -> bool:
+    """True if a course with the event loop's arrays is among arguments of these Numba types."""
+    return any(
+        kind.kind.types[kind.kind.fields.index("clockwork")].kind.instance_class is Clockwork
+        for kind in kinds
+        if getattr(getattr(kind, "kind", None), "instance_class", None) is Course
+    )
+
+
+@step
+def _write_orders(c: Course, order: IntArray, pointer: IntArray) -> None:
+    """Write the plan's device orders, one after the other, and where each begins."""
+    for device in range(len(pointer)):
+        pointer[device] = 0
+    for i in range(len(order)):
+        pointer[c.assignment[i] + 1] += 1
+    for device in range(1, len(pointer)):
+        pointer[device] += pointer[device - 1]
+    for k in range(len(order)):
+        i = c.order[k]
+        order[pointer[c.assignment[i]]] = i
+        pointer[c.assignment[i]] += 1
+    for device in range(len(pointer) - 1, 0, -1):
+        pointer[device] = pointer[device - 1]
+    pointer[0] = 0
+
+
+@variant(price, _by_events)
+def _price_by_events(p: ProblemArrays, c: Course, first: int, last: int, limit: float, switches: Switches) -> float:
+    e, g, most = c.clockwork, c.clockwork.progress, limit * SLACK
+    if not switches.work_conserving:
+        _write_orders(c, e.order, e.pointer)
+    elif not switches.by_arrival:
+        for i in range(len(c.turn)):
+            e.priority[i] = -c.turn[i]
+    begin_schedule(p, e.state, g, e.flows, c.assignment, e.order, e.pointer, e.priority, switches)
+    g.limit[0] = most
+    for device in range(len(g.load)):
+        g.load[device] = 0.0
+    for k in range(len(c.order)):
+        i = c.order[k]
+        a = c.assignment[i]
+        g.rest[i] = c.bound[i, a] if k <= last else c.tail[i]
+        if switches.streams == 1:
+            g.load[a] += c.cost[i, a]
+    for device in range(len(g.load)):
+        if g.load[device] > most:
+            return np.inf
+    go_on(p, e.state, g, e.flows, switches, False)
+    c.counts[PLACED] += g.tally[1]
+    makespan = makespan_of(e.state, g.tally[1])
+    c.trial.makespan[0] = makespan
+    return makespan if makespan <= limit else np.inf
+
+
 @inlined
 def _push(p: ProblemArrays, c: Course, operator: int, a: int, finish: float, switches: Switches) -> None:
     """Send the outputs of a finished operator to its readers."""
@@ -431,6 +551,16 @@ def _adopt(p: ProblemArrays, c: Course, first: int) -> None:
         _restore(c.ahead, row, c.front)
         _mark(c.front, c.marks, row)
     for device in range(d):
+        c.change[device] = 0.0
+    c.value[CURRENT] = c.trial.makespan[0]
+
+
+@variant(_adopt, _by_events)
+def _adopt_by_events(p: ProblemArrays, c: Course, first: int) -> None:
+    for i in range(len(c.order)):
+        c.now.finish[i] = c.clockwork.state.finish[i]
+    for device in range(len(c.change)):
+        c.marks.load[0, device] += c.change[device]
         c.change[device] = 0.0
     c.value[CURRENT] = c.trial.makespan[0]
 

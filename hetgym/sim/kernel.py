@@ -31,6 +31,7 @@ class Switches(NamedTuple):
         streams: operators that may run at the same time on a device.
         overlap: relative slow-down of an operator for each one that already runs on the device at its start.
         work_conserving: true if a free device may take any operator whose inputs have arrived.
+        by_arrival: true if it takes the one whose last input arrived first; only if work-conserving.
     """
 
     communication: int
@@ -39,6 +40,7 @@ class Switches(NamedTuple):
     streams: int
     overlap: float
     work_conserving: bool
+    by_arrival: bool = False
 
 
 @record

@@ -47,8 +47,9 @@ from hetgym.sim.progress import (
 from hetgym.sim.requests import pull, push_edge
 
 DECIDE, STUCK, OVER, CHANGED = range(4)
-"""Reasons for which the loop stops: a decision is due, as operators are open; no further event will come
-although some operators have not run; all operators are done; the change numbered ``tally[2]`` is due."""
+"""Reasons for which the loop stops: a decision is due, as operators are open; no further event will come although some
+operators have not run, or the makespan must exceed the limit; all operators are done; the change numbered ``tally[2]``
+is due."""
 
 
 @inlined
@@ -76,7 +77,7 @@ def begin_schedule(
         assignment: [n] device of each operator.
         order: [n] operators, device after device; not read if work-conserving.
         order_pointer: [d + 1] start of each device's part; not read if work-conserving.
-        priority: [n] larger first, ties by topological position; only read if work-conserving.
+        priority: [n] larger first, ties by topological position; only read if work-conserving, and not by arrival.
         switches: of the runtime.
     """
     clear(p, s, g, flows)
@@ -93,7 +94,7 @@ def begin_schedule(
                 g.issue[order[k]] = (k - first + 1) * switches.dispatch
     if switches.work_conserving:
         for i in range(len(g.status)):
-            g.priority[i] = priority[i]
+            g.priority[i] = 0.0 if switches.by_arrival else priority[i]
             _announce(p, s, g, i, 0.0, switches)
 
 
@@ -139,7 +140,10 @@ def go_on(p: ProblemArrays, s: State, g: Progress, flows: fair.Flows, switches: 
             return DECIDE
         took = 0
         for device in range(len(g.running)):
-            took += _take(p, s, g, device, now, switches)
+            launched = _take(p, s, g, device, now, switches)
+            if launched < 0:
+                return STUCK
+            took += launched
         if took > 0 and (switches.streams > 1 or g.heaps.key[0] == now):
             continue
         if g.tally[1] == len(g.status):
@@ -245,6 +249,8 @@ def _announce(p: ProblemArrays, s: State, g: Progress, operator: int, now: float
     if not switches.work_conserving or s.waiting[operator] != 0:
         return
     s.waiting[operator] = -1  # announced only once
+    if switches.by_arrival:
+        g.priority[operator] = -s.ready[operator]
     if s.ready[operator] > now:
         push(g.heaps, EVENTS, s.ready[operator], ARRIVAL + p.position[operator])
     else:
@@ -276,7 +282,11 @@ def _request(p: ProblemArrays, s: State, g: Progress, flows: fair.Flows, now: fl
 
 @inlined
 def _take(p: ProblemArrays, s: State, g: Progress, device: int, now: float, switches: Switches) -> int:
-    """Launch the operator that a device takes next, if it can take one now; return the number launched, 0 or 1."""
+    """Launch the operator that a device takes next, if it can take one now.
+
+    Returns:
+        The number launched, 0 or 1; or -1 if the makespan must exceed the limit.
+    """
     if g.running[device] >= switches.streams:
         return 0
     ahead = False
@@ -306,4 +316,8 @@ def _take(p: ProblemArrays, s: State, g: Progress, device: int, now: float, swit
     g.status[operator] = RUNNING
     g.running[device] += 1
     push(g.heaps, EVENTS, s.finish[operator], FINISH + position)
+    if g.limit[0] < np.inf:
+        g.load[device] -= g.factor[operator] * p.cost[operator, device]
+        if s.finish[operator] + max(g.rest[operator], g.load[device]) > g.limit[0]:
+            return -1
     return 1

@@ -67,6 +67,9 @@ class Progress(NamedTuple):
         clock: [1] the time [s].
         tally: [3] number of open operators; number of done operators; number of the change that is due.
         message: [d] scratch: bytes from each source device.
+        limit: [1] a run of a schedule ends as soon as its makespan must exceed this [s].
+        rest: [n] time that must follow each operator's finish, and [d] ``load``, that of the operators still to be
+            launched on each device [s]; only read below a limit.
         heaps: see :data:`EVENTS`.
     """
 
@@ -91,6 +94,9 @@ class Progress(NamedTuple):
     clock: FloatArray
     tally: IntArray
     message: FloatArray
+    limit: FloatArray
+    rest: FloatArray
+    load: FloatArray
     heaps: Heaps
 
 
@@ -155,6 +161,9 @@ def _progress(
         clock=np.zeros(1),
         tally=integers(3),
         message=np.zeros(d),
+        limit=np.full(1, np.inf),
+        rest=np.zeros(n),
+        load=np.zeros(d),
         heaps=heaps,
     )
 

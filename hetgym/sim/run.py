@@ -38,7 +38,7 @@ def setting(problem: Problem, runtime: Runtime, by_priority: bool = False) -> Se
         runtime: the switches.
         by_priority: true if schedules give priorities instead of device orders.
     """
-    free_choice = by_priority or runtime.order == "priority"
+    free_choice = by_priority or runtime.order != "fixed"
     switches = Switches(
         communication=COMMUNICATION.index(runtime.communication),
         transfers=TRANSFERS.index(runtime.transfers),
@@ -46,6 +46,7 @@ def setting(problem: Problem, runtime: Runtime, by_priority: bool = False) -> Se
         streams=int(runtime.streams),
         overlap=float(runtime.overlap),
         work_conserving=free_choice,
+        by_arrival=runtime.order == "ready",
     )
     factor = np.ones(problem.num_operators)
     if runtime.noise > 0:
@@ -58,7 +59,7 @@ def setting(problem: Problem, runtime: Runtime, by_priority: bool = False) -> Se
 def online_setting(problem: Problem, runtime: Runtime) -> Setting:
     """As :func:`setting`, for runs in which decisions determine the devices' orders."""
     how = setting(problem, runtime)
-    return how._replace(switches=how.switches._replace(work_conserving=False), clock=True)
+    return how._replace(switches=how.switches._replace(work_conserving=False, by_arrival=False), clock=True)
 
 
 class Workspace(NamedTuple):

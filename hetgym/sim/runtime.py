@@ -17,7 +17,7 @@ TRANSFERS = ("per_edge", "cached", "aggregated")
 MEMORY = ("off", "track", "enforce")
 """Values of :attr:`Runtime.memory`."""
 
-ORDER = ("fixed", "priority")
+ORDER = ("fixed", "priority", "ready")
 """Values of :attr:`Runtime.order`."""
 
 MAX_NOISE = 10.0
@@ -57,7 +57,9 @@ class Runtime:
         seed: of the noise.
         order: ``"fixed"``, the schedule's device orders (or its priorities, if it has those);
             ``"priority"``, work-conserving: a free device takes the first of its operators, in the
-            schedule's order, whose inputs have arrived.
+            schedule's order, whose inputs have arrived; ``"ready"``, first come, first served: a free device takes
+            the operator whose last input arrived first (ties: topological position), as executors do that are only
+            told the placement. The schedule's order is not obeyed.
 
     Raises:
         ConfigError: a value that the switch does not have.
@@ -113,6 +115,7 @@ PRESETS: dict[str, Runtime] = {
     "links": Runtime(communication="fifo"),
     "donf": Runtime(communication="fifo", transfers="aggregated"),
     "fair": Runtime(communication="fair"),
+    "ready": Runtime(order="ready"),
     "framework": Runtime(communication="fifo", transfers="cached", dispatch=5e-6, streams=2, memory="track"),
 }
 """Named runtimes: ``classic`` is the contention-free model of the scheduling literature."""

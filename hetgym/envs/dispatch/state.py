@@ -197,7 +197,7 @@ class DispatchRecord(NamedTuple):
 
 
 def _examples() -> tuple[State, Progress, Flows, DispatchTables, DispatchRecord]:
-    switches = Switches(0, 0, 0.0, 1, 0.0, False)
+    switches = Switches(0, 0, 0.0, 1, 0.0, False, False)
     none = np.zeros(0)
     state, run, flows = new_run(PROBLEM, switches, np.ones(1), np.ones(1), np.zeros(0, np.int32), none, none)
     whole, table, number, known = np.ones(1), np.ones((1, 1)), np.zeros(1, np.int32), np.ones(1, np.bool_)
