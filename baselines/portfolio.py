@@ -12,8 +12,9 @@ from hetgym.planning.registry import get
 from hetgym.planning.search import check_limits, run
 from hetgym.problem import Problem
 from hetgym.schedule import Schedule
-from hetgym.sim import PRESETS, Runtime
+from hetgym.sim import Runtime
 from hetgym.sim import runtime as as_runtime
+from hetgym.sim.runtime import runtime_name
 
 POLICY = "place-v1-search"
 """The trained policy with its search; it plans for the classic model."""
@@ -22,50 +23,64 @@ LARGEST = 2_000
 """Operators up to which the policy has half of the time under the classic model."""
 
 
-def plan(
-    problem: Problem,
-    runtime: str | Runtime = "links",
-    budget: str | float = "1s",
-    *,
-    operators: int | None = None,
-    seed: int = 0,
-) -> Schedule:
-    """Find the best plan for a runtime within a budget.
-
-    List schedulers that plan for the runtime and the best single device give a start, which region annealing improves;
-    under the classic model the trained policy has its turn first. The capacities of the devices are respected whatever
-    the runtime says about memory.
+def plan(problem: Problem, runtime: str | Runtime = "links", budget: str | float = "1s", *, seed: int = 0) -> Schedule:
+    """Find the best plan for a runtime within a time, see :func:`portfolio`.
 
     Args:
         problem: the problem to schedule.
         runtime: the runtime that will run the plan.
-        budget: wall-clock time, in seconds or as in ``"50ms"``: results depend on the machine. A single device, HEFT
-            and PEFT are tried however short it is.
-        operators: largest number of operators that the search launches in trials, instead of a time: the result is the
-            same on every machine.
+        budget: wall-clock time, in seconds or as in ``"50ms"``, compilation of kernels aside; results depend on the
+            machine.
         seed: of the search's draws.
 
     Returns:
-        A schedule whose times are those of the runtime's simulation, never longer than those of the best single device
-        and of HEFT; ``scheduler`` names the method that found it.
+        A schedule whose times are those of the runtime's simulation; ``scheduler`` names the method that found it.
 
     Raises:
         UnknownName: no preset of that name.
         ConfigError: an invalid budget.
         OutOfMemory: no plan that fits was found; the message says what is missing.
+    """
+    return portfolio(problem, seed, budget=2**62, seconds=as_seconds(budget), runtime=runtime)
+
+
+def portfolio(
+    problem: Problem,
+    seed: int = 0,
+    budget: int = 4_000_000,
+    seconds: float | None = None,
+    runtime: str | Runtime = "classic",
+) -> Schedule:
+    """The best of a single device and list schedulers for the runtime, improved by region annealing.
+
+    Under the classic model the trained policy has half of the time, if there is a limit of time. The capacities of
+    devices are respected whatever the runtime says about memory.
+
+    Args:
+        problem: the problem to schedule.
+        seed: of all draws.
+        budget: largest number of operators launched in trials.
+        seconds: limit of wall-clock time [s]; without one, the default, results do not depend on the machine.
+        runtime: the runtime that will run the schedule.
+
+    Returns:
+        A schedule that is never longer than those of the best single device, HEFT and PEFT for the runtime.
+
+    Raises:
+        ConfigError: a negative budget, or a time that is not positive.
+        OutOfMemory: no plan that fits was found; the message says what is missing.
 
     >>> from hetgym.workloads import textbook
-    >>> plan(textbook("topcuoglu"), "classic", operators=20_000).makespan
-    73.0
+    >>> portfolio(textbook("topcuoglu"), runtime="links").makespan
+    76.0
     """
-    seconds = None if operators is not None else as_seconds(budget)
-    began = check_limits("plan", operators or 0, seconds)
-    switches = as_runtime(runtime)
+    began = check_limits("portfolio", budget, seconds)
+    asked = switches = as_runtime(runtime)
     if np.isfinite(problem.memory_capacity).any():
         switches = replace(switches, memory="enforce")
     start: str | Schedule = "best"
-    if seconds is not None and switches == PRESETS["classic"] and problem.num_operators <= LARGEST:
+    if seconds is not None and runtime_name(asked) == "classic" and problem.num_operators <= LARGEST:
         start = get(POLICY, seconds=seconds / 2)(problem)
     search = RegionAnnealing(problem, start, seed, runtime=switches)
-    run(search, 2**62 if operators is None else operators, seconds, began=began)
-    return search.schedule()
+    run(search, budget, seconds, began=began)
+    return replace(search.schedule(), model=runtime_name(asked))

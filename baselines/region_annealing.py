@@ -88,7 +88,7 @@ class RegionAnnealing(Search):
     ) -> None:
         if not (0 < heat < np.inf and 0 < cooling <= 1):
             raise ConfigError(f"{NAME}: heat is {heat} and cooling {cooling}; both must be positive, cooling at most 1")
-        self.problem, self.runtime = problem, as_runtime(runtime)
+        self.problem, self.runtime = problem, replace(as_runtime(runtime), noise=0.0, seed=0)
         self.limited = capacity.limited(problem, self.runtime)
         first = self._start(start)
         self.course = course.new_course(problem, self.runtime, first.assignment, turns(problem, first))
@@ -191,7 +191,7 @@ def _anneal(
         c.counts[course.PLACED] += 1
         c.counts[course.TRIED] += 1
         limit = c.value[course.CURRENT] - temperature * np.log(1.0 - rng.random())
-        if not switches.by_arrival and (c.cost.shape[1] == 1 or rng.random() < REORDER):
+        if not switches.by_arrival and (p.cost.shape[1] == 1 or rng.random() < REORDER):
             source, to = regions.draw_turn(p, c, rng)
             if source == to or not regions.overtakes(c, source, to):
                 continue

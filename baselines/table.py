@@ -190,6 +190,13 @@ ROWS: tuple[Baseline, ...] = (
         "O(trials (e + n)), less where trials end early",
         search="baselines.region_annealing:RegionAnnealing",
     ),
+    _row(
+        "portfolio",
+        "search",
+        "baselines.portfolio:portfolio",
+        "hetgym: what it knows, one after the other",
+        "O(trials (e + n)), less where trials end early",
+    ),
     _row("pilot", "search", "baselines.pilot:pilot", _DUIN, "O(n p (e p + n log n))", search="baselines.pilot:Pilot"),
     _row(
         "pilot-annealing",

@@ -1,4 +1,7 @@
-"""An attempt: one scheduler on one problem, its schedule validated and simulated under every runtime."""
+"""An attempt: one scheduler on one problem, its schedules validated and simulated under every runtime.
+
+A scheduler that takes the runtime plans for each; the others make one schedule for all.
+"""
 
 from __future__ import annotations
 
@@ -23,13 +26,13 @@ class Attempt:
 
     Attributes:
         traces: one for each runtime; empty if the scheduler failed.
-        seconds: wall time of the scheduler [s].
+        seconds: wall time that the scheduler took for each [s].
         bounds: runtime -> lower bound on all makespans, if the scheduler proved one [s].
         status: ``"ok"``, or the sentence that says what went wrong.
     """
 
     traces: list[Trace] = field(default_factory=list)
-    seconds: float = 0.0
+    seconds: list[float] = field(default_factory=list)
     bounds: Mapping[str, float] = field(default_factory=dict)
     status: str = "ok"
 
@@ -43,22 +46,25 @@ def attempt(baseline: Baseline, problem: Problem, runtimes: Sequence[str], repea
         runtimes: names of runtime presets.
         repeats: most calls that are timed; the median counts, and calls end after :data:`ENOUGH` seconds.
     """
+    each = baseline.plans_for == "any"
+    made: dict[str, tuple[Schedule, float]] = {}
     try:
-        schedule, seconds = _timed(baseline, problem, repeats)
-        validate(problem, schedule)
-        traces = [simulate(problem, schedule, runtime) for runtime in runtimes]
+        for runtime in runtimes if each else ("classic",):
+            made[runtime] = _timed(baseline, problem, runtime, repeats)
+            validate(problem, made[runtime][0])
+        traces = [simulate(problem, made[name if each else "classic"][0], name) for name in runtimes]
     except Exception as error:  # a plug-in may raise anything; the run must survive it
         return Attempt(status=sentence(error))
-    proved = {} if schedule.lower_bound is None else {schedule.model: schedule.lower_bound}
-    return Attempt(traces, seconds, proved)
+    proved = {plan.model: plan.lower_bound for plan, _ in made.values() if plan.lower_bound is not None}
+    return Attempt(traces, [made[name if each else "classic"][1] for name in runtimes], proved)
 
 
-def _timed(baseline: Baseline, problem: Problem, repeats: int) -> tuple[Schedule, float]:
+def _timed(baseline: Baseline, problem: Problem, runtime: str, repeats: int) -> tuple[Schedule, float]:
     """A schedule, and the median wall time of making it [s]."""
     times: list[float] = []
     while True:
         began = perf_counter()
-        schedule = baseline(problem)
+        schedule = baseline(problem, runtime)
         times.append(perf_counter() - began)
         if len(times) >= repeats or sum(times) > ENOUGH:
             return schedule, median(times)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 from hetgym import metrics
@@ -96,8 +96,8 @@ def _rows(case: Case, baseline: Baseline, runtimes: Sequence[str], made: Attempt
         return [_blank(case.spec, baseline, runtime, made.status, problem) for runtime in runtimes]
     problem, reference = case.built
     return [
-        _row(case.spec, problem, baseline, runtime, trace, made, reference)
-        for runtime, trace in zip(runtimes, made.traces, strict=True)
+        _row(case.spec, problem, baseline, runtime, trace, seconds, made.bounds, reference)
+        for runtime, trace, seconds in zip(runtimes, made.traces, made.seconds, strict=True)
     ]
 
 
@@ -114,12 +114,13 @@ def _row(
     baseline: Baseline,
     runtime: str,
     trace: Trace,
-    made: Attempt,
+    seconds: float,
+    bounds: Mapping[str, float],
     reference: Reference,
 ) -> Row:
     makespan = trace.makespan
     faster = metrics.speedup(makespan, reference.single_device[runtime])
-    bound = max(reference.lower_bound[runtime], made.bounds.get(runtime, 0.0))
+    bound = max(reference.lower_bound[runtime], bounds.get(runtime, 0.0))
     return Row(
         problem=spec.name,
         graph=spec.graph,
@@ -137,6 +138,6 @@ def _row(
         gap_to_bound=metrics.gap(makespan, bound),
         best_known_s=reference.best_known.get(runtime),
         lower_bound_s=bound,
-        schedule_seconds=made.seconds,
+        schedule_seconds=seconds,
         utilisation=float(trace.utilisation.mean()),
     )

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from hetgym._types import FloatArray
 from hetgym.bench.sink import Sink
 from hetgym.schedule import Schedule
 from hetgym.sim import Trace
@@ -16,15 +17,25 @@ FORMAT_VERSION = 1
 
 
 class BestTrace(Sink):
-    """Keeps the shortest run; of equal ones that with the fewest transfers, then the first."""
+    """Keeps the shortest run that fits the devices; of equal ones that with the fewest transfers, then the first."""
 
     def __init__(self) -> None:
         self.best: Trace | None = None
+        self.lacks: dict[str, float] = {}  # scheduler -> bytes that its run lacks on some device
 
     def trace(self, spec: ProblemSpec, trace: Trace) -> None:
         """Compare, and keep the better one."""
-        if self.best is None or _cost(trace) < _cost(self.best):
+        excess = float(lacking(trace).max())
+        if excess > 0:
+            self.lacks[trace.scheduler] = excess
+        elif self.best is None or _cost(trace) < _cost(self.best):
             self.best = trace
+
+
+def lacking(trace: Trace) -> FloatArray:
+    """[d] bytes by which a run exceeds the capacity of each device, 0 where it fits."""
+    excess: FloatArray = np.maximum(trace.memory.peak - trace.problem.memory_capacity, 0.0)
+    return excess
 
 
 def _cost(trace: Trace) -> tuple[float, int]:
@@ -41,6 +52,8 @@ class DeviceShare:
         busy_seconds: sum of their run times [s].
         utilisation: share of the makespan in which it runs an operator.
         weight_bytes: weights of its operators, which are resident on it [byte].
+        peak_bytes: the most that it holds at any time, weights, outputs and copies [byte].
+        capacity_bytes: its memory [byte]; None if it has no limit.
         sent_bytes, received_bytes: summed over the edges to and from other devices [byte].
     """
 
@@ -49,6 +62,8 @@ class DeviceShare:
     busy_seconds: float
     utilisation: float
     weight_bytes: float
+    peak_bytes: float
+    capacity_bytes: float | None
     sent_bytes: float
     received_bytes: float
 
@@ -70,11 +85,60 @@ def device_shares(trace: Trace) -> list[DeviceShare]:
             float(busy[k]),
             float(trace.utilisation[k]),
             float(weights[k]),
+            float(trace.memory.peak[k]),
+            float(p.memory_capacity[k]) if np.isfinite(p.memory_capacity[k]) else None,
             float(sent[k]),
             float(received[k]),
         )
         for k in range(d)
     ]
+
+
+@dataclass(frozen=True)
+class Block:
+    """Consecutive operators of a model that run on the same device.
+
+    Attributes:
+        device: name of the device.
+        operators: number of operators.
+        first, last: names of the first and the last one.
+        seconds: sum of their run times [s].
+    """
+
+    device: str
+    operators: int
+    first: str
+    last: str
+    seconds: float
+
+
+def blocks(trace: Trace) -> list[Block]:
+    """The model from its first operator to its last, in topological order, cut where the device changes."""
+    p, order = trace.problem, trace.problem.topological_order
+    device, spent = trace.assignment[order], (trace.finish - trace.start)[order]
+    cuts = np.flatnonzero(np.diff(device)) + 1
+    return [
+        Block(
+            p.device_names[device[first]],
+            int(last - first),
+            p.operator_names[order[first]],
+            p.operator_names[order[last - 1]],
+            float(spent[first:last].sum()),
+        )
+        for first, last in zip([0, *cuts.tolist()], [*cuts.tolist(), len(order)], strict=True)
+    ]
+
+
+def kind_seconds(trace: Trace) -> dict[str, float]:
+    """Kind of operator -> sum of run times under a plan [s], the longest first."""
+    kinds, index = np.unique(np.array(trace.problem.operator_kinds), return_inverse=True)
+    spent = np.bincount(index, trace.finish - trace.start)
+    return {str(kinds[k]): float(spent[k]) for k in np.argsort(-spent, kind="stable")}
+
+
+def transfers(trace: Trace) -> tuple[int, float]:
+    """Number of edges that cross devices, and their bytes."""
+    return int(trace.remote.sum()), float(trace.problem.edge_bytes[trace.remote].sum())
 
 
 def schedule_of(trace: Trace) -> Schedule:
@@ -115,6 +179,9 @@ def plan_document(trace: Trace, model: str, platform: str, batch: int | None) ->
         "scheduler": trace.scheduler,
         "makespan_s": trace.makespan,
         "devices": [vars(share) for share in device_shares(trace)],
+        "blocks": [vars(block) for block in blocks(trace)],
+        "kinds_s": kind_seconds(trace),
+        "blame": trace.blame.shares,
         "operators": [
             {
                 "name": p.operator_names[i],

@@ -43,7 +43,14 @@ def schedulers() -> list[Entry]:
     from hetgym.planning import rows
 
     return [
-        {"name": b.name, "kind": b.kind, "complexity": b.complexity, "summary": b.summary, "citation": b.citation}
+        {
+            "name": b.name,
+            "kind": b.kind,
+            "plans for": b.plans_for,
+            "complexity": b.complexity,
+            "summary": b.summary,
+            "citation": b.citation,
+        }
         for b in rows()
     ]
 

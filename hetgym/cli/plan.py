@@ -15,7 +15,6 @@ from hetgym.cli.options import (
     NameOption,
     OutOption,
     Output,
-    SchedulersOption,
     command_line,
     import_files,
 )
@@ -23,14 +22,19 @@ from hetgym.errors import ConfigError
 
 if TYPE_CHECKING:
     from hetgym.bench.job import Job, Outcome
-    from hetgym.sim import Trace
+    from hetgym.bench.plan import BestTrace
 
 LARGEST_SIZE = 2**31 - 1
 """Largest batch or symbolic dimension: no tensor library supports more elements along one axis."""
 
+PLAIN = "single-device,heft"
+"""Schedulers beside which a plan is shown."""
+
 
 def plan(
-    model: Annotated[str, typer.Argument(help="A zoo name (see 'hetgym list graphs'), an .onnx or a .json file.")],
+    model: Annotated[
+        str, typer.Argument(help="A zoo name (see 'hetgym list graphs'), or an .onnx, .pt2 or .json file.")
+    ],
     platform: Annotated[str, typer.Option(help="A preset (see 'hetgym list platforms') or a YAML file.")],
     batch: Annotated[
         int | None,
@@ -39,32 +43,62 @@ def plan(
     dims: Annotated[
         list[str] | None, typer.Option(help="Sizes of symbolic dimensions, as in N=8 or N=2,S=16; may be repeated.")
     ] = None,
-    runtime: Annotated[str, typer.Option(help="Simulated runtime; see 'hetgym list runtimes'.")] = "links",
-    schedulers: SchedulersOption = "all",
+    dtype: Annotated[str, typer.Option(help="Floating-point format, such as float16. Default: the model's own.")] = "",
+    fuse: Annotated[bool, typer.Option("--fuse", help="Fuse operators first, as compilers do.")] = False,
+    training: Annotated[bool, typer.Option("--training", help="Plan a training step instead of inference.")] = False,
+    runtime: Annotated[
+        str, typer.Option(help="Simulated runtime; see 'hetgym list runtimes'. With switches: links,streams=2.")
+    ] = "links",
+    order: Annotated[
+        str,
+        typer.Option(help="device: devices keep to the plan's order. ready: they serve first come, first served."),
+    ] = "device",
+    budget: Annotated[str, typer.Option(help="Time to search, such as 500ms or 1min.")] = "10s",
+    compare: Annotated[bool, typer.Option("--compare", help="Run all schedulers beside it, and show a table.")] = False,
+    schedulers: Annotated[
+        str, typer.Option(help="Run these instead (see 'hetgym list schedulers'), and show a table.")
+    ] = "",
     imports: ImportOption = None,
     out: OutOption = Path("results"),
     name: NameOption = "",
     force: ForceOption = False,
     as_json: JsonOption = False,
 ) -> int:
-    """Find the best schedule for one model on one platform.
+    """Find the best plan for one model on one platform.
 
-    Runs the schedulers, shows what the best schedule asks of each device, and writes it to
-    <out>/<name>/plan.json beside the report.
+    Says what the plan gains over the best single device, what goes where, whether it fits, and what limits it; and
+    writes it to <out>/<name>/plan.json beside the report. Plans respect the memory of the devices.
     """
+    from dataclasses import replace
+
+    from hetgym._times import parse_time
     from hetgym.bench.job import Job, pick_runtimes, pick_schedulers
     from hetgym.graph import load_graph
+    from hetgym.graph.transforms import cast
+    from hetgym.graph.transforms import fuse as fused
+    from hetgym.graph.transforms import training as trained
+    from hetgym.planning import get
     from hetgym.platform import load_platform
     from hetgym.problem import Problem
     from hetgym.workloads import ProblemSpec
 
     import_files(imports)
-    chosen, under = pick_schedulers(schedulers), pick_runtimes([runtime])
+    if order not in ("device", "ready"):
+        raise ConfigError(f"--order is device or ready, not {order!r}")
+    under = pick_runtimes([f"{runtime},order=ready" if order == "ready" and runtime != "ready" else runtime])
+    chosen = pick_schedulers(schedulers or ("all" if compare else PLAIN))
+    if not schedulers:
+        ours = replace(get("portfolio", seconds=parse_time(budget), budget=2**62))
+        chosen = (*(row for row in chosen if row.name != ours.name), ours)
     graph = load_graph(model, batch=batch, **({"dims": parse_dims(dims)} if dims else {}))
+    graph = cast(graph, dtype) if dtype else graph
+    graph = fused(graph).graph if fuse else graph
+    graph = trained(graph) if training else graph
     problem = Problem.build(graph, load_platform(platform))
     spec = ProblemSpec.held(problem, f"{graph.name}{f'-b{batch}' if batch else ''}@{problem.name.partition('@')[2]}")
     job = Job(spec.name, (spec,), chosen, under, command_line())
-    return _run(job, Output(out, name, force, as_json), {"model": model, "platform": platform, "batch": batch})
+    asked: dict[str, str | int | None] = {"model": model, "platform": platform, "batch": batch}
+    return _run(job, Output(out, name, force, as_json), asked, bool(compare or schedulers))
 
 
 def parse_dims(texts: Sequence[str]) -> dict[str, int]:
@@ -90,18 +124,22 @@ def parse_dims(texts: Sequence[str]) -> dict[str, int]:
     return sizes
 
 
-def _run(job: Job, output: Output, asked: dict[str, str | int | None]) -> int:
+def _run(job: Job, output: Output, asked: dict[str, str | int | None], table: bool) -> int:
     """Run the job, write the plan and show it; returns the exit code."""
     from hetgym.bench.folder import RunFolder
     from hetgym.bench.plan import BestTrace, plan_document
     from hetgym.cli import running
     from hetgym.cli.console import print_json
+    from hetgym.errors import OutOfMemory
 
     folder = RunFolder(output.root, output.name, "best", output.force)
     keeper = BestTrace()
     with running.executing(job) as executor:
         outcome = running.run_job(job, folder, executor, keeper)
     document = outcome.document
+    if keeper.best is None and not outcome.result.interrupted:
+        refused = [row.status for row in outcome.result.rows if row.scheduler == "portfolio" and not row.ok]
+        raise OutOfMemory(refused[0] if refused else "no plan of these schedulers fits the memory of the devices")
     if keeper.best is not None:
         chosen = plan_document(keeper.best, **asked)  # type: ignore[arg-type]
         outcome.files["plan"] = folder.write_json("plan.json", chosen)
@@ -109,22 +147,49 @@ def _run(job: Job, output: Output, asked: dict[str, str | int | None]) -> int:
     if output.as_json:
         print_json(running.with_files(document, outcome))
     else:
-        running.print_tables(job, outcome)
+        if table:
+            running.print_tables(job, outcome)
         if keeper.best is not None:
-            _print_plan(keeper.best, outcome)
+            _print_plan(keeper, outcome)
         running.print_files(outcome)
     running.report_problems(job, outcome)
     return outcome.exit_code
 
 
-def _print_plan(best: Trace, outcome: Outcome) -> None:
-    """The best scheduler, and what its schedule asks of each device."""
-    from hetgym.bench.formats import duration, number
-    from hetgym.bench.plan import device_shares
+def _print_plan(keeper: BestTrace, outcome: Outcome) -> None:
+    """What the plan gains, what goes where, whether it fits, and what limits it."""
+    from hetgym.bench.formats import duration, percent, size
+    from hetgym.bench.job import explain
+    from hetgym.bench.plan import blocks, device_shares, kind_seconds, transfers
     from hetgym.cli.console import stdout
-    from hetgym.cli.tables import device_table
+    from hetgym.cli.tables import block_table, device_table
+    from hetgym.sim.runtime import runtime
 
-    row = next(r for r in outcome.result.rows if r.scheduler == best.scheduler)
-    faster = f"{number(row.speedup, '{:.2f}')} times as fast as everything on the best single device"
-    stdout().print(f"{best.scheduler}: {duration(best.makespan)}, {faster}", style="italic", soft_wrap=True)
-    stdout().print(device_table(device_shares(best)))
+    best, console = keeper.best, stdout()
+    assert best is not None
+    rows = {row.scheduler: row for row in outcome.result.rows if row.ok}
+    label = rows[best.scheduler].runtime
+    console.print(f"{best.problem.name} under {label}: {explain(runtime(label))}", style="italic", soft_wrap=True)
+    used = sorted({best.problem.device_names[k] for k in best.assignment.tolist()})
+    found = (
+        f"with the plan of {best.scheduler}" if len(used) > 1 else f"with everything on {used[0]}, the best plan found"
+    )
+    console.print(f"{duration(best.makespan)} {found}", style="bold", soft_wrap=True)
+    for scheduler, words in (("single-device", "on the best single device"), ("heft", "with HEFT")):
+        row = rows.get(scheduler)
+        if row is not None and row.makespan_s is not None and scheduler != best.scheduler:
+            ratio = row.makespan_s / best.makespan if best.makespan > 0 else 1.0
+            lacks = keeper.lacks.get(scheduler)
+            but = f", but that lacks {size(lacks)} of memory" if lacks else ""
+            console.print(f"{duration(row.makespan_s)} {words}, {ratio:.2f} times as long{but}", soft_wrap=True)
+    console.print(block_table(blocks(best)))
+    console.print(device_table(device_shares(best)))
+    kinds = kind_seconds(best)
+    total = sum(kinds.values())
+    if total > 0:
+        named = [f"{kind} {percent(spent / total)}" for kind, spent in list(kinds.items())[:6]]
+        console.print(f"run time by kind: {', '.join(named)}{', …' if len(kinds) > 6 else ''}", soft_wrap=True)
+    count, amount = transfers(best)
+    console.print(f"transfers: {count} edges cross devices, {size(amount)}", soft_wrap=True)
+    causes = [f"{cause} {percent(share)}" for cause, share in best.blame.shares.items() if share >= 0.0005]
+    console.print(f"what the time is spent on, along the critical chain: {', '.join(causes)}", soft_wrap=True)

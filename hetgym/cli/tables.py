@@ -14,7 +14,7 @@ from hetgym.bench.comparison import Against
 from hetgym.bench.formats import duration, number, percent, size
 from hetgym.bench.fronts import Choice
 from hetgym.bench.groups import GroupLine
-from hetgym.bench.plan import DeviceShare
+from hetgym.bench.plan import Block, DeviceShare
 from hetgym.bench.significance import Comparison
 from hetgym.bench.summary import Line
 
@@ -151,7 +151,8 @@ def choices_table(choices: Sequence[Choice]) -> Table:
 
 def device_table(shares: Sequence[DeviceShare]) -> Table:
     """The load of each device under a plan."""
-    table = table_of("device", "operators", "busy", "utilised", "weights", "sends", "receives", left=("device",))
+    heads = ("device", "operators", "busy", "utilised", "weights", "memory, at most", "of", "sends", "receives")
+    table = table_of(*heads, left=("device",))
     for share in shares:
         table.add_row(
             share.name,
@@ -159,10 +160,42 @@ def device_table(shares: Sequence[DeviceShare]) -> Table:
             duration(share.busy_seconds),
             percent(share.utilisation),
             size(share.weight_bytes),
+            size(share.peak_bytes),
+            "–" if share.capacity_bytes is None else size(share.capacity_bytes),
             size(share.sent_bytes),
             size(share.received_bytes),
         )
     return table
+
+
+def block_table(found: Sequence[Block], most: int = 16) -> Table:
+    """The blocks of a plan; if there are many, the longest ones in time, and a line for the others together.
+
+    Args:
+        found: the blocks, in the order of the model.
+        most: largest number of blocks that are shown.
+    """
+    total = sum(block.seconds for block in found)
+    shown = sorted(sorted(range(len(found)), key=lambda k: -found[k].seconds)[:most])
+    table = table_of("what goes where", "device", "operators", "time", "share", left=("what goes where", "device"))
+    for k in shown:
+        block = found[k]
+        name = block.first if block.operators == 1 else f"{shortened(block.first)} … {shortened(block.last)}"
+        share = percent(block.seconds / total if total > 0 else 0.0)
+        table.add_row(name, block.device, str(block.operators), duration(block.seconds), share)
+    if len(found) > most:
+        rest = [found[k] for k in sorted(set(range(len(found))) - set(shown))]
+        spent = sum(block.seconds for block in rest)
+        count = sum(block.operators for block in rest)
+        table.add_row(
+            f"{len(rest)} shorter blocks", "", str(count), duration(spent), percent(spent / total), style="dim"
+        )
+    return table
+
+
+def shortened(name: str, most: int = 34) -> str:
+    """The end of a long name, which says more than its beginning."""
+    return name if len(name) <= most else f"…{name[1 - most :]}"
 
 
 def catalogue_table(rows: Sequence[dict[str, Any]], roomy: bool) -> Table:

@@ -73,14 +73,18 @@ def nothing_fits(problem: Problem, excess: FloatArray) -> OutOfMemory:
     weights, memory = float(problem.weight_bytes.sum()), float(problem.memory_capacity.sum())
     if weights > memory:
         return OutOfMemory(
-            f"no plan fits: the weights take {weights:.6g} bytes, and all devices together have {memory:.6g}; "
-            f"{weights - memory:.6g} are missing"
+            f"no plan fits: the weights take {_gigabytes(weights)}, and all devices together have "
+            f"{_gigabytes(memory)}; {_gigabytes(weights - memory)} are missing"
         )
     d = int(np.argmax(excess))
     return OutOfMemory(
-        f"no plan fits: the last attempt lacks {excess[d]:.6g} bytes on device {d} ({problem.device_names[d]!r}), "
-        f"whose capacity is {problem.memory_capacity[d]:.6g}"
+        f"no plan fits: the last attempt lacks {_gigabytes(excess[d])} on device {d} ({problem.device_names[d]!r}), "
+        f"which has {_gigabytes(problem.memory_capacity[d])}"
     )
+
+
+def _gigabytes(amount: float) -> str:
+    return f"{amount / 1e9:.4g} GB"
 
 
 def _bare(schedule: Schedule) -> Schedule:

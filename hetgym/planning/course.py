@@ -18,6 +18,7 @@ the inverse of ``order``, ``tail`` holds the longest paths from each operator to
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any, NamedTuple, cast
 
 import numpy as np
@@ -149,7 +150,6 @@ class Course(NamedTuple):
     Attributes:
         assignment: [n] device of each operator, with the change while one is priced.
         order, turn: [n] the operators in the order of the plan, and its inverse; with the change while one is priced.
-        cost: [n, d] run times, noise included [s].
         now, trial: the times of the plan, and of the latest change that was priced.
         marks, ahead: [m] fronts before every turn that is a multiple of :data:`GRID`, of the plan and of that change.
         front: scratch: where a price has come to.
@@ -172,7 +172,6 @@ class Course(NamedTuple):
     assignment: IntArray
     order: IntArray
     turn: IntArray
-    cost: FloatArray
     now: Times
     trial: Times
     marks: Front
@@ -199,8 +198,7 @@ def new_course(problem: Problem, runtime: Runtime, assignment: IntArray, order: 
     """The course of a placement [n] and an order [n], a topological one."""
     p = problem.arrays
     (n, d), e = problem.cost.shape, problem.num_edges
-    factor = setting(problem, runtime).factor
-    calm = bool((factor == 1.0).all())
+    runtime = replace(runtime, noise=0.0)
 
     def times() -> Times:
         return Times(np.zeros(n), np.zeros(e), np.zeros(1))
@@ -212,14 +210,13 @@ def new_course(problem: Problem, runtime: Runtime, assignment: IntArray, order: 
         assignment=np.array(assignment, np.int32),
         order=np.array(order, np.int32),
         turn=turn,
-        cost=problem.cost * factor[:, None],
         now=times(),
         trial=times(),
         marks=_new_front(p, rows),
         ahead=_new_front(p, rows),
         front=_new_front(p),
         tail=np.zeros(n),
-        bound=np.array(ranks.least_cost_to_exit(problem)) if calm else np.zeros((n, d)),
+        bound=np.array(ranks.least_cost_to_exit(problem)),
         change=np.zeros(d),
         weight=np.array(problem.weight_bytes),
         room=np.full(d, np.inf),
@@ -325,8 +322,8 @@ def keep_best(c: Course) -> None:
 def _load(p: ProblemArrays, c: Course, operator: int, device: int, switches: Switches) -> float:
     """Time for which an operator keeps a device [s]: a CPU spends the dispatch, too."""
     if p.asynchronous[device]:
-        return float(c.cost[operator, device])
-    return float(c.cost[operator, device] + switches.dispatch)
+        return float(p.cost[operator, device])
+    return float(p.cost[operator, device] + switches.dispatch)
 
 
 @step
@@ -372,7 +369,7 @@ def price(p: ProblemArrays, c: Course, first: int, last: int, limit: float, swit
         limit: largest makespan of interest [s].
         switches: see :func:`switches_of`.
     """
-    n, d = c.cost.shape
+    n, d = p.cost.shape
     f, most = c.front, limit * SLACK
     first = first // GRID * GRID
     _restore(c.marks, first // GRID, f)
@@ -397,7 +394,7 @@ def price(p: ProblemArrays, c: Course, first: int, last: int, limit: float, swit
             start = max(start, (f.launched[a] + 1) * switches.dispatch)
         else:
             start += switches.dispatch
-        finish = start + c.cost[i, a]
+        finish = start + p.cost[i, a]
         c.trial.finish[i] = finish
         f.free[a] = finish
         f.launched[a] += 1
@@ -458,7 +455,7 @@ def _price_by_events(p: ProblemArrays, c: Course, first: int, last: int, limit: 
         a = c.assignment[i]
         g.rest[i] = c.bound[i, a] if k <= last else c.tail[i]
         if switches.streams == 1:
-            g.load[a] += c.cost[i, a]
+            g.load[a] += p.cost[i, a]
     for device in range(len(g.load)):
         if g.load[device] > most:
             return np.inf
@@ -537,7 +534,7 @@ def _compare(c: Course) -> None:
 @step
 def _adopt(p: ProblemArrays, c: Course, first: int) -> None:
     """Copy times and marks of the changed plan."""
-    n, d = c.cost.shape
+    n, d = p.cost.shape
     first = first // GRID
     for k in range(first * GRID, n):
         i = c.order[k]
@@ -577,7 +574,7 @@ def find_tails(p: ProblemArrays, c: Course, last: int) -> None:
             transfer = 0.0
             if a != b:
                 transfer = transfer_time(p, a, b, p.edge_bytes[edge])
-            tail = max(tail, transfer + c.cost[j, b] + c.tail[j])
+            tail = max(tail, transfer + p.cost[j, b] + c.tail[j])
         c.tail[i] = tail
 
 

@@ -33,12 +33,12 @@ def move_region(p: ProblemArrays, c: course.Course, rng: np.random.Generator, mo
         most: number of sizes, see :data:`DOUBLINGS`.
         switches: of the course.
     """
-    n, d = c.cost.shape
+    n, d = p.cost.shape
     seed, device, best = -1, -1, -np.inf
     for _ in range(PAIRS):
         i, b = draw(rng, n), draw(rng, d - 1)
         b += b >= c.assignment[i]
-        if c.cost[i, b] < np.inf:
+        if p.cost[i, b] < np.inf:
             saved = saving(p, c, i, b)
             if saved > best:
                 seed, device, best = i, b, saved
@@ -51,7 +51,7 @@ def move_region(p: ProblemArrays, c: course.Course, rng: np.random.Generator, mo
         if count == size:
             break
         j = draw_neighbour(p, rng, c.moved[draw(rng, count)])
-        if j >= 0 and not c.inside[j] and c.assignment[j] != device and c.cost[j, device] < np.inf:
+        if j >= 0 and not c.inside[j] and c.assignment[j] != device and p.cost[j, device] < np.inf:
             c.moved[count], c.inside[j] = j, True
             count += 1
     for k in range(count):
@@ -64,7 +64,7 @@ def move_region(p: ProblemArrays, c: course.Course, rng: np.random.Generator, mo
 def saving(p: ProblemArrays, c: course.Course, operator: int, device: int) -> float:
     """Run time and own transfer times that an operator would save on a device if all others stayed [s]."""
     a = c.assignment[operator]
-    saved = c.cost[operator, a] - c.cost[operator, device]
+    saved = p.cost[operator, a] - p.cost[operator, device]
     for edge in range(p.successor_pointer[operator], p.successor_pointer[operator + 1]):
         b = c.assignment[p.successor[edge]]
         if a != b:

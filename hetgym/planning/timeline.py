@@ -85,21 +85,29 @@ def planned(problem: Problem, placed: Timeline, runtime: Runtime = PRESETS["clas
         return Schedule(placed.assignment, order=rows, start=placed.start, finish=placed.finish, scheduler=scheduler)
     schedule = Schedule(placed.assignment, order=rows, scheduler=scheduler)
     timed = with_times(problem, schedule, replace(runtime, memory="off"))  # whether it fits is seen to elsewhere
-    return replace(timed, model=runtime_name(runtime))
+    return replace(timed, model=runtime_name(replace(runtime, noise=0.0, seed=0)))
 
 
 def with_times(problem: Problem, schedule: Schedule, runtime: str | Runtime = "classic") -> Schedule:
     """The same placement and device orders, every operator as early as a runtime lets it start.
+
+    Plans do not know the noise: times are those without it. Where devices do not keep to an order, the order becomes
+    the one in which they launch the operators.
 
     Args:
         problem: the problem.
         schedule: with device orders.
         runtime: a preset's name, or the switches.
     """
-    switches = as_runtime(runtime)
+    switches = replace(as_runtime(runtime), noise=0.0, seed=0)
     trace = simulate(problem, Schedule(schedule.assignment, order=schedule.order), switches)
     return replace(
-        schedule, start=trace.start, finish=trace.finish, model=runtime_name(switches), streams=switches.streams
+        schedule,
+        order=trace.order,
+        start=trace.start,
+        finish=trace.finish,
+        model=runtime_name(switches),
+        streams=switches.streams,
     )
 
 

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import sys
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from numbers import Integral, Real
+from typing import Any
 
 from hetgym.errors import ConfigError, suggestion, unknown_name
 
@@ -122,16 +123,40 @@ PRESETS: dict[str, Runtime] = {
 
 
 def runtime(source: str | Runtime) -> Runtime:
-    """Return a runtime unchanged, or look a preset up by name.
+    """Return a runtime unchanged, look a preset up by name, or read switches.
+
+    Args:
+        source: a runtime; a preset's name; or switches after a comma each, as in ``"links,order=ready"`` and as
+            :func:`runtime_name` writes them. What is not named is as in the preset, or off without one.
 
     Raises:
-        UnknownName: no preset of that name.
+        UnknownName: no preset or switch of that name.
+        ConfigError: a value that the switch does not have.
+
+    >>> runtime("links,order=ready")
+    Runtime(communication='fifo', order='ready')
     """
     if isinstance(source, Runtime):
         return source
-    if not isinstance(source, str) or source not in PRESETS:
+    if not isinstance(source, str):
         raise unknown_name("runtime", source, PRESETS)
-    return PRESETS[source]
+    first, *others = (word.strip() for word in source.split(","))
+    if first not in PRESETS and "=" not in first:
+        raise unknown_name("runtime", first, PRESETS)
+    base = PRESETS.get(first, Runtime())
+    return replace(base, **dict(_switch(word) for word in (others if first in PRESETS else (first, *others))))
+
+
+def _switch(word: str) -> tuple[str, Any]:
+    """Name and value of one switch, as in ``streams=2``."""
+    name, _, value = (part.strip() for part in word.partition("="))
+    kinds: dict[str, Any] = {field.name: type(field.default) for field in fields(Runtime)}
+    if name not in kinds:
+        raise unknown_name("switch of a runtime", name, kinds)
+    try:
+        return name, kinds[name](value)
+    except ValueError:
+        raise ConfigError(f"runtime: {name} cannot be {value!r}; it must be a number") from None
 
 
 def runtime_name(source: Runtime) -> str:

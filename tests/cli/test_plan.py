@@ -33,11 +33,71 @@ def test_plan_gives_a_schedule_that_can_be_read_back(tmp_path: Path) -> None:
     assert sum(share["sent_bytes"] for share in plan["devices"]) == validate(problem, schedule).remote_bytes
 
 
-def test_plan_shows_what_each_device_does(tmp_path: Path) -> None:
-    done = run("plan", "alexnet", "--platform", "cpu-gpu", "--schedulers", "heft", cwd=tmp_path)
-    assert done.returncode == 0
-    assert "times as fast as everything on the best single device" in done.stdout
-    assert all(word in done.stdout for word in ("device", "weights", "receives", "cpu", "gpu"))
+def test_plan_answers_what_it_gains_what_goes_where_whether_it_fits_and_what_limits_it(tmp_path: Path) -> None:
+    words = ("plan", "inception_v1", "--platform", "cpu-gpu-npu", "--budget", "300ms")
+    done = run(*words, cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    for word in ("times as long", "what goes where", "memory, at most", "cross devices", "along the critical chain"):
+        assert word in done.stdout
+    assert "SLR" not in done.stdout  # the table of schedulers comes with --compare only
+
+
+def test_plan_is_never_longer_than_a_single_device_or_heft(tmp_path: Path) -> None:
+    done = run("plan", "lstm", "--platform", "cpu-gpu", "--budget", "50ms", "--json", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    document = json.loads(done.stdout)
+    problem = hetgym.Problem.build(load_graph("lstm"), load_platform("cpu-gpu"))
+    plans = [baselines.get(name)(problem, "links") for name in ("single-device", "heft")]
+    assert document["plan"]["makespan_s"] <= min(simulate(problem, plan, "links").makespan for plan in plans)
+
+
+@pytest.mark.parametrize(
+    ("words", "name"),
+    [
+        (("--dtype", "float16"), "float16"),
+        (("--fuse",), "fused"),
+        (("--training",), "training"),
+        (("--order", "ready"), "ready"),
+    ],
+)
+def test_plan_takes_the_model_as_it_will_run(tmp_path: Path, words: tuple[str, ...], name: str) -> None:
+    done = run("plan", "squeezenet", "--platform", "cpu-gpu", "--budget", "20ms", "--json", *words, cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    plan = json.loads(done.stdout)["plan"]
+    graph = load_graph("squeezenet")
+    if name == "float16":
+        assert sum(share["weight_bytes"] for share in plan["devices"]) == graph.resident_bytes.sum() / 2
+    elif name == "ready":
+        assert plan["runtime"] == "communication=fifo,order=ready"
+    else:
+        assert (len(plan["operators"]) < len(graph)) == (name == "fused")
+
+
+def test_a_model_that_fits_no_device_is_spread_or_refused(tmp_path: Path) -> None:
+    """VGG-19 takes 575 MB."""
+    text = (Path(hetgym.__file__).parent / "configs" / "platforms" / "cpu-gpu.yaml").read_text()
+    small = text.replace("memory_capacity: 17179869184", "memory_capacity: 200000000")
+    (tmp_path / "small.yaml").write_text(small)
+    done = run("plan", "vgg19", "--platform", "small.yaml", "--budget", "300ms", "--json", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    for share in json.loads(done.stdout)["plan"]["devices"]:
+        assert share["peak_bytes"] <= share["capacity_bytes"]
+    (tmp_path / "tiny.yaml").write_text(small.replace("memory_capacity: 206158430208", "memory_capacity: 300000000"))
+    done = run("plan", "vgg19", "--platform", "tiny.yaml", "--budget", "300ms", cwd=tmp_path)
+    assert done.returncode == 2
+    assert "no plan fits: the weights take 0.57" in done.stderr and "GB are missing" in done.stderr
+
+
+def test_odd_words_of_plan_are_refused_in_one_sentence(tmp_path: Path) -> None:
+    for words, reason in (
+        (("--dtype", "float17"), "a graph cannot be cast to 'float17'"),
+        (("--order", "random"), "--order is device or ready"),
+        (("--budget", "soon"), "'soon' is no time"),
+        (("--runtime", "links,stream=2"), "unknown switch of a runtime 'stream'; did you mean 'streams'"),
+        (("--runtime", "links,streams=x"), "streams cannot be 'x'"),
+    ):
+        done = run("plan", "alexnet", "--platform", "cpu-gpu", *words, cwd=tmp_path)
+        assert (done.returncode, reason in done.stderr) == (2, True), done.stderr
 
 
 def test_dims_may_be_joined_by_commas_or_repeated() -> None:

@@ -1,5 +1,6 @@
 """Transforms: functions from a graph to an equivalent graph, such as fusion, splitting and data parallelism."""
 
+from hetgym.graph.transforms.casting import FLOATS, cast
 from hetgym.graph.transforms.collectives import ALGORITHMS, COLLECTIVES, collective
 from hetgym.graph.transforms.data_parallel import BUCKET_BYTES, data_parallel
 from hetgym.graph.transforms.dominators import post_dominators
@@ -14,10 +15,12 @@ __all__ = [
     "AXES",
     "BUCKET_BYTES",
     "COLLECTIVES",
+    "FLOATS",
     "OPTIMIZERS",
     "Fusion",
     "Replicated",
     "apply_groups",
+    "cast",
     "collective",
     "data_parallel",
     "fuse",

@@ -1,0 +1,63 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import strategies
+from hypothesis import given
+from hypothesis import strategies as st
+
+import hetgym
+from hetgym import OutOfMemory, Problem, Runtime, simulate
+from hetgym.baselines import get
+from hetgym.planning import rows
+
+ENFORCED = Runtime(communication="fifo", memory="enforce")
+PLANNERS = [row.name for row in rows() if row.plans_for == "any"]
+
+
+def limited(capacity: float, n: int = 12, d: int = 3, seed: int = 0) -> Problem:
+    """Operators of weight 1 that run fastest on device 0, and pass tensors of one byte."""
+    rng = np.random.default_rng(seed)
+    cost = rng.uniform(1.0, 2.0, (n, d)) * np.arange(1, d + 1)
+    edges = [(i, j, 1.0) for j in range(1, n) for i in sorted({int(rng.integers(j)), j - 1})]
+    return Problem.from_arrays(cost, edges, weight_bytes=10.0, memory_capacity=capacity, output_bytes=1.0)
+
+
+@pytest.mark.parametrize("name", PLANNERS)
+def test_plans_fit_where_capacities_are_enforced(name: str) -> None:
+    for seed in range(4):
+        problem = limited(60.0, seed=seed)
+        schedule = get(name)(problem, ENFORCED)
+        trace = simulate(problem, schedule, ENFORCED)  # raises if it does not fit
+        assert (trace.memory.peak <= 60.0).all() and trace.makespan == schedule.makespan
+        assert len(set(schedule.assignment.tolist())) > 1
+
+
+@pytest.mark.parametrize("name", PLANNERS)
+def test_what_cannot_fit_is_refused_with_what_is_missing(name: str) -> None:
+    with pytest.raises(
+        OutOfMemory, match="the weights take 1.2e-07 GB, and all devices together have 9e-08 GB; 3e-08 GB"
+    ):
+        get(name)(limited(30.0), ENFORCED)
+
+
+def test_without_enforcement_capacities_do_not_count() -> None:
+    problem = limited(30.0)
+    assert get("heft")(problem, "links").assignment.tolist() == (
+        get("heft")(
+            Problem.from_arrays(
+                problem.cost, list(zip(problem.edge_source, problem.edge_target, problem.edge_bytes, strict=True))
+            ),
+            "links",
+        ).assignment.tolist()
+    )
+    with pytest.raises(OutOfMemory):
+        hetgym.plan(problem, "links", "10ms")
+
+
+@given(strategies.problems(), strategies.runtimes(noise=0.0), st.sampled_from(PLANNERS))
+def test_planned_times_are_the_simulated_ones(problem: Problem, runtime: Runtime, name: str) -> None:
+    options = {"budget": 2000} if "budget" in get(name).function.__code__.co_varnames else {}
+    schedule = get(name, **options)(problem, runtime)
+    hetgym.validate(problem, schedule)
+    assert schedule.makespan == simulate(problem, schedule, runtime).makespan
