@@ -4,23 +4,37 @@ from __future__ import annotations
 
 import numpy as np
 
+from hetgym.errors import ConfigError
 from hetgym.planning.list_scheduling import place_by_priority
-from hetgym.planning.ranks import optimistic_cost
+from hetgym.planning.ranks import assigned_bottom_level, optimistic_cost
 from hetgym.problem import Problem
 from hetgym.schedule import Schedule
 from hetgym.sim import Runtime
 
 
-def peft(problem: Problem, runtime: str | Runtime = "classic") -> Schedule:
+def peft(problem: Problem, passes: int = 1, runtime: str | Runtime = "classic") -> Schedule:
     """HEFT that looks ahead: devices are compared by finish time plus the optimistic cost to an exit.
 
     Args:
         problem: the problem to schedule.
+        passes: number of schedules, of which the shortest is returned. Each after the first takes the operators in the
+            order of the bottom levels that they have in the placement before.
         runtime: the runtime that will run the schedule.
+
+    Raises:
+        ConfigError: no passes.
+        OutOfMemory: the runtime enforces capacities, and no plan that fits was found.
 
     >>> from hetgym.workloads import textbook
     >>> peft(textbook("arabnejad-barbosa")).makespan
     122.0
     """
+    if passes < 1:
+        raise ConfigError(f"peft: passes is {passes}; there must be at least one")
     table = optimistic_cost(problem)
-    return place_by_priority(problem, np.mean(table, axis=1), bonus=table, runtime=runtime)
+    best = latest = place_by_priority(problem, np.mean(table, axis=1), bonus=table, runtime=runtime)
+    for _ in range(1, passes):
+        level = assigned_bottom_level(problem.arrays, np.array(latest.assignment))
+        latest = place_by_priority(problem, level, bonus=table, runtime=runtime)
+        best = min(best, latest, key=lambda plan: plan.makespan)
+    return best

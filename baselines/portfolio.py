@@ -47,7 +47,7 @@ def plan(problem: Problem, runtime: str | Runtime = "links", budget: str | float
 def portfolio(
     problem: Problem,
     seed: int = 0,
-    budget: int = 4_000_000,
+    budget: int = 1_000_000,
     seconds: float | None = None,
     runtime: str | Runtime = "classic",
 ) -> Schedule:
@@ -72,7 +72,7 @@ def portfolio(
 
     >>> from hetgym.workloads import textbook
     >>> portfolio(textbook("topcuoglu"), runtime="links").makespan
-    76.0
+    77.0
     """
     began = check_limits("portfolio", budget, seconds)
     asked = switches = as_runtime(runtime)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import NamedTuple
 
 import numpy as np
 
@@ -23,11 +24,17 @@ from hetgym.sim.runtime import runtime_name
 
 NAME = "region-annealing"
 
-STARTS = ("single-device", "peft", "heft")
+STARTS = ("single-device", "peft-again", "heft")
 """Schedulers of which the best schedule is improved by default."""
+
+HEAT = (0.003, 0.01)
+"""First temperature by default, as a share of the start's makespan: with a choice of devices, and without."""
 
 REORDER = 0.5
 """Share of tries that give an operator another turn; the others move a region."""
+
+CRITICAL = 0.8
+"""Share of these that move an operator of the critical chain."""
 
 VERIFY = 50
 """Operators launched in trials, for each one of the problem, between two simulations of the best plan."""
@@ -40,9 +47,9 @@ def region_annealing(
     problem: Problem,
     start: str = "best",
     seed: int = 0,
-    heat: float = 0.003,
+    heat: float | None = None,
     cooling: float = 0.01,
-    budget: int = 4_000_000,
+    budget: int = 1_000_000,
     seconds: float | None = None,
     runtime: str | Runtime = "classic",
 ) -> Schedule:
@@ -54,10 +61,11 @@ def region_annealing(
 
     Args:
         problem: the problem to schedule.
-        start: name of the scheduler whose schedule is improved; ``"best"``: the best of ``peft``, ``heft`` and
-            ``single-device``.
+        start: name of the scheduler whose schedule is improved; ``"best"``: the best of ``peft-again``, ``heft``
+            and ``single-device``.
         seed: of all draws.
-        heat: first temperature, as a share of the start's makespan.
+        heat: first temperature, as a share of the start's makespan; by default 0.003, and 0.01 where every operator
+            has one device only, so that the order alone is searched.
         cooling: last temperature over the first.
         budget: largest number of operators launched in trials.
         seconds: limit of wall-clock time [s]; without one, the default, results do not depend on the machine.
@@ -82,10 +90,13 @@ class RegionAnnealing(Search):
         problem: Problem,
         start: str | Schedule = "best",
         seed: int = 0,
-        heat: float = 0.003,
+        heat: float | None = None,
         cooling: float = 0.01,
         runtime: str | Runtime = "classic",
     ) -> None:
+        forced = bool((np.isfinite(problem.cost).sum(axis=1) == 1).all())
+        if heat is None:
+            heat = HEAT[forced]
         if not (0 < heat < np.inf and 0 < cooling <= 1):
             raise ConfigError(f"{NAME}: heat is {heat} and cooling {cooling}; both must be positive, cooling at most 1")
         self.problem, self.runtime = problem, replace(as_runtime(runtime), noise=0.0, seed=0)
@@ -96,6 +107,7 @@ class RegionAnnealing(Search):
         self.rng = np.random.default_rng(seed)
         hot = heat * float(self.course.value[course.BEST])
         self.cooling = Cooling(hot, cooling * hot)
+        self.mix = Mix(0.0 if self.switches.by_arrival else 1.0 if forced else REORDER, CRITICAL)
         self.placed = int(self.course.counts[course.PLACED])
         self.finished = hot == 0.0 or (problem.num_devices == 1 and self.switches.by_arrival)
         self.best: Schedule | None = None
@@ -123,11 +135,12 @@ class RegionAnnealing(Search):
 
     def advance(self, target: int, total: int) -> None:
         """Anneal until the target is reached; see :meth:`Search.advance`."""
+        p = self.problem.arrays
         while self.placed < target:
             until = min(target, self._next)
             if self.placed < until:
                 self.course.counts[course.PLACED] = self.placed
-                _anneal(self.problem.arrays, self.course, self.rng, until, total, self.cooling, self.switches)
+                _anneal(p, self.course, self.rng, until, total, self.cooling, self.mix, self.switches)
                 self.placed = int(self.course.counts[course.PLACED])
             if self.placed >= self._next:
                 self._verify()
@@ -166,6 +179,18 @@ class RegionAnnealing(Search):
         return self.best
 
 
+class Mix(NamedTuple):
+    """The kinds of changes.
+
+    Attributes:
+        reorder: share of tries that give an operator another turn.
+        critical: share of these that take one of the critical chain.
+    """
+
+    reorder: float
+    critical: float
+
+
 def turns(problem: Problem, schedule: Schedule) -> IntArray:
     """[n] operators by finish, ties by topological position: an order that agrees with the device orders."""
     assert schedule.start is not None and schedule.finish is not None
@@ -183,6 +208,7 @@ def _anneal(
     target: int,
     total: int,
     cooling: Cooling,
+    mix: Mix,
     switches: Switches,
 ) -> None:
     """Anneal until the target is reached; every try counts as one operator launched in addition."""
@@ -191,14 +217,15 @@ def _anneal(
         c.counts[course.PLACED] += 1
         c.counts[course.TRIED] += 1
         limit = c.value[course.CURRENT] - temperature * np.log(1.0 - rng.random())
-        if not switches.by_arrival and (p.cost.shape[1] == 1 or rng.random() < REORDER):
-            source, to = regions.draw_turn(p, c, rng)
+        if rng.random() < mix.reorder:
+            on_chain = switches.streams == 1 and not switches.work_conserving and rng.random() < mix.critical
+            source, to = regions.draw_chain_turn(p, c, rng) if on_chain else regions.draw_turn(p, c, rng)
             if source == to or not regions.overtakes(c, source, to):
                 continue
             course.shift(c, source, to)
-            first = min(source, to)
-            if course.price(p, c, first, -1, limit, switches) < np.inf:
-                course.keep(p, c, first, -1)
+            first, last = min(source, to), max(source, to)
+            if course.price(p, c, first, last, limit, switches) < np.inf:
+                course.keep(p, c, first, last, switches)
             else:
                 course.shift(c, to, source)
         else:
@@ -214,7 +241,7 @@ def _anneal(
                 limit = np.inf
             first, last = regions.span(p, c, count)
             if course.price(p, c, first, last, limit, switches) < np.inf:
-                course.keep(p, c, first, last)
+                course.keep(p, c, first, last, switches)
             else:
                 course.take_back(c, count)
         if c.counts[course.KEPT] - c.counts[course.SORTED] >= SORT:

@@ -117,6 +117,14 @@ ROWS: tuple[Baseline, ...] = (
         "O(e p^2 + n log n), gaps aside",
     ),
     _row(
+        "peft-again",
+        "list",
+        "baselines.peft:peft",
+        "Arabnejad, Barbosa, IEEE TPDS 25(3), 2014; further passes: hetgym",
+        "O(e p^2 + n log n), gaps aside, three times",
+        passes=3,
+    ),
+    _row(
         "pets",
         "list",
         "baselines.pets:pets",

@@ -15,7 +15,7 @@ from hetgym.bench.sink import Sink
 from hetgym.bench.summary import records
 from hetgym.bench.warming import WarmingUp
 from hetgym.cli.console import print_path, progress, stderr, stdout, tell
-from hetgym.cli.tables import against_table, choices_table, group_tables, summary_table
+from hetgym.cli.tables import BLIND, against_table, choices_table, group_tables, summary_table
 from hetgym.sim.runtime import runtime
 
 CROWDED = 0.95
@@ -70,7 +70,10 @@ def print_tables(job: Job, outcome: Outcome) -> None:
     console = stdout()
     for name in job.runtimes:
         console.print(f"runtime {name}: {explain(runtime(name))}", style="italic", soft_wrap=True)
-        console.print(summary_table(outcome.summary, name))
+        blind = [row.name for row in job.schedulers if row.plans_for not in ("any", name)]
+        console.print(summary_table(outcome.summary, name, blind))
+        if blind:
+            console.print(f"{BLIND} plans for another runtime", style="dim")
     for row in records(outcome.result.rows):
         assert row.makespan_s is not None and row.best_known_s is not None
         console.print(

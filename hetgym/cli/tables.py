@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import Any
 
 from rich.box import HORIZONTALS, SIMPLE_HEAD
@@ -37,8 +37,18 @@ def table_of(*headings: str, left: Sequence[str] = (), title: str | None = None)
     return table
 
 
-def summary_table(lines: Sequence[Line], runtime: str) -> Table:
-    """The summary of one runtime, the smallest mean gap first."""
+BLIND = "†"
+"""Mark of schedulers that plan for another runtime than the one that runs the plan."""
+
+
+def summary_table(lines: Sequence[Line], runtime: str, blind: Collection[str] = ()) -> Table:
+    """The summary of one runtime, the smallest mean gap first.
+
+    Args:
+        lines: of all runtimes.
+        runtime: the runtime.
+        blind: names of schedulers that plan for another one, which are marked.
+    """
     table = table_of(
         "scheduler",
         "kind",
@@ -52,6 +62,8 @@ def summary_table(lines: Sequence[Line], runtime: str) -> Table:
     )
     for place, line in enumerate(line for line in lines if line.runtime == runtime):
         name = Text(line.scheduler, style="bold" if place == 0 else "")
+        if line.scheduler in blind:
+            name.append(f" {BLIND}", style="dim")
         if line.failed:
             name.append(f" ({line.failed} failed)", style="red")
         table.add_row(

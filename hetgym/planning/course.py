@@ -7,11 +7,11 @@ serve requests in the order of the plan instead of that of time. :func:`sort` br
 which the operators finish, which changes no device's order: then the two agree, or nearly so. Fair sharing is taken for
 first come, first served.
 
-A change is priced from the first operator on that it can affect, and no further than to where the makespan must exceed
-the limit of acceptance.
+A change is priced from the first operator on that it can affect, and no further than to where its effects have died
+away, or to where the makespan must exceed the limit of acceptance.
 
 Invariant, before and after each step of a search: ``now`` holds the times of ``assignment`` in ``order``, ``turn`` is
-the inverse of ``order``, ``tail`` holds the longest paths from each operator to an exit under ``assignment``, and
+the inverse of ``order``, ``tail`` holds the least times from each operator's finish to the end, and
 ``marks`` the state of devices and links before every operator whose turn is a multiple of :data:`GRID`. :func:`put` and
 :func:`shift` break it; :func:`keep` after a price, or undoing the change, restores it.
 """
@@ -59,7 +59,7 @@ TIE = 1.0 - 1e-12
 """A makespan is better than another if it is shorter than this share of it: by more than rounding."""
 
 CURRENT, BEST = 0, 1  # in Course.value
-PLACED, TRIED, KEPT, SORTED = 0, 1, 2, 3  # in Course.counts
+PLACED, TRIED, KEPT, SORTED, UNTIL, CHAIN = 0, 1, 2, 3, 4, 5  # in Course.counts
 
 
 @record
@@ -67,11 +67,13 @@ class Times(NamedTuple):
     """Simulated times of a plan.
 
     Attributes:
+        begin: [n] time at which each operator takes its device, for which a CPU then spends the dispatch [s].
         finish: [n] finish of each operator [s].
         arrived: [e] time at which what an edge carries is on its reader's device [s].
         makespan: [1] the last finish [s].
     """
 
+    begin: FloatArray
     finish: FloatArray
     arrived: FloatArray
     makespan: FloatArray
@@ -88,6 +90,7 @@ class Front(NamedTuple):
         asked: [d] time of each device's latest request for inputs, if transfers are aggregated [s].
         link_free: [l] time from which each link is free [s].
         channel_free: [2, d] time from which each device may send, and receive [s].
+        behind: [d] least time from the start of each device's next operator to the end; only in marks [s].
     """
 
     free: FloatArray
@@ -96,6 +99,7 @@ class Front(NamedTuple):
     asked: FloatArray
     link_free: FloatArray
     channel_free: FloatArray
+    behind: FloatArray
 
 
 def _new_front(p: ProblemArrays, *rows: int) -> Front:
@@ -108,6 +112,7 @@ def _new_front(p: ProblemArrays, *rows: int) -> Front:
         asked=np.zeros((*rows, d)),
         link_free=np.zeros((*rows, len(p.link_bandwidth))),
         channel_free=np.zeros((*rows, 2, d)),
+        behind=np.zeros((*rows, d)),
     )
 
 
@@ -153,20 +158,25 @@ class Course(NamedTuple):
         now, trial: the times of the plan, and of the latest change that was priced.
         marks, ahead: [m] fronts before every turn that is a multiple of :data:`GRID`, of the plan and of that change.
         front: scratch: where a price has come to.
-        tail: [n] longest path from the operator's finish to an exit under the placement of the plan [s].
+        tail: [n] the least time from the operator's finish to the end in the plan: the longest path over its readers
+            and, where devices keep to their orders, over the operators behind it on its device [s].
+        following: [d] scratch of the tails [s].
         bound: [n, d] a lower bound on that under any placement [s].
         change: [d] what the change adds to the load of each device [s].
         weight: [n] weights of each operator [byte].
         room: [d] room for weights on each device [byte].
         held: [d] weights on each device, with the change [byte].
         message: [d] scratch: bytes from each device to one reader.
+        chain, block: [n] operators that the makespan waits for, from the last one back to the first; and for each the
+            place in the chain of the first one of those that follow each other on its device without a break.
         moved, before: [n] operators of a change, and the devices that they come from.
         inside: [n] true for the operators of a change while it is made.
         best_assignment, best_order: [n] the best plan of all.
         clockwork: the event loop's arrays, if it is needed.
         value: makespans of the plan and of the best one [s], see :data:`CURRENT` and :data:`BEST`.
-        counts: operators launched, changes proposed, changes kept so far, and changes kept when the plan was sorted
-            last, see :data:`PLACED`.
+        counts: operators launched, changes proposed and changes kept so far, changes kept when the plan was sorted
+            last, the turn up to which the latest price went, and the length of the chain, -1 while it is out of date;
+            see :data:`PLACED`.
     """
 
     assignment: IntArray
@@ -178,12 +188,15 @@ class Course(NamedTuple):
     ahead: Front
     front: Front
     tail: FloatArray
+    following: FloatArray
     bound: FloatArray
     change: FloatArray
     weight: FloatArray
     room: FloatArray
     held: FloatArray
     message: FloatArray
+    chain: IntArray
+    block: IntArray
     moved: IntArray
     before: IntArray
     inside: npt.NDArray[np.bool_]
@@ -201,7 +214,7 @@ def new_course(problem: Problem, runtime: Runtime, assignment: IntArray, order: 
     runtime = replace(runtime, noise=0.0)
 
     def times() -> Times:
-        return Times(np.zeros(n), np.zeros(e), np.zeros(1))
+        return Times(np.zeros(n), np.zeros(n), np.zeros(e), np.zeros(1))
 
     rows = (n - 1) // GRID + 1
     turn = np.empty(n, np.int32)
@@ -216,12 +229,15 @@ def new_course(problem: Problem, runtime: Runtime, assignment: IntArray, order: 
         ahead=_new_front(p, rows),
         front=_new_front(p),
         tail=np.zeros(n),
+        following=np.zeros(d),
         bound=np.array(ranks.least_cost_to_exit(problem)),
         change=np.zeros(d),
         weight=np.array(problem.weight_bytes),
         room=np.full(d, np.inf),
         held=np.zeros(d),
         message=np.zeros(d),
+        chain=np.zeros(n, np.int32),
+        block=np.zeros(n, np.int32),
         moved=np.zeros(n, np.int32),
         before=np.zeros(n, np.int32),
         inside=np.zeros(n, np.bool_),
@@ -229,7 +245,7 @@ def new_course(problem: Problem, runtime: Runtime, assignment: IntArray, order: 
         best_order=np.zeros(n, np.int32),
         clockwork=_clockwork(problem, runtime) if needs_events(problem, runtime) else NOTHING,
         value=np.zeros(2),
-        counts=np.zeros(4, np.int64),
+        counts=np.zeros(6, np.int64),
     )
     begin(p, course, switches_of(problem, runtime))
     return course
@@ -304,9 +320,10 @@ def _again(p: ProblemArrays, c: Course, switches: Switches) -> None:
     for i in range(len(c.order)):
         c.marks.load[0, c.assignment[i]] += _load(p, c, i, c.assignment[i], switches)
         c.held[c.assignment[i]] += c.weight[i]
-    find_tails(p, c, len(c.order) - 1)
-    price(p, c, 0, -1, np.inf, switches)
+    n = len(c.order)
+    price(p, c, 0, n, np.inf, switches)
     _adopt(p, c, 0)
+    find_tails(p, c, 0, n - 1, switches)
 
 
 @step
@@ -354,9 +371,29 @@ def _mark(front: Front, marks: Front, row: int) -> None:
         marks.link_free[row, link] = front.link_free[link]
 
 
+@step
+def _same(front: Front, marks: Front, row: int, switches: Switches) -> bool:
+    """True if a front is that of a mark, in all that times can depend on."""
+    for device in range(len(front.free)):
+        if front.free[device] != marks.free[row, device]:
+            return False
+        if switches.dispatch > 0.0 and front.launched[device] != marks.launched[row, device]:
+            return False
+        if front.asked[device] != marks.asked[row, device]:
+            return False
+        for way in range(2):
+            if front.channel_free[way, device] != marks.channel_free[row, way, device]:
+                return False
+    same = True
+    for link in range(len(front.link_free)):
+        same = same and front.link_free[link] == marks.link_free[row, link]
+    return same
+
+
 # Before each turn k the front is that of the plan with the change, and `trial` holds the times of the operators of
-# turns `first` .. k - 1; those of earlier turns are in `now`. A plan that goes on from here ends no earlier than what
-# must follow an operator, nor than all that a device still has to run.
+# turns `first` .. k - 1; those of earlier turns are in `now`. No operator behind the turn `reach` reads anything whose
+# arrival has changed: where the front is that of the plan, too, all that follows is as it was. A plan that goes on from
+# here ends no earlier than what must follow an operator, nor than all that a device still has to run.
 @step
 def price(p: ProblemArrays, c: Course, first: int, last: int, limit: float, switches: Switches) -> float:
     """Makespan of the changed plan [s], inf if it must exceed a limit.
@@ -365,7 +402,7 @@ def price(p: ProblemArrays, c: Course, first: int, last: int, limit: float, swit
         p: the problem.
         c: with the change in ``assignment``, ``order``, ``turn`` and ``change``.
         first: turn before which nothing changes: no operator, and no reader of one, has another device or turn.
-        last: turn after which no operator has another device.
+        last: turn after which nothing changes: no operator has another device or turn.
         limit: largest makespan of interest [s].
         switches: see :func:`switches_of`.
     """
@@ -378,8 +415,13 @@ def price(p: ProblemArrays, c: Course, first: int, last: int, limit: float, swit
         if f.free[device] + f.load[device] > most:
             return np.inf
     aggregated = switches.transfers == AGGREGATED
+    reach = last
     for k in range(first, n):
         if k % GRID == 0:
+            if k > reach and _same(f, c.marks, k // GRID, switches):
+                c.counts[UNTIL] = k
+                c.trial.makespan[0] = c.value[CURRENT]
+                return float(c.value[CURRENT] if c.value[CURRENT] <= limit else np.inf)
             _mark(f, c.ahead, k // GRID)
         i = c.order[k]
         a = c.assignment[i]
@@ -392,7 +434,8 @@ def price(p: ProblemArrays, c: Course, first: int, last: int, limit: float, swit
                 start = max(start, c.now.arrived[edge] if earlier else c.trial.arrived[edge])
         if p.asynchronous[a]:
             start = max(start, (f.launched[a] + 1) * switches.dispatch)
-        else:
+        c.trial.begin[i] = start
+        if not p.asynchronous[a]:
             start += switches.dispatch
         finish = start + p.cost[i, a]
         c.trial.finish[i] = finish
@@ -403,7 +446,11 @@ def price(p: ProblemArrays, c: Course, first: int, last: int, limit: float, swit
         if finish + max(f.load[a], c.bound[i, a] if k <= last else c.tail[i]) > most:
             return np.inf
         if not aggregated:
-            _push(p, c, i, a, finish, switches)
+            reach = _push(p, c, i, a, finish, reach, switches)
+        elif finish != c.now.finish[i] or k <= last:
+            for edge in range(p.successor_pointer[i], p.successor_pointer[i + 1]):
+                reach = max(reach, c.turn[p.successor[edge]])
+    c.counts[UNTIL] = n
     makespan = 0.0
     for device in range(d):
         makespan = max(makespan, f.free[device])
@@ -467,23 +514,28 @@ def _price_by_events(p: ProblemArrays, c: Course, first: int, last: int, limit: 
 
 
 @inlined
-def _push(p: ProblemArrays, c: Course, operator: int, a: int, finish: float, switches: Switches) -> None:
-    """Send the outputs of a finished operator to its readers."""
+def _push(p: ProblemArrays, c: Course, operator: int, a: int, finish: float, reach: int, switches: Switches) -> int:
+    """Send the outputs of a finished operator to its readers; return ``reach``, or the last of their turns if later."""
     f, arrived = c.front, c.trial.arrived
     first, last = p.successor_pointer[operator], p.successor_pointer[operator + 1]
     for edge in range(first, last):
         b = c.assignment[p.successor[edge]]
+        leader = edge
         if a == b:
             arrived[edge] = finish
-            continue
-        size = float(p.edge_bytes[edge])
-        if switches.transfers == CACHED:
-            leader = shares_copy(p, c.assignment, edge, first)
-            if leader < edge:
+        else:
+            size = float(p.edge_bytes[edge])
+            if switches.transfers == CACHED:
+                leader = shares_copy(p, c.assignment, edge, first)
+                size = copy_size(p, c.assignment, edge, last)
+            if leader == edge:
+                way = switches.communication, f.link_free, f.channel_free
+                arrived[edge] = book_transfer(p, *way, a, b, size, finish)[1]
+            else:
                 arrived[edge] = arrived[leader]
-                continue
-            size = copy_size(p, c.assignment, edge, last)
-        arrived[edge] = book_transfer(p, switches.communication, f.link_free, f.channel_free, a, b, size, finish)[1]
+        if arrived[edge] != c.now.arrived[edge]:
+            reach = max(reach, c.turn[p.successor[edge]])
+    return reach
 
 
 @step
@@ -509,17 +561,18 @@ def _pull(p: ProblemArrays, c: Course, operator: int, device: int, first: int, s
 
 
 @step
-def keep(p: ProblemArrays, c: Course, first: int, last: int) -> None:
+def keep(p: ProblemArrays, c: Course, first: int, last: int, switches: Switches) -> None:
     """Make the changed plan, which was priced to its end, the current one.
 
     Args:
         p: the problem.
         c: after :func:`price` with the same ``first`` and ``last``.
         first: turn before which nothing changed.
-        last: turn after which no operator has another device.
+        last: turn after which no operator has another device or turn.
+        switches: see :func:`switches_of`.
     """
     _adopt(p, c, first)
-    find_tails(p, c, last)
+    find_tails(p, c, first, last, switches)
     c.counts[KEPT] += 1
     _compare(c)
 
@@ -534,22 +587,24 @@ def _compare(c: Course) -> None:
 @step
 def _adopt(p: ProblemArrays, c: Course, first: int) -> None:
     """Copy times and marks of the changed plan."""
-    n, d = p.cost.shape
+    d, until = p.cost.shape[1], c.counts[UNTIL]
     first = first // GRID
-    for k in range(first * GRID, n):
+    for k in range(first * GRID, until):
         i = c.order[k]
+        c.now.begin[i] = c.trial.begin[i]
         c.now.finish[i] = c.trial.finish[i]
         for edge in range(p.successor_pointer[i], p.successor_pointer[i + 1]):
             c.now.arrived[edge] = c.trial.arrived[edge]
     for row in range(first):  # earlier marks change only in what is still to come
         for device in range(d):
             c.marks.load[row, device] += c.change[device]
-    for row in range(first, len(c.marks.free)):
+    for row in range(first, (until + GRID - 1) // GRID):
         _restore(c.ahead, row, c.front)
         _mark(c.front, c.marks, row)
     for device in range(d):
         c.change[device] = 0.0
     c.value[CURRENT] = c.trial.makespan[0]
+    c.counts[CHAIN] = -1
 
 
 @variant(_adopt, _by_events)
@@ -562,12 +617,31 @@ def _adopt_by_events(p: ProblemArrays, c: Course, first: int) -> None:
     c.value[CURRENT] = c.trial.makespan[0]
 
 
+# Behind the turn `last` tails are as they were. Before each turn k, downwards, `following` holds the least time from
+# the start of each device's next operator to the end, and no operator before the turn `reach` has a reader whose tail
+# has changed: where `following` is as in the marks, too, all earlier tails are as they were.
 @step
-def find_tails(p: ProblemArrays, c: Course, last: int) -> None:
-    """Bring the tails of operators of turns up to ``last`` and before up to date."""
-    for k in range(last, -1, -1):
+def find_tails(p: ProblemArrays, c: Course, first: int, last: int, switches: Switches) -> None:
+    """Bring the tails up to date: behind an operator come its readers and, in a fixed order, the next on its device.
+
+    Args:
+        p: the problem.
+        c: the course.
+        first: turn before which no operator has moved.
+        last: turn after which no operator has moved.
+        switches: see :func:`switches_of`.
+    """
+    n, d = p.cost.shape
+    in_order = switches.streams == 1 and not switches.work_conserving
+    row = last // GRID + 1
+    top = min(n, row * GRID) - 1
+    for device in range(d):
+        c.following[device] = c.marks.behind[row, device] if row < len(c.marks.behind) else 0.0
+    reach = first
+    for k in range(top, -1, -1):
         i = c.order[k]
-        a, tail = c.assignment[i], 0.0
+        a = c.assignment[i]
+        tail = c.following[a] if in_order else 0.0
         for edge in range(p.successor_pointer[i], p.successor_pointer[i + 1]):
             j = p.successor[edge]
             b = c.assignment[j]
@@ -575,7 +649,48 @@ def find_tails(p: ProblemArrays, c: Course, last: int) -> None:
             if a != b:
                 transfer = transfer_time(p, a, b, p.edge_bytes[edge])
             tail = max(tail, transfer + p.cost[j, b] + c.tail[j])
+        if tail != c.tail[i] or k <= last:
+            for m in range(p.predecessor_pointer[i], p.predecessor_pointer[i + 1]):
+                reach = min(reach, c.turn[p.predecessor[m]])
         c.tail[i] = tail
+        c.following[a] = p.cost[i, a] + tail
+        if k % GRID == 0:
+            same = k <= reach
+            for device in range(d):
+                same = same and c.following[device] == c.marks.behind[k // GRID, device]
+                c.marks.behind[k // GRID, device] = c.following[device]
+            if same:
+                return
+
+
+# Each step goes to the operator that leaves the device at the moment at which this one takes it, else to a predecessor
+# whose data arrive at that moment, and down in turns: so it ends.
+@step
+def find_chain(p: ProblemArrays, c: Course) -> None:
+    """Bring the critical chain up to date."""
+    if c.counts[CHAIN] >= 0:
+        return
+    i = c.order[len(c.order) - 1]
+    for k in range(len(c.order)):
+        if c.now.finish[c.order[k]] > c.now.finish[i]:
+            i = c.order[k]
+    count, first = 0, 0
+    while i >= 0:
+        c.chain[count], c.block[count] = i, first
+        count += 1
+        device, begin, before = c.assignment[i], c.now.begin[i], -1
+        k = c.turn[i] - 1
+        while k >= 0 and c.assignment[c.order[k]] != device:
+            k -= 1
+        if k >= 0 and c.now.finish[c.order[k]] == begin:
+            before = c.order[k]
+        else:
+            first = count
+            for m in range(p.predecessor_pointer[i], p.predecessor_pointer[i + 1]):
+                if c.now.arrived[p.predecessor_edge[m]] == begin:
+                    before = p.predecessor[m]
+        i = before
+    c.counts[CHAIN] = count
 
 
 # Few operators are out of place, so that insertion sort takes about one pass.

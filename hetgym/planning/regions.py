@@ -105,6 +105,30 @@ def draw_turn(p: ProblemArrays, c: course.Course, rng: np.random.Generator) -> t
 
 
 @step
+def draw_chain_turn(p: ProblemArrays, c: course.Course, rng: np.random.Generator) -> tuple[int, int]:
+    """The turn of a random operator of the critical chain, and one at an end of its block there.
+
+    A block is a run of the chain on one device. Only a change of its first or its last operator can shorten a plan that
+    waits for devices alone (Balas, Vazacopoulos, Management Science 44(2), 1998, neighbourhood N6).
+    """
+    course.find_chain(p, c)
+    count = c.counts[course.CHAIN]
+    place = draw(rng, count)
+    first = int(c.block[place])  # the chain runs backward: this is the block's last operator
+    end = place
+    while end + 1 < count and c.block[end + 1] == first:
+        end += 1
+    operator = c.chain[place]
+    low, high = 0, len(c.order) - 1
+    for m in range(p.predecessor_pointer[operator], p.predecessor_pointer[operator + 1]):
+        low = max(low, c.turn[p.predecessor[m]] + 1)
+    for edge in range(p.successor_pointer[operator], p.successor_pointer[operator + 1]):
+        high = min(high, c.turn[p.successor[edge]] - 1)
+    to = c.turn[c.chain[end if rng.random() < 0.5 else first]]
+    return int(c.turn[operator]), int(min(max(to, low), high))
+
+
+@step
 def overtakes(c: course.Course, source: int, target: int) -> bool:
     """True if an operator that changes its turn passes another one of its device: else it changes nothing."""
     device = c.assignment[c.order[source]]

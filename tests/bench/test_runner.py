@@ -9,6 +9,7 @@ import pytest
 
 from hetgym import Problem, Schedule, baselines, simulate
 from hetgym.baselines import Baseline
+from hetgym.bench.attempt import attempt
 from hetgym.bench.folder import RunFolder
 from hetgym.bench.job import Job, execute, pick_runtimes, pick_schedulers
 from hetgym.bench.loop import Progress
@@ -240,3 +241,13 @@ def test_picking() -> None:
     assert [b.name for b in pick_schedulers("heft,partition,duet")] == ["heft", *baselines.names("partition")]
     assert pick_runtimes(None) == ("classic", "links")
     assert pick_runtimes(["links", "links"]) == ("links",)
+
+
+def test_schedulers_that_take_the_runtime_plan_for_each() -> None:
+    problem = textbook("topcuoglu")
+    made = attempt(baselines.get("heft"), problem, ["classic", "links", "framework"])
+    for trace, runtime in zip(made.traces, ("classic", "links", "framework"), strict=True):
+        assert trace.makespan == baselines.get("heft")(problem, runtime).makespan
+    assert len(made.seconds) == 3
+    blind = attempt(baselines.get("dls"), problem, ["classic", "links"])
+    assert blind.traces[0].assignment.tolist() == blind.traces[1].assignment.tolist()

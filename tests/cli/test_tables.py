@@ -37,6 +37,7 @@ def shown(*tables: Table) -> str:
 
 def test_the_summary_shows_every_scheduler_and_its_failures() -> None:
     text = shown(summary_table(summarise(ROWS), "classic"))
+    assert "x †" in shown(summary_table(summarise(ROWS), "classic", ["x"])) and "†" not in text
     assert "y (1 failed)" in text and "2.00×" in text and "1/1" in text and "100 µs" in text
 
 

