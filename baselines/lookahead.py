@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import numpy as np
 
-from hetgym._jit import jit, step
+from hetgym._jit import jit, step, variant
 from hetgym._types import FloatArray, IntArray
 from hetgym.planning import timeline
+from hetgym.planning.capacity import fitted
 from hetgym.planning.ranks import list_order, upward_rank
 from hetgym.problem import Problem, ProblemArrays
 from hetgym.schedule import Schedule
+from hetgym.sim import Runtime
+from hetgym.sim import runtime as as_runtime
 
 
-def lookahead_heft(problem: Problem) -> Schedule:
+def lookahead_heft(problem: Problem, runtime: str | Runtime = "classic") -> Schedule:
     """HEFT that looks one level ahead: the device on which the last child of the operator could finish first.
 
     In the order of upward ranks. For each device the operator is placed there on trial, then its
@@ -23,6 +26,10 @@ def lookahead_heft(problem: Problem) -> Schedule:
 
     Args:
         problem: the problem to schedule.
+        runtime: the runtime that will run the schedule.
+
+    Raises:
+        OutOfMemory: the runtime enforces capacities, and no plan that fits was found.
 
     >>> from hetgym.workloads import textbook
     >>> lookahead_heft(textbook("topcuoglu")).makespan
@@ -32,9 +39,14 @@ def lookahead_heft(problem: Problem) -> Schedule:
     rank = upward_rank(problem)
     source = problem.edge_source
     edges = np.lexsort((p.position[p.successor], -rank[p.successor], source)).astype(np.int32)
-    placed = timeline.new_timeline(problem)
-    _place(p, placed, list_order(p, rank), edges)
-    return timeline.planned(problem, placed)
+    switches = as_runtime(runtime)
+
+    def place(room: FloatArray) -> Schedule:
+        placed = timeline.new_timeline(problem, switches, room)
+        _place(p, placed, list_order(p, rank), edges)
+        return timeline.planned(problem, placed, switches)
+
+    return fitted(problem, switches, place)
 
 
 # Before each iteration `t` holds the operators before this one, and `arrival` the times at which what those send can be
@@ -57,9 +69,9 @@ def _place(p: ProblemArrays, t: timeline.Timeline, order: IntArray, edges: IntAr
         best, best_start, best_key = -1, 0.0, np.inf
         for device in range(d):
             cost = p.cost[operator, device]
-            if cost == np.inf:
+            if cost == np.inf or not timeline.fits(t, operator, device):
                 continue
-            start = timeline.earliest_start(t, device, arrival[operator, device], cost, True)
+            start = _start(p, t, arrival, operator, device)
             key = start + cost
             if p.successor_pointer[operator] < p.successor_pointer[operator + 1]:
                 timeline.book(p, t, operator, device, start)
@@ -67,6 +79,9 @@ def _place(p: ProblemArrays, t: timeline.Timeline, order: IntArray, edges: IntAr
                 timeline.take_back(p, t, operator)
             if best < 0 or key < best_key:
                 best, best_start, best_key = device, start, key
+        if best < 0:
+            best = timeline.roomiest(p, t, operator)
+            best_start = _start(p, t, arrival, operator, best)
         timeline.book(p, t, operator, best, best_start)
         for edge in range(p.successor_pointer[operator], p.successor_pointer[operator + 1]):
             child = p.successor[edge]
@@ -106,10 +121,7 @@ def _try_children(
             cost = p.cost[child, device]
             if cost == np.inf:
                 continue
-            ready = arrival[child, device]
-            for edge in edges[k:after]:
-                ready = max(ready, _arrive(p, t, operator, edge, device))
-            start = timeline.earliest_start(t, device, ready, cost, True)
+            start = _child_start(p, t, arrival, operator, child, edges[k:after], device)
             if best < 0 or start + cost < best_finish:
                 best, best_start, best_finish = device, start, start + cost
         timeline.book(p, t, child, best, best_start)
@@ -117,7 +129,7 @@ def _try_children(
         count += 1
         last = max(last, best_finish)
         k = after
-    for k in range(count):
+    for k in range(count - 1, -1, -1):
         timeline.take_back(p, t, trial[k])
     return last
 
@@ -128,3 +140,44 @@ def _arrive(p: ProblemArrays, t: timeline.Timeline, operator: int, edge: int, de
     a = t.assignment[operator]
     delay = 0.0 if a == device else p.latency[a, device] + p.edge_bytes[edge] / p.bandwidth[a, device]
     return float(t.finish[operator] + delay)
+
+
+@step
+def _start(p: ProblemArrays, t: timeline.Timeline, arrival: FloatArray, operator: int, device: int) -> float:
+    """Earliest start of an operator whose inputs arrive at known times [s]."""
+    return timeline.earliest_start(t, device, arrival[operator, device], p.cost[operator, device], True)
+
+
+@variant(_start, timeline.carries_bookings)
+def _start_booked(p: ProblemArrays, t: timeline.Timeline, arrival: FloatArray, operator: int, device: int) -> float:
+    return timeline.start_on(p, t, operator, device, True)
+
+
+@step
+def _child_start(
+    p: ProblemArrays,
+    t: timeline.Timeline,
+    arrival: FloatArray,
+    operator: int,
+    child: int,
+    edges: IntArray,
+    device: int,
+) -> float:
+    """Earliest start of a child, by the inputs known so far and those that it has from the operator [s]."""
+    ready = arrival[child, device]
+    for edge in edges:
+        ready = max(ready, _arrive(p, t, operator, edge, device))
+    return timeline.earliest_start(t, device, ready, p.cost[child, device], True)
+
+
+@variant(_child_start, timeline.carries_bookings)
+def _child_start_booked(
+    p: ProblemArrays,
+    t: timeline.Timeline,
+    arrival: FloatArray,
+    operator: int,
+    child: int,
+    edges: IntArray,
+    device: int,
+) -> float:
+    return timeline.start_on(p, t, child, device, True)

@@ -32,7 +32,7 @@ class Bookings(NamedTuple):
     Attributes:
         pointer: [d * d + 1] a transfer from device a to b holds ``held[pointer[a * d + b] .. [a * d + b + 1]]``.
         held: [r] numbers of links or channels; none where transfers never wait.
-        busy: the times at which they are busy, by the readers that wait for the transfers.
+        busy: the times at which they are busy, by the (first) edge that a transfer serves.
         sent: [e] begin of the transfer that serves an edge [s]; -1 if none was booked for it.
         arrived: [e] its end [s].
         asked: [k] scratch: incoming edges of one operator by the time of their requests; [d] with ``message``.
@@ -109,30 +109,35 @@ def new_bookings(problem: Problem, runtime: Runtime, room: FloatArray | None = N
     )
 
 
-# After each input: `ready` is the latest arrival so far, and until[] the end of the operator's own transfers on each
-# link, behind which its next one there goes: so the answer is the same whether they are booked or only looked at.
+# Inputs are sorted by insertion: operators have few. After each one `ready` is the latest arrival so far, and until[]
+# the end of the operator's own transfers on each link, behind which its next one there goes: so the answer is the same
+# whether they are booked or only looked at.
 @step
 def bring(
     p: ProblemArrays, k: Bookings, assignment: IntArray, finish: FloatArray, operator: int, device: int, book: bool
 ) -> float:
-    """Time at which all inputs of an operator can be on a device [s].
+    """Time at which all inputs of an operator from predecessors that are placed can be on a device [s].
 
     Args:
         p: the problem.
         k: the bookings; they change only with ``book``.
         assignment: [n] devices of the operators that are placed.
         finish: [n] finishes of the operators that are placed [s].
-        operator: the operator; its predecessors are placed.
+        operator: the operator.
         device: the device.
         book: true to book the transfers.
     """
     if k.transfers[0] == AGGREGATED:
         return _pull(p, k, assignment, finish, operator, device, book)
-    first = p.predecessor_pointer[operator]
-    count = p.predecessor_pointer[operator + 1] - first
-    for m in range(count):  # insertion sort: operators have few inputs
-        edge, at = p.predecessor_edge[first + m], m
-        request = finish[p.edge_source[edge]]
+    count = 0
+    for m in range(p.predecessor_pointer[operator], p.predecessor_pointer[operator + 1]):
+        edge, at = p.predecessor_edge[m], count
+        if assignment[p.predecessor[m]] < 0:
+            if book:
+                k.sent[edge] = -1.0
+            continue
+        request = finish[p.predecessor[m]]
+        count += 1
         while at > 0 and finish[p.edge_source[k.asked[at - 1]]] > request:
             k.asked[at] = k.asked[at - 1]
             at -= 1
@@ -153,7 +158,7 @@ def bring(
                 duration = transfer_time(p, a, device, p.edge_bytes[edge])
                 sent = _first_gap(p, k, a, device, arrived, duration)
                 arrived = sent + duration
-                _hold(p, k, a, device, operator, sent, arrived, book)
+                _hold(p, k, a, device, edge, sent, arrived, book)
                 if book:
                     k.sent[edge] = sent
                     k.arrived[edge] = arrived
@@ -173,8 +178,12 @@ def _pull(
         k.message[a] = -1.0
     for m in range(p.predecessor_pointer[operator], p.predecessor_pointer[operator + 1]):
         i = p.predecessor[m]
-        request = max(request, finish[i])
         a = assignment[i]
+        if a < 0:
+            if book:
+                k.sent[p.predecessor_edge[m]] = -1.0
+            continue
+        request = max(request, finish[i])
         if a != device:
             k.message[a] = max(0.0, k.message[a]) + p.edge_bytes[p.predecessor_edge[m]]
     ready = request
@@ -183,16 +192,16 @@ def _pull(
             continue
         duration = transfer_time(p, a, device, k.message[a])
         sent = _first_gap(p, k, a, device, request, duration)
-        _hold(p, k, a, device, operator, sent, sent + duration, book)
         ready = max(ready, sent + duration)
-        if book:
-            first = True
-            for m in range(p.predecessor_pointer[operator], p.predecessor_pointer[operator + 1]):
-                if assignment[p.predecessor[m]] == a:
-                    edge = p.predecessor_edge[m]
-                    k.sent[edge] = sent if first else -1.0
+        first = -1
+        for m in range(p.predecessor_pointer[operator], p.predecessor_pointer[operator + 1]):
+            if assignment[p.predecessor[m]] == a:
+                edge = p.predecessor_edge[m]
+                if book:
+                    k.sent[edge] = sent if first < 0 else -1.0
                     k.arrived[edge] = sent + duration
-                    first = False
+                first = edge if first < 0 else first
+        _hold(p, k, a, device, first, sent, sent + duration, book)
     for a in range(len(k.message)):
         if k.message[a] >= 0.0:
             _let_go(p, k, a, device)
@@ -208,7 +217,7 @@ def take_back(p: ProblemArrays, k: Bookings, assignment: IntArray, operator: int
         if a != device and k.sent[edge] >= 0.0:
             route = a * p.cost.shape[1] + device
             for r in range(k.pointer[route], k.pointer[route + 1]):
-                intervals.remove(k.busy, k.held[r], operator, k.sent[edge], k.arrived[edge])
+                intervals.remove(k.busy, k.held[r], edge, k.sent[edge], k.arrived[edge])
 
 
 @step
@@ -252,15 +261,13 @@ def _first_gap(p: ProblemArrays, k: Bookings, a: int, b: int, request: float, du
 
 
 @step
-def _hold(
-    p: ProblemArrays, k: Bookings, a: int, b: int, operator: int, sent: float, arrived: float, book: bool
-) -> None:
+def _hold(p: ProblemArrays, k: Bookings, a: int, b: int, edge: int, sent: float, arrived: float, book: bool) -> None:
     """Note a transfer, so that the operator's next one goes behind it; with ``book`` book it."""
     route = a * p.cost.shape[1] + b
     for r in range(k.pointer[route], k.pointer[route + 1]):
         k.until[k.held[r]] = arrived
         if book:
-            intervals.insert(k.busy, k.held[r], operator, sent, arrived)
+            intervals.insert(k.busy, k.held[r], edge, sent, arrived)
 
 
 @step

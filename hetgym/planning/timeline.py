@@ -133,7 +133,7 @@ def append(p: ProblemArrays, t: Timeline, operator: int, device: int, now: float
     book(p, t, operator, device, max(now, data_ready(p, t, operator, device)))
 
 
-def _books(*kinds: Any) -> bool:
+def carries_bookings(*kinds: Any) -> bool:
     """True if a timeline with bookings is among arguments of these Numba types."""
     timelines = (kind.kind for kind in kinds if getattr(kind, "kind", None) is not None)
     return any(
@@ -160,7 +160,7 @@ def copy_into(t: Timeline, other: Timeline) -> None:
     intervals.copy_into(t.busy, other.busy)
 
 
-@variant(copy_into, _books)
+@variant(copy_into, carries_bookings)
 def _copy_all(t: Timeline, other: Timeline) -> None:
     for i in range(len(t.assignment)):
         other.assignment[i] = t.assignment[i]
@@ -199,7 +199,7 @@ def data_ready(p: ProblemArrays, t: Timeline, operator: int, device: int) -> flo
     return ready
 
 
-@variant(data_ready, _books)
+@variant(data_ready, carries_bookings)
 def _data_booked(p: ProblemArrays, t: Timeline, operator: int, device: int) -> float:
     return bookings.bring(p, t.moves, t.assignment, t.finish, operator, device, False)
 
@@ -210,7 +210,7 @@ def fits(t: Timeline, operator: int, device: int) -> bool:
     return True
 
 
-@variant(fits, _books)
+@variant(fits, carries_bookings)
 def _fits_booked(t: Timeline, operator: int, device: int) -> bool:
     return bool(t.moves.weight[operator] <= t.moves.room[device])
 
@@ -221,7 +221,7 @@ def roomiest(p: ProblemArrays, t: Timeline, operator: int) -> int:
     return 0
 
 
-@variant(roomiest, _books)
+@variant(roomiest, carries_bookings)
 def _roomiest_booked(p: ProblemArrays, t: Timeline, operator: int) -> int:
     best = -1
     for device in range(p.cost.shape[1]):
@@ -254,7 +254,7 @@ def start_on(p: ProblemArrays, t: Timeline, operator: int, device: int, insertio
 
 # The host of an accelerator has issued the k-th operator of its order after k times the dispatch time; which one this
 # will be is not known yet, so operators that are already there count as being before it. A CPU is its own host.
-@variant(start_on, _books)
+@variant(start_on, carries_bookings)
 def _start_booked(p: ProblemArrays, t: Timeline, operator: int, device: int, insertion: bool) -> float:
     dispatch, duration = t.moves.dispatch[0], p.cost[operator, device]
     ready = data_ready(p, t, operator, device)
@@ -281,7 +281,7 @@ def book(p: ProblemArrays, t: Timeline, operator: int, device: int, start: float
     intervals.insert(t.busy, device, operator, start, finish)
 
 
-@variant(book, _books)
+@variant(book, carries_bookings)
 def _book_all(p: ProblemArrays, t: Timeline, operator: int, device: int, start: float) -> None:
     finish = start + p.cost[operator, device]
     bookings.bring(p, t.moves, t.assignment, t.finish, operator, device, True)
@@ -307,7 +307,7 @@ def take_back(p: ProblemArrays, t: Timeline, operator: int) -> None:
     t.assignment[operator] = -1
 
 
-@variant(take_back, _books)
+@variant(take_back, carries_bookings)
 def _take_back_all(p: ProblemArrays, t: Timeline, operator: int) -> None:
     bookings.take_back(p, t.moves, t.assignment, operator)
     t.moves.room[t.assignment[operator]] += t.moves.weight[operator]

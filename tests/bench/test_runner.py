@@ -55,7 +55,7 @@ def test_every_cell_of_the_run_is_what_the_library_says() -> None:
     ]
     for row in result.rows:
         problem = textbook(row.problem)
-        trace = simulate(problem, baselines.get(row.scheduler)(problem), row.runtime)
+        trace = simulate(problem, baselines.get(row.scheduler)(problem, row.runtime), row.runtime)
         alone = simulate(problem, baselines.single_device(problem), row.runtime).makespan
         assert row.makespan_s == trace.makespan
         assert row.speedup == alone / trace.makespan
