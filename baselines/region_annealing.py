@@ -152,7 +152,7 @@ class RegionAnnealing(Search):
         if found < self._seen:
             self._seen = found
             plan = replace(course.best_plan(self.problem, self.course), scheduler=NAME)
-            self._compare(with_times(self.problem, plan, replace(self.runtime, memory="off")))
+            self._compare(with_times(self.problem, plan, self.runtime))
 
     def _compare(self, plan: Schedule) -> None:
         """Save a plan with simulated times if it is the best one that fits; if it does not fit, leave less room."""

@@ -145,8 +145,11 @@ def outline(target: Target) -> Outline:
         if module not in sys.modules:
             return _outlines(module).get(name, ("", ()))
         target = getattr(sys.modules[module], name, target)
-    if not callable(target):
-        return "", ()
+    return _outline_of(target) if callable(target) else ("", ())
+
+
+@cache
+def _outline_of(target: Callable[..., Any]) -> Outline:
     try:
         parameters = tuple(inspect.signature(target).parameters)
     except (TypeError, ValueError):

@@ -83,30 +83,33 @@ def planned(problem: Problem, placed: Timeline, runtime: Runtime = PRESETS["clas
     rows = [order[pointer[d] : pointer[d + 1]] for d in range(problem.num_devices)]
     if runtime == PRESETS["classic"]:
         return Schedule(placed.assignment, order=rows, start=placed.start, finish=placed.finish, scheduler=scheduler)
-    schedule = Schedule(placed.assignment, order=rows, scheduler=scheduler)
-    timed = with_times(problem, schedule, replace(runtime, memory="off"))  # whether it fits is seen to elsewhere
-    return replace(timed, model=runtime_name(replace(runtime, noise=0.0, seed=0)))
+    return with_times(problem, Schedule(placed.assignment, order=rows, scheduler=scheduler), runtime)
 
 
 def with_times(problem: Problem, schedule: Schedule, runtime: str | Runtime = "classic") -> Schedule:
     """The same placement and device orders, every operator as early as a runtime lets it start.
 
     Plans do not know the noise: times are those without it. Where devices do not keep to an order, the order becomes
-    the one in which they launch the operators.
+    the one in which they launch the operators. Whether the schedule fits the memory is not checked.
 
     Args:
         problem: the problem.
         schedule: with device orders.
         runtime: a preset's name, or the switches.
     """
-    switches = replace(as_runtime(runtime), noise=0.0, seed=0)
-    trace = simulate(problem, Schedule(schedule.assignment, order=schedule.order), switches)
-    return replace(
-        schedule,
+    switches = as_runtime(runtime)
+    if switches.noise > 0.0:
+        switches = replace(switches, noise=0.0, seed=0)
+    bare = schedule if schedule.start is None else Schedule(schedule.assignment, order=schedule.order)
+    trace = simulate(problem, bare, replace(switches, memory="off") if switches.memory == "enforce" else switches)
+    return Schedule(
+        schedule.assignment,
         order=trace.order,
         start=trace.start,
         finish=trace.finish,
         model=runtime_name(switches),
+        scheduler=schedule.scheduler,
+        lower_bound=schedule.lower_bound,
         streams=switches.streams,
     )
 
