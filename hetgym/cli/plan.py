@@ -32,9 +32,7 @@ PLAIN = "single-device,heft"
 
 
 def plan(
-    model: Annotated[
-        str, typer.Argument(help="A zoo name (see 'hetgym list graphs'), or an .onnx, .pt2 or .json file.")
-    ],
+    model: Annotated[str, typer.Argument(help="A zoo name (see 'hetgym list graphs'), or an .onnx or .json file.")],
     platform: Annotated[str, typer.Option(help="A preset (see 'hetgym list platforms') or a YAML file.")],
     batch: Annotated[
         int | None,

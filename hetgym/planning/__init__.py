@@ -4,9 +4,12 @@
   :mod:`~hetgym.planning.ready_list` by a rule among all ready operators, :mod:`~hetgym.planning.pull_loop` at run
   time. :mod:`~hetgym.planning.ranks`, :mod:`~hetgym.planning.degrees` and :mod:`~hetgym.planning.critical` say which
   operator is urgent.
+* A timeline for another runtime than ``classic`` carries :mod:`~hetgym.planning.bookings` of transfers;
+  :func:`with_times` simulates the result, and :mod:`~hetgym.planning.capacity` makes plans that fit the memory.
 * A search looks for placements: :func:`evaluate` gives the makespans of many, :func:`decode_placement` makes a
-  schedule from one, :mod:`~hetgym.planning.walk` and :mod:`~hetgym.planning.moves` change one step by step, and a
-  :class:`Search` runs within budgets, as :func:`anytime` shows.
+  schedule from one, and a :class:`Search` runs within budgets, as :func:`anytime` shows. Step by step a plan is changed
+  by :mod:`~hetgym.planning.walk` and :mod:`~hetgym.planning.moves` under the classic model, by
+  :mod:`~hetgym.planning.course` and :mod:`~hetgym.planning.regions` under any runtime.
 * :func:`lower_bound` bounds the makespan of any schedule from below.
 * :func:`get`, :func:`names` and :func:`register` give schedulers names; :class:`Scheduler` is their common protocol.
 
@@ -23,7 +26,10 @@ from hetgym.planning.registry import get, import_file, names, register, rows, un
 
 if TYPE_CHECKING:
     from hetgym.planning import (
+        bookings,
         bounds,
+        capacity,
+        course,
         critical,
         degrees,
         list_scheduling,
@@ -33,6 +39,7 @@ if TYPE_CHECKING:
         pull_loop,
         ranks,
         ready_list,
+        regions,
         timeline,
         walk,
     )
@@ -62,7 +69,10 @@ _HOME = {
     "hetgym.planning.timeline": ("Timeline", "new_timeline", "planned", "with_times"),
 }
 _MODULES = (
+    "bookings",
     "bounds",
+    "capacity",
+    "course",
     "critical",
     "degrees",
     "list_scheduling",
@@ -72,6 +82,7 @@ _MODULES = (
     "pull_loop",
     "ranks",
     "ready_list",
+    "regions",
     "timeline",
     "walk",
 )
@@ -87,7 +98,10 @@ __all__ = [
     "Timeline",
     "anytime",
     "as_policy",
+    "bookings",
     "bounds",
+    "capacity",
+    "course",
     "critical",
     "critical_chain",
     "critical_path",
@@ -109,6 +123,7 @@ __all__ = [
     "pull_loop",
     "ranks",
     "ready_list",
+    "regions",
     "register",
     "rows",
     "timeline",
