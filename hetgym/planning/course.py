@@ -28,6 +28,7 @@ from hetgym._jit import inlined, lean, step, variant
 from hetgym._records import record
 from hetgym._types import FloatArray, IntArray
 from hetgym.planning import ranks
+from hetgym.planning.walk import TIE, shift_turns
 from hetgym.problem import Problem, ProblemArrays
 from hetgym.schedule import Schedule
 from hetgym.sim import Runtime
@@ -54,9 +55,6 @@ GRID = 16
 
 SLACK = 1.0 + 1e-9
 """Factor by which a bound may exceed a limit because it adds the same times in another order."""
-
-TIE = 1.0 - 1e-12
-"""A makespan is better than another if it is shorter than this share of it: by more than rounding."""
 
 CURRENT, BEST = 0, 1  # in Course.value
 PLACED, TRIED, KEPT, SORTED, UNTIL, CHAIN = 0, 1, 2, 3, 4, 5  # in Course.counts
@@ -740,12 +738,4 @@ def take_back(c: Course, count: int) -> None:
 @step
 def shift(c: Course, source: int, target: int) -> None:
     """Give the operator of one turn another turn; those between move up or down by one."""
-    operator = c.order[source]
-    step = 1 if target > source else -1
-    k = source
-    while k != target:
-        c.order[k] = c.order[k + step]
-        c.turn[c.order[k]] = k
-        k += step
-    c.order[target] = operator
-    c.turn[operator] = target
+    shift_turns(c.order, c.turn, source, target)

@@ -68,11 +68,7 @@ def draw_shift(p: ProblemArrays, w: walk.Walk, rng: np.random.Generator) -> tupl
     n = len(w.order)
     operator = draw(rng, n) if rng.random() < 0.5 else on_chain(p, w, rng)
     source = int(w.turn[operator])
-    low, high = 0, n - 1
-    for k in range(p.predecessor_pointer[operator], p.predecessor_pointer[operator + 1]):
-        low = max(low, w.turn[p.predecessor[k]] + 1)
-    for k in range(p.successor_pointer[operator], p.successor_pointer[operator + 1]):
-        high = min(high, w.turn[p.successor[k]] - 1)
+    low, high = walk.turns_between(p, w.turn, operator)
     return source, low + draw(rng, high - low + 1)
 
 

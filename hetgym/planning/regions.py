@@ -11,6 +11,7 @@ import numpy as np
 from hetgym._jit import step
 from hetgym.planning import course
 from hetgym.planning.moves import draw, draw_neighbour
+from hetgym.planning.walk import turns_between
 from hetgym.problem import ProblemArrays
 from hetgym.sim.kernel import Switches
 from hetgym.transfer import transfer_time
@@ -96,11 +97,7 @@ def span(p: ProblemArrays, c: course.Course, count: int) -> tuple[int, int]:
 def draw_turn(p: ProblemArrays, c: course.Course, rng: np.random.Generator) -> tuple[int, int]:
     """The turn of a random operator, and a random one between those of its neighbours."""
     operator = draw(rng, len(c.order))
-    low, high = 0, len(c.order) - 1
-    for m in range(p.predecessor_pointer[operator], p.predecessor_pointer[operator + 1]):
-        low = max(low, c.turn[p.predecessor[m]] + 1)
-    for edge in range(p.successor_pointer[operator], p.successor_pointer[operator + 1]):
-        high = min(high, c.turn[p.successor[edge]] - 1)
+    low, high = turns_between(p, c.turn, operator)
     return int(c.turn[operator]), low + draw(rng, high - low + 1)
 
 
@@ -119,11 +116,7 @@ def draw_chain_turn(p: ProblemArrays, c: course.Course, rng: np.random.Generator
     while end + 1 < count and c.block[end + 1] == first:
         end += 1
     operator = c.chain[place]
-    low, high = 0, len(c.order) - 1
-    for m in range(p.predecessor_pointer[operator], p.predecessor_pointer[operator + 1]):
-        low = max(low, c.turn[p.predecessor[m]] + 1)
-    for edge in range(p.successor_pointer[operator], p.successor_pointer[operator + 1]):
-        high = min(high, c.turn[p.successor[edge]] - 1)
+    low, high = turns_between(p, c.turn, operator)
     to = c.turn[c.chain[end if rng.random() < 0.5 else first]]
     return int(c.turn[operator]), int(min(max(to, low), high))
 

@@ -217,15 +217,32 @@ def take_back(w: Walk, count: int) -> None:
 @step
 def shift(w: Walk, source: int, target: int) -> None:
     """Give the operator of one turn another turn; those between move up or down by one."""
-    operator = w.order[source]
+    shift_turns(w.order, w.turn, source, target)
+
+
+@step
+def shift_turns(order: IntArray, turn: IntArray, source: int, target: int) -> None:
+    """As :func:`shift`, for an order [n] and its inverse [n]."""
+    operator = order[source]
     step = 1 if target > source else -1
     k = source
     while k != target:
-        w.order[k] = w.order[k + step]
-        w.turn[w.order[k]] = k
+        order[k] = order[k + step]
+        turn[order[k]] = k
         k += step
-    w.order[target] = operator
-    w.turn[operator] = target
+    order[target] = operator
+    turn[operator] = target
+
+
+@step
+def turns_between(p: ProblemArrays, turn: IntArray, operator: int) -> tuple[int, int]:
+    """The first and the last turn that an operator can have between its predecessors and its successors."""
+    low, high = 0, len(turn) - 1
+    for k in range(p.predecessor_pointer[operator], p.predecessor_pointer[operator + 1]):
+        low = max(low, turn[p.predecessor[k]] + 1)
+    for k in range(p.successor_pointer[operator], p.successor_pointer[operator + 1]):
+        high = min(high, turn[p.successor[k]] - 1)
+    return low, high
 
 
 @step
