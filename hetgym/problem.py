@@ -44,8 +44,10 @@ _ARRAYS = {
     "route_link": ("int32", "r"),
     "link_bandwidth": ("float64", "l"),
     "asynchronous": ("bool", "d"),
+    "occupancy": ("float64", "n", "d"),
 }
-"""Name of an array in a file -> dtype and axes; the file's header fixes n and d, and ``pairs`` is d * d + 1."""
+"""Name of an array in a file -> dtype and axes; the file's header fixes n and d, and ``pairs`` is d * d + 1. Files
+and digests leave ``occupancy`` out where it is 1 throughout."""
 
 
 class Routes(NamedTuple):
@@ -92,6 +94,7 @@ class ProblemArrays(NamedTuple):
         position: [n] inverse of the topological order: the tie-break between operators.
         route_pointer, route_link, link_bandwidth: see :class:`Routes`.
         asynchronous: [d] True if the host launches operators ahead of the device.
+        occupancy: [n, d] share of the device, in (0, 1], that the operator needs to run at full speed.
     """
 
     cost: FloatArray
@@ -111,6 +114,7 @@ class ProblemArrays(NamedTuple):
     route_link: IntArray
     link_bandwidth: FloatArray
     asynchronous: BoolArray
+    occupancy: FloatArray
 
 
 class Problem:
@@ -132,6 +136,9 @@ class Problem:
         memory_capacity: [d] byte; inf = unlimited.
         route_pointer, route_link, link_bandwidth: links between devices, see :class:`Routes`.
         asynchronous: [d] True if the host launches operators ahead of the device, as on accelerators.
+        occupancy: [n, d] share of the device, in (0, 1], that operator i needs to run at full speed; operators that run
+            beside each other slow down as soon as their shares exceed 1 in sum. Read only where devices have several
+            streams.
         operator_names, operator_kinds, device_names: for messages and pictures.
     """
 
@@ -153,6 +160,7 @@ class Problem:
         name: str,
         routes: Routes | None = None,
         asynchronous: npt.ArrayLike = False,
+        occupancy: npt.ArrayLike = 1.0,
     ) -> None:
         self.name = name
         self.operator_names = tuple(operator_names)
@@ -192,6 +200,12 @@ class Problem:
         if np.shape(asynchronous) not in ((), (d,)):
             raise ProblemError(f"problem {name!r}: asynchronous has shape {np.shape(asynchronous)}, expected ({d},)")
         self.asynchronous: BoolArray = frozen(np.array(np.broadcast_to(asynchronous, (d,)), np.bool_))
+        self.occupancy = self._real("occupancy", tables.broadcast(occupancy, (n, d), "occupancy", name), (n, d))
+        if not ((self.occupancy > 0) & (self.occupancy <= 1)).all():
+            i, a = (int(k) for k in np.argwhere(~((self.occupancy > 0) & (self.occupancy <= 1)))[0])
+            raise ProblemError(
+                f"problem {name!r}: occupancy[{i}, {a}] is {self.occupancy[i, a]}; it must be above 0 and at most 1"
+            )
         self.successors = topology.adjacency(n, self.edge_source, self.edge_target)
         self.predecessors = topology.adjacency(n, self.edge_target, self.edge_source)
         indegree = np.diff(self.predecessors.pointer)
@@ -284,11 +298,13 @@ class Problem:
         Raises:
             ProblemError: an operator that no device can run.
         """
-        from hetgym.costs import cost_model
+        from hetgym.costs import cost_model, occupancy
 
         model = cost_model(costs) if isinstance(costs, str) else costs
+        cost = [model.predict(graph.operators, device) for device in platform.devices]
+        shares = [occupancy(graph.operators, *priced) for priced in zip(platform.devices, cost, strict=True)]
         return cls(
-            cost=np.stack([model.predict(graph.operators, device) for device in platform.devices], axis=1),
+            cost=np.stack(cost, axis=1),
             edge_source=graph.edge_source,
             edge_target=graph.edge_target,
             edge_bytes=graph.edge_bytes,
@@ -304,6 +320,7 @@ class Problem:
             name=f"{graph.name}@{platform.name}",
             routes=Routes(*platform.routes),
             asynchronous=[device.kind != "cpu" for device in platform.devices],
+            occupancy=np.stack(shares, axis=1),
         )
 
     @classmethod
@@ -318,6 +335,7 @@ class Problem:
         weight_bytes: npt.ArrayLike = 0.0,
         output_bytes: npt.ArrayLike | None = None,
         memory_capacity: npt.ArrayLike = np.inf,
+        occupancy: npt.ArrayLike = 1.0,
         operator_names: Sequence[str] | None = None,
         operator_kinds: Sequence[str] | None = None,
         device_names: Sequence[str] | None = None,
@@ -335,6 +353,7 @@ class Problem:
             output_bytes: bytes, one number or [n]; by default the sum over an operator's tensors, each at the size
                 of its largest edge.
             memory_capacity: bytes, one number or [d]; inf = unlimited.
+            occupancy: share of a device that an operator needs to run at full speed, one number or [n, d].
             operator_names: ``["op0", "op1", …]`` by default.
             operator_kinds: ``"Task"`` by default.
             device_names: ``["dev0", "dev1", …]`` by default.
@@ -373,6 +392,7 @@ class Problem:
             operator_kinds=operator_kinds or ["Task"] * n,
             device_names=device_names or [f"dev{i}" for i in range(d)],
             name=name,
+            occupancy=occupancy,
         )
 
     def __deepcopy__(self, memo: object) -> Problem:
@@ -381,21 +401,35 @@ class Problem:
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Pickle the constructor's arguments, so that the restored arrays are read-only again."""
-        arrays = (
-            self.cost,
-            self.edge_source,
-            self.edge_target,
-            self.edge_bytes,
-            self.edge_tensor,
-            self.latency,
-            self.bandwidth,
-            self.weight_bytes,
-            self.output_bytes,
-            self.memory_capacity,
-        )
-        routes = Routes(self.route_pointer, self.route_link, self.link_bandwidth)
-        names = (self.operator_names, self.operator_kinds, self.device_names, self.name)
-        return Problem, (*arrays, *names, routes, self.asynchronous)
+        return Problem, tuple(self._arguments.values())
+
+    @property
+    def _arguments(self) -> dict[str, Any]:
+        """The constructor's arguments, in their order."""
+        arguments = {name: getattr(self, name) for name in list(_ARRAYS)[:10]}
+        arguments |= {
+            name: getattr(self, name) for name in ("operator_names", "operator_kinds", "device_names", "name")
+        }
+        arguments["routes"] = Routes(self.route_pointer, self.route_link, self.link_bandwidth)
+        return arguments | {"asynchronous": self.asynchronous, "occupancy": self.occupancy}
+
+    def replace(self, **changes: Any) -> Problem:
+        """The same problem with other values for some of the constructor's arguments.
+
+        Args:
+            changes: name of an argument -> its value. With another ``bandwidth`` and no ``routes``, every pair of
+                devices has links of its own.
+
+        Raises:
+            ProblemError: as for the constructor.
+
+        >>> Problem.from_arrays([[1.0]], []).replace(name="other", cost=[[2.0]]).name
+        'other'
+        """
+        arguments = self._arguments
+        if "bandwidth" in changes:
+            arguments["routes"] = None
+        return Problem(**(arguments | changes))
 
     def __repr__(self) -> str:
         return (
@@ -441,6 +475,7 @@ class Problem:
             self.route_link,
             self.link_bandwidth,
             self.asynchronous,
+            self.occupancy,
         )
 
     @cached_property
@@ -464,11 +499,16 @@ class Problem:
         per_byte = float(np.mean(1.0 / self.bandwidth[pairs]))
         return frozen(float(np.mean(self.latency[pairs])) + self.edge_bytes * per_byte)
 
+    @property
+    def _stored(self) -> list[str]:
+        """Names of the arrays that a file holds."""
+        return [name for name in _ARRAYS if name != "occupancy" or (self.occupancy < 1).any()]
+
     @cached_property
     def digest(self) -> str:
         """SHA-256 of all arrays: problems with equal digests are equal but for their names."""
         state = hashlib.sha256()
-        for array in _ARRAYS:
+        for array in self._stored:
             values = np.ascontiguousarray(getattr(self, array))
             state.update(f"{array}{values.shape}".encode())
             state.update(values.astype(values.dtype.newbyteorder("<"), copy=False).tobytes())
@@ -497,7 +537,7 @@ class Problem:
             "device_names": self.device_names,
         }
         target = Path(path) if isinstance(path, str | Path) else path
-        save_npz(target, header, {name: getattr(self, name) for name in _ARRAYS}, _FILE)
+        save_npz(target, header, {name: getattr(self, name) for name in self._stored}, _FILE)
 
     @classmethod
     def load(cls, path: str | Path | IO[bytes]) -> Problem:
@@ -527,7 +567,9 @@ def _declared(header: Mapping[str, Any], names: Collection[str], where: str) -> 
         raise ProblemError(f"{where}: header field 'name' is not a string")
     sizes = {"n": n, "d": d, "pairs": d * d + 1}
     return {
-        name: Array(dtype, tuple(sizes.get(axis, axis) for axis in axes)) for name, (dtype, *axes) in _ARRAYS.items()
+        name: Array(dtype, tuple(sizes.get(axis, axis) for axis in axes))
+        for name, (dtype, *axes) in _ARRAYS.items()
+        if name != "occupancy" or name in names
     }
 
 

@@ -77,7 +77,8 @@ def _network(network: str, platform: str) -> Problem:
         graph = fuse(graph).graph
     if "training" in changes:
         graph = training(graph)
-    return _named(Problem.build(graph, load_platform(platform), "roofline"), f"{network}@{platform}")
+    problem = Problem.build(graph, load_platform(platform), "roofline")
+    return problem.replace(name=f"{network}@{platform}", occupancy=1.0)
 
 
 def _drawn(
@@ -86,14 +87,9 @@ def _drawn(
     rng = np.random.default_rng(seed)
     graph = generate_graph(generator, rng, **parameters)
     if kind == "uniform":
-        return _named(on_uniform_machines(graph, devices, ccr, rng), name)
+        return on_uniform_machines(graph, devices, ccr, rng).replace(name=name)
     cost = unrelated_costs(len(graph), devices, rng, work=graph.flops / graph.flops.mean())
     seconds = scale_communication(graph.edge_bytes, cost, ccr)
     edges = zip(graph.edge_source.tolist(), graph.edge_target.tolist(), seconds.tolist(), strict=True)
     names = [op.name for op in graph.operators]
     return Problem.from_arrays(cost, edges, tensors=graph.edge_tensor.tolist(), operator_names=names, name=name)
-
-
-def _named(problem: Problem, name: str) -> Problem:
-    problem.name = name
-    return problem

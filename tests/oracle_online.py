@@ -31,6 +31,7 @@ class Run:
         self.issue: dict[int, float] = {}
         self.queues: list[list[int]] = [[] for _ in range(d)]
         self.running: list[list[int]] = [[] for _ in range(d)]
+        self.stretch: dict[int, float] = {}  # of what runs, how much slower than alone
         self.done: set[int] = set()
         self.start, self.finish = [math.nan] * n, [math.nan] * n
         self.sent, self.arrived = [math.inf] * problem.num_edges, [math.inf] * problem.num_edges
@@ -115,9 +116,22 @@ class Run:
             self.start[operator] = self.now + later
             work = float(self.problem.cost[operator, device]) * (self.factor[operator] * self.slow[device])
             self.finish[operator] = self.start[operator] + work * (1.0 + self.runtime.overlap * beside)
+            self.stretch[operator] = 1.0
             self.running[device].append(operator)
             took = True
         return took
+
+    def share(self) -> None:
+        """What runs beside each other shares the device from now on."""
+        if self.runtime.streams == 1:
+            return
+        for device, running in enumerate(self.running):
+            begun = [i for i in running if self.start[i] <= self.now]
+            stretch = max(1.0, math.fsum(float(self.problem.occupancy[i, device]) for i in begun))
+            for i in begun:
+                if self.stretch[i] != stretch:
+                    self.finish[i] = self.now + (self.finish[i] - self.now) * (stretch / self.stretch[i])
+                    self.stretch[i] = stretch
 
     def happen(self) -> bool:
         """Process due finishes, then due changes; return true if either ends a wait for decisions."""
@@ -165,6 +179,7 @@ class Run:
 
     def next_moment(self) -> float:
         moments = [self.finish[i] for row in self.running for i in row]
+        moments += [self.start[i] for row in self.running for i in row]
         moments += [self.due(queue[0]) for queue in self.queues if queue]
         moments += [t for i, t in enumerate(self.release) if i not in self.on]
         moments += [change.at for change in self.changes]
@@ -177,6 +192,7 @@ def online(problem: Problem, decide: Any, runtime: Runtime, release: Sequence[fl
     while True:
         waits = not run.happen() and waits
         while run.ready and not waits:
+            run.share()
             decision = decide(run)
             if decision is None:
                 waits = True
@@ -186,5 +202,6 @@ def online(problem: Problem, decide: Any, runtime: Runtime, release: Sequence[fl
             continue
         if len(run.done) == problem.num_operators:
             return run
+        run.share()
         run.now = run.next_moment()
         assert run.now < math.inf, "stuck"

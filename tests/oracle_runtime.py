@@ -117,6 +117,7 @@ class Simulation:
         self.there: set[int] = set()
         self.done: set[int] = set()
         self.running: list[set[int]] = [set() for _ in range(d)]
+        self.stretch: dict[int, float] = {}  # of what runs, how much slower than alone
         self.taken: list[list[tuple[int, float, int]]] = [[] for _ in range(d)]  # prepared; until when; how many beside
         self.launched: list[list[int]] = [[] for _ in range(d)]
         self.asked: list[int] = []  # readers whose inputs were pulled, in turn
@@ -286,9 +287,21 @@ class Simulation:
 
     def begin(self, device: int, i: int, beside: int) -> None:
         duration = float(self.problem.cost[i, device]) * self.factor[i] * (1.0 + self.runtime.overlap * beside)
-        self.start[i], self.finish[i] = self.now, self.now + duration
+        self.start[i], self.finish[i], self.stretch[i] = self.now, self.now + duration, 1.0
         self.running[device].add(i)
         self.moments += [(self.now, False), (self.finish[i], False)]
+
+    def slow_each_other_down(self) -> None:
+        """What runs beside each other shares the device from now on."""
+        if self.runtime.streams == 1:
+            return
+        for device, running in enumerate(self.running):
+            total = math.fsum(float(self.problem.occupancy[i, device]) for i in running)
+            for i in running:
+                stretch = max(1.0, total)
+                if self.stretch[i] != stretch:
+                    self.finish[i] = self.now + (self.finish[i] - self.now) * (stretch / self.stretch[i])
+                    self.stretch[i] = stretch
 
     # Choices.
 
@@ -346,6 +359,7 @@ class Simulation:
             self.settle()
             if any([self.choose(device) for device in range(self.problem.num_devices)]):
                 continue
+            self.slow_each_other_down()
             times = self.ahead()
             if not times:
                 break

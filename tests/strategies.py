@@ -170,23 +170,13 @@ def machines(draw: st.DrawFn, max_operators: int = 14, max_devices: int = 4, **o
                 bandwidth[a, b] = speed[path].min()
         pointer = np.concatenate([[0], np.cumsum([len(path) for path in crossed])])
         routes = Routes(pointer, np.array(sum(crossed, []), np.int32), speed)
-    return Problem(
-        base.cost,
-        base.edge_source,
-        base.edge_target,
-        base.edge_bytes,
-        tensor,
-        base.latency,
-        bandwidth,
-        base.weight_bytes,
-        base.output_bytes,
-        base.memory_capacity,
-        base.operator_names,
-        base.operator_kinds,
-        base.device_names,
-        "machine",
-        routes,
-        rng.random(d) < 0.5,
+    return base.replace(
+        edge_tensor=tensor,
+        bandwidth=bandwidth,
+        name="machine",
+        routes=routes,
+        asynchronous=rng.random(d) < 0.5,
+        occupancy=rng.integers(1, 9, (base.num_operators, d)) / 8,  # sums are exact in any order
     )
 
 

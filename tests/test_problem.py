@@ -163,6 +163,18 @@ def test_the_digest_is_pinned() -> None:
     assert textbook("topcuoglu").digest[:16] == "2a0177c8f3b81161"
 
 
+def test_whole_occupancy_is_not_part_of_the_digest() -> None:
+    plain = Problem.from_arrays([[1.0, 2.0]], [])
+    assert Problem.from_arrays([[1.0, 2.0]], [], occupancy=1.0).digest == plain.digest
+    assert Problem.from_arrays([[1.0, 2.0]], [], occupancy=[[1.0, 0.5]]).digest != plain.digest
+
+
+@pytest.mark.parametrize("value", [0.0, 1.5, float("nan"), float("inf")])
+def test_occupancy_is_a_share(value: float) -> None:
+    with pytest.raises(ProblemError, match=r"occupancy\[0, 1\] is .*; it must be"):
+        Problem.from_arrays([[1.0, 2.0]], [], occupancy=[[1.0, value]])
+
+
 def test_unknown_textbook_problem() -> None:
     with pytest.raises(UnknownName, match="unknown textbook problem 'topcuoglou'; did you mean 'topcuoglu'"):
         textbook("topcuoglou")

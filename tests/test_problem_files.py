@@ -44,6 +44,16 @@ def test_round_trip_is_exact(tmp_path_factory: pytest.TempPathFactory, problem: 
         assert getattr(again, name) == getattr(problem, name)
 
 
+@settings(max_examples=20)
+@given(problem=strategies.machines())
+def test_occupancy_survives(tmp_path_factory: pytest.TempPathFactory, problem: Problem) -> None:
+    path = tmp_path_factory.mktemp("archive") / "problem.npz"
+    problem.save(path)
+    again = load_problem(path)
+    assert (again.occupancy == problem.occupancy).all() and again.digest == problem.digest
+    assert (pickle.loads(pickle.dumps(problem)).occupancy == problem.occupancy).all()
+
+
 def test_names_of_any_alphabet(tmp_path: Path) -> None:
     problem = Problem.from_arrays(
         [[1.0]], [], operator_names=['算子 "1"\n'], operator_kinds=["Ä"], device_names=["gpu:0/µ"], name="模型"

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from hetgym.costs.automatic import AutoCosts, load_costs
 from hetgym.costs.learned import LearnedCosts
 from hetgym.costs.protocol import CostModel
-from hetgym.costs.roofline import Roofline
+from hetgym.costs.roofline import Roofline, occupancy
 from hetgym.errors import unknown_name
 
 COST_MODELS: dict[str, Callable[[], CostModel]] = {"auto": AutoCosts, "roofline": Roofline}
@@ -36,4 +36,5 @@ __all__ = [
     "Roofline",
     "cost_model",
     "load_costs",
+    "occupancy",
 ]

@@ -94,21 +94,50 @@ class Roofline:
         Returns:
             [n] seconds; inf for arithmetic in a dtype that the device cannot compute in.
         """
-        families = [op.spec.family for op in operators]
-        flops = np.array([op.flops for op in operators], np.float64)
-        moved = np.array([op.bytes_read + op.bytes_written for op in operators], np.float64)
-        view = np.array([family == "view" for family in families], np.bool_)
-        rates: Mapping[tuple[str, str], float] = {
-            key: peak_flops(device, "float32" if key[0] == "generic" else key[1]) * efficiency(device, key[0])
-            for key in set(zip(families, (op.dtype for op in operators), strict=True))
-        }
-        rate = np.array([rates[family, op.dtype] for family, op in zip(families, operators, strict=True)], np.float64)
-        arithmetic = np.divide(flops, rate, out=np.where(flops > 0, np.inf, 0.0), where=rate > 0)
-        share = MEMORY_EFFICIENCY[device.kind] if device.memory_efficiency is None else device.memory_efficiency
-        memory = moved / (device.memory_bandwidth * share)
-        return np.where(view, 0.0, device.launch_overhead + np.maximum(arithmetic, memory))
+        view = np.array([op.spec.family == "view" for op in operators], np.bool_)
+        return np.where(view, 0.0, device.launch_overhead + _working(operators, device))
 
     def spread(self, operators: Sequence[Operator], device: Device) -> tuple[FloatArray, FloatArray]:
         """Tenth and ninetieth percentile: both the prediction itself, since data sheets state no scatter."""
         seconds = self.predict(operators, device)
         return seconds, seconds.copy()
+
+
+def _working(operators: Sequence[Operator], device: Device) -> FloatArray:
+    """[n] the slower of arithmetic and memory, without the launch [s]."""
+    families = [op.spec.family for op in operators]
+    flops = np.array([op.flops for op in operators], np.float64)
+    moved = np.array([op.bytes_read + op.bytes_written for op in operators], np.float64)
+    rates: Mapping[tuple[str, str], float] = {
+        key: peak_flops(device, "float32" if key[0] == "generic" else key[1]) * efficiency(device, key[0])
+        for key in set(zip(families, (op.dtype for op in operators), strict=True))
+    }
+    rate = np.array([rates[family, op.dtype] for family, op in zip(families, operators, strict=True)], np.float64)
+    arithmetic = np.divide(flops, rate, out=np.where(flops > 0, np.inf, 0.0), where=rate > 0)
+    share = MEMORY_EFFICIENCY[device.kind] if device.memory_efficiency is None else device.memory_efficiency
+    memory = moved / (device.memory_bandwidth * share)
+    return np.maximum(arithmetic, memory)
+
+
+LEAST_OCCUPANCY = 1e-6
+"""Occupancy of an operator that does next to nothing with the device."""
+
+
+def occupancy(operators: Sequence[Operator], device: Device, seconds: FloatArray) -> FloatArray:
+    """Share of a device that each operator needs to run at full speed.
+
+    It is the share of its run time that its arithmetic would take, or its memory traffic if that takes longer, at the
+    rates that its kind of operator sustains: near 1 for a large product, small for an operator of a few thousand
+    elements, whose time is latency.
+
+    Args:
+        operators: n operators.
+        device: the device.
+        seconds: [n] their run times on the device, from any cost model; inf = cannot run [s].
+
+    Returns:
+        [n] shares in (0, 1]; 1 for operators that take no time or cannot run.
+    """
+    timed = (seconds > 0) & np.isfinite(seconds)
+    share = np.divide(_working(operators, device), seconds, out=np.ones(len(operators)), where=timed)
+    return np.clip(share, LEAST_OCCUPANCY, 1.0)

@@ -88,22 +88,7 @@ def predict(calibration: Calibration, schedule: Schedule) -> Trace:
     cost = plain.cost.copy()
     cost[np.arange(n), where] = priced.dispatch + priced.compute + priced.publish
     bare = bare_problem(calibration.graph, calibration.devices)
-    placed = Problem(
-        cost,
-        bare.edge_source,
-        bare.edge_target,
-        bare.edge_bytes,
-        bare.edge_tensor,
-        np.full((d, d), calibration.lag),
-        bare.bandwidth,
-        bare.weight_bytes,
-        bare.output_bytes,
-        bare.memory_capacity,
-        bare.operator_names,
-        bare.operator_kinds,
-        bare.device_names,
-        bare.name,
-    )
+    placed = bare.replace(cost=cost, latency=np.full((d, d), calibration.lag))
     order = schedule.device_order(bare)
     trace = simulate(placed, Schedule(where, order, scheduler=schedule.scheduler), RUNTIME)
     finish = trace.finish - priced.publish
@@ -126,19 +111,4 @@ def planning_problem(calibration: Calibration) -> Problem:
                 per_byte = calibration.publishing[a].per_byte + calibration.reading[b].per_byte
                 latency[a, b] = calibration.publishing[a].seconds + calibration.lag
                 bandwidth[a, b] = 1 / per_byte if per_byte > 0 else np.inf
-    return Problem(
-        calibration.local + calibration.dispatch,
-        bare.edge_source,
-        bare.edge_target,
-        bare.edge_bytes,
-        bare.edge_tensor,
-        latency,
-        bandwidth,
-        bare.weight_bytes,
-        bare.output_bytes,
-        bare.memory_capacity,
-        bare.operator_names,
-        bare.operator_kinds,
-        bare.device_names,
-        bare.name,
-    )
+    return bare.replace(cost=calibration.local + calibration.dispatch, latency=latency, bandwidth=bandwidth)

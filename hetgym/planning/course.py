@@ -499,8 +499,7 @@ def _price_by_events(p: ProblemArrays, c: Course, first: int, last: int, limit: 
         i = c.order[k]
         a = c.assignment[i]
         g.rest[i] = c.bound[i, a] if k <= last else c.tail[i]
-        if switches.streams == 1:
-            g.load[a] += p.cost[i, a]
+        g.load[a] += p.cost[i, a] if switches.streams == 1 else p.cost[i, a] * p.occupancy[i, a]
     for device in range(len(g.load)):
         if g.load[device] > most:
             return np.inf

@@ -26,6 +26,7 @@ def slow_down(p: ProblemArrays, s: State, g: Progress, device: int, factor: floa
             s.finish[operator] = since + (s.finish[operator] - since) * ratio
             s.free[device] = max(now, s.finish[operator])
             push(g.heaps, EVENTS, s.finish[operator], FINISH + p.position[operator])
+    g.sharing.stirred[device] = True
 
 
 # Three passes:
@@ -47,6 +48,7 @@ def lose(p: ProblemArrays, s: State, g: Progress, device: int) -> None:
         return
     g.alive[device] = False
     g.running[device] = 0
+    g.sharing.first[device] = -1
     for i in range(len(g.status)):
         if (g.status[i] == QUEUED or g.status[i] == RUNNING) and g.assignment[i] == device:
             _take_back(p, s, g, i)

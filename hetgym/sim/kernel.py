@@ -55,7 +55,8 @@ class State(NamedTuple):
         ready: [n] arrival of the operator's last input so far [s].
         waiting: [n] inputs whose arrival is not known yet.
         launched: [d] operators launched so far.
-        free: [d] finish of the operator that each device launched last [s].
+        free: [d] finish of the operator that each device launched last, with several streams the last finish of those
+            that run [s].
         link_free: [l] time from which each link is free [s].
         channel_free: [2, d] time from which each device's sending and receiving channel is free [s].
     """

@@ -30,6 +30,7 @@ from hetgym.sim.progress import (
     ALARM,
     ARRIVAL,
     ASKED,
+    BEGIN,
     CHANGE,
     CHOICE,
     DONE,
@@ -45,6 +46,7 @@ from hetgym.sim.progress import (
     open_up,
 )
 from hetgym.sim.requests import pull, push_edge
+from hetgym.sim.sharing import ends_next, join, leave, settle_down
 
 DECIDE, STUCK, OVER, CHANGED = range(4)
 """Reasons for which the loop stops: a decision is due, as operators are open; no further event will come although some
@@ -98,14 +100,13 @@ def begin_schedule(
             _announce(p, s, g, i, 0.0, switches)
 
 
-# Invariant at the head of the loop: everything before ``now`` has happened; every running operator has a
-# FINISH event at its finish; every transfer under way, and every device that waits for a known time, has
-# an event or is a flow. A turn processes the events of this instant, then books the transfers that they
-# requested, in the order of requests and not of events, then ends the flows that are complete. If that
-# makes an event due at the same instant (a flow without latency or bytes), the next turn processes it
-# before any decision or launch. ``now`` never decreases. Events come from launches, requests, releases,
-# changes, and one alarm for each due time of a device; so the loop ends. An event costs O(log n), a turn
-# O(d).
+# Invariant at the head of the loop: everything before ``now`` has happened; every running operator has a FINISH event
+# at its finish, or, with several streams, the first of its device to finish has; every transfer under way, and every
+# device that waits for a known time, has an event or is a flow. A turn processes the events of this instant, then
+# books the transfers that they requested, in the order of requests and not of events, then ends the flows that are
+# complete. If that makes an event due at the same instant (a flow without latency or bytes), the next turn processes
+# it before any decision or launch. ``now`` never decreases. Events come from launches, requests, releases, changes,
+# and one alarm for each due time of a device; so the loop ends. An event costs O(log n), a turn O(d).
 @inlined
 def go_on(p: ProblemArrays, s: State, g: Progress, flows: fair.Flows, switches: Switches, waited: bool) -> int:
     """Simulate until a decision is due, a device changes, or the run ends.
@@ -137,6 +138,7 @@ def go_on(p: ProblemArrays, s: State, g: Progress, flows: fair.Flows, switches: 
         if g.heaps.size[EVENTS] > 0 and g.heaps.key[0] <= now:
             continue
         if g.tally[0] > 0 and not waited:
+            _share(p, s, g, now, switches)
             return DECIDE
         took = 0
         for device in range(len(g.running)):
@@ -148,6 +150,7 @@ def go_on(p: ProblemArrays, s: State, g: Progress, flows: fair.Flows, switches: 
             continue
         if g.tally[1] == len(g.status):
             return OVER
+        _share(p, s, g, now, switches)
         following = g.heaps.key[0] if g.heaps.size[EVENTS] > 0 else np.inf
         if switches.communication == FAIR:
             following = min(following, fair.next_completion(flows, now))
@@ -201,13 +204,19 @@ def _occur(
     if kind == ARRIVAL:
         push(g.heaps, CHOICE + g.assignment[operator], -g.priority[operator], number)
         return False
+    if kind == BEGIN:
+        if g.status[operator] == RUNNING and g.sharing.stretch[operator] == 0.0 and s.start[operator] == now:
+            _begin(p, s, g, operator, now)
+        return False
     if kind == RELEASE:
         g.missing[operator] -= 1
         if g.missing[operator] == 0:
             open_up(g, operator)
         return True
     if g.status[operator] != RUNNING or s.finish[operator] != now:
-        return False  # stale: the finish was postponed, or the operator taken back
+        return False  # stale: the finish has moved, or the operator was taken back
+    if switches.streams > 1 and g.sharing.stretch[operator] == 0.0:
+        return False  # stale, too: it was taken back, and is being dispatched once more
     _finish(p, s, g, operator, now, switches)
     return True
 
@@ -224,6 +233,11 @@ def _finish(p: ProblemArrays, s: State, g: Progress, operator: int, now: float, 
     g.tally[1] += 1
     device = g.assignment[operator]
     g.running[device] -= 1
+    if switches.streams > 1:
+        leave(g.sharing, operator, device)
+        beside = ends_next(p, s, g.sharing, device)
+        if beside >= 0 and s.finish[beside] == now:
+            push(g.heaps, EVENTS, now, FINISH + p.position[beside])
     for edge in range(p.successor_pointer[operator], p.successor_pointer[operator + 1]):
         if s.sent[edge] < np.inf:
             continue  # the operator ran again, and this reader got its data from the first run
@@ -315,9 +329,40 @@ def _take(p: ProblemArrays, s: State, g: Progress, device: int, now: float, swit
     launch(p, s, operator, device, now, g.running[device], factor, ahead, switches)
     g.status[operator] = RUNNING
     g.running[device] += 1
-    push(g.heaps, EVENTS, s.finish[operator], FINISH + position)
+    if switches.streams == 1:
+        push(g.heaps, EVENTS, s.finish[operator], FINISH + position)
+    elif s.start[operator] > now:
+        g.sharing.stretch[operator] = 0.0
+        push(g.heaps, EVENTS, s.start[operator], BEGIN + position)
+    else:
+        _begin(p, s, g, operator, now)
     if g.limit[0] < np.inf:
-        g.load[device] -= g.factor[operator] * p.cost[operator, device]
-        if s.finish[operator] + max(g.rest[operator], g.load[device]) > g.limit[0]:
+        least = now + g.load[device]  # even without a pause, with several streams
+        work = g.factor[operator] * p.cost[operator, device]
+        g.load[device] -= work if switches.streams == 1 else work * p.occupancy[operator, device]
+        if switches.streams == 1:
+            least = s.finish[operator] + g.load[device]
+        if max(least, s.finish[operator] + g.rest[operator]) > g.limit[0]:
             return -1
     return 1
+
+
+@inlined
+def _begin(p: ProblemArrays, s: State, g: Progress, operator: int, now: float) -> None:
+    """Let an operator run beside others; one that takes no time ends in this instant."""
+    join(g.sharing, operator, g.assignment[operator])
+    if s.finish[operator] == now:
+        push(g.heaps, EVENTS, now, FINISH + p.position[operator])
+
+
+@inlined
+def _share(p: ProblemArrays, s: State, g: Progress, now: float, switches: Switches) -> None:
+    """Where what runs beside each other has changed, find out anew what finishes next, and when."""
+    if switches.streams == 1:
+        return
+    for device in range(len(g.running)):
+        if g.sharing.stirred[device]:
+            settle_down(p, s, g.sharing, device, now)
+            following = ends_next(p, s, g.sharing, device)
+            if following >= 0:
+                push(g.heaps, EVENTS, s.finish[following], FINISH + p.position[following])

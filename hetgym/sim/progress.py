@@ -15,17 +15,19 @@ from hetgym._jit import inlined, step
 from hetgym._records import record
 from hetgym._types import BoolArray, FloatArray, IntArray
 from hetgym.problem import ProblemArrays
-from hetgym.sim import fair
+from hetgym.sim import fair, sharing
 from hetgym.sim.kernel import State, Switches, reset
+from hetgym.sim.sharing import Sharing, new_sharing
 
 WAITING, OPEN, QUEUED, RUNNING, DONE = range(5)
 """Status of an operator: not committed, as a predecessor is not done or it is not released; may be
 committed; committed; running; done."""
 
-FINISH, RELEASE, ARRIVAL, ALARM, FLOW, CHANGE = (kind << 40 for kind in range(6))
-"""Kinds of events; a code is the kind plus a number. In order: an operator finishes, is released, or has
-all inputs (numbered by its topological position); a device may take its next operator (by device); a flow
-begins (by edge); a device changes (by change). Events of one instant are processed in this order."""
+FINISH, BEGIN, RELEASE, ARRIVAL, ALARM, FLOW, CHANGE = (kind << 40 for kind in range(7))
+"""Kinds of events; a code is the kind plus a number. In order: an operator finishes, begins after its dispatch (only
+with several streams), is released, or has all inputs (numbered by its topological position); a device may take its next
+operator (by device); a flow begins (by edge); a device changes (by change). Events of one instant are processed in this
+order."""
 
 NUMBER = (1 << 40) - 1
 """Mask of the number in an event."""
@@ -70,6 +72,7 @@ class Progress(NamedTuple):
         limit: [1] a run of a schedule ends as soon as its makespan must exceed this [s].
         rest: [n] time that must follow each operator's finish, and [d] ``load``, that of the operators still to be
             launched on each device [s]; only read below a limit.
+        sharing: what runs on devices with several streams.
         heaps: see :data:`EVENTS`.
     """
 
@@ -97,22 +100,24 @@ class Progress(NamedTuple):
     limit: FloatArray
     rest: FloatArray
     load: FloatArray
+    sharing: Sharing
     heaps: Heaps
 
 
-def schedule_progress(p: ProblemArrays, factor: FloatArray, needed: bool) -> Progress:
+def schedule_progress(p: ProblemArrays, switches: Switches, factor: FloatArray, needed: bool) -> Progress:
     """Allocate for runs of schedules.
 
     Args:
         p: the problem.
+        switches: of the runtime.
         factor: [n] noise, as a factor of each run time.
         needed: false if no run with a clock will follow, so that next to nothing is allocated.
     """
     n, e = (p.cost.shape[0], len(p.successor)) if needed else (0, 0)
     nothing = np.zeros(0)
     d = p.cost.shape[1]
-    heaps = new_heaps([3 * n + e + 1, e + 1] + [n + 1] * (2 * d))
-    return _progress(n, d, n, factor, np.zeros(0, np.int32), nothing, heaps)
+    heaps = new_heaps([_events(switches) * n + e + 1, e + 1] + [n + 1] * (2 * d))
+    return _progress(n, d, n, switches, factor, np.zeros(0, np.int32), nothing, heaps)
 
 
 def online_progress(
@@ -129,12 +134,26 @@ def online_progress(
     """
     (n, d), e = p.cost.shape, len(p.successor)
     losses = int(np.isinf(change).sum())  # after each loss, every operator may have to run once more
-    room = (1 + losses) * (3 * n + e) + len(change) * (1 + min(switches.streams, n)) + 1
-    return _progress(n, d, n * d, factor, changed, change, new_heaps([room] + [1] * (1 + 2 * d)))
+    room = (1 + losses) * (_events(switches) * n + e) + len(change) * (2 + min(switches.streams, n)) + 1
+    return _progress(n, d, n * d, switches, factor, changed, change, new_heaps([room] + [1] * (1 + 2 * d)))
+
+
+# With one stream an operator has an arrival or a release, an alarm and a finish. With several it also begins; its
+# device gets another next finish when it begins and when it ends, and one more if two end at once.
+def _events(switches: Switches) -> int:
+    """Most events of one operator, apart from those of its edges."""
+    return 3 if switches.streams == 1 else 7
 
 
 def _progress(
-    n: int, d: int, queued: int, factor: FloatArray, changed: IntArray, change: FloatArray, heaps: Heaps
+    n: int,
+    d: int,
+    queued: int,
+    switches: Switches,
+    factor: FloatArray,
+    changed: IntArray,
+    change: FloatArray,
+    heaps: Heaps,
 ) -> Progress:
     def integers(count: int) -> IntArray:
         return np.zeros(count, np.int32)
@@ -164,6 +183,7 @@ def _progress(
         limit=np.full(1, np.inf),
         rest=np.zeros(n),
         load=np.zeros(d),
+        sharing=new_sharing(n if switches.streams > 1 else 0, d),
         heaps=heaps,
     )
 
@@ -184,6 +204,7 @@ def clear(p: ProblemArrays, s: State, g: Progress, flows: fair.Flows) -> None:
     """Return a run to time 0: nothing is committed or requested, and no event is due."""
     reset(p, s)
     fair.clear(flows)
+    sharing.clear(g.sharing)
     for edge in range(len(s.sent)):
         s.sent[edge] = np.inf
         s.arrived[edge] = np.inf

@@ -83,5 +83,12 @@ class Record:
     @property
     def utilisation(self) -> FloatArray:
         """[d] share of the makespan in which each device runs an operator; 0 if the makespan is 0."""
-        busy = np.bincount(self.assignment, self.finish - self.start, minlength=self.problem.num_devices)
+        alone = self.finish - self.start  # time from an operator's start in which no earlier one of the device runs
+        if self.switches.streams > 1:
+            for device in range(self.problem.num_devices):
+                here = np.flatnonzero(self.assignment == device)
+                here = here[np.argsort(self.start[here], kind="stable")]
+                until = np.maximum.accumulate(np.append(0.0, self.finish[here]))
+                alone[here] = np.diff(until) - np.maximum(0.0, self.start[here] - until[:-1])
+        busy = np.bincount(self.assignment, alone, minlength=self.problem.num_devices)
         return busy / self.makespan if self.makespan > 0 else np.zeros(self.problem.num_devices)

@@ -82,7 +82,7 @@ def new_workspace(p: ProblemArrays, how: Setting) -> Workspace:
     """Allocate for a problem and a setting."""
     flows = new_flows(p, how.switches.communication == FAIR)
     stack = np.zeros(len(how.factor) + 1, np.int32)
-    return Workspace(new_state(p), schedule_progress(p, how.factor, how.clock), flows, stack)
+    return Workspace(new_state(p), schedule_progress(p, how.switches, how.factor, how.clock), flows, stack)
 
 
 def run(

@@ -49,8 +49,9 @@ class Runtime:
             host: after the inputs have arrived, the stream that takes an operator spends the time before
             the operator starts. Without a fixed order every device does so.
         streams: number of operators that a device may run at the same time; in a fixed order they start
-            in that order.
-        overlap: relative slow-down of an operator for each one that already runs on the device when it
+            in that order. They share the device: while their occupancies (:attr:`hetgym.Problem.occupancy`) sum to at
+            most 1 each runs at full speed; beyond that all slow down by the sum.
+        overlap: relative slow-down, besides, of an operator for each one that already runs on the device when it
             starts: 0.2 makes it 20 % longer beside one, 40 % beside two.
         memory: ``"off"``; ``"track"``, record each device's use over time; ``"enforce"``, also refuse
             a run that exceeds a capacity.

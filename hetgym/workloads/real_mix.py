@@ -108,20 +108,8 @@ def varied(problem: Problem, rng: np.random.Generator, spread: float) -> Problem
     n, d = problem.num_operators, problem.num_devices
     device, operator = rng.normal(0.0, spread, d), rng.normal(0.0, spread / 3, (n, d))
     links = rng.normal(0.0, spread, (2, d, d))
-    return Problem(
-        problem.cost * np.exp(device + operator),
-        problem.edge_source,
-        problem.edge_target,
-        problem.edge_bytes,
-        problem.edge_tensor,
-        problem.latency * np.exp(links[0]),
-        problem.bandwidth * np.exp(links[1]),
-        problem.weight_bytes,
-        problem.output_bytes,
-        problem.memory_capacity,
-        problem.operator_names,
-        problem.operator_kinds,
-        problem.device_names,
-        problem.name,
-        asynchronous=problem.asynchronous,
+    return problem.replace(
+        cost=problem.cost * np.exp(device + operator),
+        latency=problem.latency * np.exp(links[0]),
+        bandwidth=problem.bandwidth * np.exp(links[1]),
     )

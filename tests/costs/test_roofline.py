@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hetgym import Problem, UnknownName, load_platform
-from hetgym.costs import COST_MODELS, CostModel, Roofline, cost_model
+from hetgym.costs import COST_MODELS, CostModel, Roofline, cost_model, occupancy
 from hetgym.costs.roofline import EFFICIENCY, FALLBACK, MEMORY_EFFICIENCY, peak_flops
 from hetgym.device import DEVICE_KINDS, Device
 from hetgym.graph import FAMILIES, KINDS, Operator, Tensor, generate_graph
@@ -119,3 +119,22 @@ def test_the_registry():
         assert isinstance(cost_model(name), CostModel)
     with pytest.raises(UnknownName, match="unknown cost model 'rofline'; did you mean 'roofline'"):
         cost_model("rofline")
+
+
+def test_occupancy_is_the_share_of_the_time_in_which_the_device_works():
+    operators = [matmul(1000), matmul(8), unary("Relu", 1000), unary("Flatten", 1000)]
+    alone = Roofline().predict(operators, SIMPLE)
+    share = occupancy(operators, SIMPLE, alone)
+    assert share == pytest.approx([4e-3 / alone[0], 1.536e-8 / alone[1], 1.6e-7 / alone[2], 1.0])
+    assert occupancy(operators, SIMPLE, alone / 100)[0] == 1.0  # a model that finds the device faster than the roofline
+    assert (occupancy([unary("Add", 1)], SIMPLE, np.array([1e6])) > 0).all()
+    assert occupancy([matmul(8, "float64")], SIMPLE, np.array([np.inf])) == 1.0
+
+
+def test_a_built_problem_knows_its_occupancy():
+    graph = generate_graph("inception", np.random.default_rng(0))
+    platform = load_platform("cpu-gpu")
+    problem = Problem.build(graph, platform)
+    for k, device in enumerate(platform.devices):
+        assert (problem.occupancy[:, k] == occupancy(graph.operators, device, problem.cost[:, k])).all()
+    assert problem.occupancy.min() < 0.5 < problem.occupancy.max()

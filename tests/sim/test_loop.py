@@ -62,26 +62,10 @@ def test_simultaneous_pulls_go_by_the_readers_device_first() -> None:
 # By hand.
 
 
-def fan(asynchronous: bool = False) -> Problem:
+def fan(asynchronous: bool = False, occupancy: float = 1.0) -> Problem:
     """Operators 0 and 1 of one second each; 2 reads 4 bytes of each, over 1 s of latency and 2 byte/s."""
     base = Problem.from_arrays([[1.0, 1.0]] * 3, [(0, 2, 4.0), (1, 2, 4.0)], latency=1.0, bandwidth=2.0)
-    return Problem(
-        base.cost,
-        base.edge_source,
-        base.edge_target,
-        base.edge_bytes,
-        base.edge_tensor,
-        base.latency,
-        base.bandwidth,
-        base.weight_bytes,
-        base.output_bytes,
-        base.memory_capacity,
-        base.operator_names,
-        base.operator_kinds,
-        base.device_names,
-        "fan",
-        asynchronous=asynchronous,
-    )
+    return base.replace(asynchronous=asynchronous, occupancy=occupancy, name="fan")
 
 
 FAN = Schedule([0, 0, 1], order=[[0, 1], [2]])
@@ -95,8 +79,8 @@ FAN = Schedule([0, 0, 1], order=[[0, 1], [2]])
         ({"communication": "endpoint"}, [4.0, 7.0]),
         ({"communication": "fair"}, [5.0, 6.0]),  # alone from 2 to 3 and from 5 to 6, half each between
         ({"communication": "fifo", "transfers": "aggregated"}, [7.0, 7.0]),  # 8 bytes once both have finished
-        ({"streams": 2}, [4.0, 4.0]),
-        ({"streams": 2, "overlap": 0.5}, [4.0, 4.5]),  # the second starts beside the first
+        ({"streams": 2}, [5.0, 5.0]),  # both at half speed
+        ({"streams": 2, "overlap": 0.5}, [5.0, 5.5]),  # the second starts beside the first, and ends alone
         ({"dispatch": 0.25}, [4.25, 5.5]),
     ],
 )
@@ -105,6 +89,28 @@ def test_arrivals_by_hand(switches: dict[str, object], arrived: list[float]) -> 
     trace = simulate(fan(), FAN, runtime)
     assert trace.arrived.tolist() == arrived
     assert trace.start[2] == max(arrived) + runtime.dispatch
+
+
+@pytest.mark.parametrize(
+    ("occupancy", "overlap", "arrived"),
+    [
+        (0.5, 0.0, [4.0, 4.0]),  # together they fill the device
+        (0.75, 0.0, [4.5, 4.5]),  # at two thirds of the speed
+        (0.5, 0.5, [4.0, 4.5]),
+    ],
+)
+def test_operators_slow_each_other_down_once_the_device_is_full(
+    occupancy: float, overlap: float, arrived: list[float]
+) -> None:
+    runtime = Runtime(streams=2, overlap=overlap)
+    assert simulate(fan(occupancy=occupancy), FAN, runtime).arrived.tolist() == arrived
+
+
+def test_what_is_left_goes_on_at_full_speed() -> None:
+    """Until 1.4 both run at 1 / 1.4 of their speeds; then the second has one second left, beside the third."""
+    problem = Problem.from_arrays([[1.0], [2.0], [1.0]], [], occupancy=[[0.75], [0.65], [0.25]])
+    trace = simulate(problem, Schedule([0, 0, 0], order=[[0, 1, 2]]), Runtime(streams=2))
+    assert trace.finish.tolist() == pytest.approx([1.4, 2.4, 2.4])
 
 
 def test_an_accelerator_runs_behind_its_host() -> None:

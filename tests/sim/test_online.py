@@ -115,7 +115,10 @@ def test_every_runtime(switches: Runtime) -> None:
     assert (trace.sent >= trace.finish[source]).all()
     assert (trace.arrived >= trace.sent).all()
     assert (trace.start[target] >= trace.arrived).all()
-    assert trace.finish - trace.start == pytest.approx(problem.cost[np.arange(10), trace.assignment])
+    alone = problem.cost[np.arange(10), trace.assignment]
+    if switches.streams == 1:
+        assert trace.finish - trace.start == pytest.approx(alone)
+    assert (trace.finish - trace.start >= alone * (1 - 1e-12)).all()
     if switches.communication == "free":
         validate(problem, Schedule(trace.assignment, start=trace.start, finish=trace.finish))
 

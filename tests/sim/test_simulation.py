@@ -73,10 +73,14 @@ def test_operators_are_physical(run: tuple[Problem, Schedule, Runtime, Trace]) -
     assert (trace.start[problem.edge_target] >= trace.arrived).all()
     factor = np.exp(runtime.noise * np.random.default_rng(runtime.seed).standard_normal(problem.num_operators))
     cost = problem.cost[np.arange(problem.num_operators), trace.assignment] * factor
-    slowed = [cost * (1.0 + runtime.overlap * beside) for beside in range(runtime.streams)]
-    assert np.any([trace.start + duration == trace.finish for duration in slowed], axis=0).all()
+    if runtime.streams == 1:
+        assert (trace.start + cost == trace.finish).all()
+    rounding = 1e-9 * trace.makespan
+    assert (trace.finish >= trace.start + cost - rounding).all()
+    work = cost * problem.occupancy[np.arange(problem.num_operators), trace.assignment]
     for device in range(problem.num_devices):
         here = np.flatnonzero(trace.assignment == device)
+        assert work[here].sum() <= trace.makespan + rounding  # no device does more than it can
         ahead = fixed and problem.asynchronous[device]
         taken = trace.start[here] - (0.0 if ahead else runtime.dispatch)
         for moment in taken:
@@ -161,34 +165,10 @@ def test_time_has_no_unit(run: tuple[Problem, Schedule, Runtime, Trace]) -> None
         schedule = Schedule(schedule.assignment, order=schedule.device_order(problem))
     routes = Routes(problem.route_pointer, problem.route_link, problem.link_bandwidth / 2)
     slower = {"latency": problem.latency * 2, "bandwidth": problem.bandwidth / 2, "routes": routes}
-    slow = rebuilt(problem, cost=problem.cost * 2, **slower)
+    slow = problem.replace(cost=problem.cost * 2, **slower)
     doubled = simulate(slow, schedule, replace(runtime, dispatch=1.0))
     for name in ("start", "finish", "sent", "arrived"):
         assert (getattr(doubled, name) == 2 * getattr(trace, name)).all(), name
-
-
-def rebuilt(problem: Problem, **changes: Any) -> Problem:
-    """The same problem with some arguments changed."""
-    arrays = (
-        "cost",
-        "edge_source",
-        "edge_target",
-        "edge_bytes",
-        "edge_tensor",
-        "latency",
-        "bandwidth",
-        "weight_bytes",
-        "output_bytes",
-        "memory_capacity",
-        "operator_names",
-        "operator_kinds",
-        "device_names",
-        "name",
-        "asynchronous",
-    )
-    given = {name: getattr(problem, name) for name in arrays}
-    given["routes"] = Routes(problem.route_pointer, problem.route_link, problem.link_bandwidth)
-    return Problem(**(given | changes))
 
 
 # Fixed orders: what a harder runtime may not do. Operators that run beside each other without slowing
@@ -200,7 +180,9 @@ FIXED = ("order", "start")
 @settings(max_examples=200)
 @given(run=runs(FIXED, order="fixed", overlap=0.0))
 def test_contention_never_helps_a_fixed_order(run: tuple[Problem, Schedule, Runtime, Trace]) -> None:
-    problem, schedule, runtime, trace = run
+    problem, schedule, runtime, _ = run
+    problem = problem.replace(occupancy=1 / 4)
+    trace = simulate(problem, schedule, runtime)
     free = simulate(problem, schedule, replace(runtime, communication="free"))
     rounding = 1e-9 * trace.makespan if runtime.communication == "fair" else 0.0
     assert (trace.start >= free.start - rounding).all()
@@ -213,10 +195,31 @@ def test_sharing_links_or_endpoints_is_worse_than_a_link_for_each_pair(
     run: tuple[Problem, Schedule, Runtime, Trace],
 ) -> None:
     problem, schedule, runtime, shared = run
-    private = simulate(rebuilt(problem, routes=None), schedule, runtime)
+    private = simulate(problem.replace(routes=None), schedule, runtime)
     endpoint = simulate(problem, schedule, replace(runtime, communication="endpoint"))
     assert (shared.start >= private.start).all()
     assert (endpoint.start >= private.start).all()
+
+
+@settings(max_examples=150)
+@given(data=st.data())
+def test_operators_that_leave_room_for_each_other_do_not_slow_each_other_down(data: st.DataObject) -> None:
+    problem = data.draw(strategies.machines()).replace(occupancy=1 / 4)
+    schedule, runtime = data.draw(strategies.schedules(problem)), data.draw(strategies.runtimes())
+    trace = simulate(problem, schedule, runtime)
+    factor = np.exp(runtime.noise * np.random.default_rng(runtime.seed).standard_normal(problem.num_operators))
+    cost = problem.cost[np.arange(problem.num_operators), trace.assignment] * factor
+    slowed = [cost * (1.0 + runtime.overlap * beside) for beside in range(runtime.streams)]
+    assert np.any([trace.start + duration == trace.finish for duration in slowed], axis=0).all()
+
+
+@settings(max_examples=100)
+@given(data=st.data())
+def test_whole_operators_gain_nothing_from_streams(data: st.DataObject) -> None:
+    problem = data.draw(strategies.machines(max_devices=1)).replace(occupancy=1.0)
+    schedule = data.draw(strategies.schedules(problem, ("order",)))
+    beside = simulate(problem, schedule, Runtime(streams=3))
+    assert beside.makespan == pytest.approx(simulate(problem, schedule).makespan)
 
 
 def orderly(runtime: Runtime) -> Runtime:
@@ -226,9 +229,9 @@ def orderly(runtime: Runtime) -> Runtime:
 
 
 HARDER = {
-    "latency": lambda p, r: (rebuilt(p, latency=p.latency + 0.75), r),
-    "bytes": lambda p, r: (rebuilt(p, edge_bytes=p.edge_bytes + 3.0), r),
-    "cost": lambda p, r: (rebuilt(p, cost=p.cost + np.arange(p.num_operators)[:, None] % 3), r),
+    "latency": lambda p, r: (p.replace(latency=p.latency + 0.75), r),
+    "bytes": lambda p, r: (p.replace(edge_bytes=p.edge_bytes + 3.0), r),
+    "cost": lambda p, r: (p.replace(cost=p.cost + np.arange(p.num_operators)[:, None] % 3), r),
     "dispatch": lambda p, r: (p, replace(r, dispatch=r.dispatch + 0.5)),
     "streams": lambda p, r: (p, replace(r, streams=max(1, r.streams - 1))),
 }
@@ -241,7 +244,7 @@ HARDER = {
 def test_harder_never_helps_a_fixed_order_on_links_of_its_own(
     communication: str, harder: str, data: st.DataObject
 ) -> None:
-    problem = rebuilt(data.draw(strategies.machines()), routes=None)
+    problem = data.draw(strategies.machines()).replace(routes=None, occupancy=1 / 4)
     schedule = data.draw(strategies.schedules(problem, ("order",)))
     runtime = orderly(data.draw(strategies.runtimes(communication=communication)))
     easy = simulate(problem, schedule, runtime)
@@ -255,7 +258,7 @@ def test_harder_never_helps_a_fixed_order_on_links_of_its_own(
 def test_copies_of_equal_size_never_hurt_a_fixed_order(run: tuple[Problem, Schedule, Runtime, Trace]) -> None:
     problem, schedule, runtime, _ = run
     sizes = np.random.default_rng(0).uniform(0.0, 5.0, problem.num_edges + 2 * problem.num_operators + 2)
-    problem = rebuilt(problem, routes=None, edge_bytes=sizes[problem.edge_tensor])
+    problem = problem.replace(routes=None, edge_bytes=sizes[problem.edge_tensor])
     for communication in ("free", "fifo"):
         each = simulate(problem, schedule, replace(runtime, communication=communication))
         once = simulate(problem, schedule, replace(runtime, communication=communication, transfers="cached"))
@@ -291,7 +294,7 @@ def bus(first: float, warm_up: bool = False) -> tuple[Problem, Schedule]:
         [[first] * 4, [1.5] * 4, [1.0] * 4, [10.0] * 4, [0.0] * 4], [(0, 2, 10.0), (1, 3, 1.0)]
     )
     hops = np.cumsum([0, *(a != b for a, b in itertools.product(range(4), repeat=2))])
-    problem = rebuilt(problem, routes=Routes(hops, np.zeros(12, np.int32), np.ones(1)))
+    problem = problem.replace(routes=Routes(hops, np.zeros(12, np.int32), np.ones(1)))
     return problem, Schedule([0, 1, 2, 3, 0], order=[[4, 0] if warm_up else [0, 4], [1], [2], [3]])
 
 
@@ -308,7 +311,8 @@ def test_so_may_dispatch() -> None:
 def test_so_may_an_operator_in_another_stream_of_one_device() -> None:
     spans = []
     for first in (1.0, 2.0):
-        problem = Problem.from_arrays([[first] * 2, [1.5] * 2, [1.0] * 2, [10.0] * 2], [(0, 2, 10.0), (1, 3, 1.0)])
+        cost = [[first] * 2, [1.5] * 2, [1.0] * 2, [10.0] * 2]
+        problem = Problem.from_arrays(cost, [(0, 2, 10.0), (1, 3, 1.0)], occupancy=0.5)
         schedule = Schedule([0, 0, 1, 1], order=[[0, 1], [3, 2]])
         spans.append(makespan(problem, schedule, communication="fifo", streams=2))
     assert spans == [22.0, 13.5]
@@ -317,7 +321,7 @@ def test_so_may_an_operator_in_another_stream_of_one_device() -> None:
 def test_latency_may_keep_an_operator_from_running_beside_another() -> None:
     spans = []
     for latency in (0.75, 1.0):
-        problem = Problem.from_arrays([[1.0, 9.0], [9.0, 0.0], [10.0, 9.0]], [(1, 2, 0.0)], latency=latency)
+        problem = Problem.from_arrays([[1.0, 9.0], [9.0, 0.0], [10.0, 9.0]], [(1, 2, 0.0)], latency, occupancy=0.5)
         spans.append(makespan(problem, Schedule([0, 1, 0], order=[[0, 2], [1]]), streams=2, overlap=1.0))
     assert spans == [20.75, 11.0]
 

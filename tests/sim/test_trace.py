@@ -53,6 +53,13 @@ def test_utilisation(trace: Trace) -> None:
     assert trace.utilisation.tolist() == [4 / 7, 1 / 7]
 
 
+def test_a_device_with_streams_is_no_more_than_busy() -> None:
+    problem = Problem.from_arrays([[4.0], [1.0], [2.0], [1.0]], [(0, 3, 0.0)], occupancy=0.25)
+    run = simulate(problem, Schedule([0] * 4, order=[[0, 1, 2, 3]]), Runtime(streams=2, dispatch=1.0))
+    assert run.start.tolist() == [1.0, 1.0, 3.0, 6.0] and run.makespan == 7.0
+    assert run.utilisation.tolist() == pytest.approx([5 / 7])
+
+
 def test_utilisation_of_no_time_at_all() -> None:
     problem = Problem.from_arrays([[0.0, 0.0]], [])
     assert simulate(problem, Schedule([0], order=[[0], []])).utilisation.tolist() == [0.0, 0.0]

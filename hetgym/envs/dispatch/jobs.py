@@ -60,6 +60,7 @@ def side_by_side(problems: Sequence[Problem]) -> Problem:
         " + ".join(problem.name for problem in problems),
         Routes(first.route_pointer, first.route_link, first.link_bandwidth),
         first.asynchronous,
+        joined("occupancy"),
     )
 
 

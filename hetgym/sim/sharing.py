@@ -1,0 +1,104 @@
+"""Sharing: operators that run beside each other on one device slow each other down.
+
+An operator needs a share of its device, its *occupancy*, to run at full speed. While the occupancies of what runs sum
+to at most 1, everything does. Beyond that all of it slows down by the sum (processor sharing). So the work that a
+device does in a time, run times at full speed weighted by occupancy, never exceeds that time.
+
+Devices with one stream need none of this.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from hetgym._jit import step
+from hetgym._records import record
+from hetgym._types import BoolArray, FloatArray, IntArray
+from hetgym.problem import ProblemArrays
+from hetgym.sim.kernel import State
+
+
+@record
+class Sharing(NamedTuple):
+    """What runs on each device, as linked lists, and how much slower than alone.
+
+    Attributes:
+        first: [d] an operator that runs on the device; -1 if none does.
+        following: [n] the next one on the same device; -1 for the last.
+        stretch: [n] factor by which sharing lengthens what is left of each operator; 0 before it has begun.
+        stirred: [d] true if what runs has changed since the last :func:`settle_down`.
+    """
+
+    first: IntArray
+    following: IntArray
+    stretch: FloatArray
+    stirred: BoolArray
+
+
+def new_sharing(n: int, d: int) -> Sharing:
+    """Allocate for n operators on d devices; n = 0 if devices have one stream each."""
+    return Sharing(np.full(d, -1, np.int32), np.full(n, -1, np.int32), np.zeros(n), np.zeros(d, np.bool_))
+
+
+@step
+def clear(h: Sharing) -> None:
+    """Nothing runs."""
+    for device in range(len(h.first)):
+        h.first[device] = -1
+        h.stirred[device] = False
+
+
+@step
+def join(h: Sharing, operator: int, device: int) -> None:
+    """An operator begins; its finish is that at full speed until the device settles down."""
+    h.stretch[operator] = 1.0
+    h.following[operator] = h.first[device]
+    h.first[device] = operator
+    h.stirred[device] = True
+
+
+@step
+def leave(h: Sharing, operator: int, device: int) -> None:
+    """An operator ends."""
+    h.stirred[device] = True
+    if h.first[device] == operator:
+        h.first[device] = h.following[operator]
+        return
+    before = h.first[device]
+    while h.following[before] != operator:
+        before = h.following[before]
+    h.following[before] = h.following[operator]
+
+
+@step
+def ends_next(p: ProblemArrays, s: State, h: Sharing, device: int) -> int:
+    """The operator that finishes first of what runs on a device, ties by topological position; -1 if nothing runs."""
+    best = h.first[device]
+    i = best
+    while i >= 0:
+        if (s.finish[i], p.position[i]) < (s.finish[best], p.position[best]):
+            best = i
+        i = h.following[i]
+    return int(best)
+
+
+@step
+def settle_down(p: ProblemArrays, s: State, h: Sharing, device: int, now: float) -> None:
+    """Bring the finishes on a device up to date with what runs from now on."""
+    h.stirred[device] = False
+    total = 0.0
+    i = h.first[device]
+    while i >= 0:
+        total += p.occupancy[i, device]
+        i = h.following[i]
+    stretch = max(1.0, total)
+    s.free[device] = now
+    i = h.first[device]
+    while i >= 0:
+        if h.stretch[i] != stretch:
+            s.finish[i] = now + (s.finish[i] - now) * (stretch / h.stretch[i])
+            h.stretch[i] = stretch
+        s.free[device] = max(s.free[device], s.finish[i])
+        i = h.following[i]
