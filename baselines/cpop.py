@@ -10,17 +10,25 @@ from hetgym.planning.list_scheduling import fastest_device, place_by_priority
 from hetgym.planning.ranks import downward_rank, upward_rank
 from hetgym.problem import Problem
 from hetgym.schedule import Schedule
+from hetgym.sim import Runtime
 
 
-def cpop(problem: Problem) -> Schedule:
+def cpop(problem: Problem, runtime: str | Runtime = "classic") -> Schedule:
     """The critical path goes to the one device that runs it fastest, the rest by earliest finish.
+
+    Args:
+        problem: the problem to schedule.
+        runtime: the runtime that will run the schedule.
+
+    Raises:
+        OutOfMemory: the runtime enforces capacities, and no plan that fits was found.
 
     >>> from hetgym.workloads import textbook
     >>> cpop(textbook("topcuoglu")).makespan
     86.0
     """
     priority = upward_rank(problem) + downward_rank(problem)
-    return place_by_priority(problem, priority, fixed=path_placement(problem))
+    return place_by_priority(problem, priority, fixed=path_placement(problem), runtime=runtime)
 
 
 def path_placement(problem: Problem) -> IntArray:

@@ -10,12 +10,13 @@ from hetgym.planning.list_scheduling import place_by_priority
 from hetgym.planning.ranks import downward_rank
 from hetgym.problem import Problem, ProblemArrays
 from hetgym.schedule import Schedule
+from hetgym.sim import Runtime
 
 ROUNDING = 1e-9
 """Share of the critical path within which times count as equal."""
 
 
-def hcpt(problem: Problem) -> Schedule:
+def hcpt(problem: Problem, runtime: str | Runtime = "classic") -> Schedule:
     """Along the critical path, each operator after its unlisted ancestors, the latest-starting parents last.
 
     With mean costs and transfers, AEST is the earliest start of an operator (downward rank) and ALST
@@ -29,6 +30,10 @@ def hcpt(problem: Problem) -> Schedule:
 
     Args:
         problem: the problem to schedule.
+        runtime: the runtime that will run the schedule.
+
+    Raises:
+        OutOfMemory: the runtime enforces capacities, and no plan that fits was found.
 
     >>> from hetgym.workloads import textbook
     >>> hcpt(textbook("arabnejad-barbosa")).makespan
@@ -45,7 +50,7 @@ def hcpt(problem: Problem) -> Schedule:
     parents = p.predecessor[np.lexsort((p.position[p.predecessor], place[p.predecessor], target))]
     turn = np.empty(problem.num_operators)
     turn[_listing(p, parents, roots)] = -np.arange(problem.num_operators)
-    return place_by_priority(problem, turn)
+    return place_by_priority(problem, turn, runtime=runtime)
 
 
 def _places(value: FloatArray, tolerance: float) -> IntArray:

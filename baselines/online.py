@@ -12,57 +12,77 @@ import numpy as np
 from hetgym._jit import jit
 from hetgym._types import FloatArray
 from hetgym.planning import timeline
+from hetgym.planning.capacity import fitted
 from hetgym.planning.list_scheduling import place_by_priority
 from hetgym.problem import Problem, ProblemArrays
 from hetgym.schedule import Schedule
+from hetgym.sim import Runtime
+from hetgym.sim import runtime as as_runtime
 
 
 def _by_turn(problem: Problem) -> FloatArray:
     return -problem.arrays.position.astype(np.float64)
 
 
-def mct(problem: Problem) -> Schedule:
+def mct(problem: Problem, runtime: str | Runtime = "classic") -> Schedule:
     """Minimum completion time: each operator in its turn where it completes first, appended.
 
     Args:
         problem: the problem to schedule.
+        runtime: the runtime that will run the schedule.
+
+    Raises:
+        OutOfMemory: the runtime enforces capacities, and no plan that fits was found.
 
     >>> from hetgym.workloads import textbook
     >>> mct(textbook("topcuoglu")).makespan
     88.0
     """
-    return place_by_priority(problem, _by_turn(problem), insertion=False)
+    return place_by_priority(problem, _by_turn(problem), insertion=False, runtime=runtime)
 
 
-def met(problem: Problem) -> Schedule:
+def met(problem: Problem, runtime: str | Runtime = "classic") -> Schedule:
     """Minimum execution time: each operator where it runs fastest, however busy that device is.
 
     Args:
         problem: the problem to schedule.
+        runtime: the runtime that will run the schedule.
+
+    Raises:
+        OutOfMemory: the runtime enforces capacities, and no plan that fits was found.
 
     >>> from hetgym.workloads import textbook
     >>> met(textbook("topcuoglu")).makespan
     82.0
     """
     fastest = np.argmin(problem.cost, axis=1).astype(np.int32)
-    return place_by_priority(problem, _by_turn(problem), fixed=fastest, insertion=False)
+    return place_by_priority(problem, _by_turn(problem), fixed=fastest, insertion=False, runtime=runtime)
 
 
-def olb(problem: Problem) -> Schedule:
+def olb(problem: Problem, runtime: str | Runtime = "classic") -> Schedule:
     """Opportunistic load balancing: each operator in its turn on the device that is free first.
 
     Neither the operator's cost there nor its transfers are looked at. Ties go to the smaller device.
 
     Args:
         problem: the problem to schedule.
+        runtime: the runtime that will run the schedule.
+
+    Raises:
+        OutOfMemory: the runtime enforces capacities, and no plan that fits was found.
 
     >>> from hetgym.workloads import textbook
     >>> olb(textbook("topcuoglu")).makespan
     114.0
     """
-    placed = timeline.new_timeline(problem)
-    _balance(problem.arrays, placed)
-    return timeline.planned(problem, placed)
+    switches = as_runtime(runtime)
+
+    def place(room: FloatArray) -> Schedule:
+        placed = timeline.new_timeline(problem, switches, room)
+        _balance(problem.arrays, placed)
+        return timeline.planned(problem, placed, switches)
+
+    return fitted(problem, switches, place)
 
 
 @jit
@@ -72,7 +92,11 @@ def _balance(p: ProblemArrays, t: timeline.Timeline) -> None:
     for operator in p.topological_order:
         first = -1
         for device in range(d):
-            if p.cost[operator, device] < np.inf and (first < 0 or free[device] < free[first]):
+            if p.cost[operator, device] == np.inf or not timeline.fits(t, operator, device):
+                continue
+            if first < 0 or free[device] < free[first]:
                 first = device
-        timeline.book(p, t, operator, first, max(free[first], timeline.data_ready(p, t, operator, first)))
+        if first < 0:
+            first = timeline.roomiest(p, t, operator)
+        timeline.book(p, t, operator, first, timeline.start_on(p, t, operator, first, False))
         free[first] = t.finish[operator]

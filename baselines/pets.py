@@ -10,9 +10,10 @@ from hetgym.graph import topology
 from hetgym.planning.list_scheduling import place_by_priority
 from hetgym.problem import Problem, ProblemArrays
 from hetgym.schedule import Schedule
+from hetgym.sim import Runtime
 
 
-def pets(problem: Problem) -> Schedule:
+def pets(problem: Problem, runtime: str | Runtime = "classic") -> Schedule:
     """Level by level, in each level the operators first that compute and send most after the most urgent input.
 
     An operator's level is its longest hop count from an entry, its rank the sum of its mean cost, of
@@ -25,6 +26,10 @@ def pets(problem: Problem) -> Schedule:
 
     Args:
         problem: the problem to schedule.
+        runtime: the runtime that will run the schedule.
+
+    Raises:
+        OutOfMemory: the runtime enforces capacities, and no plan that fits was found.
 
     >>> from hetgym.workloads import textbook
     >>> pets(textbook("arabnejad-barbosa")).makespan
@@ -35,7 +40,7 @@ def pets(problem: Problem) -> Schedule:
     order = np.lexsort((problem.arrays.position, problem.mean_cost, -rank, level))
     turn = np.empty(problem.num_operators)
     turn[order] = -np.arange(problem.num_operators)
-    return place_by_priority(problem, turn)
+    return place_by_priority(problem, turn, runtime=runtime)
 
 
 @jit

@@ -8,32 +8,53 @@ from hetgym.planning.list_scheduling import place_by_priority, single_device_pla
 from hetgym.planning.ranks import upward_rank
 from hetgym.problem import Problem
 from hetgym.schedule import Schedule
+from hetgym.sim import Runtime
 
 
-def single_device(problem: Problem) -> Schedule:
+def single_device(problem: Problem, runtime: str | Runtime = "classic") -> Schedule:
     """Everything on the one device that is fastest in sum.
 
-    Operators that this device cannot run go to their own fastest device.
+    Operators that this device cannot run go to their own fastest device, those for which it has no room where they
+    finish first.
+
+    Args:
+        problem: the problem to schedule.
+        runtime: the runtime that will run the schedule.
+
+    Raises:
+        OutOfMemory: the runtime enforces capacities, and no plan that fits was found.
     """
-    return place_by_priority(problem, upward_rank(problem), fixed=single_device_placement(problem))
+    return place_by_priority(problem, upward_rank(problem), fixed=single_device_placement(problem), runtime=runtime)
 
 
-def random_placement(problem: Problem, seed: int = 0) -> Schedule:
+def random_placement(problem: Problem, seed: int = 0, runtime: str | Runtime = "classic") -> Schedule:
     """Every operator on a device drawn evenly from those that can run it.
 
     Args:
         problem: the problem to schedule.
         seed: of the draw.
+        runtime: the runtime that will run the schedule.
+
+    Raises:
+        OutOfMemory: the runtime enforces capacities, and no plan that fits was found.
     """
     rng = np.random.default_rng(seed)
     placeable = np.isfinite(problem.cost)
     choice = (rng.random(problem.num_operators) * placeable.sum(axis=1)).astype(np.int64)
     fixed = np.argsort(~placeable, axis=1, kind="stable")[np.arange(problem.num_operators), choice].astype(np.int32)
-    return place_by_priority(problem, upward_rank(problem), fixed=fixed)
+    return place_by_priority(problem, upward_rank(problem), fixed=fixed, runtime=runtime)
 
 
-def round_robin(problem: Problem) -> Schedule:
-    """Operators in topological order dealt to the devices in turn, passing over those that cannot run them."""
+def round_robin(problem: Problem, runtime: str | Runtime = "classic") -> Schedule:
+    """Operators in topological order dealt to the devices in turn, passing over those that cannot run them.
+
+    Args:
+        problem: the problem to schedule.
+        runtime: the runtime that will run the schedule.
+
+    Raises:
+        OutOfMemory: the runtime enforces capacities, and no plan that fits was found.
+    """
     d = problem.num_devices
     fixed = np.empty(problem.num_operators, np.int32)
     turn = 0
@@ -42,4 +63,5 @@ def round_robin(problem: Problem) -> Schedule:
             turn += 1
         fixed[operator] = turn % d
         turn += 1
-    return place_by_priority(problem, -problem.arrays.position.astype(np.float64), fixed=fixed, insertion=False)
+    by_turn = -problem.arrays.position.astype(np.float64)
+    return place_by_priority(problem, by_turn, fixed=fixed, insertion=False, runtime=runtime)

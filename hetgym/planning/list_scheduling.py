@@ -31,7 +31,8 @@ def place_by_priority(
     Args:
         problem: the problem to schedule.
         priority: [n] priorities, larger first; an operator never comes before its predecessors.
-        fixed: [n] prescribed device, -1 where free; all free by default.
+        fixed: [n] prescribed device, -1 where free; all free by default. Operators for whose weights it has no room
+            are free, too.
         bonus: [n, d] added to finish times when devices are compared [s]; none by default.
         insertion: true if idle gaps may be filled.
         runtime: the runtime that will run the schedule; its transfers, contention and dispatch count in finish times.
@@ -91,7 +92,7 @@ def place_in_order(
         p: the problem.
         t: filled in; what it already holds stays.
         order: operators in a topological order.
-        fixed: [n] device that an operator must take, -1 where it is free to choose.
+        fixed: [n] device that an operator must take if that has room, -1 where it is free to choose.
         bonus: [n, d] added to the finish time when devices are compared [s]; ties go to the smaller
             device.
         insertion: true if idle gaps may be used.
@@ -157,11 +158,13 @@ def earliest_finish(
         p: the problem.
         t: holds the operator's predecessors.
         operator: the operator to place.
-        chosen: the device that it must take, -1 if it is free to choose.
+        chosen: the device that it must take if that has room, -1 if it is free to choose.
         bonus: [n, d] added to the finish time when devices are compared [s].
         insertion: true if idle gaps may be used.
     """
     d = p.cost.shape[1]
+    if chosen >= 0 and not fits(t, operator, chosen):
+        chosen = -1
     best_device, best_start, best_key = d, 0.0, np.inf
     for device in range(max(chosen, 0), chosen + 1 if chosen >= 0 else d):
         duration = p.cost[operator, device]
