@@ -2,19 +2,27 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import numpy as np
 
 from hetgym._jit import lean, step
-from hetgym._types import IntArray
+from hetgym._types import FloatArray, IntArray
 from hetgym.baselines.cpop import path_placement
 from hetgym.baselines.heft import heft
 from hetgym.baselines.trivial import single_device
 from hetgym.errors import ConfigError
+from hetgym.planning import capacity, course, regions
 from hetgym.planning import walk as walks
+from hetgym.planning.decode import decode_placement
 from hetgym.planning.list_scheduling import place_by_priority
 from hetgym.planning.ranks import assigned_bottom_level, list_order, upward_rank
+from hetgym.planning.timeline import with_times
 from hetgym.problem import Problem, ProblemArrays
 from hetgym.schedule import Schedule
+from hetgym.sim import PRESETS, Runtime
+from hetgym.sim import runtime as as_runtime
+from hetgym.sim.kernel import Switches
 
 RUNS = (1, 2, 3, 5, 8)
 """Lengths of the runs of chain operators that are moved together."""
@@ -23,7 +31,7 @@ OVERHEAD = 16
 """The set-up of a trial takes about as long as placing one in this many of the operators, and counts as such."""
 
 
-def cpgc(problem: Problem, budget: int = 2_000_000) -> Schedule:
+def cpgc(problem: Problem, budget: int = 2_000_000, runtime: str | Runtime = "classic") -> Schedule:
     """Schedule, find the chain of operators that the makespan waits for, move a piece of it, repeat.
 
     Starts from HEFT's placement, the best single device, and the mean critical path on one device.
@@ -32,20 +40,29 @@ def cpgc(problem: Problem, budget: int = 2_000_000) -> Schedule:
     to the other device that shortens the whole schedule most. The best result over the starts is
     returned; it is never worse than any start, so never worse than the best single device.
 
+    Under another runtime than ``classic`` the starts are plans for it, and trials are priced by simulation. The order
+    stays where operators move; so a round may instead give an operator of the chain the first or the last turn of those
+    that follow each other on its device. Where nothing helps, the placement is decoded by its bottom levels, and
+    corrected again as long as that shortens the plan.
+
     Args:
         problem: the problem to schedule.
         budget: largest number of operators placed in trial schedules, over all starts: it bounds the time, the
             same on every machine.
+        runtime: the runtime that will run the schedule.
 
     Raises:
         ConfigError: a negative budget.
+        OutOfMemory: the runtime enforces capacities, and no plan that fits was found.
     """
     if budget < 0:
         raise ConfigError(f"cpgc: budget is {budget}; it must not be negative")
+    switches = as_runtime(runtime)
+    if switches != PRESETS["classic"]:
+        return _for_runtime(problem, budget, switches)
     starts = [heft(problem), single_device(problem), _path_start(problem)]
     best = min(starts, key=lambda schedule: schedule.makespan)
-    runs = np.array(RUNS, np.int32)
-    left = budget
+    runs, left = np.array(RUNS, np.int32), budget
     for remaining, start in zip((3, 2, 1), starts, strict=True):
         assignment = start.assignment.copy()
         level = assigned_bottom_level(problem.arrays, assignment)
@@ -57,9 +74,46 @@ def cpgc(problem: Problem, budget: int = 2_000_000) -> Schedule:
     return best
 
 
-def _path_start(problem: Problem) -> Schedule:
+def _path_start(problem: Problem, runtime: str | Runtime = "classic") -> Schedule:
     """The mean critical path on the device that runs it fastest, the rest by earliest finish."""
-    return place_by_priority(problem, upward_rank(problem), fixed=path_placement(problem))
+    return place_by_priority(problem, upward_rank(problem), fixed=path_placement(problem), runtime=runtime)
+
+
+STARTS = (heft, single_device, _path_start)
+
+
+def _for_runtime(problem: Problem, budget: int, runtime: Runtime) -> Schedule:
+    """As :func:`cpgc` under another runtime than ``classic``."""
+    starts = capacity.those_that_fit(partial(start, problem, runtime=runtime) for start in STARTS)
+    best = min(starts, key=lambda schedule: schedule.makespan)
+    for k, start in enumerate(starts):
+        share = budget // (len(starts) - k)
+        plan, left = _corrected(problem, start, runtime, share)
+        while left > 0:
+            decoded = partial(decode_placement, problem, plan.assignment, "bottom-level", runtime)
+            again = capacity.those_that_fit([decoded], plan)[-1]
+            again, left = _corrected(problem, again, runtime, left)
+            if not again.makespan < plan.makespan:
+                break
+            plan = again
+        best = min(best, plan, key=lambda schedule: schedule.makespan)
+        budget -= share - left
+    return best
+
+
+def _corrected(problem: Problem, start: Schedule, runtime: Runtime, budget: int) -> tuple[Schedule, int]:
+    """The correction of a schedule, or the schedule where none fits; and what is left of the budget."""
+    switches, runs = course.switches_of(problem, runtime), np.array(RUNS, np.int32)
+    line = course.new_course(problem, runtime, start.assignment, course.turns_of(problem, start))
+
+    def place(room: FloatArray) -> Schedule:
+        line.room[:] = room
+        course.forget_best(line)
+        _correct_course(problem.arrays, line, runs, budget, switches)
+        return with_times(problem, course.best_plan(problem, line), runtime)
+
+    plans = capacity.those_that_fit([partial(capacity.fitted, problem, runtime, place)], start)
+    return min(plans, key=lambda schedule: schedule.makespan), budget - int(line.counts[course.PLACED])
 
 
 # Each round tries every run of the critical chain on every other device, undoes each trial, and makes the best of
@@ -92,6 +146,70 @@ def _correct(p: ProblemArrays, w: walks.Walk, runs: IntArray, target: int) -> No
         count = _put_run(p, w, best_first, best_run, best_device)
         makespan = walks.try_level_order(p, w, count, np.inf)
         walks.accept(p, w, -1, makespan)
+
+
+# As :func:`_correct`, on a course: a trial is a run on another device, or another turn of one operator.
+@lean
+def _correct_course(p: ProblemArrays, c: course.Course, runs: IntArray, target: int, switches: Switches) -> None:
+    """Correct the plan of a course until nothing helps or the target is reached."""
+    d = p.cost.shape[1]
+    while c.counts[course.PLACED] < target:
+        course.find_chain(p, c)
+        length = c.counts[course.CHAIN]
+        best, best_first, best_run, best_device = c.value[course.CURRENT] * walks.TIE, 0, 0, 0
+        for run in runs:
+            for first in range(length - run + 1):
+                for device in range(d):
+                    if c.counts[course.PLACED] >= target:
+                        continue
+                    lacked = course.lacking(c)
+                    count = _move_run(p, c, first, run, device, switches)
+                    if count == 0:
+                        continue
+                    c.counts[course.PLACED] += 1
+                    if course.lacking(c) <= lacked:
+                        begin, end = regions.span(p, c, count)
+                        makespan = course.price(p, c, begin, end, best, switches)
+                        if makespan < best:
+                            best, best_first, best_run, best_device = makespan, first, run, device
+                    course.take_back(c, count)
+        best_source, best_to = 0, 0
+        for place in range(length if switches.streams == 1 and not switches.work_conserving else 0):
+            for way in range(2):
+                source, to = regions.chain_turn(p, c, place, way == 0)
+                if source == to or not regions.overtakes(c, source, to) or c.counts[course.PLACED] >= target:
+                    continue
+                c.counts[course.PLACED] += 1
+                course.shift(c, source, to)
+                makespan = course.price(p, c, min(source, to), max(source, to), best, switches)
+                course.shift(c, to, source)
+                if makespan < best:
+                    best, best_run, best_source, best_to = makespan, 0, source, to
+        if best_run > 0:
+            count = _move_run(p, c, best_first, best_run, best_device, switches)
+            begin, end = regions.span(p, c, count)
+        elif best_source != best_to:
+            course.shift(c, best_source, best_to)
+            begin, end = min(best_source, best_to), max(best_source, best_to)
+        else:
+            break
+        course.price(p, c, begin, end, np.inf, switches)
+        course.keep(p, c, begin, end, switches)
+        course.sort(p, c, switches)
+
+
+@step
+def _move_run(p: ProblemArrays, c: course.Course, first: int, run: int, device: int, switches: Switches) -> int:
+    """As :func:`_put_run`, on a course."""
+    for k in range(first, first + run):
+        if p.cost[c.chain[k], device] == np.inf:
+            return 0
+    count = 0
+    for k in range(first, first + run):
+        if c.assignment[c.chain[k]] != device:
+            course.put(p, c, count, c.chain[k], device, switches)
+            count += 1
+    return count
 
 
 @step

@@ -6,14 +6,16 @@ import numpy as np
 
 from hetgym._types import FloatArray, IntArray
 from hetgym.errors import ConfigError
+from hetgym.planning.capacity import unlimited
 from hetgym.planning.evaluation import evaluate
 from hetgym.planning.list_scheduling import place_by_priority
 from hetgym.planning.parts import dissolve, expand, numbered, quotient, structure
 from hetgym.problem import Problem
 from hetgym.schedule import Schedule
+from hetgym.sim import Runtime
 
 
-def duet(problem: Problem, budget: int = 1_000_000) -> Schedule:
+def duet(problem: Problem, budget: int = 1_000_000, runtime: str | Runtime = "classic") -> Schedule:
     """Phases between trunk operators: the heaviest branch to its fastest device, the others where they finish first.
 
     Operators that follow each other on the trunk are one subgraph; so is each connected piece of what lies
@@ -23,17 +25,20 @@ def duet(problem: Problem, budget: int = 1_000_000) -> Schedule:
     Args:
         problem: the problem to schedule.
         budget: largest number of subgraphs placed in trial schedules.
+        runtime: the runtime that will run the schedule. If it enforces capacities, operators for whose weights the
+            device of their subgraph has no room go where they finish first.
 
     Raises:
         ConfigError: a negative budget.
+        OutOfMemory: the runtime enforces capacities, and no plan that fits was found.
     """
     if budget < 0:
         raise ConfigError(f"duet: budget is {budget}; it must not be negative")
     part, phase = subgraphs(problem)
-    parts = quotient(problem, part)
-    assignment = _greedy(parts, phase)
-    _correct(parts, phase, assignment, budget // parts.num_operators)
-    return expand(problem, part, assignment)
+    parts, switches = quotient(problem, part), unlimited(runtime)
+    assignment = _greedy(parts, phase, switches)
+    _correct(parts, phase, assignment, budget // parts.num_operators, switches)
+    return expand(problem, part, assignment, runtime)
 
 
 def subgraphs(problem: Problem) -> tuple[IntArray, IntArray]:
@@ -74,7 +79,7 @@ def _weights(parts: Problem) -> FloatArray:
     return np.asarray(parts.cost.min(axis=1), np.float64)
 
 
-def _greedy(parts: Problem, phase: IntArray) -> IntArray:
+def _greedy(parts: Problem, phase: IntArray, runtime: Runtime) -> IntArray:
     weight = _weights(parts)
     fixed = np.full(parts.num_operators, -1, np.int32)
     for number in np.unique(phase).tolist():
@@ -85,19 +90,19 @@ def _greedy(parts: Problem, phase: IntArray) -> IntArray:
     # Phase after phase, the heaviest first: less than 1 apart within a phase.
     scale = 2.0 * float(weight.max()) or 1.0
     priority = -phase.astype(np.float64) + weight / scale
-    return place_by_priority(parts, priority, fixed=fixed).assignment.copy()
+    return place_by_priority(parts, priority, fixed=fixed, runtime=runtime).assignment.copy()
 
 
-def _correct(parts: Problem, phase: IntArray, assignment: IntArray, trials: int) -> None:
+def _correct(parts: Problem, phase: IntArray, assignment: IntArray, trials: int, runtime: Runtime) -> None:
     """Improve a placement in place."""
     heaviest = np.lexsort((parts.arrays.position, -_weights(parts))).tolist()
-    makespan = float(evaluate(parts, [assignment], decode="bottom-level")[0])
+    makespan = float(evaluate(parts, [assignment], runtime, "bottom-level")[0])
     while True:
         candidates = _neighbours(parts, phase, assignment, heaviest)[: max(0, trials)]
         if not candidates:
             return
         trials -= len(candidates)
-        results = evaluate(parts, np.array(candidates), decode="bottom-level")
+        results = evaluate(parts, np.array(candidates), runtime, "bottom-level")
         best = int(np.argmin(results))
         if not results[best] < makespan:
             return

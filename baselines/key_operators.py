@@ -2,22 +2,28 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import numpy as np
 
 from hetgym._types import BoolArray, FloatArray, IntArray
 from hetgym.baselines.trivial import single_device
 from hetgym.errors import ConfigError
 from hetgym.graph.ops import GENERIC, KINDS
+from hetgym.planning.capacity import those_that_fit, unlimited
 from hetgym.planning.parts import expand, numbered, part_costs, quotient, structure
 from hetgym.planning.registry import get
 from hetgym.problem import Problem
 from hetgym.schedule import Schedule
+from hetgym.sim import Runtime
 
 HEAVY = ("conv", "matmul", "recurrent", "generic")
 """Families whose operators may be key by their weight; ``generic`` holds tasks of unknown kind."""
 
 
-def cpgc_partition(problem: Problem, inner: str = "cpgc", theta: float = 0.25) -> Schedule:
+def cpgc_partition(
+    problem: Problem, inner: str = "cpgc", theta: float = 0.25, runtime: str | Runtime = "classic"
+) -> Schedule:
     """Cut the graph into sub-models around its key operators, and place whole sub-models.
 
     The parts are those of :func:`sub_models`. The inner scheduler places them, every operator follows
@@ -27,15 +33,19 @@ def cpgc_partition(problem: Problem, inner: str = "cpgc", theta: float = 0.25) -
         problem: the problem to schedule.
         inner: scheduler of the parts, any registered name.
         theta: least weight of a key operator, as a share of the mean run time; see :func:`key_operators`.
+        runtime: the runtime that will run the schedule. If it enforces capacities, operators for whose weights the
+            device of their part has no room go where they finish first.
 
     Raises:
         UnknownName: no scheduler of that name.
         ConfigError: a negative theta.
+        OutOfMemory: the runtime enforces capacities, and no plan that fits was found.
     """
     scheduler = get(inner)
     part = sub_models(problem, theta)
-    plan = expand(problem, part, scheduler(quotient(problem, part)).assignment)
-    return min(plan, single_device(problem), key=lambda schedule: schedule.makespan)
+    assignment = scheduler(quotient(problem, part), unlimited(runtime)).assignment
+    planners = partial(expand, problem, part, assignment, runtime), partial(single_device, problem, runtime)
+    return min(those_that_fit(planners), key=lambda schedule: schedule.makespan)
 
 
 def key_operators(problem: Problem, theta: float = 0.25) -> BoolArray:

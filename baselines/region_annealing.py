@@ -8,7 +8,6 @@ from typing import NamedTuple
 import numpy as np
 
 from hetgym._jit import lean
-from hetgym._types import IntArray
 from hetgym.baselines.annealing import Cooling
 from hetgym.errors import ConfigError, OutOfMemory
 from hetgym.planning import capacity, course, regions
@@ -102,7 +101,7 @@ class RegionAnnealing(Search):
         self.problem, self.runtime = problem, replace(as_runtime(runtime), noise=0.0, seed=0)
         self.limited = capacity.limited(problem, self.runtime)
         first = self._start(start)
-        self.course = course.new_course(problem, self.runtime, first.assignment, turns(problem, first))
+        self.course = course.new_course(problem, self.runtime, first.assignment, course.turns_of(problem, first))
         self.switches = course.switches_of(problem, self.runtime)
         self.rng = np.random.default_rng(seed)
         hot = heat * float(self.course.value[course.BEST])
@@ -189,12 +188,6 @@ class Mix(NamedTuple):
 
     reorder: float
     critical: float
-
-
-def turns(problem: Problem, schedule: Schedule) -> IntArray:
-    """[n] operators by finish, ties by topological position: an order that agrees with the device orders."""
-    assert schedule.start is not None and schedule.finish is not None
-    return np.lexsort((problem.arrays.position, schedule.start, schedule.finish)).astype(np.int32)
 
 
 # Before each iteration the course holds the times of its plan, and the best plan so far. The Metropolis rule is

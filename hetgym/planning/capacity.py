@@ -7,7 +7,7 @@ weights alone, and has less of it in the next round where the simulated plan exc
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 
 import numpy as np
@@ -17,6 +17,7 @@ from hetgym.errors import OutOfMemory
 from hetgym.problem import Problem
 from hetgym.schedule import Schedule
 from hetgym.sim import Runtime, simulate
+from hetgym.sim import runtime as as_runtime
 
 ROUNDS = 8
 """Attempts to plan with less room."""
@@ -31,6 +32,13 @@ def limited(problem: Problem, runtime: Runtime) -> bool:
         return False
     everything = problem.weight_bytes.sum() + problem.output_bytes.sum() + problem.edge_bytes.sum()
     return bool((problem.memory_capacity < everything).any())
+
+
+def unlimited(runtime: str | Runtime) -> Runtime:
+    """A runtime without limits of memory, and without noise: what planners count on before memory matters."""
+    switches = as_runtime(runtime)
+    memory = "off" if switches.memory == "enforce" else switches.memory
+    return replace(switches, memory=memory, noise=0.0, seed=0)
 
 
 def missing(problem: Problem, schedule: Schedule, runtime: Runtime) -> FloatArray:
@@ -61,6 +69,23 @@ def fitted(problem: Problem, runtime: Runtime, place: Callable[[FloatArray], Sch
             return schedule
         room = room - RESERVE * excess
     raise nothing_fits(problem, excess)
+
+
+def those_that_fit(planners: Iterable[Callable[[], Schedule]], *known: Schedule) -> list[Schedule]:
+    """The schedules of the planners that find one that fits, behind those that are known.
+
+    Raises:
+        OutOfMemory: there is none; as the last planner says.
+    """
+    plans, error = list(known), None
+    for planner in planners:
+        try:
+            plans.append(planner())
+        except OutOfMemory as found:
+            error = found
+    if error is not None and not plans:
+        raise error
+    return plans
 
 
 def nothing_fits(problem: Problem, excess: FloatArray) -> OutOfMemory:

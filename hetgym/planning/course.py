@@ -249,6 +249,12 @@ def new_course(problem: Problem, runtime: Runtime, assignment: IntArray, order: 
     return course
 
 
+def turns_of(problem: Problem, schedule: Schedule) -> IntArray:
+    """[n] operators by finish, ties by topological position: an order that agrees with the device orders."""
+    assert schedule.start is not None and schedule.finish is not None
+    return np.lexsort((problem.arrays.position, schedule.start, schedule.finish)).astype(np.int32)
+
+
 def needs_events(problem: Problem, runtime: Runtime) -> bool:
     """True if operators run beside each other, or in an order that the plan does not give: only the loop has these."""
     switches = setting(problem, runtime).switches
@@ -606,12 +612,17 @@ def _adopt(p: ProblemArrays, c: Course, first: int) -> None:
 
 @variant(_adopt, _by_events)
 def _adopt_by_events(p: ProblemArrays, c: Course, first: int) -> None:
+    s = c.clockwork.state
     for i in range(len(c.order)):
-        c.now.finish[i] = c.clockwork.state.finish[i]
+        c.now.begin[i] = s.start[i]
+        c.now.finish[i] = s.finish[i]
+    for edge in range(len(s.arrived)):
+        c.now.arrived[edge] = s.arrived[edge]
     for device in range(len(c.change)):
         c.marks.load[0, device] += c.change[device]
         c.change[device] = 0.0
     c.value[CURRENT] = c.trial.makespan[0]
+    c.counts[CHAIN] = -1
 
 
 # Behind the turn `last` tails are as they were. Before each turn k, downwards, `following` holds the least time from
@@ -686,6 +697,33 @@ def find_chain(p: ProblemArrays, c: Course) -> None:
             for m in range(p.predecessor_pointer[i], p.predecessor_pointer[i + 1]):
                 if c.now.arrived[p.predecessor_edge[m]] == begin:
                     before = p.predecessor[m]
+        i = before
+    c.counts[CHAIN] = count
+
+
+# Operators may run beside each other, and start some time after what they wait for: each step goes to whatever ended
+# last before the start, an input that arrived or an operator of the device. Steps go down in (start, position).
+@variant(find_chain, _by_events)
+def _find_chain_by_events(p: ProblemArrays, c: Course) -> None:
+    if c.counts[CHAIN] >= 0:
+        return
+    i = c.order[0]
+    for k in range(len(c.order)):
+        if c.now.finish[c.order[k]] > c.now.finish[i]:
+            i = c.order[k]
+    count = 0
+    while i >= 0:
+        c.chain[count], c.block[count] = i, count
+        count += 1
+        begin, before, latest = c.now.begin[i], -1, 0.0
+        for j in range(len(c.order)):
+            earlier = c.now.begin[j] < begin or p.position[j] < p.position[i]
+            if c.assignment[j] == c.assignment[i] and latest < c.now.finish[j] <= begin and earlier:
+                before, latest = j, c.now.finish[j]
+        for m in range(p.predecessor_pointer[i], p.predecessor_pointer[i + 1]):
+            arrived = c.now.arrived[p.predecessor_edge[m]]
+            if latest <= arrived:
+                before, latest = p.predecessor[m], arrived
         i = before
     c.counts[CHAIN] = count
 

@@ -1,4 +1,4 @@
-"""Decoding: a placement, or a placement and an order, becomes a schedule under the classic model."""
+"""Decoding: a placement, or a placement and an order, becomes a schedule."""
 
 from __future__ import annotations
 
@@ -11,9 +11,12 @@ from hetgym._records import record
 from hetgym._types import FloatArray, IntArray
 from hetgym.errors import unknown_name
 from hetgym.planning import list_scheduling, ranks, timeline
+from hetgym.planning.capacity import fitted
 from hetgym.planning.ready_queue import ReadyQueue, new_queue
 from hetgym.problem import Problem, ProblemArrays
 from hetgym.schedule import Schedule
+from hetgym.sim import Runtime
+from hetgym.sim import runtime as as_runtime
 
 DECODES = ("insertion", "append", "bottom-level")
 """Rules by which a placement becomes a schedule: insertion or appending in the order of upward ranks, or insertion
@@ -22,16 +25,21 @@ in the order of the placement's own bottom levels."""
 INSERTION, APPEND, BOTTOM_LEVEL = range(3)
 
 
-def decode_placement(problem: Problem, assignment: IntArray, how: str = "insertion") -> Schedule:
-    """Give a placement an order and times under the classic model.
+def decode_placement(
+    problem: Problem, assignment: IntArray, how: str = "insertion", runtime: str | Runtime = "classic"
+) -> Schedule:
+    """Give a placement an order and times.
 
     Args:
         problem: the problem.
         assignment: [n] device of each operator, each able to run it.
         how: one of :data:`DECODES`.
+        runtime: the runtime that will run the schedule. If it enforces capacities, operators for whose weights their
+            device has no room go where they finish first.
 
     Raises:
         UnknownName: no such decode.
+        OutOfMemory: the runtime enforces capacities, and no plan that fits was found.
 
     >>> from hetgym.workloads import textbook
     >>> problem = textbook("topcuoglu")
@@ -40,7 +48,7 @@ def decode_placement(problem: Problem, assignment: IntArray, how: str = "inserti
     """
     if how not in DECODES:
         raise unknown_name("decode", how, DECODES)
-    return decode_in_order(problem, assignment, decode_order(problem, assignment, how), how != "append")
+    return decode_in_order(problem, assignment, decode_order(problem, assignment, how), how != "append", runtime)
 
 
 def decode_order(problem: Problem, assignment: IntArray, how: str) -> IntArray:
@@ -56,7 +64,13 @@ def decode_order(problem: Problem, assignment: IntArray, how: str) -> IntArray:
     return ranks.list_order(problem.arrays, ranks.upward_rank(problem))
 
 
-def decode_in_order(problem: Problem, assignment: IntArray, order: IntArray, insertion: bool = True) -> Schedule:
+def decode_in_order(
+    problem: Problem,
+    assignment: IntArray,
+    order: IntArray,
+    insertion: bool = True,
+    runtime: str | Runtime = "classic",
+) -> Schedule:
     """Start operators in a given order, each on its device as early as it can.
 
     Args:
@@ -64,12 +78,21 @@ def decode_in_order(problem: Problem, assignment: IntArray, order: IntArray, ins
         assignment: [n] device of each operator, each able to run it.
         order: [n] operators in a topological order.
         insertion: true if idle gaps may be used.
+        runtime: as for :func:`decode_placement`.
+
+    Raises:
+        OutOfMemory: the runtime enforces capacities, and no plan that fits was found.
     """
     n, d = problem.num_operators, problem.num_devices
-    placed = timeline.new_timeline(problem)
     devices, turns = np.array(assignment, np.int32), np.array(order, np.int32)  # read-only ones would compile anew
-    list_scheduling.place_in_order(problem.arrays, placed, turns, devices, np.zeros((n, d)), insertion)
-    return timeline.planned(problem, placed)
+    switches = as_runtime(runtime)
+
+    def place(room: FloatArray) -> Schedule:
+        placed = timeline.new_timeline(problem, switches, room)
+        list_scheduling.place_in_order(problem.arrays, placed, turns, devices, np.zeros((n, d)), insertion)
+        return timeline.planned(problem, placed, switches)
+
+    return fitted(problem, switches, place)
 
 
 def start_order(problem: Problem, schedule: Schedule, how: str) -> IntArray:

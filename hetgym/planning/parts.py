@@ -13,6 +13,7 @@ from hetgym.graph import topology
 from hetgym.planning.decode import decode_placement
 from hetgym.problem import Problem
 from hetgym.schedule import Schedule
+from hetgym.sim import Runtime
 
 
 def structure(problem: Problem) -> tuple[BoolArray, BoolArray, BoolArray]:
@@ -77,6 +78,16 @@ def quotient(problem: Problem, part: IntArray) -> Problem:
     )
 
 
-def expand(problem: Problem, part: IntArray, assignment: IntArray) -> Schedule:
-    """Run every operator on its part's device, in the order of the placement's own bottom levels."""
-    return decode_placement(problem, assignment[part], "bottom-level")
+def expand(problem: Problem, part: IntArray, assignment: IntArray, runtime: str | Runtime = "classic") -> Schedule:
+    """Run every operator on its part's device, in the order of the placement's own bottom levels.
+
+    Args:
+        problem: of the operators.
+        part: [n] the part of each operator.
+        assignment: [m] the device of each part.
+        runtime: as for :func:`~hetgym.planning.decode_placement`.
+
+    Raises:
+        OutOfMemory: the runtime enforces capacities, and no plan that fits was found.
+    """
+    return decode_placement(problem, assignment[part], "bottom-level", runtime)

@@ -109,15 +109,21 @@ def draw_chain_turn(p: ProblemArrays, c: course.Course, rng: np.random.Generator
     waits for devices alone (Balas, Vazacopoulos, Management Science 44(2), 1998, neighbourhood N6).
     """
     course.find_chain(p, c)
+    place = draw(rng, c.counts[course.CHAIN])
+    return chain_turn(p, c, place, rng.random() < 0.5)
+
+
+@step
+def chain_turn(p: ProblemArrays, c: course.Course, place: int, begin: bool) -> tuple[int, int]:
+    """The turn of the operator at a place in the chain, and the one nearest to the begin or the end of its block."""
     count = c.counts[course.CHAIN]
-    place = draw(rng, count)
     first = int(c.block[place])  # the chain runs backward: this is the block's last operator
     end = place
     while end + 1 < count and c.block[end + 1] == first:
         end += 1
     operator = c.chain[place]
     low, high = turns_between(p, c.turn, operator)
-    to = c.turn[c.chain[end if rng.random() < 0.5 else first]]
+    to = c.turn[c.chain[end if begin else first]]
     return int(c.turn[operator]), int(min(max(to, low), high))
 
 
