@@ -189,6 +189,16 @@ def reader(example: Any) -> Callable[[Int64Array], Any]:
     return read  # type: ignore[no-any-return]
 
 
+@intrinsic  # type: ignore[untyped-decorator]
+def alike(typing: Any, row: Any, other: Any) -> Any:
+    """View a row as a record of the same kind as another one, within a kernel that is compiled for several kinds."""
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        return make_array(signature.args[0])(context, builder, arguments[0]).data
+
+    return other(row, other), generate
+
+
 def _array(context: Any, builder: Any, kind: Any, row: Any, at: int) -> Any:
     """The array whose address and shape start at a position of the row."""
     constant = builder.module.add_metadata([])

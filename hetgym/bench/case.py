@@ -23,9 +23,10 @@ class Reference:
         share_views(problem)
         self.critical_path = critical_path_bound(problem)
         best = known.best if known else {}
-        proved = {runtime: known.bound_s for runtime in runtimes if known and runtime in best}
-        quick = lower_bound(problem)
-        self.lower_bound = {runtime: max(quick, proved.get(runtime, 0.0)) for runtime in runtimes}
+        proved = {runtime: known.bound(runtime) for runtime in runtimes if known and runtime in best}
+        self.lower_bound = {
+            runtime: max(lower_bound(problem, runtime=runtime), proved.get(runtime, 0.0)) for runtime in runtimes
+        }
         self.best_known = {runtime: best[runtime].makespan_s for runtime in runtimes if runtime in best}
         plan = single_device(problem)
         self.single_device = {runtime: simulate(problem, plan, runtime).makespan for runtime in runtimes}

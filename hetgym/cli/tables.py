@@ -17,6 +17,7 @@ from hetgym.bench.groups import GroupLine
 from hetgym.bench.plan import Block, DeviceShare
 from hetgym.bench.significance import Comparison
 from hetgym.bench.summary import Line
+from hetgym.workloads.best_known import PROVED
 
 ACROSS = 6
 """Groups of problems side by side."""
@@ -70,13 +71,17 @@ def summary_table(lines: Sequence[Line], runtime: str, blind: Collection[str] = 
             name,
             line.kind,
             percent(line.gap_to_best),
-            percent(line.gap_to_bound),
+            _over_bound(line.gap_to_bound),
             number(line.slr, "{:.3f}"),
             number(line.speedup, "{:.2f}×"),
             f"{line.wins}/{line.problems}",
             duration(line.schedule_seconds),
         )
     return table
+
+
+def _over_bound(gap: float | None) -> str:
+    return "optimal" if gap is not None and gap <= PROVED else percent(gap)
 
 
 def against_table(lines: Sequence[Against], runtime: str) -> Table:

@@ -94,9 +94,10 @@ class HetScheduleEnv(LaneEnv):
     different speeds, with links of finite speed between them.
 
     With ``mode="place"`` operators come in the order of their upward rank (the order of HEFT). The agent
-    chooses a device for each, and the operator starts there as HEFT would start it: in the first idle gap
-    that is long enough. When all are placed, the schedule is simulated under the chosen runtime, which gives
-    its makespan. Choosing HEFT's devices gives HEFT's schedule, and a return of exactly 0.
+    chooses a device for each, and the operator starts there as HEFT for the chosen runtime would start it: in the
+    first idle gap that is long enough, its inputs booked on links if transfers may wait. When all are placed, the
+    schedule is simulated under the runtime, which gives its makespan. Choosing HEFT's devices gives HEFT's schedule,
+    and a return of exactly 0.
 
     With ``mode="dispatch"`` the agent schedules online, while the simulated run goes on: whenever operators are
     ready, it commits one of them to a device, or waits. Data move when the decision is made. Run times
@@ -142,12 +143,12 @@ class HetScheduleEnv(LaneEnv):
 
     ## Rewards
     The return of an episode is exactly ``1 - makespan / reference``: +0.05 is 5 % shorter. In ``"place"`` the
-    reference is HEFT's schedule under the same runtime. In ``"dispatch"`` it is a run under the same noise,
+    reference is HEFT's schedule for the same runtime. In ``"dispatch"`` it is a run under the same noise,
     arrivals and changes in which the ready operator of highest upward rank always goes to the device of
     earliest estimated finish. ``reward="dense"`` pays at each step the decrease of a potential, divided by the
     reference. The potential is the reference before the first step; then a lower bound on the makespan given
-    the decisions so far (proven in ``"place"``, an estimate in ``"dispatch"``); at the end the makespan itself.
-    ``reward="sparse"`` pays the whole sum at the end.
+    the decisions so far (proven in ``"place"`` under ``classic``, an estimate otherwise); at the end the makespan
+    itself. ``reward="sparse"`` pays the whole sum at the end.
 
     ## Starting state
     A problem is drawn from the source with the environment's generator, or forced with
@@ -188,7 +189,7 @@ class HetScheduleEnv(LaneEnv):
         decode: start times of the final placement: ``"insertion"`` (HEFT's rule), ``"append"``,
             ``"bottom-level"`` (insertion in the order of the placement's own bottom levels), or ``"best"`` of
             the three; ignored in ``"dispatch"``.
-        runtime: the simulated runtime, a preset's name or a :class:`hetgym.Runtime`.
+        runtime: the simulated runtime, a preset's name or a :class:`hetgym.Runtime`; ``"place"`` plans for it, too.
         completion: the heuristic that completes the schedule for the ``completion`` feature: ``"eft+oct"``, ``"eft"``
             or ``"off"``. It costs a roll-out for each action, which takes most of the time of a step. In
             ``"dispatch"`` there are two, one that commits operators as they become ready and one that commits them

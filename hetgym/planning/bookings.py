@@ -109,6 +109,13 @@ def new_bookings(problem: Problem, runtime: Runtime, room: FloatArray | None = N
     )
 
 
+@step
+def clear(k: Bookings) -> None:
+    """Forget all transfers."""
+    k.sent[:] = -1.0
+    intervals.clear(k.busy)
+
+
 # Inputs are sorted by insertion: operators have few. After each one `ready` is the latest arrival so far, and until[]
 # the end of the operator's own transfers on each link, behind which its next one there goes: so the answer is the same
 # whether they are booked or only looked at.

@@ -8,6 +8,8 @@ from hetgym._types import FloatArray
 from hetgym.errors import ConfigError, require
 from hetgym.planning.ranks import least_cost_from_entry, least_cost_to_exit
 from hetgym.problem import Problem
+from hetgym.sim import Runtime
+from hetgym.sim import runtime as as_runtime
 
 
 def critical_path_bound(problem: Problem) -> float:
@@ -76,19 +78,74 @@ def combined_bound(problem: Problem, thresholds: int = 8) -> float:
     return best
 
 
-def lower_bound(problem: Problem, linear: bool = False) -> float:
-    """The largest of all bounds [s].
+def lower_bound(problem: Problem, linear: bool = False, runtime: str | Runtime = "classic") -> float:
+    """The largest of all bounds on the makespan of any schedule under a runtime without noise [s].
+
+    Under another runtime than ``classic`` operators also take the dispatch time where the device spends it, and the
+    transfers between operators that have only one device each fill links or channels. Where devices have several
+    streams, an operator uses up its device by its occupancy only.
 
     Args:
         problem: the problem to schedule.
         linear: also the bounds that solve linear programs: tighter where devices are busy, slower, and
             in need of SciPy.
+        runtime: a preset's name, or the switches.
 
     Raises:
         MissingExtra: ``linear`` without SciPy.
     """
-    bound = max(communication_bound(problem), critical_path_bound(problem), area_bound(problem))
-    return max(bound, combined_bound(problem)) if linear else bound
+    switches = as_runtime(runtime)
+    timed = filled = problem
+    if switches.dispatch > 0:
+        waits = ~problem.asynchronous if switches.order == "fixed" else np.ones(problem.num_devices, np.bool_)
+        timed = filled = problem.replace(cost=problem.cost + switches.dispatch * waits)
+    if switches.streams > 1:
+        filled = problem.replace(cost=problem.cost * problem.occupancy)
+    bound = max(communication_bound(timed), critical_path_bound(timed), area_bound(filled))
+    if switches.contention:
+        bound = max(bound, traffic_bound(problem, switches))
+    return max(bound, combined_bound(filled)) if linear else bound
+
+
+def traffic_bound(problem: Problem, runtime: str | Runtime) -> float:
+    """Time that the busiest link or channel needs for the transfers that no placement avoids [s].
+
+    These are the transfers between operators that can run on one device only, and not on the same.
+
+    Args:
+        problem: the problem to schedule.
+        runtime: a preset's name, or the switches; 0 if its transfers never wait.
+    """
+    switches = as_runtime(runtime)
+    possible = np.isfinite(problem.cost)
+    home = np.where(possible.sum(axis=1) == 1, possible.argmax(axis=1), -1)
+    a, b = home[problem.edge_source], home[problem.edge_target]
+    forced = np.flatnonzero((a >= 0) & (b >= 0) & (a != b))
+    if len(forced) == 0 or not switches.contention:
+        return 0.0
+    messages: dict[tuple[int, ...], float] = {}
+    for k in forced.tolist():
+        source, size = int(problem.edge_source[k]), float(problem.edge_bytes[k])
+        pair = int(a[k]), int(b[k])
+        if switches.transfers == "cached":
+            key: tuple[int, ...] = (*pair, source, int(problem.edge_tensor[k]))
+            messages[key] = max(messages.get(key, 0.0), size)
+        else:
+            key = (*pair, int(problem.edge_target[k])) if switches.transfers == "aggregated" else (*pair, source, k)
+            messages[key] = messages.get(key, 0.0) + size
+    channels = problem.num_devices
+    load = np.zeros(2 * channels if switches.communication == "endpoint" else len(problem.link_bandwidth))
+    for (sender, receiver, *_), size in messages.items():
+        if switches.communication == "endpoint":
+            crossed = [sender, channels + receiver]
+        else:
+            pointer = sender * channels + receiver
+            crossed = problem.route_link[problem.route_pointer[pointer] : problem.route_pointer[pointer + 1]].tolist()
+        if switches.communication == "fair":  # latencies pass beside each other
+            load[crossed] += size / problem.link_bandwidth[crossed]
+        else:
+            load[crossed] += problem.latency[sender, receiver] + size / problem.bandwidth[sender, receiver]
+    return float(load.max())
 
 
 def _spread(values: FloatArray, count: int) -> list[float]:

@@ -148,9 +148,16 @@ def carries_bookings(*kinds: Any) -> bool:
 
 @step
 def clear(t: Timeline) -> None:
-    """Empty a timeline of the classic model."""
+    """Empty a timeline; room for weights stays as it is."""
     t.assignment[:] = -1
     intervals.clear(t.busy)
+
+
+@variant(clear, carries_bookings)
+def _clear_all(t: Timeline) -> None:
+    t.assignment[:] = -1
+    intervals.clear(t.busy)
+    bookings.clear(t.moves)
 
 
 @step
@@ -252,15 +259,20 @@ def earliest_start(t: Timeline, device: int, ready: float, duration: float, inse
 @step
 def start_on(p: ProblemArrays, t: Timeline, operator: int, device: int, insertion: bool) -> float:
     """Earliest start of an operator on a device, its predecessors being placed [s]."""
-    return earliest_start(t, device, data_ready(p, t, operator, device), p.cost[operator, device], insertion)
+    return start_after(p, t, operator, device, data_ready(p, t, operator, device), insertion)
+
+
+@step
+def start_after(p: ProblemArrays, t: Timeline, operator: int, device: int, ready: float, insertion: bool) -> float:
+    """Earliest start of an operator on a device where its inputs are there from ``ready`` on [s]."""
+    return earliest_start(t, device, ready, p.cost[operator, device], insertion)
 
 
 # The host of an accelerator has issued the k-th operator of its order after k times the dispatch time; which one this
 # will be is not known yet, so operators that are already there count as being before it. A CPU is its own host.
-@variant(start_on, carries_bookings)
-def _start_booked(p: ProblemArrays, t: Timeline, operator: int, device: int, insertion: bool) -> float:
+@variant(start_after, carries_bookings)
+def _start_booked(p: ProblemArrays, t: Timeline, operator: int, device: int, ready: float, insertion: bool) -> float:
     dispatch, duration = t.moves.dispatch[0], p.cost[operator, device]
-    ready = data_ready(p, t, operator, device)
     if p.asynchronous[device]:
         return earliest_start(t, device, max(ready, dispatch * (t.busy.size[device] + 1)), duration, insertion)
     return float(earliest_start(t, device, ready, dispatch + duration, insertion) + dispatch)

@@ -31,11 +31,16 @@ class Best:
         makespan_s: its makespan [s].
         scheduler: registered name of the scheduler that found it.
         options: options of the scheduler.
+        bound_s: lower bound on the makespan of any schedule under this runtime [s]; 0 if none is larger than that for
+            all runtimes.
+        bound_by: name of the method that proved it.
     """
 
     makespan_s: float
     scheduler: str
     options: Mapping[str, Any] = field(default_factory=dict)
+    bound_s: float = 0.0
+    bound_by: str = ""
 
 
 @dataclass(frozen=True)
@@ -54,9 +59,13 @@ class BestKnown:
     bound_by: str
     best: Mapping[str, Best]
 
+    def bound(self, runtime: str) -> float:
+        """Lower bound on the makespan of any schedule under one of the runtimes [s]."""
+        return max(self.bound_s, self.best[runtime].bound_s)
+
     def optimal(self, runtime: str) -> bool:
         """True if the best known makespan is proved to be the shortest, up to :data:`PROVED`."""
-        return self.best[runtime].makespan_s <= self.bound_s * (1 + PROVED)
+        return self.best[runtime].makespan_s <= self.bound(runtime) * (1 + PROVED)
 
 
 @dataclass(frozen=True)

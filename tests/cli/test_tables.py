@@ -41,6 +41,13 @@ def test_the_summary_shows_every_scheduler_and_its_failures() -> None:
     assert "y (1 failed)" in text and "2.00×" in text and "1/1" in text and "100 µs" in text
 
 
+def test_what_is_proved_to_be_the_shortest_is_called_optimal() -> None:
+    proved = with_gaps([replace(row("a", name, time), lower_bound_s=2.0) for name, time in (("heft", 4.0), ("x", 2.0))])
+    text = shown(summary_table(summarise(proved), "classic")).splitlines()
+    lines = {line.split()[0]: line for line in text if line.strip()}
+    assert "optimal" in lines["x"] and "optimal" not in lines["heft"] and "100" in lines["heft"]
+
+
 def test_comparisons_have_the_shortest_first_and_a_dash_for_failures() -> None:
     text = shown(against_table(against(ROWS, "heft"), "classic"))
     assert "makespan over heft" in text

@@ -8,6 +8,7 @@ import pytest
 import hetgym
 from hetgym.baselines import heft
 from hetgym.envs import HetScheduleEnv
+from hetgym.sim import PRESETS
 from hetgym.workloads import textbook
 
 
@@ -20,11 +21,11 @@ def rollout(env: gym.Env, choose, seed: int | None = 0) -> tuple[float, dict]:
     return total, info
 
 
-@pytest.mark.parametrize("runtime", ["classic", "links"])
+@pytest.mark.parametrize("runtime", PRESETS)
 @pytest.mark.parametrize("name", ["topcuoglu", "arabnejad-barbosa"])
 def test_heft_played_as_an_agent_returns_exactly_zero(name: str, runtime: str) -> None:
     problem = textbook(name)
-    plan = heft(problem)
+    plan = heft(problem, runtime=runtime)
     env = HetScheduleEnv(problem, runtime=runtime)
     total, info = rollout(env, lambda obs, info: int(plan.assignment[obs["current"][0]]))
     assert info["makespan"] == info["reference"] == hetgym.simulate(problem, plan, runtime).makespan
@@ -32,12 +33,13 @@ def test_heft_played_as_an_agent_returns_exactly_zero(name: str, runtime: str) -
     assert info["schedule"].to_dict() == {**plan.to_dict(), "scheduler": "agent"}
 
 
-def test_heft_played_on_random_problems_returns_zero() -> None:
-    env = gym.make("HetSchedule-v0")
+@pytest.mark.parametrize("runtime", ["classic", "links", "framework"])
+def test_heft_played_on_random_problems_returns_zero(runtime: str) -> None:
+    env = gym.make("HetSchedule-v0", runtime=runtime)
     for seed in range(10):
         env.reset(seed=seed)
         problem = env.unwrapped.problem
-        plan = heft(problem)
+        plan = heft(problem, runtime=runtime)
         total, info = rollout(env, lambda obs, info, plan=plan: int(plan.assignment[obs["current"][0]]), seed)
         assert info["makespan"] == plan.makespan and total == pytest.approx(0.0, abs=1e-9)
 

@@ -5,14 +5,16 @@ from __future__ import annotations
 import numpy as np
 
 from hetgym._jit import lean
+from hetgym._records import alike
 from hetgym._types import BoolArray, Int64Array
 from hetgym.envs.place.dynamics import show_completion
-from hetgym.envs.place.state import read_lanes, read_problem, read_tables, read_timeline
+from hetgym.envs.place.state import read_lanes, read_problem, read_tables
 from hetgym.planning import list_scheduling, timeline
+from hetgym.planning.timeline import Timeline
 
 
 @lean
-def complete(lanes: Int64Array, active: BoolArray, insertion: bool) -> None:
+def complete(lanes: Int64Array, active: BoolArray, insertion: bool, like: Timeline) -> None:
     """Compute and write the completion of each decision in every active lane whose episode is running.
 
     Each costs a list schedule of all remaining operators: each goes to the device with the least finish plus bonus.
@@ -21,6 +23,7 @@ def complete(lanes: Int64Array, active: BoolArray, insertion: bool) -> None:
         lanes: row of a :class:`~hetgym.envs.place.state.PlaceRecord`.
         active: [L] true for lanes that have taken a decision.
         insertion: true if idle gaps are filled.
+        like: a timeline of the kind that lanes have: with bookings or without.
     """
     r = read_lanes(lanes)
     b = r.state
@@ -28,7 +31,7 @@ def complete(lanes: Int64Array, active: BoolArray, insertion: bool) -> None:
         if not active[lane] or r.over[lane]:
             continue
         p, tables = read_problem(r.problems[lane]), read_tables(r.tables[lane])
-        t, spare = read_timeline(r.placed[lane]), read_timeline(r.spare[lane])
+        t, spare = alike(r.placed[lane], like), alike(r.spare[lane], like)
         operator, rest = tables.order[b.turn[lane]], tables.order[b.turn[lane] + 1 :]
         best = np.inf
         for device in range(p.cost.shape[1]):

@@ -1,8 +1,8 @@
 """The dynamics of ``mode="place"``: operators come one by one, an action chooses a device.
 
-A decision books the current operator on a device at the time that HEFT's rule gives; the decoded schedule is then
-simulated under the environment's runtime. One call of :func:`place` takes a decision in every lane and writes the
-agents' next observations.
+A decision books the current operator on a device at the time that HEFT's rule gives under the environment's runtime,
+and its transfers if they may wait; the decoded schedule is then simulated. One call of :func:`place` takes a decision
+in every lane and writes the agents' next observations.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from dataclasses import replace
 import numpy as np
 
 from hetgym._jit import lean, step
+from hetgym._records import alike
 from hetgym._types import BoolArray, FloatArray, Int64Array
 from hetgym.envs.core.scaling import CLIP, share
 from hetgym.envs.place.observation import CandidateColumn, DeviceColumn, OperatorColumn
@@ -22,7 +23,6 @@ from hetgym.envs.place.state import (
     read_lanes,
     read_problem,
     read_tables,
-    read_timeline,
 )
 from hetgym.planning import decode as decoding
 from hetgym.planning import timeline
@@ -47,10 +47,11 @@ def place(
     opening: bool,
     insertion: bool,
     sparse: bool,
+    like: Timeline,
 ) -> None:
     """Take a decision in every active lane, or begin an episode there.
 
-    A lane ends with its last operator; the reward is then computed under the classic model, under which planned times
+    A lane ends with its last operator; the reward is then computed from planned times, which under the classic model
     are the simulated ones. An illegal action is replaced by the legal device on which the operator finishes first, the
     smaller number on ties.
 
@@ -61,6 +62,7 @@ def place(
         opening: true if active lanes begin an episode; their rows, references and fixed observations must be in place.
         insertion: true if idle gaps are filled.
         sparse: true if the whole return comes with the last reward.
+        like: a timeline of the kind that lanes have: with bookings or without.
     """
     r = read_lanes(lanes)
     b, seen = r.state, r.observation
@@ -68,7 +70,7 @@ def place(
         if not active[lane]:
             continue
         p, tables = read_problem(r.problems[lane]), read_tables(r.tables[lane])
-        t = read_timeline(r.placed[lane])
+        t = alike(r.placed[lane], like)
         if opening:
             timeline.clear(t)
             _clear(b, seen, lane)
@@ -196,7 +198,7 @@ def _look_ahead(
                 row[column] = CLIP
             continue
         ready = timeline.data_ready(p, t, operator, device)
-        start = timeline.earliest_start(t, device, ready, duration, insertion)
+        start = timeline.start_after(p, t, operator, device, ready, insertion)
         finish = start + duration
         ahead = max(b.bound[lane], finish + tables.tail[operator, device])
         best = min(best, ahead)
@@ -251,7 +253,7 @@ def decoded(problem: Problem, placed: Timeline, decode: str, runtime: Runtime) -
     """
     best: tuple[Schedule, float] | None = None
     for how in decoding.DECODES if decode == "best" else (decode,):
-        schedule = decoding.decode_placement(problem, placed.assignment, how)
+        schedule = decoding.decode_placement(problem, placed.assignment, how, replace(runtime, memory="off"))
         makespan = simulate(problem, schedule, runtime).makespan
         if best is None or makespan < best[1]:
             best = schedule, makespan

@@ -49,7 +49,7 @@ def prepare(problem: Problem, runtime: Runtime, completion: str, reference: floa
         problem: the problem.
         runtime: the runtime that gives makespans.
         completion: see :class:`~hetgym.envs.HetScheduleEnv`; with ``"eft+oct"`` the bonus is the optimistic cost.
-        reference: makespan that returns compare with [s]; None = that of HEFT's schedule under the runtime.
+        reference: makespan that returns compare with [s]; None = that of HEFT's schedule for the runtime.
     """
     upward, optimistic = ranks.upward_rank(problem), ranks.optimistic_cost(problem)
     return ScheduleInstance(
@@ -67,5 +67,5 @@ def prepare(problem: Problem, runtime: Runtime, completion: str, reference: floa
 
 
 def heft_makespan(problem: Problem, runtime: Runtime) -> float:
-    """Makespan of HEFT's schedule under a runtime [s]."""
-    return simulate(problem, heft(problem), runtime).makespan
+    """Makespan of the schedule that HEFT makes for a runtime [s]."""
+    return simulate(problem, heft(problem, runtime=runtime), runtime).makespan

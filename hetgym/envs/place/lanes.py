@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -24,6 +25,7 @@ from hetgym.envs.place.problems import as_problem
 from hetgym.envs.place.rendering import partial_trace, place_text
 from hetgym.envs.place.rules import ScheduleRules
 from hetgym.envs.place.state import (
+    ANY,
     PROBLEM,
     RECORD,
     TABLES,
@@ -79,9 +81,12 @@ class PlaceLanes(Lanes):
         self._insertion, self._sparse = rules.decode != "append", sparse
         # Under these rules the simulated times equal the planned ones, bit for bit, so nothing need be simulated.
         self._exact = rules.simulated == Runtime() and rules.decode in ("insertion", "append")
+        self._planned = replace(rules.simulated, memory="off", noise=0.0, seed=0)  # masks respect capacities
+        self._books = not timeline.books_nothing(self._planned)
+        self._like = timeline.new_timeline(ANY, self._planned) if self._books else TIMELINE
         self._known: Remembered[str, Prepared] = Remembered(_REMEMBERED)
         self._problems, self._tables = records.Rows(count, PROBLEM), records.Rows(count, TABLES)
-        self._placed, self._spare = records.Rows(count, TIMELINE), records.Rows(count, TIMELINE)
+        self._placed, self._spare = records.Rows(count, self._like), records.Rows(count, self._like)
         self._orders: list[tuple[int, ...] | None] = [None] * count
         self._lanes = self._all_lanes()
 
@@ -158,9 +163,9 @@ class PlaceLanes(Lanes):
 
     def _advance(self, actions: npt.NDArray[np.int64], active: BoolArray, opening: bool) -> None:
         row = self._lanes.table[0]
-        place(row, actions, active, opening, self._insertion, self._sparse)
+        place(row, actions, active, opening, self._insertion, self._sparse, self._like)
         if self.rules.completion != "off":
-            complete(row, active, self._insertion)
+            complete(row, active, self._insertion, self._like)
 
     def _prepare(self, problem: Problem) -> Prepared:
         """An instance, its tables, and the fixed part of its observations."""
@@ -177,8 +182,9 @@ class PlaceLanes(Lanes):
         n, d = instance.problem.cost.shape
         for rows in (self._placed, self._spare):
             held = rows[lane]
-            if held is None or (len(held.busy.size), len(held.assignment)) != (d, n):
-                rows[lane] = timeline.new_timeline(instance.problem)
+            fits = held is not None and (len(held.busy.size), len(held.assignment)) == (d, n)
+            if not fits or self._books:  # links and edges differ from problem to problem
+                rows[lane] = timeline.new_timeline(instance.problem, self._planned)
 
     def _finish(self, lane: int) -> None:
         """Correct the last reward by the makespan under the environment's runtime, unless planned times are exact."""
@@ -187,7 +193,7 @@ class PlaceLanes(Lanes):
             return
         instance, runtime = self.instance(lane), self.rules.simulated
         if self.rules.decode in ("insertion", "append"):
-            found = timeline.planned(instance.problem, self._placed[lane], scheduler="agent")
+            found = timeline.planned(instance.problem, self._placed[lane], self.rules.simulated, scheduler="agent")
             makespan = simulate(instance.problem, found, runtime).makespan
         else:
             found, makespan = decoded(instance.problem, self._placed[lane], self.rules.decode, runtime)
@@ -212,14 +218,14 @@ class PlaceLanes(Lanes):
         return instance
 
     def trace(self, lane: int) -> Trace:
-        """The operators that are placed, under the classic model; the others have device -1."""
-        return partial_trace(self.problem(lane), self._placed[lane])
+        """The operators that are placed, as planned so far; the others have device -1."""
+        return partial_trace(self.problem(lane), self._placed[lane], self._planned)
 
     def schedule(self, lane: int) -> Schedule:
         """The schedule of a finished episode."""
         found = self._schedules[lane]
         if found is None:
-            found = timeline.planned(self.problem(lane), self._placed[lane], scheduler="agent")
+            found = timeline.planned(self.problem(lane), self._placed[lane], self.rules.simulated, scheduler="agent")
             self._schedules[lane] = found
         return found
 

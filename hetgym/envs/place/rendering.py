@@ -7,27 +7,40 @@ import numpy as np
 from hetgym._types import FloatArray
 from hetgym.envs.core.rendering import device_lines
 from hetgym.envs.place.instance import ScheduleInstance
-from hetgym.planning.timeline import Timeline
+from hetgym.planning.timeline import Timeline, books_nothing
 from hetgym.problem import Problem
+from hetgym.sim import Runtime
 from hetgym.sim.gantt import time_unit
+from hetgym.sim.runtime import runtime_name
 from hetgym.sim.trace import Trace
 from hetgym.transfer import transfer_times
 
 
-def partial_trace(problem: Problem, placed: Timeline) -> Trace:
-    """The operators that are placed, as a trace under the classic model; the others have device -1."""
+def partial_trace(problem: Problem, placed: Timeline, runtime: Runtime) -> Trace:
+    """The operators that are placed, as a trace; the others have device -1.
+
+    Args:
+        problem: the problem.
+        placed: a partial schedule.
+        runtime: the runtime that it is planned for.
+    """
     decided = placed.assignment >= 0
     finish = np.where(decided, placed.finish, 0.0)
     a, b = placed.assignment[problem.edge_source], placed.assignment[problem.edge_target]
     sent = finish[problem.edge_source]
+    arrived = sent + transfer_times(problem, a, b, problem.edge_bytes)
+    if not books_nothing(runtime):
+        booked = decided[problem.edge_source] & decided[problem.edge_target] & (a != b)
+        arrived = np.where(booked, placed.moves.arrived, sent)
+        sent = np.where(booked & (placed.moves.sent >= 0), placed.moves.sent, arrived)
     return Trace(
         problem=problem,
         assignment=placed.assignment.copy(),
         start=np.where(decided, placed.start, 0.0),
         finish=finish,
         sent=sent,
-        arrived=sent + transfer_times(problem, a, b, problem.edge_bytes),
-        runtime="classic",
+        arrived=arrived,
+        runtime=runtime_name(runtime),
         scheduler=f"{int(decided.sum())}/{problem.num_operators} placed",
     )
 

@@ -163,6 +163,10 @@ class PlaceRecord(NamedTuple):
     illegal: Int64Array
 
 
+ANY = Problem.from_arrays(np.ones((1, 1)), [])
+"""A problem, for examples of records."""
+
+
 def _examples() -> tuple[ProblemArrays, PlaceTables, Timeline, PlaceRecord]:
     whole, row = np.ones(1), np.ones(1)  # of the array types with which the timeline is compiled anyway
     table, number = np.ones((1, 1)), np.zeros(1, np.int32)
@@ -181,13 +185,12 @@ def _examples() -> tuple[ProblemArrays, PlaceTables, Timeline, PlaceRecord]:
     )
     over, illegal = np.zeros(1, np.bool_), np.zeros(1, np.int64)
     record = PlaceRecord(rows, rows, rows, rows, new_state(1, 1, 1), observation, whole, over, illegal)
-    return Problem.from_arrays(np.ones((1, 1)), []).arrays, tables, placed, record
+    return ANY.arrays, tables, placed, record
 
 
 PROBLEM, TABLES, TIMELINE, RECORD = _examples()
 """Examples of the records that lanes hold."""
 
 read_problem = reader(PROBLEM)
-read_timeline = reader(TIMELINE)
 read_tables = reader(TABLES)
 read_lanes = reader(RECORD)

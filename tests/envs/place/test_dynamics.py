@@ -38,12 +38,27 @@ def earliest_finish(obs: dict, info: dict) -> int:
     return int(np.argmin(np.where(info["action_mask"], obs["candidates"][:, COLUMN["finish"]], np.inf)))
 
 
-def test_completion_of_the_first_decision_is_heft() -> None:
+@pytest.mark.parametrize("runtime", ["classic", "links"])
+def test_completion_of_the_first_decision_is_heft(runtime: str) -> None:
     problem = textbook("topcuoglu")
-    obs, _ = HetScheduleEnv(problem, completion="eft").reset(seed=0)
+    obs, _ = HetScheduleEnv(problem, completion="eft", runtime=runtime).reset(seed=0)
     assert obs["candidates"][:, COLUMN["completion"]].min() <= 1.0 + 1e-6  # following HEFT gives the reference
-    first = heft(problem).assignment[obs["current"][0]]
+    first = heft(problem, runtime=runtime).assignment[obs["current"][0]]
     assert obs["candidates"][first, COLUMN["completion"]] == pytest.approx(1.0)
+
+
+def test_transfers_that_wait_are_seen_before_the_decision() -> None:
+    """Operators 0 and 1 run on device 0, and each sends 4 s of data to a reader that only device 1 runs well."""
+    problem = hetgym.Problem.from_arrays([[1.0, 99.0], [1.0, 99.0], [9.0, 1.0], [9.0, 1.0]], [(0, 2, 4.0), (1, 3, 4.0)])
+    arrivals = {}
+    for runtime in ("classic", "links"):
+        env = HetScheduleEnv(problem, runtime=runtime)
+        obs, _ = env.reset(options={"order": [0, 1, 2, 3]})
+        for device in (0, 0, 1):
+            obs, *_ = env.step(device)
+        reference = env.lanes.instance(0).reference
+        arrivals[runtime] = obs["candidates"][1, COLUMN["ready"]] * reference
+    assert arrivals == {"classic": pytest.approx(6.0), "links": pytest.approx(9.0)}
 
 
 @pytest.mark.parametrize("decode", ["insertion", "append", "bottom-level", "best"])
