@@ -2,20 +2,21 @@
 
 Run: ``case``, ``attempt``, ``executor`` (``ray_executor``, ``wire``), ``warming``, ``loop``, ``runner``, ``pareto``,
 ``job``. Analyse: ``rows``, ``summary``, ``comparison``, ``significance``, ``groups``, ``fronts``, ``evaluation``.
-Report: ``folder``, ``report``, ``encode``, ``pareto_files``, ``pareto_picture``, ``plan``, ``formats``.
+Search for problems: ``adversarial``. Report: ``folder``, ``report``, ``encode``, ``pareto_files``, ``pareto_picture``, ``plan``, ``formats``.
 """
 
 from hetgym._lazy import lazy
 
 __all__ = [
-    "Comparison", "Evaluation", "Job", "Line", "Measured", "Outcome", "Point", "Progress", "Result", "Row", "RunFolder",
-    "Sink", "against", "choices", "compare", "execute", "front", "grouped", "load_best_schedule", "mean_intervals",
-    "measure", "on_ray", "points", "run", "summarise", "warm_up", "with_gaps",
+    "Adversary", "Comparison", "Evaluation", "Job", "Line", "Measured", "Outcome", "Point", "Progress", "Result", "Row",
+    "RunFolder", "Sink", "adversary", "against", "choices", "compare", "execute", "front", "grouped",
+    "load_best_schedule", "mean_intervals", "measure", "on_ray", "points", "run", "summarise", "warm_up", "with_gaps",
 ]  # fmt: skip
 
 __getattr__ = lazy(
     "hetgym.bench",
     {
+        "hetgym.bench.adversarial": ("Adversary", "adversary"),
         "hetgym.bench.best_schedules": ("load_best_schedule",),
         "hetgym.bench.comparison": ("against",),
         "hetgym.bench.evaluation": ("Evaluation",),

@@ -50,16 +50,11 @@ class RunFolder(Sink):
     def __init__(self, root: Path, name: str = "", traces: str = "best", force: bool = False) -> None:
         if traces not in TRACES:
             raise unknown_name("choice of traces", traces, TRACES)
-        if name and (Path(name).name != name or name in (".", "..")):
-            raise ConfigError(f"a run is named by one word, not by a path such as {name!r}; --out takes the folder")
-        self.path = root / name if name else _fresh(root)
+        self.path = make_folder(root, name, force)
         self.keep = traces
         self._best: dict[str, Trace] = {}
         self._spec: ProblemSpec | None = None
         try:
-            self.path.mkdir(parents=True, exist_ok=True)
-            if any(self.path.iterdir()) and not force:
-                raise ConfigError(f"{self.path}: holds an earlier run; choose another --name or add --force")
             self._clear()
             self._rows = RowsFile(self.path / "rows.csv")
         except OSError as error:
@@ -139,6 +134,29 @@ def naming(path: Path) -> Iterator[Path]:
     except OSError as error:
         error.filename = str(path)
         raise
+
+
+def make_folder(root: Path, name: str = "", force: bool = False) -> Path:
+    """The folder of a run.
+
+    Args:
+        root: folder of all runs; made if it is missing.
+        name: name of this run; by default the date and time.
+        force: True to take a folder that holds an earlier run; its files stay.
+
+    Raises:
+        ConfigError: the folder is not empty, cannot be written, or has an impossible name.
+    """
+    if name and (Path(name).name != name or name in (".", "..")):
+        raise ConfigError(f"a run is named by one word, not by a path such as {name!r}; --out takes the folder")
+    path = root / name if name else _fresh(root)
+    try:
+        path.mkdir(parents=True, exist_ok=True)
+        if any(path.iterdir()) and not force:
+            raise ConfigError(f"{path}: holds an earlier run; choose another --name or add --force")
+    except OSError as error:
+        raise ConfigError(f"{path}: cannot be written ({error.strerror or error})") from error
+    return path
 
 
 def _fresh(root: Path) -> Path:

@@ -15,6 +15,7 @@ from typing import Annotated
 import typer
 
 from hetgym._version import VERSION
+from hetgym.cli.adversary import adversary
 from hetgym.cli.bench import bench
 from hetgym.cli.fit import fit
 from hetgym.cli.list import list_
@@ -54,7 +55,7 @@ def _options(
     """Take the options that stand before a command."""
 
 
-for _command in (bench, plan, validate, profile, fit, train):
+for _command in (bench, plan, adversary, validate, profile, fit, train):
     app.command()(_command)
 app.command("list")(list_)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 from rich.box import HORIZONTALS, SIMPLE_HEAD
@@ -164,6 +164,30 @@ def choices_table(choices: Sequence[Choice]) -> Table:
         )
         before = best.scheduler
     return table
+
+
+def ratio_tables(ratios: Mapping[tuple[str, str], float | None], against: Sequence[str]) -> list[Table]:
+    """How much longer schedulers (rows) take than others (columns) where they lose most, a few columns side by side.
+
+    Args:
+        ratios: by first and second scheduler; None where nothing was found.
+        against: the second schedulers, in the order of the columns.
+    """
+    rows = list(dict.fromkeys(first for first, _ in ratios))
+    worst = {
+        first: max((ratio for (name, _), ratio in ratios.items() if name == first and ratio), default=0.0)
+        for first in rows
+    }
+    tables = []
+    for begin in range(0, len(against), ACROSS):
+        part = against[begin : begin + ACROSS]
+        table = table_of("scheduler", *part, left=("scheduler",))
+        for first in rows:
+            cells = [ratios.get((first, second)) for second in part]
+            styles = ["bold" if cell is not None and cell == worst[first] else "" for cell in cells]
+            table.add_row(first, *map(Text, [number(cell, "{:.2f}") for cell in cells], styles))
+        tables.append(table)
+    return tables
 
 
 def device_table(shares: Sequence[DeviceShare]) -> Table:

@@ -7,6 +7,7 @@ synthetic costs.
 from hetgym.workloads.best_known import Best, BestKnown, load_best_known
 from hetgym.workloads.examples import textbook
 from hetgym.workloads.loading import load_problem
+from hetgym.workloads.perturbing import Neighbourhood, chain
 from hetgym.workloads.random_mix import RandomMix
 from hetgym.workloads.real_mix import RealMix
 from hetgym.workloads.specs import ProblemSpec
@@ -23,10 +24,12 @@ from hetgym.workloads.uniform_machines import on_uniform_machines
 __all__ = [
     "Best",
     "BestKnown",
+    "Neighbourhood",
     "ProblemSpec",
     "RandomMix",
     "RealMix",
     "Suite",
+    "chain",
     "cvb_costs",
     "edge_weights",
     "load_best_known",

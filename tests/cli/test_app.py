@@ -65,6 +65,15 @@ MISTAKES = [
     (["plan", "resnet50", "--platform", "cpu-gpu", "--dims", "N"], "--dims N: expected NAME=SIZE"),
     (["plan", "resnet50", "--platform", "cpu-gpu", "--dims", "N=2,S"], "--dims N=2,S: expected NAME=SIZE"),
     (["plan", "resnet50", "--platform", "cpu-gpu", "--dims", "N=\u00b2"], "expected NAME=SIZE"),
+    (["adversary", "heft"], "'heft' is compared with nothing; name another scheduler with --against"),
+    (["adversary", "heft", "--against", "peftt"], "unknown scheduler 'peftt'; did you mean 'peft'"),
+    (["adversary", "heft", "peft", "--budget", "10 z"], "expected a number of problems or a time"),
+    (["adversary", "heft", "peft", "--budget", "0"], "budget is 0; it must be a whole number of at least 1"),
+    (["adversary", "heft", "peft", "--start", "a-file.npz"], "a-file.npz"),
+    (["adversary", "heft", "peft", "--start", "a-file.npz", "--devices", "2"], "--start has its own"),
+    (["adversary", "heft", "peft", "--within", "0.5"], "within is 0.5; it must be a factor from 1 to 1000"),
+    (["adversary", "heft", "peft", "--operators", "0"], "both must be at least 1"),
+    (["adversary", "heft", "peft", "--name", "../x"], "a run is named by one word"),
     (["list", "grphs"], "did you mean 'graphs'"),
 ]
 
