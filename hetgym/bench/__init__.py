@@ -2,7 +2,8 @@
 
 Run: ``case``, ``attempt``, ``executor`` (``ray_executor``, ``wire``), ``warming``, ``loop``, ``runner``, ``pareto``,
 ``job``. Analyse: ``rows``, ``summary``, ``comparison``, ``significance``, ``groups``, ``fronts``, ``evaluation``.
-Search for problems: ``adversarial``. Report: ``folder``, ``report``, ``encode``, ``pareto_files``, ``pareto_picture``, ``plan``, ``formats``.
+Search for problems: ``adversarial``. Report: ``folder``, ``report``, ``encode``, ``pareto_files``, ``pareto_picture``,
+``plan``, ``formats``.
 """
 
 from hetgym._lazy import lazy

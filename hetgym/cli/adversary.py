@@ -52,6 +52,7 @@ def adversary(
     Run times, speeds, bandwidths and bytes are changed within a range, and edges are added and removed, to make the
     ratio of the two makespans as large as possible. Writes the problems and adversary.json to <out>/<name>/.
     """
+    from hetgym.bench.adversarial import adversary as search
     from hetgym.bench.folder import make_folder
     from hetgym.bench.job import pick_schedulers
     from hetgym.sim.runtime import runtime as as_runtime
@@ -76,6 +77,10 @@ def adversary(
         "seconds": seconds,
         "seed": seed,
     }
+    for row in {row.name: row for pair in pairs for row in pair}.values():
+        search(
+            row, row, **options | {"budget": min(problems, 1)}
+        )  # compiles, and refuses what cannot work before a file is written
     return _run(pairs, [row.name for row in others], options, make_folder(out, name, force), as_json)
 
 

@@ -13,7 +13,7 @@ from hetgym._types import FloatArray, IntArray
 from hetgym.errors import ProblemError
 from hetgym.problem import Problem, Routes
 
-STRIDE = 0.5
+STRIDE = 1.0
 """Longest step of one factor, as a share of the way from the start's value to an end of the range, in logarithms."""
 
 DIGITS = 3
@@ -66,7 +66,7 @@ class Neighbourhood:
     >>> near = Neighbourhood(chain(4, 3), within=2.0)
     >>> changed, what = near.step(near.start(), np.random.default_rng(0))
     >>> what, near.problem(changed)
-    ('a → d added', Problem('chain-4-3', 4 operators, 4 edges, 3 devices))
+    ('b → d added', Problem('chain-4-3', 4 operators, 4 edges, 3 devices))
     """
 
     def __init__(self, start: Problem, within: float = 3.0) -> None:

@@ -25,8 +25,8 @@ def measured(name: str, problem: Problem, runtime: str) -> float:
     ("first", "second", "least"), [("heft", "single-device", 2.0), ("heft", "cpop", 1.5), ("cpop", "heft", 2.0)]
 )
 def test_a_scheduler_can_be_made_to_lose(first: str, second: str, least: float) -> None:
-    found = adversary(first, second, budget=1000)
-    assert found.ratio >= least and found.evaluations == 1000
+    found = adversary(first, second, budget=500)
+    assert found.ratio >= least and found.evaluations == 500
     assert found.makespans == tuple(measured(name, found.problem, "classic") for name in (first, second))
 
 
@@ -46,7 +46,7 @@ def test_a_saved_problem_gives_the_same_makespans_under_its_runtime(tmp_path: Pa
 
 def test_the_trail_begins_at_the_start_and_rises() -> None:
     start = textbook("topcuoglu")
-    found = adversary("heft", "cpop", start=start, within=2.0, budget=200, restarts=2)
+    found = adversary("heft", "cpop", start=start, within=2.0, budget=200, walks=2)
     assert found.trail[0] == (1, 80.0 / 86.0, "")
     ratios = [improvement.ratio for improvement in found.trail]
     assert ratios == sorted(set(ratios)) and ratios[-1] == found.ratio > 1.05
@@ -86,7 +86,7 @@ def moody() -> Iterator[list[int]]:
 def test_a_scheduler_may_fail_but_not_on_the_start(moody: list[int]) -> None:
     moody += range(2, 500, 2)
     assert adversary("heft", "moody", budget=100).ratio >= 1
-    with pytest.raises(ConfigError, match=r"'moody' fails on the start \(ValueError: not today\)"):
+    with pytest.raises(ConfigError, match=r"fails on the start \(ValueError: not today\)"):
         moody += range(500)
         adversary("moody", "heft", budget=5)
 
@@ -98,7 +98,7 @@ def test_a_start_that_takes_no_time_is_refused() -> None:
 
 @pytest.mark.parametrize(
     "options",
-    [{"budget": 0}, {"restarts": 0}, {"seed": -1}, {"seconds": 0.0}, {"within": 0.1}, {"operators": 0}, {"devices": 0}],
+    [{"budget": 0}, {"walks": 0}, {"seed": -1}, {"seconds": 0.0}, {"within": 0.1}, {"operators": 0}, {"devices": 0}],
 )
 def test_impossible_options(options: dict[str, Any]) -> None:
     with pytest.raises(HetgymError):
@@ -106,5 +106,5 @@ def test_impossible_options(options: dict[str, Any]) -> None:
 
 
 def test_rows_with_options_are_compared() -> None:
-    found = adversary(get("heft", insertion=False), "heft", budget=300)
+    found = adversary(get("heft", insertion=False), "heft", operators=10, budget=500)
     assert found.ratio > 1 and simulate(found.problem, heft(found.problem)).makespan == found.makespans[1]
