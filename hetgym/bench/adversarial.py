@@ -83,7 +83,7 @@ def adversary(
     *,
     operators: int = 6,
     devices: int = 3,
-    within: float = 3.0,
+    within: float = 2.0,
     budget: int = 2000,
     seconds: float | None = None,
     walks: int = 1,

@@ -20,6 +20,9 @@ if TYPE_CHECKING:
 OPERATORS, DEVICES = 6, 3
 """Size of drawn problems."""
 
+LONGER = 4
+"""Ratio of makespans beyond which schedules are not drawn on one time axis."""
+
 FORMAT_VERSION = 1
 
 
@@ -38,7 +41,7 @@ def adversary(
     ] = None,
     operators: Annotated[int | None, typer.Option(help=f"Operators of drawn problems. Default: {OPERATORS}.")] = None,
     devices: Annotated[int | None, typer.Option(help=f"Devices of drawn problems. Default: {DEVICES}.")] = None,
-    within: Annotated[float, typer.Option(help="Most by which a number is multiplied or divided.")] = 3.0,
+    within: Annotated[float, typer.Option(help="Most by which a number is multiplied or divided.")] = 2.0,
     budget: Annotated[str, typer.Option(help="Problems to try for each pair, or a time such as 10s.")] = "2000",
     seed: Annotated[int, typer.Option(min=0, help="Seed of the random changes.")] = 0,
     imports: ImportOption = None,
@@ -47,7 +50,7 @@ def adversary(
     force: ForceOption = False,
     as_json: JsonOption = False,
 ) -> int:
-    """Search for small problems on which one scheduler loses most to another.
+    """Search for problems on which one scheduler loses most to another.
 
     Run times, speeds, bandwidths and bytes are changed within a range, and edges are added and removed, to make the
     ratio of the two makespans as large as possible. Writes the problems and adversary.json to <out>/<name>/.
@@ -157,7 +160,7 @@ def _run(
 
 
 def _print_pair(result: Adversary, file: Path) -> None:
-    """The ratio, both schedules on one time axis, and how to go on."""
+    """The ratio, both schedules, and how to go on."""
     from hetgym.baselines import get
     from hetgym.bench.formats import duration, minutes
     from hetgym.cli.charts import MOST, chart
@@ -180,8 +183,10 @@ def _print_pair(result: Adversary, file: Path) -> None:
     if problem.num_operators <= MOST:
         for name, time in zip(names, times, strict=True):
             trace = simulate(problem, get(name)(problem, result.runtime), result.runtime)
-            lines = chart(trace, max(result.makespans))
-            console.print("\n".join(["", f"{name}: {time}", *lines]), markup=False, soft_wrap=True)
+            short = max(result.makespans) > LONGER * trace.makespan
+            title = f"{name}: {time}{', on a time axis of its own' if short else ''}"
+            lines = chart(trace, trace.makespan if short else max(result.makespans))
+            console.print("\n".join(["", title, *lines]), markup=False, soft_wrap=True)
         console.print()
     print_path("problem", file)
     _print_hint(file, result.runtime)

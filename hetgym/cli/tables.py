@@ -22,6 +22,9 @@ from hetgym.workloads.best_known import PROVED
 ACROSS = 6
 """Groups of problems side by side."""
 
+RIVALS = 8
+"""Schedulers side by side that others are compared with."""
+
 
 def table_of(*headings: str, left: Sequence[str] = (), title: str | None = None) -> Table:
     """An empty table of numbers.
@@ -179,8 +182,8 @@ def ratio_tables(ratios: Mapping[tuple[str, str], float | None], against: Sequen
         for first in rows
     }
     tables = []
-    for begin in range(0, len(against), ACROSS):
-        part = against[begin : begin + ACROSS]
+    for begin in range(0, len(against), RIVALS):
+        part = against[begin : begin + RIVALS]
         table = table_of("scheduler", *part, left=("scheduler",))
         for first in rows:
             cells = [ratios.get((first, second)) for second in part]

@@ -69,7 +69,7 @@ class Neighbourhood:
     ('b → d added', Problem('chain-4-3', 4 operators, 4 edges, 3 devices))
     """
 
-    def __init__(self, start: Problem, within: float = 3.0) -> None:
+    def __init__(self, start: Problem, within: float = 2.0) -> None:
         if not 1 <= within <= WIDEST:
             raise ProblemError(f"within is {within}; it must be a factor from 1 to {WIDEST:g}")
         self.around, self.within = start, float(within)
