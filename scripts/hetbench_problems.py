@@ -1,8 +1,12 @@
-"""Definitions of the problems of the suite hetbench-v1.
+"""Definitions of the problems of the suites hetbench-v1 and hetbench-v2.
 
 Networks have the costs of the roofline model on a preset platform. Generated graphs keep their own work and payloads,
 scaled to a communication-to-computation ratio (CCR). Their devices either suit operators differently (``unrelated``),
 or differ in speed only and have random links (``uniform``).
+
+hetbench-v2 adds twenty, for what hetbench-v1 has little of: shards of matrix products and attention, mixtures of
+experts, vision networks of many branches, shops that force the device, and work that memory bandwidth limits. Its
+networks know their occupancy, and have the costs of the platforms' own models.
 """
 
 from __future__ import annotations
@@ -50,16 +54,58 @@ GENERATED = [
 
 CCR = (0.1, 1.0, 5.0)
 
+MORE = {
+    "sharded_product-5@8gpu-node": ("sharded_product", {"blocks": 5, "size": 512}),
+    "sharded_product-3x4@two-level-cluster": ("sharded_product", {"blocks": 3, "size": 2048, "factors": 4}),
+    "transformer-8heads@8gpu-node": ("transformer", {"blocks": 4, "heads": 8, "hidden": 1024, "sequence": 512}),
+    "transformer-16heads@cpu-2gpu-nvlink": ("transformer", {"blocks": 2, "heads": 16, "hidden": 1024, "batch": 8}),
+    "mixture_of_experts-12@8gpu-node": ("mixture_of_experts", {"blocks": 4, "experts": 12, "hidden": 1024}),
+    "mixture_of_experts-16@two-level-cluster": ("mixture_of_experts", {"blocks": 3, "experts": 16, "hidden": 1024}),
+    "mixture_of_experts-8@cpu-2gpu-nvlink": ("mixture_of_experts", {"blocks": 3, "hidden": 768, "skew": 1.0}),
+    "mixture_of_experts-4@cpu-gpu-npu": ("mixture_of_experts", {"blocks": 6, "experts": 4, "tokens": 256}),
+    "inception-9-b16@even-pair": ("inception", {"blocks": 9, "batch": 16}),
+    "transformer-decode@even-pair": ("transformer", {"heads": 8, "hidden": 2048, "sequence": 1, "batch": 8}),
+    "lstm_grid-8x24@cpu-2gpu-nvlink": ("lstm_grid", {"layers": 8, "steps": 24, "hidden": 1024}),
+}  # fmt: skip
+"""Name of a problem, with its platform -> generator and parameters."""
 
-def definitions() -> dict[str, Callable[[], Problem]]:
-    """Name -> builder, for every problem of the suite."""
+MORE_NETWORKS = {
+    "two-level-cluster": ["inception_v2-b8", "nasnet-b8"],
+    "even-pair": ["nasnet-b8-fused", "inception_v2-b8-training"],
+    "cpu-gpu-balanced": ["vit_b16-training"],
+}
+"""Platform -> networks of the zoo."""
+
+SHOPS = {
+    "job-shop-10x10": (10, 10, 1, 0.0),
+    "job-shop-20x15": (20, 15, 1, 0.0),
+    "flexible-job-shop-15x8": (15, 8, 3, 0.0),
+    "job-shop-15x6-transport": (15, 6, 1, 20.0),
+}
+"""Jobs, machines, most machines that can run an operation, and time from machine to machine (mean run time: 50)."""
+
+
+def definitions(suite: str = "hetbench-v1") -> dict[str, Callable[[], Problem]]:
+    """Name -> builder, for every problem that a suite adds to those before it."""
+    if suite == "hetbench-v2":
+        return dict(_more())
     return dict([*_networks(), *_generated()])
 
 
 def _networks() -> Iterator[tuple[str, Callable[[], Problem]]]:
     for platform, networks in NETWORKS.items():
         for network in networks:
+            yield f"{network}@{platform}", partial(_whole_network, network, platform)
+
+
+def _more() -> Iterator[tuple[str, Callable[[], Problem]]]:
+    for name, (generator, parameters) in MORE.items():
+        yield name, partial(_generated_network, name, generator, parameters)
+    for platform, networks in MORE_NETWORKS.items():
+        for network in networks:
             yield f"{network}@{platform}", partial(_network, network, platform)
+    for row, (name, (jobs, machines, most, transport)) in enumerate(SHOPS.items()):
+        yield name, partial(_shop, name, jobs, machines, most, transport, row)
 
 
 def _generated() -> Iterator[tuple[str, Callable[[], Problem]]]:
@@ -69,7 +115,12 @@ def _generated() -> Iterator[tuple[str, Callable[[], Problem]]]:
             yield name, partial(_drawn, name, generator, parameters, devices, kind, ccr, [row, column])
 
 
-def _network(network: str, platform: str) -> Problem:
+def _whole_network(network: str, platform: str) -> Problem:
+    """A network with the costs of the roofline, of which every operator needs its whole device."""
+    return _network(network, platform, "roofline").replace(occupancy=1.0)
+
+
+def _network(network: str, platform: str, costs: str = "auto") -> Problem:
     name, *changes = network.split("-")
     batch = next((int(change[1:]) for change in changes if change[0] == "b"), 1)
     graph: DataflowGraph = load_graph(name, batch=batch)
@@ -77,8 +128,27 @@ def _network(network: str, platform: str) -> Problem:
         graph = fuse(graph).graph
     if "training" in changes:
         graph = training(graph)
-    problem = Problem.build(graph, load_platform(platform), "roofline")
-    return problem.replace(name=f"{network}@{platform}", occupancy=1.0)
+    return Problem.build(graph, load_platform(platform), costs).replace(name=f"{network}@{platform}")
+
+
+def _generated_network(name: str, generator: str, parameters: dict[str, float]) -> Problem:
+    graph = generate_graph(generator, **parameters)
+    return Problem.build(graph, load_platform(name.partition("@")[2])).replace(name=name)
+
+
+def _shop(name: str, jobs: int, machines: int, most: int, transport: float, seed: int) -> Problem:
+    """Jobs that visit every machine once, in an order of their own; run times are whole numbers from 1 to 99."""
+    rng = np.random.default_rng([2, seed])
+    cost, edges = np.full((jobs * machines, machines), np.inf), []
+    for job in range(jobs):
+        for turn, machine in enumerate(rng.permutation(machines).tolist()):
+            operation = job * machines + turn
+            able = [machine, *rng.choice(np.delete(np.arange(machines), machine), int(rng.integers(most)), False)]
+            cost[operation, able] = rng.integers(1, 100, len(able))
+            if turn:
+                edges.append((operation - 1, operation, 0.0))
+    names = [f"job{job}.{turn}" for job in range(jobs) for turn in range(machines)]
+    return Problem.from_arrays(cost, edges, transport, operator_names=names, name=name)
 
 
 def _drawn(

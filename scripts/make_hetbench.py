@@ -1,13 +1,15 @@
-"""Make the suite hetbench-v1: its problems, and the table of their best-known values.
+"""Make a suite of frozen problems: the problems, and the table of their best-known values.
 
-    python scripts/make_hetbench.py [problems] [search] [exact] [table] [docs] [--only TEXT ...]
+    python scripts/make_hetbench.py [problems] [search] [exact] [table] [docs] [--suite NAME] [--only TEXT ...]
     python scripts/make_hetbench.py claim --only PROBLEM --schedule FILE.json --scheduler NAME [--options JSON]
 
 Without a step, all steps run in turn. ``problems`` builds missing files and never changes existing ones. ``search``
-runs every quick scheduler and long searches, ``exact`` runs CP-SAT on small problems, and ``claim`` adds a schedule
-from elsewhere. Their results go to the work folder; results that exist are not computed again. ``table`` merges them
-into the shipped table, whose entries never get worse, and ``docs`` writes the table of docs/hetbench.md. Searches use
-one thread and give the same results everywhere; CP-SAT stops at a time limit. Needs ``pip install "hetgym[exact]"``.
+runs every quick scheduler, for each of the suite's runtimes where it plans for them, and long searches of hetbench-v1;
+``anneal`` runs long searches for each runtime of hetbench-v2, ``exact`` runs CP-SAT on small problems, and ``claim``
+adds a schedule from elsewhere. hetbench-v2 has hetbench-v1's problems, too, and begins with its schedules. Results go
+to the work folder; results that exist are not computed again. ``table`` merges them into the shipped table, whose
+entries never get worse, and ``docs`` writes the table of the suite's page. Searches use one thread and give the same
+results everywhere; CP-SAT stops at a time limit. Needs ``pip install "hetgym[exact]"``.
 """
 
 from __future__ import annotations
@@ -15,7 +17,7 @@ from __future__ import annotations
 import argparse
 import json
 from collections.abc import Iterator, Mapping
-from dataclasses import asdict, replace
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -24,20 +26,64 @@ from hetbench_problems import definitions
 from hetgym import Problem, Schedule, baselines, simulate, validate
 from hetgym._files import atomic_write
 from hetgym.baselines.exact import solve
-from hetgym.bench.best_schedules import load_best_schedules, save_best_schedules
+from hetgym.bench.best_schedules import load_best_schedule, load_best_schedules, save_best_schedules
 from hetgym.bench.plan import schedule_of
-from hetgym.planning.bounds import area_bound, combined_bound, communication_bound, critical_path_bound
+from hetgym.planning.bounds import (
+    area_bound,
+    combined_bound,
+    communication_bound,
+    critical_path_bound,
+    lower_bound,
+)
+from hetgym.sim import runtime as as_runtime
 from hetgym.workloads import Best, BestKnown, load_best_known
 from hetgym.workloads.suites import FOLDER
 
 ROOT = Path(__file__).parents[1]
-SUITE = FOLDER / "hetbench-v1"
-TABLE = SUITE / "best_known.json"
-PAGE = ROOT / "docs" / "hetbench.md"
-RUNTIMES = ("classic", "links")
-STEPS = ("problems", "search", "exact", "table", "docs")
+STEPS = ("problems", "search", "anneal", "exact", "table", "docs")
 BETTER = 1 - 1e-12
 """Factor by which a makespan must be shorter to count as better; otherwise the earlier scheduler keeps the credit."""
+
+
+@dataclass(frozen=True)
+class Suite:
+    """A suite of frozen problems.
+
+    Attributes:
+        name: of the suite.
+        runtimes: runtimes that have best-known values.
+        page: its page of the documentation.
+        earlier: suites whose problems it has, too.
+    """
+
+    name: str
+    runtimes: tuple[str, ...]
+    page: Path
+    earlier: tuple[Suite, ...] = ()
+
+    @property
+    def table(self) -> Path:
+        """File of the best-known values."""
+        return FOLDER / self.name / "best_known.json"
+
+    @property
+    def names(self) -> list[str]:
+        """All problems, in the order of the table."""
+        return [*(name for suite in self.earlier for name in suite.names), *definitions(self.name)]
+
+    def file(self, name: str) -> Path:
+        """File of a problem."""
+        owner = next((suite for suite in self.earlier if name in suite.names), self)
+        return FOLDER / owner.name / "problems" / f"{name}.npz"
+
+    def load(self, name: str) -> Problem:
+        """A frozen problem."""
+        return Problem.load(self.file(name))
+
+
+V1 = Suite("hetbench-v1", ("classic", "links"), ROOT / "docs" / "hetbench.md")
+V2 = Suite("hetbench-v2", ("classic", "links", "framework", "ready"), ROOT / "docs" / "hetbench-v2.md", (V1,))
+SUITES = {suite.name: suite for suite in (V1, V2)}
 
 
 def long_searches(budget: int) -> Iterator[tuple[str, dict[str, Any]]]:
@@ -57,8 +103,8 @@ def long_searches(budget: int) -> Iterator[tuple[str, dict[str, Any]]]:
 class Notes:
     """Results of one step for one problem, written to disk after every addition."""
 
-    def __init__(self, work: Path, step: str, name: str) -> None:
-        self.path = work / f"{name}.{step}.json"
+    def __init__(self, suite: Suite, work: Path, step: str, name: str) -> None:
+        self.suite, self.path = suite, work / suite.name / f"{name}.{step}.json"
         self.content: dict[str, Any] = {"done": [], "bounds": {}, "best": {}}
         if self.path.exists():
             self.content = json.loads(self.path.read_text())
@@ -79,7 +125,7 @@ class Notes:
     def offer(self, problem: Problem, schedule: Schedule, scheduler: str, options: Mapping[str, Any]) -> None:
         """Simulate a schedule under each runtime, and keep it for those under which it is the shortest."""
         validate(problem, schedule)
-        for runtime in RUNTIMES:
+        for runtime in self.suite.runtimes:
             if schedule.priority is None:
                 order = schedule.device_order(problem)
             else:  # priorities are resolved only in a run
@@ -101,25 +147,22 @@ def write_json(path: Path, content: Any) -> None:
     atomic_write(path, lambda file: file.write((json.dumps(content, indent=1, allow_nan=False) + "\n").encode()))
 
 
-def write_problems(names: list[str]) -> None:
+def write_problems(suite: Suite, names: list[str]) -> None:
     """Write missing files; an existing file is frozen, so the problem is only compared with it."""
-    for name in names:
-        path = SUITE / "problems" / f"{name}.npz"
+    own = definitions(suite.name)
+    for name in [name for name in names if name in own]:
+        path = suite.file(name)
         path.parent.mkdir(parents=True, exist_ok=True)
-        problem = definitions()[name]()
+        problem = own[name]()
         if not path.exists():
             problem.save(path)
-        same = "" if load(name).digest == problem.digest else "  kept, but would come out otherwise today"
+        same = "" if suite.load(name).digest == problem.digest else "  kept, but would come out otherwise today"
         print(f"{name:40} {problem.num_operators:5} operators {path.stat().st_size:7} B{same}", flush=True)
 
 
-def load(name: str) -> Problem:
-    return Problem.load(SUITE / "problems" / f"{name}.npz")
-
-
-def search(name: str, work: Path, budget: int) -> None:
+def search(suite: Suite, name: str, work: Path, budget: int) -> None:
     """Run everything except exact solvers, then the best long search again with five times the work."""
-    problem, notes = load(name), Notes(work, "search", name)
+    problem, notes = suite.load(name), Notes(suite, work, "search", name)
 
     def attempt(scheduler: str, options: dict[str, Any]) -> None:
         key = json.dumps([scheduler, options])
@@ -128,20 +171,48 @@ def search(name: str, work: Path, budget: int) -> None:
             notes.add(key)
 
     for scheduler in baselines.names():
-        if baselines.get(scheduler).kind != "exact":
+        row = baselines.get(scheduler)
+        if row.kind != "exact":
             attempt(scheduler, {})
-    for scheduler, options in long_searches(budget):
-        attempt(scheduler, options)
-    best = notes.content["best"]["classic"]
-    if "budget" in best["options"]:
-        for seed in (0, 1):
-            attempt(best["scheduler"], {**best["options"], "seed": seed, "budget": 5 * budget})
-    best = notes.content["best"]["classic"]
-    print(f"{name:40} {best['makespan_s']:.6g} s by {best['scheduler']} {best['options']}", flush=True)
+            for runtime in suite.runtimes if row.plans_for == "any" and suite.earlier else ():
+                if runtime != "classic":
+                    attempt(scheduler, {"runtime": runtime})
+    if not suite.earlier:
+        for scheduler, options in long_searches(budget):
+            attempt(scheduler, options)
+        best = notes.content["best"]["classic"]
+        if "budget" in best["options"]:
+            for seed in (0, 1):
+                attempt(best["scheduler"], {**best["options"], "seed": seed, "budget": 5 * budget})
+    tell(notes, name)
 
 
-def exact(name: str, work: Path, seconds: float, workers: int, limit: int) -> None:
-    problem, notes = load(name), Notes(work, "exact", name)
+def anneal(suite: Suite, name: str, work: Path, budget: int, seeds: int) -> None:
+    """Search for each runtime, from the best start that the search knows, after the schedules of earlier suites."""
+    problem, notes = suite.load(name), Notes(suite, work, "anneal", name)
+    for before in suite.earlier:
+        if name in before.names and not notes.done(before.name):
+            for runtime, best in load_best_known(before.table)[name].best.items():
+                notes.offer(problem, load_best_schedule(before.table, name, runtime), best.scheduler, best.options)
+            notes.add(before.name)
+    for seed in range(seeds):
+        for runtime in suite.runtimes:
+            options = {"runtime": runtime, "seed": seed, "budget": 5 * budget}
+            key = json.dumps(options)
+            if not notes.done(key):
+                notes.offer(problem, baselines.get("region-annealing", **options)(problem), "region-annealing", options)
+                notes.add(key)
+    tell(notes, name)
+
+
+def tell(notes: Notes, name: str) -> None:
+    """Print the best makespans so far."""
+    for runtime, best in notes.content["best"].items():
+        print(f"{name:40} {runtime:9} {best['makespan_s']:.6g} s by {best['scheduler']} {best['options']}", flush=True)
+
+
+def exact(suite: Suite, name: str, work: Path, seconds: float, workers: int, limit: int) -> None:
+    problem, notes = suite.load(name), Notes(suite, work, "exact", name)
     if not notes.done("bounds"):
         notes.bound("critical path", critical_path_bound(problem))
         notes.bound("critical path with transfers", communication_bound(problem))
@@ -159,28 +230,29 @@ def exact(name: str, work: Path, seconds: float, workers: int, limit: int) -> No
     print(f"{name:40} {solution.schedule.makespan:.6g} s, {solution.status}, gap {solution.gap:.2%}", flush=True)
 
 
-def claim(name: str, work: Path, file: Path, scheduler: str, options: dict[str, Any]) -> None:
+def claim(suite: Suite, name: str, work: Path, file: Path, scheduler: str, options: dict[str, Any]) -> None:
     """Add a schedule of a registered scheduler that ``Schedule.to_dict`` or ``hetgym plan`` wrote."""
     baselines.get(scheduler, **options)
     content = json.loads(file.read_text())
     schedule = Schedule.from_dict(content.get("schedule", content))
-    notes = Notes(work, "claim", name)
-    notes.offer(load(name), schedule, scheduler, options)
+    notes = Notes(suite, work, "claim", name)
+    notes.offer(suite.load(name), schedule, scheduler, options)
     notes.add(str(file))
     print(f"{name}: {notes.content['best']['classic']['makespan_s']:.9g} s under classic; now run the step table")
 
 
-def make_table(work: Path) -> None:
+def make_table(suite: Suite, work: Path) -> None:
     """Merge new results into the shipped table."""
-    known = dict(load_best_known(TABLE)) if TABLE.exists() else {}
-    schedules = load_best_schedules(TABLE) if TABLE.exists() else {}
-    for name in definitions():
-        digest = load(name).digest
+    table = suite.table
+    known = dict(load_best_known(table)) if table.exists() else {}
+    schedules = load_best_schedules(table) if table.exists() else {}
+    for name in suite.names:
+        problem = suite.load(name)
         row = known.get(name)
-        if row is None or row.digest != digest:
-            row = BestKnown(digest, 0.0, "", {})
-        for step in ("search", "exact", "claim"):
-            found = Notes(work, step, name).content
+        if row is None or row.digest != problem.digest:
+            row = BestKnown(problem.digest, 0.0, "", {})
+        for step in ("search", "anneal", "exact", "claim"):
+            found = Notes(suite, work, step, name).content
             for runtime, offer in found["best"].items():
                 before = row.best.get(runtime)
                 if before is None or offer["makespan_s"] < before.makespan_s * BETTER:
@@ -190,30 +262,65 @@ def make_table(work: Path) -> None:
             for by, seconds in found["bounds"].items():
                 if seconds > row.bound_s * (1 + 1e-9):
                     row = replace(row, bound_s=seconds, bound_by=by)
-        if row.best:  # a bound may exceed the optimum by the rounding of its sums
-            shortest = min(best.makespan_s for best in row.best.values())
-            known[name] = replace(row, bound_s=min(row.bound_s, shortest))
-    problems = {name: asdict(known[name]) for name in definitions() if name in known}
-    write_json(TABLE, {"format": "hetgym-best-known", "version": 1, "problems": problems})
-    save_best_schedules(TABLE, {(name, runtime): schedules[name, runtime] for name in problems for runtime in RUNTIMES})
-    proved = sum(row.optimal("classic") for row in known.values())
-    print(f"{len(problems)} problems, {proved} proved optimal under classic")
+        if row.best:
+            known[name] = _bounded(suite, problem, row)
+    problems = {name: asdict(known[name]) for name in suite.names if name in known}
+    write_json(table, {"format": "hetgym-best-known", "version": 1, "problems": problems})
+    kept = {(name, runtime): schedules[name, runtime] for name in problems for runtime in suite.runtimes}
+    save_best_schedules(table, kept)
+    for runtime in suite.runtimes:
+        proved = sum(row.optimal(runtime) for row in known.values())
+        print(f"{len(problems)} problems, {proved} proved optimal under {runtime}")
 
 
-def make_docs() -> None:
+def _bounded(suite: Suite, problem: Problem, row: BestKnown) -> BestKnown:
+    """Bounds of all runtimes, and larger ones of some; they may exceed the optimum by the rounding of their sums.
+
+    Bounds proved for one stream do not hold where several share a device.
+    """
+    if not suite.earlier:
+        return replace(row, bound_s=min(row.bound_s, *(best.makespan_s for best in row.best.values())))
+    common, best = lower_bound(problem, linear=True, runtime="framework,dispatch=0"), {}
+    for runtime, shortest in row.best.items():
+        bound, by = lower_bound(problem, linear=True, runtime=runtime), "path, load or traffic"
+        if as_runtime(runtime).streams == 1 and row.bound_s > bound:
+            bound, by = row.bound_s, row.bound_by
+        best[runtime] = replace(shortest, bound_s=min(bound, shortest.makespan_s), bound_by=by)
+    common = min(common, *(each.bound_s for each in best.values()))
+    return replace(row, bound_s=common, bound_by="path or load", best=best)
+
+
+def make_docs(suite: Suite) -> None:
     """Write the table between the two marks of its page."""
-    before, _, rest = PAGE.read_text().partition("<!-- table -->\n")
+    before, _, rest = suite.page.read_text().partition("<!-- table -->\n")
     _, _, after = rest.partition("<!-- end of table -->\n")
-    PAGE.write_text(f"{before}<!-- table -->\n{table_rows()}<!-- end of table -->\n{after}")
+    rows = runtimes_rows(suite) if suite.earlier else table_rows(suite)
+    suite.page.write_text(f"{before}<!-- table -->\n{rows}<!-- end of table -->\n{after}")
 
 
-def table_rows() -> str:
+def runtimes_rows(suite: Suite) -> str:
+    """A column for each runtime: the best known makespan, and its excess over the bound."""
+    heads = " | ".join(f"{runtime} [ms] | over bound" for runtime in suite.runtimes)
+    lines = [f"| problem | n | devices | {heads} |", f"|---|--:|--:|{'--:|' * 2 * len(suite.runtimes)}"]
+    for name, row in load_best_known(suite.table).items():
+        problem = suite.load(name)
+        cells = [name, str(problem.num_operators), str(problem.num_devices)]
+        for runtime in suite.runtimes:
+            seconds = row.best[runtime].makespan_s
+            over = "optimal" if row.optimal(runtime) else f"{seconds / row.bound(runtime) - 1:.1%}"
+            cells += [f"{1e3 * seconds:.6g}", over]
+        lines.append(f"| {' | '.join(cells)} |")
+    return "\n".join(lines) + "\n"
+
+
+def table_rows(suite: Suite) -> str:
+    """The table of hetbench-v1."""
     lines = [
         "| problem | n | devices | CCR | best known [ms] | bound [ms] | gap | bound by | found by | links [ms] |",
         "|---|--:|--:|--:|--:|--:|--:|---|---|--:|",
     ]
-    for name, row in load_best_known(TABLE).items():
-        problem, best = load(name), row.best["classic"]
+    for name, row in load_best_known(suite.table).items():
+        problem, best = suite.load(name), row.best["classic"]
         options = ", ".join(f"{key}={value}" for key, value in best.options.items())
         cells = [
             name,
@@ -234,9 +341,11 @@ def table_rows() -> str:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("steps", nargs="*", metavar="STEP", help=f"{', '.join(STEPS)}; or claim")
+    parser.add_argument("--suite", choices=SUITES, default=V1.name)
     parser.add_argument("--only", nargs="+", default=[""], metavar="TEXT", help="problems whose names hold a text")
     parser.add_argument("--work", type=Path, default=ROOT / "build" / "hetbench", help="folder of work")
-    parser.add_argument("--budget", type=int, default=10_000_000, help="operators placed by a long search")
+    parser.add_argument("--budget", type=int, default=10_000_000, help="operators placed by a search")
+    parser.add_argument("--seeds", type=int, default=2, help="anneal: searches of each problem for each runtime")
     parser.add_argument("--seconds", type=float, default=45.0, help="of CP-SAT for a problem")
     parser.add_argument("--workers", type=int, default=4, help="threads of CP-SAT")
     parser.add_argument("--limit", type=int, default=260, help="most operators of a problem for CP-SAT")
@@ -244,25 +353,28 @@ def main() -> None:
     parser.add_argument("--scheduler", help="claim: registered name of what found it")
     parser.add_argument("--options", type=json.loads, default={}, help="claim: options of the scheduler, as JSON")
     options = parser.parse_args()
-    names = [name for name in definitions() if name in options.only]
-    names = names or [name for name in definitions() if any(text in name for text in options.only)]
+    suite = SUITES[options.suite]
+    names = [name for name in suite.names if name in options.only]
+    names = names or [name for name in suite.names if any(text in name for text in options.only)]
     steps = options.steps or STEPS
     if unknown := set(steps) - {*STEPS, "claim"}:
         parser.error(f"no such step: {', '.join(sorted(unknown))}")
     if "claim" in steps:
         if len(names) != 1 or not options.schedule or not options.scheduler:
             parser.error("claim needs --only with one problem, --schedule and --scheduler")
-        claim(names[0], options.work, options.schedule, options.scheduler, options.options)
+        claim(suite, names[0], options.work, options.schedule, options.scheduler, options.options)
     if "problems" in steps:
-        write_problems(names)
+        write_problems(suite, names)
     for name in names if "search" in steps else ():
-        search(name, options.work, options.budget)
+        search(suite, name, options.work, options.budget)
+    for name in names if "anneal" in steps and suite.earlier else ():
+        anneal(suite, name, options.work, options.budget, options.seeds)
     for name in names if "exact" in steps else ():
-        exact(name, options.work, options.seconds, options.workers, options.limit)
+        exact(suite, name, options.work, options.seconds, options.workers, options.limit)
     if "table" in steps:
-        make_table(options.work)
+        make_table(suite, options.work)
     if "docs" in steps:
-        make_docs()
+        make_docs(suite)
 
 
 if __name__ == "__main__":

@@ -19,6 +19,8 @@ from hetgym.graph.generators import (
     inception_like,
     layered,
     lstm_grid,
+    mixture_of_experts,
+    sharded_product,
     transformer,
 )
 from hetgym.graph.generators.tasks import task_graph
@@ -241,6 +243,32 @@ def test_lstm_grid():
     assert graph.operators[0].flops == 2 * (2 * (32 * 6 + 32 * 8) + 10 * 32)
     weights = {tensor.name for operator in graph.operators for tensor in operator.inputs if tensor.constant}
     assert len(weights) == 9  # shared in time
+
+
+def test_mixture_of_experts():
+    graph = mixture_of_experts(blocks=2, experts=4, hidden=32, tokens=60, expansion=2, top=2, skew=1.0)
+    assert len(graph) == 2 * (4 * 4 + 9)
+    by_name = {operator.name: operator for operator in graph.operators}
+    rows = [by_name[f"block1.expert{e}.gather"].outputs[0].shape[0] for e in range(4)]
+    assert rows == [58, 29, 19, 14]  # 120 x 12/25, 6/25, 4/25, 3/25
+    assert by_name["block0.expert1.up"].flops == 2 * 29 * 32 * 64
+    assert by_name["block0.concat"].outputs[0].shape == (120, 32)
+    assert graph.in_degree[[name == "block0.concat" for name in by_name]].tolist() == [4]
+    even = mixture_of_experts(experts=4, tokens=64, skew=0)
+    assert len({o.flops for o in even.operators if o.name.endswith(".up")}) == 1
+    with pytest.raises(GraphError, match="top is 5, but there are 4 experts"):
+        mixture_of_experts(experts=4, top=5)
+
+
+def test_sharded_product():
+    graph = sharded_product(blocks=3, size=10, factors=3)
+    assert len(graph) == 2 * (27 + 18) and graph.flops.sum() == 2 * (27 * 2000 + 18 * 100)
+    assert graph.depth.max() == 2 * 3 - 1  # product, two sums, product, two sums
+    assert edge_set(sharded_product(blocks=2, size=4)) == {
+        *((f"product1.({i},{j}).{k}", f"sum1.({i},{j}).1") for i in (0, 1) for j in (0, 1) for k in (0, 1))
+    }
+    with pytest.raises(GraphError, match="factors is 1"):
+        sharded_product(factors=1)
 
 
 def test_inception():

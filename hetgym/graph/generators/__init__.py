@@ -15,7 +15,7 @@ import numpy as np
 from hetgym.errors import ConfigError, suggestion, unknown_name
 from hetgym.graph.dataflow import DataflowGraph
 from hetgym.graph.generators.linear_algebra import cholesky, fft, gaussian_elimination
-from hetgym.graph.generators.networks import inception, lstm_grid, transformer
+from hetgym.graph.generators.networks import inception, lstm_grid, mixture_of_experts, sharded_product, transformer
 from hetgym.graph.generators.topologies import daggen, fork_join, inception_like, layered
 
 GENERATORS: dict[str, Callable[..., DataflowGraph]] = {
@@ -28,6 +28,8 @@ GENERATORS: dict[str, Callable[..., DataflowGraph]] = {
     "inception_like": inception_like,
     "layered": layered,
     "lstm_grid": lstm_grid,
+    "mixture_of_experts": mixture_of_experts,
+    "sharded_product": sharded_product,
     "transformer": transformer,
 }
 """Name -> generator."""
@@ -78,5 +80,7 @@ __all__ = [
     "inception_like",
     "layered",
     "lstm_grid",
+    "mixture_of_experts",
+    "sharded_product",
     "transformer",
 ]

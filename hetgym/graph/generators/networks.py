@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from hetgym.errors import GraphError
 from hetgym.graph.dataflow import DataflowGraph
-from hetgym.graph.generators.tasks import bounded, whole
+from hetgym.graph.generators.tasks import bounded, real, whole
 from hetgym.graph.ops import Attribute, Operator, Tensor
 
 
@@ -131,6 +131,111 @@ def transformer(
         y = project("up", norm("norm2", x), hidden, wide)
         y = net.one(at + "gelu", "Gelu", [y], wide)
         x = net.one(at + "add2", "Add", [x, project("down", y, expansion * hidden, stream)], stream)
+    return net.graph()
+
+
+def mixture_of_experts(
+    blocks: int = 2,
+    experts: int = 8,
+    hidden: int = 512,
+    tokens: int = 1024,
+    expansion: int = 4,
+    top: int = 2,
+    skew: float = 0.5,
+) -> DataflowGraph:
+    """Feed-forward layers of which each token passes through a few experts (Fedus et al., JMLR 23, 2022).
+
+    blocks · (4 experts + 9) operators: a router sends each token to its ``top`` experts, each expert gathers its tokens
+    and runs them through two products, and the results are put back in order and summed. How many tokens an expert gets
+    is fixed: a share in proportion to 1 / rank^skew.
+
+    Args:
+        blocks: layers, one after the other.
+        experts: experts of a layer; each has weights of its own.
+        hidden: width of the residual stream.
+        tokens: tokens that pass through the network.
+        expansion: width within an expert, as a multiple of ``hidden``.
+        top: experts of a token; at most ``experts``.
+        skew: 0 for experts of equal load.
+
+    Raises:
+        GraphError: a parameter out of range.
+
+    >>> mixture_of_experts(blocks=2, experts=8)
+    DataflowGraph('mixture_of_experts', 82 operators, 116 edges)
+    """
+    sizes = {"blocks": blocks, "experts": experts, "hidden": hidden, "tokens": tokens, "expansion": expansion}
+    for name, value in {**sizes, "top": top}.items():
+        whole(f"mixture_of_experts: {name}", value)
+    real("mixture_of_experts: skew", skew, 0.0, 8.0)
+    bounded("mixture_of_experts", blocks * (4 * experts + 9), blocks * (6 * experts + 12))
+    if top > experts:
+        raise GraphError(f"mixture_of_experts: top is {top}, but there are {experts} experts")
+    net = Network("mixture_of_experts")
+    stream, wide = (tokens, hidden), expansion * hidden
+    weight = [rank**-skew for rank in range(1, experts + 1)]
+    load = [max(1, round(top * tokens * share / sum(weight))) for share in weight]
+    x: Value | Tensor = Tensor(stream)
+    for b in range(blocks):
+        at = f"block{b}."
+        norms = weight_of(f"{at}norm.scale", hidden), weight_of(f"{at}norm.shift", hidden)
+        y = net.one(f"{at}norm", "LayerNormalization", [x, *norms], stream)
+        router = weight_of(f"{at}router.weight", hidden, experts)
+        scores = net.one(f"{at}router", "MatMul", [y, router], (tokens, experts))
+        scores = net.one(f"{at}softmax", "Softmax", [scores], (tokens, experts), axis=-1)
+        share, chosen = net.add(f"{at}top", "TopK", [scores], (tokens, top), (tokens, top))
+        outputs: list[Value | Tensor] = []
+        for e in range(experts):
+            own = f"{at}expert{e}."
+            up, down = weight_of(f"{own}up.weight", hidden, wide), weight_of(f"{own}down.weight", wide, hidden)
+            z = net.one(f"{own}gather", "Gather", [y, chosen], (load[e], hidden), axis=0)
+            z = net.one(f"{own}up", "MatMul", [z, up], (load[e], wide))
+            z = net.one(f"{own}gelu", "Gelu", [z], (load[e], wide))
+            outputs.append(net.one(f"{own}down", "MatMul", [z, down], (load[e], hidden)))
+        joined = net.one(f"{at}concat", "Concat", outputs, (sum(load), hidden), axis=0)
+        back = net.one(f"{at}order", "Gather", [joined, chosen], (tokens, top, hidden), axis=0)
+        weighed = net.one(f"{at}weigh", "Mul", [back, share], (tokens, top, hidden))
+        mixed = net.one(f"{at}mix", "ReduceSum", [weighed], stream, axes=(1,), keepdims=0)
+        x = net.one(f"{at}add", "Add", [x, mixed], stream)
+    return net.graph()
+
+
+def sharded_product(blocks: int = 4, size: int = 1024, factors: int = 2) -> DataflowGraph:
+    """A chain of products of square matrices, cut into square shards (as the graphs of DOPPLER, arXiv 2505.23131).
+
+    Each factor after the first gives blocks^3 products of shards and blocks^2 · (blocks - 1) additions: with the
+    defaults 112 operators.
+
+    Args:
+        blocks: shards along each side of a matrix.
+        size: rows and columns of a shard.
+        factors: matrices that are multiplied, at least 2.
+
+    Raises:
+        GraphError: a parameter out of range.
+
+    >>> sharded_product(blocks=4)
+    DataflowGraph('sharded_product', 112 operators, 96 edges)
+    """
+    for name, value in {"blocks": blocks, "size": size}.items():
+        whole(f"sharded_product: {name}", value)
+    whole("sharded_product: factors", factors, 2)
+    bounded("sharded_product", factors * 2 * blocks**3, factors * 3 * blocks**3)
+    net = Network("sharded_product")
+    shard, grid = (size, size), range(blocks)
+    left: dict[tuple[int, int], Value | Tensor] = {(i, k): Tensor(shard) for i in grid for k in grid}
+    for factor in range(1, factors):
+        right = {(k, j): Tensor(shard) for k in grid for j in grid}
+        result: dict[tuple[int, int], Value | Tensor] = {}
+        for i in grid:
+            for j in grid:
+                at = f"{factor}.({i},{j})"
+                terms = [net.one(f"product{at}.{k}", "MatMul", [left[i, k], right[k, j]], shard) for k in grid]
+                total = terms[0]
+                for k in grid[1:]:
+                    total = net.one(f"sum{at}.{k}", "Add", [total, terms[k]], shard)
+                result[i, j] = total
+        left = result
     return net.graph()
 
 
