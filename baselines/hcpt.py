@@ -6,6 +6,7 @@ import numpy as np
 
 from hetgym._jit import jit
 from hetgym._types import FloatArray, IntArray
+from hetgym.planning.critical import parents_first
 from hetgym.planning.list_scheduling import place_by_priority
 from hetgym.planning.ranks import downward_rank
 from hetgym.problem import Problem, ProblemArrays
@@ -49,7 +50,7 @@ def hcpt(problem: Problem, runtime: str | Runtime = "classic") -> Schedule:
     target = np.repeat(np.arange(problem.num_operators), np.diff(p.predecessor_pointer))
     parents = p.predecessor[np.lexsort((p.position[p.predecessor], place[p.predecessor], target))]
     turn = np.empty(problem.num_operators)
-    turn[_listing(p, parents, roots)] = -np.arange(problem.num_operators)
+    turn[parents_first(p, parents, roots)] = -np.arange(problem.num_operators)
     return place_by_priority(problem, turn, runtime=runtime)
 
 
@@ -75,41 +76,3 @@ def _latest_start(p: ProblemArrays, earliest: FloatArray, weight: FloatArray, co
                 deadline = min(deadline, latest[p.successor[edge]] - communication[edge])
             latest[i] = deadline - weight[i]
     return latest
-
-
-# `stack[:top]` is a path of unlisted operators, each a parent of the one below it, with a root at the bottom. An
-# iteration moves the cursor of the top operator over its listed parents, then pushes the first unlisted one or lists
-# the operator itself. Cursors never move back, so all iterations together take O(n + e).
-@jit
-def _listing(p: ProblemArrays, parents: IntArray, roots: IntArray) -> IntArray:
-    """[n] the list: critical operators in their order, each after its ancestors.
-
-    Args:
-        p: the problem.
-        parents: [e] predecessors of each operator, in the order in which they are pushed.
-        roots: the critical operators; all exits are among them.
-    """
-    n = len(p.position)
-    order = np.empty(n, np.int32)
-    listed = np.zeros(n, np.bool_)
-    cursor = p.predecessor_pointer[:-1].copy()
-    stack = np.empty(n + 1, np.int32)
-    count = 0
-    for root in roots:
-        if listed[root]:
-            continue
-        stack[0] = root
-        top = 1
-        while top > 0:
-            i = stack[top - 1]
-            while cursor[i] < p.predecessor_pointer[i + 1] and listed[parents[cursor[i]]]:
-                cursor[i] += 1
-            if cursor[i] < p.predecessor_pointer[i + 1]:
-                stack[top] = parents[cursor[i]]
-                top += 1
-            else:
-                top -= 1
-                listed[i] = True
-                order[count] = i
-                count += 1
-    return order

@@ -26,7 +26,7 @@ ENTRIES = (
     "planning.degrees._weighted_out_degree",
     "baselines.cpgc._correct", "planning.ready_list._place_ready", "baselines.online._balance",
     "baselines.queueing._serve", "baselines.lookahead._place", "baselines.pets._rank", "baselines.hcpt._latest_start",
-    "baselines.hcpt._listing", "baselines.baechi._place", "baselines.pilot._decide", "planning.pull_loop._run",
+    "planning.critical.parents_first", "baselines.baechi._place", "baselines.pilot._decide", "planning.pull_loop._run",
     "baselines.donf_memory._run", "planning.degrees._nested", "baselines.annealing._anneal", "baselines.lns._improve",
     "baselines.rand_heft._sample", "agents.place.tokens._survey", "agents.place.inference._encode",
     "agents.place.inference._project", "agents.place.episodes.episode", "agents.place.refinement._refine",

@@ -1,10 +1,10 @@
-"""Critical paths: the longest path of mean times, and the chain of operators that a makespan waits for."""
+"""Critical paths: the longest path of mean times, the chain that a makespan waits for, and lists along a path."""
 
 from __future__ import annotations
 
 import numpy as np
 
-from hetgym._jit import lean
+from hetgym._jit import jit, lean
 from hetgym._types import FloatArray, IntArray
 from hetgym.planning.intervals import left_at
 from hetgym.planning.ranks import upward_rank
@@ -105,3 +105,41 @@ def find_chain(p: ProblemArrays, t: Timeline, chain: IntArray) -> int:
     for k in range(count // 2):
         chain[k], chain[count - 1 - k] = chain[count - 1 - k], chain[k]
     return count
+
+
+# `stack[:top]` is a path of unlisted operators, each a parent of the one below it, with a root at the bottom. An
+# iteration moves the cursor of the top operator over its listed parents, then pushes the first unlisted one or lists
+# the operator itself. Cursors never move back, so all iterations together take O(n + e).
+@jit
+def parents_first(p: ProblemArrays, parents: IntArray, roots: IntArray) -> IntArray:
+    """[n] a list of all operators: roots in their order, each after its ancestors that are not listed yet.
+
+    Args:
+        p: the problem.
+        parents: [e] predecessors of each operator, in the order in which they and their ancestors are listed.
+        roots: operators, with repetitions or without; all exits are among them.
+    """
+    n = len(p.position)
+    order = np.empty(n, np.int32)
+    listed = np.zeros(n, np.bool_)
+    cursor = p.predecessor_pointer[:-1].copy()
+    stack = np.empty(n + 1, np.int32)
+    count = 0
+    for root in roots:
+        if listed[root]:
+            continue
+        stack[0] = root
+        top = 1
+        while top > 0:
+            i = stack[top - 1]
+            while cursor[i] < p.predecessor_pointer[i + 1] and listed[parents[cursor[i]]]:
+                cursor[i] += 1
+            if cursor[i] < p.predecessor_pointer[i + 1]:
+                stack[top] = parents[cursor[i]]
+                top += 1
+            else:
+                top -= 1
+                listed[i] = True
+                order[count] = i
+                count += 1
+    return order
