@@ -15,10 +15,10 @@ from hetgym.planning.registry import get, names, register
 if TYPE_CHECKING:
     from hetgym.baselines.annealing import annealing, pilot_annealing
     from hetgym.baselines.baechi import m_etf, m_topo
-    from hetgym.baselines.batch_mode import max_min, min_min, sufferage
+    from hetgym.baselines.batch_mode import duplex, max_min, min_min, sufferage
     from hetgym.baselines.cpgc import cpgc
     from hetgym.baselines.cpop import cpop
-    from hetgym.baselines.dls import dls
+    from hetgym.baselines.dls import dls, gdl
     from hetgym.baselines.donf import donf
     from hetgym.baselines.donf_memory import donf_memory
     from hetgym.baselines.duet import duet
@@ -58,10 +58,10 @@ if TYPE_CHECKING:
 _HOME = {
     "hetgym.baselines.annealing": ("annealing", "pilot_annealing"),
     "hetgym.baselines.baechi": ("m_etf", "m_topo"),
-    "hetgym.baselines.batch_mode": ("max_min", "min_min", "sufferage"),
+    "hetgym.baselines.batch_mode": ("duplex", "max_min", "min_min", "sufferage"),
     "hetgym.baselines.cpgc": ("cpgc",),
     "hetgym.baselines.cpop": ("cpop",),
-    "hetgym.baselines.dls": ("dls",),
+    "hetgym.baselines.dls": ("dls", "gdl"),
     "hetgym.baselines.donf": ("donf",),
     "hetgym.baselines.donf_memory": ("donf_memory",),
     "hetgym.baselines.duet": ("duet",),
@@ -119,9 +119,11 @@ __all__ = [
     "donf",
     "donf_memory",
     "duet",
+    "duplex",
     "eop",
     "etf",
     "fcfs",
+    "gdl",
     "get",
     "graham",
     "greedy_split",

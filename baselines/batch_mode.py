@@ -1,6 +1,6 @@
-"""Min-Min, Max-Min and Sufferage: batch-mode mapping, applied to the operators that are ready.
+"""Min-Min, Max-Min, Duplex, Sufferage: batch-mode mapping, applied to the operators that are ready.
 
-All three determine for each ready operator the device on which it would complete first if appended,
+All but Duplex determine for each ready operator the device on which it would complete first if appended,
 and differ in the operator that goes next. Completion times are computed anew after every placement.
 """
 
@@ -40,6 +40,19 @@ def max_min(problem: Problem) -> Schedule:
     124.0
     """
     return ready_list.place_ready(problem, ready_list.MAX_MIN)
+
+
+def duplex(problem: Problem) -> Schedule:
+    """The better of Min-Min and Max-Min; of equally long schedules that of Min-Min.
+
+    Args:
+        problem: the problem to schedule.
+
+    >>> from hetgym.workloads import textbook
+    >>> duplex(textbook("arabnejad-barbosa")).makespan
+    122.0
+    """
+    return min(min_min(problem), max_min(problem), key=lambda plan: plan.makespan)
 
 
 def sufferage(problem: Problem) -> Schedule:

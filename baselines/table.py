@@ -16,6 +16,7 @@ _SILBERSCHATZ = "Silberschatz, Galvin, Gagne, Operating System Concepts, chapter
 _IBARRA = "Ibarra, Kim, J. ACM 24(2), 1977"
 _JEON = "Jeon, Cai, Srivastava, Jiang, Ke, Meng, Xie, Gupta, Baechi, SoCC 2020"
 _PARTS = "Shang, Jiang, Li, Zhu, J. Comput. Appl. 43(9), 2023; the rules for key operators and growth are ours"
+_SIH = "Sih, Lee, IEEE TPDS 4(2), 1993"
 _KIRKPATRICK = "Kirkpatrick, Gelatt, Vecchi, Science 220, 1983; decoding after HEFT"
 _DUIN = "Duin, Voss, Networks 34(3), 1999 (pilot method); completion after HEFT and PEFT"
 _CORSINI = "hetgym; self-labelling after Corsini et al., NeurIPS 2024; roll-outs after PEFT"
@@ -82,7 +83,14 @@ ROWS: tuple[Baseline, ...] = (
     _row("olb", "online", "baselines.online:olb", _MAHESWARAN, "O(e p + n log n)"),
     _row("sjf", "online", "baselines.queueing:sjf", _SILBERSCHATZ, "O(n r log n + e p), r ready at a time"),
     _row("cpop", "list", "baselines.cpop:cpop", _TOPCUOGLU, "O(e p + n log n), gaps aside"),
-    _row("dls", "list", "baselines.dls:dls", "Sih, Lee, IEEE TPDS 4(2), 1993", "O(n r + e p), r ready at a time"),
+    _row("dls", "list", "baselines.dls:dls", _SIH, "O(n r + e p), r ready at a time"),
+    _row(
+        "duplex",
+        "list",
+        "baselines.batch_mode:duplex",
+        "Braun et al., J. Parallel Distrib. Comput. 61(6), 2001",
+        "O(n r + e p), r ready at a time",
+    ),
     _row(
         "etf",
         "list",
@@ -90,6 +98,7 @@ ROWS: tuple[Baseline, ...] = (
         "Hwang, Chow, Anger, Lee, SIAM J. Comput. 18(2), 1989",
         "O(n r + e p), r ready at a time",
     ),
+    _row("gdl", "list", "baselines.dls:gdl", _SIH, "O(n r + e p + n p^2), r ready at a time"),
     _row("hcpt", "list", "baselines.hcpt:hcpt", "Hagras, Janecek, ICPP Workshops 2003", "O(e (p + log n)), gaps aside"),
     _row("heft", "list", "baselines.heft:heft", _TOPCUOGLU, "O(e p + n log n), gaps aside"),
     _row(

@@ -119,9 +119,30 @@ def pick_olb(b: Board) -> tuple[int, int]:
     return i, min(b.possible(i), key=lambda d: (max([f for a, _, f in b.at.values() if a == d], default=0.0), d))
 
 
+def pick_gdl(b: Board) -> tuple[int, int]:
+    level = b.levels()
+
+    def dynamic_level(i: int, d: int) -> float:
+        gain = b.median(i) - b.cost[i][d]
+        if b.after[i]:
+            e = min(b.after[i], key=lambda e: (-e.bytes, b.place[e.target]))
+            soonest = min(oracle.transfer_time(b.p, e.bytes, d, other) + b.cost[e.target][other] for other in b.devices)
+            gain += b.median(e.target) - soonest
+        return level[i] - b.start(i, d) + gain
+
+    def key(i: int) -> tuple[float, ...]:
+        values = sorted(-dynamic_level(i, d) for d in b.possible(i))
+        scarcity = values[0] - (values[1] if len(values) > 1 else math.inf)
+        return values[0] + scarcity, values[0], b.place[i]
+
+    i = min(b.ready(), key=key)
+    return i, min(b.possible(i), key=lambda d: (-dynamic_level(i, d), d))
+
+
 RULES = {
     "dls": pick_dls,
     "etf": pick_etf,
+    "gdl": pick_gdl,
     "min-min": pick_min_min,
     "max-min": pick_max_min,
     "sufferage": pick_sufferage,
