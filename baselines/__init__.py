@@ -16,17 +16,21 @@ if TYPE_CHECKING:
     from hetgym.baselines.annealing import annealing, pilot_annealing
     from hetgym.baselines.baechi import m_etf, m_topo
     from hetgym.baselines.batch_mode import duplex, max_min, min_min, sufferage
+    from hetgym.baselines.bil import bil
     from hetgym.baselines.cpgc import cpgc
     from hetgym.baselines.cpop import cpop
     from hetgym.baselines.dls import dls, gdl
     from hetgym.baselines.donf import donf
     from hetgym.baselines.donf_memory import donf_memory
+    from hetgym.baselines.dps import dps
     from hetgym.baselines.duet import duet
     from hetgym.baselines.eop import eop
     from hetgym.baselines.etf import etf
     from hetgym.baselines.exact import cp_sat
+    from hetgym.baselines.fast import fcp, flb
     from hetgym.baselines.fused import tvm_fusion
     from hetgym.baselines.graham import graham
+    from hetgym.baselines.hbmct import hbmct
     from hetgym.baselines.hcpt import hcpt
     from hetgym.baselines.heft import heft
     from hetgym.baselines.heft_donf import heft_donf
@@ -59,17 +63,21 @@ _HOME = {
     "hetgym.baselines.annealing": ("annealing", "pilot_annealing"),
     "hetgym.baselines.baechi": ("m_etf", "m_topo"),
     "hetgym.baselines.batch_mode": ("duplex", "max_min", "min_min", "sufferage"),
+    "hetgym.baselines.bil": ("bil",),
     "hetgym.baselines.cpgc": ("cpgc",),
     "hetgym.baselines.cpop": ("cpop",),
     "hetgym.baselines.dls": ("dls", "gdl"),
     "hetgym.baselines.donf": ("donf",),
     "hetgym.baselines.donf_memory": ("donf_memory",),
+    "hetgym.baselines.dps": ("dps",),
     "hetgym.baselines.duet": ("duet",),
     "hetgym.baselines.eop": ("eop",),
     "hetgym.baselines.etf": ("etf",),
     "hetgym.baselines.exact": ("cp_sat",),
+    "hetgym.baselines.fast": ("fcp", "flb"),
     "hetgym.baselines.fused": ("tvm_fusion",),
     "hetgym.baselines.graham": ("graham",),
+    "hetgym.baselines.hbmct": ("hbmct",),
     "hetgym.baselines.hcpt": ("hcpt",),
     "hetgym.baselines.heft": ("heft",),
     "hetgym.baselines.heft_donf": ("heft_donf",),
@@ -108,6 +116,7 @@ __all__ = [
     "anytime",
     "area_bound",
     "as_policy",
+    "bil",
     "combined_bound",
     "communication_bound",
     "cp_sat",
@@ -118,15 +127,19 @@ __all__ = [
     "dls",
     "donf",
     "donf_memory",
+    "dps",
     "duet",
     "duplex",
     "eop",
     "etf",
     "fcfs",
+    "fcp",
+    "flb",
     "gdl",
     "get",
     "graham",
     "greedy_split",
+    "hbmct",
     "hcpt",
     "heft",
     "heft_donf",

@@ -6,10 +6,12 @@ import math
 import statistics
 from collections.abc import Callable
 
+import numpy as np
 import oracle
 import pytest
 import strategies
 from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from hetgym import Problem
 from hetgym.baselines import get
@@ -139,9 +141,63 @@ def pick_gdl(b: Board) -> tuple[int, int]:
     return i, min(b.possible(i), key=lambda d: (-dynamic_level(i, d), d))
 
 
+def pick_bil(b: Board) -> tuple[int, int]:
+    level: dict[tuple[int, int], float] = {}
+    for i in reversed(b.order):
+        for d in b.devices:
+            ways = [
+                [oracle.transfer_time(b.p, e.bytes, d, other) + level[e.target, other] for other in b.devices]
+                for e in b.after[i]
+            ]
+            level[i, d] = b.cost[i][d] + max([min(way) for way in ways], default=0.0)
+    ready, p = b.ready(), len(b.devices)
+
+    def makespans(i: int) -> list[float]:
+        return sorted(b.start(i, d) + level[i, d] for d in b.possible(i))
+
+    i = min(ready, key=lambda i: (-makespans(i)[: len(ready)][-1], b.place[i]))
+    crowd = max(len(ready) / p - 1.0, 0.0)
+    return i, min(b.possible(i), key=lambda d: (b.start(i, d) + level[i, d] + b.cost[i][d] * crowd, d))
+
+
+def idle_from(b: Board, device: int) -> float:
+    return max([finish for a, _, finish in b.at.values() if a == device], default=0.0)
+
+
+def last_input(b: Board, i: int) -> tuple[float, int]:
+    """When the last input would arrive at mean transfer times, and from which device."""
+    mean = b.p.mean_communication.tolist()
+    arrivals = [(-(b.at[e.source][2] + mean[e.index]), b.place[e.source], b.at[e.source][0]) for e in b.before[i]]
+    time, _, device = min(arrivals)
+    return -time, device
+
+
+def pick_flb(b: Board) -> tuple[int, int]:
+    rank = oracle.upward_rank(b.p)
+    candidates = []
+    free, bound = [], {device: [] for device in b.devices}
+    for i in b.ready():
+        time, device = last_input(b, i) if b.before[i] else (0.0, -1)
+        if device < 0 or time < idle_from(b, device) or b.cost[i][device] == math.inf:
+            free.append((time, -rank[i], b.place[i], i))
+        else:
+            bound[device].append((b.arrival(i, device), -rank[i], b.place[i], i))
+    if free:
+        i = min(free)[-1]
+        device = min(b.possible(i), key=lambda d: (idle_from(b, d), b.cost[i][d], d))
+        candidates.append((b.start(i, device), -1, i, device))
+    for device, waiting in bound.items():
+        if waiting:
+            i = min(waiting)[-1]
+            candidates.append((b.start(i, device), device, i, device))
+    return min(candidates)[2:]
+
+
 RULES = {
+    "bil": pick_bil,
     "dls": pick_dls,
     "etf": pick_etf,
+    "flb": pick_flb,
     "gdl": pick_gdl,
     "min-min": pick_min_min,
     "max-min": pick_max_min,
@@ -216,3 +272,111 @@ def test_idle_devices_are_served_from_the_queue(name: str, problem: Problem) -> 
                 board.put(i, device, starts[device])
         now = min([finish for _, _, finish in board.at.values() if finish > now], default=now)
     assert_is(name, problem, board)
+
+
+@settings(max_examples=60)
+@given(problem=strategies.problems(max_operators=14, max_devices=4))
+def test_fcp_keeps_as_many_in_order_as_there_are_devices(problem: Problem) -> None:
+    board = Board(problem)
+    rank = oracle.upward_rank(problem)
+
+    def urgency(i: int) -> tuple[float, int]:
+        return -rank[i], board.place[i]
+
+    line, urgent = sorted(board.ready(), key=urgency), []
+    while line or urgent:
+        while line and len(urgent) < problem.num_devices:
+            urgent.append(line.pop(0))
+        i = min(urgent, key=urgency)
+        urgent.remove(i)
+        idle = min(board.possible(i), key=lambda d: (idle_from(board, d), board.cost[i][d], d))
+        enabling = last_input(board, i)[1] if board.before[i] else idle
+        tried = [d for d in dict.fromkeys([idle, enabling]) if board.cost[i][d] < math.inf]
+        device = min(tried, key=lambda d: board.finish(i, d))
+        before = set(board.ready())
+        board.put(i, device, board.start(i, device))
+        line += sorted(set(board.ready()) - before, key=urgency)
+    assert_is("fcp", problem, board)
+
+
+@settings(max_examples=60)
+@given(problem=strategies.problems(max_operators=14, max_devices=4))
+def test_dps_takes_what_has_most_of_its_path_ahead(problem: Problem) -> None:
+    board = Board(problem)
+    rank, mean = oracle.upward_rank(problem), problem.mean_communication.tolist()
+    top: dict[int, float] = {}
+
+    def priority(i: int) -> float:
+        reached = [top[e.source] + board.cost[e.source][board.at[e.source][0]] + mean[e.index] for e in board.before[i]]
+        return rank[i] - max(reached, default=0.0)
+
+    while len(board.at) < problem.num_operators:
+        i = min(board.ready(), key=lambda i: (-priority(i), board.place[i]))
+        device = min(board.possible(i), key=lambda d: (board.finish(i, d, insertion=True), d))
+        sources = [(e, board.at[e.source][0]) for e in board.before[i]]
+        top[i] = max(
+            [
+                top[e.source] + board.cost[e.source][a] + oracle.transfer_time(problem, e.bytes, a, device)
+                for e, a in sources
+            ],
+            default=0.0,
+        )
+        board.put(i, device, board.start(i, device, insertion=True))
+    assert_is("dps", problem, board)
+
+
+@st.composite
+def whole_numbers(draw: st.DrawFn) -> Problem:
+    """A small problem without rounding."""
+    n, d = draw(st.integers(1, 14)), draw(st.integers(1, 4))
+    rng = np.random.default_rng(draw(st.integers(0, 2**32 - 1)))
+    cost = rng.integers(0, 9, (n, d)).astype(float)
+    cost[rng.random((n, d)) < 0.1] = math.inf
+    cost[np.arange(n), rng.integers(d, size=n)] = rng.integers(1, 9, n)
+    density = draw(st.sampled_from([0.0, 0.1, 0.3]))
+    edges = [(i, j, float(rng.integers(0, 9))) for i in range(n) for j in range(i + 1, n) if rng.random() < density]
+    return Problem.from_arrays(cost, edges, latency=float(rng.integers(0, 3)))
+
+
+@settings(max_examples=100)
+@given(problem=whole_numbers())
+def test_hbmct_balances_one_group_after_the_other(problem: Problem) -> None:
+    board = Board(problem)
+    order = oracle.list_order(problem, oracle.upward_rank(problem))
+    turn = {i: k for k, i in enumerate(order)}
+
+    def run(group: list[int], device: int) -> list[tuple[int, float]]:
+        """The operators of a group on a device, and when each starts."""
+        end, rows = idle_from(board, device), []
+        for i in sorted(group, key=lambda i: (board.arrival(i, device), turn[i])):
+            rows.append((i, max(end, board.arrival(i, device))))
+            end = rows[-1][1] + board.cost[i][device]
+        return rows
+
+    def end(group: list[int], device: int) -> float:
+        rows = run(group, device)
+        return rows[-1][1] + board.cost[rows[-1][0]][device] if rows else idle_from(board, device)
+
+    while order:
+        group: list[int] = []
+        while order and not {e.source for e in board.before[order[0]]} & set(group):
+            group.append(order.pop(0))
+        mine: dict[int, list[int]] = {device: [] for device in board.devices}
+        for i in group:
+            mine[min(board.possible(i), key=lambda d: (board.cost[i][d], d))].append(i)
+        while True:
+            late = max(board.devices, key=lambda d: (end(mine[d], d), -d))
+            moves = []
+            for i in mine[late]:
+                without = end([j for j in mine[late] if j != i], late)
+                for device in set(board.possible(i)) - {late}:
+                    moves.append((max(without, end([*mine[device], i], device)), turn[i], device, i))
+            if not moves or min(moves)[0] >= end(mine[late], late):
+                break
+            _, _, device, i = min(moves)
+            mine[late].remove(i)
+            mine[device].append(i)
+        placed = [(i, device, start) for device in board.devices for i, start in run(mine[device], device)]
+        for i, device, start in placed:
+            board.put(i, device, start)
+    assert_is("hbmct", problem, board)
