@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from hetgym.baselines.baechi import m_etf, m_topo
     from hetgym.baselines.batch_mode import duplex, max_min, min_min, sufferage
     from hetgym.baselines.bil import bil
+    from hetgym.baselines.bsa import bsa
     from hetgym.baselines.cpgc import cpgc
     from hetgym.baselines.cpop import cpop
     from hetgym.baselines.dls import dls, gdl
@@ -34,10 +35,12 @@ if TYPE_CHECKING:
     from hetgym.baselines.hcpt import hcpt
     from hetgym.baselines.heft import heft
     from hetgym.baselines.heft_donf import heft_donf
+    from hetgym.baselines.ilha import ilha
     from hetgym.baselines.key_operators import cpgc_partition, key_operators, sub_models
     from hetgym.baselines.lns import lns
     from hetgym.baselines.lookahead import lookahead_heft
     from hetgym.baselines.m_sct import m_sct
+    from hetgym.baselines.mapping_heuristic import mapping_heuristic
     from hetgym.baselines.online import mct, met, olb
     from hetgym.baselines.peft import peft
     from hetgym.baselines.pets import pets
@@ -64,6 +67,7 @@ _HOME = {
     "hetgym.baselines.baechi": ("m_etf", "m_topo"),
     "hetgym.baselines.batch_mode": ("duplex", "max_min", "min_min", "sufferage"),
     "hetgym.baselines.bil": ("bil",),
+    "hetgym.baselines.bsa": ("bsa",),
     "hetgym.baselines.cpgc": ("cpgc",),
     "hetgym.baselines.cpop": ("cpop",),
     "hetgym.baselines.dls": ("dls", "gdl"),
@@ -81,10 +85,12 @@ _HOME = {
     "hetgym.baselines.hcpt": ("hcpt",),
     "hetgym.baselines.heft": ("heft",),
     "hetgym.baselines.heft_donf": ("heft_donf",),
+    "hetgym.baselines.ilha": ("ilha",),
     "hetgym.baselines.key_operators": ("cpgc_partition", "key_operators", "sub_models"),
     "hetgym.baselines.lns": ("lns",),
     "hetgym.baselines.lookahead": ("lookahead_heft",),
     "hetgym.baselines.m_sct": ("m_sct",),
+    "hetgym.baselines.mapping_heuristic": ("mapping_heuristic",),
     "hetgym.baselines.online": ("mct", "met", "olb"),
     "hetgym.baselines.peft": ("peft",),
     "hetgym.baselines.pets": ("pets",),
@@ -117,6 +123,7 @@ __all__ = [
     "area_bound",
     "as_policy",
     "bil",
+    "bsa",
     "combined_bound",
     "communication_bound",
     "cp_sat",
@@ -143,6 +150,7 @@ __all__ = [
     "hcpt",
     "heft",
     "heft_donf",
+    "ilha",
     "key_operators",
     "lns",
     "load_bound",
@@ -151,6 +159,7 @@ __all__ = [
     "m_etf",
     "m_sct",
     "m_topo",
+    "mapping_heuristic",
     "max_min",
     "mct",
     "met",

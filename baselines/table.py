@@ -89,6 +89,13 @@ ROWS: tuple[Baseline, ...] = (
         "Oh, Ha, Euro-Par 1996",
         "O(n r p min(r, p) + e p^2), r ready at a time",
     ),
+    _row(
+        "bsa",
+        "list",
+        "baselines.bsa:bsa",
+        "Kwok, Ahmad, Cluster Comput. 3(2), 2000",
+        "O(e p^2 + n log n), gaps aside",
+    ),
     _row("cpop", "list", "baselines.cpop:cpop", _TOPCUOGLU, "O(e p + n log n), gaps aside"),
     _row("dls", "list", "baselines.dls:dls", _SIH, "O(n r + e p), r ready at a time"),
     _row(
@@ -133,6 +140,13 @@ ROWS: tuple[Baseline, ...] = (
         model="donf",
     ),
     _row(
+        "ilha",
+        "list",
+        "baselines.ilha:ilha",
+        "Beaumont, Boudet, Robert, HCW 2002",
+        "O(e p + n log n), gaps aside",
+    ),
+    _row(
         "lookahead-heft",
         "list",
         "baselines.lookahead:lookahead_heft",
@@ -140,6 +154,13 @@ ROWS: tuple[Baseline, ...] = (
         "O(e p^2 + n log n), gaps aside",
     ),
     _row("max-min", "list", "baselines.batch_mode:max_min", _IBARRA, "O(n r + e p), r ready at a time"),
+    _row(
+        "mh",
+        "list",
+        "baselines.mapping_heuristic:mapping_heuristic",
+        "El-Rewini, Lewis, J. Parallel Distrib. Comput. 9(2), 1990",
+        "O(e p + n log n), gaps aside",
+    ),
     _row("min-min", "list", "baselines.batch_mode:min_min", _IBARRA, "O(n r + e p), r ready at a time"),
     _row(
         "peft",

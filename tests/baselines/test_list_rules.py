@@ -15,6 +15,8 @@ from hypothesis import strategies as st
 
 from hetgym import Problem
 from hetgym.baselines import get
+from hetgym.planning import critical_path
+from hetgym.planning.list_scheduling import fastest_device
 
 
 class Board:
@@ -193,12 +195,20 @@ def pick_flb(b: Board) -> tuple[int, int]:
     return min(candidates)[2:]
 
 
+def pick_mh(b: Board) -> tuple[int, int]:
+    level = b.levels()
+    since = {i: max([b.at[e.source][2] for e in b.before[i]], default=0.0) for i in b.ready()}
+    i = min(since, key=lambda i: (since[i], -level[i], b.place[i]))
+    return i, completions(b, i)[0][1]
+
+
 RULES = {
     "bil": pick_bil,
     "dls": pick_dls,
     "etf": pick_etf,
     "flb": pick_flb,
     "gdl": pick_gdl,
+    "mh": pick_mh,
     "min-min": pick_min_min,
     "max-min": pick_max_min,
     "sufferage": pick_sufferage,
@@ -380,3 +390,62 @@ def test_hbmct_balances_one_group_after_the_other(problem: Problem) -> None:
         for i, device, start in placed:
             board.put(i, device, start)
     assert_is("hbmct", problem, board)
+
+
+@settings(max_examples=100)
+@given(problem=whole_numbers(), chunk=st.integers(1, 6))
+def test_ilha_first_places_what_needs_no_transfer(problem: Problem, chunk: int) -> None:
+    board = Board(problem)
+    rank = oracle.upward_rank(problem)
+    while len(board.at) < problem.num_operators:
+        members = sorted(board.ready(), key=lambda i: (-rank[i], board.place[i]))[:chunk]
+        speeds = []
+        for device in board.devices:
+            costs = [board.cost[i][device] for i in members if board.cost[i][device] < math.inf]
+            if costs:
+                speeds.append(math.inf if sum(costs) == 0 else len(costs) / (sum(costs) * len(members)))
+        load = dict.fromkeys(board.devices, 0.0)
+        rest = []
+        for i in members:
+            places = {board.at[e.source][0] for e in board.before[i]}
+            device = places.pop() if len(places) == 1 else -1
+            if device >= 0 and load[device] + board.cost[i][device] <= 1 / sum(speeds):
+                board.put(i, device, board.start(i, device, insertion=True))
+                load[device] += board.cost[i][device]
+            else:
+                rest.append(i)
+        for i in rest:
+            device = min(board.possible(i), key=lambda d: (board.finish(i, d, insertion=True), d))
+            board.put(i, device, board.start(i, device, insertion=True))
+    schedule = get("ilha", chunk=chunk)(problem)
+    assert schedule.start is not None
+    assert schedule.assignment.tolist() == [board.at[i][0] for i in range(problem.num_operators)]
+    assert schedule.start.tolist() == [board.at[i][1] for i in range(problem.num_operators)]
+
+
+@settings(max_examples=60)
+@given(problem=strategies.problems(max_operators=14, max_devices=4))
+def test_bsa_moves_operators_from_pivot_to_pivot(problem: Problem) -> None:
+    board = Board(problem)
+    rank = oracle.upward_rank(problem)
+    path = critical_path(problem)
+    series: list[int] = []
+
+    def enter(i: int) -> None:
+        for j in sorted({e.source for e in board.before[i]}, key=lambda j: (-rank[j], board.place[j])):
+            enter(j)
+        if i not in series:
+            series.append(i)
+
+    for i in [*path, *oracle.list_order(problem, rank)]:
+        enter(i)
+    first = fastest_device(problem, path)
+    mine = {i: first if first in board.possible(i) else int(np.argmin(board.cost[i])) for i in board.order}
+    for pivot in [first, *(device for device in board.devices if device != first)]:
+        board.at = {}
+        for i in series:
+            if mine[i] == pivot:
+                ends = {device: board.finish(i, device, insertion=True) for device in board.possible(i)}
+                mine[i] = min(ends, key=lambda d: (ends[d], d != pivot, d))
+            board.put(i, mine[i], board.start(i, mine[i], insertion=True))
+    assert_is("bsa", problem, board)
