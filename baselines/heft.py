@@ -12,6 +12,9 @@ from hetgym.sim import Runtime
 def heft(problem: Problem, insertion: bool = True, runtime: str | Runtime = "classic") -> Schedule:
     """Upward rank first, each operator where it finishes first, idle gaps filled.
 
+    Under a runtime whose links carry one transfer at a time this is the Basic Algorithm of contention-aware list
+    scheduling (Sinnen, Sousa, IEEE TPDS 16(6), 2005), except that a transfer holds all links of its route together.
+
     Args:
         problem: the problem to schedule.
         insertion: False appends to each device's end instead.

@@ -43,6 +43,16 @@ LIST_MAKESPANS = {
     "mct": (88, 140),
     "met": (82, 188),
     "olb": (114, 151),
+    "gdl": (82, 138),
+    "duplex": (76, 122),
+    "bil": (84, 128),
+    "dps": (80, 133),
+    "fcp": (98, 160),
+    "flb": (96, 161),
+    "hbmct": (76, 133),
+    "mh": (91, 135),
+    "ilha": (86, 133),
+    "bsa": (91, 142),
 }
 MAKESPANS |= {
     (example, scheduler): row[k]
