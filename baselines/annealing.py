@@ -2,21 +2,22 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 import numpy as np
 
 from hetgym._jit import lean
 from hetgym._types import FloatArray
 from hetgym.baselines.pilot import Pilot
+from hetgym.baselines.region_annealing import REORDER, RegionAnnealing
 from hetgym.errors import ConfigError, unknown_name
 from hetgym.planning import walk
 from hetgym.planning.decode import start_order
 from hetgym.planning.moves import propose, try_shift
 from hetgym.planning.registry import get
-from hetgym.planning.search import Search, check_limits, run
+from hetgym.planning.search import Cooling, Search, Staged, check_limits, run
 from hetgym.problem import Problem, ProblemArrays
 from hetgym.schedule import Schedule
+from hetgym.sim import PRESETS, Runtime
+from hetgym.sim import runtime as as_runtime
 
 DECODES = ("bottom-level", "order", "insertion")
 MIX = {"insertion": (1, 1, 1, 1, 1, 0), "bottom-level": (1, 1, 1, 1, 1, 0), "order": (1, 1, 1, 1, 1, 4)}
@@ -32,6 +33,7 @@ def annealing(
     cooling: float = 0.05,
     budget: int = 1_000_000,
     seconds: float | None = None,
+    runtime: str | Runtime = "classic",
 ) -> Schedule:
     """Change a little at random, accept what is better and sometimes what is worse, ever more rarely.
 
@@ -40,24 +42,30 @@ def annealing(
     device; and an operator to another place in the order. The temperature falls geometrically with
     the budget spent. The best schedule seen is returned, never worse than the start.
 
+    Under another runtime than ``classic`` operators move one by one between devices and in the order, as in
+    :func:`~hetgym.baselines.region_annealing`, which prices what it does by simulation.
+
     Args:
         problem: the problem to schedule.
         start: name of the scheduler whose schedule is improved.
         decode: ``"bottom-level"`` takes operators in the order of the placement's own bottom levels;
             ``"order"`` searches the order together with the placement, from the start's own;
-            ``"insertion"`` keeps that of upward ranks.
+            ``"insertion"`` keeps that of upward ranks. Under another runtime than ``classic`` the start's own
+            order is kept with ``"insertion"``, and searched otherwise.
         seed: of all draws.
         heat: first temperature, times squared number of operators over the makespan.
         cooling: last temperature over the first.
         budget: largest number of operators placed in trials.
         seconds: limit of wall-clock time [s]; without one, the default, results do not depend on the machine.
+        runtime: the runtime that will run the schedule.
 
     Raises:
         UnknownName: no such scheduler or decode.
         ConfigError: a negative budget, a time that is not positive, or temperatures that do not fall.
+        OutOfMemory: the runtime enforces capacities, and no plan that fits was found.
     """
     began = check_limits("annealing", budget, seconds)
-    search = Annealing(problem, start, decode, seed, heat, cooling)
+    search = Annealing(problem, start, decode, seed, heat, cooling, runtime)
     run(search, budget, seconds, began=began)
     return search.schedule()
 
@@ -70,6 +78,7 @@ def pilot_annealing(
     cooling: float = 0.05,
     budget: int = 1_000_000,
     seconds: float | None = None,
+    runtime: str | Runtime = "classic",
 ) -> Schedule:
     """Pilot with insertion and the optimistic cost table, then annealing from its schedule.
 
@@ -81,18 +90,20 @@ def pilot_annealing(
         cooling: last temperature over the first.
         budget: largest number of operators placed in trials, Pilot's included.
         seconds: limit of wall-clock time [s]; without one, the default, results do not depend on the machine.
+        runtime: the runtime that will run the schedule.
 
     Raises:
         UnknownName: no such decode.
         ConfigError: a negative budget, a time that is not positive, or temperatures that do not fall.
+        OutOfMemory: the runtime enforces capacities, and no plan that fits was found.
     """
     began = check_limits("pilot-annealing", budget, seconds)
-    search = PilotAnnealing(problem, decode, seed, heat, cooling)
+    search = PilotAnnealing(problem, decode, seed, heat, cooling, runtime)
     run(search, budget, seconds, began=began)
     return search.schedule()
 
 
-class Annealing(Search):
+class Annealing(Staged):
     """The search behind :func:`annealing`."""
 
     def __init__(
@@ -103,6 +114,7 @@ class Annealing(Search):
         seed: int = 0,
         heat: float = 60.0,
         cooling: float = 0.05,
+        runtime: str | Runtime = "classic",
     ) -> None:
         if decode not in DECODES:
             raise unknown_name("decode", decode, DECODES)
@@ -110,13 +122,36 @@ class Annealing(Search):
             raise ConfigError(
                 f"annealing: heat is {heat} and cooling {cooling}; both must be positive, cooling at most 1"
             )
+        share, switches = heat / max(problem.num_operators, 30) ** 2, as_runtime(runtime)
+        if switches == PRESETS["classic"]:
+            self.enter(WalkAnnealing(problem, start, decode, seed, share, cooling))
+        else:
+            reorder = MIX[decode][-1] / sum(MIX[decode]) if decode != "bottom-level" else REORDER
+            self.enter(RegionAnnealing(problem, start, seed, share, cooling, switches, 1, reorder))
+
+
+class WalkAnnealing(Search):
+    """Annealing of a walk, under the classic model.
+
+    Args:
+        problem: the problem to schedule.
+        start: the schedule that is improved, or the name of its scheduler.
+        decode: see :func:`annealing`.
+        seed: of all draws.
+        heat: first temperature, as a share of the start's makespan.
+        cooling: last temperature over the first.
+    """
+
+    def __init__(
+        self, problem: Problem, start: str | Schedule, decode: str, seed: int, heat: float, cooling: float
+    ) -> None:
         first = get(start)(problem) if isinstance(start, str) else start
         self.problem = problem
         self.by_level = decode == "bottom-level"
         self.walk = walk.new_walk(problem, first.assignment, start_order(problem, first, decode))
         self.mix = np.cumsum(MIX[decode]) / sum(MIX[decode])
         self.rng = np.random.default_rng(seed)
-        self.hot = heat / max(problem.num_operators, 30) ** 2 * float(self.walk.value[walk.BEST])
+        self.hot = heat * float(self.walk.value[walk.BEST])
         self.cooling = Cooling(self.hot, cooling * self.hot)
         self.first = first
         self.makespan = min(first.makespan, float(self.walk.value[walk.BEST]))
@@ -138,39 +173,30 @@ class Annealing(Search):
         return walk.best_schedule(self.problem, self.walk)
 
 
-class PilotAnnealing(Search):
+class PilotAnnealing(Staged):
     """The search behind :func:`pilot_annealing`."""
 
     def __init__(
-        self, problem: Problem, decode: str = "bottom-level", seed: int = 0, heat: float = 60.0, cooling: float = 0.05
+        self,
+        problem: Problem,
+        decode: str = "bottom-level",
+        seed: int = 0,
+        heat: float = 60.0,
+        cooling: float = 0.05,
+        runtime: str | Runtime = "classic",
     ) -> None:
-        self.problem, self.options = problem, (decode, seed, heat, cooling)
-        self.stage: Pilot | Annealing = Pilot(problem)
-        self.placed, self.makespan = self.stage.placed, self.stage.makespan
-        Annealing(problem, self.stage.schedule(), *self.options)  # refuses bad options before any work
+        self.problem, self.options = problem, (decode, seed, heat, cooling, runtime)
+        pilot = Pilot(problem, runtime=runtime)
+        Annealing(problem, pilot.schedule(), *self.options)  # refuses bad options before any work
+        self.enter(pilot)
 
     def advance(self, target: int, total: int) -> None:
         """Decide, then walk, until the target is reached; see :meth:`Search.advance`."""
-        self.stage.advance(target, total)
-        self.placed = self.stage.placed
-        if isinstance(self.stage, Pilot) and self.stage.finished:
-            self.stage = Annealing(self.problem, self.stage.schedule(), *self.options)
-            self.stage.placed = self.placed
-            self.finished = self.stage.finished
+        super().advance(target, total)
+        if isinstance(self.stage, Pilot) and self.finished:
+            self.enter(Annealing(self.problem, self.stage.schedule(), *self.options), self.placed)
             if self.placed < target and not self.finished:
-                self.advance(target, total)
-        self.makespan = self.stage.makespan
-
-    def schedule(self) -> Schedule:
-        """The best schedule so far."""
-        return self.stage.schedule()
-
-
-class Cooling(NamedTuple):
-    """First and last temperature, as differences of makespans [s]."""
-
-    hot: float
-    cold: float
+                super().advance(target, total)
 
 
 # Before each iteration the walk has a complete current schedule whose value is its makespan, and w.best_* hold the best

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import numpy as np
 
-from hetgym._jit import jit
+from hetgym._jit import jit, step, variant
 from hetgym._types import FloatArray, IntArray
-from hetgym.errors import ProblemError
+from hetgym.errors import OutOfMemory, ProblemError
 from hetgym.planning import timeline
+from hetgym.planning.capacity import fitted, nothing_fits
 from hetgym.planning.list_scheduling import place_by_priority
 from hetgym.planning.ranks import upward_rank
 from hetgym.problem import Problem, ProblemArrays
 from hetgym.schedule import Schedule
+from hetgym.sim import Runtime
+from hetgym.sim import runtime as as_runtime
 
 
 def memory_need(problem: Problem) -> FloatArray:
@@ -22,8 +25,12 @@ def memory_need(problem: Problem) -> FloatArray:
     return np.array(problem.weight_bytes + problem.output_bytes, np.float64)
 
 
-def no_room(problem: Problem, operator: int, need: FloatArray, room: FloatArray) -> ProblemError:
+def no_room(
+    problem: Problem, operator: int, need: FloatArray, room: FloatArray, runtime: Runtime
+) -> ProblemError | OutOfMemory:
     """The error for an operator that no device can hold any more."""
+    if runtime.memory == "enforce":
+        return nothing_fits(problem, np.where(np.isfinite(problem.cost[operator]), need[operator] - room, -np.inf))
     able = np.isfinite(problem.cost[operator])
     most = int(np.argmax(np.where(able, room, -np.inf)))
     return ProblemError(
@@ -33,7 +40,7 @@ def no_room(problem: Problem, operator: int, need: FloatArray, room: FloatArray)
     )
 
 
-def m_topo(problem: Problem) -> Schedule:
+def m_topo(problem: Problem, runtime: str | Runtime = "classic") -> Schedule:
     """In topological order fill one device to its share of the memory, then the next.
 
     A share is the mean need of a device plus the largest need of an operator, or the capacity if that is
@@ -42,11 +49,13 @@ def m_topo(problem: Problem) -> Schedule:
 
     Args:
         problem: the problem to schedule; ``memory_capacity`` may be infinite.
+        runtime: the runtime that will run the schedule.
 
     Raises:
         ProblemError: an operator for which no device has room.
+        OutOfMemory: the same, or no plan that fits was found, where the runtime enforces capacities.
     """
-    need, p = memory_need(problem), problem.num_devices
+    need, p, switches = memory_need(problem), problem.num_devices, as_runtime(runtime)
     share = np.minimum(problem.memory_capacity, need.sum() / p + need.max())
     room = problem.memory_capacity.copy()
     used = np.zeros(p)
@@ -60,53 +69,61 @@ def m_topo(problem: Problem) -> Schedule:
         if current == p or not able[current]:
             fits = np.flatnonzero(able & (need[i] <= room))
             if len(fits) == 0:
-                raise no_room(problem, i, need, room)
+                raise no_room(problem, i, need, room, switches)
             device = int(fits[0])
         assignment[i] = device
         used[device] += need[i]
         room[device] -= need[i]
-    return place_by_priority(problem, upward_rank(problem), fixed=assignment)
+    return place_by_priority(problem, upward_rank(problem), fixed=assignment, runtime=switches)
 
 
-def m_etf(problem: Problem) -> Schedule:
+def m_etf(problem: Problem, runtime: str | Runtime = "classic") -> Schedule:
     """Of all ready operators and devices with room, the pair that can start first.
 
     Ties go to the larger upward rank, then to the smaller topological position and device.
 
     Args:
         problem: the problem to schedule; ``memory_capacity`` may be infinite.
+        runtime: the runtime that will run the schedule.
 
     Raises:
         ProblemError: an operator for which no device has room.
+        OutOfMemory: the same, or no plan that fits was found, where the runtime enforces capacities.
     """
     nobody = np.full(problem.num_operators, -1, np.int32)
-    return earliest_start_first(problem, nobody)
+    return earliest_start_first(problem, nobody, as_runtime(runtime))
 
 
-def earliest_start_first(problem: Problem, favourite: IntArray) -> Schedule:
+def earliest_start_first(problem: Problem, favourite: IntArray, runtime: Runtime) -> Schedule:
     """Earliest start first within memory, with devices that wait for favourite children.
 
     Args:
         problem: the problem to schedule.
         favourite: [n] the successor for which a device is kept after the operator ran on it, -1 for none;
             an operator is the favourite of one other at most.
+        runtime: the runtime that will run the schedule.
 
     Raises:
         ProblemError: an operator for which no device has room.
+        OutOfMemory: the same, or no plan that fits was found, where the runtime enforces capacities.
     """
     need = memory_need(problem)
-    room = problem.memory_capacity.copy()
-    placed = timeline.new_timeline(problem)
-    stuck = _place(problem.arrays, placed, upward_rank(problem), favourite, need, room)
-    if stuck >= 0:
-        raise no_room(problem, stuck, need, room)
-    return timeline.planned(problem, placed)
+
+    def place(weights: FloatArray) -> Schedule:
+        room = np.minimum(problem.memory_capacity, weights)
+        placed = timeline.new_timeline(problem, runtime, room)
+        stuck = _place(problem.arrays, placed, upward_rank(problem), favourite, need, room.copy())
+        if stuck >= 0:
+            raise no_room(problem, stuck, need, room, runtime)
+        return timeline.planned(problem, placed, runtime)
+
+    return fitted(problem, runtime, place)
 
 
 # Before each round `ready[:count]` holds the operators whose predecessors are placed, in no order; `data` and `urgent`
-# are final for them. `kept[device]` is the favourite that a device waits for, and which no operator may delay. A round
-# places the best pair of operator and device, so there are n rounds at most; it stops early where an operator has no
-# room, which can only get worse. O(r p) a round for r ready operators.
+# are final for them, unless transfers are booked. `kept[device]` is the favourite that a device waits for, and which no
+# operator may delay. A round places the best pair of operator and device, so there are n rounds at most; it stops early
+# where an operator has no room, which can only get worse. O(r p) a round for r ready operators.
 @jit
 def _place(
     p: ProblemArrays, t: timeline.Timeline, rank: FloatArray, favourite: IntArray, need: FloatArray, room: FloatArray
@@ -132,6 +149,7 @@ def _place(
         best_slot, best_device, best_start, best_own = -1, -1, 0.0, False
         for slot in range(count):
             i = ready[slot]
+            _arrive_again(p, t, i, data, urgent)
             hosted = False
             for device in range(d):
                 if p.cost[i, device] == np.inf or need[i] > room[device]:
@@ -169,7 +187,24 @@ def _place(
             if waiting[j] == 0:
                 ready[count] = j
                 count += 1
-                for device in range(d):
-                    data[j, device] = timeline.data_ready(p, t, j, device)
-                    urgent[j] = max(urgent[j], data[j, device])
+                _arrive(p, t, j, data, urgent)
     return -1
+
+
+@step
+def _arrive(p: ProblemArrays, t: timeline.Timeline, operator: int, data: FloatArray, urgent: FloatArray) -> None:
+    """Write the times at which an operator's inputs can be on each device, and on all of them."""
+    urgent[operator] = 0.0
+    for device in range(p.cost.shape[1]):
+        data[operator, device] = timeline.data_ready(p, t, operator, device)
+        urgent[operator] = max(urgent[operator], data[operator, device])
+
+
+@step
+def _arrive_again(p: ProblemArrays, t: timeline.Timeline, operator: int, data: FloatArray, urgent: FloatArray) -> None:
+    """Bring these times up to date, in a round: they stay under the classic model."""
+
+
+@variant(_arrive_again, timeline.carries_bookings)
+def _arrive_booked(p: ProblemArrays, t: timeline.Timeline, operator: int, data: FloatArray, urgent: FloatArray) -> None:
+    _arrive(p, t, operator, data, urgent)

@@ -9,24 +9,29 @@ from __future__ import annotations
 from hetgym.planning import ready_list
 from hetgym.problem import Problem
 from hetgym.schedule import Schedule
+from hetgym.sim import Runtime
 
 
-def min_min(problem: Problem) -> Schedule:
+def min_min(problem: Problem, runtime: str | Runtime = "classic") -> Schedule:
     """Of all ready operators, the one that can be completed first goes next, where it is.
 
     Ties go to the smaller topological position, then to the smaller device.
 
     Args:
         problem: the problem to schedule.
+        runtime: the runtime that will run the schedule.
+
+    Raises:
+        OutOfMemory: the runtime enforces capacities, and no plan that fits was found.
 
     >>> from hetgym.workloads import textbook
     >>> min_min(textbook("arabnejad-barbosa")).makespan
     122.0
     """
-    return ready_list.place_ready(problem, ready_list.MIN_MIN)
+    return ready_list.place_ready(problem, ready_list.MIN_MIN, runtime)
 
 
-def max_min(problem: Problem) -> Schedule:
+def max_min(problem: Problem, runtime: str | Runtime = "classic") -> Schedule:
     """Of all ready operators, the one whose earliest completion is latest goes next, to that device.
 
     Long operators go first, so that short ones fill what is left. Ties go to the smaller topological
@@ -34,28 +39,36 @@ def max_min(problem: Problem) -> Schedule:
 
     Args:
         problem: the problem to schedule.
+        runtime: the runtime that will run the schedule.
+
+    Raises:
+        OutOfMemory: the runtime enforces capacities, and no plan that fits was found.
 
     >>> from hetgym.workloads import textbook
     >>> max_min(textbook("arabnejad-barbosa")).makespan
     124.0
     """
-    return ready_list.place_ready(problem, ready_list.MAX_MIN)
+    return ready_list.place_ready(problem, ready_list.MAX_MIN, runtime)
 
 
-def duplex(problem: Problem) -> Schedule:
+def duplex(problem: Problem, runtime: str | Runtime = "classic") -> Schedule:
     """The better of Min-Min and Max-Min; of equally long schedules that of Min-Min.
 
     Args:
         problem: the problem to schedule.
+        runtime: the runtime that will run the schedule.
+
+    Raises:
+        OutOfMemory: the runtime enforces capacities, and no plan that fits was found.
 
     >>> from hetgym.workloads import textbook
     >>> duplex(textbook("arabnejad-barbosa")).makespan
     122.0
     """
-    return min(min_min(problem), max_min(problem), key=lambda plan: plan.makespan)
+    return min(min_min(problem, runtime), max_min(problem, runtime), key=lambda plan: plan.makespan)
 
 
-def sufferage(problem: Problem) -> Schedule:
+def sufferage(problem: Problem, runtime: str | Runtime = "classic") -> Schedule:
     """Of all ready operators, the one goes next that would suffer most from not getting its best device.
 
     What it suffers is its second-best completion less its best; an operator that only one device can
@@ -65,9 +78,13 @@ def sufferage(problem: Problem) -> Schedule:
 
     Args:
         problem: the problem to schedule.
+        runtime: the runtime that will run the schedule.
+
+    Raises:
+        OutOfMemory: the runtime enforces capacities, and no plan that fits was found.
 
     >>> from hetgym.workloads import textbook
     >>> sufferage(textbook("arabnejad-barbosa")).makespan
     138.0
     """
-    return ready_list.place_ready(problem, ready_list.SUFFERAGE)
+    return ready_list.place_ready(problem, ready_list.SUFFERAGE, runtime)

@@ -18,6 +18,7 @@ from hetgym.planning.graph_plan import GraphPlan
 from hetgym.planning.list_scheduling import place_by_priority
 from hetgym.platform import Platform
 from hetgym.problem import Problem
+from hetgym.sim import Runtime
 
 STEPS = 16
 """Ratios are multiples of one over this."""
@@ -43,7 +44,12 @@ class _Choice:
 
 
 def eop(
-    graph: DataflowGraph, platform: Platform, costs: str | CostModel = "auto", share: float = 0.8, sweeps: int = 3
+    graph: DataflowGraph,
+    platform: Platform,
+    costs: str | CostModel = "auto",
+    share: float = 0.8,
+    sweeps: int = 3,
+    runtime: str | Runtime = "classic",
 ) -> GraphPlan:
     """Split the key operators of the fused graph between the best single device and a helper.
 
@@ -60,27 +66,29 @@ def eop(
         costs: name of a cost model, or one.
         share: of the time that key operators take together, between 0 and 1.
         sweeps: largest number of rounds of tuning.
+        runtime: the runtime that will run the plan; estimates of single splits leave contention out.
 
     Raises:
         ConfigError: an option out of range.
+        OutOfMemory: the runtime enforces capacities, and no plan that fits was found.
 
     Source: Xu et al., *EOP*, VEE 2022, as its abstract states it; patterns and estimates are ours.
     """
     if not 0 <= share <= 1 or sweeps < 0:
         raise ConfigError(f"eop: share is {share} and sweeps is {sweeps}; expected 0 to 1, and 0 or more")
     model = cost_model(costs) if isinstance(costs, str) else costs
-    base = tvm_fusion(graph, platform, model)
+    base = tvm_fusion(graph, platform, model, runtime)
     home = int(np.bincount(base.schedule.assignment).argmax())
     choices: dict[str, _Choice] = {}
     for i in _key(base.problem.cost[:, home], base.problem.topological_order.tolist(), share):
         found = _best_split(base.graph.operators[i], platform, model, home)
         if found is not None:
             choices[base.graph.operators[i].name] = found
-    best = _plan(base.graph, platform, model, home, choices)
+    best = _plan(base.graph, platform, model, home, choices, runtime)
     for _ in range(sweeps):
         before = best.makespan
         for name in list(choices):
-            best = _tuned(name, choices, best, base.graph, platform, model, home)
+            best = _tuned(name, choices, best, base.graph, platform, model, home, runtime)
         if not best.makespan < before:
             break
     best = min(best, base, key=lambda plan: plan.makespan)
@@ -142,7 +150,12 @@ def _transfer(op: Operator, platform: Platform, home: int, helper: int) -> float
 
 
 def _plan(
-    fused: DataflowGraph, platform: Platform, model: CostModel, home: int, choices: Mapping[str, _Choice]
+    fused: DataflowGraph,
+    platform: Platform,
+    model: CostModel,
+    home: int,
+    choices: Mapping[str, _Choice],
+    runtime: str | Runtime,
 ) -> GraphPlan:
     graph = fused
     for name, choice in choices.items():
@@ -153,7 +166,8 @@ def _plan(
     able = np.isfinite(problem.cost[np.arange(len(fixed)), fixed])
     fixed = np.where(able, fixed, problem.cost.argmin(axis=1)).astype(np.int32)
     in_turn = -problem.arrays.position.astype(np.float64)
-    return GraphPlan(graph, problem, place_by_priority(problem, in_turn, fixed=fixed, insertion=False))
+    schedule = place_by_priority(problem, in_turn, fixed=fixed, insertion=False, runtime=runtime)
+    return GraphPlan(graph, problem, schedule)
 
 
 def _tuned(
@@ -164,6 +178,7 @@ def _tuned(
     platform: Platform,
     model: CostModel,
     home: int,
+    runtime: str | Runtime,
 ) -> GraphPlan:
     """Move one ratio by a step as long as the plan gets shorter; a piece of nothing undoes the split."""
     for direction in (-1, 1):
@@ -173,7 +188,7 @@ def _tuned(
             if step in (0, STEPS):
                 del trial[name]
             try:
-                plan = _plan(fused, platform, model, home, trial)
+                plan = _plan(fused, platform, model, home, trial, runtime)
             except GraphError:
                 break  # the piece would be empty after rounding
             if not plan.makespan < best.makespan:

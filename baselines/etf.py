@@ -5,9 +5,10 @@ from __future__ import annotations
 from hetgym.planning import ready_list
 from hetgym.problem import Problem
 from hetgym.schedule import Schedule
+from hetgym.sim import Runtime
 
 
-def etf(problem: Problem) -> Schedule:
+def etf(problem: Problem, runtime: str | Runtime = "classic") -> Schedule:
     """Of all ready operators and devices, the pair that can start earliest.
 
     Made for identical processors: how long the operator then runs plays no part, so on devices of
@@ -17,9 +18,13 @@ def etf(problem: Problem) -> Schedule:
 
     Args:
         problem: the problem to schedule.
+        runtime: the runtime that will run the schedule.
+
+    Raises:
+        OutOfMemory: the runtime enforces capacities, and no plan that fits was found.
 
     >>> from hetgym.workloads import textbook
     >>> etf(textbook("topcuoglu")).makespan
     93.0
     """
-    return ready_list.place_ready(problem, ready_list.ETF)
+    return ready_list.place_ready(problem, ready_list.ETF, runtime)

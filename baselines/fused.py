@@ -11,15 +11,22 @@ from hetgym.graph.transforms import fuse
 from hetgym.planning.graph_plan import GraphPlan
 from hetgym.platform import Platform
 from hetgym.problem import Problem
+from hetgym.sim import Runtime
 
 
-def tvm_fusion(graph: DataflowGraph, platform: Platform, costs: str | CostModel = "auto") -> GraphPlan:
+def tvm_fusion(
+    graph: DataflowGraph, platform: Platform, costs: str | CostModel = "auto", runtime: str | Runtime = "classic"
+) -> GraphPlan:
     """Fuse as TVM does and run everything on the one device that is fastest then.
 
     Args:
         graph: of operators, not yet fused.
         platform: the devices.
         costs: name of a cost model, or one.
+        runtime: the runtime that will run the plan.
+
+    Raises:
+        OutOfMemory: the runtime enforces capacities, and no plan that fits was found.
 
     Source: Chen et al., *TVM*, OSDI 2018, section 4.1.
 
@@ -30,4 +37,4 @@ def tvm_fusion(graph: DataflowGraph, platform: Platform, costs: str | CostModel 
     """
     fused = fuse(graph).graph
     problem = Problem.build(fused, platform, costs)
-    return GraphPlan(fused, problem, replace(single_device(problem), scheduler="tvm-fusion"))
+    return GraphPlan(fused, problem, replace(single_device(problem, runtime), scheduler="tvm-fusion"))

@@ -7,13 +7,17 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from hetgym._types import FloatArray
 from hetgym.errors import ConfigError
 from hetgym.planning import timeline
+from hetgym.planning.capacity import fitted
 from hetgym.problem import Problem
 from hetgym.schedule import Schedule
+from hetgym.sim import Runtime
+from hetgym.sim import runtime as as_runtime
 
 
-def graham(problem: Problem, order: Sequence[int] | None = None) -> Schedule:
+def graham(problem: Problem, order: Sequence[int] | None = None, runtime: str | Runtime = "classic") -> Schedule:
     """Whenever a device is idle it takes the first operator of a list whose predecessors have finished.
 
     Devices choose in the order of their numbers and look at nothing else: neither speed nor
@@ -22,20 +26,29 @@ def graham(problem: Problem, order: Sequence[int] | None = None) -> Schedule:
     Args:
         problem: the problem to schedule.
         order: the list, a permutation of the operators; topological order by default.
+        runtime: the runtime that will run the schedule. If it enforces capacities, an operator is passed over where
+            a device has no room for its weights.
 
     Raises:
         ConfigError: the list is not a permutation.
+        OutOfMemory: the runtime enforces capacities, and no plan that fits was found.
     """
-    n, d, arrays = problem.num_operators, problem.num_devices, problem.arrays
+    n, switches = problem.num_operators, as_runtime(runtime)
     try:
         sequence = problem.topological_order.tolist() if order is None else [int(i) for i in order]
     except (TypeError, ValueError, OverflowError):
         sequence = []
     if sorted(sequence) != list(range(n)):
         raise ConfigError(f"graham: order must list each of the operators 0..{n - 1} once")
-    rank = np.empty(n, np.int64)
+    return fitted(problem, switches, lambda room: _plan(problem, sequence, switches, room))
+
+
+def _plan(problem: Problem, sequence: list[int], runtime: Runtime, room: FloatArray) -> Schedule:
+    """The schedule with so much room for weights on each device [d]."""
+    n, d, arrays = problem.num_operators, problem.num_devices, problem.arrays
+    rank, room = np.empty(n, np.int64), room.copy()
     rank[sequence] = np.arange(n)
-    placed = timeline.new_timeline(problem)
+    placed = timeline.new_timeline(problem, runtime, room)
     waiting = np.diff(problem.predecessors.pointer)
     ready = [int(rank[i]) for i in np.flatnonzero(waiting == 0)]
     heapq.heapify(ready)
@@ -44,9 +57,10 @@ def graham(problem: Problem, order: Sequence[int] | None = None) -> Schedule:
     now = 0.0
     while ready or finishes:
         for device in sorted(idle):
-            chosen = _first_placeable(problem, ready, sequence, device)
+            chosen = _first_placeable(problem, ready, sequence, device, room)
             if chosen is None:
                 continue
+            room[device] -= problem.weight_bytes[chosen]
             timeline.append(arrays, placed, chosen, device, now)
             idle.remove(device)
             heapq.heappush(finishes, (float(placed.finish[chosen]), device, chosen))
@@ -59,17 +73,21 @@ def graham(problem: Problem, order: Sequence[int] | None = None) -> Schedule:
                 waiting[successor] -= 1
                 if waiting[successor] == 0:
                     heapq.heappush(ready, int(rank[successor]))
-    return timeline.planned(problem, placed)
+    return timeline.planned(problem, placed, runtime)
 
 
-def _first_placeable(problem: Problem, ready: list[int], sequence: list[int], device: int) -> int | None:
-    """Take the first ready operator that the device can run off the heap."""
+def _first_placeable(
+    problem: Problem, ready: list[int], sequence: list[int], device: int, room: FloatArray
+) -> int | None:
+    """Take the first ready operator that the device can run off the heap; one that has room nowhere it must take."""
     passed = []
     chosen = None
     while ready and chosen is None:
         candidate = heapq.heappop(ready)
-        if np.isfinite(problem.cost[sequence[candidate], device]):
-            chosen = sequence[candidate]
+        operator = sequence[candidate]
+        able = np.isfinite(problem.cost[operator])
+        if able[device] and (problem.weight_bytes[operator] <= room[device] or room[device] == room[able].max()):
+            chosen = operator
         else:
             passed.append(candidate)
     for candidate in passed:

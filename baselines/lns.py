@@ -5,14 +5,20 @@ from __future__ import annotations
 import numpy as np
 
 from hetgym._jit import lean
+from hetgym.baselines.region_annealing import RegionAnnealing
 from hetgym.errors import ConfigError
 from hetgym.planning import walk
 from hetgym.planning.decode import start_order
 from hetgym.planning.moves import draw, draw_bonus, on_chain, take_out, try_shift
 from hetgym.planning.registry import get
-from hetgym.planning.search import Search, check_limits, run
+from hetgym.planning.search import Search, Staged, check_limits, run
 from hetgym.problem import Problem, ProblemArrays
 from hetgym.schedule import Schedule
+from hetgym.sim import PRESETS, Runtime
+from hetgym.sim import runtime as as_runtime
+
+COOLING = 0.05
+"""Last temperature over the first."""
 
 REORDER = 0.25
 """Share of tries that give one operator another place in the order instead."""
@@ -26,6 +32,7 @@ def lns(
     heat: float = 6.0,
     budget: int = 500_000,
     seconds: float | None = None,
+    runtime: str | Runtime = "classic",
 ) -> Schedule:
     """Take some operators out of the schedule and put them back greedily, again and again.
 
@@ -36,6 +43,9 @@ def lns(
     instead. What is better is kept, and at first some of what is worse. The best schedule seen is
     returned, never worse than the start.
 
+    Under another runtime than ``classic`` a connected piece of at most so many operators goes to one other device, as
+    in :func:`~hetgym.baselines.region_annealing`, which prices what it does by simulation.
+
     Args:
         problem: the problem to schedule.
         start: name of the scheduler whose schedule is improved.
@@ -44,29 +54,59 @@ def lns(
         heat: first temperature, times squared number of operators over the makespan.
         budget: largest number of operators placed in trials.
         seconds: limit of wall-clock time [s]; without one, the default, results do not depend on the machine.
+        runtime: the runtime that will run the schedule.
 
     Raises:
         UnknownName: no scheduler to start from of that name.
         ConfigError: a negative budget, a time that is not positive, or a size or temperature that is not positive.
+        OutOfMemory: the runtime enforces capacities, and no plan that fits was found.
     """
     began = check_limits("lns", budget, seconds)
-    search = Lns(problem, start, seed, size, heat)
+    search = Lns(problem, start, seed, size, heat, runtime)
     run(search, budget, seconds, began=began)
     return search.schedule()
 
 
-class Lns(Search):
+class Lns(Staged):
     """The search behind :func:`lns`."""
 
-    def __init__(self, problem: Problem, start: str = "heft", seed: int = 0, size: int = 12, heat: float = 6.0) -> None:
+    def __init__(
+        self,
+        problem: Problem,
+        start: str = "heft",
+        seed: int = 0,
+        size: int = 12,
+        heat: float = 6.0,
+        runtime: str | Runtime = "classic",
+    ) -> None:
         if size < 1 or not 0 < heat < np.inf:
             raise ConfigError(f"lns: size is {size} and heat {heat}; both must be positive")
+        share, switches = heat / max(problem.num_operators, 30) ** 2, as_runtime(runtime)
+        if switches == PRESETS["classic"]:
+            self.enter(WalkLns(problem, start, seed, size, share))
+        else:
+            sizes = min(size, problem.num_operators).bit_length()
+            self.enter(RegionAnnealing(problem, start, seed, share, COOLING, switches, sizes, REORDER))
+
+
+class WalkLns(Search):
+    """Large-neighbourhood search on a walk, under the classic model.
+
+    Args:
+        problem: the problem to schedule.
+        start: name of the scheduler whose schedule is improved.
+        seed: of all draws.
+        size: largest number of operators removed at once.
+        heat: first temperature, as a share of the start's makespan.
+    """
+
+    def __init__(self, problem: Problem, start: str, seed: int, size: int, heat: float) -> None:
         self.first = get(start)(problem)
         self.problem, self.size = problem, min(size, problem.num_operators)
         self.walk = walk.new_walk(problem, self.first.assignment, start_order(problem, self.first, "order"))
         self.rng = np.random.default_rng(seed)
         best = float(self.walk.value[walk.BEST])
-        self.hot = heat / max(problem.num_operators, 30) ** 2 * best
+        self.hot = heat * best
         self.makespan = min(self.first.makespan, best)
         self.placed = problem.num_operators
         self.finished = problem.num_devices == 1 or self.hot == 0.0
@@ -93,7 +133,7 @@ def _improve(
     """Destroy and rebuild until the target is reached; a try counts as one more operator placed."""
     n = len(w.order)
     while w.counts[walk.PLACED] < target:
-        temperature = hot * 0.05 ** min(1.0, w.counts[walk.PLACED] / total)
+        temperature = hot * COOLING ** min(1.0, w.counts[walk.PLACED] / total)
         w.counts[walk.PLACED] += 1
         limit = w.value[walk.CURRENT] - temperature * np.log(1.0 - rng.random())
         if rng.random() < REORDER:

@@ -12,9 +12,11 @@ from hetgym.errors import ConfigError, ProblemError, require
 from hetgym.planning.timeline import with_times
 from hetgym.problem import Problem
 from hetgym.schedule import Schedule
+from hetgym.sim import Runtime
+from hetgym.sim import runtime as as_runtime
 
 
-def m_sct(problem: Problem, threshold: float = 0.5) -> Schedule:
+def m_sct(problem: Problem, threshold: float = 0.5, runtime: str | Runtime = "classic") -> Schedule:
     """Small communication times: as m-etf, but a device waits for the favourite child of what it ran last.
 
     Another operator may go ahead of the favourite only when its inputs can already be on every device.
@@ -25,16 +27,19 @@ def m_sct(problem: Problem, threshold: float = 0.5) -> Schedule:
         problem: the problem to schedule; ``memory_capacity`` may be infinite.
         threshold: share of its price, between 0 and 1, below which the linear program must put an edge for its target
             to be the favourite of its source.
+        runtime: the runtime that will run the schedule; the linear program knows the classic model only.
 
     Raises:
         ConfigError: a threshold out of range.
         ProblemError: an operator for which no device has room.
+        OutOfMemory: the same, or no plan that fits was found, where the runtime enforces capacities.
         MissingExtra: scipy is not installed.
     """
     if not 0 <= threshold <= 1:
         raise ConfigError(f"m-sct: threshold is {threshold}; it must lie between 0 and 1")
-    plan = earliest_start_first(problem, favourites(problem, threshold))
-    return with_times(problem, plan)  # without the waiting
+    switches = as_runtime(runtime)
+    plan = earliest_start_first(problem, favourites(problem, threshold), switches)
+    return with_times(problem, plan, switches)  # without the waiting
 
 
 def favourites(problem: Problem, threshold: float = 0.5) -> IntArray:

@@ -92,11 +92,9 @@ def _balance(p: ProblemArrays, t: timeline.Timeline) -> None:
     for operator in p.topological_order:
         first = -1
         for device in range(d):
-            if p.cost[operator, device] == np.inf or not timeline.fits(t, operator, device):
+            if p.cost[operator, device] == np.inf or not timeline.accepts(p, t, operator, device):
                 continue
             if first < 0 or free[device] < free[first]:
                 first = device
-        if first < 0:
-            first = timeline.roomiest(p, t, operator)
         timeline.book(p, t, operator, first, timeline.start_on(p, t, operator, first, False))
         free[first] = t.finish[operator]

@@ -11,13 +11,14 @@ from hetgym._jit import lean
 from hetgym._records import record
 from hetgym._types import FloatArray, IntArray
 from hetgym.errors import unknown_name
-from hetgym.planning import ranks, timeline
-from hetgym.planning.decode import decode_in_order
+from hetgym.planning import capacity, ranks, timeline
 from hetgym.planning.list_scheduling import place_in_order, place_within
 from hetgym.planning.search import Search, check_limits, run
 from hetgym.planning.walk import TIE
 from hetgym.problem import Problem, ProblemArrays
 from hetgym.schedule import Schedule
+from hetgym.sim import PRESETS, Runtime
+from hetgym.sim import runtime as as_runtime
 
 COMPLETIONS = ("insertion", "append")
 
@@ -28,6 +29,7 @@ def pilot(
     optimistic: bool = True,
     budget: int = 1_000_000,
     seconds: float | None = None,
+    runtime: str | Runtime = "classic",
 ) -> Schedule:
     """Try every device for an operator by completing the whole schedule with a heuristic, and keep the best.
 
@@ -37,23 +39,28 @@ def pilot(
     so the result is never worse than the heuristic alone. A completion is given up as soon as a
     lower bound shows that it cannot be shorter.
 
+    Under another runtime than ``classic`` completions are judged by their booked times, and the best is simulated after
+    every decision that found a better one.
+
     Args:
         problem: the problem to schedule.
         completion: ``"insertion"`` fills idle gaps, ``"append"`` does not.
         optimistic: true if the heuristic adds PEFT's optimistic cost when it compares devices.
         budget: largest number of operators placed in completions; when it is spent, the heuristic's choices stand.
         seconds: limit of wall-clock time [s]; without one, the default, results do not depend on the machine.
+        runtime: the runtime that will run the schedule.
 
     Raises:
         UnknownName: no such completion.
         ConfigError: a negative budget, or a time that is not positive.
+        OutOfMemory: the runtime enforces capacities, and no plan that fits was found.
 
     >>> from hetgym.workloads import textbook
     >>> pilot(textbook("topcuoglu")).makespan
     73.0
     """
     began = check_limits("pilot", budget, seconds)
-    search = Pilot(problem, completion, optimistic)
+    search = Pilot(problem, completion, optimistic, runtime)
     run(search, budget, seconds, began=began)
     return search.schedule()
 
@@ -61,38 +68,70 @@ def pilot(
 class Pilot(Search):
     """The search behind :func:`pilot`."""
 
-    def __init__(self, problem: Problem, completion: str = "insertion", optimistic: bool = True) -> None:
+    def __init__(
+        self,
+        problem: Problem,
+        completion: str = "insertion",
+        optimistic: bool = True,
+        runtime: str | Runtime = "classic",
+    ) -> None:
         if completion not in COMPLETIONS:
             raise unknown_name("completion", completion, COMPLETIONS)
         n, d = problem.num_operators, problem.num_devices
-        self.problem = problem
+        self.problem, self.runtime = problem, as_runtime(runtime)
         self.insertion = completion == "insertion"
-        scratch = timeline.new_timeline(problem)
         order = ranks.list_order(problem.arrays, ranks.upward_rank(problem))
         bonus = np.array(ranks.optimistic_cost(problem)) if optimistic else np.zeros((n, d))
         free = np.full(n, -1, np.int32)
-        self.makespan = place_in_order(problem.arrays, scratch, order, free, bonus, self.insertion)
+
+        def place(room: FloatArray) -> Schedule:
+            scratch = timeline.new_timeline(problem, self.runtime, room)
+            self.estimate = place_in_order(problem.arrays, scratch, order, free, bonus, self.insertion)
+            self.state = State(
+                partial=timeline.new_timeline(problem, self.runtime, room),
+                scratch=scratch,
+                order=order,
+                free=free,
+                bonus=bonus,
+                bound=np.array(ranks.least_cost_to_exit(problem)),
+                choice=scratch.assignment.copy(),
+                counts=np.array([n, 0], np.int64),
+            )
+            return timeline.planned(problem, scratch, self.runtime)
+
+        self.best = capacity.fitted(problem, self.runtime, place)
+        self.makespan = self.best.makespan
         self.placed = n
-        self.state = State(
-            partial=timeline.new_timeline(problem),
-            scratch=scratch,
-            order=order,
-            free=free,
-            bonus=bonus,
-            bound=np.array(ranks.least_cost_to_exit(problem)),
-            choice=scratch.assignment.copy(),
-            counts=np.array([n, 0], np.int64),
-        )
 
     def advance(self, target: int, total: int) -> None:
         """Decide operators until the target is reached; see :meth:`Search.advance`."""
-        self.makespan = _decide(self.problem.arrays, self.state, self.insertion, self.makespan, target)
-        self.placed = int(self.state.counts[PLACED])
-        self.finished = bool(self.state.counts[DECIDED] == self.problem.num_operators)
+        n, exact = self.problem.num_operators, self.runtime == PRESETS["classic"]
+        while self.placed < target and not self.finished:
+            before = self.estimate
+            until = n if exact else int(self.state.counts[DECIDED]) + 1
+            self.estimate = _decide(self.problem.arrays, self.state, self.insertion, before, target, until)
+            self.placed = int(self.state.counts[PLACED])
+            self.finished = bool(self.state.counts[DECIDED] == n)
+            if exact:
+                self.makespan = self.estimate
+            elif self.estimate < before:
+                self._compare(self._decode())
+
+    def _compare(self, plan: Schedule) -> None:
+        """Save a plan with simulated times if it is the best one that fits."""
+        limited = capacity.limited(self.problem, self.runtime)
+        if plan.makespan < self.makespan and not (limited and capacity.missing(self.problem, plan, self.runtime).any()):
+            self.best, self.makespan = plan, plan.makespan
+
+    def _decode(self) -> Schedule:
+        """The schedule of the best completion."""
+        placed, s = timeline.new_timeline(self.problem, self.runtime), self.state
+        place_in_order(self.problem.arrays, placed, s.order, s.choice, s.bonus, self.insertion)
+        return timeline.planned(self.problem, placed, self.runtime)
 
     def schedule(self) -> Schedule:
         """The best schedule so far."""
-        return decode_in_order(self.problem, self.state.choice, self.state.order, self.insertion)
+        return self._decode() if self.runtime == PRESETS["classic"] else self.best
 
 
 @record
@@ -126,16 +165,18 @@ PLACED, DECIDED = 0, 1  # in State.counts
 # Before each round `partial` holds the first operators of the order, as many as counts[DECIDED], on the devices that
 # `choice` gives them, and `choice` is the best completion so far, of the given makespan: the heuristic itself would
 # complete `partial` that way, so its own device for the next operator needs no trial. A round tries the operator's
-# other devices and decides it. The loop ends when all operators are decided or the target is reached.
+# other devices and decides it. The loop ends when enough operators are decided or the target is reached.
 @lean
-def _decide(p: ProblemArrays, s: State, insertion: bool, makespan: float, target: int) -> float:
-    """Decide operators one after the other; return the makespan of ``choice`` [s]."""
+def _decide(p: ProblemArrays, s: State, insertion: bool, makespan: float, target: int, until: int) -> float:
+    """Decide operators one after the other, up to so many; return the makespan of ``choice`` [s]."""
     n, d = p.cost.shape
-    while s.counts[DECIDED] < n and s.counts[PLACED] < target:
+    while s.counts[DECIDED] < until and s.counts[PLACED] < target:
         turn = s.counts[DECIDED]
         operator = s.order[turn]
         for device in range(d):
             if device == s.choice[operator] or p.cost[operator, device] == np.inf:
+                continue
+            if not timeline.fits(s.partial, operator, device):
                 continue
             start = timeline.start_on(p, s.partial, operator, device, insertion)
             s.counts[PLACED] += 1

@@ -8,28 +8,35 @@ from hetgym._heap import first_key, pop, push
 from hetgym._jit import jit, step
 from hetgym._types import BoolArray, FloatArray
 from hetgym.planning import timeline
+from hetgym.planning.capacity import fitted
 from hetgym.planning.ready_queue import FINISHES, READY, ReadyQueue, new_queue, open_queue, release
 from hetgym.problem import Problem, ProblemArrays
 from hetgym.schedule import Schedule
+from hetgym.sim import Runtime
+from hetgym.sim import runtime as as_runtime
 
 
-def fcfs(problem: Problem) -> Schedule:
+def fcfs(problem: Problem, runtime: str | Runtime = "classic") -> Schedule:
     """First come, first served: an idle device gets the operator that has been ready longest.
 
     Event-driven. An operator enters the queue at the moment at which its last predecessor *finishes*
     (entries at 0), operators of one moment in topological order. Whenever a device is idle, the head of
     the queue goes to that idle device on which it would finish first, ties to the smaller device; an
-    operator that no idle device can run is passed over until one is idle that can. Busy devices are
-    never waited for. Inputs were sent when their producers finished (the classic model), and the
-    device is taken while the operator waits for them.
+    operator that no idle device can run, or has room for, is passed over until one is idle that can. Busy devices are
+    never waited for. Inputs are sent as the runtime does it, under the classic model when their producers
+    finished, and the device is taken while the operator waits for them.
 
     Args:
         problem: the problem to schedule.
+        runtime: the runtime that will run the schedule.
+
+    Raises:
+        OutOfMemory: the runtime enforces capacities, and no plan that fits was found.
     """
-    return _queue(problem, np.zeros(problem.num_operators), by_arrival=True)
+    return _queue(problem, np.zeros(problem.num_operators), True, as_runtime(runtime))
 
 
-def sjf(problem: Problem) -> Schedule:
+def sjf(problem: Problem, runtime: str | Runtime = "classic") -> Schedule:
     """Shortest job first: an idle device gets the ready operator of the smallest mean cost.
 
     As :func:`fcfs` in all but the queue's order: mean cost over the devices that can run the operator,
@@ -37,14 +44,21 @@ def sjf(problem: Problem) -> Schedule:
 
     Args:
         problem: the problem to schedule.
+        runtime: the runtime that will run the schedule.
+
+    Raises:
+        OutOfMemory: the runtime enforces capacities, and no plan that fits was found.
     """
-    return _queue(problem, np.array(problem.mean_cost), by_arrival=False)
+    return _queue(problem, np.array(problem.mean_cost), False, as_runtime(runtime))
 
 
-def _queue(problem: Problem, key: FloatArray, by_arrival: bool) -> Schedule:
-    placed = timeline.new_timeline(problem)
-    _serve(problem.arrays, placed, new_queue(len(key)), -key, by_arrival)
-    return timeline.planned(problem, placed)
+def _queue(problem: Problem, key: FloatArray, by_arrival: bool, runtime: Runtime) -> Schedule:
+    def place(room: FloatArray) -> Schedule:
+        placed = timeline.new_timeline(problem, runtime, room)
+        _serve(problem.arrays, placed, new_queue(len(key)), -key, by_arrival)
+        return timeline.planned(problem, placed, runtime)
+
+    return fitted(problem, runtime, place)
 
 
 # Before each round READY holds the operators that were ready by `now` and found no idle device that can run them,
@@ -88,8 +102,8 @@ def _best_idle(p: ProblemArrays, t: timeline.Timeline, operator: int, idle: Bool
     """The idle device on which an operator finishes first and its start there [s]; -1 if none can run it."""
     best, best_start, best_finish = -1, 0.0, np.inf
     for device in range(p.cost.shape[1]):
-        if idle[device] and p.cost[operator, device] < np.inf:
-            start = max(now, timeline.data_ready(p, t, operator, device))
+        if idle[device] and p.cost[operator, device] < np.inf and timeline.accepts(p, t, operator, device):
+            start = max(now, timeline.start_on(p, t, operator, device, False))
             if best < 0 or start + p.cost[operator, device] < best_finish:
                 best, best_start, best_finish = device, start, start + p.cost[operator, device]
     return best, best_start

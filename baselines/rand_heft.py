@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import NamedTuple
 
 import numpy as np
@@ -12,16 +13,24 @@ from hetgym._records import record
 from hetgym._types import FloatArray, IntArray
 from hetgym.errors import ConfigError
 from hetgym.planning import ranks, timeline
-from hetgym.planning.list_scheduling import place_in_order, place_within
+from hetgym.planning.capacity import those_that_fit
+from hetgym.planning.list_scheduling import place_by_priority, place_in_order, place_within
 from hetgym.planning.ready_queue import ReadyQueue, new_queue
 from hetgym.planning.search import Search, check_limits, run
 from hetgym.planning.walk import TIE
 from hetgym.problem import Problem, ProblemArrays
 from hetgym.schedule import Schedule
+from hetgym.sim import PRESETS, Runtime
+from hetgym.sim import runtime as as_runtime
 
 
 def rand_heft(
-    problem: Problem, seed: int = 0, sigma: float = 0.15, budget: int = 80_000, seconds: float | None = None
+    problem: Problem,
+    seed: int = 0,
+    sigma: float = 0.15,
+    budget: int = 80_000,
+    seconds: float | None = None,
+    runtime: str | Runtime = "classic",
 ) -> Schedule:
     """HEFT with its upward ranks multiplied by log-normal noise, again and again; the best schedule counts.
 
@@ -35,12 +44,14 @@ def rand_heft(
         sigma: standard deviation of the logarithm of the noise.
         budget: largest number of operators placed in trials.
         seconds: limit of wall-clock time [s]; without one, the default, results do not depend on the machine.
+        runtime: the runtime that will run the schedule.
 
     Raises:
         ConfigError: a negative budget or spread, or a time that is not positive.
+        OutOfMemory: the runtime enforces capacities, and no plan that fits was found.
     """
     began = check_limits("rand-heft", budget, seconds)
-    search = RandHeft(problem, seed, sigma)
+    search = RandHeft(problem, seed, sigma, runtime)
     run(search, budget, seconds, began=began)
     return search.schedule()
 
@@ -48,7 +59,9 @@ def rand_heft(
 class RandHeft(Search):
     """The search behind :func:`rand_heft`."""
 
-    def __init__(self, problem: Problem, seed: int = 0, sigma: float = 0.15) -> None:
+    def __init__(
+        self, problem: Problem, seed: int = 0, sigma: float = 0.15, runtime: str | Runtime = "classic"
+    ) -> None:
         if not 0 <= sigma < np.inf:
             raise ConfigError(f"rand-heft: sigma is {sigma}; it must be finite and not negative")
         n, d = problem.num_operators, problem.num_devices
@@ -70,16 +83,32 @@ class RandHeft(Search):
             order=order.copy(),
             placed=np.full(1, n, np.int64),
         )
-        self.placed = n
-        self.makespan = self.schedule().makespan
+        self.runtime, self.placed = as_runtime(runtime), n
+        self.best = place_by_priority(problem, rank, runtime=self.runtime)
+        self.makespan = self.best.makespan
 
     def advance(self, target: int, total: int) -> None:
         """Try noisy ranks until the target is reached; see :meth:`Search.advance`."""
+        if self.runtime != PRESETS["classic"]:
+            return self._sample(target)
         self.makespan = _sample(self.problem.arrays, self.state, self.sigma, self.rng, self.makespan, target)
         self.placed = int(self.state.placed[0])
 
+    def _sample(self, target: int) -> None:
+        """As the kernel, with times simulated under the runtime."""
+        n, order = self.problem.num_operators, self.problem.topological_order
+        while self.placed < target:
+            self.state.noisy[order] = self.state.rank[order] * np.exp(self.sigma * self.rng.standard_normal(n))
+            plan = partial(place_by_priority, self.problem, self.state.noisy, runtime=self.runtime)
+            found = those_that_fit([plan], self.best)[-1]
+            self.placed += n
+            if found.makespan < self.makespan * TIE:
+                self.best, self.makespan = found, found.makespan
+
     def schedule(self) -> Schedule:
         """The best schedule so far."""
+        if self.runtime != PRESETS["classic"]:
+            return self.best
         placed, state = timeline.new_timeline(self.problem), self.state
         place_in_order(self.problem.arrays, placed, state.best, state.free, state.zeros, True)
         return timeline.planned(self.problem, placed)

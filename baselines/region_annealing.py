@@ -8,11 +8,10 @@ from typing import NamedTuple
 import numpy as np
 
 from hetgym._jit import lean
-from hetgym.baselines.annealing import Cooling
 from hetgym.errors import ConfigError, OutOfMemory
 from hetgym.planning import capacity, course, regions
 from hetgym.planning.registry import get
-from hetgym.planning.search import Search, check_limits, run
+from hetgym.planning.search import Cooling, Search, check_limits, run
 from hetgym.planning.timeline import with_times
 from hetgym.problem import Problem, ProblemArrays
 from hetgym.schedule import Schedule
@@ -82,7 +81,18 @@ def region_annealing(
 
 
 class RegionAnnealing(Search):
-    """The search behind :func:`region_annealing`."""
+    """The search behind :func:`region_annealing`, and behind other searches under other runtimes than ``classic``.
+
+    Args:
+        problem: the problem to schedule.
+        start: the schedule that is improved, or the name of its scheduler, see :func:`region_annealing`.
+        seed: of all draws.
+        heat: first temperature, see :func:`region_annealing`.
+        cooling: last temperature over the first.
+        runtime: the runtime that will run the schedule.
+        sizes: number of sizes of regions: 1, 2, 4, ... operators.
+        reorder: share of tries that give an operator another turn.
+    """
 
     def __init__(
         self,
@@ -92,6 +102,8 @@ class RegionAnnealing(Search):
         heat: float | None = None,
         cooling: float = 0.01,
         runtime: str | Runtime = "classic",
+        sizes: int = regions.DOUBLINGS,
+        reorder: float = REORDER,
     ) -> None:
         forced = bool((np.isfinite(problem.cost).sum(axis=1) == 1).all())
         if heat is None:
@@ -106,7 +118,7 @@ class RegionAnnealing(Search):
         self.rng = np.random.default_rng(seed)
         hot = heat * float(self.course.value[course.BEST])
         self.cooling = Cooling(hot, cooling * hot)
-        self.mix = Mix(0.0 if self.switches.by_arrival else 1.0 if forced else REORDER, CRITICAL)
+        self.mix = Mix(0.0 if self.switches.by_arrival else 1.0 if forced else reorder, CRITICAL, sizes)
         self.placed = int(self.course.counts[course.PLACED])
         self.finished = hot == 0.0 or (problem.num_devices == 1 and self.switches.by_arrival)
         self.best: Schedule | None = None
@@ -120,10 +132,8 @@ class RegionAnnealing(Search):
         problem, runtime = self.problem, replace(self.runtime, memory="off")
         if isinstance(start, Schedule):
             return with_times(problem, start, runtime)
-        if start != "best":
-            return with_times(problem, get(start)(problem, runtime), runtime)
         plans = []
-        for name in STARTS:
+        for name in STARTS if start == "best" else (start,):
             try:
                 plans.append(get(name)(problem, self.runtime))
             except OutOfMemory:
@@ -184,10 +194,12 @@ class Mix(NamedTuple):
     Attributes:
         reorder: share of tries that give an operator another turn.
         critical: share of these that take one of the critical chain.
+        sizes: number of sizes of regions, each twice the one before.
     """
 
     reorder: float
     critical: float
+    sizes: int
 
 
 # Before each iteration the course holds the times of its plan, and the best plan so far. The Metropolis rule is
@@ -223,7 +235,7 @@ def _anneal(
                 course.shift(c, to, source)
         else:
             lacked = course.lacking(c)
-            count = regions.move_region(p, c, rng, regions.DOUBLINGS, switches)
+            count = regions.move_region(p, c, rng, mix.sizes, switches)
             if count == 0:
                 continue
             lacks = course.lacking(c)

@@ -14,8 +14,10 @@ from hetgym.graph.transforms import AXES, split
 from hetgym.planning.critical import critical_chain
 from hetgym.planning.graph_plan import GraphPlan
 from hetgym.planning.registry import get
+from hetgym.planning.timeline import with_times
 from hetgym.platform import Platform
 from hetgym.problem import Problem
+from hetgym.sim import Runtime
 
 
 def greedy_split(
@@ -25,6 +27,7 @@ def greedy_split(
     inner: str = "heft",
     evaluations: int = 300,
     gain: float = 0.01,
+    runtime: str | Runtime = "classic",
 ) -> GraphPlan:
     """Split operators of the realised critical chain while a scheduler gets more than one per cent out of it.
 
@@ -40,6 +43,7 @@ def greedy_split(
         inner: scheduler of the split graphs, any registered name.
         evaluations: largest number of schedules made.
         gain: least share of the makespan that a split must save.
+        runtime: the runtime that will run the plan.
 
     Returns:
         The plan; never worse than the inner scheduler's plan of the whole graph.
@@ -47,6 +51,7 @@ def greedy_split(
     Raises:
         UnknownName: no scheduler of that name.
         ConfigError: an option out of range.
+        OutOfMemory: the runtime enforces capacities, and no plan that fits was found.
     """
     if evaluations < 1 or not 0 <= gain < 1:
         raise ConfigError(f"greedy_split: evaluations is {evaluations} and gain is {gain}; expected 1 or more, 0 to 1")
@@ -55,13 +60,16 @@ def greedy_split(
 
     def planned(candidate: DataflowGraph) -> GraphPlan:
         problem = Problem.build(candidate, platform, model)
-        return GraphPlan(candidate, problem, scheduler(problem))
+        schedule = scheduler(problem, runtime)
+        if scheduler.plans_for not in ("any", runtime):
+            schedule = with_times(problem, schedule, runtime)
+        return GraphPlan(candidate, problem, schedule)
 
     best, left, limit = planned(graph), evaluations - 1, 2 * len(graph)
     improved = True
     while improved and left > 0 and len(best.graph) < limit:
         improved = False
-        for operator in _candidates(best, platform):
+        for operator in _candidates(best, platform, runtime):
             trials = []
             for trial in _splits(best, operator):
                 if left > 0:
@@ -75,7 +83,7 @@ def greedy_split(
     return replace(best, schedule=schedule)
 
 
-def _candidates(plan: GraphPlan, platform: Platform) -> list[int]:
+def _candidates(plan: GraphPlan, platform: Platform, runtime: str | Runtime) -> list[int]:
     """Operators of the critical chain that are worth splitting, first to last: by descending bottom level."""
     problem, d = plan.problem, len(platform)
     if d < 2:
@@ -84,7 +92,7 @@ def _candidates(plan: GraphPlan, platform: Platform) -> list[int]:
     launch = float(np.mean([device.launch_overhead for device in platform]))
     fastest = problem.cost.min(axis=1)
     least = max(4.0 * (latency + launch), 0.01 * float(fastest.sum()))
-    chain = critical_chain(problem, plan.schedule)
+    chain = critical_chain(problem, plan.schedule, runtime)
     families = [op.spec.family for op in plan.graph.operators]
     return [i for i in chain.tolist() if families[i] in ("conv", "matmul") and fastest[i] >= least]
 

@@ -6,11 +6,15 @@ import numpy as np
 
 from hetgym._jit import jit, lean
 from hetgym._types import FloatArray, IntArray
+from hetgym.planning.capacity import unlimited
 from hetgym.planning.intervals import left_at
 from hetgym.planning.ranks import upward_rank
 from hetgym.planning.timeline import Timeline, of_schedule
 from hetgym.problem import Problem, ProblemArrays
 from hetgym.schedule import Schedule
+from hetgym.sim import PRESETS, Runtime, simulate
+from hetgym.sim import runtime as as_runtime
+from hetgym.sim.blame import blame
 
 ROUNDING = 1e-12
 """Relative difference up to which sums of the same times in different orders count as equal."""
@@ -47,13 +51,17 @@ def _first_of_greatest(operators: IntArray, value: FloatArray, position: IntArra
     return int(greatest[position[greatest].argmin()])
 
 
-def critical_chain(problem: Problem, schedule: Schedule) -> IntArray:
+def critical_chain(problem: Problem, schedule: Schedule, runtime: str | Runtime = "classic") -> IntArray:
     """Operators that the makespan of a schedule waits for, first to last.
 
     Args:
         problem: the problem.
-        schedule: planned under the classic model, with start times.
+        schedule: with device orders; under the classic model with start times planned for it.
+        runtime: the runtime that runs the schedule; under any but ``classic`` the chain is that of
+            :func:`~hetgym.sim.blame`.
     """
+    if as_runtime(runtime) != PRESETS["classic"]:
+        return np.array(blame(simulate(problem, schedule, unlimited(runtime))).chain, np.int32)
     chain = np.empty(problem.num_operators, np.int32)
     return chain[: find_chain(problem.arrays, of_schedule(problem, schedule), chain)]
 

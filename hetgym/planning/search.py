@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from time import perf_counter
+from typing import NamedTuple
 
 import numpy as np
 
@@ -16,6 +17,13 @@ SLICE = 20_000
 
 LEAST = 1_000
 """Smallest such number, however little time is left: a reading costs as much as placing about a hundred."""
+
+
+class Cooling(NamedTuple):
+    """First and last temperature, as differences of makespans [s]."""
+
+    hot: float
+    cold: float
 
 
 class Search(ABC):
@@ -43,6 +51,49 @@ class Search(ABC):
     @abstractmethod
     def schedule(self) -> Schedule:
         """The best schedule so far."""
+
+    def proceed(self, placed: int) -> None:
+        """Count from a number of operators placed before."""
+        self.placed = placed
+
+
+class Staged(Search):
+    """A search that another one carries out, or several in turn.
+
+    Attributes:
+        stage: the search that is under way.
+    """
+
+    stage: Search
+
+    def enter(self, stage: Search, placed: int | None = None) -> None:
+        """Go on with another search.
+
+        Args:
+            stage: the search.
+            placed: operators placed before; by default what the search has placed to begin.
+        """
+        self.stage = stage
+        if placed is not None:
+            stage.proceed(placed)
+        self._note()
+
+    def proceed(self, placed: int) -> None:
+        """Count from a number of operators placed before."""
+        self.stage.proceed(placed)
+        self._note()
+
+    def advance(self, target: int, total: int) -> None:
+        """Search until the target is reached; see :meth:`Search.advance`."""
+        self.stage.advance(target, total)
+        self._note()
+
+    def schedule(self) -> Schedule:
+        """The best schedule so far."""
+        return self.stage.schedule()
+
+    def _note(self) -> None:
+        self.placed, self.makespan, self.finished = self.stage.placed, self.stage.makespan, self.stage.finished
 
 
 def clock() -> float:

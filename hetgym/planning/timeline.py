@@ -133,7 +133,7 @@ def _book_rows(p: ProblemArrays, t: Timeline, operators: IntArray, assignment: I
 @lean
 def append(p: ProblemArrays, t: Timeline, operator: int, device: int, now: float) -> None:
     """Place an operator on a device that is idle from ``now`` on [s], as soon as its inputs are there."""
-    book(p, t, operator, device, max(now, data_ready(p, t, operator, device)))
+    book(p, t, operator, device, max(now, start_on(p, t, operator, device, False)))
 
 
 def carries_bookings(*kinds: Any) -> bool:
@@ -238,6 +238,12 @@ def _roomiest_booked(p: ProblemArrays, t: Timeline, operator: int) -> int:
         if p.cost[operator, device] < np.inf and (best < 0 or t.moves.room[device] > t.moves.room[best]):
             best = device
     return best
+
+
+@step
+def accepts(p: ProblemArrays, t: Timeline, operator: int, device: int) -> bool:
+    """True if an operator may go to a device that can run it: it has room, or no device has and it is the roomiest."""
+    return bool(fits(t, operator, device) or roomiest(p, t, operator) == device)
 
 
 @step
