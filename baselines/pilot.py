@@ -11,13 +11,13 @@ from hetgym._jit import lean
 from hetgym._records import record
 from hetgym._types import FloatArray, IntArray
 from hetgym.errors import unknown_name
-from hetgym.planning import capacity, ranks, timeline
+from hetgym.planning import ranks, timeline
 from hetgym.planning.list_scheduling import place_in_order, place_within
-from hetgym.planning.search import Search, check_limits, run
+from hetgym.planning.search import Estimated, check_limits, run
 from hetgym.planning.walk import TIE
 from hetgym.problem import Problem, ProblemArrays
 from hetgym.schedule import Schedule
-from hetgym.sim import PRESETS, Runtime
+from hetgym.sim import Runtime
 from hetgym.sim import runtime as as_runtime
 
 COMPLETIONS = ("insertion", "append")
@@ -65,7 +65,7 @@ def pilot(
     return search.schedule()
 
 
-class Pilot(Search):
+class Pilot(Estimated):
     """The search behind :func:`pilot`."""
 
     def __init__(
@@ -78,17 +78,17 @@ class Pilot(Search):
         if completion not in COMPLETIONS:
             raise unknown_name("completion", completion, COMPLETIONS)
         n, d = problem.num_operators, problem.num_devices
-        self.problem, self.runtime = problem, as_runtime(runtime)
+        switches = as_runtime(runtime)
         self.insertion = completion == "insertion"
         order = ranks.list_order(problem.arrays, ranks.upward_rank(problem))
         bonus = np.array(ranks.optimistic_cost(problem)) if optimistic else np.zeros((n, d))
         free = np.full(n, -1, np.int32)
 
-        def place(room: FloatArray) -> Schedule:
-            scratch = timeline.new_timeline(problem, self.runtime, room)
-            self.estimate = place_in_order(problem.arrays, scratch, order, free, bonus, self.insertion)
+        def place(room: FloatArray) -> tuple[timeline.Timeline, float]:
+            scratch = timeline.new_timeline(problem, switches, room)
+            makespan = place_in_order(problem.arrays, scratch, order, free, bonus, self.insertion)
             self.state = State(
-                partial=timeline.new_timeline(problem, self.runtime, room),
+                partial=timeline.new_timeline(problem, switches, room),
                 scratch=scratch,
                 order=order,
                 free=free,
@@ -97,41 +97,26 @@ class Pilot(Search):
                 choice=scratch.assignment.copy(),
                 counts=np.array([n, 0], np.int64),
             )
-            return timeline.planned(problem, scratch, self.runtime)
+            return scratch, makespan
 
-        self.best = capacity.fitted(problem, self.runtime, place)
-        self.makespan = self.best.makespan
-        self.placed = n
+        self.open(problem, switches, place)
 
     def advance(self, target: int, total: int) -> None:
         """Decide operators until the target is reached; see :meth:`Search.advance`."""
-        n, exact = self.problem.num_operators, self.runtime == PRESETS["classic"]
+        n = self.problem.num_operators
         while self.placed < target and not self.finished:
-            before = self.estimate
-            until = n if exact else int(self.state.counts[DECIDED]) + 1
-            self.estimate = _decide(self.problem.arrays, self.state, self.insertion, before, target, until)
+            until = n if self.exact else int(self.state.counts[DECIDED]) + 1
+            found = _decide(self.problem.arrays, self.state, self.insertion, self.estimate, target, until)
             self.placed = int(self.state.counts[PLACED])
             self.finished = bool(self.state.counts[DECIDED] == n)
-            if exact:
-                self.makespan = self.estimate
-            elif self.estimate < before:
-                self._compare(self._decode())
+            if found < self.estimate:
+                self.improve(found)
 
-    def _compare(self, plan: Schedule) -> None:
-        """Save a plan with simulated times if it is the best one that fits."""
-        limited = capacity.limited(self.problem, self.runtime)
-        if plan.makespan < self.makespan and not (limited and capacity.missing(self.problem, plan, self.runtime).any()):
-            self.best, self.makespan = plan, plan.makespan
-
-    def _decode(self) -> Schedule:
-        """The schedule of the best completion."""
+    def decode(self) -> timeline.Timeline:
+        """The timeline of the best completion."""
         placed, s = timeline.new_timeline(self.problem, self.runtime), self.state
         place_in_order(self.problem.arrays, placed, s.order, s.choice, s.bonus, self.insertion)
-        return timeline.planned(self.problem, placed, self.runtime)
-
-    def schedule(self) -> Schedule:
-        """The best schedule so far."""
-        return self._decode() if self.runtime == PRESETS["classic"] else self.best
+        return placed
 
 
 @record

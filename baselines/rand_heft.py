@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from functools import partial
 from typing import NamedTuple
 
 import numpy as np
@@ -13,14 +12,13 @@ from hetgym._records import record
 from hetgym._types import FloatArray, IntArray
 from hetgym.errors import ConfigError
 from hetgym.planning import ranks, timeline
-from hetgym.planning.capacity import those_that_fit
-from hetgym.planning.list_scheduling import place_by_priority, place_in_order, place_within
+from hetgym.planning.list_scheduling import place_in_order, place_within
 from hetgym.planning.ready_queue import ReadyQueue, new_queue
-from hetgym.planning.search import Search, check_limits, run
+from hetgym.planning.search import Estimated, check_limits, run
 from hetgym.planning.walk import TIE
 from hetgym.problem import Problem, ProblemArrays
 from hetgym.schedule import Schedule
-from hetgym.sim import PRESETS, Runtime
+from hetgym.sim import Runtime
 from hetgym.sim import runtime as as_runtime
 
 
@@ -37,6 +35,8 @@ def rand_heft(
     The first trial has no noise, so the result is never worse than HEFT's. Operators are taken from
     a ready list, for noisy ranks need not fall along an edge. A trial is given up as soon as a lower
     bound shows that it cannot be shorter than the best.
+
+    Under another runtime than ``classic`` trials are judged by their booked times, and the best of them are simulated.
 
     Args:
         problem: the problem to schedule.
@@ -56,7 +56,7 @@ def rand_heft(
     return search.schedule()
 
 
-class RandHeft(Search):
+class RandHeft(Estimated):
     """The search behind :func:`rand_heft`."""
 
     def __init__(
@@ -65,53 +65,41 @@ class RandHeft(Search):
         if not 0 <= sigma < np.inf:
             raise ConfigError(f"rand-heft: sigma is {sigma}; it must be finite and not negative")
         n, d = problem.num_operators, problem.num_devices
-        self.problem = problem
-        self.sigma = sigma
-        self.rng = np.random.default_rng(seed)
+        self.sigma, self.rng, switches = sigma, np.random.default_rng(seed), as_runtime(runtime)
         rank = np.array(ranks.upward_rank(problem))
-        order = ranks.list_order(problem.arrays, rank)
-        bound = np.array(ranks.least_cost_to_exit(problem))
-        self.state = State(
-            trial=timeline.new_timeline(problem),
-            queue=new_queue(n),
-            rank=rank,
-            noisy=np.empty(n),
-            free=np.full(n, -1, np.int32),
-            zeros=np.zeros((n, d)),
-            bound=bound,
-            best=order,
-            order=order.copy(),
-            placed=np.full(1, n, np.int64),
-        )
-        self.runtime, self.placed = as_runtime(runtime), n
-        self.best = place_by_priority(problem, rank, runtime=self.runtime)
-        self.makespan = self.best.makespan
+        order, zeros = ranks.list_order(problem.arrays, rank), np.zeros((n, d))
+
+        def place(room: FloatArray) -> tuple[timeline.Timeline, float]:
+            placed = timeline.new_timeline(problem, switches, room)
+            self.state = State(
+                trial=timeline.new_timeline(problem, switches, room),
+                queue=new_queue(n),
+                rank=rank,
+                noisy=np.empty(n),
+                free=np.full(n, -1, np.int32),
+                zeros=zeros,
+                bound=np.array(ranks.least_cost_to_exit(problem)),
+                best=order.copy(),
+                order=order.copy(),
+                placed=np.full(1, n, np.int64),
+            )
+            return placed, place_in_order(problem.arrays, placed, order, self.state.free, zeros, True)
+
+        self.open(problem, switches, place)
 
     def advance(self, target: int, total: int) -> None:
         """Try noisy ranks until the target is reached; see :meth:`Search.advance`."""
-        if self.runtime != PRESETS["classic"]:
-            return self._sample(target)
-        self.makespan = _sample(self.problem.arrays, self.state, self.sigma, self.rng, self.makespan, target)
-        self.placed = int(self.state.placed[0])
-
-    def _sample(self, target: int) -> None:
-        """As the kernel, with times simulated under the runtime."""
-        n, order = self.problem.num_operators, self.problem.topological_order
         while self.placed < target:
-            self.state.noisy[order] = self.state.rank[order] * np.exp(self.sigma * self.rng.standard_normal(n))
-            plan = partial(place_by_priority, self.problem, self.state.noisy, runtime=self.runtime)
-            found = those_that_fit([plan], self.best)[-1]
-            self.placed += n
-            if found.makespan < self.makespan * TIE:
-                self.best, self.makespan = found, found.makespan
+            found = _sample(self.problem.arrays, self.state, self.sigma, self.rng, self.estimate, target)
+            self.placed = int(self.state.placed[0])
+            if found < self.estimate:
+                self.improve(found)
 
-    def schedule(self) -> Schedule:
-        """The best schedule so far."""
-        if self.runtime != PRESETS["classic"]:
-            return self.best
-        placed, state = timeline.new_timeline(self.problem), self.state
-        place_in_order(self.problem.arrays, placed, state.best, state.free, state.zeros, True)
-        return timeline.planned(self.problem, placed)
+    def decode(self) -> timeline.Timeline:
+        """The timeline of the best order."""
+        placed, s = timeline.new_timeline(self.problem, self.runtime, self.room), self.state
+        place_in_order(self.problem.arrays, placed, s.best, s.free, s.zeros, True)
+        return placed
 
 
 @record
@@ -145,7 +133,7 @@ class State(NamedTuple):
 
 @jit
 def _sample(p: ProblemArrays, s: State, sigma: float, rng: np.random.Generator, makespan: float, target: int) -> float:
-    """Place operators in noisy orders; keep the best order, and return its makespan [s]."""
+    """Place operators in noisy orders until one is better than the best, which it becomes; return its makespan [s]."""
     while s.placed[0] < target:
         for i in p.topological_order:
             s.noisy[i] = s.rank[i] * np.exp(sigma * rng.standard_normal())
@@ -154,6 +142,6 @@ def _sample(p: ProblemArrays, s: State, sigma: float, rng: np.random.Generator, 
         last, placed = place_within(p, s.trial, s.order, s.free, s.zeros, True, s.bound, makespan)
         s.placed[0] += placed
         if last < makespan * TIE:
-            makespan = last
             s.best[:] = s.order
+            return last
     return makespan

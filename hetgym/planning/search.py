@@ -3,14 +3,20 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 from time import perf_counter
 from typing import NamedTuple
 
 import numpy as np
 
 from hetgym._jit import compiling
+from hetgym._types import FloatArray
 from hetgym.errors import ConfigError
+from hetgym.planning import capacity
+from hetgym.planning.timeline import Timeline, planned
+from hetgym.problem import Problem
 from hetgym.schedule import Schedule
+from hetgym.sim import PRESETS, Runtime
 
 SLICE = 20_000
 """Largest number of operators placed between two readings of the clock."""
@@ -94,6 +100,69 @@ class Staged(Search):
 
     def _note(self) -> None:
         self.placed, self.makespan, self.finished = self.stage.placed, self.stage.makespan, self.stage.finished
+
+
+class Estimated(Search):
+    """A search that judges plans by the times of a timeline, and simulates those that it takes for the best.
+
+    Under the classic model the two are the same, and nothing is simulated.
+
+    Attributes:
+        problem: the problem.
+        runtime: the runtime that will run the schedule.
+        room: [d] room for weights on each device with which the first plan fits [byte].
+        best: the best schedule whose times were simulated.
+        estimate: makespan of the best plan by the timeline [s].
+        exact: true under the classic model.
+    """
+
+    problem: Problem
+    runtime: Runtime
+    room: FloatArray
+    best: Schedule
+    estimate: float
+    exact: bool
+
+    def open(self, problem: Problem, runtime: Runtime, place: Callable[[FloatArray], tuple[Timeline, float]]) -> None:
+        """Begin with the first plan that fits.
+
+        Args:
+            problem: the problem.
+            runtime: the runtime that will run the schedule.
+            place: fills a timeline with so much room for weights on each device [d], and returns the makespan, too.
+
+        Raises:
+            OutOfMemory: the runtime enforces capacities, and no plan that fits was found.
+        """
+        self.problem, self.runtime = problem, runtime
+        self.exact = runtime == PRESETS["classic"]
+
+        def first(room: FloatArray) -> Schedule:
+            self.room = room
+            placed, self.estimate = place(room)
+            return planned(problem, placed, runtime)
+
+        self.best = capacity.fitted(problem, runtime, first)
+        self.makespan, self.placed = self.best.makespan, problem.num_operators
+
+    @abstractmethod
+    def decode(self) -> Timeline:
+        """The timeline of the best plan by estimate."""
+
+    def improve(self, estimate: float) -> None:
+        """Take note that the best plan by estimate is another one; it counts if it is the best that fits."""
+        self.estimate = estimate
+        if self.exact:
+            self.makespan = estimate
+            return
+        plan = planned(self.problem, self.decode(), self.runtime)
+        limited = capacity.limited(self.problem, self.runtime)
+        if plan.makespan < self.makespan and not (limited and capacity.missing(self.problem, plan, self.runtime).any()):
+            self.best, self.makespan = plan, plan.makespan
+
+    def schedule(self) -> Schedule:
+        """The best schedule so far."""
+        return planned(self.problem, self.decode()) if self.exact else self.best
 
 
 def clock() -> float:

@@ -148,13 +148,16 @@ def carries_bookings(*kinds: Any) -> bool:
 
 @step
 def clear(t: Timeline) -> None:
-    """Empty a timeline; room for weights stays as it is."""
+    """Empty a timeline; devices have the room for weights that it took."""
     t.assignment[:] = -1
     intervals.clear(t.busy)
 
 
 @variant(clear, carries_bookings)
 def _clear_all(t: Timeline) -> None:
+    for i in range(len(t.assignment)):
+        if t.assignment[i] >= 0:
+            t.moves.room[t.assignment[i]] += t.moves.weight[i]
     t.assignment[:] = -1
     intervals.clear(t.busy)
     bookings.clear(t.moves)

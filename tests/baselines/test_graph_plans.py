@@ -104,6 +104,18 @@ def test_greedy_splitting_of_a_network() -> None:
     assert cpgc.schedule.scheduler == "greedy-split+cpgc"
 
 
+@pytest.mark.parametrize("runtime", ["links", "framework"])
+def test_graphs_are_rewritten_for_the_runtime(runtime: str) -> None:
+    graph = load_graph("alexnet")
+    whole, split = (greedy_split(graph, BALANCED, evaluations=limit, runtime=runtime) for limit in (1, 60))
+    plans = [whole, split, tvm_fusion(graph, BALANCED, runtime=runtime), eop(graph, BALANCED, runtime=runtime)]
+    for plan in plans:
+        assert simulate(plan.problem, plan.schedule, runtime).makespan == plan.makespan
+    assert split.makespan <= whole.makespan == get("heft")(whole.problem, runtime).makespan
+    blind = greedy_split(graph, BALANCED, inner="donf", evaluations=1, runtime=runtime)
+    assert simulate(blind.problem, blind.schedule, runtime).makespan == blind.makespan
+
+
 def test_one_device_has_nothing_to_share() -> None:
     alone = Platform("alone", [two_devices(1.0)["fast"]])
     assert greedy_split(product(), alone).graph == product() == eop(product(), alone).graph

@@ -8,7 +8,7 @@ import pytest
 import strategies
 from hypothesis import given, settings
 
-from hetgym import ConfigError, Problem, UnknownName
+from hetgym import ConfigError, Problem, Runtime, UnknownName
 from hetgym.baselines import get, heft, single_device
 from hetgym.workloads import RandomMix, textbook
 
@@ -50,6 +50,31 @@ def test_pilot_is_never_worse_than_its_heuristic(problem: Problem) -> None:
         assert (
             get("pilot-append-eft", budget=budget)(problem).makespan <= get("heft", insertion=False)(problem).makespan
         )
+
+
+@settings(max_examples=40)
+@given(problem=strategies.problems(), runtime=strategies.runtimes(noise=0.0))
+def test_under_any_runtime_searches_are_never_worse_than_what_they_start_from(
+    problem: Problem, runtime: Runtime
+) -> None:
+    start = get("heft")(problem, runtime).makespan
+    for name in ("cpgc", "annealing", "lns", "rand-heft", "pilot-eft"):
+        for budget in (0, 2000):
+            assert get(name, budget=budget)(problem, runtime).makespan <= start, name
+    pilot = get("pilot", budget=500)(problem, runtime).makespan
+    assert get("pilot-annealing", budget=20_000)(problem, runtime).makespan <= pilot
+    alone = get("single-device")(problem, runtime).makespan
+    assert all(get(name)(problem, runtime).makespan <= alone for name in ("cpgc", "cpgc-partition", "key-operators"))
+
+
+@pytest.mark.parametrize(
+    ("name", "least"), [("cpgc", 0.1), ("pilot", 0.1), ("annealing", 0.1), ("lns", 0.15), ("rand-heft", 0.05)]
+)
+def test_searches_shorten_plans_for_links(name: str, least: float) -> None:
+    """Over the plan of HEFT that knows the links, too."""
+    search = get(name, budget=100_000)
+    ratios = [search(p, "links").makespan / get("heft")(p, "links").makespan for p in mixed(12)]
+    assert np.mean(ratios) < 1 - least
 
 
 def mixed(count: int, **options: tuple[int, int]) -> list[Problem]:

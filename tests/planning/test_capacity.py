@@ -10,6 +10,8 @@ import hetgym
 from hetgym import OutOfMemory, Problem, Runtime, simulate
 from hetgym.baselines import get
 from hetgym.planning import rows
+from hetgym.sim import PRESETS
+from hetgym.workloads import RandomMix
 
 ENFORCED = Runtime(communication="fifo", memory="enforce")
 PLANNERS = [row.name for row in rows() if row.plans_for == "any"]
@@ -55,9 +57,28 @@ def test_without_enforcement_capacities_do_not_count() -> None:
         hetgym.plan(problem, "links", "10ms")
 
 
-@given(strategies.problems(), strategies.runtimes(noise=0.0), st.sampled_from(PLANNERS))
-def test_planned_times_are_the_simulated_ones(problem: Problem, runtime: Runtime, name: str) -> None:
+def assert_plans_for(name: str, problem: Problem, runtime: str | Runtime) -> None:
     options = {"budget": 2000} if "budget" in get(name).function.__code__.co_varnames else {}
     schedule = get(name, **options)(problem, runtime)
     hetgym.validate(problem, schedule)
     assert schedule.makespan == simulate(problem, schedule, runtime).makespan
+
+
+@given(strategies.problems(), strategies.runtimes(noise=0.0), st.sampled_from(PLANNERS))
+def test_planned_times_are_the_simulated_ones(problem: Problem, runtime: Runtime, name: str) -> None:
+    assert_plans_for(name, problem, runtime)
+
+
+@pytest.mark.parametrize("name", PLANNERS)
+def test_planned_times_are_the_simulated_ones_under_every_preset(name: str) -> None:
+    for seed in range(2):
+        problem = RandomMix()(np.random.default_rng(seed))
+        for runtime in PRESETS:
+            assert_plans_for(name, problem, runtime)
+
+
+def test_an_operator_is_free_where_its_prescribed_device_lacks_room() -> None:
+    """Device 0 has room for two of three operators; a plan without limits keeps to it."""
+    problem = Problem.from_arrays(np.ones((3, 2)), [], weight_bytes=1.0, output_bytes=0.0, memory_capacity=2.0)
+    assert sorted(get("single-device")(problem, ENFORCED).assignment.tolist()) == [0, 0, 1]
+    assert get("single-device")(problem, "links").assignment.tolist() == [0, 0, 0]

@@ -14,6 +14,7 @@ from hetgym.sim.run import setting
 
 price, keep, put, shift = (callable_step(step) for step in (course.price, course.keep, course.put, course.shift))
 take_back, sort, span = callable_step(course.take_back), callable_step(course.sort), callable_step(regions.span)
+find_chain = callable_step(course.find_chain)
 draw_turn, overtakes = callable_step(regions.draw_turn), callable_step(regions.overtakes)
 move_region = callable_step(regions.move_region)
 
@@ -101,6 +102,22 @@ def test_prices_end_where_changes_have_died_away(communication: str, transfers: 
         until.append(int(line.counts[course.UNTIL]))
         shift(line, turn + 1, turn)
     assert min(until) < n
+
+
+@given(strategies.problems(), st.sampled_from(["priority", "ready"]), st.integers(0, 2**32 - 1))
+def test_a_chain_has_no_gaps_where_the_event_loop_prices(problem: Problem, order: str, seed: int) -> None:
+    runtime = Runtime(communication="fifo", order=order)
+    line = random_course(problem, runtime, np.random.default_rng(seed))
+    find_chain(problem.arrays, line)
+    chain = line.chain[: line.counts[course.CHAIN]].tolist()
+    assert line.now.finish[chain[0]] == line.value[course.CURRENT] and line.now.begin[chain[-1]] == 0.0
+    arrived = {(i, j): [] for i, j in zip(problem.edge_source.tolist(), problem.edge_target.tolist(), strict=True)}
+    for i, j, time in zip(problem.edge_source.tolist(), problem.edge_target.tolist(), line.now.arrived, strict=True):
+        arrived[i, j].append(time)
+    for reader, cause in zip(chain, chain[1:], strict=False):
+        same = line.assignment[reader] == line.assignment[cause]
+        left = [line.now.finish[cause]] if same else []
+        assert line.now.begin[reader] in arrived.get((cause, reader), []) + left
 
 
 @given(strategies.problems(), st.integers(0, 2**32 - 1))
