@@ -1,4 +1,4 @@
-"""Planning for the runtime that runs the plan: list schedulers, the search, and public instances.
+"""Planning for the runtime that runs the plan: every scheduler that takes it, the search, and public instances.
 
     python benchmarks/planning.py lists --runtime links
     python benchmarks/planning.py search --runtime links --trial trial_links.json
@@ -31,7 +31,7 @@ from hetgym.bench.significance import mean_intervals
 from hetgym.workloads import load_suite
 
 LARGEST = 520
-LISTS = ("heft", "lookahead-heft", "peft", "heft-donf", "cpgc", "single-device")
+KINDS = ("trivial", "online", "list", "memory", "partition", "search")
 STARTS = ("single-device", "heft", "lookahead-heft")
 BATCH = 32
 HEAT = 0.005
@@ -45,20 +45,22 @@ def problems() -> list[Problem]:
 
 
 def lists(runtime: str) -> list[dict[str, Any]]:
-    """Each list scheduler without and with the runtime: makespan over that of classic HEFT, and time."""
+    """Each scheduler that takes the runtime, without and with it: makespan over that of classic HEFT, and time."""
     rows, found = [], problems()
     plain = np.array([hetgym.simulate(p, get("heft")(p), runtime).makespan for p in found])
-    for name in (*LISTS, "peft-again"):
-        for under in ("classic", runtime) if get(name).plans_for == "any" else ("classic",):
-            scheduler, times, ratios = get(name), [], []
+    chosen = [row for kind in KINDS for row in hetgym.planning.rows() if row.kind == kind and row.plans_for == "any"]
+    for scheduler in chosen:
+        row: dict[str, Any] = {"what": scheduler.name}
+        for under, column in (("classic", "blind"), (runtime, "aware")):
+            times, ratios = [], []
             scheduler(found[0], under)
             for problem, base in zip(found, plain, strict=True):
                 began = time.perf_counter()
                 schedule = scheduler(problem, under)
                 times.append(time.perf_counter() - began)
                 ratios.append(hetgym.simulate(problem, schedule, runtime).makespan / base)
-            row = {"what": name, "plans for": under, "ratio": float(np.mean(ratios))}
-            rows.append(row | {"s": statistics.median(times)})
+            row |= {column: float(np.mean(ratios)), f"s {column}": statistics.median(times)}
+        rows.append(row)
     return rows
 
 
@@ -190,7 +192,9 @@ def main() -> None:
     given = parser.parse_args()
     if given.what == "lists":
         rows = lists(given.runtime)
-        columns = {"plans for": str, "ratio": lambda x: f"{x:.4f}", "s": seconds}
+        columns = {
+            f"{s}{way}": form for s, form in (("", "{:.4f}".format), ("s ", seconds)) for way in ("blind", "aware")
+        }
     elif given.what == "search":
         rows = search(given.runtime, given.seconds, given.trial, given.budgets)
         columns = {name: (seconds if name == "s" else lambda x: f"{x:.4f}") for name in ("s", "ratio", "low", "high")}

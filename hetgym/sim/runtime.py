@@ -141,6 +141,8 @@ def runtime(source: str | Runtime) -> Runtime:
         return source
     if not isinstance(source, str):
         raise unknown_name("runtime", source, PRESETS)
+    if source in PRESETS:
+        return PRESETS[source]
     first, *others = (word.strip() for word in source.split(","))
     if first not in PRESETS and "=" not in first:
         raise unknown_name("runtime", first, PRESETS)
