@@ -35,7 +35,11 @@ def bench(
         str, typer.Option(help="Suite of problems: a name or a YAML file; see 'hetgym list suites'.")
     ] = "zoo",
     problems: Annotated[
-        list[Path] | None, typer.Option(help="Problem files (.npz) instead of a suite; may be given repeatedly.")
+        list[Path] | None,
+        typer.Option(help="Problem files (.npz, .stg, .jsp, .fjs, .dot, …) instead of a suite; may be repeated."),
+    ] = None,
+    devices: Annotated[
+        int | None, typer.Option(min=1, help="Identical devices of task graphs (.stg, .dot) that give no number.")
     ] = None,
     schedulers: SchedulersOption = "all",
     imports: ImportOption = None,
@@ -78,7 +82,7 @@ def bench(
     import_files(imports)
     chosen, under = pick_schedulers(schedulers), pick_runtimes(runtimes)
     evaluation = _evaluation(against, by, pareto, budgets, time_limit)
-    title, specs = _problems(suite, problems)
+    title, specs = _problems(suite, problems, devices)
     job = Job(title, specs, chosen, under, command_line(), evaluation)
     return _run(job, Output(out, name, force, as_json), traces, ray)
 
@@ -101,15 +105,22 @@ def _evaluation(against: str, by: str, pareto: bool, budgets: str, time_limit: s
     return Evaluation(against, pick_columns(by), pareto, grid, parse_time(time_limit))
 
 
-def _problems(suite: str, files: Sequence[Path] | None) -> tuple[str, tuple[ProblemSpec, ...]]:
-    """The title of the run and its problems: of a suite, or from files."""
-    from hetgym.workloads import ProblemSpec, load_problem, load_suite
+def _problems(suite: str, files: Sequence[Path] | None, devices: int | None) -> tuple[str, tuple[ProblemSpec, ...]]:
+    """The title of the run and its problems: of a suite, or from files.
 
+    Raises:
+        ConfigError: devices without files.
+    """
+    from hetgym.workloads import ProblemSpec, load_suite
+
+    if devices is not None and not files:
+        raise ConfigError("--devices belongs to --problems: give that, too")
     if not files:
         loaded = load_suite(suite)
         return loaded.name, tuple(loaded.specs)
     title = files[0].stem if len(files) == 1 else f"{len(files)} problem files"
-    return title, tuple(ProblemSpec.held(load_problem(file), file.stem) for file in files)
+    specs = [ProblemSpec.file(file, devices) for file in files]
+    return title, tuple(ProblemSpec.held(spec.build(), spec.name) for spec in specs)
 
 
 def _run(job: Job, output: Output, traces: str, ray: str) -> int:

@@ -6,6 +6,7 @@ synthetic costs.
 
 from hetgym.workloads.best_known import Best, BestKnown, load_best_known
 from hetgym.workloads.examples import textbook
+from hetgym.workloads.from_networkx import from_networkx
 from hetgym.workloads.loading import load_problem
 from hetgym.workloads.perturbing import Neighbourhood, chain
 from hetgym.workloads.random_mix import RandomMix
@@ -32,6 +33,7 @@ __all__ = [
     "chain",
     "cvb_costs",
     "edge_weights",
+    "from_networkx",
     "load_best_known",
     "load_problem",
     "load_suite",

@@ -3,28 +3,69 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
+from pathlib import Path
 
 from hetgym._files import as_path
 from hetgym.errors import ProblemError
 from hetgym.problem import Problem
 from hetgym.workloads import dnn_partitioning, wfcommons
 from hetgym.workloads.documents import read_document
+from hetgym.workloads.dot import read_dot
+from hetgym.workloads.job_shops import read_flexible_job_shop, read_job_shop
+from hetgym.workloads.stg import read_stg
 
-_KNOWN = ".npz, and .json or .json.gz of dnn-partitioning or WfCommons"
+_WITHOUT_DEVICES: dict[str, Callable[[Path, str, int | None], Problem]] = {
+    ".stg": read_stg,
+    ".dot": read_dot,
+    ".gv": read_dot,
+}
+"""Suffix -> reader of files that may leave the number of devices open."""
+
+_WITH_DEVICES: dict[str, Callable[[Path, str], Problem]] = {
+    ".jsp": read_job_shop,
+    ".txt": read_job_shop,
+    ".fjs": read_flexible_job_shop,
+}
+"""Suffix -> reader of files that give their devices."""
+
+_KNOWN = (
+    ".npz, .json or .json.gz of dnn-partitioning or WfCommons, task graphs in .stg, .dot and .gv, and job shops in "
+    ".jsp, .txt and .fjs"
+)
 
 
-def load_problem(path: str | os.PathLike[str]) -> Problem:
+def load_problem(path: str | os.PathLike[str], devices: int | None = None) -> Problem:
     """Read a file that holds a whole problem, costs included.
 
+    ==========================  ==========================================================================
+    suffix                      what is read; the module explains how fields become a problem
+    ==========================  ==========================================================================
+    ``.npz``                    what :meth:`hetgym.Problem.save` wrote
+    ``.json``, ``.json.gz``     :mod:`~hetgym.workloads.dnn_partitioning` of Microsoft, or
+                                :mod:`~hetgym.workloads.wfcommons`
+    ``.stg``                    :mod:`~hetgym.workloads.stg`: the Standard Task Graph Set
+    ``.jsp``, ``.txt``          :mod:`~hetgym.workloads.job_shops`: job shops, in the standard or Taillard's form
+    ``.fjs``                    :mod:`~hetgym.workloads.job_shops`: flexible job shops, in Brandimarte's form
+    ``.dot``, ``.gv``           :mod:`~hetgym.workloads.dot`: Graphviz, with costs of nodes
+    ==========================  ==========================================================================
+
     Args:
-        path: an ``.npz`` file that :meth:`hetgym.Problem.save` wrote, or a ``.json`` or ``.json.gz``
-            file of Microsoft's dnn-partitioning (:mod:`hetgym.workloads.dnn_partitioning`) or of
-            WfCommons (:mod:`hetgym.workloads.wfcommons`); these modules explain how fields become a problem.
+        path: the file.
+        devices: number of identical devices, for task graphs (STG, DOT) that do not give it. All other formats have
+            devices of their own.
 
     Raises:
-        ProblemError: the file is missing, damaged or of an unknown format.
+        ProblemError: the file is missing, damaged or of an unknown format; it has devices of its own and ``devices``
+            is given, or has none and it is not.
     """
     file = as_path(path, "a problem", ProblemError)
+    if file.suffix in _WITHOUT_DEVICES:
+        return _WITHOUT_DEVICES[file.suffix](file, file.stem, devices)
+    if devices is not None:
+        raise ProblemError(f"{path}: only task graphs (.stg, .dot, .gv) take a number of devices")
+    if file.suffix in _WITH_DEVICES:
+        return _WITH_DEVICES[file.suffix](file, file.stem)
     if file.suffix == ".npz":
         return Problem.load(file)
     if not file.name.endswith((".json", ".json.gz")):

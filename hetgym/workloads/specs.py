@@ -140,10 +140,16 @@ class ProblemSpec:
         return cls(f"{label}@{where}", label, where, make)
 
     @classmethod
-    def file(cls, path: str | Path) -> ProblemSpec:
-        """A file that holds a whole problem; a name ``graph@platform.npz`` gives its graph and platform."""
-        graph, _, platform = Path(path).stem.partition("@")
-        return cls(Path(path).stem, graph, platform or "-", lambda: load_problem(path))
+    def file(cls, path: str | Path, devices: int | None = None) -> ProblemSpec:
+        """A file that holds a whole problem; a name ``graph@platform.npz`` gives its graph and platform.
+
+        Args:
+            path: the file.
+            devices: see :func:`hetgym.load_problem`; if given, it becomes part of the name.
+        """
+        name = Path(path).stem if devices is None else f"{Path(path).stem}@{devices}-devices"
+        graph, _, platform = name.partition("@")
+        return cls(name, graph, platform or "-", lambda: load_problem(path, devices))
 
     @classmethod
     def textbook(cls, name: str) -> ProblemSpec:

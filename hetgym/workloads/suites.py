@@ -19,6 +19,8 @@ A suite file has a ``summary`` and a list ``problems`` of groups::
         devices: 8
         ccr: [0.2, 4.0]                   # a problem for each weight of communication
       - files: [mine.npz, frozen/*.npz]   # whole problems beside the suite, in order of their names
+      - files: [stg/*.stg]                # task graphs, see hetgym.load_problem,
+        devices: 8                        # on that many identical devices
       - textbook: [topcuoglu]
     best_known: best_known.json           # makespans to beat and bounds, see hetgym.workloads.best_known
 """
@@ -148,8 +150,9 @@ def load_suite(source: str | Path) -> Suite:
 
 def _expand(group: _Group, path: Path, where: str) -> Iterator[ProblemSpec]:
     """The problems of one group; those of one graph are consecutive."""
-    if bool(group.devices) != bool(group.ccr) or (group.devices and not group.generator):
-        raise ConfigError(f"{where}: devices and ccr belong together, and to a generator")
+    random_devices = bool(group.devices and group.generator)
+    if random_devices != bool(group.ccr) or (group.devices and not (group.generator or group.files)):
+        raise ConfigError(f"{where}: devices and ccr belong together, and to a generator; devices alone, to files")
     if bool(group.graphs or (group.generator and not group.devices)) != bool(group.platforms):
         raise ConfigError(f"{where}: graphs and platforms belong together: give both")
     if not 0 <= group.devices <= MOST_DEVICES or any(not 0 <= ccr < math.inf for ccr in group.ccr):
@@ -184,7 +187,8 @@ def _expand(group: _Group, path: Path, where: str) -> Iterator[ProblemSpec]:
                 yield ProblemSpec.uniform(group.generator, parameters, seed, group.devices, ccr)
     for pattern in group.files:
         found = _matching(path.parent, pattern, where) if "*" in pattern else []
-        yield from (ProblemSpec.file(file) for file in found or [_existing(path.parent / pattern)])
+        for file in found or [_existing(path.parent / pattern)]:
+            yield ProblemSpec.file(file, group.devices or None)
     for name in group.textbook:
         textbook(name)
         yield ProblemSpec.textbook(name)

@@ -27,7 +27,9 @@ from hetgym.costs.learned import ClassModel, LearnedCosts
 from hetgym.graph import to_json, to_networkx
 from hetgym.workloads import textbook
 from tests.fuzz.loaders import SIZES, checkpoint_tensors
+from tests.workloads.test_job_shops import FLEXIBLE, FT06, TAILLARD
 from tests.workloads.test_loading import PARTITIONING, WORKFLOW_14, WORKFLOW_15
+from tests.workloads.test_task_graphs import COMMUNICATION, DOT, PLAIN
 
 PACKAGE = Path(hetgym.__file__).parent
 DATA = Path(os.environ.get("HETGYM_DATA", "/nonexistent"))
@@ -64,6 +66,11 @@ def corpus(folder: Path) -> dict[str, list[Entry]]:
         "networkx": [_json("net.json", nx.node_link_data(to_networkx(_small_graph()), edges="edges"))],
         "partitioning": [_json("part.json", PARTITIONING), *_data("dnn-partitioning/**/*.json.gz")],
         "wfcommons": [_json("flow.json", document) for document in (WORKFLOW_14, WORKFLOW_15)],
+        "stg": [Entry("p.stg", PLAIN.encode()), Entry("c.stg", COMMUNICATION.encode())],
+        "dot": [Entry("g.dot", DOT.encode().replace(b"4, inf", b"4, inf, 2").replace(b"6 3", b"6 3 1"))],
+        "job-shop": [
+            Entry(name, text.encode()) for name, text in (("a.jsp", FT06), ("a.txt", TAILLARD), ("a.fjs", FLEXIBLE))
+        ],
         "platform": _files("configs/platforms/*.yaml") + _data("hostile/merge_bomb.yaml"),
         "suite": _files("configs/suites/*.yaml") + _data("hostile/*.yaml"),
         "recipe": _files("configs/train/*.yaml") + _data("hostile/rec2.yaml"),

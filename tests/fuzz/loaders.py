@@ -41,7 +41,7 @@ class Loader:
 
     Attributes:
         read: takes the path; it raises nothing but :class:`hetgym.HetgymError`.
-        form: of the files, which decides how they are mutated: onnx, json, yaml, csv, npz or tensors.
+        form: of the files, which decides how they are mutated: onnx, json, yaml, csv, npz, tensors or words.
     """
 
     read: Callable[[Path], object]
@@ -81,6 +81,11 @@ def problem(path: Path) -> None:
     found = hetgym.load_problem(path)
     found.digest.encode()
     assert found.arrays is not None and np.isfinite(found.mean_cost).all()
+
+
+def task_graph(path: Path) -> None:
+    """Task graphs that leave the number of devices open."""
+    hetgym.load_problem(path, devices=3).digest.encode()
 
 
 def partitioning(path: Path) -> None:
@@ -178,6 +183,9 @@ LOADERS: dict[str, Loader] = {
     "problem": Loader(problem, "npz"),
     "partitioning": Loader(partitioning, "json"),
     "wfcommons": Loader(problem, "json"),
+    "stg": Loader(task_graph, "words"),
+    "dot": Loader(task_graph, "words"),
+    "job-shop": Loader(problem, "words"),
     "platform": Loader(load_platform, "yaml"),
     "suite": Loader(load_suite, "yaml"),
     "recipe": Loader(load_recipe, "yaml"),

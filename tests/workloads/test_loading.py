@@ -267,7 +267,7 @@ BAD = [
     (edit(WORKFLOW_15, "workflow", "execution", "tasks", []), "has no run time of task 's1'"),
     (edit(WORKFLOW_15, *SPEC, 1, "id", "s1"), "task 's1' stands twice"),
     ({"format": "hetgym-graph"}, "holds a graph without costs: load it with hetgym.load_graph"),
-    ({"some": "thing"}, "unknown problem format; known: .npz, and .json"),
+    ({"some": "thing"}, "unknown problem format; known: .npz, .json"),
     ([1, 2], "the document is a list, not an object"),
 ]  # fmt: skip
 

@@ -179,6 +179,8 @@ def test_a_problem_in_hand_is_named_by_itself_or_by_the_caller() -> None:
         ("problems:\n  - {generator: layred, platforms: [cpu-gpu]}", UnknownName, "did you mean 'layered'"),
         ("problems:\n  - {generator: layered, parameters: {task: 9}, platforms: [cpu-gpu]}", ConfigError, "'tasks'"),
         ("problems:\n  - {generator: layered, seeds: [-1], platforms: [cpu-gpu]}", ConfigError, "a seed at least 0"),
+        ("problems:\n  - {textbook: [topcuoglu], devices: 8}", ConfigError, "devices alone, to files"),
+        ("problems:\n  - {files: [a.stg], devices: 8, ccr: [1]}", ConfigError, "devices and ccr belong together"),
         ("problems:\n  - {generator: daggen, devices: 8}", ConfigError, "devices and ccr belong together"),
         ("problems:\n  - {graphs: [alexnet], devices: 8, ccr: [1.0]}", ConfigError, "and to a generator"),
         ("problems:\n  - {generator: daggen, devices: -1, ccr: [1.0]}", ConfigError, "devices must be at least 1"),
