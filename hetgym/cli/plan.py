@@ -32,7 +32,9 @@ PLAIN = "single-device,heft"
 
 
 def plan(
-    model: Annotated[str, typer.Argument(help="A zoo name (see 'hetgym list graphs'), or an .onnx or .json file.")],
+    model: Annotated[
+        str, typer.Argument(help="A zoo name (see 'hetgym list graphs'), or an .onnx, .pt2 or .json file.")
+    ],
     platform: Annotated[str, typer.Option(help="A preset (see 'hetgym list platforms') or a YAML file.")],
     batch: Annotated[
         int | None,

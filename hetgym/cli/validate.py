@@ -35,7 +35,8 @@ CALIBRATED = "calibrated"
 
 def validate(
     models: Annotated[
-        str, typer.Option(help="Comma-separated models: zoo names (see 'hetgym list graphs'), .onnx or .json files.")
+        str,
+        typer.Option(help="Comma-separated models: zoo names (see 'hetgym list graphs'), .onnx, .pt2 or .json files."),
     ] = "alexnet,bert_base,inception_v1,resnet50,shufflenet,squeezenet",
     devices: Annotated[
         str,

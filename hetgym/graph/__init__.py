@@ -4,6 +4,7 @@ from hetgym.graph import transforms, zoo
 from hetgym.graph.dataflow import FEATURES, DataflowGraph, Edge, Feature
 from hetgym.graph.from_networkx import from_networkx, to_networkx
 from hetgym.graph.from_onnx import from_onnx
+from hetgym.graph.from_pt2 import from_pt2
 from hetgym.graph.from_torch import from_torch
 from hetgym.graph.from_tvm import TvmFusion, from_tvm, relax_module
 from hetgym.graph.generators import GENERATORS, generate_graph
@@ -27,6 +28,7 @@ __all__ = [
     "from_json",
     "from_networkx",
     "from_onnx",
+    "from_pt2",
     "from_torch",
     "from_tvm",
     "generate_graph",

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 from hetgym.errors import GraphError, HetgymWarning, require
 from hetgym.graph.assembly import assemble, unknown_kinds_sentence
 from hetgym.graph.dataflow import DataflowGraph
-from hetgym.graph.torch_types import Walker, unchanged
+from hetgym.graph.torch_types import Walker, unchanged, weight_names
 
 _THEIR_WARNINGS = (
     (FutureWarning, r".*isinstance\(treespec, LeafSpec\)"),  # torch's own use of its deprecated class
@@ -75,7 +75,7 @@ def traced(
     with _inference(torch, module), _quiet():
         program = _export(torch, module, arguments, dict(kwargs or {}), title)
     try:
-        walker = Walker(torch, program, module)
+        walker = Walker(torch.Tensor, program.graph.nodes, weight_names(program, module), program.graph_module)
         walker.walk()
         graph = assemble(title, walker.values, walker.steps, walker.results)
     except GraphError as error:

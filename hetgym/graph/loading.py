@@ -11,6 +11,7 @@ from hetgym.errors import GraphError, unknown_name
 from hetgym.graph import zoo
 from hetgym.graph.dataflow import DataflowGraph
 from hetgym.graph.from_onnx import from_onnx
+from hetgym.graph.from_pt2 import from_pt2
 from hetgym.graph.serialization import from_json
 
 
@@ -19,8 +20,9 @@ def load_graph(source: str | os.PathLike[str], batch: int | None = 1, **options:
 
     Args:
         source: a name of :func:`hetgym.graph.zoo.names`, or a path that ends in ``.onnx``,
-            ``.json`` or ``.json.gz``.
-        batch: size of the batch, see the importers. None keeps the batch of an ONNX model; otherwise it means 1.
+            ``.pt2`` (see :func:`~hetgym.graph.from_pt2`), ``.json`` or ``.json.gz``.
+        batch: size of the batch, see the importers. None keeps the batch of an ONNX model; otherwise it means 1. A
+            ``.pt2`` program always keeps the batch that it was exported with, and no other than None or 1 may be given.
         **options: further arguments of :func:`~hetgym.graph.from_onnx`: ``dims``, ``name``.
 
     Raises:
@@ -40,10 +42,14 @@ def load_graph(source: str | os.PathLike[str], batch: int | None = 1, **options:
     if options:
         raise GraphError(f"{text}: option {sorted(options)[0]!r} is for .onnx files only")
     size = 1 if batch is None else batch
+    if text.endswith(".pt2"):
+        if size != 1:
+            raise GraphError(f"{text}: a saved program keeps the batch that it was exported with; leave batch out")
+        return from_pt2(text)
     if text.endswith((".json", ".json.gz")):
         return from_json(Path(text), size)
     if text not in zoo.MODELS and (os.sep in text or Path(text).suffix):
-        raise GraphError(f"{text}: no name of the zoo, and no file ending in .onnx, .json or .json.gz")
+        raise GraphError(f"{text}: no name of the zoo, and no file ending in .onnx, .pt2, .json or .json.gz")
     if text not in zoo.MODELS:
         raise unknown_name("graph", text, zoo.names())
     return zoo.load(text, size)

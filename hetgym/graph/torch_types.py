@@ -1,11 +1,12 @@
-"""Steps and types of the operators in a graph that ``torch.export`` made.
+"""Steps and types of the operators in a graph that ``torch.export`` made, in memory or from a file.
 
-This module does not import torch; callers pass the torch module in. So reading a zoo model does not load torch.
+This module does not import torch; callers pass the class of its tensors in. So reading a zoo model, or a saved program,
+does not load torch.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from hetgym.errors import GraphError
@@ -17,6 +18,12 @@ from hetgym.graph.torch_ops import ALIASES, FACTORIES, MAY_COPY, TURNS, attribut
 class Walker:
     """Walks an exported graph and collects steps and types.
 
+    Args:
+        tensor: class of the values that are tensors.
+        graph: the fx nodes, in order.
+        weights: name of the weight of each placeholder that is one.
+        holder: object whose attributes ``get_attr`` nodes name.
+
     Attributes:
         steps: one step per operator, in order.
         nodes: the fx node of each step.
@@ -24,24 +31,25 @@ class Walker:
         results: names of the values that the graph returns.
     """
 
-    def __init__(self, torch: Any, program: Any, module: Any) -> None:
+    def __init__(self, tensor: type, graph: Iterable[Any], weights: Mapping[str, str], holder: object = None) -> None:
         self.steps: list[Step] = []
         self.nodes: list[Any] = []
         self.values: dict[str, Tensor] = {}
         self.results: list[str] = []
-        self._torch = torch
-        self._program = program
+        self._tensor = tensor
+        self._graph = graph
+        self._holder = holder
         self._slots: dict[str, list[str]] = {}  # fx node -> its values, one per output
-        self._weights = _weight_names(program, module)
+        self._weights = weights
 
     def walk(self) -> None:
         """Visit all nodes in order."""
-        for node in self._program.graph.nodes:
+        for node in self._graph:
             if node.op == "placeholder":
                 self._placeholder(node)
             elif node.op == "get_attr":
-                value = getattr(self._program.graph_module, str(node.target), None)
-                if isinstance(value, self._torch.Tensor):
+                value = getattr(self._holder, str(node.target), None)
+                if isinstance(value, self._tensor):
                     self._define(node.name, value, True, str(node.target))
             elif node.op == "call_function":
                 self._call(node)
@@ -50,7 +58,7 @@ class Walker:
 
     def _placeholder(self, node: Any) -> None:
         value = node.meta.get("val")
-        if isinstance(value, self._torch.Tensor):
+        if isinstance(value, self._tensor):
             self._define(node.name, value, node.name in self._weights, self._weights.get(node.name, ""))
 
     def _define(self, name: str, value: Any, constant: bool, weight: str) -> None:
@@ -67,14 +75,14 @@ class Walker:
         return [name for name in self._slots.get(node.name, [node.name]) if name in self.values]
 
     def _call(self, node: Any) -> None:
-        namespace, name, overload = _split_name(node.target)
+        namespace, name, overload = split_name(node.target)
         if name == "getitem":
             source, index = node.args
             self._slots[node.name] = [self._slots[source.name][index]] if source.name in self._slots else []
             return
         result = node.meta.get("val")
         outputs = list(result) if isinstance(result, list | tuple) else [result]
-        if not any(isinstance(output, self._torch.Tensor) for output in outputs):
+        if not any(isinstance(output, self._tensor) for output in outputs):
             return  # assertions and arithmetic on sizes take no time
         arguments = _arguments(node)
         operands = [value for item in _nodes(in_order(name, arguments)) for value in self.names(item)]
@@ -98,7 +106,7 @@ class Walker:
         names = [f"{node.name}:{i}" if several else node.name for i in range(len(outputs))]
         tensors = {name: value for name, value in zip(names, outputs, strict=True) if hasattr(value, "dtype")}
         # A weight that is only transposed or reshaped stays the same weight; a computed one gets its name later.
-        turned = constant and len(inputs) == 1 and _split_name(node.target)[1] in TURNS
+        turned = constant and len(inputs) == 1 and split_name(node.target)[1] in TURNS
         for name, value in tensors.items():
             self._define(name, value, constant, inputs[0].name if turned else "")
         self._slots[node.name] = [name if name in tensors else "" for name in names]
@@ -134,7 +142,7 @@ def _no_copy(node: Any, name: str, result: Any) -> bool:
     return bool(source.dtype == result.dtype and (name != "contiguous" or source.is_contiguous()))
 
 
-def _split_name(target: Any) -> tuple[str, str, str]:
+def split_name(target: Any) -> tuple[str, str, str]:
     """Namespace, name and overload of an operator."""
     schema = getattr(target, "_schema", None)
     if schema is None:
@@ -152,7 +160,7 @@ def _arguments(node: Any) -> dict[str, Any]:
 
 def unchanged(node: Any) -> bool:
     """True if an fx node returns its operand unchanged, always or in inference."""
-    return _split_name(node.target)[1] in ALIASES and _arguments(node).get("train") is not True
+    return split_name(node.target)[1] in ALIASES and _arguments(node).get("train") is not True
 
 
 def _nodes(value: Any) -> Iterator[Any]:
@@ -173,7 +181,7 @@ def _readable(node: Any, name: str) -> str:
     return f"{path}.{name}" if path else str(node.name)
 
 
-def _weight_names(program: Any, module: Any) -> dict[str, str]:
+def weight_names(program: Any, module: Any) -> dict[str, str]:
     """Placeholder -> name of its weight; tied weights all get the first of their names."""
     first: dict[int, str] = {}
     names: dict[str, str] = {}

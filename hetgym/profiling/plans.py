@@ -44,7 +44,7 @@ def network_items(count: int, seed: int = 0) -> list[Item]:
 
 
 def model_items(models: Sequence[str]) -> list[Item]:
-    """Items for given models, measured as whole graphs: zoo names, ``.onnx`` or ``.json`` files.
+    """Items for given models, measured as whole graphs: zoo names, ``.onnx``, ``.pt2`` or ``.json`` files.
 
     Raises:
         UnknownName: no such model.

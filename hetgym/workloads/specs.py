@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from hetgym.graph import DataflowGraph
     from hetgym.platform import Platform
 
-MODELS = (".onnx", ".json", ".json.gz")
+MODELS = (".onnx", ".pt2", ".json", ".json.gz")
 """Suffixes of model files."""
 
 PLATFORMS = (".yaml", ".yml")

@@ -27,6 +27,7 @@ from hetgym.costs.learned import ClassModel, LearnedCosts
 from hetgym.graph import to_json, to_networkx
 from hetgym.workloads import textbook
 from tests.fuzz.loaders import SIZES, checkpoint_tensors
+from tests.graph.test_from_pt2 import MODULES, saved, unpacked
 from tests.workloads.test_job_shops import FLEXIBLE, FT06, TAILLARD
 from tests.workloads.test_loading import PARTITIONING, WORKFLOW_14, WORKFLOW_15
 from tests.workloads.test_task_graphs import COMMUNICATION, DOT, PLAIN
@@ -63,6 +64,7 @@ def corpus(folder: Path) -> dict[str, list[Entry]]:
     entries = {
         "onnx": _onnx(),
         "graph": _graphs(),
+        **_programs(folder),
         "networkx": [_json("net.json", nx.node_link_data(to_networkx(_small_graph()), edges="edges"))],
         "partitioning": [_json("part.json", PARTITIONING), *_data("dnn-partitioning/**/*.json.gz")],
         "wfcommons": [_json("flow.json", document) for document in (WORKFLOW_14, WORKFLOW_15)],
@@ -224,6 +226,15 @@ def _graphs() -> list[Entry]:
     squeezenet = gzip.decompress((PACKAGE / "graph/snapshots/squeezenet.json.gz").read_bytes())
     packed = gzip.compress(to_json(_small_graph()).encode(), mtime=0)
     return [Entry("g.json", squeezenet), Entry("s.json", to_json(_small_graph()).encode()), Entry("p.json.gz", packed)]
+
+
+def _programs(folder: Path) -> dict[str, list[Entry]]:
+    archives = [saved(*MODULES[case], folder / "net.pt2").read_bytes() for case in ("tied", "block")]
+    documents = [data for archive in archives for name, data in unpacked(archive).items() if "/models/" in name]
+    return {
+        "pt2": [Entry("net.pt2", archive) for archive in archives],
+        "program": [Entry("net.json", document) for document in documents],
+    }
 
 
 def _problems(folder: Path) -> list[Entry]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import zipfile
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
@@ -65,6 +66,14 @@ def graph(path: Path) -> None:
 def _use_graph(found: hetgym.DataflowGraph) -> None:
     found.features()
     found.name.encode()
+
+
+def saved_program(path: Path) -> None:
+    """The JSON of a saved PyTorch program, put into an archive."""
+    archive = path.with_suffix(".pt2")
+    with zipfile.ZipFile(archive, "w") as file:
+        file.writestr("net/models/model.json", path.read_bytes())
+    _use_graph(hetgym.load_graph(archive))
 
 
 def node_link(path: Path) -> None:
@@ -179,6 +188,8 @@ def _sound(error: hetgym.HetgymError) -> None:
 LOADERS: dict[str, Loader] = {
     "onnx": Loader(onnx, "onnx"),
     "graph": Loader(graph, "json"),
+    "pt2": Loader(lambda path: _use_graph(hetgym.load_graph(path)), "words"),
+    "program": Loader(saved_program, "json"),
     "networkx": Loader(node_link, "json"),
     "problem": Loader(problem, "npz"),
     "partitioning": Loader(partitioning, "json"),

@@ -136,7 +136,7 @@ def test_load_graph_takes_names_and_files(tmp_path):
         ("nowhere/net.onnx", {}, GraphError, "no such file"),
         ("nowhere/net.json", {}, GraphError, "no such file"),
         ("nowhere/net.pt", {}, GraphError, "no name of the zoo, and no file ending in"),
-        ("net.pt", {}, GraphError, "no file ending in .onnx, .json or .json.gz"),
+        ("net.pt", {}, GraphError, "no file ending in .onnx, .pt2, .json or .json.gz"),
         (3, {}, GraphError, "a graph is read from a path, not from int"),
         ("alexnet", {"batch": 0}, GraphError, "batch must be"),
         ("alexnet", {"dims": {}}, GraphError, "option 'dims' is for .onnx files only"),
