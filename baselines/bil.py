@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import numpy as np
 
-from hetgym._jit import jit, step
+from hetgym._jit import jit, step, variant
 from hetgym._types import FloatArray
 from hetgym.planning import timeline
+from hetgym.planning.capacity import fitted
 from hetgym.planning.ranks import least_cost_to_exit
 from hetgym.problem import Problem, ProblemArrays
 from hetgym.schedule import Schedule
+from hetgym.sim import Runtime
+from hetgym.sim import runtime as as_runtime
 
 
-def bil(problem: Problem) -> Schedule:
+def bil(problem: Problem, runtime: str | Runtime = "classic") -> Schedule:
     """The ready operator that would be worst off with what k ready ones leave it, where its path ends earliest.
 
     The best imaginary level of an operator on a device is its run time there plus the time from then on to an exit if
@@ -27,14 +30,23 @@ def bil(problem: Problem) -> Schedule:
 
     Args:
         problem: the problem to schedule.
+        runtime: the runtime that will run the schedule.
+
+    Raises:
+        OutOfMemory: the runtime enforces capacities, and no plan that fits was found.
 
     >>> from hetgym.workloads import textbook
     >>> bil(textbook("topcuoglu")).makespan
     84.0
     """
-    placed = timeline.new_timeline(problem)
-    _place(problem.arrays, placed, problem.cost + least_cost_to_exit(problem))
-    return timeline.planned(problem, placed)
+    switches, level = as_runtime(runtime), problem.cost + least_cost_to_exit(problem)
+
+    def place(room: FloatArray) -> Schedule:
+        placed = timeline.new_timeline(problem, switches, room)
+        _place(problem.arrays, placed, level)
+        return timeline.planned(problem, placed, switches)
+
+    return fitted(problem, switches, place)
 
 
 # Before each round `queue[:count]` holds the operators whose predecessors are placed, in no order, and `arrival` the
@@ -70,14 +82,13 @@ def _place(p: ProblemArrays, t: timeline.Timeline, level: FloatArray) -> None:
         best, least = -1, np.inf
         for device in range(d):
             cost = p.cost[operator, device]
-            if cost < np.inf:
+            if cost < np.inf and timeline.accepts(p, t, operator, device):
                 value = _imaginary(p, t, level, arrival, operator, device) + cost * max(count / d - 1.0, 0.0)
                 if best < 0 or value < least:
                     best, least = device, value
         count -= 1
         queue[at] = queue[count]
-        start = timeline.earliest_start(t, best, arrival[operator, best], p.cost[operator, best], False)
-        timeline.book(p, t, operator, best, start)
+        timeline.book(p, t, operator, best, _start(p, t, arrival, operator, best))
         for edge in range(p.successor_pointer[operator], p.successor_pointer[operator + 1]):
             j = p.successor[edge]
             waiting[j] -= 1
@@ -93,8 +104,18 @@ def _imaginary(
     p: ProblemArrays, t: timeline.Timeline, level: FloatArray, arrival: FloatArray, operator: int, device: int
 ) -> float:
     """Best imaginary makespan of a ready operator on a device [s]."""
-    start = timeline.earliest_start(t, device, arrival[operator, device], p.cost[operator, device], False)
-    return float(start + level[operator, device])
+    return float(_start(p, t, arrival, operator, device) + level[operator, device])
+
+
+@step
+def _start(p: ProblemArrays, t: timeline.Timeline, arrival: FloatArray, operator: int, device: int) -> float:
+    """Start of a ready operator on a device [s]."""
+    return timeline.start_after(p, t, operator, device, arrival[operator, device], False)
+
+
+@variant(_start, timeline.carries_bookings)
+def _start_booked(p: ProblemArrays, t: timeline.Timeline, arrival: FloatArray, operator: int, device: int) -> float:
+    return timeline.start_on(p, t, operator, device, False)
 
 
 # After each device `rising[:held]` holds the smallest of the values so far, at most k of them, in rising order.

@@ -8,14 +8,17 @@ from hetgym._heap import pop, push
 from hetgym._jit import jit
 from hetgym._types import FloatArray
 from hetgym.planning import timeline
+from hetgym.planning.capacity import fitted
 from hetgym.planning.list_scheduling import earliest_finish
 from hetgym.planning.ranks import upward_rank
 from hetgym.planning.ready_queue import READY, ReadyQueue, new_queue
 from hetgym.problem import Problem, ProblemArrays
 from hetgym.schedule import Schedule
+from hetgym.sim import Runtime
+from hetgym.sim import runtime as as_runtime
 
 
-def dps(problem: Problem) -> Schedule:
+def dps(problem: Problem, runtime: str | Runtime = "classic") -> Schedule:
     """The ready operator with most of its longest path still ahead, where it finishes first.
 
     The priority of an operator is its bottom level, the longest path from it to an exit, minus its top level, the
@@ -28,17 +31,24 @@ def dps(problem: Problem) -> Schedule:
 
     Args:
         problem: the problem to schedule.
+        runtime: the runtime that will run the schedule.
+
+    Raises:
+        OutOfMemory: the runtime enforces capacities, and no plan that fits was found.
 
     >>> from hetgym.workloads import textbook
     >>> dps(textbook("topcuoglu")).makespan
     80.0
     """
-    placed = timeline.new_timeline(problem)
-    queue = new_queue(problem.num_operators)
-    _place(
-        problem.arrays, placed, queue, upward_rank(problem), problem.mean_communication, np.zeros(problem.cost.shape)
-    )
-    return timeline.planned(problem, placed)
+    p, switches = problem.arrays, as_runtime(runtime)
+    rank, nothing = upward_rank(problem), np.zeros(problem.cost.shape)
+
+    def place(room: FloatArray) -> Schedule:
+        placed, queue = timeline.new_timeline(problem, switches, room), new_queue(problem.num_operators)
+        _place(p, placed, queue, rank, problem.mean_communication, nothing)
+        return timeline.planned(problem, placed, switches)
+
+    return fitted(problem, switches, place)
 
 
 # Before each round the heap holds the ready operators by their priorities, `top` the top levels of those that are

@@ -12,12 +12,14 @@ from hetgym._heap import Heaps, first_key, new_heaps, pop, push
 from hetgym._jit import jit, step
 from hetgym._types import BoolArray, FloatArray, IntArray
 from hetgym.planning import timeline
+from hetgym.planning.decode import replanned
 from hetgym.planning.ranks import upward_rank
 from hetgym.problem import Problem, ProblemArrays
 from hetgym.schedule import Schedule
+from hetgym.sim import Runtime
 
 
-def fcp(problem: Problem) -> Schedule:
+def fcp(problem: Problem, runtime: str | Runtime = "classic") -> Schedule:
     """The most urgent of a few ready operators, on its enabling device or on the one that becomes idle first.
 
     Urgent is what has the largest upward rank. Only as many operators as there are devices are kept in order; the
@@ -31,6 +33,10 @@ def fcp(problem: Problem) -> Schedule:
 
     Args:
         problem: the problem to schedule.
+        runtime: the runtime that will run the schedule; devices are chosen for ``classic``.
+
+    Raises:
+        OutOfMemory: the runtime enforces capacities, and no plan that fits was found.
 
     >>> from hetgym.workloads import textbook
     >>> fcp(textbook("topcuoglu")).makespan
@@ -40,10 +46,10 @@ def fcp(problem: Problem) -> Schedule:
     placed = timeline.new_timeline(problem)
     by_rank = _by_rank(problem)
     _place_urgent(problem.arrays, placed, by_rank, problem.mean_communication, new_heaps([min(n, d)]))
-    return timeline.planned(problem, placed)
+    return replanned(problem, timeline.planned(problem, placed), runtime)
 
 
-def flb(problem: Problem) -> Schedule:
+def flb(problem: Problem, runtime: str | Runtime = "classic") -> Schedule:
     """Of all ready operators and devices, nearly always the pair that can start earliest: ETF at less cost.
 
     An operator whose last input arrives, at mean transfer times, before its enabling device is idle gains nothing from
@@ -57,6 +63,10 @@ def flb(problem: Problem) -> Schedule:
 
     Args:
         problem: the problem to schedule.
+        runtime: the runtime that will run the schedule; devices are chosen for ``classic``.
+
+    Raises:
+        OutOfMemory: the runtime enforces capacities, and no plan that fits was found.
 
     >>> from hetgym.workloads import textbook
     >>> flb(textbook("topcuoglu")).makespan
@@ -65,7 +75,7 @@ def flb(problem: Problem) -> Schedule:
     n, d = problem.num_operators, problem.num_devices
     placed = timeline.new_timeline(problem)
     _place_earliest(problem.arrays, placed, _by_rank(problem), problem.mean_communication, new_heaps([n] * (2 * d + 1)))
-    return timeline.planned(problem, placed)
+    return replanned(problem, timeline.planned(problem, placed), runtime)
 
 
 def _by_rank(problem: Problem) -> IntArray:

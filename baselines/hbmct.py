@@ -9,15 +9,17 @@ import numpy as np
 from hetgym._jit import jit, step
 from hetgym._types import FloatArray, IntArray
 from hetgym.planning import timeline
+from hetgym.planning.decode import replanned
 from hetgym.planning.ranks import list_order, upward_rank
 from hetgym.problem import Problem, ProblemArrays
 from hetgym.schedule import Schedule
+from hetgym.sim import Runtime
 
 ROUNDING = 1e-9
 """Share of the latest finish by which a move must shorten it: less may be rounding."""
 
 
-def hbmct(problem: Problem) -> Schedule:
+def hbmct(problem: Problem, runtime: str | Runtime = "classic") -> Schedule:
     """Groups of independent operators, each balanced over the devices before the next one.
 
     In the order of upward ranks, a group ends before the first operator that reads from one of its members. The
@@ -30,6 +32,10 @@ def hbmct(problem: Problem) -> Schedule:
 
     Args:
         problem: the problem to schedule.
+        runtime: the runtime that will run the schedule; devices are chosen for ``classic``.
+
+    Raises:
+        OutOfMemory: the runtime enforces capacities, and no plan that fits was found.
 
     >>> from hetgym.workloads import textbook
     >>> hbmct(textbook("topcuoglu")).makespan
@@ -48,7 +54,7 @@ def hbmct(problem: Problem) -> Schedule:
         ends=np.zeros((d, n + 1)),
     )
     _place(problem.arrays, placed, order, rows)
-    return timeline.planned(problem, placed)
+    return replanned(problem, timeline.planned(problem, placed), runtime)
 
 
 class Rows(NamedTuple):

