@@ -164,6 +164,7 @@ def _print_plan(keeper: BestTrace, outcome: Outcome) -> None:
     from hetgym.cli.console import stdout
     from hetgym.cli.tables import block_table, device_table
     from hetgym.sim.runtime import runtime
+    from hetgym.workloads.best_known import PROVED
 
     best, console = keeper.best, stdout()
     assert best is not None
@@ -182,6 +183,11 @@ def _print_plan(keeper: BestTrace, outcome: Outcome) -> None:
             lacks = keeper.lacks.get(scheduler)
             but = f", but that lacks {size(lacks)} of memory" if lacks else ""
             console.print(f"{duration(row.makespan_s)} {words}, {ratio:.2f} times as long{but}", soft_wrap=True)
+    bound = max((row.lower_bound_s for row in rows.values() if row.lower_bound_s is not None), default=0.0)
+    if 0 < bound <= best.makespan * (1 + PROVED) and runtime(label).noise == 0:
+        left = 1 - bound / best.makespan
+        words = "this plan is optimal" if left <= PROVED else f"at most {percent(left)} are left to gain"
+        console.print(f"no plan takes less than {duration(bound)}: {words}", soft_wrap=True)
     console.print(block_table(blocks(best)))
     console.print(device_table(device_shares(best)))
     kinds = kind_seconds(best)
