@@ -11,6 +11,7 @@ import numpy as np
 import oracle
 import pytest
 import strategies
+from brief import brief
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -57,7 +58,7 @@ def test_contract(problem: Problem) -> None:
     assert solution.lower_bound <= schedule.makespan * ROUNDING
     for name in names():
         if get(name).kind != "exact":
-            made = get(name)(problem)
+            made = brief(name)(problem)
             assert made.model != "classic" or made.makespan * ROUNDING >= solution.lower_bound, name
 
 

@@ -6,18 +6,12 @@ import numpy as np
 import oracle
 import pytest
 import strategies
+from brief import brief
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hetgym import Problem, simulate
-from hetgym.baselines import (
-    area_bound,
-    communication_bound,
-    critical_path_bound,
-    get,
-    lower_bound,
-    names,
-)
+from hetgym.baselines import area_bound, communication_bound, critical_path_bound, lower_bound, names
 from hetgym.planning.bounds import traffic_bound
 from hetgym.workloads import textbook
 
@@ -32,7 +26,7 @@ def test_bounds_optimum_schedulers(problem: Problem) -> None:
     for bound in BOUNDS:
         assert bound(problem) <= optimum * ROUNDING
     for name in names():
-        assert optimum <= get(name)(problem).makespan * ROUNDING, name
+        assert optimum <= brief(name)(problem).makespan * ROUNDING, name
 
 
 @pytest.mark.parametrize(("example", "path", "communication"), [("topcuoglu", 41, 54), ("arabnejad-barbosa", 75, 86)])

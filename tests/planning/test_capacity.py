@@ -3,6 +3,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import strategies
+from brief import brief
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -29,7 +30,7 @@ def limited(capacity: float, n: int = 12, d: int = 3, seed: int = 0) -> Problem:
 def test_plans_fit_where_capacities_are_enforced(name: str) -> None:
     for seed in range(4):
         problem = limited(60.0, seed=seed)
-        schedule = get(name)(problem, ENFORCED)
+        schedule = brief(name)(problem, ENFORCED)
         trace = simulate(problem, schedule, ENFORCED)  # raises if it does not fit
         assert (trace.memory.peak <= 60.0).all() and trace.makespan == schedule.makespan
         assert len(set(schedule.assignment.tolist())) > 1
@@ -58,8 +59,7 @@ def test_without_enforcement_capacities_do_not_count() -> None:
 
 
 def assert_plans_for(name: str, problem: Problem, runtime: str | Runtime) -> None:
-    options = {"budget": 2000} if "budget" in get(name).function.__code__.co_varnames else {}
-    schedule = get(name, **options)(problem, runtime)
+    schedule = brief(name, budget=2_000)(problem, runtime)
     hetgym.validate(problem, schedule)
     assert schedule.makespan == simulate(problem, schedule, runtime).makespan
 

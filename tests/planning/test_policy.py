@@ -5,9 +5,10 @@ from __future__ import annotations
 import gymnasium as gym
 import numpy as np
 import pytest
+from brief import brief
 
 import hetgym
-from hetgym.baselines import as_policy, get, names
+from hetgym.baselines import as_policy, names
 from hetgym.envs import HetScheduleEnv
 from hetgym.errors import ConfigError, UnknownName
 from hetgym.workloads import RandomMix, textbook
@@ -17,18 +18,17 @@ SLOW = {"cp-sat", "tvm-fusion"}  # minutes, or an extra
 
 @pytest.mark.parametrize("name", [name for name in names() if name not in SLOW])
 def test_the_same_makespan_inside_and_outside(name: str) -> None:
-    rng = np.random.default_rng(0)
-    problems = [textbook("topcuoglu"), RandomMix()(rng)]
-    for problem in problems:
+    scheduler = brief(name)
+    for problem in (textbook("topcuoglu"), RandomMix()(np.random.default_rng(0))):
+        schedule = scheduler(problem)
         for runtime in ("classic", "links"):
             env = HetScheduleEnv(problem, decode="append", runtime=runtime, observation="candidates", completion="off")
-            policy = as_policy(name)
+            policy = as_policy(name, **scheduler.options)
             observation, info = policy.reset(env, seed=1)
             total, done = 0.0, False
             while not done:
                 observation, reward, done, _, info = env.step(policy(observation, info))
                 total += float(reward)
-            schedule = get(name)(problem)
             outside = hetgym.simulate(
                 problem, hetgym.Schedule(schedule.assignment, order=hetgym.simulate(problem, schedule).order), runtime
             ).makespan
