@@ -18,7 +18,7 @@ from hetgym.bench.warming import Kernels, WarmingUp
 from hetgym.workloads import ProblemSpec
 
 SPECS = tuple(ProblemSpec.textbook(name) for name in ("topcuoglu", "arabnejad-barbosa"))
-NAMES = ("met", "olb", "heft", "peft", "lns", "annealing")
+NAMES = ("met", "olb", "heft", "peft", "pilot", "rand-heft")
 
 
 def timeless(rows: list[Row]) -> list[Row]:

@@ -113,7 +113,7 @@ def test_an_operator_without_a_kernel_is_named_and_nothing_is_left() -> None:
 
 @pytest.mark.parametrize("blow", [signal.SIGKILL, signal.SIGSTOP])
 def test_a_killed_or_hung_worker_ends_the_run_with_its_name(blow: signal.Signals) -> None:
-    graph = diamond(1000, 40)
+    graph = diamond(500, 20)
     shared = set(os.listdir("/dev/shm"))
     patience = 1.5
     cluster = Cluster(graph, DEVICES, patience=patience)
