@@ -1,4 +1,4 @@
-"""The command line as a user meets it: real processes, exit codes, and one line for each mistake."""
+"""The command line as a user meets it: exit codes, one line for each mistake, and streams that cannot be written."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import textwrap
 from pathlib import Path
 
 import pytest
-from cli.commands import ENVIRONMENT, command, run, said
+from cli.commands import ENVIRONMENT, ask, command, run, said
 
 import hetgym
 from hetgym.cli.app import LONGEST_WORD
@@ -85,12 +85,20 @@ def test_a_mistake_costs_one_line_and_exit_code_2(tmp_path: Path, words: list[st
     for name in ("a-file", "a-file.npz", "broken.onnx", "broken.json"):
         (tmp_path / name).write_bytes(b"\x08\x01not what it says")
     before = sorted(path.name for path in tmp_path.rglob("*"))
-    done = run(*words, cwd=tmp_path)
+    done = ask(*words, cwd=tmp_path)
     assert done.returncode == 2, done
     (line,) = said(done).splitlines()
     assert line.startswith("hetgym: error: ") and message in line
     assert done.stdout == ""
     assert sorted(path.name for path in tmp_path.rglob("*")) == before, "nothing may be left behind"
+
+
+@pytest.mark.parametrize(
+    "words", [["bench", "--schedulers", "heftt"], ["plan", "gone.onnx", "--platform", "cpu-gpu"], ["plan"]]
+)
+def test_a_mistake_ends_a_process_alike(tmp_path: Path, words: list[str]) -> None:
+    done, asked = run(*words, cwd=tmp_path), ask(*words, cwd=tmp_path)
+    assert (done.returncode, done.stdout, said(done)) == (2, "", said(asked))
 
 
 @pytest.mark.parametrize(
@@ -115,7 +123,7 @@ def test_a_mistake_costs_one_line_and_exit_code_2(tmp_path: Path, words: list[st
     ids=lambda words: " ".join(words)[:40],
 )
 def test_input_of_any_length_gives_a_short_line(tmp_path: Path, words: list[str]) -> None:
-    done = run(*words, cwd=tmp_path)
+    done = ask(*words, cwd=tmp_path)
     assert (done.returncode, done.stdout) == (2, ""), done.stderr[-500:]
     (line,) = said(done).splitlines()
     assert line.startswith("hetgym: error: ") and len(line) < 3 * LONGEST_WORD
@@ -151,8 +159,13 @@ def test_output_that_cannot_be_written(tmp_path: Path, line: str, told: str) -> 
     assert shell(line, tmp_path).stderr == told
 
 
-@pytest.mark.parametrize("encoding", ["ascii", "latin-1", "cp1252"])
-@pytest.mark.parametrize("words", ["list schedulers", "plan alexnet --platform cpu-gpu --schedulers heft,lns"])
+@pytest.mark.parametrize(
+    ("encoding", "words"),
+    [
+        ("ascii", "list schedulers"),
+        *((name, "plan alexnet --platform cpu-gpu --schedulers heft,cpop") for name in ("ascii", "latin-1", "cp1252")),
+    ],
+)
 def test_encodings_without_typography(tmp_path: Path, encoding: str, words: str) -> None:
     done = shell(f"HETGYM {words} > out; echo $? >&2", tmp_path, PYTHONIOENCODING=encoding)
     assert done.stderr.replace("hetgym: compiling kernels once ...\n", "") == "0\n"

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from cli.commands import run
+from cli.commands import ask, run
 
 from hetgym import load_graph
 from hetgym.cli.catalogue import CATALOGUES
@@ -15,10 +15,15 @@ from hetgym.cli.catalogue import CATALOGUES
 
 @pytest.mark.parametrize("what", CATALOGUES)
 def test_lists(what: str, tmp_path: Path) -> None:
-    entries: list[dict[str, Any]] = json.loads(run("list", what, "--json", cwd=tmp_path).stdout)[what]
-    shown = run("list", what, cwd=tmp_path)
+    entries: list[dict[str, Any]] = json.loads(ask("list", what, "--json", cwd=tmp_path).stdout)[what]
+    shown = ask("list", what, cwd=tmp_path)
     assert shown.returncode == 0 and entries
     assert all(entry["name"] in shown.stdout for entry in entries)
+
+
+def test_a_process_lists_the_same(tmp_path: Path) -> None:
+    done = run("list", "platforms", cwd=tmp_path)
+    assert (done.returncode, done.stdout, done.stderr) == (0, ask("list", "platforms", cwd=tmp_path).stdout, "")
 
 
 def test_graphs_are_listed_with_their_sizes(tmp_path: Path) -> None:

@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 
 import pytest
-from cli.commands import run
+from cli.commands import ask, run
 
 import hetgym
 from hetgym import Schedule, baselines, load_graph, load_platform, simulate, validate
@@ -35,7 +35,7 @@ def test_plan_gives_a_schedule_that_can_be_read_back(tmp_path: Path) -> None:
 
 def test_plan_answers_what_it_gains_what_goes_where_whether_it_fits_and_what_limits_it(tmp_path: Path) -> None:
     words = ("plan", "inception_v1", "--platform", "cpu-gpu-npu", "--budget", "300ms")
-    done = run(*words, cwd=tmp_path)
+    done = ask(*words, cwd=tmp_path)
     assert done.returncode == 0, done.stderr
     answers = ("times as long", "no plan takes less than", "what goes where", "memory, at most", "cross devices")
     for word in (*answers, "along the critical chain"):
@@ -44,7 +44,7 @@ def test_plan_answers_what_it_gains_what_goes_where_whether_it_fits_and_what_lim
 
 
 def test_plan_is_never_longer_than_a_single_device_or_heft(tmp_path: Path) -> None:
-    done = run("plan", "lstm", "--platform", "cpu-gpu", "--budget", "50ms", "--json", cwd=tmp_path)
+    done = ask("plan", "lstm", "--platform", "cpu-gpu", "--budget", "50ms", "--json", cwd=tmp_path)
     assert done.returncode == 0, done.stderr
     document = json.loads(done.stdout)
     problem = hetgym.Problem.build(load_graph("lstm"), load_platform("cpu-gpu"))
@@ -62,7 +62,7 @@ def test_plan_is_never_longer_than_a_single_device_or_heft(tmp_path: Path) -> No
     ],
 )
 def test_plan_takes_the_model_as_it_will_run(tmp_path: Path, words: tuple[str, ...], name: str) -> None:
-    done = run("plan", "squeezenet", "--platform", "cpu-gpu", "--budget", "20ms", "--json", *words, cwd=tmp_path)
+    done = ask("plan", "squeezenet", "--platform", "cpu-gpu", "--budget", "20ms", "--json", *words, cwd=tmp_path)
     assert done.returncode == 0, done.stderr
     plan = json.loads(done.stdout)["plan"]
     graph = load_graph("squeezenet")
@@ -79,12 +79,12 @@ def test_a_model_that_fits_no_device_is_spread_or_refused(tmp_path: Path) -> Non
     text = (Path(hetgym.__file__).parent / "configs" / "platforms" / "cpu-gpu.yaml").read_text()
     small = text.replace("memory_capacity: 17179869184", "memory_capacity: 200000000")
     (tmp_path / "small.yaml").write_text(small)
-    done = run("plan", "vgg19", "--platform", "small.yaml", "--budget", "300ms", "--json", cwd=tmp_path)
+    done = ask("plan", "vgg19", "--platform", "small.yaml", "--budget", "300ms", "--json", cwd=tmp_path)
     assert done.returncode == 0, done.stderr
     for share in json.loads(done.stdout)["plan"]["devices"]:
         assert share["peak_bytes"] <= share["capacity_bytes"]
     (tmp_path / "tiny.yaml").write_text(small.replace("memory_capacity: 206158430208", "memory_capacity: 300000000"))
-    done = run("plan", "vgg19", "--platform", "tiny.yaml", "--budget", "300ms", cwd=tmp_path)
+    done = ask("plan", "vgg19", "--platform", "tiny.yaml", "--budget", "300ms", cwd=tmp_path)
     assert done.returncode == 2
     assert "no plan fits: the weights take 0.57" in done.stderr and "GB are missing" in done.stderr
 
@@ -97,7 +97,7 @@ def test_odd_words_of_plan_are_refused_in_one_sentence(tmp_path: Path) -> None:
         (("--runtime", "links,stream=2"), "unknown switch of a runtime 'stream'; did you mean 'streams'"),
         (("--runtime", "links,streams=x"), "streams cannot be 'x'"),
     ):
-        done = run("plan", "alexnet", "--platform", "cpu-gpu", *words, cwd=tmp_path)
+        done = ask("plan", "alexnet", "--platform", "cpu-gpu", *words, cwd=tmp_path)
         assert (done.returncode, reason in done.stderr) == (2, True), done.stderr
 
 

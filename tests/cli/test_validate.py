@@ -5,10 +5,14 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-from cli.commands import run
+import pytest
+from cli.commands import ask, run
 from execution.small import CORES, diamond
+from execution.test_protocol import result_of
 
-from hetgym.graph import DataflowGraph, Operator, Tensor
+from hetgym.errors import ExecutionError
+from hetgym.execution import protocol
+from hetgym.graph import DataflowGraph
 from hetgym.graph.serialization import to_json
 
 DEVICES = f"cpu{CORES[0]}:full,cpu{CORES[-1]}:avx2"
@@ -30,8 +34,34 @@ def test_it_prints_a_table_and_writes_a_folder(tmp_path: Path) -> None:
     assert found["overall"]["calibrated"]["n"] == 3
     trace = json.loads((folder / "diamond.trace.json").read_text())
     assert {event["pid"] for event in trace["traceEvents"]} == {0, 1, 2, 3}
-    again = run("validate", "--models", "small.json", *EASY, "--name", "one", cwd=tmp_path)
+    again = ask("validate", "--models", "small.json", *EASY, "--name", "one", cwd=tmp_path)
     assert again.returncode == 2 and "earlier run" in again.stderr
+
+
+@pytest.mark.parametrize(("error", "code"), [(0.01, 0), (0.5, 1)])
+def test_a_target_that_is_missed_gives_exit_code_1(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, error: float, code: int
+) -> None:
+    monkeypatch.setattr(protocol, "validate_model", lambda *_: result_of(error, 0.95))
+    to_json(diamond(), tmp_path / "small.json")
+    done = ask("validate", "--models", "small.json", *EASY, "--json", cwd=tmp_path)
+    assert done.returncode == code, done.stderr
+    assert json.loads(done.stdout)["passed"] == {"calibrated": code == 0}
+
+
+def test_a_model_that_cannot_run_does_not_stop_the_others(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def attempt(graph: DataflowGraph, *_: object) -> protocol.ModelResult:
+        if len(graph) == 4:
+            raise ExecutionError("kind 'Riddle' has no kernel")
+        return result_of(0.01, 0.95)
+
+    monkeypatch.setattr(protocol, "validate_model", attempt)
+    for name, depth in (("odd", 1), ("fine", 2)):
+        to_json(diamond(depth=depth), tmp_path / f"{name}.json")
+    done = ask("validate", "--models", "odd.json,fine.json", *EASY, "--json", cwd=tmp_path)
+    assert done.returncode == 1 and "Riddle" in done.stderr
+    failed, fine = json.loads(done.stdout)["models"]
+    assert "Riddle" in failed["status"] and fine["status"] == "done"
 
 
 def test_bad_words_are_one_line(tmp_path: Path) -> None:
@@ -41,19 +71,7 @@ def test_bad_words_are_one_line(tmp_path: Path) -> None:
         (("--devices", "cpu0:full,tpu1"), "tpu1"),
         (("--costs", "nowhere"), "nowhere"),
     ):
-        done = run("validate", "--models", "squeezenet", *words, cwd=tmp_path)
+        done = ask("validate", "--models", "squeezenet", *words, cwd=tmp_path)
         assert done.returncode == 2 and reason in done.stderr, (words, done.stderr)
         assert done.stderr.count("\n") == 1
     assert not (tmp_path / "results").exists()
-
-
-def test_a_model_that_cannot_run_does_not_stop_the_others(tmp_path: Path) -> None:
-    x = Tensor((4,))
-    odd = DataflowGraph([Operator("a", "Relu", (x,), (x,)), Operator("b", "Riddle", (x,), (x,))], [(0, 0, 1)], "odd")
-    to_json(odd, tmp_path / "odd.json")
-    to_json(diamond(48, 4), tmp_path / "small.json")
-    done = run("validate", "--models", "odd.json,small.json", *EASY, "--json", cwd=tmp_path)
-    found = json.loads(done.stdout)
-    assert done.returncode == 1
-    assert "Riddle" in done.stderr and "Riddle" in found["models"][0]["status"]
-    assert found["models"][1]["status"] == "done"
