@@ -251,6 +251,10 @@ def make_table(suite: Suite, work: Path) -> None:
         row = known.get(name)
         if row is None or row.digest != problem.digest:
             row = BestKnown(problem.digest, 0.0, "", {})
+        for before in suite.earlier:
+            if name in before.names:
+                proved = load_best_known(before.table)[name]
+                row = replace(row, bound_s=proved.bound_s, bound_by=proved.bound_by)
         for step in ("search", "anneal", "exact", "claim"):
             found = Notes(suite, work, step, name).content
             for runtime, offer in found["best"].items():
@@ -282,9 +286,11 @@ def _bounded(suite: Suite, problem: Problem, row: BestKnown) -> BestKnown:
         return replace(row, bound_s=min(row.bound_s, *(best.makespan_s for best in row.best.values())))
     common, best = lower_bound(problem, linear=True, runtime="framework,dispatch=0"), {}
     for runtime, shortest in row.best.items():
-        bound, by = lower_bound(problem, linear=True, runtime=runtime), "path, load or traffic"
-        if as_runtime(runtime).streams == 1 and row.bound_s > bound:
-            bound, by = row.bound_s, row.bound_by
+        proofs = [(shortest.bound_s, shortest.bound_by)]
+        proofs.append((lower_bound(problem, linear=True, runtime=runtime), "path, load or traffic"))
+        if as_runtime(runtime).streams == 1:
+            proofs.append((row.bound_s, row.bound_by))
+        bound, by = max(proofs)
         best[runtime] = replace(shortest, bound_s=min(bound, shortest.makespan_s), bound_by=by)
     common = min(common, *(each.bound_s for each in best.values()))
     return replace(row, bound_s=common, bound_by="path or load", best=best)
