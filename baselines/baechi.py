@@ -112,7 +112,7 @@ def earliest_start_first(problem: Problem, favourite: IntArray, runtime: Runtime
     def place(weights: FloatArray) -> Schedule:
         room = np.minimum(problem.memory_capacity, weights)
         placed = timeline.new_timeline(problem, runtime, room)
-        stuck = _place(problem.arrays, placed, upward_rank(problem), favourite, need, room.copy())
+        stuck = _place(problem.arrays, placed, upward_rank(problem), favourite, need, room)
         if stuck >= 0:
             raise no_room(problem, stuck, need, room, runtime)
         return timeline.planned(problem, placed, runtime)

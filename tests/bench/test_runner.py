@@ -249,5 +249,5 @@ def test_schedulers_that_take_the_runtime_plan_for_each() -> None:
     for trace, runtime in zip(made.traces, ("classic", "links", "framework"), strict=True):
         assert trace.makespan == baselines.get("heft")(problem, runtime).makespan
     assert len(made.seconds) == 3
-    blind = attempt(baselines.get("dls"), problem, ["classic", "links"])
+    blind = attempt(baselines.get("donf-classic"), problem, ["classic", "links"])
     assert blind.traces[0].assignment.tolist() == blind.traces[1].assignment.tolist()
