@@ -28,6 +28,10 @@ STARTS = ("single-device", "peft-again", "heft")
 HEAT = (0.003, 0.01)
 """First temperature by default, as a share of the start's makespan: with a choice of devices, and without."""
 
+WIDE = 1_000
+"""Operators beyond which the first temperature falls with the square of their number: a search then has few tries for
+each, and one try changes less of the makespan."""
+
 REORDER = 0.5
 """Share of tries that give an operator another turn; the others move a region."""
 
@@ -63,7 +67,7 @@ def region_annealing(
             and ``single-device``.
         seed: of all draws.
         heat: first temperature, as a share of the start's makespan; by default 0.003, and 0.01 where every operator
-            has one device only, so that the order alone is searched.
+            has one device only, so that the order alone is searched; less beyond 1000 operators.
         cooling: last temperature over the first.
         budget: largest number of operators launched in trials.
         seconds: limit of wall-clock time [s]; without one, the default, results do not depend on the machine.
@@ -107,7 +111,7 @@ class RegionAnnealing(Search):
     ) -> None:
         forced = bool((np.isfinite(problem.cost).sum(axis=1) == 1).all())
         if heat is None:
-            heat = HEAT[forced]
+            heat = HEAT[forced] * min(1.0, WIDE / problem.num_operators) ** 2
         if not (0 < heat < np.inf and 0 < cooling <= 1):
             raise ConfigError(f"{NAME}: heat is {heat} and cooling {cooling}; both must be positive, cooling at most 1")
         self.problem, self.runtime = problem, replace(as_runtime(runtime), noise=0.0, seed=0)
