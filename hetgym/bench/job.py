@@ -204,7 +204,14 @@ def _document(job: Job, result: Result, summary: Sequence[Line], started: str, e
         "machine": {"system": machine.platform(), "processor": _processor(), "cores": os.cpu_count() or 0},
         "runtimes": {name: explain(runtime(name)) for name in job.runtimes},
         "schedulers": [
-            {"name": b.name, "kind": b.kind, "citation": b.citation, "summary": b.summary, "complexity": b.complexity}
+            {
+                "name": b.name,
+                "kind": b.kind,
+                "citation": b.citation,
+                "summary": b.summary,
+                "complexity": b.complexity,
+                "plans_for": b.plans_for,
+            }
             for b in job.schedulers
         ],
         "summary": [line.to_dict() for line in summary],
