@@ -24,7 +24,8 @@ TARGETS = {"calibrated": (0.06, 0.9), "learned": (0.15, 0.85)}
 def overall(results: Sequence[ModelResult], costs: str) -> Scores | None:
     """Scores over all placements of all models.
 
-    Errors are pooled. Tau and noise are means over the models, since ranks cannot be compared across models.
+    Errors are pooled. Tau and noise are means over the models, since ranks cannot be compared across models; of those
+    that have them, as tau has no value where all predictions are equal.
 
     Returns:
         None if no model was validated with these costs.
@@ -34,10 +35,10 @@ def overall(results: Sequence[ModelResult], costs: str) -> Scores | None:
         return None
     error = np.array([row[f"{costs}_s"] / row["executed_s"] - 1 for result in done for row in result.rows])
     size = np.abs(error)
-    means = {
-        key: float(np.nanmean([getattr(result.scores[costs], key) for result in done]))
-        for key in ("tau", "tau_fast", "noise")
-    }
+    means = {}
+    for key in ("tau", "tau_fast", "noise"):
+        known = [value for result in done if not np.isnan(value := getattr(result.scores[costs], key))]
+        means[key] = float(np.mean(known)) if known else float("nan")
     return Scores(
         len(size),
         float(size.mean()),

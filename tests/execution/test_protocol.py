@@ -105,6 +105,13 @@ def test_verdicts_ask_for_error_and_rank() -> None:
     assert [row[0] for row in score_rows([result_of(0.05, 0.9)])] == ["m", "all"]
 
 
+def test_a_rank_without_a_value_does_not_count() -> None:
+    nothing = result_of(0.05, float("nan"))  # all predictions were equal
+    assert verdicts([nothing]) == {"calibrated": False}
+    assert verdicts([result_of(0.05, 0.95), nothing]) == {"calibrated": True}
+    assert document([nothing], EASY, ["hetgym"])["overall"]["calibrated"]["tau"] is None
+
+
 def test_settings_that_validate_nothing_are_refused() -> None:
     with pytest.raises(ConfigError, match="two devices"):
         Settings((ExecutionDevice("one"),))
