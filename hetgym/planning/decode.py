@@ -11,7 +11,7 @@ from hetgym._records import record
 from hetgym._types import FloatArray, IntArray
 from hetgym.errors import unknown_name
 from hetgym.planning import list_scheduling, ranks, timeline
-from hetgym.planning.capacity import fitted
+from hetgym.planning.capacity import fitted, limited
 from hetgym.planning.ready_queue import ReadyQueue, new_queue
 from hetgym.problem import Problem, ProblemArrays
 from hetgym.schedule import Schedule
@@ -98,7 +98,7 @@ def decode_in_order(
 def replanned(problem: Problem, plan: Schedule, runtime: str | Runtime) -> Schedule:
     """A plan that was made for ``classic``, timed for another runtime.
 
-    Operators keep their devices and the order of their starts, and start as early as the runtime lets them.
+    Operators keep their devices and their order, unless they must move as the runtime enforces capacities.
 
     Args:
         problem: the problem.
@@ -111,6 +111,8 @@ def replanned(problem: Problem, plan: Schedule, runtime: str | Runtime) -> Sched
     switches = as_runtime(runtime)
     if switches == Runtime():
         return plan
+    if not limited(problem, switches):
+        return timeline.with_times(problem, plan, switches)
     return decode_in_order(problem, plan.assignment, start_order(problem, plan, "order"), False, switches)
 
 
