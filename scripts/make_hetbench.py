@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import argparse
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -187,8 +187,8 @@ def search(suite: Suite, name: str, work: Path, budget: int) -> None:
     tell(notes, name)
 
 
-def anneal(suite: Suite, name: str, work: Path, budget: int, seeds: int) -> None:
-    """Search for each runtime, from the best start that the search knows, after the schedules of earlier suites."""
+def anneal(suite: Suite, name: str, work: Path, budget: int, seeds: int, runtimes: Sequence[str]) -> None:
+    """Search for some runtimes, from the best start that the search knows, after the schedules of earlier suites."""
     problem, notes = suite.load(name), Notes(suite, work, "anneal", name)
     for before in suite.earlier:
         if name in before.names and not notes.done(before.name):
@@ -196,7 +196,7 @@ def anneal(suite: Suite, name: str, work: Path, budget: int, seeds: int) -> None
                 notes.offer(problem, load_best_schedule(before.table, name, runtime), best.scheduler, best.options)
             notes.add(before.name)
     for seed in range(seeds):
-        for runtime in suite.runtimes:
+        for runtime in runtimes:
             options = {"runtime": runtime, "seed": seed, "budget": 5 * budget}
             key = json.dumps(options)
             if not notes.done(key):
@@ -352,6 +352,7 @@ def main() -> None:
     parser.add_argument("--work", type=Path, default=ROOT / "build" / "hetbench", help="folder of work")
     parser.add_argument("--budget", type=int, default=10_000_000, help="operators placed by a search")
     parser.add_argument("--seeds", type=int, default=2, help="anneal: searches of each problem for each runtime")
+    parser.add_argument("--runtimes", nargs="+", choices=V2.runtimes, help="anneal: runtimes of the suite; by default all")
     parser.add_argument("--seconds", type=float, default=45.0, help="of CP-SAT for a problem")
     parser.add_argument("--workers", type=int, default=4, help="threads of CP-SAT")
     parser.add_argument("--limit", type=int, default=260, help="most operators of a problem for CP-SAT")
@@ -374,7 +375,7 @@ def main() -> None:
     for name in names if "search" in steps else ():
         search(suite, name, options.work, options.budget)
     for name in names if "anneal" in steps and suite.earlier else ():
-        anneal(suite, name, options.work, options.budget, options.seeds)
+        anneal(suite, name, options.work, options.budget, options.seeds, options.runtimes or suite.runtimes)
     for name in names if "exact" in steps else ():
         exact(suite, name, options.work, options.seconds, options.workers, options.limit)
     if "table" in steps:
