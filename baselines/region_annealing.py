@@ -32,6 +32,13 @@ WIDE = 1_000
 """Operators beyond which the first temperature falls with the square of their number: a search then has few tries for
 each, and one try changes less of the makespan."""
 
+LONG = 500
+"""Operators launched in all trials, over the square of their number, beyond which the first temperature rises with the
+root: a search with so many tries for each operator ends in the plan near which it began unless it starts hotter."""
+
+HOTTER = 3.3
+"""Largest factor by which it rises."""
+
 REORDER = 0.5
 """Share of tries that give an operator another turn; the others move a region."""
 
@@ -66,8 +73,9 @@ def region_annealing(
         start: name of the scheduler whose schedule is improved; ``"best"``: the best of ``peft-again``, ``heft``
             and ``single-device``.
         seed: of all draws.
-        heat: first temperature, as a share of the start's makespan; by default 0.003, and 0.01 where every operator
-            has one device only, so that the order alone is searched; less beyond 1000 operators.
+        heat: first temperature, as a share of the start's makespan; by default 0.003, more in long searches of few
+            operators and less beyond 1000 operators, and 0.01 where every operator has one device only, so that the
+            order alone is searched.
         cooling: last temperature over the first.
         budget: largest number of operators launched in trials.
         seconds: limit of wall-clock time [s]; without one, the default, results do not depend on the machine.
@@ -110,6 +118,7 @@ class RegionAnnealing(Search):
         reorder: float = REORDER,
     ) -> None:
         forced = bool((np.isfinite(problem.cost).sum(axis=1) == 1).all())
+        self.adapts = heat is None and not forced
         if heat is None:
             heat = HEAT[forced] * min(1.0, WIDE / problem.num_operators) ** 2
         if not (0 < heat < np.inf and 0 < cooling <= 1):
@@ -148,12 +157,15 @@ class RegionAnnealing(Search):
 
     def advance(self, target: int, total: int) -> None:
         """Anneal until the target is reached; see :meth:`Search.advance`."""
-        p = self.problem.arrays
+        p, cooling = self.problem.arrays, self.cooling
+        if self.adapts:
+            warmth = min(max(1.0, (total / LONG) ** 0.5 / self.problem.num_operators), HOTTER)
+            cooling = Cooling(warmth * cooling.hot, cooling.cold)
         while self.placed < target:
             until = min(target, self._next)
             if self.placed < until:
                 self.course.counts[course.PLACED] = self.placed
-                _anneal(p, self.course, self.rng, until, total, self.cooling, self.mix, self.switches)
+                _anneal(p, self.course, self.rng, until, total, cooling, self.mix, self.switches)
                 self.placed = int(self.course.counts[course.PLACED])
             if self.placed >= self._next:
                 self._verify()

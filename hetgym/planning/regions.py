@@ -19,6 +19,9 @@ from hetgym.transfer import transfer_time
 PAIRS = 4
 """Random pairs of an operator and a device, of which the one that would save most is where a region begins."""
 
+GUIDED = 0.5
+"""Share of regions that begin so; the others begin anywhere, for good plans can lie behind worse ones."""
+
 DOUBLINGS = 6
 """A region has at most 1, 2, 4, ... operators, each of so many sizes drawn as often."""
 
@@ -36,7 +39,7 @@ def move_region(p: ProblemArrays, c: course.Course, rng: np.random.Generator, mo
     """
     n, d = p.cost.shape
     seed, device, best = -1, -1, -np.inf
-    for _ in range(PAIRS):
+    for _ in range(PAIRS if rng.random() < GUIDED else 1):
         i, b = draw(rng, n), draw(rng, d - 1)
         b += b >= c.assignment[i]
         if p.cost[i, b] < np.inf:
