@@ -8,11 +8,13 @@ import numpy as np
 
 from hetgym._times import as_seconds
 from hetgym.baselines.region_annealing import RegionAnnealing
+from hetgym.baselines.tabu import Tabu
+from hetgym.planning.device_orders import forced
 from hetgym.planning.registry import get
 from hetgym.planning.search import check_limits, run
 from hetgym.problem import Problem
 from hetgym.schedule import Schedule
-from hetgym.sim import Runtime
+from hetgym.sim import PRESETS, Runtime
 from hetgym.sim import runtime as as_runtime
 from hetgym.sim.runtime import runtime_name
 
@@ -53,8 +55,9 @@ def portfolio(
 ) -> Schedule:
     """The best of a single device and list schedulers for the runtime, improved by region annealing.
 
-    Under the classic model the trained policy has half of the time, if there is a limit of time. The capacities of
-    devices are respected whatever the runtime says about memory.
+    Under the classic model the trained policy has half of the time, if there is a limit of time. Where every operator
+    has one device only, tabu search takes its place and all of the budget; under other runtimes it has half. The
+    capacities of devices are respected whatever the runtime says about memory.
 
     Args:
         problem: the problem to schedule.
@@ -79,7 +82,15 @@ def portfolio(
     if np.isfinite(problem.memory_capacity).any():
         switches = replace(switches, memory="enforce")
     start: str | Schedule = "best"
-    if seconds is not None and runtime_name(asked) == "classic" and problem.num_operators <= LARGEST:
+    if forced(problem):
+        first = min((get(name)(problem, switches) for name in ("heft", "peft-again")), key=lambda plan: plan.makespan)
+        share = 1 if switches == PRESETS["classic"] else 2
+        tabu = Tabu(problem, first, seed, switches)
+        run(tabu, budget // share, None if seconds is None else seconds / share, began=began)
+        start = tabu.schedule()
+        if share == 1:
+            return start
+    elif seconds is not None and runtime_name(asked) == "classic" and problem.num_operators <= LARGEST:
         start = get(POLICY, seconds=seconds / 2)(problem)
     search = RegionAnnealing(problem, start, seed, runtime=switches)
     run(search, budget, seconds, began=began)

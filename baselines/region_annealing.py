@@ -9,7 +9,7 @@ import numpy as np
 
 from hetgym._jit import lean
 from hetgym.errors import ConfigError, OutOfMemory
-from hetgym.planning import capacity, course, regions
+from hetgym.planning import capacity, course, device_orders, regions
 from hetgym.planning.registry import get
 from hetgym.planning.search import Cooling, Search, check_limits, run
 from hetgym.planning.timeline import with_times
@@ -117,7 +117,7 @@ class RegionAnnealing(Search):
         sizes: int = regions.DOUBLINGS,
         reorder: float = REORDER,
     ) -> None:
-        forced = bool((np.isfinite(problem.cost).sum(axis=1) == 1).all())
+        forced = device_orders.forced(problem)
         self.adapts = heat is None and not forced
         if heat is None:
             heat = HEAT[forced] * min(1.0, WIDE / problem.num_operators) ** 2

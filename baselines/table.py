@@ -304,6 +304,14 @@ ROWS: tuple[Baseline, ...] = (
         search="baselines.rand_heft:RandHeft",
     ),
     _row(
+        "tabu",
+        "search",
+        "baselines.tabu:tabu",
+        "Nowicki, Smutnicki, Management Science 42(6), 1996; moves of Balas, Vazacopoulos, ibid. 44(2), 1998",
+        "O(trials (e + n)), and the changes of a longest path",
+        search="baselines.tabu:Tabu",
+    ),
+    _row(
         "dispatch-v1",
         "policy",
         "agents.schedulers:dispatch_v1",

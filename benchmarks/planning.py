@@ -241,12 +241,13 @@ def taillard(budgets: tuple[float, ...]) -> list[dict[str, Any]]:
     known = np.array([float(shop.metadata["upper_bound"]) for shop in shops.values()])
     jobs = [[[(step.machine_id, step.duration) for step in job] for job in shop.jobs] for shop in shops.values()]
     found = [job_shop(shop) for shop in jobs]
-    get("region-annealing", seconds=0.05)(found[0])
     rows = [{"what": "heft", "s": None, "gap": float(np.mean([get("heft")(p).makespan for p in found] / known - 1))}]
-    for budget in budgets:
-        scheduler = get("region-annealing", seconds=budget, budget=2**62)
-        gaps = np.array([scheduler(problem).makespan for problem in found]) / known - 1
-        rows.append({"what": "region-annealing", "s": budget, "gap": float(gaps.mean())})
+    for name in ("tabu", "region-annealing"):
+        get(name, seconds=0.05)(found[0])
+        for budget in budgets:
+            scheduler = get(name, seconds=budget, budget=2**62)
+            gaps = np.array([scheduler(problem).makespan for problem in found]) / known - 1
+            rows.append({"what": name, "s": budget, "gap": float(gaps.mean())})
     return rows
 
 

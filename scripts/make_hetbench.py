@@ -352,7 +352,7 @@ def main() -> None:
     parser.add_argument("--work", type=Path, default=ROOT / "build" / "hetbench", help="folder of work")
     parser.add_argument("--budget", type=int, default=10_000_000, help="operators placed by a search")
     parser.add_argument("--seeds", type=int, default=2, help="anneal: searches of each problem for each runtime")
-    parser.add_argument("--runtimes", nargs="+", choices=V2.runtimes, help="anneal: runtimes of the suite; by default all")
+    parser.add_argument("--runtimes", nargs="+", choices=V2.runtimes, help="anneal: some of the suite's")
     parser.add_argument("--seconds", type=float, default=45.0, help="of CP-SAT for a problem")
     parser.add_argument("--workers", type=int, default=4, help="threads of CP-SAT")
     parser.add_argument("--limit", type=int, default=260, help="most operators of a problem for CP-SAT")

@@ -52,6 +52,7 @@ ID_DEPENDENT = {
     "lns": "as annealing",
     "region-annealing": "as annealing",
     "portfolio": "as annealing",
+    "tabu": "as annealing",
     "place-v1": "sums over the operators of a graph are rounded in their order",
     "place-v1-search": "as annealing",
     "rand-heft": "noise is drawn operator by operator in Kahn's order",

@@ -58,7 +58,7 @@ def test_under_any_runtime_searches_are_never_worse_than_what_they_start_from(
     problem: Problem, runtime: Runtime
 ) -> None:
     start = get("heft")(problem, runtime).makespan
-    for name in ("cpgc", "annealing", "lns", "rand-heft", "pilot-eft"):
+    for name in ("cpgc", "annealing", "lns", "rand-heft", "pilot-eft", "tabu"):
         for budget in (0, 2000):
             assert get(name, budget=budget)(problem, runtime).makespan <= start, name
     pilot = get("pilot", budget=500)(problem, runtime).makespan
@@ -145,3 +145,38 @@ def test_what_searches_refuse() -> None:
         get("lns", size=0)(problem)
     with pytest.raises(ConfigError, match="sigma is -1"):
         get("rand-heft", sigma=-1)(problem)
+
+
+def job_shop(rng: np.random.Generator, jobs: int, machines: int) -> Problem:
+    """Each job visits all machines in an order of its own."""
+    cost = np.full((jobs * machines, machines), np.inf)
+    for job in range(jobs):
+        cost[job * machines + np.arange(machines), rng.permutation(machines)] = rng.integers(1, 100, machines)
+    steps = [i for i in range(jobs * machines) if (i + 1) % machines]
+    return Problem.from_arrays(cost, [(i, i + 1, 0.0) for i in steps])
+
+
+@pytest.mark.parametrize("name", ["tabu", "portfolio"])
+def test_tabu_search_finds_the_optima_of_small_job_shops(name: str) -> None:
+    pytest.importorskip("ortools")
+    rng = np.random.default_rng(5)
+    for _ in range(3):
+        problem = job_shop(rng, 6, 4)
+        optimum = get("cp-sat")(problem)
+        found = get(name, budget=1_000_000)(problem)
+        assert found.makespan == optimum.makespan < get("heft")(problem).makespan
+
+
+def test_tabu_search_leaves_the_placement_and_beats_region_annealing_on_job_shops() -> None:
+    rng = np.random.default_rng(6)
+    shops = [job_shop(rng, 15, 15) for _ in range(3)]
+    found, annealed = (
+        np.array([get(name, budget=500_000)(shop).makespan for shop in shops]) for name in ("tabu", "region-annealing")
+    )
+    assert (found <= annealed).all()
+    assert found.sum() < 0.98 * annealed.sum()
+    for problem in mixed(8):
+        start = get("peft")(problem)
+        better = get("tabu", start="peft")(problem)
+        assert (better.assignment == start.assignment).all()
+        assert better.makespan <= start.makespan

@@ -20,7 +20,7 @@ def mixed(count: int, **options: tuple[int, int]) -> list[Problem]:
 
 def test_the_table_knows_the_searches() -> None:
     pilots = {"pilot", "pilot-append", "pilot-append-eft", "pilot-eft"}
-    assert set(SEARCHES) == pilots | {"rand-heft", "annealing", "pilot-annealing", "lns", "region-annealing"}
+    assert set(SEARCHES) == pilots | {"rand-heft", "annealing", "pilot-annealing", "lns", "region-annealing", "tabu"}
 
 
 @pytest.mark.parametrize("name", SEARCHES)

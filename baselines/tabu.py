@@ -1,0 +1,310 @@
+"""Tabu search: the best order on the devices of a given placement."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from hetgym._jit import lean, step
+from hetgym._records import record
+from hetgym._types import FloatArray, IntArray
+from hetgym.planning import capacity, device_orders
+from hetgym.planning.course import turns_of
+from hetgym.planning.moves import draw
+from hetgym.planning.registry import get
+from hetgym.planning.search import Search, check_limits, run
+from hetgym.planning.timeline import with_times
+from hetgym.planning.walk import TIE
+from hetgym.problem import Problem, ProblemArrays
+from hetgym.schedule import Schedule
+from hetgym.sim import Runtime
+from hetgym.sim import runtime as as_runtime
+from hetgym.sim.runtime import runtime_name
+
+NAME = "tabu"
+
+TENURE = 10
+"""Fewest iterations for which two operators keep the order that a change gave them; one more for each ten operators of
+a device, and up to half as many again by chance."""
+
+PATIENCE = 3_000
+"""Iterations without a better plan after which the search goes back to one of its best plans."""
+
+ELITES = 8
+"""Number of these plans."""
+
+SHAKES = 24
+"""Most random changes of such a plan before the search goes on from it."""
+
+CELLS = 1 << 16
+"""Cells of the hashed table of pairs that keep their order; where two pairs share a cell, both keep it."""
+
+NOW, BEST, EPISODE = 0, 1, 2  # in Memory.value
+PLACED, ROUND, IDLE = 0, 1, 2  # in Memory.counts
+
+
+@record
+class Memory(NamedTuple):
+    """What the search remembers.
+
+    Attributes:
+        until: [CELLS] the iteration up to which a pair of operators keeps its order.
+        best: [n] the best plan, as a topological order of graph and device orders.
+        found: [n] the best plan since the search last went back.
+        elite: [ELITES, n] plans to go back to, and [ELITES] ``worth``, their makespans [s].
+        worth: see ``elite``.
+        value: makespans now, of the best plan and of the best one since the search last went back [s].
+        counts: operators timed, iterations, and iterations since the last better plan.
+    """
+
+    until: npt.NDArray[np.int64]
+    best: IntArray
+    found: IntArray
+    elite: IntArray
+    worth: FloatArray
+    value: FloatArray
+    counts: npt.NDArray[np.int64]
+
+
+def tabu(
+    problem: Problem,
+    start: str = "heft",
+    seed: int = 0,
+    budget: int = 1_000_000,
+    seconds: float | None = None,
+    runtime: str | Runtime = "classic",
+) -> Schedule:
+    """Change the order of operators on their devices, always by the best change that is not forbidden.
+
+    Operators at an end of a block, a run of the longest path on one device, go to the other end or anywhere between,
+    and those inside go to an end (neighbourhood N6 of Balas, Vazacopoulos, Management Science 44(2), 1998). Two
+    operators that changed places keep their new order for a while. After many changes without a better plan the
+    search goes on from one of its best plans, shaken (as in Nowicki, Smutnicki, Management Science 42(6), 1996). The
+    placement is that of the start: made for job shops, where no other exists.
+
+    Changes are judged under the classic model. Under another runtime each better plan is simulated, and the best
+    schedule by simulation is returned, never worse than the start.
+
+    Args:
+        problem: the problem to schedule.
+        start: name of the scheduler whose schedule is improved.
+        seed: of all draws.
+        budget: largest number of operators timed in trials.
+        seconds: limit of wall-clock time [s]; without one, the default, results do not depend on the machine.
+        runtime: the runtime that will run the schedule.
+
+    Raises:
+        UnknownName: no such scheduler.
+        ConfigError: a negative budget, or a time that is not positive.
+        OutOfMemory: the runtime enforces capacities, and no plan that fits was found.
+    """
+    began = check_limits(NAME, budget, seconds)
+    search = Tabu(problem, start, seed, runtime)
+    run(search, budget, seconds, began=began)
+    return search.schedule()
+
+
+class Tabu(Search):
+    """The search behind :func:`tabu`."""
+
+    def __init__(
+        self, problem: Problem, start: str | Schedule = "heft", seed: int = 0, runtime: str | Runtime = "classic"
+    ) -> None:
+        self.problem, self.runtime = problem, replace(as_runtime(runtime), noise=0.0, seed=0)
+        first = start if isinstance(start, Schedule) else get(start)(problem, self.runtime)
+        self.best = replace(with_times(problem, first, self.runtime), model=runtime_name(self.runtime))
+        n, d = problem.num_operators, problem.num_devices
+        self.orders = device_orders.new_device_orders(problem, first.assignment, turns_of(problem, self.best))
+        self.rng = np.random.default_rng(seed)
+        self.memory = Memory(
+            until=np.zeros(CELLS, np.int64),
+            best=self.orders.order.copy(),
+            found=self.orders.order.copy(),
+            elite=np.zeros((ELITES, n), np.int32),
+            worth=np.full(ELITES, np.inf),
+            value=np.full(3, float((self.orders.head + self.orders.duration).max())),
+            counts=np.zeros(3, np.int64),
+        )
+        self.tenure = TENURE + int(np.bincount(first.assignment, minlength=d).max()) // 10
+        self.placed, self.makespan = n, self.best.makespan
+        self._seen = np.inf
+
+    def advance(self, target: int, total: int) -> None:
+        """Search until the target is reached; see :meth:`Search.advance`."""
+        self.memory.counts[PLACED] = self.placed
+        self.finished = _search(self.problem.arrays, self.orders, self.memory, self.rng, target, self.tenure)
+        self.placed = int(self.memory.counts[PLACED])
+        self._verify()
+
+    def _verify(self) -> None:
+        """Simulate the best plan if it is a new one, and save it if it is better and fits."""
+        if self.memory.value[BEST] < self._seen:
+            self._seen = float(self.memory.value[BEST])
+            assignment, order = self.orders.assignment, self.memory.best
+            rows = [order[assignment[order] == device] for device in range(self.problem.num_devices)]
+            plan = with_times(self.problem, Schedule(assignment.copy(), order=rows, scheduler=NAME), self.runtime)
+            limited = capacity.limited(self.problem, self.runtime)
+            fits = not (limited and capacity.missing(self.problem, plan, self.runtime).any())
+            if plan.makespan < self.makespan and fits:
+                self.best, self.makespan = replace(plan, model=runtime_name(self.runtime)), plan.makespan
+
+    def schedule(self) -> Schedule:
+        """The best schedule so far."""
+        return self.best
+
+
+@lean
+def _search(
+    p: ProblemArrays,
+    s: device_orders.DeviceOrders,
+    m: Memory,
+    rng: np.random.Generator,
+    target: int,
+    tenure: int,
+) -> bool:
+    """Search until the target is reached; True if no change can shorten the longest path."""
+    n = len(s.order)
+    while m.counts[PLACED] < target:
+        m.counts[PLACED] += n
+        length = device_orders.find_path(p, s, rng)
+        m.value[NOW] = s.head[s.path[0]] + s.duration[s.path[0]]
+        _compare(s, m)
+        if m.counts[IDLE] > PATIENCE:
+            _go_back(p, s, m, rng)
+            continue
+        m.counts[ROUND] += 1
+        m.counts[IDLE] += 1
+        operator, other, behind = _choose(p, s, m, rng, length)
+        if operator < 0:
+            if m.value[NOW] <= m.value[BEST]:
+                return True
+            m.counts[IDLE] = PATIENCE + 1
+            continue
+        _forbid(s, m, operator, other, behind, m.counts[ROUND] + tenure + draw(rng, tenure // 2 + 1))
+        device_orders.put(p, s, operator, other, behind)
+    return False
+
+
+@step
+def _compare(s: device_orders.DeviceOrders, m: Memory) -> None:
+    """Save the plan if it is the best one, of all or since the search last went back."""
+    if m.value[NOW] < m.value[EPISODE] * TIE:
+        m.value[EPISODE], m.counts[IDLE] = m.value[NOW], 0
+        for k in range(len(s.order)):
+            m.found[k] = s.order[k]
+    if m.value[NOW] < m.value[BEST] * TIE:
+        m.value[BEST] = m.value[NOW]
+        for k in range(len(s.order)):
+            m.best[k] = s.order[k]
+
+
+@step
+def _choose(
+    p: ProblemArrays, s: device_orders.DeviceOrders, m: Memory, rng: np.random.Generator, length: int
+) -> tuple[int, int, bool]:
+    """The change with the least estimate that is allowed, else any change; -1 if there is none.
+
+    A forbidden change is allowed if it would give the best plan of all.
+    """
+    least, ties, seen = np.inf, 0, 0
+    chosen, fallback = (-1, -1, False), (-1, -1, False)
+    last = 0
+    while last < length:  # the path runs backward: a block is path[first], ..., path[last]
+        first = last
+        while first + 1 < length and s.previous[s.path[first]] == s.path[first + 1]:
+            first += 1
+        for k in range(last, first):
+            for way in range(4):  # to an end from anywhere, and from an end to anywhere
+                behind = way % 2 == 0
+                if way < 2:
+                    operator = s.path[k + 1] if behind else s.path[k]
+                    other = s.path[last] if behind else s.path[first]
+                else:
+                    operator = s.path[first] if behind else s.path[last]
+                    other = s.path[k] if behind else s.path[k + 1]
+                    if other == s.path[last if behind else first]:
+                        continue  # among the first two
+                if behind:
+                    possible = device_orders.may_follow(p, s, operator, other)
+                else:
+                    possible = device_orders.may_precede(p, s, operator, other)
+                if not possible:
+                    continue
+                seen += 1
+                if rng.random() * seen < 1.0:
+                    fallback = (operator, other, behind)
+                longest = device_orders.estimate(p, s, operator, other, behind)
+                if longest > least or (_forbidden(s, m, operator, other, behind) and longest >= m.value[BEST] * TIE):
+                    continue
+                ties = ties + 1 if longest == least else 1
+                if longest < least or rng.random() * ties < 1.0:
+                    least, chosen = longest, (operator, other, behind)
+        last = first + 1
+    return chosen if chosen[0] >= 0 else fallback
+
+
+@step
+def _cell(earlier: int, later: int) -> int:
+    """Where the table has a pair of operators."""
+    return (earlier * 40503 + later * 30011 + (later >> 3)) & (CELLS - 1)
+
+
+@step
+def _forbidden(s: device_orders.DeviceOrders, m: Memory, operator: int, other: int, behind: bool) -> bool:
+    """True if an operator would pass another one that must keep its order."""
+    i = operator
+    while i != other:
+        i = s.following[i] if behind else s.previous[i]
+        pair = _cell(operator, i) if behind else _cell(i, operator)
+        if m.until[pair] > m.counts[ROUND]:
+            return True
+    return False
+
+
+@step
+def _forbid(s: device_orders.DeviceOrders, m: Memory, operator: int, other: int, behind: bool, until: int) -> None:
+    """Have the pairs that are about to change keep their new order for a while."""
+    i = operator
+    while i != other:
+        i = s.following[i] if behind else s.previous[i]
+        m.until[_cell(i, operator) if behind else _cell(operator, i)] = until
+
+
+@step
+def _go_back(p: ProblemArrays, s: device_orders.DeviceOrders, m: Memory, rng: np.random.Generator) -> None:
+    """Put the best plan found since the last time among the elites, and go on from one of them, shaken."""
+    n, worst, known = len(s.order), 0, False
+    for k in range(ELITES):
+        known = known or m.worth[k] == m.value[EPISODE]
+        if m.worth[k] > m.worth[worst]:
+            worst = k
+    if not known and m.value[EPISODE] < m.worth[worst]:
+        m.worth[worst] = m.value[EPISODE]
+        for k in range(n):
+            m.elite[worst, k] = m.found[k]
+    held = 0
+    for k in range(ELITES):
+        if m.worth[k] < np.inf:
+            held += 1
+    rank = draw(rng, held)
+    for k in range(ELITES):
+        if m.worth[k] < np.inf:
+            if rank == 0:
+                device_orders.set_order(p, s, m.elite[k])
+            rank -= 1
+    for _ in range(1 + draw(rng, SHAKES)):
+        length = device_orders.find_path(p, s, rng)
+        at = draw(rng, length)
+        operator, other = s.path[at], s.previous[s.path[at]]
+        if other >= 0 and device_orders.may_precede(p, s, operator, other):
+            device_orders.put(p, s, operator, other, False)
+        m.counts[PLACED] += n
+    m.counts[IDLE] = 0
+    m.value[EPISODE] = device_orders.makespan_of(s)
+    for k in range(n):
+        m.found[k] = s.order[k]
+    for k in range(CELLS):
+        m.until[k] = 0
