@@ -7,9 +7,9 @@ from dataclasses import replace
 import numpy as np
 
 from hetgym._times import as_seconds
-from hetgym.baselines.region_annealing import RegionAnnealing
+from hetgym.baselines.region_annealing import STARTS, RegionAnnealing
 from hetgym.baselines.tabu import Tabu
-from hetgym.planning.device_orders import forced
+from hetgym.planning.device_orders import is_shop
 from hetgym.planning.registry import get
 from hetgym.planning.search import check_limits, run
 from hetgym.problem import Problem
@@ -56,8 +56,8 @@ def portfolio(
     """The best of a single device and list schedulers for the runtime, improved by region annealing.
 
     Under the classic model the trained policy has half of the time, if there is a limit of time. Where every operator
-    has one device only, tabu search takes its place and all of the budget; under other runtimes it has half. The
-    capacities of devices are respected whatever the runtime says about memory.
+    has one device only, or nothing takes time between devices, tabu search has all of the budget, and half of it under
+    other runtimes. The capacities of devices are respected whatever the runtime says about memory.
 
     Args:
         problem: the problem to schedule.
@@ -82,8 +82,8 @@ def portfolio(
     if np.isfinite(problem.memory_capacity).any():
         switches = replace(switches, memory="enforce")
     start: str | Schedule = "best"
-    if forced(problem):
-        first = min((get(name)(problem, switches) for name in ("heft", "peft-again")), key=lambda plan: plan.makespan)
+    if is_shop(problem):
+        first = min((get(name)(problem, switches) for name in STARTS), key=lambda plan: plan.makespan)
         share = 1 if switches == PRESETS["classic"] else 2
         tabu = Tabu(problem, first, seed, switches)
         run(tabu, budget // share, None if seconds is None else seconds / share, began=began)

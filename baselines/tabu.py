@@ -1,4 +1,4 @@
-"""Tabu search: the best order on the devices of a given placement."""
+"""Tabu search on placement and device orders."""
 
 from __future__ import annotations
 
@@ -27,8 +27,8 @@ from hetgym.sim.runtime import runtime_name
 NAME = "tabu"
 
 TENURE = 10
-"""Fewest iterations for which two operators keep the order that a change gave them; one more for each ten operators of
-a device, and up to half as many again by chance."""
+"""Fewest iterations for which two operators keep the order that a change gave them, or an operator stays away from the
+device that it left; one more for each ten operators of a device, and up to half as many again by chance."""
 
 PATIENCE = 3_000
 """Iterations without a better plan after which the search goes back to one of its best plans."""
@@ -40,7 +40,7 @@ SHAKES = 24
 """Most random changes of such a plan before the search goes on from it."""
 
 CELLS = 1 << 16
-"""Cells of the hashed table of pairs that keep their order; where two pairs share a cell, both keep it."""
+"""Cells of the hashed table of what is forbidden; what shares a cell is forbidden together."""
 
 NOW, BEST, EPISODE = 0, 1, 2  # in Memory.value
 PLACED, ROUND, IDLE = 0, 1, 2  # in Memory.counts
@@ -51,11 +51,11 @@ class Memory(NamedTuple):
     """What the search remembers.
 
     Attributes:
-        until: [CELLS] the iteration up to which a pair of operators keeps its order.
-        best: [n] the best plan, as a topological order of graph and device orders.
-        found: [n] the best plan since the search last went back.
-        elite: [ELITES, n] plans to go back to, and [ELITES] ``worth``, their makespans [s].
-        worth: see ``elite``.
+        until: [CELLS] the iteration up to which an order of two operators, or a device of one, is forbidden.
+        best: [2, n] the best plan: placement, and a topological order of graph and device orders.
+        found: [2, n] the best plan since the search last went back.
+        elite: [ELITES, 2, n] plans to go back to.
+        worth: [ELITES] their makespans, inf where there is none [s].
         value: makespans now, of the best plan and of the best one since the search last went back [s].
         counts: operators timed, iterations, and iterations since the last better plan.
     """
@@ -77,13 +77,14 @@ def tabu(
     seconds: float | None = None,
     runtime: str | Runtime = "classic",
 ) -> Schedule:
-    """Change the order of operators on their devices, always by the best change that is not forbidden.
+    """Change the order of operators on their devices, or the device of one, always by the best change not forbidden.
 
-    Operators at an end of a block, a run of the longest path on one device, go to the other end or anywhere between,
-    and those inside go to an end (neighbourhood N6 of Balas, Vazacopoulos, Management Science 44(2), 1998). Two
-    operators that changed places keep their new order for a while. After many changes without a better plan the
-    search goes on from one of its best plans, shaken (as in Nowicki, Smutnicki, Management Science 42(6), 1996). The
-    placement is that of the start: made for job shops, where no other exists.
+    Operators of the longest path move. Those at an end of a block, a run of the path on one device, go to the other end
+    or anywhere between, and those inside go to an end (neighbourhood N6 of Balas, Vazacopoulos, Management Science
+    44(2), 1998). Each may go to the best place on every other device, too (Mastrolilli, Gambardella, J. Scheduling 3,
+    2000). What a change undid stays undone for a while. After many changes without a better plan the search goes on
+    from one of its best plans, shaken (as in Nowicki, Smutnicki, Management Science 42(6), 1996). Made for shops, where
+    jobs visit machines.
 
     Changes are judged under the classic model. Under another runtime each better plan is simulated, and the best
     schedule by simulation is returned, never worse than the start.
@@ -121,9 +122,9 @@ class Tabu(Search):
         self.rng = np.random.default_rng(seed)
         self.memory = Memory(
             until=np.zeros(CELLS, np.int64),
-            best=self.orders.order.copy(),
-            found=self.orders.order.copy(),
-            elite=np.zeros((ELITES, n), np.int32),
+            best=np.stack([self.orders.assignment, self.orders.order]),
+            found=np.stack([self.orders.assignment, self.orders.order]),
+            elite=np.zeros((ELITES, 2, n), np.int32),
             worth=np.full(ELITES, np.inf),
             value=np.full(3, float((self.orders.head + self.orders.duration).max())),
             counts=np.zeros(3, np.int64),
@@ -143,7 +144,7 @@ class Tabu(Search):
         """Simulate the best plan if it is a new one, and save it if it is better and fits."""
         if self.memory.value[BEST] < self._seen:
             self._seen = float(self.memory.value[BEST])
-            assignment, order = self.orders.assignment, self.memory.best
+            assignment, order = self.memory.best
             rows = [order[assignment[order] == device] for device in range(self.problem.num_devices)]
             plan = with_times(self.problem, Schedule(assignment.copy(), order=rows, scheduler=NAME), self.runtime)
             limited = capacity.limited(self.problem, self.runtime)
@@ -177,15 +178,22 @@ def _search(
             continue
         m.counts[ROUND] += 1
         m.counts[IDLE] += 1
-        operator, other, behind = _choose(p, s, m, rng, length)
+        operator, device, other, behind = _choose(p, s, m, rng, length)
         if operator < 0:
             if m.value[NOW] <= m.value[BEST]:
                 return True
             m.counts[IDLE] = PATIENCE + 1
             continue
-        _forbid(s, m, operator, other, behind, m.counts[ROUND] + tenure + draw(rng, tenure // 2 + 1))
-        device_orders.put(p, s, operator, other, behind)
+        _forbid(s, m, operator, device, other, behind, m.counts[ROUND] + tenure + draw(rng, tenure // 2 + 1))
+        device_orders.put(p, s, operator, device, other, behind)
     return False
+
+
+@step
+def _save(s: device_orders.DeviceOrders, plan: IntArray) -> None:
+    """Copy placement and order to a plan [2, n]."""
+    for k in range(len(s.order)):
+        plan[0, k], plan[1, k] = s.assignment[k], s.order[k]
 
 
 @step
@@ -193,29 +201,29 @@ def _compare(s: device_orders.DeviceOrders, m: Memory) -> None:
     """Save the plan if it is the best one, of all or since the search last went back."""
     if m.value[NOW] < m.value[EPISODE] * TIE:
         m.value[EPISODE], m.counts[IDLE] = m.value[NOW], 0
-        for k in range(len(s.order)):
-            m.found[k] = s.order[k]
+        _save(s, m.found)
     if m.value[NOW] < m.value[BEST] * TIE:
         m.value[BEST] = m.value[NOW]
-        for k in range(len(s.order)):
-            m.best[k] = s.order[k]
+        _save(s, m.best)
 
 
 @step
 def _choose(
     p: ProblemArrays, s: device_orders.DeviceOrders, m: Memory, rng: np.random.Generator, length: int
-) -> tuple[int, int, bool]:
-    """The change with the least estimate that is allowed, else any change; -1 if there is none.
+) -> tuple[int, int, int, bool]:
+    """The change with the least estimate that is allowed, else any change: operator, device, neighbour, if behind it.
 
-    A forbidden change is allowed if it would give the best plan of all.
+    A forbidden change is allowed if it would give the best plan of all. The operator is -1 if there is no change.
     """
     least, ties, seen = np.inf, 0, 0
-    chosen, fallback = (-1, -1, False), (-1, -1, False)
+    chosen, fallback = (-1, -1, -1, False), (-1, -1, -1, False)
+    record = m.value[BEST] * TIE
     last = 0
     while last < length:  # the path runs backward: a block is path[first], ..., path[last]
         first = last
         while first + 1 < length and s.previous[s.path[first]] == s.path[first + 1]:
             first += 1
+        device = s.assignment[s.path[last]]
         for k in range(last, first):
             for way in range(4):  # to an end from anywhere, and from an end to anywhere
                 behind = way % 2 == 0
@@ -235,26 +243,46 @@ def _choose(
                     continue
                 seen += 1
                 if rng.random() * seen < 1.0:
-                    fallback = (operator, other, behind)
+                    fallback = (operator, device, other, behind)
                 longest = device_orders.estimate(p, s, operator, other, behind)
-                if longest > least or (_forbidden(s, m, operator, other, behind) and longest >= m.value[BEST] * TIE):
+                if longest > least / TIE or (longest >= record and _forbidden(s, m, operator, device, other, behind)):
                     continue
-                ties = ties + 1 if longest == least else 1
-                if longest < least or rng.random() * ties < 1.0:
-                    least, chosen = longest, (operator, other, behind)
+                tied = longest >= least * TIE
+                ties = ties + 1 if tied else 1
+                if not tied or rng.random() * ties < 1.0:
+                    least, chosen = longest, (operator, device, other, behind)
         last = first + 1
+    for k in range(length):
+        operator = s.path[k]
+        for device in range(p.cost.shape[1]):
+            if device == s.assignment[operator] or p.cost[operator, device] == np.inf:
+                continue
+            longest, other, behind = device_orders.insertion(p, s, operator, device)
+            if longest == np.inf:
+                continue
+            seen += 1
+            if rng.random() * seen < 1.0:
+                fallback = (operator, device, other, behind)
+            if longest > least / TIE or (longest >= record and _forbidden(s, m, operator, device, other, behind)):
+                continue
+            tied = longest >= least * TIE
+            ties = ties + 1 if tied else 1
+            if not tied or rng.random() * ties < 1.0:
+                least, chosen = longest, (operator, device, other, behind)
     return chosen if chosen[0] >= 0 else fallback
 
 
 @step
 def _cell(earlier: int, later: int) -> int:
-    """Where the table has a pair of operators."""
+    """Where the table has a pair of operators, or minus one minus a device, and an operator."""
     return (earlier * 40503 + later * 30011 + (later >> 3)) & (CELLS - 1)
 
 
 @step
-def _forbidden(s: device_orders.DeviceOrders, m: Memory, operator: int, other: int, behind: bool) -> bool:
-    """True if an operator would pass another one that must keep its order."""
+def _forbidden(s: device_orders.DeviceOrders, m: Memory, operator: int, device: int, other: int, behind: bool) -> bool:
+    """True if an operator would pass another one that must keep its order, or return to a device too early."""
+    if device != s.assignment[operator]:
+        return bool(m.until[_cell(-1 - device, operator)] > m.counts[ROUND])
     i = operator
     while i != other:
         i = s.following[i] if behind else s.previous[i]
@@ -265,8 +293,13 @@ def _forbidden(s: device_orders.DeviceOrders, m: Memory, operator: int, other: i
 
 
 @step
-def _forbid(s: device_orders.DeviceOrders, m: Memory, operator: int, other: int, behind: bool, until: int) -> None:
-    """Have the pairs that are about to change keep their new order for a while."""
+def _forbid(
+    s: device_orders.DeviceOrders, m: Memory, operator: int, device: int, other: int, behind: bool, until: int
+) -> None:
+    """Have what is about to change stay so for a while."""
+    if device != s.assignment[operator]:
+        m.until[_cell(-1 - s.assignment[operator], operator)] = until
+        return
     i = operator
     while i != other:
         i = s.following[i] if behind else s.previous[i]
@@ -284,7 +317,7 @@ def _go_back(p: ProblemArrays, s: device_orders.DeviceOrders, m: Memory, rng: np
     if not known and m.value[EPISODE] < m.worth[worst]:
         m.worth[worst] = m.value[EPISODE]
         for k in range(n):
-            m.elite[worst, k] = m.found[k]
+            m.elite[worst, 0, k], m.elite[worst, 1, k] = m.found[0, k], m.found[1, k]
     held = 0
     for k in range(ELITES):
         if m.worth[k] < np.inf:
@@ -293,18 +326,21 @@ def _go_back(p: ProblemArrays, s: device_orders.DeviceOrders, m: Memory, rng: np
     for k in range(ELITES):
         if m.worth[k] < np.inf:
             if rank == 0:
-                device_orders.set_order(p, s, m.elite[k])
+                device_orders.restart(p, s, m.elite[k, 0], m.elite[k, 1])
             rank -= 1
     for _ in range(1 + draw(rng, SHAKES)):
         length = device_orders.find_path(p, s, rng)
-        at = draw(rng, length)
-        operator, other = s.path[at], s.previous[s.path[at]]
-        if other >= 0 and device_orders.may_precede(p, s, operator, other):
-            device_orders.put(p, s, operator, other, False)
+        operator, device = s.path[draw(rng, length)], draw(rng, p.cost.shape[1])
+        other = s.previous[operator]
+        if device != s.assignment[operator] and p.cost[operator, device] < np.inf:
+            longest, other, behind = device_orders.insertion(p, s, operator, device)
+            if longest < np.inf:
+                device_orders.put(p, s, operator, device, other, behind)
+        elif other >= 0 and device_orders.may_precede(p, s, operator, other):
+            device_orders.put(p, s, operator, s.assignment[operator], other, False)
         m.counts[PLACED] += n
     m.counts[IDLE] = 0
     m.value[EPISODE] = device_orders.makespan_of(s)
-    for k in range(n):
-        m.found[k] = s.order[k]
+    _save(s, m.found)
     for k in range(CELLS):
         m.until[k] = 0

@@ -263,11 +263,12 @@ def flexible(folder: Path, budgets: tuple[float, ...]) -> list[dict[str, Any]]:
     for name, shops in sets.items():
         gaps = [get("heft")(problem).makespan / known - 1 for problem, known in shops]
         rows.append({"what": f"{name} ({len(shops)}), heft", "s": None, "gap": float(np.mean(gaps))})
-        get("region-annealing", seconds=0.05)(shops[0][0])
-        for budget in budgets:
-            scheduler = get("region-annealing", seconds=budget, budget=2**62)
-            gaps = [scheduler(problem).makespan / known - 1 for problem, known in shops]
-            rows.append({"what": f"{name} ({len(shops)}), region-annealing", "s": budget, "gap": float(np.mean(gaps))})
+        for method in ("tabu", "region-annealing"):
+            get(method, seconds=0.05)(shops[0][0])
+            for budget in budgets:
+                scheduler = get(method, seconds=budget, budget=2**62)
+                gaps = [scheduler(problem).makespan / known - 1 for problem, known in shops]
+                rows.append({"what": f"{name} ({len(shops)}), {method}", "s": budget, "gap": float(np.mean(gaps))})
     return rows
 
 

@@ -167,7 +167,7 @@ def test_tabu_search_finds_the_optima_of_small_job_shops(name: str) -> None:
         assert found.makespan == optimum.makespan < get("heft")(problem).makespan
 
 
-def test_tabu_search_leaves_the_placement_and_beats_region_annealing_on_job_shops() -> None:
+def test_tabu_search_beats_region_annealing_on_job_shops() -> None:
     rng = np.random.default_rng(6)
     shops = [job_shop(rng, 15, 15) for _ in range(3)]
     found, annealed = (
@@ -178,5 +178,4 @@ def test_tabu_search_leaves_the_placement_and_beats_region_annealing_on_job_shop
     for problem in mixed(8):
         start = get("peft")(problem)
         better = get("tabu", start="peft")(problem)
-        assert (better.assignment == start.assignment).all()
         assert better.makespan <= start.makespan

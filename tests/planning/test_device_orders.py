@@ -12,7 +12,7 @@ from hetgym.planning import device_orders
 from hetgym.schedule import Schedule
 
 put, estimate = callable_step(device_orders.put), callable_step(device_orders.estimate)
-find_path = callable_step(device_orders.find_path)
+find_path, insertion = callable_step(device_orders.find_path), callable_step(device_orders.insertion)
 
 
 def random_orders(problem: Problem, rng: np.random.Generator) -> device_orders.DeviceOrders:
@@ -62,7 +62,7 @@ def test_changes_keep_heads_tails_and_a_topological_order(problem: Problem, seed
         expected.insert(b if behind else a, operator)
         foreseen = estimate(p, s, operator, other, behind)
         device = int(s.assignment[operator])
-        if put(p, s, operator, other, behind):
+        if put(p, s, operator, device, other, behind):
             assert rows(problem, s)[device] == expected
             if b - a == 1:  # nothing around two neighbours changes, so the estimate is exact
                 through = max(s.head[i] + s.duration[i] + s.tail[i] for i in (operator, other))
@@ -87,3 +87,27 @@ def test_the_path_is_a_longest_one(problem: Problem, seed: int) -> None:
     for i, j in zip(path[:-1], path[1:], strict=True):
         finish = s.head[i] + s.duration[i]
         assert s.head[j] == finish if s.previous[j] == i else s.head[j] == finish + sent[i, j]
+
+
+@settings(max_examples=100)
+@given(strategies.problems(max_operators=14), st.integers(0, 2**32 - 1))
+def test_operators_go_to_other_devices_and_circles_change_nothing(problem: Problem, seed: int) -> None:
+    rng, p = np.random.default_rng(seed), problem.arrays
+    s = random_orders(problem, rng)
+    for _ in range(12):
+        operator, device = int(rng.integers(problem.num_operators)), int(rng.integers(problem.num_devices))
+        if device == s.assignment[operator] or problem.cost[operator, device] == np.inf:
+            continue
+        before = rows(problem, s), s.assignment.tolist()
+        foreseen, other, behind = insertion(p, s, operator, device)
+        best = np.isfinite(foreseen) and rng.random() < 0.5
+        if not best and before[0][device]:  # anywhere
+            other, behind = int(rng.choice(before[0][device])), bool(rng.random() < 0.5)
+        if put(p, s, operator, device, other, behind):
+            row = rows(problem, s)[device]
+            assert other < 0 or row.index(operator) - row.index(other) == (1 if behind else -1)
+            assert [i for i in row if i != operator] == before[0][device]
+        else:
+            assert not best, "a place that is found never makes a circle"
+            assert (rows(problem, s), s.assignment.tolist()) == before
+        assert_whole(problem, s)
