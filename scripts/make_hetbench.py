@@ -35,6 +35,7 @@ from hetgym.planning.bounds import (
     critical_path_bound,
     lower_bound,
 )
+from hetgym.planning.device_orders import is_shop
 from hetgym.sim import runtime as as_runtime
 from hetgym.workloads import Best, BestKnown, load_best_known
 from hetgym.workloads.suites import FOLDER
@@ -201,6 +202,10 @@ def anneal(suite: Suite, name: str, work: Path, budget: int, seeds: int, runtime
             key = json.dumps(options)
             if not notes.done(key):
                 notes.offer(problem, baselines.get("region-annealing", **options)(problem), "region-annealing", options)
+                notes.add(key)
+            key = json.dumps(["tabu", options])
+            if is_shop(problem) and not notes.done(key):
+                notes.offer(problem, baselines.get("tabu", **options)(problem), "tabu", options)
                 notes.add(key)
     tell(notes, name)
 
