@@ -42,8 +42,9 @@ SHAKES = 24
 CELLS = 1 << 16
 """Cells of the hashed table of what is forbidden; what shares a cell is forbidden together."""
 
-NOW, BEST, EPISODE = 0, 1, 2  # in Memory.value
-PLACED, ROUND, IDLE = 0, 1, 2  # in Memory.counts
+NOW, BEST, EPISODE, LEAST = 0, 1, 2, 3  # in Memory.value
+PLACED, ROUND, IDLE, SEEN, TIES = 0, 1, 2, 3, 4  # in Memory.counts
+CHOSEN, FALLBACK = 0, 1  # in Memory.change
 
 
 @record
@@ -56,8 +57,12 @@ class Memory(NamedTuple):
         found: [2, n] the best plan since the search last went back.
         elite: [ELITES, 2, n] plans to go back to.
         worth: [ELITES] their makespans, inf where there is none [s].
-        value: makespans now, of the best plan and of the best one since the search last went back [s].
-        counts: operators timed, iterations, and iterations since the last better plan.
+        change: [2, 4] the best change that is allowed, and any change: operator (-1: there is none), device, neighbour
+            there, 1 if behind it.
+        value: makespans now, of the best plan and of the best one since the search last went back, and the estimate of
+            the best change [s].
+        counts: operators timed, iterations, iterations since the last better plan, changes seen in this iteration, and
+            those among them that are as good as the best.
     """
 
     until: npt.NDArray[np.int64]
@@ -65,6 +70,7 @@ class Memory(NamedTuple):
     found: IntArray
     elite: IntArray
     worth: FloatArray
+    change: IntArray
     value: FloatArray
     counts: npt.NDArray[np.int64]
 
@@ -126,8 +132,9 @@ class Tabu(Search):
             found=np.stack([self.orders.assignment, self.orders.order]),
             elite=np.zeros((ELITES, 2, n), np.int32),
             worth=np.full(ELITES, np.inf),
-            value=np.full(3, float((self.orders.head + self.orders.duration).max())),
-            counts=np.zeros(3, np.int64),
+            change=np.zeros((2, 4), np.int32),
+            value=np.full(4, float((self.orders.head + self.orders.duration).max())),
+            counts=np.zeros(5, np.int64),
         )
         self.tenure = TENURE + int(np.bincount(first.assignment, minlength=d).max()) // 10
         self.placed, self.makespan = n, self.best.makespan
@@ -215,9 +222,8 @@ def _choose(
 
     A forbidden change is allowed if it would give the best plan of all. The operator is -1 if there is no change.
     """
-    least, ties, seen = np.inf, 0, 0
-    chosen, fallback = (-1, -1, -1, False), (-1, -1, -1, False)
-    record = m.value[BEST] * TIE
+    m.value[LEAST], m.counts[SEEN], m.counts[TIES] = np.inf, 0, 0
+    m.change[CHOSEN, 0] = m.change[FALLBACK, 0] = -1
     last = 0
     while last < length:  # the path runs backward: a block is path[first], ..., path[last]
         first = last
@@ -239,18 +245,9 @@ def _choose(
                     possible = device_orders.may_follow(p, s, operator, other)
                 else:
                     possible = device_orders.may_precede(p, s, operator, other)
-                if not possible:
-                    continue
-                seen += 1
-                if rng.random() * seen < 1.0:
-                    fallback = (operator, device, other, behind)
-                longest = device_orders.estimate(p, s, operator, other, behind)
-                if longest > least / TIE or (longest >= record and _forbidden(s, m, operator, device, other, behind)):
-                    continue
-                tied = longest >= least * TIE
-                ties = ties + 1 if tied else 1
-                if not tied or rng.random() * ties < 1.0:
-                    least, chosen = longest, (operator, device, other, behind)
+                if possible:
+                    longest = device_orders.estimate(p, s, operator, other, behind)
+                    _offer(s, m, rng, longest, operator, device, other, behind)
         last = first + 1
     for k in range(length):
         operator = s.path[k]
@@ -258,18 +255,43 @@ def _choose(
             if device == s.assignment[operator] or p.cost[operator, device] == np.inf:
                 continue
             longest, other, behind = device_orders.insertion(p, s, operator, device)
-            if longest == np.inf:
-                continue
-            seen += 1
-            if rng.random() * seen < 1.0:
-                fallback = (operator, device, other, behind)
-            if longest > least / TIE or (longest >= record and _forbidden(s, m, operator, device, other, behind)):
-                continue
-            tied = longest >= least * TIE
-            ties = ties + 1 if tied else 1
-            if not tied or rng.random() * ties < 1.0:
-                least, chosen = longest, (operator, device, other, behind)
-    return chosen if chosen[0] >= 0 else fallback
+            if longest < np.inf:
+                _offer(s, m, rng, longest, operator, device, other, behind)
+    kind = CHOSEN if m.change[CHOSEN, 0] >= 0 else FALLBACK
+    change = m.change[kind]
+    return int(change[0]), int(change[1]), int(change[2]), bool(change[3] == 1)
+
+
+@step
+def _offer(
+    s: device_orders.DeviceOrders,
+    m: Memory,
+    rng: np.random.Generator,
+    longest: float,
+    operator: int,
+    device: int,
+    other: int,
+    behind: bool,
+) -> None:
+    """Take note of a change if it is the best one that is allowed, and now and then as any change."""
+    m.counts[SEEN] += 1
+    if rng.random() * m.counts[SEEN] < 1.0:
+        _write(m, FALLBACK, operator, device, other, behind)
+    if longest > m.value[LEAST] / TIE:
+        return
+    if longest >= m.value[BEST] * TIE and _forbidden(s, m, operator, device, other, behind):
+        return
+    tied = longest >= m.value[LEAST] * TIE
+    m.counts[TIES] = m.counts[TIES] + 1 if tied else 1
+    if not tied or rng.random() * m.counts[TIES] < 1.0:
+        m.value[LEAST] = longest
+        _write(m, CHOSEN, operator, device, other, behind)
+
+
+@step
+def _write(m: Memory, kind: int, operator: int, device: int, other: int, behind: bool) -> None:
+    m.change[kind, 0], m.change[kind, 1], m.change[kind, 2] = operator, device, other
+    m.change[kind, 3] = 1 if behind else 0
 
 
 @step
