@@ -129,12 +129,13 @@ def _run(job: Job, output: Output, asked: dict[str, str | int | None], table: bo
     from hetgym.bench.folder import RunFolder
     from hetgym.bench.plan import BestTrace, plan_document
     from hetgym.cli import running
-    from hetgym.cli.console import print_json
+    from hetgym.cli.console import print_json, tell
     from hetgym.errors import OutOfMemory
+    from hetgym.planning.search import ended_by_interrupt
 
     folder = RunFolder(output.root, output.name, "best", output.force)
     keeper = BestTrace()
-    with running.executing(job) as executor:
+    with ended_by_interrupt() as interrupts, running.executing(job) as executor:
         outcome = running.run_job(job, folder, executor, keeper)
     document = outcome.document
     if keeper.best is None and not outcome.result.interrupted:
@@ -153,6 +154,9 @@ def _run(job: Job, output: Output, asked: dict[str, str | int | None], table: bo
             _print_plan(keeper, outcome)
         running.print_files(outcome)
     running.report_problems(job, outcome)
+    if interrupts.came:
+        tell("interrupted: the search ended early; the plan is the best that it had found")
+        return 130
     return outcome.exit_code
 
 

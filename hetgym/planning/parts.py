@@ -11,7 +11,7 @@ import numpy.typing as npt
 from hetgym._types import BoolArray, FloatArray, IntArray
 from hetgym.graph import topology
 from hetgym.planning.decode import decode_placement
-from hetgym.problem import Problem
+from hetgym.problem import Problem, Routes
 from hetgym.schedule import Schedule
 from hetgym.sim import Runtime
 
@@ -52,8 +52,8 @@ def dissolve(problem: Problem, part: IntArray) -> IntArray:
 def quotient(problem: Problem, part: IntArray) -> Problem:
     """The problem of placing whole parts.
 
-    A part costs what its operators cost together; an edge carries all tensors that go from one part to
-    the other, each once.
+    A part costs what its operators cost together; an edge carries all tensors that go from one part to the other, each
+    once. Devices, links and routes are those of the problem.
 
     Args:
         problem: of the operators.
@@ -68,7 +68,7 @@ def quotient(problem: Problem, part: IntArray) -> Problem:
         tensors = carried[int(source[k]), int(target[k])]
         tensor = int(problem.edge_tensor[k])
         tensors[tensor] = max(tensors.get(tensor, 0.0), float(problem.edge_bytes[k]))
-    return Problem.from_arrays(
+    parts = Problem.from_arrays(
         part_costs(problem, part),
         [(a, b, math.fsum(tensors.values())) for (a, b), tensors in carried.items()],
         problem.latency,
@@ -76,6 +76,8 @@ def quotient(problem: Problem, part: IntArray) -> Problem:
         device_names=problem.device_names,
         name=f"parts of {problem.name}",
     )
+    routes = Routes(problem.route_pointer, problem.route_link, problem.link_bandwidth)
+    return parts.replace(routes=routes, asynchronous=problem.asynchronous)
 
 
 def expand(problem: Problem, part: IntArray, assignment: IntArray, runtime: str | Runtime = "classic") -> Schedule:

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import signal
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from time import perf_counter
+from types import FrameType
 from typing import NamedTuple
 
 import numpy as np
@@ -186,6 +189,44 @@ def check_limits(name: str, budget: int, seconds: float | None) -> float:
     return clock()
 
 
+class Interrupts:
+    """What Ctrl-C does to searches; see :func:`ended_by_interrupt`.
+
+    Attributes:
+        searching: true while a search is under way.
+        came: true once Ctrl-C has ended a search.
+    """
+
+    searching: bool = False
+    came: bool = False
+
+    def __call__(self, number: int, frame: FrameType | None) -> None:
+        """Handle the signal."""
+        if self.came or not self.searching:
+            raise KeyboardInterrupt
+        self.came = True
+
+
+_interrupts = Interrupts()
+
+
+@contextmanager
+def ended_by_interrupt() -> Iterator[Interrupts]:
+    """Within, Ctrl-C ends the search that is under way, which returns the best that it has found.
+
+    A second Ctrl-C, or one while nothing is searched, raises :class:`KeyboardInterrupt` as usual. Only the main thread
+    can enter.
+    """
+    global _interrupts
+    outer, _interrupts = _interrupts, Interrupts()
+    handler = signal.signal(signal.SIGINT, _interrupts)
+    try:
+        yield _interrupts
+    finally:
+        signal.signal(signal.SIGINT, handler)
+        _interrupts = outer
+
+
 def run(
     search: Search, budget: int, seconds: float | None, points: int = 1, began: float | None = None
 ) -> list[tuple[int, float, float]]:
@@ -204,15 +245,19 @@ def run(
     begin = clock() if began is None else began
     curve = [(search.placed, 0.0 if began is None else clock() - begin, search.makespan)]
     part, total = -(-budget // points), budget
-    while search.placed < budget and not search.finished:
-        placed, before = curve[-1][:2]
-        if seconds is not None:
-            left = seconds - before
-            if left <= 0:
-                break
-            rate = (placed - curve[-2][0]) / max(before - curve[-2][1], 1e-9) if len(curve) > 1 else 0.0
-            total = max(1, min(budget, placed + int(rate * left))) if rate else budget
-            part = max(1, min(-(-budget // points), SLICE, max(LEAST, int(rate * left))))
-        search.advance(min(budget, placed + part), total)
-        curve.append((search.placed, clock() - begin, search.makespan))
+    _interrupts.searching = True
+    try:
+        while search.placed < budget and not search.finished and not _interrupts.came:
+            placed, before = curve[-1][:2]
+            if seconds is not None:
+                left = seconds - before
+                if left <= 0:
+                    break
+                rate = (placed - curve[-2][0]) / max(before - curve[-2][1], 1e-9) if len(curve) > 1 else 0.0
+                total = max(1, min(budget, placed + int(rate * left))) if rate else budget
+                part = max(1, min(-(-budget // points), SLICE, max(LEAST, int(rate * left))))
+            search.advance(min(budget, placed + part), total)
+            curve.append((search.placed, clock() - begin, search.makespan))
+    finally:
+        _interrupts.searching = False
     return curve

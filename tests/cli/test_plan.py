@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 
 import pytest
-from cli.commands import ask, run
+from cli.commands import HETGYM, ask, run
 
 import hetgym
 from hetgym import Schedule, baselines, load_graph, load_platform, simulate, validate
@@ -50,6 +50,33 @@ def test_plan_is_never_longer_than_a_single_device_or_heft(tmp_path: Path) -> No
     problem = hetgym.Problem.build(load_graph("lstm"), load_platform("cpu-gpu"))
     plans = [baselines.get(name)(problem, "links") for name in ("single-device", "heft")]
     assert document["plan"]["makespan_s"] <= min(simulate(problem, plan, "links").makespan for plan in plans)
+
+
+INTERRUPTED = f"""
+import os, signal, threading, time
+from hetgym.planning import search
+
+def interrupt() -> None:
+    since = time.monotonic()
+    while time.monotonic() < since + 0.3:  # until it has searched for so long
+        time.sleep(0.01)
+        since = since if search._interrupts.searching else time.monotonic()
+    os.kill(os.getpid(), signal.SIGINT)
+
+threading.Thread(target=interrupt, daemon=True).start()
+{HETGYM}
+"""
+
+
+def test_an_interrupted_plan_is_the_best_that_was_found(tmp_path: Path) -> None:
+    words = ("plan", "squeezenet", "--platform", "cpu-gpu-npu", "--budget", "1h", "--json")
+    done = run(*words, cwd=tmp_path, code=INTERRUPTED)
+    assert done.returncode == 130
+    assert done.stderr.splitlines()[-1] == (
+        "interrupted: the search ended early; the plan is the best that it had found"
+    )
+    found = {row["scheduler"]: row["makespan_s"] for row in json.loads(done.stdout)["rows"]}
+    assert found["portfolio"] <= min(found["heft"], found["single-device"])
 
 
 @pytest.mark.parametrize(

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import signal
+
 import numpy as np
 import pytest
 
@@ -39,3 +41,25 @@ def test_what_cannot_be_a_budget() -> None:
         searching.check_limits("mine", -1, None)
     with pytest.raises(ConfigError, match="mine: seconds is nan"):
         searching.check_limits("mine", 0, float("nan"))
+
+
+class Interrupted(Clockwork):
+    """A search during which somebody presses Ctrl-C whenever another thousand operators are placed."""
+
+    def advance(self, target: int, total: int) -> None:
+        super().advance(target, total)
+        signal.raise_signal(signal.SIGINT)
+
+
+def test_an_interrupt_ends_the_search_where_that_was_asked_for() -> None:
+    search, before = Interrupted(), signal.getsignal(signal.SIGINT)
+    with searching.ended_by_interrupt() as interrupts:
+        searching.run(search, 10_000, None, points=10)
+        assert interrupts.came and search.placed == 1_100
+        assert len(searching.run(search, 10_000, None)) == 1  # nor does another one begin
+        with pytest.raises(KeyboardInterrupt):
+            signal.raise_signal(signal.SIGINT)
+    assert signal.getsignal(signal.SIGINT) is before
+    with searching.ended_by_interrupt() as interrupts, pytest.raises(KeyboardInterrupt):
+        signal.raise_signal(signal.SIGINT)  # while nothing is searched
+    assert not interrupts.came
