@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from hetgym.agents.place.planner import PlacePlanner
     from hetgym.agents.pretrained import load, names
     from hetgym.agents.recipe import Recipe, load_recipe
+    from hetgym.agents.regions.planner import RegionPlanner
     from hetgym.agents.run import TrainingRun
 
 _HOME = {
@@ -31,6 +32,7 @@ _HOME = {
     "hetgym.agents.place.planner": ("PlacePlanner",),
     "hetgym.agents.pretrained": ("load", "names"),
     "hetgym.agents.recipe": ("Recipe", "load_recipe"),
+    "hetgym.agents.regions.planner": ("RegionPlanner",),
     "hetgym.agents.run": ("TrainingRun",),
 }
 
@@ -44,6 +46,7 @@ __all__ = [
     "PlacePlanner",
     "Policy",
     "Recipe",
+    "RegionPlanner",
     "Result",
     "TrainingRun",
     "as_scheduler",

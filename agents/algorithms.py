@@ -49,7 +49,12 @@ ALGORITHMS: dict[str, Algorithm] = {
     "self-labelling": Algorithm(
         "hetgym.agents.training.settings:SelfLabellingSettings",
         "hetgym.agents.training.trainer:train",
-        "play a problem often and imitate the best: the place policy of hetgym.agents.load",
+        "play a problem often and imitate the best: the policy place-v1",
+    ),
+    "move-outcomes": Algorithm(
+        "hetgym.agents.training.settings:OutcomeSettings",
+        "hetgym.agents.training.outcomes:train",
+        "search, and learn which moves make plans shorter: the policy place-v2",
     ),
 }
 """Name in recipes -> algorithm."""

@@ -126,7 +126,7 @@ class Evaluator:
         return decide
 
     def _scheduled(self, name: str) -> FloatArray:
-        """[E] makespans of a registered scheduler, whose schedules are simulated under the environment's runtime."""
+        """[E] makespans of a registered scheduler that plans for the environment's runtime if it can, under that."""
         lanes = self.lanes
         calm = not isinstance(lanes, DispatchLanes) or lanes.conditions.calm
         if not isinstance(lanes, PlaceLanes | DispatchLanes) or not calm:
@@ -134,5 +134,5 @@ class Evaluator:
                 f"baseline {name!r}: schedulers are compared in HetSchedule-v0 without noise, arrivals and changes; "
                 f"here there are {', '.join(IN_PLACE)}"
             )
-        scheduler = get(name)
-        return np.array([simulate(p, scheduler(p), lanes.rules.simulated).makespan for p in self.problems()])
+        scheduler, runtime = get(name), lanes.rules.simulated
+        return np.array([simulate(p, scheduler(p, runtime), runtime).makespan for p in self.problems()])

@@ -7,6 +7,7 @@ from pathlib import Path
 
 from hetgym.agents.candidates import CandidatePolicy
 from hetgym.agents.pretrained import load
+from hetgym.agents.regions.planner import RegionPlanner
 from hetgym.errors import ArtefactError, ConfigError
 from hetgym.planning.baseline import Baseline
 from hetgym.planning.decode import by_start, decode_in_order
@@ -14,6 +15,7 @@ from hetgym.planning.protocols import Scheduler
 from hetgym.planning.search import check_limits
 from hetgym.problem import Problem
 from hetgym.schedule import Schedule
+from hetgym.sim import Runtime
 
 
 def place_v1(problem: Problem, passes: int = 4) -> Schedule:
@@ -45,6 +47,47 @@ def place_v1_search(problem: Problem, seed: int = 0, budget: int = 1_000_000, se
     return load("place-v1").plan(problem, seconds, operators=budget, seed=seed)
 
 
+def place_v2(problem: Problem, runtime: str | Runtime = "classic") -> Schedule:
+    """The pretrained region policy: regions that it proposes are priced, some for each operator.
+
+    Args:
+        problem: the problem to schedule.
+        runtime: the runtime that will run the schedule.
+
+    Raises:
+        OutOfMemory: the runtime enforces capacities, and no plan that fits was found.
+    """
+    return load("place-v2").plan(problem, runtime=runtime)
+
+
+def place_v2_search(
+    problem: Problem,
+    start: str | Schedule = "best",
+    seed: int = 0,
+    budget: int = 1_000_000,
+    seconds: float | None = None,
+    runtime: str | Runtime = "classic",
+) -> Schedule:
+    """The pretrained region policy within a budget: region annealing whose regions it proposes.
+
+    Args:
+        problem: the problem to schedule.
+        start: the schedule that is improved, or the name of its scheduler; ``"best"``: the best of ``peft-again``,
+            ``heft`` and ``single-device``.
+        seed: of all draws.
+        budget: largest number of operators launched in trials.
+        seconds: limit of wall-clock time [s]; without one, the default, results do not depend on the machine.
+        runtime: the runtime that will run the schedule.
+
+    Raises:
+        UnknownName: no such scheduler.
+        ConfigError: a negative budget, or a time that is not positive.
+        OutOfMemory: the runtime enforces capacities, and no plan that fits was found.
+    """
+    check_limits("place-v2-search", budget, seconds)
+    return load("place-v2").plan(problem, seconds, runtime=runtime, start=start, operators=budget, seed=seed)
+
+
 def dispatch_v1(problem: Problem) -> Schedule:
     """The pretrained dispatch policy: operators are inserted in the order of their starts in a run without noise.
 
@@ -70,11 +113,11 @@ def of_file(path: str) -> Baseline:
         ArtefactError: the file is not a readable policy, or the policy does not schedule problems.
         MissingExtra: the policy needs PyTorch, which is not installed.
     """
-    _scheduler(path)
+    plan = "plan_for_runtime_by_file" if isinstance(_scheduler(path), RegionPlanner) else "plan_by_file"
     return Baseline(
         path,
         "policy",
-        "hetgym.agents.schedulers:plan_by_file",
+        f"hetgym.agents.schedulers:{plan}",
         "trained policy",
         "",
         {"path": str(Path(path).resolve())},
@@ -89,6 +132,22 @@ def plan_by_file(problem: Problem, path: str) -> Schedule:
         path: of the policy's weights.
     """
     return _scheduler(path)(problem)
+
+
+def plan_for_runtime_by_file(problem: Problem, path: str, runtime: str | Runtime = "classic") -> Schedule:
+    """A trained policy read from a file, which plans for the runtime.
+
+    Args:
+        problem: the problem to schedule.
+        path: of the policy's weights.
+        runtime: the runtime that will run the schedule.
+
+    Raises:
+        OutOfMemory: the runtime enforces capacities, and no plan that fits was found.
+    """
+    planner = _scheduler(path)
+    assert isinstance(planner, RegionPlanner)
+    return planner(problem, runtime)
 
 
 def _scheduler(path: str) -> Scheduler:
@@ -106,4 +165,4 @@ def _read(path: str, changed: int) -> Scheduler:
         raise ConfigError(f"{path}: a {policy.kind} policy does not schedule problems; it acts in its own environment")
     if isinstance(policy, CandidatePolicy) and policy.kind == "dispatch":
         return lambda problem: _dispatched(policy, problem)
-    return policy.plan
+    return policy if isinstance(policy, RegionPlanner) else policy.plan

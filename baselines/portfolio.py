@@ -7,22 +7,25 @@ from dataclasses import replace
 import numpy as np
 
 from hetgym._times import as_seconds
-from hetgym.baselines.region_annealing import STARTS, RegionAnnealing
+from hetgym.baselines.region_annealing import STARTS
 from hetgym.baselines.tabu import Tabu
 from hetgym.planning.device_orders import is_shop
 from hetgym.planning.registry import get
-from hetgym.planning.search import check_limits, run
+from hetgym.planning.search import check_limits, clock, run
 from hetgym.problem import Problem
 from hetgym.schedule import Schedule
 from hetgym.sim import PRESETS, Runtime
 from hetgym.sim import runtime as as_runtime
 from hetgym.sim.runtime import runtime_name
 
-POLICY = "place-v1-search"
-"""The trained policy with its search; it plans for the classic model."""
+CLASSIC = "place-v1-search"
+"""The trained policy with its search that plans for the classic model."""
+
+REGIONS = "place-v2-search"
+"""Region annealing whose regions a trained policy proposes."""
 
 LARGEST = 2_000
-"""Operators up to which the policy has half of the time under the classic model."""
+"""Operators up to which :data:`CLASSIC` has half of the time under the classic model."""
 
 
 def plan(problem: Problem, runtime: str | Runtime = "links", budget: str | float = "1s", *, seed: int = 0) -> Schedule:
@@ -53,11 +56,11 @@ def portfolio(
     seconds: float | None = None,
     runtime: str | Runtime = "classic",
 ) -> Schedule:
-    """The best of a single device and list schedulers for the runtime, improved by region annealing.
+    """The best of a single device and list schedulers for the runtime, improved by a trained policy with its search.
 
-    Under the classic model the trained policy has half of the time, if there is a limit of time. Where every operator
-    has one device only, or nothing takes time between devices, tabu search has all of the budget, and half of it under
-    other runtimes. The capacities of devices are respected whatever the runtime says about memory.
+    Under the classic model another policy, made for it, has half of the time, if there is a limit of time. Where every
+    operator has one device only, or nothing takes time between devices, tabu search has all of the budget, and half of
+    it under other runtimes. The capacities of devices are respected whatever the runtime says about memory.
 
     Args:
         problem: the problem to schedule.
@@ -91,7 +94,7 @@ def portfolio(
         if share == 1:
             return start
     elif seconds is not None and runtime_name(asked) == "classic" and problem.num_operators <= LARGEST:
-        start = get(POLICY, seconds=seconds / 2)(problem)
-    search = RegionAnnealing(problem, start, seed, runtime=switches)
-    run(search, budget, seconds, began=began)
-    return replace(search.schedule(), model=runtime_name(asked))
+        start = get(CLASSIC, seconds=seconds / 2)(problem)
+    left = None if seconds is None else max(1e-9, seconds - (clock() - began))
+    plan = get(REGIONS).function(problem, start=start, seed=seed, budget=budget, seconds=left, runtime=switches)
+    return replace(plan, model=runtime_name(asked))

@@ -9,7 +9,7 @@ import numpy as np
 
 from hetgym._jit import lean
 from hetgym.errors import ConfigError, OutOfMemory
-from hetgym.planning import capacity, course, device_orders, regions
+from hetgym.planning import capacity, course, device_orders, proposals, regions
 from hetgym.planning.registry import get
 from hetgym.planning.search import Cooling, Search, check_limits, run
 from hetgym.planning.timeline import with_times
@@ -41,6 +41,12 @@ HOTTER = 3.3
 
 REORDER = 0.5
 """Share of tries that give an operator another turn; the others move a region."""
+
+REORDER_BESIDE = 0.3
+"""The same where a network proposes the regions, which are then worth more."""
+
+PROPOSED = 0.8
+"""Share of regions that the network proposes, if there is one: it does not know everything."""
 
 CRITICAL = 0.8
 """Share of these that move an operator of the critical chain."""
@@ -103,7 +109,12 @@ class RegionAnnealing(Search):
         cooling: last temperature over the first.
         runtime: the runtime that will run the schedule.
         sizes: number of sizes of regions: 1, 2, 4, ... operators.
-        reorder: share of tries that give an operator another turn.
+        reorder: share of tries that give an operator another turn; by default :data:`REORDER`, or
+            :data:`REORDER_BESIDE` beside a network.
+        network: a network that proposes regions.
+        proposed: share of regions that it proposes.
+        rows: most proposals kept for training.
+        every: number of regions for each of these.
     """
 
     def __init__(
@@ -115,7 +126,11 @@ class RegionAnnealing(Search):
         cooling: float = 0.01,
         runtime: str | Runtime = "classic",
         sizes: int = regions.DOUBLINGS,
-        reorder: float = REORDER,
+        reorder: float | None = None,
+        network: proposals.Network | None = None,
+        proposed: float = PROPOSED,
+        rows: int = 0,
+        every: int = 1,
     ) -> None:
         forced = device_orders.forced(problem)
         self.adapts = heat is None and not forced
@@ -131,7 +146,10 @@ class RegionAnnealing(Search):
         self.rng = np.random.default_rng(seed)
         hot = heat * float(self.course.value[course.BEST])
         self.cooling = Cooling(hot, cooling * hot)
-        self.mix = Mix(0.0 if self.switches.by_arrival else 1.0 if forced else reorder, CRITICAL, sizes)
+        if reorder is None:
+            reorder = REORDER if network is None else REORDER_BESIDE
+        self.mix = Mix(0.0 if self.switches.by_arrival else 1.0 if forced else reorder, CRITICAL, sizes, proposed)
+        self.proposals = proposals.new_proposals(problem, network, rows, every)
         self.placed = int(self.course.counts[course.PLACED])
         self.finished = hot == 0.0 or (problem.num_devices == 1 and self.switches.by_arrival)
         self.best: Schedule | None = None
@@ -165,7 +183,7 @@ class RegionAnnealing(Search):
             until = min(target, self._next)
             if self.placed < until:
                 self.course.counts[course.PLACED] = self.placed
-                _anneal(p, self.course, self.rng, until, total, cooling, self.mix, self.switches)
+                _anneal(p, self.course, self.proposals, self.rng, until, total, cooling, self.mix, self.switches)
                 self.placed = int(self.course.counts[course.PLACED])
             if self.placed >= self._next:
                 self._verify()
@@ -211,11 +229,13 @@ class Mix(NamedTuple):
         reorder: share of tries that give an operator another turn.
         critical: share of these that take one of the critical chain.
         sizes: number of sizes of regions, each twice the one before.
+        proposed: share of regions that a network proposes, if there is one.
     """
 
     reorder: float
     critical: float
     sizes: int
+    proposed: float
 
 
 # Before each iteration the course holds the times of its plan, and the best plan so far. The Metropolis rule is
@@ -225,6 +245,7 @@ class Mix(NamedTuple):
 def _anneal(
     p: ProblemArrays,
     c: course.Course,
+    g: proposals.Proposals,
     rng: np.random.Generator,
     target: int,
     total: int,
@@ -250,18 +271,17 @@ def _anneal(
             else:
                 course.shift(c, to, source)
         else:
-            lacked = course.lacking(c)
-            count = regions.move_region(p, c, rng, mix.sizes, switches)
+            lacked, makespan = course.lacking(c), c.value[course.CURRENT]
+            heat = temperature / makespan if makespan > 0.0 else 1.0
+            count = proposals.propose(p, c, g, rng, mix.proposed, heat, mix.sizes, switches)
             if count == 0:
                 continue
-            lacks = course.lacking(c)
-            if lacks > lacked:
-                course.take_back(c, count)
-                continue
-            if lacks < lacked:
-                limit = np.inf
+            lacks, price = course.lacking(c), np.inf
             first, last = regions.span(p, c, count)
-            if course.price(p, c, first, last, limit, switches) < np.inf:
+            if lacks <= lacked:
+                price = course.price(p, c, first, last, np.inf if lacks < lacked else limit, switches)
+            proposals.note(p, c, g, count, makespan, price)
+            if price < np.inf:
                 course.keep(p, c, first, last, switches)
             else:
                 course.take_back(c, count)

@@ -19,6 +19,7 @@ _PARTS = "Shang, Jiang, Li, Zhu, J. Comput. Appl. 43(9), 2023; the rules for key
 _SIH = "Sih, Lee, IEEE TPDS 4(2), 1993"
 _KIRKPATRICK = "Kirkpatrick, Gelatt, Vecchi, Science 220, 1983; decoding after HEFT"
 _DUIN = "Duin, Voss, Networks 34(3), 1999 (pilot method); completion after HEFT and PEFT"
+_OUTCOMES = "hetgym: region annealing whose regions a network proposes"
 _CORSINI = "hetgym; self-labelling after Corsini et al., NeurIPS 2024; roll-outs after PEFT"
 
 
@@ -320,6 +321,8 @@ ROWS: tuple[Baseline, ...] = (
     ),
     _row("place-v1", "policy", "agents.schedulers:place_v1", _CORSINI, "O(n p (e p + h^2))"),
     _row("place-v1-search", "policy", "agents.schedulers:place_v1_search", _CORSINI, "O(trials (e + n))"),
+    _row("place-v2", "policy", "agents.schedulers:place_v2", _OUTCOMES, "O(n^2), more where trials end late"),
+    _row("place-v2-search", "policy", "agents.schedulers:place_v2_search", _OUTCOMES, "O(trials (e + n))"),
     _row(
         "cp-sat",
         "exact",

@@ -48,7 +48,7 @@ STARTS = ("single-device", "heft", "lookahead-heft")
 BATCH = 32
 HEAT = 0.005
 BUDGETS = (0.05, 1.0, 10.0)
-SEARCHES = ("pilot", "annealing", "lns", "rand-heft", "pilot-annealing", "region-annealing")
+SEARCHES = ("pilot", "annealing", "lns", "rand-heft", "pilot-annealing", "region-annealing", "place-v2-search")
 CHOICES = ("lists", "search", "doppler", "taillard", "flexible", "blind", "methods", "speed", "growth")
 
 
@@ -122,8 +122,10 @@ def _piece(neighbours: list[list[int]], rng: np.random.Generator, seed: int, siz
     return list(chosen)
 
 
-def search(runtime: str, limit: float, kept: Path | None, budgets: tuple[float, ...]) -> list[dict[str, Any]]:
-    """Region annealing at several budgets over the search in plain Python."""
+def search(
+    name: str, runtime: str, limit: float, kept: Path | None, budgets: tuple[float, ...]
+) -> list[dict[str, Any]]:
+    """A search at several budgets over the search in plain Python."""
     found = problems()
     known = json.loads(kept.read_text()) if kept is not None and kept.exists() else {}
     for problem in found:
@@ -131,33 +133,33 @@ def search(runtime: str, limit: float, kept: Path | None, budgets: tuple[float, 
             known[problem.name] = trial(problem, runtime, limit)
             if kept is not None:
                 kept.write_text(json.dumps(known, indent=1) + "\n")
-    get("region-annealing", seconds=0.05)(found[0], runtime)
+    get(name, seconds=0.05)(found[0], runtime)
     rows = []
     for budget in budgets:
         ratios = []
         for problem in found:
-            schedule = get("region-annealing", seconds=budget, budget=2**62)(problem, runtime)
+            schedule = get(name, seconds=budget, budget=2**62)(problem, runtime)
             assert schedule.makespan == hetgym.simulate(problem, schedule, runtime).makespan
             ratios.append(schedule.makespan / known[problem.name])
         interval = mean_intervals([ratios], np.random.default_rng(0))[0]
         ends = {"low": interval.low, "high": interval.high}
-        rows.append({"what": "region-annealing", "s": budget, "ratio": float(np.mean(ratios))} | ends)
+        rows.append({"what": name, "s": budget, "ratio": float(np.mean(ratios))} | ends)
     return rows
 
 
-def blind(runtime: str, budgets: tuple[float, ...]) -> list[dict[str, Any]]:
-    """Region annealing over the best plan of all schedulers, each of which plans for classic or for its own model."""
+def blind(name: str, runtime: str, budgets: tuple[float, ...]) -> list[dict[str, Any]]:
+    """A search over the best plan of all schedulers, each of which plans for classic or for its own model."""
     found, best = problems(), []
     for problem in found:
         plans = [get(name)(problem) for name in hetgym.baselines.names() if get(name).kind != "exact"]
         best.append(min(hetgym.simulate(problem, plan, runtime).makespan for plan in plans))
     rows = []
     for budget in budgets:
-        scheduler = get("region-annealing", seconds=budget, budget=2**62)
+        scheduler = get(name, seconds=budget, budget=2**62)
         ratios = [scheduler(problem, runtime).makespan / least for problem, least in zip(found, best, strict=True)]
         interval = mean_intervals([ratios], np.random.default_rng(0))[0]
         ends = {"low": interval.low, "high": interval.high}
-        rows.append({"what": "region-annealing", "s": budget, "ratio": float(np.mean(ratios))} | ends)
+        rows.append({"what": name, "s": budget, "ratio": float(np.mean(ratios))} | ends)
     return rows
 
 
@@ -303,6 +305,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("what", choices=CHOICES)
     parser.add_argument("--runtime", default="links")
+    parser.add_argument("--scheduler", default="region-annealing", help="of search and blind; or place-v2-search")
     parser.add_argument("--seconds", type=float, default=24.0, help="of the search in plain Python")
     parser.add_argument("--trial", type=Path, help="file of its makespans")
     parser.add_argument("--data", type=Path, help="folder of DOPPLER's graphs, or of flexible job shops")
@@ -315,13 +318,16 @@ def main() -> None:
             f"{s}{way}": form for s, form in (("", "{:.4f}".format), ("s ", seconds)) for way in ("blind", "aware")
         }
     elif given.what == "search":
-        rows = search(given.runtime, given.seconds, given.trial, given.budgets)
+        rows = search(given.scheduler, given.runtime, given.seconds, given.trial, given.budgets)
         columns = {name: (seconds if name == "s" else lambda x: f"{x:.4f}") for name in ("s", "ratio", "low", "high")}
     elif given.what == "doppler":
         rows = doppler(given.data, given.budgets)
         columns = {name: (lambda x: x if isinstance(x, str) else f"{x:.6g}") for name in rows[0] if name != "what"}
     elif given.what in ("blind", "methods"):
-        rows = (blind if given.what == "blind" else methods)(given.runtime, given.budgets)
+        blindly = given.what == "blind"
+        rows = (
+            blind(given.scheduler, given.runtime, given.budgets) if blindly else methods(given.runtime, given.budgets)
+        )
         columns = {name: (seconds if name == "s" else lambda x: f"{x:.4f}") for name in ("s", "ratio", "low", "high")}
     elif given.what == "speed":
         rows = speed()

@@ -17,9 +17,13 @@ from pathlib import Path
 from safetensors.numpy import load_file
 
 from hetgym.agents import candidates, pretrained
-from hetgym.agents.place.artefact import load_planner, save_planner
+from hetgym.agents.place import artefact as place
+from hetgym.agents.regions import artefact as regions
 
 PACKAGES = ("hetgym", "torch", "torch-geometric", "stable-baselines3", "sb3-contrib", "numpy", "numba")
+
+PLANNERS = {"self-labelling": place, "move-outcomes": regions}
+"""Algorithm -> the module that reads and writes the files of its policies."""
 
 
 def main() -> None:
@@ -37,9 +41,11 @@ def main() -> None:
         "versions": {package: metadata.version(package) for package in PACKAGES},
     }
     best = options.run / "best"
-    if recipe["algorithm"] == "self-labelling":
-        card = {key: value for key, value in load_planner(best).card.items() if key not in ("format", "version")} | more
-        weights, save = load_file(f"{best}.safetensors"), save_planner
+    if recipe["algorithm"] in PLANNERS:
+        files = PLANNERS[recipe["algorithm"]]
+        found = files.load_planner(best).card
+        card = {key: value for key, value in found.items() if key not in ("format", "version")} | more
+        weights, save = load_file(f"{best}.safetensors"), files.save_planner
     else:
         from hetgym.agents.network_policy import load_policy
 
@@ -48,8 +54,8 @@ def main() -> None:
         weights = {name: tensor.numpy() for name, tensor in policy.network.state_dict().items()}
         save, card = candidates.save_policy, card | {"samples": options.samples, "temperature": options.temperature}
     save(pretrained.FOLDER / options.name, weights, card)
-    found = pretrained.read(options.name)
-    card["known"] = {case: pretrained.replay(found, case) for case in pretrained.CASES[found.kind]}
+    policy = pretrained.read(options.name)
+    card["known"] = {case: pretrained.replay(policy, case) for case in pretrained.CASES[policy.kind]}
     save(pretrained.FOLDER / options.name, weights, card)
     print(json.dumps(card, indent=1))
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import cache
 from pathlib import Path
 from typing import Literal, overload
@@ -12,6 +13,8 @@ from hetgym.agents.candidates import CandidatePolicy, PipelinePolicy, SchedulePo
 from hetgym.agents.place import artefact as place
 from hetgym.agents.place.planner import PlacePlanner
 from hetgym.agents.play import Policy
+from hetgym.agents.regions import artefact as regions
+from hetgym.agents.regions.planner import RegionPlanner
 from hetgym.errors import ConfigError, unknown_name
 
 FOLDER = Path(__file__).parent
@@ -33,6 +36,8 @@ def names() -> list[str]:
 @overload
 def load(policy: Literal["place-v1"]) -> PlacePlanner: ...
 @overload
+def load(policy: Literal["place-v2"]) -> RegionPlanner: ...
+@overload
 def load(policy: Literal["dispatch-v1"]) -> SchedulePolicy: ...
 @overload
 def load(policy: Literal["split-v1"]) -> SplitPolicy: ...
@@ -48,8 +53,8 @@ def load(policy: str | Path) -> Policy:
             PyTorch, or of a compiled policy with its card beside it, which does not.
 
     Returns:
-        A :class:`~hetgym.agents.PlacePlanner` for ``place-v1``; :class:`~hetgym.agents.Policy` describes the common
-        interface.
+        A :class:`~hetgym.agents.PlacePlanner` for ``place-v1``, a :class:`~hetgym.agents.RegionPlanner` for
+        ``place-v2``; :class:`~hetgym.agents.Policy` describes the common interface.
 
     Raises:
         UnknownName: no shipped policy of that name.
@@ -85,9 +90,16 @@ def read(name: str) -> Policy:
 
 
 def _read(path: Path) -> Policy:
-    card, _ = load_pair(path, place.FORMAT, candidates.FORMAT)
-    policy: Policy = (place.load_planner if card["format"] == place.FORMAT else candidates.load_policy)(path)
-    return policy
+    card, _ = load_pair(path, *_READERS)
+    return _READERS[card["format"]](path)
+
+
+_READERS: dict[str, Callable[[Path], Policy]] = {
+    place.FORMAT: place.load_planner,
+    regions.FORMAT: regions.load_planner,
+    candidates.FORMAT: candidates.load_policy,
+}
+"""Format of a policy's files -> the function that reads them."""
 
 
 def replay(policy: Policy, case: str) -> float:
@@ -97,7 +109,7 @@ def replay(policy: Policy, case: str) -> float:
     from hetgym.workloads import textbook
 
     network, _, platform = case.partition(" on ")
-    if isinstance(policy, PlacePlanner):
+    if isinstance(policy, PlacePlanner | RegionPlanner):
         return policy.plan(textbook(case)).makespan
     assert isinstance(policy, CandidatePolicy)
     if isinstance(policy, SchedulePolicy):

@@ -1,4 +1,4 @@
-"""Settings of the algorithm ``self-labelling``; they load without PyTorch."""
+"""Settings of the algorithms ``self-labelling`` and ``move-outcomes``; they load without PyTorch."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ import numpy as np
 from hetgym._config import check_number
 from hetgym.agents.training.curriculum import Part
 from hetgym.errors import ConfigError
+from hetgym.sim import runtime
 
 
 @dataclass(frozen=True)
@@ -50,3 +51,47 @@ class SelfLabellingSettings:
                 raise ConfigError(f"{name} is {getattr(self, name)}; it must be positive")
         if not self.curriculum or not self.temperatures or not all(0 < t < np.inf for t in self.temperatures):
             raise ConfigError("curriculum and temperatures must not be empty, temperatures positive")
+
+
+@dataclass(frozen=True)
+class OutcomeSettings:
+    """Settings of move outcomes, besides those that every recipe has.
+
+    Attributes:
+        curriculum: parts of the curriculum.
+        runtimes: names of the runtimes under which is searched, each as often.
+        problems: number of searches of an update.
+        tries: fewest and most tries of a search for each operator, roughly; their logarithm is uniform.
+        rows: most regions that are kept of a search.
+        start: name of the scheduler whose plans are improved.
+        batch: number of regions of a gradient step.
+        learning_rate: of Adam; decreases linearly to a twentieth.
+        warm_up: number of updates that search without the network.
+
+    Raises:
+        ConfigError: a number out of its range.
+        UnknownName: no such runtime.
+    """
+
+    curriculum: tuple[Part, ...] = (Part("random", 400),)
+    runtimes: tuple[str, ...] = ("links", "framework", "ready")
+    problems: int = 8
+    tries: tuple[float, float] = (20.0, 2_000.0)
+    rows: int = 3_000
+    start: str = "peft-again"
+    batch: int = 512
+    learning_rate: float = 5e-3
+    warm_up: int = 10
+
+    def __post_init__(self) -> None:
+        for name in ("problems", "rows", "batch"):
+            check_number(getattr(self, name), name, ConfigError, minimum=1, maximum=1_000_000)
+        check_number(self.warm_up, "warm_up", ConfigError)
+        if not 0 < self.learning_rate < np.inf:
+            raise ConfigError(f"learning_rate is {self.learning_rate}; it must be positive")
+        if not (len(self.tries) == 2 and 1 <= self.tries[0] <= self.tries[1] <= 1e6):
+            raise ConfigError(f"tries is {self.tries}; expected two numbers of 1 to a million, the smaller one first")
+        if not self.curriculum or not self.runtimes:
+            raise ConfigError("curriculum and runtimes must not be empty")
+        for name in self.runtimes:
+            runtime(name)

@@ -27,16 +27,8 @@ DOUBLINGS = 6
 
 
 @step
-def move_region(p: ProblemArrays, c: course.Course, rng: np.random.Generator, most: int, switches: Switches) -> int:
-    """Put a random region on another device; return the number of its operators, 0 if the draw gave none.
-
-    Args:
-        p: the problem.
-        c: the course.
-        rng: of the draws.
-        most: number of sizes, see :data:`DOUBLINGS`.
-        switches: of the course.
-    """
+def draw_pair(p: ProblemArrays, c: course.Course, rng: np.random.Generator) -> tuple[int, int]:
+    """A random operator and another device, by :data:`PAIRS` and :data:`GUIDED`; -1 twice if the draw gave none."""
     n, d = p.cost.shape
     seed, device, best = -1, -1, -np.inf
     for _ in range(PAIRS if rng.random() < GUIDED else 1):
@@ -46,9 +38,24 @@ def move_region(p: ProblemArrays, c: course.Course, rng: np.random.Generator, mo
             saved = saving(p, c, i, b)
             if saved > best:
                 seed, device, best = i, b, saved
-    if seed < 0:
-        return 0
-    size = 1 << draw(rng, most)
+    return seed, device
+
+
+@step
+def move_region(
+    p: ProblemArrays, c: course.Course, rng: np.random.Generator, seed: int, device: int, size: int, switches: Switches
+) -> int:
+    """Put a random region on another device; return the number of its operators.
+
+    Args:
+        p: the problem.
+        c: the course.
+        rng: of the draws.
+        seed: the operator with which the region begins.
+        device: another device than the operator's, which can run it.
+        size: most operators of the region.
+        switches: of the course.
+    """
     c.moved[0], c.inside[seed] = seed, True
     count = 1
     for _ in range(3 * size):  # some draws hit operators that cannot move along

@@ -32,7 +32,7 @@ def test_round_trip_and_equal_bytes(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("name", names())
 def test_shipped_files_are_written_again_byte_for_byte(tmp_path: Path, name: str) -> None:
-    card, weights = load_pair(FOLDER / name, "hetgym-place-policy", "hetgym-candidate-policy")
+    card, weights = load_pair(FOLDER / name, "hetgym-place-policy", "hetgym-region-policy", "hetgym-candidate-policy")
     save_pair(tmp_path / name, card["format"], weights, card)
     for end in (".safetensors", ".json"):
         assert (tmp_path / f"{name}{end}").read_bytes() == (FOLDER / f"{name}{end}").read_bytes()

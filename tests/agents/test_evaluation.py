@@ -38,7 +38,7 @@ def test_runs_are_compared_under_the_runtime_of_the_environment() -> None:
     found = evaluator(names=("heft",), runtime="links", mode="dispatch", observation="candidates", completion="off")
     problems = [found.lanes.problem(lane) for lane in range(6)]
     heft = baselines.get("heft")
-    assert found.baselines["heft"].tolist() == [simulate(p, heft(p), "links").makespan for p in problems]
+    assert found.baselines["heft"].tolist() == [simulate(p, heft(p, "links"), "links").makespan for p in problems]
 
 
 def test_the_optimum_of_pipelines() -> None:

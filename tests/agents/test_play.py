@@ -16,6 +16,7 @@ from hetgym.workloads import RandomMix, textbook
 
 ENVIRONMENTS = {
     "place-v1": {"id": "HetSchedule-v0"},
+    "place-v2": {"id": "HetSchedule-v0"},
     "dispatch-v1": {"id": "HetSchedule-v0"},
     "split-v1": {"id": "HetSplit-v0", "graph": "alexnet", "platform": "even-pair"},
     "pipeline-v1": {"id": "HetPipeline-v0"},
@@ -61,7 +62,7 @@ def test_an_agent_is_a_scheduler_with_arguments_of_the_environment() -> None:
 
 def test_loading_refuses_what_is_no_policy(tmp_path: Path) -> None:
     with pytest.raises(UnknownName, match="did you mean 'place-v1'"):
-        load("place-v2")
+        load("placs-v1")
     with pytest.raises(ArtefactError, match="no such file"):
         load(tmp_path / "missing.safetensors")
     with pytest.raises(ConfigError, match="by its name or path, not by int"):

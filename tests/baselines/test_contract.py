@@ -55,6 +55,8 @@ ID_DEPENDENT = {
     "tabu": "as annealing",
     "place-v1": "sums over the operators of a graph are rounded in their order",
     "place-v1-search": "as annealing",
+    "place-v2": "as annealing",
+    "place-v2-search": "as annealing",
     "rand-heft": "noise is drawn operator by operator in Kahn's order",
 }
 """Schedulers whose result may change when operators are numbered anew, and why."""

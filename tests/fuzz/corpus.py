@@ -288,11 +288,12 @@ def _measurements() -> dict[str, list[Entry]]:
 
 
 def _policies(folder: Path) -> dict[str, list[Entry]]:
-    found: dict[str, list[Entry]] = {name: [] for name in ("candidate-card", "place-card", "candidate-weights")}
-    found |= {"place-weights": [], "policy": [], "checkpoint": []}
-    for name in ("dispatch-v1", "pipeline-v1", "split-v1", "place-v1"):
+    kinds = {"place-v1": "place", "place-v2": "region"}
+    found: dict[str, list[Entry]] = {"policy": [], "checkpoint": []}
+    found |= {f"{kind}-{part}": [] for kind in ("candidate", *kinds.values()) for part in ("card", "weights")}
+    for name in ("dispatch-v1", "pipeline-v1", "split-v1", *kinds):
         weights, card = ((PACKAGE / f"agents/pretrained/{name}{end}").read_bytes() for end in (".safetensors", ".json"))
-        kind = "place" if name == "place-v1" else "candidate"
+        kind = kinds.get(name, "candidate")
         found[f"{kind}-card"].append(Entry("p.json", card, {"p.safetensors": weights}))
         found[f"{kind}-weights"].append(Entry("p.safetensors", weights, {"p.json": card}))
     for level in ("candidates", "graph"):

@@ -21,6 +21,7 @@ from hetgym.agents.networks import ActorCritic, Sizes
 from hetgym.agents.networks._torch import torch
 from hetgym.agents.place import artefact as place
 from hetgym.agents.recipe import load_recipe
+from hetgym.agents.regions import artefact as regions
 from hetgym.bench.best_schedules import load_best_schedules
 from hetgym.costs import load_costs
 from hetgym.errors import GraphError
@@ -142,6 +143,11 @@ def place_card(path: Path) -> None:
     place.load_planner(path.with_suffix(""))
 
 
+def region_card(path: Path) -> None:
+    """The card of the shipped region policy, with its weights beside it."""
+    regions.load_planner(path.with_suffix(""))
+
+
 def policy(path: Path) -> None:
     """Policies of training runs."""
     assert isinstance(load_policy(path).arguments, dict)
@@ -212,6 +218,8 @@ LOADERS: dict[str, Loader] = {
     "place-card": Loader(place_card, "json"),
     "candidate-weights": Loader(candidate_card, "tensors"),
     "place-weights": Loader(place_card, "tensors"),
+    "region-card": Loader(region_card, "json"),
+    "region-weights": Loader(region_card, "tensors"),
     "policy": Loader(policy, "tensors"),
     "checkpoint": Loader(checkpoint, "tensors"),
     "schedule": Loader(schedule, "json"),

@@ -16,7 +16,7 @@ price, keep, put, shift = (callable_step(step) for step in (course.price, course
 take_back, sort, span = callable_step(course.take_back), callable_step(course.sort), callable_step(regions.span)
 find_chain = callable_step(course.find_chain)
 draw_turn, overtakes = callable_step(regions.draw_turn), callable_step(regions.overtakes)
-move_region = callable_step(regions.move_region)
+draw_pair, move_region = callable_step(regions.draw_pair), callable_step(regions.move_region)
 
 FIXED = {"order": "fixed", "streams": 1, "noise": 0.0}
 
@@ -56,7 +56,8 @@ def assert_prices(problem: Problem, runtime: Runtime, rng: np.random.Generator, 
             shift(line, source, target)
             first, last = min(source, target), max(source, target)
         else:
-            count = move_region(p, line, rng, 3, switches)
+            seed, device = draw_pair(p, line, rng)
+            count = 0 if seed < 0 else move_region(p, line, rng, seed, device, int(2 ** rng.integers(3)), switches)
             first, last = span(p, line, count)
         if count == 0 and not shifted:
             continue

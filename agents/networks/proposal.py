@@ -1,0 +1,40 @@
+"""ProposalNetwork: the network behind :mod:`hetgym.planning.proposals`."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from hetgym.agents.networks._torch import Tensor, nn
+from hetgym.planning.proposals import FEATURES, Network
+
+
+class ProposalNetwork(nn.Module):
+    r"""Estimates the odds that moving a region makes a plan shorter, by what is seen of the operator where it begins.
+
+    .. math:: \log\text{odds} = w^\top \max(0,\ W x + b)
+
+    Args:
+        hidden: number of hidden units.
+
+    Shapes:
+        - **inputs** [B, F], see :data:`~hetgym.planning.proposals.FEATURES`.
+        - **output** [B] logarithms of odds.
+    """
+
+    def __init__(self, hidden: int = 16) -> None:
+        super().__init__()
+        self.enter = nn.Linear(len(FEATURES), hidden)
+        self.leave = nn.Linear(hidden, 1, bias=False)
+
+    def forward(self, inputs: Tensor) -> Tensor:
+        """Judge a batch; see the class for shapes."""
+        found: Tensor = self.leave(nn.functional.relu(self.enter(inputs)))[:, 0]
+        return found
+
+    def compiled(self) -> Network:
+        """The weights for the search, in float64."""
+        enter, bias, leave = (
+            weight.detach().numpy().astype(np.float64)
+            for weight in (self.enter.weight, self.enter.bias, self.leave.weight)
+        )
+        return Network(np.ascontiguousarray(enter.T), bias, leave[0])

@@ -1,0 +1,115 @@
+"""RegionPlanner: plans for any runtime by moving regions that a trained network proposes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from hetgym._times import as_seconds
+from hetgym.agents.play import Agent
+from hetgym.baselines.region_annealing import NAME, RegionAnnealing
+from hetgym.errors import ArtefactError, ConfigError, shown
+from hetgym.planning.policy import SchedulerPolicy
+from hetgym.planning.proposals import FEATURES, Network
+from hetgym.planning.search import check_limits, run
+from hetgym.problem import Problem
+from hetgym.schedule import Schedule
+from hetgym.sim import Runtime
+
+EFFORT = 40
+"""Operators launched in trials without a budget, over the square of their number."""
+
+MOST = 20_000_000
+"""Most operators launched without a budget."""
+
+
+class RegionPlanner:
+    """Plans by a trained region policy.
+
+    The best of a few list schedules for the runtime is improved: the network reads the plan with its times, and
+    proposes regions to move to other devices, which are priced by simulation; see :mod:`hetgym.planning.proposals`.
+
+    Args:
+        weights: of a :class:`~hetgym.agents.networks.proposal.ProposalNetwork`, by name.
+        card: their origin, as JSON values.
+
+    Attributes:
+        network: the weights as the search takes them.
+
+    Raises:
+        ArtefactError: the weights are not those of such a network.
+    """
+
+    kind = "place"
+
+    def __init__(self, weights: Mapping[str, npt.NDArray[Any]], card: Mapping[str, Any] | None = None) -> None:
+        self.card = dict(card or {})
+        try:
+            enter, bias, leave = (
+                np.asarray(weights[name], np.float64) for name in ("enter.weight", "enter.bias", "leave.weight")
+            )
+        except (KeyError, ValueError) as error:
+            raise ArtefactError(f"not the weights of a region policy ({error})") from error
+        if enter.shape != (len(bias), len(FEATURES)) or leave.shape != (1, len(bias)) or bias.ndim != 1:
+            raise ArtefactError("the weights are of a region policy with other features")
+        self.network = Network(np.ascontiguousarray(enter.T), bias, leave[0])
+        if not all(np.isfinite(part).all() for part in self.network):
+            raise ArtefactError("the weights of the region policy are not finite")
+
+    def __call__(self, problem: Problem, runtime: str | Runtime = "classic") -> Schedule:
+        """The plan after a fixed number of tries for each operator."""
+        return self.plan(problem, runtime=runtime)
+
+    @property
+    def arguments(self) -> dict[str, Any]:
+        """Arguments of HetSchedule-v0 under which an episode of :meth:`agent` has the makespan of :meth:`plan`."""
+        return {"decode": "append"}
+
+    def agent(self) -> Agent:
+        """An agent for HetSchedule-v0 that follows the plan for the classic model."""
+        return SchedulerPolicy(self)
+
+    def plan(
+        self,
+        problem: Problem,
+        budget: str | float | None = None,
+        *,
+        runtime: str | Runtime = "classic",
+        start: str | Schedule = "best",
+        operators: int | None = None,
+        seed: int = 0,
+    ) -> Schedule:
+        """Plan within a budget.
+
+        Args:
+            problem: the problem to schedule.
+            budget: wall-clock time, in seconds or as in ``"50ms"``; with it, results depend on the machine.
+            runtime: the runtime that will run the schedule.
+            start: the schedule that is improved, or the name of its scheduler; see
+                :func:`~hetgym.baselines.region_annealing.region_annealing`.
+            operators: largest number of operators launched in trials, instead of a time: the result is the same on
+                every machine. By default :data:`EFFORT` times the square of their number, at most :data:`MOST`.
+            seed: of the search's draws.
+
+        Returns:
+            The best schedule found, never longer than the start's.
+
+        Raises:
+            ConfigError: an invalid budget, or a start that is none.
+            UnknownName: no such scheduler.
+            OutOfMemory: the runtime enforces capacities, and no plan that fits was found.
+        """
+        seconds = as_seconds(budget)
+        began = check_limits("plan", operators or 0, seconds)
+        if not isinstance(start, str | Schedule):
+            raise ConfigError(f"start is {shown(start)}; it must be a Schedule, or the name of a scheduler")
+        if operators is None:
+            operators = min(MOST, EFFORT * problem.num_operators**2) if seconds is None else 2**62
+        search = RegionAnnealing(problem, start, seed, runtime=runtime, network=self.network)
+        run(search, operators, seconds, began=began)
+        found = search.schedule()
+        return replace(found, scheduler=self.card.get("name", "region policy")) if found.scheduler == NAME else found

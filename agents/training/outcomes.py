@@ -1,0 +1,177 @@
+r"""Move outcomes: learn from a search's own tries which regions are worth trying.
+
+Each update searches on some problems, each under a runtime, with the network as it is, and keeps some of the regions
+that were proposed with what became of them: 1 if the plan became shorter, a little if a longer one was accepted, else
+0. The loss is the cross-entropy of these outcomes under the network's odds. Regions of which the network has a low
+opinion are still tried, as a share of all are drawn without it; and it is told how often each was refused, so that it
+learns when to turn to others. The first updates search without the network.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from hetgym.agents.checkpoint import Checkpoint, learner_tensors, restore_learner
+from hetgym.agents.evaluation import Evaluator
+from hetgym.agents.networks._torch import nn, torch
+from hetgym.agents.networks.proposal import ProposalNetwork
+from hetgym.agents.regions.artefact import save_planner
+from hetgym.agents.regions.planner import RegionPlanner
+from hetgym.agents.run import TrainingRun
+from hetgym.agents.sizes import Sizes
+from hetgym.agents.training.curriculum import draw
+from hetgym.agents.training.settings import OutcomeSettings
+from hetgym.baselines.region_annealing import RegionAnnealing
+from hetgym.envs.place.lanes import PlaceLanes
+from hetgym.errors import ConfigError
+from hetgym.planning import proposals
+from hetgym.planning.search import run
+
+Rows = tuple[npt.NDArray[np.float32], npt.NDArray[np.float32]]
+"""[r, f] inputs and [r] outcomes."""
+
+
+class MoveOutcomes:
+    """A training in progress.
+
+    Args:
+        settings: of the training.
+        updates: total number of updates, over which the learning rate decreases.
+        sizes: of the network.
+        seed: of all randomness.
+
+    Attributes:
+        network: the network that is trained.
+        update: number of updates done.
+    """
+
+    def __init__(self, settings: OutcomeSettings, updates: int, sizes: Sizes, seed: int = 0) -> None:
+        self.settings, self.updates, self.seed = settings, updates, seed
+        torch.set_num_threads(1)  # rounding of sums depends on how threads split them
+        torch.manual_seed(seed)
+        self.network = ProposalNetwork(sizes.hidden)
+        self.optimizer = torch.optim.Adam(self.network.parameters(), lr=settings.learning_rate)
+        self.problems = list(draw(settings.curriculum, seed))
+        self.update = 0
+
+    def advance(self) -> dict[str, float]:
+        """Make one update.
+
+        Returns:
+            ``loss``; ``shorter``, share of the regions that made a plan shorter; ``saved``, mean share of the
+            makespan that the searches saved.
+        """
+        rng = np.random.default_rng([self.seed, 1, self.update])
+        searches = [self._search(rng, slot) for slot in range(self.settings.problems)]
+        found, target = (np.concatenate([rows[k] for rows, _ in searches]) for k in range(2))
+        losses = []
+        for group in self.optimizer.param_groups:
+            group["lr"] = self.settings.learning_rate * (1.0 - 0.95 * self.update / self.updates)
+        for batch in np.array_split(rng.permutation(len(target)), max(1, len(target) // self.settings.batch)):
+            log_odds = self.network(torch.from_numpy(found[batch]))
+            loss = nn.functional.binary_cross_entropy_with_logits(log_odds, torch.from_numpy(target[batch]))
+            self.optimizer.zero_grad()
+            loss.backward()
+            self.optimizer.step()
+            losses.append(float(loss.detach()))
+        self.update += 1
+        return {
+            "loss": float(np.mean(losses)),
+            "shorter": float((target == 1.0).mean()),
+            "saved": float(np.mean([saved for _, saved in searches])),
+        }
+
+    def _search(self, rng: np.random.Generator, slot: int) -> tuple[Rows, float]:
+        """Search on a random problem; the rows, and the share of the makespan that was saved."""
+        settings = self.settings
+        problem = self.problems[int(rng.integers(len(self.problems)))]
+        runtime = settings.runtimes[int(rng.integers(len(settings.runtimes)))]
+        low, high = np.log(settings.tries)
+        tries = float(np.exp(rng.uniform(low, high))) * problem.num_operators
+        budget = int(tries * LAUNCHES * problem.num_operators)
+        search = RegionAnnealing(
+            problem,
+            settings.start,
+            seed=int(rng.integers(2**31)),
+            runtime=runtime,
+            network=None if self.update < settings.warm_up else self.network.compiled(),
+            rows=settings.rows,
+            every=max(1, int(tries / settings.rows)),
+        )
+        first = search.makespan
+        run(search, budget, None)
+        return proposals.rows_of(search.proposals), 1.0 - search.makespan / first
+
+    def snapshot(self) -> Checkpoint:
+        """The complete state of the training."""
+        return Checkpoint(self.update, learner_tensors(self.network, self.optimizer))
+
+    def restore(self, found: Checkpoint) -> None:
+        """Resume from a checkpoint.
+
+        Raises:
+            ArtefactError: the checkpoint is not of such a training.
+        """
+        restore_learner(self.network, self.optimizer, found.tensors)
+        self.update = found.step
+
+
+LAUNCHES = 0.2
+"""Operators launched by a try, as a share of all: most are refused early."""
+
+
+class Trained:
+    """A trained region policy.
+
+    Args:
+        network: its network.
+        card: its origin, as JSON values.
+    """
+
+    def __init__(self, network: ProposalNetwork, card: Mapping[str, Any]) -> None:
+        self.weights = {name: weight.detach().numpy().copy() for name, weight in network.state_dict().items()}
+        self.card = dict(card)
+
+    def judge(self, evaluator: Evaluator) -> dict[str, float]:
+        """Plan the held-out problems for the environment's runtime."""
+        assert isinstance(evaluator.lanes, PlaceLanes)
+        planner, runtime = RegionPlanner(self.weights), evaluator.lanes.rules.simulated
+        makespans = [planner.plan(problem, runtime=runtime).makespan for problem in evaluator.problems()]
+        return evaluator.compare(np.array(makespans))
+
+    def save(self, path: Path) -> None:
+        """Write the weights, and the card beside them."""
+        save_planner(path.with_suffix(""), self.weights, self.card)
+
+
+def train(run: TrainingRun) -> ProposalNetwork:
+    """Train by move outcomes, from the beginning or from the run's checkpoint.
+
+    Args:
+        run: of a recipe for ``move-outcomes``, whose steps are updates.
+
+    Returns:
+        The trained network.
+
+    Raises:
+        ArtefactError: the checkpoint is not one of this recipe.
+        ConfigError: workers of a Ray cluster were asked for.
+    """
+    recipe = run.recipe
+    if run.cluster is not None:
+        raise ConfigError("move-outcomes trains in one process, without --ray")
+    run.wrap = Trained
+    training = MoveOutcomes(recipe.parsed_settings(), recipe.steps, recipe.network, recipe.seed)
+    if run.checkpoint is not None:
+        training.restore(run.checkpoint)
+    run.between(training.update, training.network, training.snapshot)
+    while training.update < recipe.steps:
+        values = training.advance()
+        run.log(training.update, {f"train/{name}": value for name, value in values.items()})
+        run.between(training.update, training.network, training.snapshot, last=training.update == recipe.steps)
+    return training.network

@@ -1,0 +1,241 @@
+"""What learning adds to region annealing: proposals of a trained network against others.
+
+    python benchmarks/proposals.py time --runtime links              # at equal time
+    python benchmarks/proposals.py tries --runtime links             # at equal numbers of priced regions and turns
+    python benchmarks/proposals.py lists --runtime links             # place-v2 without a budget over all list
+    schedulers python benchmarks/proposals.py networks --runtime links          # networks of hetbench-v2: gap to the
+    best known
+
+The policies' training never saw the seeds of these random problems. *random* takes all regions as likely; *gain* is
+region annealing as it is without a network, which begins half of its regions where they would save most; *one unit* is
+a network of one hidden unit, a linear rule of the same inputs, from ``--linear``; *trained* is place-v2. *random* and
+*untrained* get the same share of regions, 0.3 turns among the tries, as the trained network. Times are processor times
+of one thread. Ratios are over ``peft-again`` of the runtime, with paired bootstrap intervals.
+"""
+
+from __future__ import annotations
+
+import argparse
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from _common import save, show
+
+import hetgym
+from hetgym import Problem
+from hetgym.agents.regions.artefact import load_planner
+from hetgym.baselines import get
+from hetgym.baselines.region_annealing import REORDER_BESIDE, RegionAnnealing
+from hetgym.bench.significance import mean_intervals
+from hetgym.planning import course, search
+from hetgym.planning.proposals import FEATURES, Network
+from hetgym.schedule import Schedule
+from hetgym.workloads import RandomMix, load_suite
+
+SEEDS = {"small": 900_000, "large": 910_000}
+KINDS = ("trivial", "online", "list", "memory", "partition")
+NETWORKS = ("alexnet", "bert", "inception", "lstm", "nasnet", "squeezenet", "transformer", "vgg", "vit")
+BUDGETS = (0.005, 0.05, 0.5, 5.0)
+EFFORTS = (2, 4, 8, 16, 32, 64, 128, 256)
+"""Launches over the square of the number of operators, for *tries*."""
+
+
+def problems(small: int, large: int) -> dict[str, list[Problem]]:
+    """Random problems of 30 to 80 and of 400 operators."""
+    return {
+        "small": [RandomMix()(np.random.default_rng(SEEDS["small"] + k)) for k in range(small)],
+        "large": [RandomMix(operators=(400, 400))(np.random.default_rng(SEEDS["large"] + k)) for k in range(large)],
+    }
+
+
+def methods(linear: Path | None) -> dict[str, dict[str, Any]]:
+    """Name of a way of proposing regions -> arguments of the search."""
+    f, rng = len(FEATURES), np.random.default_rng(0)
+    zero = Network(np.zeros((f, 1)), np.zeros(1), np.zeros(1))
+    untrained = Network(rng.normal(0, f**-0.5, (f, 16)), np.zeros(16), rng.normal(0, 0.25, 16))
+    found: dict[str, dict[str, Any]] = {
+        "random": {"network": zero, "proposed": 1.0, "reorder": REORDER_BESIDE},
+        "gain": {},
+        "untrained": {"network": untrained},
+    }
+    if linear is not None:
+        found["one unit"] = {"network": load_planner(linear.with_suffix("")).network}
+    return found | {"trained": {"network": hetgym.agents.load("place-v2").network}}
+
+
+def searched(
+    problem: Problem, start: Schedule, runtime: str, options: dict[str, Any], budget: int, seconds: float | None
+) -> tuple[float, int]:
+    """Makespan over that of the start, and number of tries."""
+    began = search.clock()
+    found = RegionAnnealing(problem, start, runtime=runtime, **options)
+    search.run(found, budget, seconds, began=began)
+    return found.schedule().makespan / start.makespan, int(found.course.counts[course.TRIED])
+
+
+def compare(
+    runtime: str,
+    sets: dict[str, list[Problem]],
+    ways: dict[str, dict[str, Any]],
+    budgets: tuple[float, ...],
+    timed: bool,
+) -> list[dict[str, Any]]:
+    """Each way at each budget: mean ratio, its interval, that of its ratio to *gain*, and tries."""
+    rows: list[dict[str, Any]] = []
+    for size, chosen in sets.items():
+        if not chosen:
+            continue
+        starts = [get("peft-again")(problem, runtime) for problem in chosen]
+        for options in ways.values():
+            searched(chosen[0], starts[0], runtime, options, 1_000, None)  # compiled
+        for budget in budgets:
+            ratios, tries = {name: [] for name in ways}, {name: [] for name in ways}
+            for problem, start in zip(chosen, starts, strict=True):
+                for name, options in ways.items():
+                    work = 2**62 if timed else int(budget * problem.num_operators**2)
+                    ratio, count = searched(problem, start, runtime, options, work, budget if timed else None)
+                    ratios[name].append(ratio)
+                    tries[name].append(count)
+            over = np.array([np.divide(ratios[name], ratios["gain"]) for name in ways])
+            for name, interval in zip(ways, mean_intervals(over, np.random.default_rng(0)), strict=True):
+                rows.append(
+                    {
+                        "what": name,
+                        "problems": size,
+                        "budget": budget,
+                        "ratio": float(np.mean(ratios[name])),
+                        "over gain": interval.mean,
+                        "low": interval.low,
+                        "high": interval.high,
+                        "tries": float(np.mean(tries[name])),
+                    }
+                )
+    return rows
+
+
+def needed(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Tries that the others need, over those of the trained network, for what it reaches with each budget."""
+    found = []
+    for size in sorted({row["problems"] for row in rows}):
+        curve = {
+            name: [(row["tries"], row["ratio"]) for row in rows if row["what"] == name and row["problems"] == size]
+            for name in {row["what"] for row in rows}
+        }
+        for tries, ratio in curve["trained"]:
+            row: dict[str, Any] = {"what": size, "tries": tries, "ratio": ratio}
+            for name, points in curve.items():
+                if name != "trained":
+                    row[name] = _tries_for(points, ratio) / tries
+            found.append(row)
+    return found
+
+
+def _tries_for(points: list[tuple[float, float]], ratio: float) -> float:
+    """Tries at which a curve reaches a ratio, between its points in logarithms; inf if it never does."""
+    for (few, above), (many, below) in zip(points, points[1:], strict=False):
+        if below <= ratio:
+            if above <= ratio:
+                return few
+            share = (above - ratio) / (above - below)
+            return float(np.exp((1 - share) * np.log(few) + share * np.log(many)))
+    return float("inf")
+
+
+def lists(runtime: str, sets: dict[str, list[Problem]]) -> list[dict[str, Any]]:
+    """place-v2 without a budget over the best of all list schedulers together, and its time."""
+    rows = []
+    chosen = [row for row in hetgym.planning.rows() if row.kind in KINDS and row.available]
+    for size, some in sets.items():
+        ratios, times = [], []
+        for problem in some:
+            plans = [scheduler(problem, runtime) for scheduler in chosen]
+            best = min(hetgym.simulate(problem, plan, runtime).makespan for plan in plans)
+            began = time.perf_counter()
+            plan = get("place-v2")(problem, runtime)
+            times.append(time.perf_counter() - began)
+            ratios.append(plan.makespan / best)
+        if some:
+            (interval,) = mean_intervals([ratios], np.random.default_rng(0))
+            rows.append(
+                {"what": size, "ratio": interval.mean, "low": interval.low, "high": interval.high}
+                | {"schedulers": len(chosen), "s": float(np.median(times))}
+            )
+    return rows
+
+
+def networks(runtime: str, budgets: tuple[float, ...]) -> list[dict[str, Any]]:
+    """Gap to the best known makespan on networks, of place-v2 without a budget and with some."""
+    specs = [spec for spec in load_suite("hetbench-v2").specs if spec.name.startswith(NETWORKS)]
+    rows = []
+    for budget in (None, *budgets):
+        gaps = []
+        for spec in specs:
+            problem = spec.build()
+            assert spec.known is not None
+            scheduler = get("place-v2") if budget is None else get("place-v2-search", seconds=budget, budget=2**62)
+            gaps.append(scheduler(problem, runtime).makespan / spec.known.best[runtime].makespan_s - 1.0)
+        (interval,) = mean_intervals([gaps], np.random.default_rng(0))
+        rows.append(
+            {"what": "no budget" if budget is None else f"{budget:g} s", "gap": interval.mean, "largest": max(gaps)}
+            | {"low": interval.low, "high": interval.high, "problems": len(gaps)}
+        )
+    return rows
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("what", choices=("time", "tries", "lists", "networks"))
+    parser.add_argument("--runtime", default="links")
+    parser.add_argument("--small", type=int, default=64, help="problems of 30 to 80 operators")
+    parser.add_argument("--large", type=int, default=16, help="problems of 400 operators")
+    parser.add_argument("--budgets", default="", help="seconds, joined by commas")
+    parser.add_argument("--linear", type=Path, help="policy of one hidden unit, trained alike")
+    parser.add_argument("--json", type=Path)
+    options = parser.parse_args()
+    budgets = tuple(float(text) for text in options.budgets.split(",") if text)
+    sets = problems(options.small, options.large)
+    title, number = f"{options.what}, {options.runtime}", "{:.4f}".format
+    spread = {"95 %": lambda row: f"{row['low']:.4f} to {row['high']:.4f}"}
+    if options.what in ("time", "tries"):
+        timed = options.what == "time"
+        if timed:
+            search.perf_counter = time.process_time  # type: ignore[attr-defined]
+        budgets = budgets or (BUDGETS if timed else EFFORTS)
+        found = compare(options.runtime, sets, methods(options.linear), budgets, timed)
+        columns: dict[str, Any] = {
+            "what": lambda row: row["what"],
+            "problems": lambda row: row["problems"],
+            "budget": lambda row: f"{row['budget']:g}",
+            "over peft-again": lambda row: number(row["ratio"]),
+            "over gain": lambda row: number(row["over gain"]),
+            **spread,
+            "tries": lambda row: f"{row['tries']:.0f}",
+        }
+        show(title, found, columns)
+        if not timed:
+            more = needed(found)
+            names = [name for name in more[0] if name not in ("what", "tries", "ratio")]
+            columns = {
+                "what": lambda row: row["what"],
+                "tries": lambda row: f"{row['tries']:.0f}",
+                "over peft-again": lambda row: number(row["ratio"]),
+                **{name: lambda row, name=name: f"{row[name]:.1f}" for name in names},
+            }
+            show(f"times as many tries for the same, {options.runtime}", more, columns)
+            found = [*found, *more]
+    elif options.what == "lists":
+        found = lists(options.runtime, sets)
+        columns = {"what": lambda row: row["what"], "over all lists": lambda row: number(row["ratio"]), **spread}
+        show(title, found, columns | {"s": lambda row: f"{row['s']:.3f}"})
+    else:
+        found = networks(options.runtime, budgets or (1.0, 10.0))
+        gap = {"gap": lambda row: f"{row['gap']:.2%}", "largest": lambda row: f"{row['largest']:.1%}"}
+        spread = {"95 %": lambda row: f"{row['low']:.2%} to {row['high']:.2%}"}
+        show(title, found, {"what": lambda row: row["what"], **gap, **spread})
+    save(options.json, f"proposals {options.what} {options.runtime}", found)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,117 @@
+"""Move outcomes: it learns, it is reproducible, and it resumes exactly."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+torch = pytest.importorskip("torch")
+
+from hetgym.agents.checkpoint import Checkpoint  # noqa: E402
+from hetgym.agents.recipe import load_recipe  # noqa: E402
+from hetgym.agents.regions.artefact import load_planner  # noqa: E402
+from hetgym.agents.run import TrainingRun  # noqa: E402
+from hetgym.agents.sizes import Sizes  # noqa: E402
+from hetgym.agents.training.curriculum import Part  # noqa: E402
+from hetgym.agents.training.outcomes import MoveOutcomes  # noqa: E402
+from hetgym.agents.training.settings import OutcomeSettings  # noqa: E402
+from hetgym.errors import ArtefactError, ConfigError  # noqa: E402
+
+SMALL = {"operators": [15, 30]}
+CURRICULUM = (Part("random", 3, SMALL), Part("random", 2, {**SMALL, "devices": 2}))
+
+
+def training(updates=12, seed=0, **changes):
+    settings = {
+        "curriculum": CURRICULUM,
+        "problems": 3,
+        "tries": (20.0, 60.0),
+        "rows": 400,
+        "batch": 64,
+        "warm_up": 2,
+        **changes,
+    }
+    return MoveOutcomes(OutcomeSettings(**settings), updates, Sizes(hidden=8), seed)
+
+
+def advanced(found, updates):
+    return [found.advance() for _ in range(updates)]
+
+
+def same(a, b):
+    return all(np.array_equal(*pair) for pair in zip(a.network.compiled(), b.network.compiled(), strict=True))
+
+
+def test_same_seed_same_weights():
+    first, second, third = training(), training(), training(seed=1)
+    logs = advanced(first, 4), advanced(second, 4), advanced(third, 4)
+    assert same(first, second) and logs[0] == logs[1]
+    assert not same(first, third)
+
+
+def test_goes_on_exactly(tmp_path):
+    whole, begun, later = training(), training(), training()
+    advanced(whole, 5)
+    advanced(begun, 3)
+    begun.snapshot().save(tmp_path / "c")
+    later.restore(Checkpoint.load(tmp_path / "c"))
+    assert later.update == 3
+    advanced(later, 2)
+    assert same(whole, later)
+
+
+def test_refuses_the_checkpoint_of_another_network():
+    other = MoveOutcomes(training().settings, 12, Sizes(hidden=9))
+    with pytest.raises(ArtefactError, match="network"):
+        other.restore(training().snapshot())
+
+
+def test_learns_which_moves_pay():
+    logs = advanced(training(60, warm_up=20), 60)
+    assert np.mean([log["loss"] for log in logs[10:20]]) < 0.5 * logs[0]["loss"]
+    before, after = (np.mean([log["shorter"] for log in some]) for some in (logs[:20], logs[-20:]))
+    assert after > 1.3 * before
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [{"rows": 0}, {"curriculum": ()}, {"tries": (5.0, 2.0)}, {"runtimes": ("slow",)}, {"learning_rate": 0.0}],
+)
+def test_refuses_settings(wrong):
+    with pytest.raises(ValueError):
+        OutcomeSettings(**wrong)
+
+
+def test_a_recipe_runs_and_goes_on(tmp_path):
+    settings = {
+        "curriculum": [{"kind": "random", "count": 3, "arguments": SMALL}],
+        "problems": 2,
+        "rows": 100,
+        "tries": [10, 20],
+        "warm_up": 1,
+        "batch": 32,
+    }
+    evaluation = {"every": 2, "episodes": 3, "arguments": {"generator": SMALL}, "baselines": ["reference", "peft"]}
+    recipe = load_recipe(
+        "place-v2", steps=4, checkpoint_every=2, settings=settings, evaluation=evaluation, network={"hidden": 8}
+    )
+    whole = TrainingRun(recipe, tmp_path / "a").train()
+
+    class Stop(Exception):
+        pass
+
+    def stop(step, judged):
+        if step == 3:
+            raise Stop
+
+    with pytest.raises(Stop):
+        TrainingRun(recipe, tmp_path / "b", watch=stop).train()
+    run = TrainingRun(recipe, tmp_path / "b")
+    assert run.checkpoint is not None and run.checkpoint.step == 2
+    again = run.train()
+    assert all(np.array_equal(*pair) for pair in zip(whole.compiled(), again.compiled(), strict=True))
+    planner = load_planner(tmp_path / "a" / "policy")
+    assert all(np.array_equal(*pair) for pair in zip(planner.network, whole.compiled(), strict=True))
+    assert planner.card["recipe"]["algorithm"] == "move-outcomes"
+    with pytest.raises(ConfigError, match="another"):
+        TrainingRun(load_recipe("place-v2", steps=5), tmp_path / "a")
