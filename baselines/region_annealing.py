@@ -33,8 +33,9 @@ WIDE = 1_000
 each, and one try changes less of the makespan."""
 
 LONG = 500
-"""Operators launched in all trials, over the square of their number, beyond which the first temperature rises with the
-root: a search with so many tries for each operator ends in the plan near which it began unless it starts hotter."""
+"""Operators launched in all trials, over the square of their number, beyond which a search is long. The first
+temperature rises with the root: with so many tries for each operator it ends in the plan near which it began unless it
+starts hotter. And the share of a network falls: with so many tries, what it thinks little of gets its turn."""
 
 HOTTER = 3.3
 """Largest factor by which it rises."""
@@ -43,10 +44,10 @@ REORDER = 0.5
 """Share of tries that give an operator another turn; the others move a region."""
 
 REORDER_BESIDE = 0.3
-"""The same where a network proposes the regions, which are then worth more."""
+"""The same with a network, whose regions are worth more."""
 
-PROPOSED = 0.8
-"""Share of regions that the network proposes, if there is one: it does not know everything."""
+TRUST = 0.8
+"""Share of regions that a network proposes, unless the search is long: it does not know everything."""
 
 CRITICAL = 0.8
 """Share of these that move an operator of the critical chain."""
@@ -110,11 +111,9 @@ class RegionAnnealing(Search):
         runtime: the runtime that will run the schedule.
         sizes: number of sizes of regions: 1, 2, 4, ... operators.
         reorder: share of tries that give an operator another turn; by default :data:`REORDER`, or
-            :data:`REORDER_BESIDE` beside a network.
-        network: a network that proposes regions.
-        proposed: share of regions that it proposes.
-        rows: most proposals kept for training.
-        every: number of regions for each of these.
+            :data:`REORDER_BESIDE` with a network.
+        guide: proposals of a network; without one, all regions are drawn as :mod:`hetgym.planning.regions` does.
+        trust: share of regions that it proposes.
     """
 
     def __init__(
@@ -127,10 +126,8 @@ class RegionAnnealing(Search):
         runtime: str | Runtime = "classic",
         sizes: int = regions.DOUBLINGS,
         reorder: float | None = None,
-        network: proposals.Network | None = None,
-        proposed: float = PROPOSED,
-        rows: int = 0,
-        every: int = 1,
+        guide: proposals.Proposals | None = None,
+        trust: float = TRUST,
     ) -> None:
         forced = device_orders.forced(problem)
         self.adapts = heat is None and not forced
@@ -146,10 +143,10 @@ class RegionAnnealing(Search):
         self.rng = np.random.default_rng(seed)
         hot = heat * float(self.course.value[course.BEST])
         self.cooling = Cooling(hot, cooling * hot)
-        if reorder is None:
-            reorder = REORDER if network is None else REORDER_BESIDE
-        self.mix = Mix(0.0 if self.switches.by_arrival else 1.0 if forced else reorder, CRITICAL, sizes, proposed)
-        self.proposals = proposals.new_proposals(problem, network, rows, every)
+        self.helped = reorder is None and guide is not None and len(guide.bias) > 0
+        reorder = 0.0 if self.switches.by_arrival else 1.0 if forced else REORDER if reorder is None else reorder
+        self.mix = Mix(reorder, CRITICAL, sizes, trust)
+        self.guide = guide or proposals.new_proposals(problem)
         self.placed = int(self.course.counts[course.PLACED])
         self.finished = hot == 0.0 or (problem.num_devices == 1 and self.switches.by_arrival)
         self.best: Schedule | None = None
@@ -175,7 +172,7 @@ class RegionAnnealing(Search):
 
     def advance(self, target: int, total: int) -> None:
         """Anneal until the target is reached; see :meth:`Search.advance`."""
-        p, cooling = self.problem.arrays, self.cooling
+        p, cooling, mix = self.problem.arrays, self.cooling, self._mix(total)
         if self.adapts:
             warmth = min(max(1.0, (total / LONG) ** 0.5 / self.problem.num_operators), HOTTER)
             cooling = Cooling(warmth * cooling.hot, cooling.cold)
@@ -183,11 +180,19 @@ class RegionAnnealing(Search):
             until = min(target, self._next)
             if self.placed < until:
                 self.course.counts[course.PLACED] = self.placed
-                _anneal(p, self.course, self.proposals, self.rng, until, total, cooling, self.mix, self.switches)
+                _anneal(p, self.course, self.guide, self.rng, until, total, cooling, mix, self.switches)
                 self.placed = int(self.course.counts[course.PLACED])
             if self.placed >= self._next:
                 self._verify()
                 self._next = self.placed + VERIFY * self.problem.num_operators
+
+    def _mix(self, total: int) -> Mix:
+        """The kinds of changes: the longer a search is, the less is left to its network."""
+        share = min(1.0, LONG * self.problem.num_operators**2 / total)
+        mix = self.mix._replace(trust=share * self.mix.trust)
+        if self.helped and 0.0 < mix.reorder < 1.0:
+            mix = mix._replace(reorder=share * REORDER_BESIDE + (1.0 - share) * mix.reorder)
+        return mix
 
     def _verify(self) -> None:
         """Simulate the best plan of the course if it is a new one."""
@@ -229,13 +234,13 @@ class Mix(NamedTuple):
         reorder: share of tries that give an operator another turn.
         critical: share of these that take one of the critical chain.
         sizes: number of sizes of regions, each twice the one before.
-        proposed: share of regions that a network proposes, if there is one.
+        trust: share of regions that a guide proposes.
     """
 
     reorder: float
     critical: float
     sizes: int
-    proposed: float
+    trust: float
 
 
 # Before each iteration the course holds the times of its plan, and the best plan so far. The Metropolis rule is
@@ -273,7 +278,7 @@ def _anneal(
         else:
             lacked, makespan = course.lacking(c), c.value[course.CURRENT]
             heat = temperature / makespan if makespan > 0.0 else 1.0
-            count = proposals.propose(p, c, g, rng, mix.proposed, heat, mix.sizes, switches)
+            count = proposals.propose(p, c, g, rng, mix.trust, heat, mix.sizes, switches)
             if count == 0:
                 continue
             lacks, price = course.lacking(c), np.inf

@@ -27,10 +27,10 @@ import hetgym
 from hetgym import Problem
 from hetgym.agents.regions.artefact import load_planner
 from hetgym.baselines import get
-from hetgym.baselines.region_annealing import REORDER_BESIDE, RegionAnnealing
+from hetgym.baselines.region_annealing import RegionAnnealing
 from hetgym.bench.significance import mean_intervals
 from hetgym.planning import course, search
-from hetgym.planning.proposals import FEATURES, Network
+from hetgym.planning.proposals import FEATURES, Network, new_proposals
 from hetgym.schedule import Schedule
 from hetgym.workloads import RandomMix, load_suite
 
@@ -56,7 +56,7 @@ def methods(linear: Path | None) -> dict[str, dict[str, Any]]:
     zero = Network(np.zeros((f, 1)), np.zeros(1), np.zeros(1))
     untrained = Network(rng.normal(0, f**-0.5, (f, 16)), np.zeros(16), rng.normal(0, 0.25, 16))
     found: dict[str, dict[str, Any]] = {
-        "random": {"network": zero, "proposed": 1.0, "reorder": REORDER_BESIDE},
+        "random": {"network": zero, "trust": 1.0},
         "gain": {},
         "untrained": {"network": untrained},
     }
@@ -69,8 +69,10 @@ def searched(
     problem: Problem, start: Schedule, runtime: str, options: dict[str, Any], budget: int, seconds: float | None
 ) -> tuple[float, int]:
     """Makespan over that of the start, and number of tries."""
-    began = search.clock()
-    found = RegionAnnealing(problem, start, runtime=runtime, **options)
+    began, options = search.clock(), dict(options)
+    network = options.pop("network", None)
+    guide = None if network is None else new_proposals(problem, network)
+    found = RegionAnnealing(problem, start, runtime=runtime, guide=guide, **options)
     search.run(found, budget, seconds, began=began)
     return found.schedule().makespan / start.makespan, int(found.course.counts[course.TRIED])
 

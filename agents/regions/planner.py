@@ -14,7 +14,7 @@ from hetgym.agents.play import Agent
 from hetgym.baselines.region_annealing import NAME, RegionAnnealing
 from hetgym.errors import ArtefactError, ConfigError, shown
 from hetgym.planning.policy import SchedulerPolicy
-from hetgym.planning.proposals import FEATURES, Network
+from hetgym.planning.proposals import FEATURES, Network, new_proposals
 from hetgym.planning.search import check_limits, run
 from hetgym.problem import Problem
 from hetgym.schedule import Schedule
@@ -109,7 +109,7 @@ class RegionPlanner:
             raise ConfigError(f"start is {shown(start)}; it must be a Schedule, or the name of a scheduler")
         if operators is None:
             operators = min(MOST, EFFORT * problem.num_operators**2) if seconds is None else 2**62
-        search = RegionAnnealing(problem, start, seed, runtime=runtime, network=self.network)
+        search = RegionAnnealing(problem, start, seed, runtime=runtime, guide=new_proposals(problem, self.network))
         run(search, operators, seconds, began=began)
         found = search.schedule()
         return replace(found, scheduler=self.card.get("name", "region policy")) if found.scheduler == NAME else found

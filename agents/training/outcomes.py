@@ -94,18 +94,16 @@ class MoveOutcomes:
         low, high = np.log(settings.tries)
         tries = float(np.exp(rng.uniform(low, high))) * problem.num_operators
         budget = int(tries * LAUNCHES * problem.num_operators)
-        search = RegionAnnealing(
+        guide = proposals.new_proposals(
             problem,
-            settings.start,
-            seed=int(rng.integers(2**31)),
-            runtime=runtime,
-            network=None if self.update < settings.warm_up else self.network.compiled(),
+            None if self.update < settings.warm_up else self.network.compiled(),
             rows=settings.rows,
             every=max(1, int(tries / settings.rows)),
         )
+        search = RegionAnnealing(problem, settings.start, seed=int(rng.integers(2**31)), runtime=runtime, guide=guide)
         first = search.makespan
         run(search, budget, None)
-        return proposals.rows_of(search.proposals), 1.0 - search.makespan / first
+        return proposals.rows_of(guide), 1.0 - search.makespan / first
 
     def snapshot(self) -> Checkpoint:
         """The complete state of the training."""

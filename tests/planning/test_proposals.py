@@ -112,7 +112,8 @@ def test_regions_begin_where_the_odds_are(problem: Problem, preset: str, seed: i
 def test_any_network_gives_plans_as_they_will_run(preset: str) -> None:
     for seed in range(4):
         problem = RandomMix(operators=(20, 60), devices=2 + seed)(np.random.default_rng(seed))
-        search = RegionAnnealing(problem, "heft", seed, runtime=preset, network=random_network(seed))
+        guide = proposals.new_proposals(problem, random_network(seed))
+        search = RegionAnnealing(problem, "heft", seed, runtime=preset, guide=guide)
         first = search.makespan
         search.advance(20_000, 20_000)
         plan = search.schedule()
@@ -122,9 +123,9 @@ def test_any_network_gives_plans_as_they_will_run(preset: str) -> None:
 
 def test_rows_say_what_became_of_a_region() -> None:
     problem = RandomMix()(np.random.default_rng(1))
-    search = RegionAnnealing(problem, "heft", runtime="links", network=random_network(1), rows=500, every=7)
-    search.advance(60_000, 60_000)
-    inputs, outcome = proposals.rows_of(search.proposals)
+    guide = proposals.new_proposals(problem, random_network(1), rows=500, every=7)
+    RegionAnnealing(problem, "heft", runtime="links", guide=guide).advance(60_000, 60_000)
+    inputs, outcome = proposals.rows_of(guide)
     assert inputs.shape == (len(outcome), len(proposals.FEATURES)) and 100 < len(outcome) <= 500
     assert set(np.unique(outcome)) <= {np.float32(0.0), np.float32(proposals.WORSE), np.float32(1.0)}
     assert 0 < (outcome == 1.0).sum() < len(outcome) / 2
