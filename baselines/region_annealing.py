@@ -172,7 +172,7 @@ class RegionAnnealing(Search):
 
     def advance(self, target: int, total: int) -> None:
         """Anneal until the target is reached; see :meth:`Search.advance`."""
-        p, cooling, mix = self.problem.arrays, self.cooling, self._mix(total)
+        p, cooling, mix = self.problem.arrays, self.cooling, self.mix_of(total)
         if self.adapts:
             warmth = min(max(1.0, (total / LONG) ** 0.5 / self.problem.num_operators), HOTTER)
             cooling = Cooling(warmth * cooling.hot, cooling.cold)
@@ -186,8 +186,8 @@ class RegionAnnealing(Search):
                 self._verify()
                 self._next = self.placed + VERIFY * self.problem.num_operators
 
-    def _mix(self, total: int) -> Mix:
-        """The kinds of changes: the longer a search is, the less is left to its network."""
+    def mix_of(self, total: int) -> Mix:
+        """The kinds of changes in a search of so many launches: the longer it is, the less is left to its network."""
         share = min(1.0, LONG * self.problem.num_operators**2 / total)
         mix = self.mix._replace(trust=share * self.mix.trust)
         if self.helped and 0.0 < mix.reorder < 1.0:

@@ -130,3 +130,17 @@ def test_rows_say_what_became_of_a_region() -> None:
     assert set(np.unique(outcome)) <= {np.float32(0.0), np.float32(proposals.WORSE), np.float32(1.0)}
     assert 0 < (outcome == 1.0).sum() < len(outcome) / 2
     assert set(np.round(inputs[:, proposals.SIZE] * 5).astype(int)) == set(range(regions.DOUBLINGS))
+
+
+def test_the_longer_a_search_the_less_is_left_to_its_network() -> None:
+    problem = RandomMix()(np.random.default_rng(1))
+    guide = proposals.new_proposals(problem, random_network(1))
+    search, plain = RegionAnnealing(problem, "heft", guide=guide), RegionAnnealing(problem, "heft")
+    n = problem.num_operators
+    short, long, longer = (search.mix_of(effort * n**2) for effort in (1, 5_000, 500_000))
+    assert short.trust > 5 * long.trust > 50 * longer.trust > 0.0
+    assert (
+        short.reorder < long.reorder < longer.reorder < plain.mix_of(n).reorder == pytest.approx(longer.reorder, 0.01)
+    )
+    assert RegionAnnealing(problem, "heft", reorder=0.2, guide=guide).mix_of(n).reorder == 0.2
+    assert RegionAnnealing(problem, "heft", runtime="ready", guide=guide).mix_of(n).reorder == 0.0
