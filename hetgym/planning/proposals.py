@@ -352,11 +352,8 @@ def look(
         room = slack + c.now.begin[i] - arrived
         latest = max(latest, arrived)
         saved += shorter
-        if shorter > 0.0:
-            relief += shorter / (1.0 + 10.0 * room * unit)
-        else:
-            delay += max(0.0, -shorter - room)
-            longest = max(longest, -shorter - room)
+        gained, lost = _relief_and_delay(shorter, room, unit)
+        relief, delay, longest = relief + gained, delay + lost, max(longest, lost)
         here, there, neighbours = here + (b == a), there + (b == device), neighbours + 1
     for edge in range(p.successor_pointer[i], p.successor_pointer[i + 1]):
         j = p.successor[edge]
@@ -364,11 +361,8 @@ def look(
         shorter = _time(p, a, b, edge) - _time(p, device, b, edge)
         room = max(0.0, makespan - c.now.finish[j] - tail[j]) + c.now.begin[j] - c.now.arrived[edge]
         saved += shorter
-        if shorter > 0.0:
-            relief += shorter / (1.0 + 10.0 * room * unit)
-        else:
-            delay += max(0.0, -shorter - room)
-            longest = max(longest, -shorter - room)
+        gained, lost = _relief_and_delay(shorter, room, unit)
+        relief, delay, longest = relief + gained, delay + lost, max(longest, lost)
         here, there, neighbours = here + (b == a), there + (b == device), neighbours + 1
     load_here, load_there = c.marks.load[0, a], c.marks.load[0, device]
     x[0] = _soft((run + saved) * unit)
@@ -405,6 +399,14 @@ def look(
     x[23] = _soft((run + relief - delay) * unit)
     x[24] = d / 16.0
     x[25] = np.log(n) / 8.0
+
+
+@inlined
+def _relief_and_delay(shorter: float, room: float, unit: float) -> tuple[float, float]:
+    """What a transfer that becomes shorter, or longer, counts as relief and as delay [s]; see :func:`look`."""
+    if shorter > 0.0:
+        return shorter / (1.0 + 10.0 * room * unit), 0.0
+    return 0.0, max(0.0, -shorter - room)
 
 
 @inlined
