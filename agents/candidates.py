@@ -16,10 +16,10 @@ from hetgym.agents.actions import COLUMNS, describe
 from hetgym.agents.artefact import Weights, check_recipe, load_pair, save_pair
 from hetgym.agents.inference import HeadWeights, decide, head_weights
 from hetgym.agents.kinds import ENVIRONMENT, KINDS, check_features
-from hetgym.agents.play import Agent
+from hetgym.agents.play import Decider
 from hetgym.agents.recipe import manner
 from hetgym.envs.core.autoreset import make_lanes
-from hetgym.envs.core.lanes import Lanes, Observation
+from hetgym.envs.core.lanes import Lanes
 from hetgym.errors import ArtefactError, ConfigError, shown
 from hetgym.graph import DataflowGraph
 from hetgym.pipeline import PipelineProblem, TrainingPipeline
@@ -34,7 +34,7 @@ HEAD = "actor."
 """Prefix of the weights that score actions; the other weights of a trained network embed graphs or value states."""
 
 
-class CandidatePolicy:
+class CandidatePolicy(Decider):
     """Takes the most probable action given the candidates' features, the smaller number on ties.
 
     It is an :data:`~hetgym.agents.play.Agent` for ``observation="candidates"`` or ``"graph"`` of any size.
@@ -77,12 +77,6 @@ class CandidatePolicy:
         if not all(np.isfinite(weight).all() for weight in self._head):
             raise ArtefactError("the weights of the policy are not finite")
 
-    def __call__(self, observation: Observation, info: dict[str, Any]) -> int:
-        """Decide in one environment."""
-        if not isinstance(observation, dict):
-            raise ConfigError("this policy takes observation='graph' or 'candidates', not flat observations")
-        return int(self.decide({key: values[None] for key, values in observation.items()})[0])
-
     def decide(
         self, observations: Mapping[str, npt.NDArray[Any]], noise: FloatArray | None = None
     ) -> npt.NDArray[np.int64]:
@@ -113,10 +107,6 @@ class CandidatePolicy:
     def arguments(self) -> dict[str, Any]:
         """Arguments of the environment that the policy expects, apart from problems, sizes and conditions."""
         return manner(self.card.get("recipe", {}).get("arguments", {})) | {"observation": "candidates"}
-
-    def agent(self) -> Agent:
-        """The policy itself, which is an agent."""
-        return self
 
     def play(
         self, samples: int | None = None, temperature: float | None = None, seed: int = 0, **arguments: Any

@@ -14,9 +14,9 @@ from hetgym.agents.evaluation import Evaluator
 from hetgym.agents.kinds import check_features, kind_of
 from hetgym.agents.networks import ActorCritic
 from hetgym.agents.networks._torch import torch
-from hetgym.agents.play import Agent, as_scheduler
+from hetgym.agents.play import Decider, as_scheduler
 from hetgym.agents.recipe import manner
-from hetgym.envs.core.lanes import Lanes, Observation
+from hetgym.envs.core.lanes import Lanes
 from hetgym.errors import ArtefactError, ConfigError, shown
 from hetgym.problem import Problem
 from hetgym.schedule import Schedule
@@ -26,7 +26,7 @@ FORMAT = "hetgym-policy"
 _FILE = artefact.policy_file(FORMAT)
 
 
-class NetworkPolicy:
+class NetworkPolicy(Decider):
     """A network that takes the most probable action, the smaller number on ties.
 
     It is an :data:`~hetgym.agents.play.Agent` for observations of any size.
@@ -45,12 +45,6 @@ class NetworkPolicy:
         self.network = network
         self.card = dict(card or {})
 
-    def __call__(self, observation: Observation, info: dict[str, Any]) -> int:
-        """Decide in one environment."""
-        if not isinstance(observation, dict):
-            raise ConfigError("this policy takes observation='graph' or 'candidates', not flat observations")
-        return int(self.decide({key: values[None] for key, values in observation.items()})[0])
-
     def decide(self, observations: Mapping[str, npt.NDArray[Any]]) -> npt.NDArray[np.int64]:
         """[L] actions for L lanes.
 
@@ -67,10 +61,6 @@ class NetworkPolicy:
     def kind(self) -> str:
         """The kind of decision that it takes, one of :data:`~hetgym.agents.kinds.KINDS`."""
         return self.network.kind
-
-    def agent(self) -> Agent:
-        """The policy itself, which is an agent."""
-        return self
 
     def plan(self, problem: Problem, /) -> Schedule:
         """Schedule a problem by one episode of HetSchedule-v0.

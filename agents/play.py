@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import abc
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Protocol, runtime_checkable
 
 import gymnasium as gym
+import numpy as np
+import numpy.typing as npt
 
 from hetgym.envs.core.lanes import Observation
 from hetgym.envs.schedule import HetScheduleEnv
+from hetgym.errors import ConfigError
 from hetgym.problem import Problem
 from hetgym.schedule import Schedule
 
@@ -46,6 +50,46 @@ class Policy(Protocol):
 
     def agent(self) -> Agent:
         """The policy as an agent in its environment."""
+
+
+class Decider(abc.ABC):
+    """An :data:`Agent` that decides for many lanes at a time, by their observations alone."""
+
+    @abc.abstractmethod
+    def decide(self, observations: Mapping[str, npt.NDArray[Any]]) -> npt.NDArray[np.int64]:
+        """[L] actions for L lanes.
+
+        Args:
+            observations: [L, …] by key.
+        """
+
+    def __call__(self, observation: Observation, info: dict[str, Any]) -> int:
+        """Decide in one environment."""
+        return int(self.predict(observation)[0])
+
+    def predict(
+        self, observation: Any, state: Any = None, episode_start: Any = None, deterministic: bool = True
+    ) -> tuple[npt.NDArray[np.int64], Any]:
+        """The most probable actions, with the interface of Stable-Baselines3's models.
+
+        Args:
+            observation: of one environment, or [L, …] by key of many.
+            state: returned as it is.
+            episode_start: ignored.
+            deterministic: ignored; actions are not drawn.
+
+        Returns:
+            The action as an array of shape [], or [L] actions; and the state.
+        """
+        if not isinstance(observation, Mapping):
+            raise ConfigError("this policy takes observation='graph' or 'candidates', not flat observations")
+        if np.ndim(observation["action_mask"]) > 1:
+            return self.decide(observation), state
+        return self.decide({key: np.asarray(values)[None] for key, values in observation.items()})[0], state
+
+    def agent(self) -> Agent:
+        """The policy itself, which is an agent."""
+        return self
 
 
 @dataclass(frozen=True)

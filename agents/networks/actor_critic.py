@@ -38,7 +38,7 @@ class ActionFeatures(nn.Module):
 
     with :math:`f_a` the environment's features of the action, :math:`\mu` and :math:`\sigma` their mean and
     standard deviation over the legal actions, and, at the level ``graph``, :math:`h_a` the embedding of the
-    action's operator on its device by :class:`~hetgym.agents.networks.OperatorDeviceEncoder`. Two devices often
+    action's operator on its device by an :class:`~hetgym.agents.networks.EpisodeEncoder`. Two devices often
     differ by a hundredth of the makespan only, so training learns first from the middle part, which consists of
     differences.
 
@@ -61,10 +61,9 @@ class ActionFeatures(nn.Module):
         self.size = 2 * len(self.view.columns)
         self.encoder: nn.Module | None = None
         if level == "graph":
-            from hetgym.agents.networks.encoder import OperatorDeviceEncoder
+            from hetgym.agents.networks.episode_encoder import EpisodeEncoder
 
-            tokens, edges = self.view.token_features, self.view.edge_features
-            self.encoder = OperatorDeviceEncoder(tokens, edges, sizes.embedding, sizes.layers)
+            self.encoder = EpisodeEncoder(self.view, sizes)
             self.norm = nn.LayerNorm(sizes.embedding)
             self.size += sizes.embedding
 
@@ -74,8 +73,7 @@ class ActionFeatures(nn.Module):
         known = self.view.actions(seen)
         parts = [known, relative(known, mask)]
         if self.encoder is not None:
-            *graphs, row = self.view.graphs(seen)
-            parts.append(self.norm(self.view.embeddings(seen, self.encoder(*graphs), row)))
+            parts.append(self.norm(self.view.embeddings(seen, *self.encoder(seen))))
         return torch.cat(parts, -1), mask
 
 

@@ -17,6 +17,11 @@ class PipelineView(View):
     """
 
     kind = "pipeline"
+    lasting = ("blocks", "costs", "assignment", "devices", "block_mask", "device_mask")
+    state = {
+        "blocks": [column for column in BlockColumn if column >= BlockColumn.IS_DECIDED],
+        "devices": [column for column in StageColumn if column != StageColumn.TOTAL_COST],
+    }
     token_features = len(BlockColumn) + 2 + len(StageColumn)
 
     def graphs(self, seen: Seen) -> Graphs:
@@ -28,7 +33,7 @@ class PipelineView(View):
         ends = torch.stack([row[lane, block], row[lane, block + 1]])
         return Graphs(tokens, ends, blocks[lane, block, BlockColumn.NEXT_CUT][:, None], graph, present, row)
 
-    def embeddings(self, seen: Seen, pairs: Tensor, row: Tensor) -> Tensor:
+    def embeddings(self, seen: Seen, pairs: Tensor, which: Tensor) -> Tensor:
         """[B, 1 + D, H] the current block on the current stage's device, and on each device."""
-        found: Tensor = with_current(seen, pick(pairs, row, seen["current"])[:, 0], torch)
+        found: Tensor = with_current(seen, pick(pairs, which, seen["current"])[:, 0], torch)
         return found

@@ -7,6 +7,15 @@ from hetgym.agents.networks.views import Graphs, Seen, View, one_hot, pack, pick
 from hetgym.envs.dispatch.observation import DispatchDeviceColumn
 from hetgym.envs.place.observation import DeviceColumn, OperatorColumn
 
+LINKED = (
+    "operators", "costs", "assignment", "edges", "edge_transfer", "devices", "links",
+    "operator_mask", "edge_mask", "device_mask",
+)  # fmt: skip
+"""Keys of observations of the level ``graph`` that describe a problem with its links."""
+
+PLACED = (OperatorColumn.IS_PLACED, OperatorColumn.IS_CURRENT, OperatorColumn.START, OperatorColumn.FINISH)
+"""Columns of operators that tell the state of an episode of HetSchedule-v0."""
+
 
 class PlaceView(View):
     """The view of ``mode="place"``: an action is a device for the current operator.
@@ -16,15 +25,20 @@ class PlaceView(View):
     """
 
     kind = "place"
+    lasting = LINKED
+    state = {
+        "operators": PLACED,
+        "devices": (DeviceColumn.BUSY, DeviceColumn.AVAILABLE, DeviceColumn.SHARE),
+    }
     token_features = len(OperatorColumn) + 2 + len(DeviceColumn) + 2
 
     def graphs(self, seen: Seen) -> Graphs:
         """The graphs, of observations of the level ``graph``."""
         return linked_graphs(seen, [seen["costs"], one_hot(seen["assignment"], seen["costs"].shape[-1])])
 
-    def embeddings(self, seen: Seen, pairs: Tensor, row: Tensor) -> Tensor:
+    def embeddings(self, seen: Seen, pairs: Tensor, which: Tensor) -> Tensor:
         """[B, D, H] the current operator on each device."""
-        return pick(pairs, row, seen["current"])[:, 0]
+        return pick(pairs, which, seen["current"])[:, 0]
 
 
 class DispatchView(View):
@@ -34,15 +48,20 @@ class DispatchView(View):
     """
 
     kind = "dispatch"
+    lasting = LINKED
+    state = {
+        "operators": PLACED,
+        "devices": [column for column in DispatchDeviceColumn if column != DispatchDeviceColumn.TOTAL_COST],
+    }
     token_features = len(OperatorColumn) + 2 + len(DispatchDeviceColumn) + 2
 
     def graphs(self, seen: Seen) -> Graphs:
         """The graphs, of observations of the level ``graph``."""
         return linked_graphs(seen, [seen["costs"], one_hot(seen["assignment"], seen["costs"].shape[-1])])
 
-    def embeddings(self, seen: Seen, pairs: Tensor, row: Tensor) -> Tensor:
+    def embeddings(self, seen: Seen, pairs: Tensor, which: Tensor) -> Tensor:
         """[B, K D + 1, H] the candidates on each device; zeros for waiting."""
-        found = pick(pairs, row, seen["candidate_operators"]).flatten(1, 2)
+        found = pick(pairs, which, seen["candidate_operators"]).flatten(1, 2)
         return torch.cat([found, torch.zeros_like(found[:, :1])], 1)
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import abc
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from hetgym.agents.actions import COLUMNS, describe
@@ -39,11 +39,15 @@ class View(abc.ABC):
     Attributes:
         kind: kind of decision; :mod:`hetgym.agents.actions` describes its actions.
         token_features, edge_features: numbers of features of a pair (operator, device) and of an edge.
+        lasting: keys of the observation that describe the graph.
+        state: by key, the columns of these that tell the state of the episode.
     """
 
     kind: str
     token_features: int
     edge_features = 1
+    lasting: tuple[str, ...]
+    state: Mapping[str, Sequence[int]]
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -59,14 +63,23 @@ class View(abc.ABC):
     def graphs(self, seen: Seen) -> Graphs:
         """The graphs, of observations of the level ``graph``."""
 
+    def at_rest(self, seen: Seen) -> dict[str, Tensor]:
+        """The part of an observation from which :meth:`graphs` are made, as it is when the episode begins."""
+        found = {key: seen[key] for key in self.lasting}
+        for key, columns in self.state.items():
+            found[key] = found[key].index_fill(-1, torch.tensor(columns), 0.0)
+        if "assignment" in found:
+            found["assignment"] = torch.full_like(found["assignment"], -1.0)
+        return found
+
     @abc.abstractmethod
-    def embeddings(self, seen: Seen, pairs: Tensor, row: Tensor) -> Tensor:
+    def embeddings(self, seen: Seen, pairs: Tensor, which: Tensor) -> Tensor:
         """[B, A, H] the embedding of each action.
 
         Args:
             seen: the observation.
-            pairs: [N, D, H] embedded operators on devices.
-            row: see :class:`Graphs`.
+            pairs: [G, n, D, H] embedded operators on devices, of different graphs.
+            which: [B] the graph of each lane.
         """
 
 
@@ -94,17 +107,16 @@ def pack(
     return torch.cat(tokens, -1), lane, device_mask[lane] > 0, row
 
 
-def pick(pairs: Tensor, row: Tensor, operator: Tensor) -> Tensor:
+def pick(pairs: Tensor, which: Tensor, operator: Tensor) -> Tensor:
     """[B, K, D, H] the embeddings of K operators of each lane; zero where there is none.
 
     Args:
-        pairs: [N, D, H] embedded operators on devices.
-        row: [B, n] see :class:`Graphs`.
+        pairs: [G, n, D, H] embedded operators on devices, of different graphs.
+        which: [B] the graph of each lane.
         operator: [B, K] numbers of operators, -1 for none.
     """
-    found = row.gather(1, operator.long().clamp(min=0))
-    known = (operator >= 0) & (found >= 0)
-    return pairs[found.clamp(min=0)] * known[..., None, None].to(pairs.dtype)
+    known = (operator >= 0)[..., None, None].to(pairs.dtype)
+    return pairs[which[:, None], operator.long().clamp(min=0)] * known
 
 
 def one_hot(assignment: Tensor, devices: int) -> Tensor:

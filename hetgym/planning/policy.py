@@ -2,26 +2,29 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Mapping
+from heapq import heapify, heappop, heappush
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from hetgym._types import IntArray
-from hetgym.planning.decode import by_start
 from hetgym.planning.protocols import Scheduler
 from hetgym.planning.registry import get
 from hetgym.problem import Problem
-from hetgym.sim import simulate
+from hetgym.schedule import Schedule
+from hetgym.sim import Runtime, Trace, simulate
 
 
 class SchedulerPolicy:
     """An agent whose actions are the devices of a scheduler's plan.
 
-    Operators are decided in the order in which that plan starts them. In an environment with ``decode="append"`` the
-    episode is then the scheduler's schedule, and ends with its makespan under any runtime; with ``"insertion"``
-    operators may move into idle gaps.
+    A scheduler that takes a runtime plans for the environment's. Operators are decided in the order in which that plan
+    starts them. In an environment with ``decode="append"`` the episode is then the scheduler's schedule, and ends with
+    its makespan under any runtime; with ``"insertion"`` operators may move into idle gaps.
 
     Args:
         scheduler: the scheduler that makes the plan.
@@ -42,16 +45,24 @@ class SchedulerPolicy:
         self._devices: IntArray = np.zeros(0, np.int32)
         self._turn = 0
 
-    def prepare(self, problem: Problem) -> IntArray:
+    def schedule(self, problem: Problem, runtime: str | Runtime = "classic") -> Schedule:
+        """The scheduler's plan, for the runtime if it takes one."""
+        options = {"runtime": runtime} if takes_runtime(self.scheduler) else {}
+        return self.scheduler(problem, **options)
+
+    def prepare(self, problem: Problem, runtime: str | Runtime = "classic") -> IntArray:
         """Schedule the problem of the next episode.
+
+        Args:
+            problem: the problem to schedule.
+            runtime: the runtime of the episode.
 
         Returns:
             [n] operators in the order of their planned starts, for ``reset(options={"order": …})``.
         """
-        schedule = self.scheduler(problem)
-        trace = simulate(problem, schedule)
-        order = by_start(problem, trace.start, trace.finish)
-        self._devices, self._turn = trace.assignment[order], 0
+        schedule = self.schedule(problem, runtime)
+        order = launch_order(problem, simulate(problem, schedule, runtime))
+        self._devices, self._turn = schedule.assignment[order], 0
         return order
 
     def reset(
@@ -68,8 +79,8 @@ class SchedulerPolicy:
             The environment's first observation and info.
         """
         env.reset(seed=seed, options=options)
-        problem = env.unwrapped.problem
-        observation, info = env.reset(options={"problem": problem, "order": self.prepare(problem)})
+        problem, runtime = env.unwrapped.problem, env.unwrapped.lanes.rules.simulated
+        observation, info = env.reset(options={"problem": problem, "order": self.prepare(problem, runtime)})
         return observation, info
 
     def __call__(self, observation: Any, info: Mapping[str, Any] | None = None) -> int:
@@ -83,6 +94,42 @@ class SchedulerPolicy:
     ) -> tuple[npt.NDArray[np.int64], Any]:
         """The same action, with the interface of Stable-Baselines3's models."""
         return np.array(self(observation)), state
+
+
+def launch_order(problem: Problem, trace: Trace) -> IntArray:
+    """[n] operators by start, but none before an input, or before what its device has launched earlier.
+
+    Operators of one device that run at the same time may start in another order than they were launched in.
+    """
+    pairs = [*zip(problem.edge_source.tolist(), problem.edge_target.tolist(), strict=True)]
+    for row in trace.order:
+        pairs += pairwise(row.tolist())
+    after: list[list[int]] = [[] for _ in range(problem.num_operators)]
+    missing = np.zeros(problem.num_operators, np.int64)
+    for first, then in pairs:
+        after[first].append(then)
+        missing[then] += 1
+    numbers = problem.arrays.position.tolist(), range(problem.num_operators)
+    keys = list(zip(trace.start.tolist(), trace.finish.tolist(), *numbers, strict=True))
+    ready = [keys[i] for i in np.flatnonzero(missing == 0)]
+    heapify(ready)
+    order: list[int] = []
+    while ready:
+        operator = heappop(ready)[-1]
+        order.append(operator)
+        for then in after[operator]:
+            missing[then] -= 1
+            if missing[then] == 0:
+                heappush(ready, keys[then])
+    return np.array(order, np.int32)
+
+
+def takes_runtime(scheduler: Scheduler) -> bool:
+    """True if a scheduler takes the runtime that will run the schedule."""
+    try:
+        return "runtime" in inspect.signature(scheduler).parameters
+    except (TypeError, ValueError):
+        return False
 
 
 def as_policy(scheduler: str | Scheduler, **options: Any) -> SchedulerPolicy:

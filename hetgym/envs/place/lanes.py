@@ -193,7 +193,7 @@ class PlaceLanes(Lanes):
             return
         instance, runtime = self.instance(lane), self.rules.simulated
         if self.rules.decode in ("insertion", "append"):
-            found = timeline.planned(instance.problem, self._placed[lane], self.rules.simulated, scheduler="agent")
+            found = self._decided(lane)
             makespan = simulate(instance.problem, found, runtime).makespan
         else:
             found, makespan = decoded(instance.problem, self._placed[lane], self.rules.decode, runtime)
@@ -202,6 +202,19 @@ class PlaceLanes(Lanes):
         self.makespan[lane] = makespan
         if instance.reference > 0:
             self.reward[lane] -= excess / instance.reference
+
+    def current(self, lane: int) -> int:
+        """The operator that the lane places next; its episode must be running."""
+        return int(self._tables[lane].order[self.state.turn[lane]])
+
+    def _decided(self, lane: int) -> Schedule:
+        """The schedule of the lane's decisions; with ``decode="append"`` devices launch operators as decided."""
+        problem, placed, runtime = self.problem(lane), self._placed[lane], self.rules.simulated
+        if self._insertion or self._exact:
+            return timeline.planned(problem, placed, runtime, scheduler="agent")
+        order = self._tables[lane].order
+        rows = [order[placed.assignment[order] == device] for device in range(problem.num_devices)]
+        return timeline.with_times(problem, Schedule(placed.assignment, order=rows, scheduler="agent"), runtime)
 
     def problem(self, lane: int) -> Problem:
         """The problem of the lane's episode."""
@@ -225,7 +238,7 @@ class PlaceLanes(Lanes):
         """The schedule of a finished episode."""
         found = self._schedules[lane]
         if found is None:
-            found = timeline.planned(self.problem(lane), self._placed[lane], self.rules.simulated, scheduler="agent")
+            found = self._decided(lane)
             self._schedules[lane] = found
         return found
 
@@ -250,7 +263,7 @@ class PlaceLanes(Lanes):
         if mode == "rgb_array":
             return gantt_pixels(trace)
         finish = self.state.finish[lane, : instance.problem.num_devices]
-        current = -1 if self.over[lane] else int(self._tables[lane].order[self.state.turn[lane]])
+        current = -1 if self.over[lane] else self.current(lane)
         return place_text(instance, trace, finish, current, float(self.makespan[lane]))
 
 
