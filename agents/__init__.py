@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from hetgym._lazy import lazy
-from hetgym.agents.play import Agent, Policy, Result, as_scheduler, play
+from hetgym.agents.play import Agent, Policy, Result, as_scheduler, play, trained_for
 from hetgym.agents.reference import greedy, uniform
 
 if TYPE_CHECKING:
@@ -55,6 +55,7 @@ __all__ = [
     "load_recipe",
     "names",
     "play",
+    "trained_for",
     "uniform",
 ]
 

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import abc
+import warnings
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Protocol, runtime_checkable
 
 import gymnasium as gym
@@ -13,9 +14,11 @@ import numpy.typing as npt
 
 from hetgym.envs.core.lanes import Observation
 from hetgym.envs.schedule import HetScheduleEnv
-from hetgym.errors import ConfigError
+from hetgym.errors import ConfigError, HetgymWarning
 from hetgym.problem import Problem
 from hetgym.schedule import Schedule
+from hetgym.sim.runtime import runtime as as_runtime
+from hetgym.sim.runtime import runtime_name
 
 Agent = Callable[[Observation, dict[str, Any]], Any]
 """``agent(observation, info) -> action``. An agent that needs the problem before the episode begins also has a method
@@ -105,6 +108,36 @@ class Result:
     info: dict[str, Any]
 
 
+def trained_for(policy: Policy) -> tuple[str, ...]:
+    """The runtimes of a policy's training, by name; none for pipelines, which have schedules of their own.
+
+    >>> import hetgym
+    >>> trained_for(hetgym.agents.load("place-v1")), trained_for(hetgym.agents.load("place-v2"))
+    (('classic',), ('links', 'framework', 'ready'))
+    """
+    if policy.kind == "pipeline" or "recipe" not in policy.card:
+        return ()
+    recipe = policy.card["recipe"]
+    runtimes = recipe.get("settings", {}).get("runtimes") or [recipe.get("arguments", {}).get("runtime", "classic")]
+    return tuple(runtime_name(as_runtime(runtime)) for runtime in runtimes)
+
+
+def _say_beyond(policy: Policy, env: gym.Env[Any, Any]) -> None:
+    """Warn if an environment's runtime is none for which a policy was trained."""
+    rules: Any = getattr(getattr(env.unwrapped, "lanes", None), "rules", None)
+    names = trained_for(policy)
+    if names and hasattr(rules, "simulated"):
+        runtime = replace(rules.simulated, noise=0.0, seed=0)
+        if runtime not in [as_runtime(name) for name in names]:
+            called = policy.card.get("name", f"this {policy.kind} policy")
+            warnings.warn(
+                f"{called} was trained for {', '.join(names)}; this environment has {runtime_name(runtime)}, "
+                "so compare it with heuristics there",
+                HetgymWarning,
+                stacklevel=3,
+            )
+
+
 def play(
     env: gym.Env[Any, Any], agent: Agent | Policy, seed: int | None = None, options: dict[str, Any] | None = None
 ) -> Result:
@@ -120,6 +153,9 @@ def play(
     Raises:
         ConfigError: the environment's candidate features have another meaning than in the policy's training.
 
+    Warns:
+        HetgymWarning: the policy was not trained for the environment's runtime; see :func:`trained_for`.
+
     >>> import gymnasium as gym, hetgym
     >>> from hetgym.workloads import textbook
     >>> env = gym.make("HetSchedule-v0", problem=textbook("arabnejad-barbosa"))
@@ -128,7 +164,10 @@ def play(
     >>> play(env, hetgym.agents.load("place-v1"), seed=0).info["makespan"] <= 133
     True
     """
-    acting: Any = agent.agent() if isinstance(agent, Policy) else agent
+    acting: Any = agent
+    if isinstance(agent, Policy):
+        _say_beyond(agent, env)
+        acting = agent.agent()
     if hasattr(acting, "check") and hasattr(env.unwrapped, "lanes"):
         acting.check(env.unwrapped.lanes)
     reset = getattr(acting, "reset", None)

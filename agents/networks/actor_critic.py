@@ -36,8 +36,9 @@ class ActionFeatures(nn.Module):
     .. math::
         x_a = \big[f_a,\ (f_a - \mu) / (\sigma + \varepsilon),\ h_{a}\big]
 
-    with :math:`f_a` the environment's features of the action, :math:`\mu` and :math:`\sigma` their mean and
-    standard deviation over the legal actions, and, at the level ``graph``, :math:`h_a` the embedding of the
+    with :math:`f_a` the environment's features of the action, at the level ``graph`` also those of its surroundings,
+    :math:`\mu` and :math:`\sigma` their mean and standard deviation over the legal actions, and, at the level
+    ``graph``, :math:`h_a` the embedding of the
     action's operator on its device by an :class:`~hetgym.agents.networks.EpisodeEncoder`. Two devices often
     differ by a hundredth of the makespan only, so training learns first from the middle part, which consists of
     differences.
@@ -65,12 +66,14 @@ class ActionFeatures(nn.Module):
 
             self.encoder = EpisodeEncoder(self.view, sizes)
             self.norm = nn.LayerNorm(sizes.embedding)
-            self.size += sizes.embedding
+            self.size += 2 * len(self.view.surroundings) + sizes.embedding
 
     def forward(self, seen: Seen) -> tuple[Tensor, Tensor]:
         """Describe the actions; see the class for shapes."""
         mask = seen["action_mask"] > 0
         known = self.view.actions(seen)
+        if self.encoder is not None:
+            known = torch.cat([known, self.view.around(seen)], -1)
         parts = [known, relative(known, mask)]
         if self.encoder is not None:
             parts.append(self.norm(self.view.embeddings(seen, *self.encoder(seen))))

@@ -21,10 +21,13 @@ class PlaceView(View):
     """The view of ``mode="place"``: an action is a device for the current operator.
 
     A pair of operator and device is described by the operator's ``OPERATOR_FEATURES``, its cost on the device, 1 if it
-    is placed there, and the device's features with the mean time of a transfer from and to it.
+    is placed there, and the device's features with the mean time of a transfer from and to it. Around an action is
+    what else the readers of the operator read, as far as it is placed on the action's device: the sum of its transfer
+    times, and an eighth of its number.
     """
 
     kind = "place"
+    surroundings = ("beside_transfer", "beside_inputs")
     lasting = LINKED
     state = {
         "operators": PLACED,
@@ -39,6 +42,20 @@ class PlaceView(View):
     def embeddings(self, seen: Seen, pairs: Tensor, which: Tensor) -> Tensor:
         """[B, D, H] the current operator on each device."""
         return pick(pairs, which, seen["current"])[:, 0]
+
+    def around(self, seen: Seen) -> Tensor:
+        """[B, D, 2] the surroundings of the current operator on each device."""
+        source, target = seen["edges"].long().unbind(1)
+        real, leaves = seen["edge_mask"] > 0, source == seen["current"].long()
+        reads = (
+            torch.zeros_like(seen["assignment"]).scatter_add(1, target, (leaves & real).to(seen["assignment"].dtype))
+            > 0
+        )
+        device = seen["assignment"].long().gather(1, source)
+        beside = (reads.gather(1, target) & ~leaves & real & (device >= 0)).to(seen["edge_transfer"].dtype)
+        found = torch.stack([beside * seen["edge_transfer"], beside / 8], -1)
+        where = device.clamp(min=0)[..., None].expand_as(found)
+        return found.new_zeros(*seen["candidates"].shape[:2], 2).scatter_add(1, where, found)
 
 
 class DispatchView(View):

@@ -41,6 +41,7 @@ class View(abc.ABC):
         token_features, edge_features: numbers of features of a pair (operator, device) and of an edge.
         lasting: keys of the observation that describe the graph.
         state: by key, the columns of these that tell the state of the episode.
+        surroundings: names of the features that :meth:`around` gives.
     """
 
     kind: str
@@ -48,6 +49,7 @@ class View(abc.ABC):
     edge_features = 1
     lasting: tuple[str, ...]
     state: Mapping[str, Sequence[int]]
+    surroundings: tuple[str, ...] = ()
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -58,6 +60,10 @@ class View(abc.ABC):
         """[B, A, F] features of each action that do not depend on the graph."""
         found: Tensor = describe(self.kind, seen, torch)
         return found
+
+    def around(self, seen: Seen) -> Tensor:
+        """[B, A, S] features of each action that tell the state of the graph around it; none by default."""
+        return seen["candidates"][..., :0]
 
     @abc.abstractmethod
     def graphs(self, seen: Seen) -> Graphs:

@@ -111,6 +111,25 @@ def recipes() -> list[Entry]:
     ]
 
 
+def policies() -> list[Entry]:
+    """Pretrained policies."""
+    from hetgym.agents.play import trained_for
+    from hetgym.agents.pretrained import load, names
+
+    loaded = [(name, load(name)) for name in names()]
+    return [
+        {
+            "name": name,
+            "env": found.card["env"],
+            "decides": found.kind,
+            "trained for": list(trained_for(found)),
+            "algorithm": found.card["recipe"]["algorithm"],
+            "summary": found.card["recipe"]["description"],
+        }
+        for name, found in loaded
+    ]
+
+
 CATALOGUES: dict[str, Callable[[], list[Entry]]] = {
     "graphs": graphs,
     "platforms": platforms,
@@ -120,6 +139,7 @@ CATALOGUES: dict[str, Callable[[], list[Entry]]] = {
     "costs": costs,
     "datasets": datasets,
     "recipes": recipes,
+    "policies": policies,
 }
 """Name of a catalogue -> function that gives its rows."""
 

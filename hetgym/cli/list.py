@@ -11,7 +11,8 @@ from hetgym.cli.options import ImportOption, JsonOption, import_files
 
 def list_(
     what: Annotated[
-        str, typer.Argument(help="graphs, platforms, schedulers, suites, runtimes, costs, datasets or recipes.")
+        str,
+        typer.Argument(help="graphs, platforms, schedulers, suites, runtimes, costs, datasets, recipes or policies."),
     ],
     imports: ImportOption = None,
     as_json: JsonOption = False,

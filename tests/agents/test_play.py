@@ -9,14 +9,14 @@ import numpy as np
 import pytest
 
 import hetgym
-from hetgym.agents import Policy, as_scheduler, greedy, load, names, play
+from hetgym.agents import Policy, as_scheduler, greedy, load, names, play, trained_for
 from hetgym.agents.candidates import PipelinePolicy, SchedulePolicy, SplitPolicy
-from hetgym.errors import ArtefactError, ConfigError, UnknownName
+from hetgym.errors import ArtefactError, ConfigError, HetgymWarning, UnknownName
 from hetgym.workloads import RandomMix, textbook
 
 ENVIRONMENTS = {
     "place-v1": {"id": "HetSchedule-v0"},
-    "place-v2": {"id": "HetSchedule-v0"},
+    "place-v2": {"id": "HetSchedule-v0", "runtime": "links"},
     "dispatch-v1": {"id": "HetSchedule-v0"},
     "split-v1": {"id": "HetSplit-v0", "graph": "alexnet", "platform": "even-pair"},
     "pipeline-v1": {"id": "HetPipeline-v0"},
@@ -31,6 +31,26 @@ def test_every_shipped_policy_is_a_policy_and_plays(name: str) -> None:
     result = play(env, policy, seed=5)
     assert result.total_reward == pytest.approx(1 - result.info["makespan"] / result.info["reference"])
     assert play(env, policy.agent(), seed=5).info["makespan"] == result.info["makespan"]
+
+
+def test_policies_say_where_they_were_not_trained() -> None:
+    problem = textbook("topcuoglu")
+    for name, inside, beyond in (("place-v1", "classic", "links"), ("place-v2", "ready", "fair")):
+        policy = load(name)
+        assert inside in trained_for(policy) and beyond not in trained_for(policy)
+        play(gym.make("HetSchedule-v0", problem=problem, runtime=inside, **policy.arguments), policy)  # is silent
+        env = gym.make("HetSchedule-v0", problem=problem, runtime=beyond, **policy.arguments)
+        with pytest.warns(HetgymWarning, match=f"{name} was trained for .*; this environment has {beyond}"):
+            play(env, policy)
+    noisy = gym.make("HetSchedule-v0", mode="dispatch", noise=0.2, observation="candidates")
+    play(noisy, load("dispatch-v1"), seed=0)  # noise is a condition, not another runtime
+
+
+def test_planners_plan_for_the_runtime_of_the_environment() -> None:
+    policy, problem = load("place-v2"), RandomMix(operators=(20, 30))(np.random.default_rng(3))
+    for runtime in ("links", "framework"):
+        info = play(gym.make("HetSchedule-v0", problem=problem, runtime=runtime, decode="append"), policy).info
+        assert info["makespan"] == pytest.approx(policy.plan(problem, runtime=runtime).makespan, rel=1e-12)
 
 
 @pytest.mark.parametrize("seed", range(5))

@@ -20,8 +20,7 @@ SLOW = {"cp-sat", "tvm-fusion"}  # minutes, or an extra
 def test_the_same_makespan_inside_and_outside(name: str) -> None:
     scheduler = brief(name)
     for problem in (textbook("topcuoglu"), RandomMix()(np.random.default_rng(0))):
-        schedule = scheduler(problem)
-        for runtime in ("classic", "links"):
+        for runtime in ("classic", "links", "framework"):
             env = HetScheduleEnv(problem, decode="append", runtime=runtime, observation="candidates", completion="off")
             policy = as_policy(name, **scheduler.options)
             observation, info = policy.reset(env, seed=1)
@@ -29,12 +28,26 @@ def test_the_same_makespan_inside_and_outside(name: str) -> None:
             while not done:
                 observation, reward, done, _, info = env.step(policy(observation, info))
                 total += float(reward)
-            outside = hetgym.simulate(
-                problem, hetgym.Schedule(schedule.assignment, order=hetgym.simulate(problem, schedule).order), runtime
-            ).makespan
+            outside = hetgym.simulate(problem, scheduler(problem, runtime), runtime).makespan
             assert info["makespan"] == pytest.approx(outside, rel=1e-12)
             assert total == pytest.approx(1 - outside / info["reference"], abs=1e-9)
             assert info["illegal_actions"] == 0
+
+
+def test_plain_functions_do_not_see_the_runtime() -> None:
+    seen = []
+
+    def first(problem: hetgym.Problem) -> hetgym.Schedule:
+        return hetgym.baselines.get("heft")(problem)
+
+    def second(problem: hetgym.Problem, runtime: object = "classic") -> hetgym.Schedule:
+        seen.append(runtime)
+        return first(problem)
+
+    env = HetScheduleEnv(textbook("topcuoglu"), decode="append", runtime="links", completion="off")
+    for scheduler in (first, second):
+        as_policy(scheduler).reset(env)
+    assert seen == [env.lanes.rules.simulated]
 
 
 def test_orders_are_checked() -> None:

@@ -17,7 +17,8 @@ with warnings.catch_warnings():
     sb3 = pytest.importorskip("stable_baselines3")
     from stable_baselines3.common.evaluation import evaluate_policy
 
-from hetgym.agents.sb3 import ActionPolicy, MaskedActionPolicy  # noqa: E402
+import hetgym  # noqa: E402
+from hetgym.agents.sb3 import ActionPolicy, MaskedActionPolicy, as_model  # noqa: E402
 from hetgym.envs.sb3 import LaneVecEnv, make_vec_env  # noqa: E402
 from hetgym.errors import ConfigError  # noqa: E402
 
@@ -74,3 +75,38 @@ def test_plain_ppo_takes_legal_actions_alone() -> None:
 def test_flat_observations_are_refused() -> None:
     with pytest.raises(ConfigError, match="observation='graph' or 'candidates'"):
         sb3.PPO(ActionPolicy, lanes(observation="flat"), **SMALL)
+
+
+@pytest.mark.parametrize("name", hetgym.agents.names())
+def test_every_shipped_policy_is_a_model(name: str) -> None:
+    policy = hetgym.agents.load(name)
+    places = {"HetSplit-v0": {"graph": "alexnet", "platform": "even-pair"}}
+    envs = lanes(policy.card["env"], **places.get(policy.card["env"], {}), **policy.arguments)
+    try:
+        model = as_model(policy, envs)
+    except ConfigError as error:
+        assert policy.kind in ("split", "pipeline", "dispatch") and "plans before the episode begins" in str(error)
+        return
+    rewards, lengths = evaluate_policy(model, envs, 4, return_episode_rewards=True)
+    assert len(rewards) == 4 and min(lengths) > 3
+    assert np.mean(rewards) > -0.05  # about as good as the reference, or better
+
+
+def test_plans_are_followed_in_lanes() -> None:
+    envs = lanes("HetSchedule-v0", observation="candidates", completion="off", runtime="links")
+    model = as_model(hetgym.agents.load("place-v2"), envs)
+    seen, begun, ended = envs.reset(), np.ones(2, np.bool_), 0
+    plans = [hetgym.agents.load("place-v2").plan(problem, runtime="links") for problem in envs.get_attr("problem")]
+    while ended < 2:
+        actions, _ = model.predict(seen, episode_start=begun)
+        seen, _, begun, infos = envs.step(actions)
+        for lane in np.flatnonzero(begun).tolist():
+            if plans[lane] is not None:
+                assert infos[lane]["schedule"].assignment.tolist() == plans[lane].assignment.tolist()
+                plans[lane], ended = None, ended + 1
+
+
+def test_planners_need_lanes_of_their_environment() -> None:
+    envs = lanes("HetPipeline-v0", observation="candidates")
+    with pytest.raises(ConfigError, match="plans before the episode begins"):
+        as_model(hetgym.agents.load("place-v2"), envs)
