@@ -1,13 +1,12 @@
 """Policies that ``hetgym train`` made from nothing, beside heuristics, on problems that no training saw.
 
-    hetgym train maskable-ppo-graph && hetgym train maskable-ppo-candidates
-    python benchmarks/from_scratch.py results/maskable-ppo-graph-s0 results/maskable-ppo-candidates-s0 \\
-        --curves docs/images/learning.png
+    hetgym train maskable-ppo-graph
+    python benchmarks/from_scratch.py results/maskable-ppo-graph-s0 --curves learning.png
 
 Each policy plays one greedy episode on each problem, under the runtime of its recipe. Figures are mean ratios of its
 makespans to those of each heuristic, with 95 % paired bootstrap intervals: once with plans for that runtime, and once
-with plans for the classic model; both are simulated under the runtime. Steps a second are those of the training run,
-updates included. ``--curves`` draws the evaluations of the runs.
+with plans for the classic model; both are simulated under the runtime. ``--curves`` draws the evaluations of the
+runs.
 """
 
 from __future__ import annotations
@@ -67,7 +66,7 @@ def draw(folders: list[Path], path: Path) -> None:
     figure = Figure(figsize=(7, 3.6), layout="constrained")
     axes = figure.add_subplot()
     for folder in folders:
-        history = json.loads((folder / "results.json").read_text())["evaluations"]
+        history = json.loads((folder / "results.json").read_text())["history"]
         later = [one for one in history if one["step"]]
         axes.plot([one["step"] for one in later], [one["ratio_donf"] for one in later], marker="o", label=folder.name)
     axes.set_xlabel("steps")

@@ -193,6 +193,7 @@ def main() -> None:
     parser.add_argument("--small", type=int, default=64, help="problems of 30 to 80 operators")
     parser.add_argument("--large", type=int, default=16, help="problems of 400 operators")
     parser.add_argument("--budgets", default="", help="seconds, joined by commas")
+    parser.add_argument("--only", default="", help="ways beside gain, joined by commas; all by default")
     parser.add_argument("--linear", type=Path, help="policy of one hidden unit, trained alike")
     parser.add_argument("--json", type=Path)
     options = parser.parse_args()
@@ -205,7 +206,10 @@ def main() -> None:
         if timed:
             search.perf_counter = time.process_time  # type: ignore[attr-defined]
         budgets = budgets or (BUDGETS if timed else EFFORTS)
-        found = compare(options.runtime, sets, methods(options.linear), budgets, timed)
+        ways = methods(options.linear)
+        if options.only:
+            ways = {name: ways[name] for name in ("gain", *options.only.split(","))}
+        found = compare(options.runtime, sets, ways, budgets, timed)
         columns: dict[str, Any] = {
             "what": lambda row: row["what"],
             "problems": lambda row: row["problems"],
