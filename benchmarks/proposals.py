@@ -181,6 +181,7 @@ def networks(runtime: str, budgets: tuple[float, ...]) -> list[dict[str, Any]]:
         (interval,) = mean_intervals([gaps], np.random.default_rng(0))
         rows.append(
             {"what": "no budget" if budget is None else f"{budget:g} s", "gap": interval.mean, "largest": max(gaps)}
+            | {"where": specs[int(np.argmax(gaps))].name}
             | {"low": interval.low, "high": interval.high, "problems": len(gaps)}
         )
     return rows
@@ -200,11 +201,10 @@ def main() -> None:
     budgets = tuple(float(text) for text in options.budgets.split(",") if text)
     sets = problems(options.small, options.large)
     title, number = f"{options.what}, {options.runtime}", "{:.4f}".format
+    search.perf_counter = time.process_time  # type: ignore[attr-defined]
     spread = {"95 %": lambda row: f"{row['low']:.4f} to {row['high']:.4f}"}
     if options.what in ("time", "tries"):
         timed = options.what == "time"
-        if timed:
-            search.perf_counter = time.process_time  # type: ignore[attr-defined]
         budgets = budgets or (BUDGETS if timed else EFFORTS)
         ways = methods(options.linear)
         if options.only:
@@ -237,7 +237,7 @@ def main() -> None:
         show(title, found, columns | {"s": lambda row: f"{row['s']:.3f}"})
     else:
         found = networks(options.runtime, budgets or (1.0, 10.0))
-        gap = {"gap": lambda row: f"{row['gap']:.2%}", "largest": lambda row: f"{row['largest']:.1%}"}
+        gap = {"gap": lambda row: f"{row['gap']:.2%}", "largest": lambda row: f"{row['largest']:.1%} {row['where']}"}
         spread = {"95 %": lambda row: f"{row['low']:.2%} to {row['high']:.2%}"}
         show(title, found, {"what": lambda row: row["what"], **gap, **spread})
     save(options.json, f"proposals {options.what} {options.runtime}", found)
