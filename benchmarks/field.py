@@ -51,25 +51,26 @@ DEVICES, TYPES, SUPPORT = 20, 5, 0.2
 Steps = Callable[[Problem, Schedule], float]
 
 
-def timed(problem: Problem, name: str, budget: float | None, runtime: str) -> tuple[float, float]:
+def timed(problem: Problem, name: str, budget: float | None, runtime: str, seed: int = 0) -> tuple[float, float]:
     """Makespan and processor time of a scheduler, with a budget of time or with none."""
-    scheduler = get(name) if budget is None else get(name, seconds=budget, budget=2**62)
+    scheduler = get(name) if budget is None else get(name, seconds=budget, budget=2**62, seed=seed)
     began = time.process_time()
     found = scheduler(problem, runtime)
     return hetgym.simulate(problem, found, runtime).makespan, time.process_time() - began
 
 
-def doppler(folder: Path, budgets: tuple[float, ...]) -> list[dict[str, Any]]:
-    """Makespan and processor time of each method on each graph; the bound is the load of a device."""
+def doppler(folder: Path, budgets: tuple[float, ...], seeds: int) -> list[dict[str, Any]]:
+    """Processor time and mean, least and largest makespan over seeds on each graph; the bound is a device's load."""
     rows, problems = [], doppler_graphs(folder)
     for name in SEARCHES:
         timed(problems[0], name, 0.01, RUNTIME)  # compiled
     for problem in problems:
         bound = float(problem.cost[:, 0].sum() / problem.num_devices)
         for name, budget in [("heft", None), ("place-v2", None)] + [(n, b) for n in SEARCHES for b in budgets]:
-            makespan, spent = timed(problem, name, budget, RUNTIME)
-            times = {"s": spent, "makespan": makespan, "over bound": makespan / bound}
-            rows.append({"what": f"{problem.name}, {name}"} | times)
+            tries = range(1 if budget is None else seeds)
+            found, spent = np.transpose([timed(problem, name, budget, RUNTIME, seed) for seed in tries])
+            makespan = {"mean": float(found.mean()), "least": float(found.min()), "most": float(found.max())}
+            rows.append({"what": f"{problem.name}, {name}", "s": float(spent.mean()), "bound": bound} | makespan)
     return rows
 
 
@@ -224,7 +225,8 @@ def taillard(budgets: tuple[float, ...]) -> list[dict[str, Any]]:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("what", choices=("doppler", "giph", "taillard"))
-    parser.add_argument("--data", type=Path, help="folder of DOPPLER's graphs, or file of exported instances of giph")
+    parser.add_argument("--data", type=Path, help="folder of DOPPLER's graphs, or exported file of giph")
+    parser.add_argument("--seeds", type=int, default=5, help="of the searches of doppler")
     parser.add_argument("--instances", type=int, default=60, help="of giph without a file")
     parser.add_argument("--budgets", type=lambda text: tuple(map(float, text.split(","))), default=BUDGETS)
     parser.add_argument("--json", type=Path)
@@ -234,12 +236,13 @@ def main() -> None:
         print(f"{given.what}: skipped, there is no data at {given.data}")
         return
     percent: Callable[[Any], str] = lambda x: f"{100 * x:.2f} %"  # noqa: E731
+    ratio: Callable[[Any], str] = lambda x: "-" if x is None else f"{x:.3f}"  # noqa: E731
     if given.what == "doppler":
-        rows = doppler(given.data, given.budgets)
-        columns = {"s": seconds, "makespan": "{:.6g}".format, "over bound": "{:.5f}".format}
+        rows = doppler(given.data, given.budgets, given.seeds)
+        columns = {name: seconds if name == "s" else "{:.6g}".format for name in rows[0] if name != "what"}
     elif given.what == "giph":
         rows = giph(given.data, given.instances, given.budgets)
-        columns = {name: seconds if name == "s" else str if name == "n" else "{:.3f}".format for name in rows[0]}
+        columns = {name: seconds if name == "s" else str if name == "n" else ratio for name in rows[0]}
         del columns["what"]
     else:
         try:
