@@ -210,7 +210,7 @@ def taillard(budgets: tuple[float, ...]) -> list[dict[str, Any]]:
         if row.kind in KINDS and row.plans_for == "any" and row.available
     ]
     chosen += [("place-v1", None), ("place-v2", None)]
-    chosen += [(name, budget) for name in ("place-v2-search", "region-annealing", "tabu") for budget in budgets]
+    chosen += [(name, budget) for name in ("place-v2-search", "tabu") for budget in budgets]
     rows = []
     for name, budget in chosen:
         timed(problems[0], name, None if budget is None else 0.01, "classic")
