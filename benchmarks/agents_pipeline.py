@@ -1,10 +1,13 @@
-"""Agents without parameters and the shipped policy in HetPipeline-v0, on held-out pipelines.
+"""Agents without parameters, the shipped policy and annealing in HetPipeline-v0, on held-out pipelines.
 
     python benchmarks/agents_pipeline.py --json agents-pipeline.json
+    python benchmarks/agents_pipeline.py --chains 100 --agents pipeline-v1 annealed --large 40
 
 Random chains on two accelerators and two CPUs under every objective and schedule, and the networks of the zoo,
-cut at the trunk, on every platform of two devices or more. Figures are ratios of values to the reference, which is the
-better of one device and equal cuts: mean, worst, and share of pipelines that are worse than the reference. Where the
+cut at the trunk, on every platform of two devices or more; with ``--large``, also chains of 24 to 48 blocks on eight
+devices and of 40 to 80 blocks on sixteen, with twice as many micro-batches as devices. The seeds of chains are 0, 1, …;
+nothing was fitted or chosen on these. Figures are ratios of values to the reference, which is the
+better of one device and equal cuts: mean with its bootstrap interval, worst, and share of pipelines that are worse than the reference. Where the
 optimum is known, there are also the mean ratio to the optimum and the share of pipelines within 2 % of it.
 """
 

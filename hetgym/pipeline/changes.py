@@ -1,6 +1,6 @@
 """Changes: small changes of a layout, written into the row of another one.
 
-A change has a kind, a piece or stage where it is made, and a direction. Whatever else it needs is drawn.
+A change has a kind and a piece or stage where it is made. Whatever else it needs is drawn.
 """
 
 from __future__ import annotations
@@ -18,10 +18,10 @@ SLIDE, SWAP, REPLACE, DROP, ADD, ROUNDS = range(SHIFTS, SHIFTS + 6)
 """Further kinds: move the ends of a few pieces by a block; swap the devices of two stages; give a stage an unused
 device; take a stage out; put one in, on an unused device; change the number of rounds."""
 
-MIX = np.array([0, 0, 1, 1, 2, 3, SLIDE, SWAP, REPLACE, DROP, ADD, ROUNDS])
-"""Kinds that are drawn, each as often as it occurs here."""
+KINDS = ROUNDS + 1
 
 MOST_SLID = 4  # ends that move together
+
 
 @step
 def draw(rng: np.random.Generator, count: int) -> int:
@@ -30,8 +30,15 @@ def draw(rng: np.random.Generator, count: int) -> int:
 
 
 @step
+def draw_place(b: Layouts, row: int, kind: int, rng: np.random.Generator) -> int:
+    """A piece for a change that moves ends, a stage for any other."""
+    p, v = b.shape[row, 0], b.shape[row, 1]
+    return draw(rng, max(1, p * v - 1) if kind <= SLIDE else p)
+
+
+@step
 def change(
-    t: CutTables, b: Layouts, source: int, target: int, kind: int, place: int, back: bool, rng: np.random.Generator
+    t: CutTables, b: Layouts, source: int, target: int, kind: int, place: int, rng: np.random.Generator
 ) -> bool:
     """Write a change of a layout into another row; whether it fits is not checked.
 
@@ -42,14 +49,13 @@ def change(
         target: row of the changed one.
         kind: kind of change.
         place: piece whose end moves, or the stage.
-        back: true to move ends towards the first block; to drop a stage in favour of those before it; to add one
-            before the stage.
         rng: of the draws.
 
     Returns:
         False if there is no such change.
     """
     p, v, d = b.shape[source, 0], b.shape[source, 1], len(t.capacity)
+    back = rng.random() < 0.5
     if kind <= SLIDE:
         return _move_ends(b, source, target, kind, place, back, rng)
     if kind == ROUNDS:
@@ -58,8 +64,6 @@ def change(
             return False
         spread(t, b, source, target, rounds)
         return True
-    if place >= p:
-        return False
     if kind == DROP:
         return _drop(b, source, target, place, back)
     if kind == SWAP:

@@ -22,10 +22,6 @@ from hetgym.pipeline.tables import CutTables
 PATHS = 24
 """Critical paths that are remembered for each number of stages and rounds."""
 
-FADING = 0.2
-"""Share of the latest path in the mean of paths."""
-
-
 @record
 class Orders(NamedTuple):
     """The passes of every number of stages and rounds. Row (v - 1) d + p - 1 is for p stages in v rounds.
@@ -50,13 +46,11 @@ class Layouts(NamedTuple):
         seconds: [l, 3, 1, s] seconds of the forward, backward and weight pass of each piece, transfers included.
         value: [l] value [s].
         finish: [3, s, q] scratch: finishes of passes [s].
-        turns: [1] number of requests or micro-batches.
         moves: [s] zeros: transfers are part of the passes.
         clock: [d] scratch.
         at: [d] scratch.
         whole: [3, n + 1, d] seconds of the passes of the blocks before each one.
         paths: [v d, PATHS, 3, s] number of passes of each kind and piece on a critical path; by stages and rounds.
-        mean: [v d, 3, s] mean of these numbers, more of the later paths.
         known: [v d] number of paths found so far.
     """
 
@@ -66,17 +60,14 @@ class Layouts(NamedTuple):
     seconds: FloatArray
     value: FloatArray
     finish: FloatArray
-    turns: FloatArray
     moves: FloatArray
     clock: FloatArray
     at: Int64Array
     whole: FloatArray
     paths: FloatArray
-    mean: FloatArray
     known: Int64Array
 
 
-@lru_cache(maxsize=64)
 def orders_of(objective: Objective, devices: int, blocks: int) -> Orders:
     """The passes of every number of stages and rounds.
 
@@ -85,14 +76,22 @@ def orders_of(objective: Objective, devices: int, blocks: int) -> Orders:
         devices: number of devices.
         blocks: number of blocks; a layout has no more pieces.
     """
+    schedule = objective.schedule if objective.code == TRAINING else ""
+    return _orders(schedule, objective.turns, objective.rounds, devices, min(blocks, devices * objective.rounds))
+
+
+@lru_cache(maxsize=64)
+def _orders(schedule: str, turns: int, rounds: int, devices: int, most: int) -> Orders:
+    """As :func:`orders_of`, for at most so many pieces; no schedule stands for requests."""
     rows = [
-        (v, p, _passes(objective, v, p)) for v in range(1, objective.rounds + 1) for p in range(1, devices + 1)
-        if p * v <= blocks and (v == 1 or (p > 1 and objective.turns % p == 0))
-    ]  # fmt: skip
+        (v, p, schedule_table(schedule, p, turns, v) if schedule else request_table(p, turns))
+        for v in range(1, rounds + 1)
+        for p in range(1, devices + 1)
+        if p * v <= most and (v == 1 or (p > 1 and turns % p == 0))
+    ]
     longest = max(table.shape[1] for _, _, table in rows)
-    pieces = max(p * v for v, p, _ in rows)
-    passes = np.full((objective.rounds * devices, devices, longest, 3), -1, np.int64)
-    place = np.zeros((objective.rounds * devices, 3, pieces, objective.turns), np.int64)
+    passes = np.full((rounds * devices, devices, longest, 3), -1, np.int64)
+    place = np.zeros((rounds * devices, 3, max(p * v for v, p, _ in rows), turns), np.int64)
     for v, p, table in rows:
         row = (v - 1) * devices + p - 1
         passes[row, :p, : table.shape[1]] = table
@@ -100,12 +99,6 @@ def orders_of(objective: Objective, devices: int, blocks: int) -> Orders:
         kind, batch, piece = table[stage, turn].T
         place[row, kind, piece, batch] = turn
     return Orders(frozen(passes), frozen(place))
-
-
-def _passes(objective: Objective, rounds: int, stages: int) -> Int64Array:
-    if objective.code == TRAINING:
-        return schedule_table(objective.schedule, stages, objective.turns, rounds)
-    return request_table(stages, objective.turns)
 
 
 def new_layouts(cuts: CutProblem, orders: Orders, count: int) -> Layouts:
@@ -129,13 +122,11 @@ def new_layouts(cuts: CutProblem, orders: Orders, count: int) -> Layouts:
         seconds=np.zeros((count, 3, 1, pieces)),
         value=np.full(count, np.inf),
         finish=np.zeros((3, pieces, longest)),
-        turns=np.array([float(cuts.objective.turns)]),
         moves=np.zeros(pieces),
         clock=np.zeros(d),
         at=np.zeros(d, np.int64),
         whole=whole,
         paths=np.zeros((rows, PATHS, 3, pieces)),
-        mean=np.zeros((rows, 3, pieces)),
         known=np.zeros(rows, np.int64),
     )
 
@@ -254,11 +245,6 @@ def price(o: Orders, b: Layouts, row: int, throughput: bool) -> float:
     )
     b.value[row] = found
     _remember(o, b, shape, p, pieces)
-    path = (b.known[shape] - 1) % PATHS
-    share = max(FADING, 1.0 / b.known[shape])
-    for kind in range(3):
-        for k in range(pieces):
-            b.mean[shape, kind, k] += share * (b.paths[shape, path, kind, k] - b.mean[shape, kind, k])
     return float(found)
 
 

@@ -1,0 +1,123 @@
+"""CutPlanner: cuts pipelines by annealing, for the objective and schedule that count, and follows its cuts as an agent."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from hetgym._config import read
+from hetgym._times import as_seconds
+from hetgym.baselines.pipeline import annealed_cut
+from hetgym.envs.pipeline.lanes import PipelineLanes
+from hetgym.errors import ConfigError
+from hetgym.pipeline import CutProblem, Objective, PipelineProblem, Stage, TrainingPipeline, cut_problem
+from hetgym.pipeline.remainders import with_remainders
+
+
+class CutPlanner:
+    """Cuts pipelines into stages; it is a :class:`~hetgym.agents.Policy` without trained parameters.
+
+    The best cuts for the sum of loads are improved by small changes, each priced under the schedule; see
+    :func:`~hetgym.baselines.pipeline.annealed_cut`.
+
+    Attributes:
+        card: empty: nothing was trained.
+
+    >>> import gymnasium as gym, hetgym
+    >>> env = gym.make("HetPipeline-v0", objective="training", schedule="interleaved", observation="candidates")
+    >>> planned = hetgym.agents.play(env, CutPlanner(), seed=0).info
+    >>> sampled = hetgym.agents.load("pipeline-v1").play(objective="training", schedule="interleaved")
+    >>> planned["value"] <= sampled["value"]
+    True
+    """
+
+    kind = "pipeline"
+
+    def __init__(self) -> None:
+        self.card: dict[str, Any] = {}
+
+    @property
+    def arguments(self) -> dict[str, Any]:
+        """Arguments of HetPipeline-v0 that an episode of :meth:`agent` needs: none."""
+        return {}
+
+    def agent(self) -> CutAgent:
+        """An agent for HetPipeline-v0 that follows the plan for the environment's objective."""
+        return CutAgent()
+
+    def plan(
+        self,
+        pipeline: PipelineProblem | TrainingPipeline,
+        budget: str | float | None = None,
+        *,
+        tries: int | None = None,
+        seed: int = 0,
+        **objective: Any,
+    ) -> tuple[Stage, ...]:
+        """Cut a model into pipeline stages.
+
+        Args:
+            pipeline: the pipeline to cut.
+            budget: wall-clock time, in seconds or as in ``"50ms"``; with it, results depend on the machine. The tables
+                behind the first cuts are made before it counts.
+            tries: largest number of changes tried, instead of a time: the result is the same on every machine.
+            seed: of the search's draws.
+            objective: fields of :class:`~hetgym.pipeline.Objective`; the throughput by default.
+
+        Returns:
+            The stages of the best cut found, never worse than the reference. Under ``"interleaved"`` there may be
+            several rounds of them.
+
+        Raises:
+            ConfigError: an invalid budget or objective.
+            ProblemError: no cut can run; see :func:`~hetgym.pipeline.cut_problem`.
+        """
+        seconds = as_seconds(budget)
+        cuts = with_remainders(cut_problem(pipeline, read(Objective, objective, "plan")))
+        return annealed_cut(cuts, tries, seconds, seed)
+
+
+class CutAgent:
+    """An agent for HetPipeline-v0 whose actions are the stages of a cut, which it makes at the reset."""
+
+    def __init__(self) -> None:
+        self._actions: list[int] = []
+        self._turn = 0
+
+    def prepare(self, cuts: CutProblem) -> None:
+        """Cut the pipeline of the next episode."""
+        if not cuts.tables.rest_sum.size:
+            cuts = with_remainders(cuts)
+        cut, self._turn = annealed_cut(cuts), 0
+        self._actions = [0] * len(cuts.names)
+        for stage in cut:
+            self._actions[stage.first] = 1 + stage.device
+
+    def reset(
+        self, env: Any, seed: int | None = None, options: Mapping[str, Any] | None = None
+    ) -> tuple[Any, dict[str, Any]]:
+        """Reset an environment, and cut the pipeline that it draws.
+
+        Args:
+            env: a HetPipeline-v0 environment.
+            seed: of the draw.
+            options: of the environment's reset.
+
+        Returns:
+            The environment's first observation and info.
+
+        Raises:
+            ConfigError: another environment.
+        """
+        lanes = getattr(env.unwrapped, "lanes", None)
+        if not isinstance(lanes, PipelineLanes):
+            raise ConfigError("cuts are for HetPipeline-v0, not for another environment")
+        observation, info = env.reset(seed=seed, options=options)
+        self.prepare(lanes.instance(0))
+        return observation, info
+
+    def __call__(self, observation: Any, info: Mapping[str, Any] | None = None) -> int:
+        """The action at the next block; the arguments are ignored."""
+        action = self._actions[self._turn]
+        self._turn += 1
+        return action
