@@ -1,4 +1,4 @@
-"""CutPlanner: cuts pipelines by annealing, for the objective and schedule that count, and follows its cuts as an agent."""
+"""CutPlanner: cuts pipelines by annealing for an objective and schedule, and follows its cuts as an agent."""
 
 from __future__ import annotations
 
@@ -11,7 +11,6 @@ from hetgym.baselines.pipeline import annealed_cut
 from hetgym.envs.pipeline.lanes import PipelineLanes
 from hetgym.errors import ConfigError
 from hetgym.pipeline import CutProblem, Objective, PipelineProblem, Stage, TrainingPipeline, cut_problem
-from hetgym.pipeline.remainders import with_remainders
 
 
 class CutPlanner:
@@ -73,8 +72,7 @@ class CutPlanner:
             ProblemError: no cut can run; see :func:`~hetgym.pipeline.cut_problem`.
         """
         seconds = as_seconds(budget)
-        cuts = with_remainders(cut_problem(pipeline, read(Objective, objective, "plan")))
-        return annealed_cut(cuts, tries, seconds, seed)
+        return annealed_cut(cut_problem(pipeline, read(Objective, objective, "plan")), tries, seconds, seed)
 
 
 class CutAgent:
@@ -86,8 +84,6 @@ class CutAgent:
 
     def prepare(self, cuts: CutProblem) -> None:
         """Cut the pipeline of the next episode."""
-        if not cuts.tables.rest_sum.size:
-            cuts = with_remainders(cuts)
         cut, self._turn = annealed_cut(cuts), 0
         self._actions = [0] * len(cuts.names)
         for stage in cut:

@@ -31,6 +31,7 @@ from hetgym.pipeline.layout import (
     write,
 )
 from hetgym.pipeline.objective import THROUGHPUT, TRAINING
+from hetgym.pipeline.remainders import with_remainders
 from hetgym.pipeline.starts import starts
 from hetgym.pipeline.tables import CutTables
 from hetgym.planning.search import clock
@@ -161,18 +162,18 @@ class CutSearch:
 def annealed_cut(
     cuts: CutProblem, tries: int | None = None, seconds: float | None = None, seed: int = 0
 ) -> tuple[Stage, ...]:
-    """Cut a pipeline into stages by annealing; memory limits are kept.
-
-    The result is never worse than the reference. For small pipelines it is the best cut more often than not; nothing is
-    proven.
+    """Cut a pipeline into stages by annealing; memory limits are kept, and nothing is proven.
 
     Args:
-        cuts: the problem, see :func:`~hetgym.pipeline.cut_problem`; with remainders
-            (:func:`~hetgym.pipeline.remainders.with_remainders`) the search begins with better cuts.
+        cuts: the problem, see :func:`~hetgym.pipeline.cut_problem`.
         tries: largest number of changes to try; by default :data:`EFFORT` for each block and device, within
             :data:`LEAST` and :data:`MOST`, or any number if ``seconds`` is given.
-        seconds: limit of wall-clock time [s]; without one, the default, results do not depend on the machine.
+        seconds: limit of wall-clock time [s]; without one, the default, results do not depend on the machine. The
+            tables behind the first cuts are made before it counts.
         seed: of all draws.
+
+    Returns:
+        The stages of the best cut found, never worse than the reference.
 
     Raises:
         ConfigError: a negative number of tries, or a time that is not positive.
@@ -187,6 +188,8 @@ def annealed_cut(
     check_number(tries, "tries", ConfigError, minimum=0, maximum=2**62)
     if seconds is not None:
         check_number(seconds, "seconds", ConfigError, positive=True)
+    if not cuts.tables.rest_sum.size:
+        cuts = with_remainders(cuts)
     began = clock()
     search = CutSearch(cuts, seed)
     search.run(int(tries), seconds, began)

@@ -37,9 +37,7 @@ def draw_place(b: Layouts, row: int, kind: int, rng: np.random.Generator) -> int
 
 
 @step
-def change(
-    t: CutTables, b: Layouts, source: int, target: int, kind: int, place: int, rng: np.random.Generator
-) -> bool:
+def change(t: CutTables, b: Layouts, source: int, target: int, kind: int, place: int, rng: np.random.Generator) -> bool:
     """Write a change of a layout into another row; whether it fits is not checked.
 
     Args:

@@ -1,7 +1,7 @@
 """Layouts: cuts as arrays that kernels change and price.
 
-Searches hold a few layouts side by side. A layout of p stages in v rounds has v p pieces, in reading order; piece c p + s
-is the chunk c of stage s.
+Searches hold a few layouts side by side. A layout of p stages in v rounds has v p pieces, in reading order; piece
+c p + s is the chunk c of stage s.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ from hetgym.pipeline.tables import CutTables
 
 PATHS = 24
 """Critical paths that are remembered for each number of stages and rounds."""
+
 
 @record
 class Orders(NamedTuple):
@@ -240,9 +241,7 @@ def price(o: Orders, b: Layouts, row: int, throughput: bool) -> float:
                 b.finish[kind, k, batch] = np.inf
     for s in range(p):
         b.clock[s], b.at[s] = 0.0, 0
-    found = _run_passes(
-        o.passes[shape, :p], b.seconds[row, :, :, :pieces], b.moves, 0, b.finish, b.clock[:p], b.at[:p]
-    )
+    found = _run_passes(o.passes[shape, :p], b.seconds[row, :, :, :pieces], b.moves, 0, b.finish, b.clock[:p], b.at[:p])
     b.value[row] = found
     _remember(o, b, shape, p, pieces)
     return float(found)

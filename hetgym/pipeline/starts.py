@@ -26,12 +26,15 @@ def starts(cuts: CutProblem) -> list[tuple[Stage, ...]]:
     passes = 2.0 if cuts.objective.code == TRAINING else 1.0
     for most in range(1, rows):
         for k in range(limits):
-            pieces = _read_off(t, counts, first, k, most, passes, cuts.objective.code == THROUGHPUT, begun, kinds)
-            if pieces > 0:
-                free = {kind: iter(range(int(first[kind]), int(first[kind] + counts[kind]))) for kind in range(len(counts))}
-                ends = zip(begun[:pieces].tolist(), [*begun[1:pieces].tolist(), len(t.wall) - 1], strict=True)
-                cut = tuple(Stage(i, e, next(free[int(kind)])) for (i, e), kind in zip(ends, kinds[:pieces], strict=True))
-                found[cut] = None
+            stages = _read_off(t, counts, first, k, most, passes, cuts.objective.code == THROUGHPUT, begun, kinds)
+            if stages > 0:
+                ends = [*begun[1:stages].tolist(), len(t.wall) - 1]
+                device = first.tolist()
+                cut = []
+                for i, end, kind in zip(begun[:stages].tolist(), ends, kinds[:stages].tolist(), strict=True):
+                    cut.append(Stage(i, end, device[kind]))
+                    device[kind] += 1
+                found[tuple(cut)] = None
     return list(found)
 
 
