@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 from hetgym._config import read
@@ -76,18 +77,15 @@ class CutPlanner:
 
 
 class CutAgent:
-    """An agent for HetPipeline-v0 whose actions are the stages of a cut, which it makes at the reset."""
+    """An agent for HetPipeline-v0 whose actions are the stages of a cut, which it makes at the reset.
+
+    In the environment every decision must leave a way to end with the running round. A cut of several rounds may lack
+    that where memory is tight; then the agent takes a cut of fewer rounds.
+    """
 
     def __init__(self) -> None:
         self._actions: list[int] = []
         self._turn = 0
-
-    def prepare(self, cuts: CutProblem) -> None:
-        """Cut the pipeline of the next episode."""
-        cut, self._turn = annealed_cut(cuts), 0
-        self._actions = [0] * len(cuts.names)
-        for stage in cut:
-            self._actions[stage.first] = 1 + stage.device
 
     def reset(
         self, env: Any, seed: int | None = None, options: Mapping[str, Any] | None = None
@@ -109,8 +107,26 @@ class CutAgent:
         if not isinstance(lanes, PipelineLanes):
             raise ConfigError("cuts are for HetPipeline-v0, not for another environment")
         observation, info = env.reset(seed=seed, options=options)
-        self.prepare(lanes.instance(0))
+        cuts = lanes.instance(0)
+        for rounds in range(cuts.objective.rounds, 0, -1):
+            if rounds < cuts.objective.rounds:
+                cuts = cut_problem(cuts.training, replace(lanes.rules.bare(), chunks=rounds))
+            cut = annealed_cut(cuts)
+            self._turn, self._actions = 0, [0] * len(cuts.names)
+            for stage in cut:
+                self._actions[stage.first] = 1 + stage.device
+            if len(cut) == len({stage.device for stage in cut}) or self._is_legal(env, cuts):
+                break
+        if rounds < lanes.rules.rounds or lanes.state.turn[0] > 0:
+            observation, info = env.reset(options={"problem": cuts.training})
         return observation, info
+
+    def _is_legal(self, env: Any, cuts: CutProblem) -> bool:
+        """Play the actions, and return True if all were legal."""
+        env.reset(options={"problem": cuts.training})
+        for action in self._actions:
+            _, _, _, _, info = env.step(action)
+        return bool(info["illegal_actions"] == 0)
 
     def __call__(self, observation: Any, info: Mapping[str, Any] | None = None) -> int:
         """The action at the next block; the arguments are ignored."""

@@ -39,7 +39,7 @@ from hetgym.planning.search import clock
 EFFORT = 100
 """Tries of a search without limits, for each block and device."""
 
-LEAST, MOST = 10_000, 1_000_000
+LEAST, MOST = 20_000, 1_000_000
 """Fewest and most tries of such a search."""
 
 LANES = 8
@@ -67,9 +67,9 @@ TRIED, LEGAL, PRICED, KEPT = range(4)
 class CutSearch:
     """A search for a cut of least value, in progress.
 
-    Each lane begins with the best start of a number of stages and rounds. Starts are cuts of least sum of loads within
-    several limits on the largest load (:func:`~hetgym.pipeline.starts.starts`), the same spread over several rounds,
-    and the reference.
+    Each lane begins with the best start of a number of stages and rounds, and further lanes with the best others.
+    Starts are the cuts of least sum of loads within several limits on the largest load
+    (:func:`~hetgym.pipeline.starts.starts`), the same spread over several rounds, and the reference.
 
     Args:
         cuts: the problem, with remainders (:func:`~hetgym.pipeline.remainders.with_remainders`); without, the search
@@ -151,7 +151,8 @@ class CutSearch:
         best: dict[tuple[int, int], Cut] = {}
         for _, cut in found:
             best.setdefault((len({stage.device for stage in cut}), len(cut)), cut)
-        chosen = list(best.values())[:LANES]
+        others = dict.fromkeys(cut for _, cut in found if cut not in best.values())
+        chosen = [*best.values(), *others][:LANES]
         lanes = list(range(FIRST, FIRST + len(chosen)))
         for row, cut in zip([BEST, *lanes], [chosen[0], *chosen], strict=True):
             write(b, row, cut)

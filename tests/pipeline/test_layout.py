@@ -87,7 +87,7 @@ def test_values_and_memory_are_those_of_cuts(objective: Objective) -> None:
             if objective.code != THROUGHPUT:
                 assert bench.bound(1) == pytest.approx(value, rel=1e-12)  # its own path is known now
                 close += bound > 0.99 * value
-    assert seen == set(range(KINDS)) - (set() if objective.rounds > 1 else {ROUNDS})
+    assert len(seen - {ROUNDS}) >= 7 and (ROUNDS in seen) == (objective.rounds > 1)
     assert close > 100 or objective.code == THROUGHPUT  # the bound is worth its time
 
 
