@@ -1,7 +1,7 @@
 """Agents without parameters, the shipped policy and annealing in HetPipeline-v0, on held-out pipelines.
 
     python benchmarks/agents_pipeline.py --json agents-pipeline.json
-    python benchmarks/agents_pipeline.py --seed 20000 --agents pipeline-v1 annealed --large 40
+    python benchmarks/agents_pipeline.py --seed 20000 --agents pipeline-v1 annealed --large 40 --enumerate
 
 Random chains on two accelerators and two CPUs under every objective and schedule, and the networks of the zoo, cut at
 the trunk, on every platform of two devices or more; with ``--large``, also chains of 24 to 48 blocks on eight devices
@@ -15,6 +15,7 @@ there are also the mean ratio to the optimum and the share of pipelines within 2
 from __future__ import annotations
 
 import argparse
+import itertools
 import time
 from collections.abc import Iterator
 from functools import partial
@@ -32,7 +33,7 @@ from hetgym.baselines.pipeline import annealed_cut
 from hetgym.envs import CUT_FEATURES, HetPipelineEnv
 from hetgym.errors import ProblemError
 from hetgym.graph import zoo
-from hetgym.pipeline import SCHEDULES, Objective, RandomChains, TrainingPipeline, cut_problem, training_pipeline
+from hetgym.pipeline import SCHEDULES, Objective, RandomChains, Stage, TrainingPipeline, cut_problem, training_pipeline
 from hetgym.platform import load_platform, platform_names
 
 CASES: tuple[dict[str, Any], ...] = (
@@ -102,6 +103,23 @@ def one_cut(arguments: dict[str, Any], pipeline: TrainingPipeline) -> dict[str, 
     return {"value": cuts.evaluate(cut).value, "reference": cuts.reference}
 
 
+def least_of_all(arguments: dict[str, Any], pipeline: TrainingPipeline) -> float:
+    """Least value of any cut of one round that fits, by trying all; devices of a kind are used in turn [s]."""
+    cuts = cut_problem(pipeline, Objective(**arguments))
+    n, kind, best = len(cuts.names), cuts.problem.device_kind.tolist(), np.inf
+    for p in range(1, min(n, len(kind)) + 1):
+        for devices in itertools.permutations(range(len(kind)), p):
+            if any(
+                kind[d] == kind[e] and e < d and e not in devices[:k] for k, d in enumerate(devices) for e in range(d)
+            ):
+                continue
+            for ends in itertools.combinations(range(1, n), p - 1):
+                cut = [Stage(*stage) for stage in zip((0, *ends), (*ends, n), devices, strict=True)]
+                if cuts.fits(cut):
+                    best = min(best, cuts.evaluate(cut).value)
+    return best
+
+
 def interval(ratios: npt.NDArray[np.float64]) -> list[float]:
     """95 % bootstrap interval of the mean."""
     rng = np.random.default_rng(0)
@@ -114,6 +132,7 @@ def main() -> None:
     parser.add_argument("--chains", type=int, default=200, help="random chains of each kind")
     parser.add_argument("--large", type=int, default=0, help="larger chains of each kind")
     parser.add_argument("--seed", type=int, default=0, help="seed of the first chain of each kind")
+    parser.add_argument("--enumerate", action="store_true", help="try all cuts of small chains under 1F1B and ZB-H1")
     parser.add_argument("--agents", nargs="+", help="names of the agents that play; all by default")
     parser.add_argument("--json", type=Path, help="file for the numbers")
     options = parser.parse_args()
@@ -134,7 +153,10 @@ def main() -> None:
             infos = [episode(each) for each in pipelines]
             spent = (time.thread_time() - begin) / len(pipelines)
             values[name] = np.array([info["value"] for info in infos])
-            if name != "annealed":
+            if options.enumerate and arguments.get("schedule") in ("1f1b", "zb-h1") and title.startswith("chains,"):
+                if np.isnan(optima).all():
+                    optima = np.array([least_of_all(arguments, each) for each in pipelines])
+            elif name != "annealed":
                 optima = np.array([info["optimal"] for info in infos])
             known = values[name] / optima
             known = known[np.isfinite(known)]
