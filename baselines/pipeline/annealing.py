@@ -19,12 +19,12 @@ from hetgym.pipeline.changes import KINDS, change, draw, draw_place, spread
 from hetgym.pipeline.cuts import Cut, CutProblem, Stage
 from hetgym.pipeline.layout import (
     Layouts,
-    Orders,
+    PassTables,
     copy,
     fits,
     least,
     new_layouts,
-    orders_of,
+    pass_tables,
     price,
     read,
     set_times,
@@ -83,8 +83,8 @@ class CutSearch:
     def __init__(self, cuts: CutProblem, seed: int = 0) -> None:
         t = self._tables = cuts.tables
         self._code = cuts.objective.code
-        self._orders = orders_of(cuts.objective, len(t.capacity), len(t.wall) - 1)
-        self._layouts = new_layouts(cuts, self._orders, FIRST + LANES)
+        self._passes = pass_tables(cuts.objective, len(t.capacity), len(t.wall) - 1)
+        self._layouts = new_layouts(cuts, self._passes, FIRST + LANES)
         self._rng = np.random.default_rng(seed)
         self.counts = np.zeros(4, np.int64)
         self._lanes = self._open([*starts(cuts), cuts.reference_cut])
@@ -115,7 +115,7 @@ class CutSearch:
                     return
                 _anneal(
                     self._tables,
-                    self._orders,
+                    self._passes,
                     self._layouts,
                     self._rng,
                     lane,
@@ -144,7 +144,7 @@ class CutSearch:
         for cut in tried:
             write(b, NOW, cut)
             for rounds in range(1, len(t.peak)):
-                value = _begin(t, self._orders, b, rounds, self._code)
+                value = _begin(t, self._passes, b, rounds, self._code)
                 if value < np.inf:
                     found.append((value, read(b, TRIAL)))
         found.sort(key=lambda pair: pair[0])
@@ -156,7 +156,7 @@ class CutSearch:
         lanes = list(range(FIRST, FIRST + len(chosen)))
         for row, cut in zip([BEST, *lanes], [chosen[0], *chosen], strict=True):
             write(b, row, cut)
-            _price(t, self._orders, b, row, self._code)
+            _price(t, self._passes, b, row, self._code)
         return lanes
 
 
@@ -198,7 +198,7 @@ def annealed_cut(
 
 
 @lean
-def _begin(t: CutTables, o: Orders, b: Layouts, rounds: int, code: int) -> float:
+def _begin(t: CutTables, o: PassTables, b: Layouts, rounds: int, code: int) -> float:
     """Price the present layout, or the same spread over several rounds, in the row TRIAL; inf if it does not fit."""
     p, v = b.shape[NOW, 0], b.shape[NOW, 1]
     if rounds == v:
@@ -214,7 +214,7 @@ def _begin(t: CutTables, o: Orders, b: Layouts, rounds: int, code: int) -> float
 
 
 @lean
-def _price(t: CutTables, o: Orders, b: Layouts, row: int, code: int) -> None:
+def _price(t: CutTables, o: PassTables, b: Layouts, row: int, code: int) -> None:
     """Compute the times and the value of a layout that fits."""
     set_times(t, b, row, code == TRAINING)
     price(o, b, row, code == THROUGHPUT)
@@ -226,7 +226,7 @@ def _price(t: CutTables, o: Orders, b: Layouts, row: int, code: int) -> None:
 @lean
 def _anneal(
     t: CutTables,
-    o: Orders,
+    o: PassTables,
     b: Layouts,
     rng: np.random.Generator,
     lane: int,

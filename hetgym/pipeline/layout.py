@@ -24,12 +24,12 @@ PATHS = 24
 
 
 @record
-class Orders(NamedTuple):
+class PassTables(NamedTuple):
     """The passes of every number of stages and rounds. Row (v - 1) d + p - 1 is for p stages in v rounds.
 
     Attributes:
         passes: [v d, d, q, 3] see :func:`~hetgym.pipeline.evaluation.pass_table`; no passes where there is no schedule.
-        place: [v d, 3, v d, m] place of a pass in the order of its stage, by kind, piece and micro-batch.
+        place: [v d, 3, s, m] place of a pass in the order of its stage, by kind, piece and micro-batch.
     """
 
     passes: Int64Array
@@ -69,7 +69,7 @@ class Layouts(NamedTuple):
     known: Int64Array
 
 
-def orders_of(objective: Objective, devices: int, blocks: int) -> Orders:
+def pass_tables(objective: Objective, devices: int, blocks: int) -> PassTables:
     """The passes of every number of stages and rounds.
 
     Args:
@@ -78,12 +78,12 @@ def orders_of(objective: Objective, devices: int, blocks: int) -> Orders:
         blocks: number of blocks; a layout has no more pieces.
     """
     schedule = objective.schedule if objective.code == TRAINING else ""
-    return _orders(schedule, objective.turns, objective.rounds, devices, min(blocks, devices * objective.rounds))
+    return _pass_tables(schedule, objective.turns, objective.rounds, devices, min(blocks, devices * objective.rounds))
 
 
-@lru_cache(maxsize=64)
-def _orders(schedule: str, turns: int, rounds: int, devices: int, most: int) -> Orders:
-    """As :func:`orders_of`, for at most so many pieces; no schedule stands for requests."""
+@lru_cache(maxsize=8)
+def _pass_tables(schedule: str, turns: int, rounds: int, devices: int, most: int) -> PassTables:
+    """As :func:`pass_tables`, for at most so many pieces; no schedule stands for requests."""
     rows = [
         (v, p, schedule_table(schedule, p, turns, v) if schedule else request_table(p, turns))
         for v in range(1, rounds + 1)
@@ -99,20 +99,20 @@ def _orders(schedule: str, turns: int, rounds: int, devices: int, most: int) -> 
         stage, turn = np.nonzero(table[:, :, 0] >= 0)
         kind, batch, piece = table[stage, turn].T
         place[row, kind, piece, batch] = turn
-    return Orders(frozen(passes), frozen(place))
+    return PassTables(frozen(passes), frozen(place))
 
 
-def new_layouts(cuts: CutProblem, orders: Orders, count: int) -> Layouts:
+def new_layouts(cuts: CutProblem, tables: PassTables, count: int) -> Layouts:
     """Room for some layouts of a problem.
 
     Args:
         cuts: the problem.
-        orders: of its objective and devices.
+        tables: of its objective and devices.
         count: number of layouts.
     """
     t = cuts.tables
-    rows, d, longest, _ = orders.passes.shape
-    n, pieces = len(t.wall) - 1, orders.place.shape[2]
+    rows, d, longest, _ = tables.passes.shape
+    n, pieces = len(t.wall) - 1, tables.place.shape[2]
     whole = np.zeros((3, n + 1, d))
     for k, table in enumerate((t.forward, t.backward, t.weight)):
         whole[k, 1:] = np.cumsum(np.where(np.isfinite(t.forward), table, 0.0), axis=0)
@@ -225,7 +225,7 @@ def least(b: Layouts, row: int, devices: int, above: float) -> float:
 
 
 @step
-def price(o: Orders, b: Layouts, row: int, throughput: bool) -> float:
+def price(o: PassTables, b: Layouts, row: int, throughput: bool) -> float:
     """The value of a layout whose times are known [s]; its critical path is remembered."""
     p, v, devices = b.shape[row, 0], b.shape[row, 1], o.passes.shape[1]
     pieces, shape = p * v, (v - 1) * devices + p - 1
@@ -251,7 +251,7 @@ def price(o: Orders, b: Layouts, row: int, throughput: bool) -> float:
 # inputs finished, whichever was later; the walk goes there, and counts passes. It ends at a pass that began at 0.
 # Cost: O(passes on the path).
 @step
-def _remember(o: Orders, b: Layouts, shape: int, stages: int, pieces: int) -> None:
+def _remember(o: PassTables, b: Layouts, shape: int, stages: int, pieces: int) -> None:
     """Count the passes of each kind and piece on a critical path of the run that has just been priced."""
     path = b.known[shape] % PATHS
     b.known[shape] += 1

@@ -17,7 +17,7 @@ from hetgym.pipeline import CutProblem, Objective, RandomChains, Stage, cut_prob
 from hetgym.pipeline import changes as all_changes
 from hetgym.pipeline import layout as module
 from hetgym.pipeline.changes import KINDS, MOST_SLID, ROUNDS
-from hetgym.pipeline.layout import new_layouts, orders_of, read, write
+from hetgym.pipeline.layout import new_layouts, pass_tables, read, write
 from hetgym.pipeline.objective import THROUGHPUT, TRAINING
 from hetgym.pipeline.remainders import with_remainders
 from hetgym.pipeline.starts import starts
@@ -46,8 +46,8 @@ class Bench:
 
     def __init__(self, cuts: CutProblem) -> None:
         self.cuts, self.t, self.code = cuts, cuts.tables, cuts.objective.code
-        self.orders = orders_of(cuts.objective, len(self.t.capacity), len(self.t.wall) - 1)
-        self.layouts = new_layouts(cuts, self.orders, 2)
+        self.passes = pass_tables(cuts.objective, len(self.t.capacity), len(self.t.wall) - 1)
+        self.layouts = new_layouts(cuts, self.passes, 2)
 
     def fits(self, row: int) -> bool:
         return bool(fits(self.t, self.layouts, row))
@@ -58,7 +58,7 @@ class Bench:
 
     def price(self, row: int) -> float:
         set_times(self.t, self.layouts, row, self.code == TRAINING)
-        return float(price(self.orders, self.layouts, row, self.code == THROUGHPUT))
+        return float(price(self.passes, self.layouts, row, self.code == THROUGHPUT))
 
     def wander(self, rng: np.random.Generator, steps: int) -> Iterator[tuple[int, float]]:
         """Random changes that fit, from the reference on; yields each kind and its bound, with the layout in row 1."""
