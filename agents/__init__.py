@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from hetgym.agents.algorithms import ALGORITHMS, Algorithm
     from hetgym.agents.candidates import CandidatePolicy
     from hetgym.agents.checkpoint import Checkpoint
+    from hetgym.agents.cuts import CutPlanner
     from hetgym.agents.network_policy import NetworkPolicy
     from hetgym.agents.place.planner import PlacePlanner
     from hetgym.agents.pretrained import load, names
@@ -28,6 +29,7 @@ _HOME = {
     "hetgym.agents.algorithms": ("ALGORITHMS", "Algorithm"),
     "hetgym.agents.candidates": ("CandidatePolicy",),
     "hetgym.agents.checkpoint": ("Checkpoint",),
+    "hetgym.agents.cuts": ("CutPlanner",),
     "hetgym.agents.network_policy": ("NetworkPolicy",),
     "hetgym.agents.place.planner": ("PlacePlanner",),
     "hetgym.agents.pretrained": ("load", "names"),
@@ -42,6 +44,7 @@ __all__ = [
     "Algorithm",
     "CandidatePolicy",
     "Checkpoint",
+    "CutPlanner",
     "NetworkPolicy",
     "PlacePlanner",
     "Policy",

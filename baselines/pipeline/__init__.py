@@ -1,13 +1,15 @@
 """Cutting pipelines: functions from a PipelineProblem to the device of each operator, and their relatives.
 
 ``PARTITIONERS`` holds those that return a device for each operator, by name; :func:`cp_sat_cut` also
-proves a bound, :func:`pipedream` replicates stages, :func:`optimum` gives the least value of a cut along one order,
-:func:`time_slices` and :func:`wavefront` are for recurrent networks.
+proves a bound, :func:`pipedream` replicates stages, :func:`annealed_cut` cuts for any objective and schedule,
+:func:`optimum` gives the least value of a cut along one order, :func:`time_slices` and :func:`wavefront` are for
+recurrent networks.
 """
 
 from collections.abc import Callable
 
 from hetgym._types import IntArray
+from hetgym.baselines.pipeline.annealing import annealed_cut
 from hetgym.baselines.pipeline.contiguous import contiguous_dp, equal_cut
 from hetgym.baselines.pipeline.downset import downset_dp
 from hetgym.baselines.pipeline.exact import ProvenCut, cp_sat_cut
@@ -27,6 +29,7 @@ __all__ = [
     "ProvenCut",
     "ReplicatedPlan",
     "ReplicatedStage",
+    "annealed_cut",
     "contiguous_dp",
     "cp_sat_cut",
     "downset_dp",

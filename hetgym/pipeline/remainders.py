@@ -39,7 +39,8 @@ def with_remainders(cuts: CutProblem) -> CutProblem:
     total, load = _remainders(t, counts, first, np.array([np.inf]), rows, passes, True)
     if code != THROUGHPUT:
         least = total[0, rows, int(t.free[0]), 0]
-        total, load = _remainders(t, counts, first, least * np.array(slack), rows, passes, False)
+        limits = np.array([least * share if share < np.inf else np.inf for share in slack])  # least may be 0
+        total, load = _remainders(t, counts, first, limits, rows, passes, False)
     return replace(cuts, tables=t._replace(rest_sum=frozen(total), rest_load=frozen(load)))
 
 
