@@ -75,8 +75,9 @@ class Block(NamedTuple):
         output_bytes: [m].
         names, kinds: [m].
         first, result: place of the first part, and of the operator that gives the whole result, in the block.
-        inner: [4, e] source, slot, target, bytes of edges within the block.
-        outer: [5, e] operator of the graph, its part or :data:`WHOLE`, slot, target in the block, bytes.
+        inner: [3, e] source, slot and target of edges within the block; ``inner_bytes``: [e].
+        outer: [4, e] operator of the graph, its part or :data:`WHOLE`, slot, and target in the block of the other
+            edges that end in it; ``outer_bytes``: [e].
     """
 
     cost: FloatArray
@@ -86,8 +87,22 @@ class Block(NamedTuple):
     kinds: tuple[str, ...]
     first: int
     result: int
-    inner: npt.NDArray[np.int64]
-    outer: npt.NDArray[np.int64]
+    inner: Ints
+    inner_bytes: FloatArray
+    outer: Ints
+    outer_bytes: FloatArray
+
+
+class Places(NamedTuple):
+    """Where the operators of a graph went in a problem.
+
+    Attributes:
+        offset: [n + 1] the block of operator i is ``offset[i] .. offset[i + 1]``.
+        first: [n] its first part.
+    """
+
+    offset: Ints
+    first: Ints
 
 
 class Assembly:
@@ -107,7 +122,6 @@ class Assembly:
         self._edges: list[list[Source]] = [[] for _ in graph.operators]
         for edge in graph.edges:
             self._edges[edge.target].append((edge.source, edge.slot))
-        self._readers = [[j for j in row] for row in instance.readers]
         self._forms: dict[tuple[int, int], Form] = {}
         self._blocks: dict[tuple[int, int, tuple[bool, ...], bool], Block] = {}
         self._spared: dict[tuple[int, int, int, int], bool] = {}
@@ -115,32 +129,38 @@ class Assembly:
         self._routes = Routes(*platform.routes)
         self._kinds = [device.kind != "cpu" for device in platform.devices]
 
-    def problem(self, entries: Sequence[int]) -> Problem:
+    def problem(self, entries: Sequence[int]) -> tuple[Problem, Places]:
         """The problem with each key operator split by an entry of the menu.
 
         Args:
             entries: [k] of the key operators; 0 leaves one whole.
+
+        Returns:
+            The problem, and where the operators of the graph went in it.
         """
         blocks = self._blocks_of(entries)
         sizes = np.array([len(block.names) for block in blocks])
         offset = np.concatenate([[0], np.cumsum(sizes)])
         first = offset[:-1] + np.array([block.first for block in blocks])
         result = offset[:-1] + np.array([block.result for block in blocks])
+        places = Places(offset, first)
         inner = np.concatenate([block.inner for block in blocks], axis=1)
         outer = np.concatenate([block.outer for block in blocks], axis=1)
+        inner_size = np.concatenate([block.inner_bytes for block in blocks])
+        outer_size = np.concatenate([block.outer_bytes for block in blocks])
         at_inner = np.repeat(offset[:-1], [block.inner.shape[1] for block in blocks])
         at_outer = np.repeat(offset[:-1], [block.outer.shape[1] for block in blocks])
-        operator, part, slot, target, size = outer
+        operator, part, slot, target = outer
         source = np.where(part == WHOLE, result[operator], first[operator] + part)
         sources = np.concatenate([inner[0] + at_inner, source])
         slots = np.concatenate([inner[1], slot])
         _, tensor = np.unique(sources * _SLOTS + slots, return_inverse=True)
         platform = self.instance.platform
-        return Problem(
+        problem = Problem(
             cost=np.concatenate([block.cost for block in blocks]),
             edge_source=sources.astype(np.int32),
             edge_target=np.concatenate([inner[2] + at_inner, target + at_outer]).astype(np.int32),
-            edge_bytes=np.concatenate([inner[3], size]).astype(np.float64),
+            edge_bytes=np.concatenate([inner_size, outer_size]),
             edge_tensor=tensor.reshape(-1).astype(np.int32),
             latency=platform.latency,
             bandwidth=platform.bandwidth,
@@ -155,6 +175,7 @@ class Assembly:
             asynchronous=self._kinds,
             occupancy=np.concatenate([block.occupancy for block in blocks]),
         )
+        return problem, places
 
     def _blocks_of(self, entries: Sequence[int]) -> list[Block]:
         n = len(self.instance.graph)
@@ -192,7 +213,7 @@ class Assembly:
     def _needs_gather(self, operator: int, forms: Sequence[Form], spared: Sequence[tuple[bool, ...]]) -> bool:
         """True unless every reader takes the parts as they are."""
         cancelled = False
-        for reader in self._readers[operator]:
+        for reader in self.instance.readers[operator]:
             form = forms[reader]
             if any(source[0] == operator for source, _ in form.whole):
                 return True
@@ -247,20 +268,20 @@ class Assembly:
         ops = [*(scatter.operator for scatter in kept), *form.parts, *joins]
         first, last = len(kept), len(ops) - 1
         graph = self.instance.graph
-        inner: list[tuple[int, int, int, float]] = []
-        outer: list[tuple[int, int, int, int, float]] = []
+        inner: list[tuple[tuple[int, int, int], float]] = []
+        outer: list[tuple[tuple[int, int, int, int], float]] = []
         for place, scatter in enumerate(kept):
             source, slot = scatter.source
-            outer.append((source, WHOLE, slot, place, graph.operators[source].outputs[slot].bytes))
-            inner += [(place, k, first + k, scatter.operator.outputs[k].bytes) for k in scatter.readers]
+            outer.append(((source, WHOLE, slot, place), graph.operators[source].outputs[slot].bytes))
+            inner += [((place, k, first + k), scatter.operator.outputs[k].bytes) for k in scatter.readers]
         for scatter, gone in zip(form.scatters, spared, strict=True):
             if gone:
                 source = scatter.source[0]
-                outer += [(source, k, 0, first + k, scatter.operator.outputs[k].bytes) for k in scatter.readers]
-        for (source, slot), j in form.whole:
-            outer.append((source, WHOLE, slot, first + j, graph.operators[source].outputs[slot].bytes))
+                outer += [((source, k, 0, first + k), scatter.operator.outputs[k].bytes) for k in scatter.readers]
+        for (source, slot), k in form.whole:
+            outer.append(((source, WHOLE, slot, first + k), graph.operators[source].outputs[slot].bytes))
         if joins:
-            inner += [(first + j, 0, last, part.outputs[0].bytes) for j, part in enumerate(form.parts)]
+            inner += [((first + k, 0, last), part.outputs[0].bytes) for k, part in enumerate(form.parts)]
         devices = self.instance.platform.devices
         cost = [self.instance.prices.predict(ops, device) for device in devices]
         shares = [occupancy(ops, *priced) for priced in zip(devices, cost, strict=True)]
@@ -272,6 +293,8 @@ class Assembly:
             tuple(op.kind for op in ops),
             first,
             last,
-            np.array(inner, np.int64).reshape(-1, 4).T,
-            np.array(outer, np.int64).reshape(-1, 5).T,
+            np.array([edge for edge, _ in inner], np.int64).reshape(-1, 3).T,
+            np.array([size for _, size in inner], np.float64),
+            np.array([edge for edge, _ in outer], np.int64).reshape(-1, 4).T,
+            np.array([size for _, size in outer], np.float64),
         )

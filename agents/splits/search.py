@@ -1,0 +1,256 @@
+"""SplitSearch: local search over the splits of a graph, guided by a network that judges moves before they are priced."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from hetgym._types import FloatArray
+from hetgym.agents.splits.moves import FEATURES, Network, Plan, draw_moves, log_odds, new_moves
+from hetgym.agents.splits.tables import new_tables
+from hetgym.baselines import get
+from hetgym.envs.split.assembly import Assembly, Places
+from hetgym.envs.split.instance import SplitInstance
+from hetgym.envs.split.menu import Choice
+from hetgym.errors import OutOfMemory, ProblemError
+from hetgym.planning.critical import critical_chain
+from hetgym.planning.ranks import assigned_bottom_level
+from hetgym.problem import Problem
+from hetgym.schedule import Schedule
+from hetgym.sim import PRESETS, Runtime, simulate
+
+DRAWS = 64
+"""Moves that are drawn for each that is priced."""
+
+UNGUIDED = 0.1
+"""Share of the moves that are taken without the network."""
+
+HOT = 0.003
+"""First temperature, as a share of the makespan; it falls linearly to 0."""
+
+BARREN = 20
+"""Rounds of draws without a new plan after which a search is over."""
+
+SHORTER = 1.0 - 1e-9
+"""Factor by which a makespan must be shorter to count as shorter."""
+
+WORTH = 0.002
+"""Share of the makespan that a move saves which counts a half in training."""
+
+Entries = tuple[int, ...]
+"""[k] the entry of the menu of each key operator."""
+
+
+class Evaluated(NamedTuple):
+    """A plan with its times.
+
+    Attributes:
+        problem: the split graph on the platform.
+        schedule: of that problem.
+        places: of the graph's operators in it.
+        start, finish: [n] times [s].
+        makespan: [s].
+    """
+
+    problem: Problem
+    schedule: Schedule
+    places: Places
+    start: FloatArray
+    finish: FloatArray
+    makespan: float
+
+
+class SplitSearch:
+    """A search in progress.
+
+    It begins with the best of the graph as it is and the *patterns*, in which all key operators that allow it are split
+    by one entry of the menu. Then connected operators that are split alike get another entry, together. Every plan is
+    priced by the inner scheduler.
+
+    Args:
+        instance: the graph on a platform.
+        menu: the ways to split.
+        scheduler: name of the inner scheduler.
+        runtime: the runtime that will run the schedule.
+        network: judges the moves; None to draw them with equal probability.
+        seed: of the draws.
+        rows: most moves kept for training.
+
+    Attributes:
+        best: the best entries so far.
+        makespan: of the best plan [s].
+        priced: number of plans that were priced.
+        finished: true if no move gives a plan that was not priced yet.
+    """
+
+    def __init__(
+        self,
+        instance: SplitInstance,
+        menu: Sequence[Choice],
+        scheduler: str,
+        runtime: Runtime,
+        network: Network | None = None,
+        seed: int = 0,
+        rows: int = 0,
+    ) -> None:
+        self.instance, self.runtime, self.network = instance, runtime, network
+        self.scheduler = get(scheduler)
+        self.tables = new_tables(instance, menu)
+        self._assembly = Assembly(instance, menu)
+        self._rng = np.random.default_rng(seed)
+        self._moves = new_moves(DRAWS, len(instance.keys))
+        self._odds = np.zeros(DRAWS)
+        self._known: dict[Entries, float] = {}
+        self._refused = np.zeros(self.tables.legal.shape)
+        self._of_block = np.full(len(instance.graph), -1)
+        self._of_block[list(instance.keys)] = np.arange(len(instance.keys))
+        self._rows: list[npt.NDArray[np.float32]] = []
+        self._worth: list[float] = []
+        self._most_rows = rows
+        self.best: Entries = (0,) * len(instance.keys)
+        self.makespan = self._price(self.best)
+        self.finished = False
+        self._current, self._length = self.best, self.makespan
+        self._plan: Plan | None = None
+        self._patterns = [
+            tuple(np.where(self.tables.legal[:, entry], entry, 0).tolist())
+            for entry in range(1, len(menu))
+            if self.tables.legal[:, entry].any()
+        ]
+
+    @property
+    def priced(self) -> int:
+        """Number of plans that were priced."""
+        return len(self._known)
+
+    def advance(self, target: int, total: int) -> None:
+        """Search until so many plans are priced.
+
+        Args:
+            target: number of plans priced at which to return.
+            total: number of plans that will be priced until the search ends.
+        """
+        while self._patterns and self.priced < target:
+            self._take(self._patterns.pop(0), 0.0)
+        barren = 0
+        while self.priced < target and not self.finished:
+            heat = HOT * max(0.0, 1.0 - self.priced / max(1, total))
+            found = self._propose(heat)
+            barren = barren + 1 if found is None else 0
+            self.finished = barren == BARREN
+            if found is not None:
+                self._try(*found, heat)
+
+    def rows(self) -> tuple[npt.NDArray[np.float32], npt.NDArray[np.float32]]:
+        """The inputs [r, f] and worths [r] of the moves that were kept for training."""
+        inputs = np.array(self._rows, np.float32).reshape(-1, len(FEATURES))
+        return inputs, np.array(self._worth, np.float32)
+
+    def evaluate(self, entries: Entries) -> Evaluated:
+        """A plan with its times.
+
+        Raises:
+            ProblemError: a part that no device can run.
+            OutOfMemory: the inner scheduler finds no schedule within memory.
+        """
+        problem, places = self._assembly.problem(entries)
+        schedule = self.scheduler(problem)
+        start, finish = schedule.start, schedule.finish
+        if self.runtime != PRESETS["classic"] or start is None or finish is None:
+            trace = simulate(problem, schedule, self.runtime)
+            start, finish = trace.start, trace.finish
+        return Evaluated(problem, schedule, places, start, finish, float(finish.max()))
+
+    def _price(self, entries: Entries) -> float:
+        """Makespan of a plan [s]; inf if the inner scheduler finds none."""
+        if entries not in self._known:
+            try:
+                self._known[entries] = self.evaluate(entries).makespan
+            except (ProblemError, OutOfMemory):
+                self._known[entries] = np.inf
+        return self._known[entries]
+
+    def _take(self, entries: Entries, heat: float) -> bool:
+        """Price a plan, and go on from it if it is not longer, or if chance has it; true if it is taken."""
+        price = self._price(entries)
+        if price < self.makespan * SHORTER:
+            self.best, self.makespan = entries, price
+        longer = (price - self._length) / self.makespan
+        if longer > 0 and not (heat > 0 and self._rng.random() < np.exp(-longer / heat)):
+            return False
+        self._current, self._length, self._plan = entries, price, None
+        return True
+
+    def _propose(self, heat: float) -> tuple[Entries, int] | None:
+        """The entries after a move whose price is not known, and its number; None if no draw gives one."""
+        if self._plan is None:
+            self._plan = self._view()
+        self._plan.value[3] = heat / HOT
+        moves, rng = self._moves, self._rng
+        draw_moves(self.tables, self._plan, moves, rng)
+        if self.network is not None and rng.random() >= UNGUIDED:
+            log_odds(*self.network, moves.inputs, self._odds)
+            keys = self._odds + rng.gumbel(size=DRAWS)
+        else:
+            keys = rng.random(DRAWS)
+        for c in np.argsort(-keys, kind="stable").tolist():
+            if moves.count[c]:
+                entries = list(self._current)
+                for k in moves.operators[c, : moves.count[c]].tolist():
+                    entries[k] = int(moves.entry[c])
+                found = tuple(entries)
+                if found not in self._known:
+                    return found, c
+        return None
+
+    def _try(self, entries: Entries, c: int, heat: float) -> None:
+        """Price a move, and note what became of it."""
+        moves, before = self._moves, self._length
+        operators = moves.operators[c, : moves.count[c]].copy()
+        taken = self._take(entries, heat)
+        saved = 1.0 - self._known[entries] / before
+        if len(self._rows) < self._most_rows:
+            self._rows.append(moves.inputs[c].astype(np.float32))
+            self._worth.append(saved / (saved + WORTH) if saved > 1e-9 else 0.0)
+        if taken:
+            self._refused[operators] = 0.0
+            for k in operators.tolist():
+                t = self.tables
+                self._refused[t.neighbour[t.neighbour_pointer[k] : t.neighbour_pointer[k + 1]]] = 0.0
+        else:
+            self._refused[operators[0], moves.entry[c]] += 1.0
+
+    def _view(self) -> Plan:
+        """What the moves see of the current plan."""
+        found = self.evaluate(self._current)
+        problem, schedule, offset = found.problem, found.schedule, found.places.offset
+        keys, makespan = list(self.instance.keys), found.makespan
+        block = np.repeat(np.arange(len(offset) - 1), np.diff(offset))
+        chain = critical_chain(problem, schedule, self.runtime)
+        behind = np.append(found.start[chain[1:]], makespan)
+        waited = np.bincount(block[chain], np.maximum(0.0, behind - found.start[chain]), minlength=len(offset) - 1)
+        level = assigned_bottom_level(problem.arrays, schedule.assignment)
+        slack = np.minimum.reduceat(makespan - found.start - level, offset[:-1])
+        busy = np.maximum.reduceat(found.finish, offset[:-1]) - np.minimum.reduceat(found.start, offset[:-1])
+        lateness = np.zeros(len(keys))
+        for k, entry in enumerate(self._current):
+            option = self.instance.options[k][entry]
+            if option is not None and option.least < option.largest:
+                first = found.places.first[keys[k]]
+                small, large = int(np.argmin(option.lengths)), int(np.argmax(option.lengths))
+                lateness[k] = found.finish[first + small] - found.finish[first + large]
+        n, d = problem.cost.shape
+        load = np.bincount(schedule.assignment, problem.cost[np.arange(n), schedule.assignment], minlength=d)
+        shares = load / max(makespan, 1e-30)
+        return Plan(
+            np.array(self._current, np.int32),
+            waited[keys],
+            busy[keys],
+            np.maximum(0.0, slack[keys]),
+            lateness,
+            self._refused,
+            np.array([makespan, shares.max(), shares.min(), 0.0]),
+        )
