@@ -42,7 +42,6 @@ FEATURES = (
     "smallest_load",
     "refused",
     "refused_here",
-    "heat",
     "batch",
     "output",
     "reduction",
@@ -58,20 +57,6 @@ DOUBLINGS = 7
 """Sizes of moves are 1, 2, 4, … 64 operators."""
 
 
-class Network(NamedTuple):
-    """Weights of the network: a hidden layer of rectified units, and one output, the logarithm of the odds.
-
-    Attributes:
-        enter: [f, h] of the inputs, see :data:`FEATURES`.
-        bias: [h].
-        leave: [h].
-    """
-
-    enter: FloatArray
-    bias: FloatArray
-    leave: FloatArray
-
-
 @record
 class Plan(NamedTuple):
     """The plan that is being changed, as the moves see it.
@@ -83,7 +68,7 @@ class Plan(NamedTuple):
         slack: [K] least time by which an operator of the block may be late [s].
         lateness: [K] finish of the smallest part less that of the largest one [s].
         refused: [K, A] moves to an entry with the operator as seed that were refused since its surroundings changed.
-        value: the makespan [s], the largest and the smallest share of the makespan that a device works, and the heat.
+        value: the makespan [s], and the largest and the smallest share of it that a device works.
     """
 
     entry: IntArray
@@ -270,12 +255,11 @@ def describe(t: Tables, p: Plan, m: Moves, c: int) -> None:
     x[22] = p.value[2]
     x[23] = _soft(p.refused[seed, entry] / 2.0)
     x[24] = _soft(refused / 8.0)
-    x[25] = p.value[3]
     for axis in range(4):
-        x[26 + axis] = 1.0 if t.axis[entry] == axis else 0.0
-    x[30] = t.proportional[entry]
-    x[31] = np.log(t.sizes[0]) / 8.0
-    x[32] = t.sizes[1] / 16.0
+        x[25 + axis] = 1.0 if t.axis[entry] == axis else 0.0
+    x[29] = t.proportional[entry]
+    x[30] = np.log(t.sizes[0]) / 8.0
+    x[31] = t.sizes[1] / 16.0
 
 
 @lean
@@ -283,7 +267,7 @@ def log_odds(enter: FloatArray, bias: FloatArray, leave: FloatArray, inputs: Flo
     """Judge moves.
 
     Args:
-        enter, bias, leave: weights, see :class:`Network`.
+        enter, bias, leave: weights, see :class:`~hetgym.planning.proposals.Network`.
         inputs: [C, f] of the moves.
         found: [C] filled in: the logarithms of odds.
     """

@@ -9,14 +9,15 @@ import numpy as np
 import numpy.typing as npt
 
 from hetgym._types import FloatArray
-from hetgym.agents.splits.moves import FEATURES, Network, Plan, draw_moves, log_odds, new_moves
-from hetgym.agents.splits.tables import new_tables
+from hetgym.agents.splits.moves import FEATURES, Plan, draw_moves, log_odds, new_moves
+from hetgym.agents.splits.tables import Tables, new_tables
 from hetgym.baselines import get
 from hetgym.envs.split.assembly import Assembly, Places
 from hetgym.envs.split.instance import SplitInstance
 from hetgym.envs.split.menu import Choice
 from hetgym.errors import OutOfMemory, ProblemError
 from hetgym.planning.critical import critical_chain
+from hetgym.planning.proposals import Network
 from hetgym.planning.ranks import assigned_bottom_level
 from hetgym.problem import Problem
 from hetgym.schedule import Schedule
@@ -28,20 +29,36 @@ DRAWS = 64
 UNGUIDED = 0.1
 """Share of the moves that are taken without the network."""
 
-HOT = 0.003
-"""First temperature, as a share of the makespan; it falls linearly to 0."""
-
 BARREN = 20
 """Rounds of draws without a new plan after which a search is over."""
-
-SHORTER = 1.0 - 1e-9
-"""Factor by which a makespan must be shorter to count as shorter."""
 
 WORTH = 0.002
 """Share of the makespan that a move saves which counts a half in training."""
 
+LEAST_SAVING = 1e-9
+"""Share of the makespan that a move must save to have saved anything."""
+
 Entries = tuple[int, ...]
 """[k] the entry of the menu of each key operator."""
+
+
+class Ground(NamedTuple):
+    """An instance as searches see it, which several of them may share; :func:`new_ground` makes one.
+
+    Attributes:
+        instance: the graph on a platform.
+        tables: of the instance.
+        assembly: its blocks.
+    """
+
+    instance: SplitInstance
+    tables: Tables
+    assembly: Assembly
+
+
+def new_ground(instance: SplitInstance, menu: Sequence[Choice]) -> Ground:
+    """Prepare an instance, whose key operators may be split by the entries of a menu."""
+    return Ground(instance, new_tables(instance, menu), Assembly(instance, menu))
 
 
 class Evaluated(NamedTuple):
@@ -71,8 +88,7 @@ class SplitSearch:
     priced by the inner scheduler.
 
     Args:
-        instance: the graph on a platform.
-        menu: the ways to split.
+        ground: the graph on a platform.
         scheduler: name of the inner scheduler.
         runtime: the runtime that will run the schedule.
         network: judges the moves; None to draw them with equal probability.
@@ -83,66 +99,58 @@ class SplitSearch:
         best: the best entries so far.
         makespan: of the best plan [s].
         priced: number of plans that were priced.
+        patterns: number of plans with which the search begins.
         finished: true if no move gives a plan that was not priced yet.
     """
 
     def __init__(
         self,
-        instance: SplitInstance,
-        menu: Sequence[Choice],
+        ground: Ground,
         scheduler: str,
         runtime: Runtime,
         network: Network | None = None,
         seed: int = 0,
         rows: int = 0,
     ) -> None:
-        self.instance, self.runtime, self.network = instance, runtime, network
-        self.scheduler = get(scheduler)
-        self.tables = new_tables(instance, menu)
-        self._assembly = Assembly(instance, menu)
+        self.instance, self.tables, self._assembly = ground
+        self.runtime, self.network, self.scheduler = runtime, network, get(scheduler)
+        keys, entries = self.tables.legal.shape
         self._rng = np.random.default_rng(seed)
-        self._moves = new_moves(DRAWS, len(instance.keys))
+        self._moves = new_moves(DRAWS, keys)
         self._odds = np.zeros(DRAWS)
         self._known: dict[Entries, float] = {}
         self._refused = np.zeros(self.tables.legal.shape)
-        self._of_block = np.full(len(instance.graph), -1)
-        self._of_block[list(instance.keys)] = np.arange(len(instance.keys))
         self._rows: list[npt.NDArray[np.float32]] = []
         self._worth: list[float] = []
         self._most_rows = rows
-        self.best: Entries = (0,) * len(instance.keys)
+        self.best: Entries = (0,) * keys
         self.makespan = self._price(self.best)
         self.finished = False
-        self._current, self._length = self.best, self.makespan
         self._plan: Plan | None = None
         self._patterns = [
             tuple(np.where(self.tables.legal[:, entry], entry, 0).tolist())
-            for entry in range(1, len(menu))
+            for entry in range(1, entries)
             if self.tables.legal[:, entry].any()
         ]
+
+        self.patterns = 1 + len(self._patterns)
 
     @property
     def priced(self) -> int:
         """Number of plans that were priced."""
         return len(self._known)
 
-    def advance(self, target: int, total: int) -> None:
-        """Search until so many plans are priced.
-
-        Args:
-            target: number of plans priced at which to return.
-            total: number of plans that will be priced until the search ends.
-        """
+    def advance(self, target: int) -> None:
+        """Search until so many plans are priced, the graph as it is and the patterns included."""
         while self._patterns and self.priced < target:
-            self._take(self._patterns.pop(0), 0.0)
+            self._take(self._patterns.pop(0))
         barren = 0
         while self.priced < target and not self.finished:
-            heat = HOT * max(0.0, 1.0 - self.priced / max(1, total))
-            found = self._propose(heat)
+            found = self._propose()
             barren = barren + 1 if found is None else 0
             self.finished = barren == BARREN
             if found is not None:
-                self._try(*found, heat)
+                self._try(*found)
 
     def rows(self) -> tuple[npt.NDArray[np.float32], npt.NDArray[np.float32]]:
         """The inputs [r, f] and worths [r] of the moves that were kept for training."""
@@ -173,22 +181,18 @@ class SplitSearch:
                 self._known[entries] = np.inf
         return self._known[entries]
 
-    def _take(self, entries: Entries, heat: float) -> bool:
-        """Price a plan, and go on from it if it is not longer, or if chance has it; true if it is taken."""
+    def _take(self, entries: Entries) -> bool:
+        """Price a plan, and go on from it if it is not longer; true if it is taken."""
         price = self._price(entries)
-        if price < self.makespan * SHORTER:
-            self.best, self.makespan = entries, price
-        longer = (price - self._length) / self.makespan
-        if longer > 0 and not (heat > 0 and self._rng.random() < np.exp(-longer / heat)):
+        if price > self.makespan:
             return False
-        self._current, self._length, self._plan = entries, price, None
+        self.best, self.makespan, self._plan = entries, price, None
         return True
 
-    def _propose(self, heat: float) -> tuple[Entries, int] | None:
+    def _propose(self) -> tuple[Entries, int] | None:
         """The entries after a move whose price is not known, and its number; None if no draw gives one."""
         if self._plan is None:
             self._plan = self._view()
-        self._plan.value[3] = heat / HOT
         moves, rng = self._moves, self._rng
         draw_moves(self.tables, self._plan, moves, rng)
         if self.network is not None and rng.random() >= UNGUIDED:
@@ -198,7 +202,7 @@ class SplitSearch:
             keys = rng.random(DRAWS)
         for c in np.argsort(-keys, kind="stable").tolist():
             if moves.count[c]:
-                entries = list(self._current)
+                entries = list(self.best)
                 for k in moves.operators[c, : moves.count[c]].tolist():
                     entries[k] = int(moves.entry[c])
                 found = tuple(entries)
@@ -206,26 +210,25 @@ class SplitSearch:
                     return found, c
         return None
 
-    def _try(self, entries: Entries, c: int, heat: float) -> None:
+    def _try(self, entries: Entries, c: int) -> None:
         """Price a move, and note what became of it."""
-        moves, before = self._moves, self._length
+        t, moves, before = self.tables, self._moves, self.makespan
         operators = moves.operators[c, : moves.count[c]].copy()
-        taken = self._take(entries, heat)
+        taken = self._take(entries)
         saved = 1.0 - self._known[entries] / before
         if len(self._rows) < self._most_rows:
             self._rows.append(moves.inputs[c].astype(np.float32))
-            self._worth.append(saved / (saved + WORTH) if saved > 1e-9 else 0.0)
+            self._worth.append(saved / (saved + WORTH) if saved > LEAST_SAVING else 0.0)
         if taken:
             self._refused[operators] = 0.0
             for k in operators.tolist():
-                t = self.tables
                 self._refused[t.neighbour[t.neighbour_pointer[k] : t.neighbour_pointer[k + 1]]] = 0.0
         else:
             self._refused[operators[0], moves.entry[c]] += 1.0
 
     def _view(self) -> Plan:
         """What the moves see of the current plan."""
-        found = self.evaluate(self._current)
+        found = self.evaluate(self.best)
         problem, schedule, offset = found.problem, found.schedule, found.places.offset
         keys, makespan = list(self.instance.keys), found.makespan
         block = np.repeat(np.arange(len(offset) - 1), np.diff(offset))
@@ -236,7 +239,7 @@ class SplitSearch:
         slack = np.minimum.reduceat(makespan - found.start - level, offset[:-1])
         busy = np.maximum.reduceat(found.finish, offset[:-1]) - np.minimum.reduceat(found.start, offset[:-1])
         lateness = np.zeros(len(keys))
-        for k, entry in enumerate(self._current):
+        for k, entry in enumerate(self.best):
             option = self.instance.options[k][entry]
             if option is not None and option.least < option.largest:
                 first = found.places.first[keys[k]]
@@ -246,11 +249,11 @@ class SplitSearch:
         load = np.bincount(schedule.assignment, problem.cost[np.arange(n), schedule.assignment], minlength=d)
         shares = load / max(makespan, 1e-30)
         return Plan(
-            np.array(self._current, np.int32),
+            np.array(self.best, np.int32),
             waited[keys],
             busy[keys],
             np.maximum(0.0, slack[keys]),
             lateness,
             self._refused,
-            np.array([makespan, shares.max(), shares.min(), 0.0]),
+            np.array([makespan, shares.max(), shares.min()]),
         )
