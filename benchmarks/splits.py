@@ -1,0 +1,150 @@
+"""What learning adds to the search over splits: moves judged by a trained network against others.
+
+    python benchmarks/splits.py random --linear one-unit.safetensors
+    python benchmarks/splits.py networks --linear one-unit.safetensors
+
+``random`` are random networks on random machines of seeds that neither training nor any choice saw; ``networks`` are
+GPT-2 and an LSTM, which training never saw, and networks of its families at a batch size that it never saw, on four
+platforms. All searches begin with the same patterns. *random* takes all moves as likely; *rule* makes odds of the time
+that parts save less what is dealt out and gathered more, both as far as they are waited for; *untrained* has random
+weights; *one unit* is a network of one hidden unit that was trained like the shipped one, a linear rule of the same
+inputs; *trained* is split-v2. The table has mean makespans over that of HEFT on the graph as it is, after so many
+plans for each key operator besides the patterns, and after so much processor time, the preparation of the graph
+included. Intervals are 95 % paired bootstrap intervals of the mean ratio of *trained* to each other one.
+"""
+
+from __future__ import annotations
+
+import argparse
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from _common import save, show
+
+import hetgym
+from hetgym.agents.splits.artefact import load_planner
+from hetgym.agents.splits.moves import FEATURES
+from hetgym.agents.splits.search import SplitSearch, new_ground
+from hetgym.bench.significance import mean_intervals
+from hetgym.envs.split.dynamics import Splits
+from hetgym.envs.split.networks import RandomNetworks
+from hetgym.envs.split.problems import Pair
+from hetgym.envs.split.rules import SplitRules
+from hetgym.graph import load_graph
+from hetgym.planning.proposals import Network
+from hetgym.platform import load_platform
+
+SEED = 5_000_000
+PLATFORMS = ("core-pair", "even-pair", "cpu-gpu-balanced", "cpu-2gpu-nvlink")
+NETWORKS = (
+    ("gpt2", 4), ("lstm", 8), ("shufflenet", 12), ("inception_v2", 12), ("vit_b16", 12), ("densenet121", 12),
+)  # fmt: skip
+EFFORTS = (0, 1, 2, 4, 8, 16)
+TIMES = (0.1, 0.2, 0.5, 1.0, 2.0)
+
+
+def pairs(kind: str, count: int) -> Iterator[tuple[str, Pair]]:
+    """Names, graphs and platforms."""
+    if kind == "random":
+        for seed in range(SEED, SEED + count):
+            yield str(seed), RandomNetworks()(np.random.default_rng(seed))
+        return
+    for network, batch in NETWORKS:
+        for platform in PLATFORMS:
+            yield f"{network} x{batch} {platform}", (load_graph(network, batch=batch), load_platform(platform))
+
+
+def methods(linear: Path | None) -> dict[str, Network | None]:
+    """Name of a way of judging moves -> network."""
+    rng, net = np.random.default_rng(0), np.zeros((len(FEATURES), 2))
+    net[FEATURES.index("net")] = 1.0, -1.0
+    size = len(FEATURES) ** -0.5
+    found: dict[str, Network | None] = {
+        "random": None,
+        "rule": Network(net, np.zeros(2), np.array([5.0, -5.0])),
+        "untrained": Network(rng.normal(0, size, (len(FEATURES), 20)), np.zeros(20), rng.normal(0, 20**-0.5, 20)),
+    }
+    if linear is not None:
+        found["one unit"] = load_planner(linear.with_suffix("")).network
+    return found | {"trained": hetgym.agents.load("split-v2").network}
+
+
+def curves(pair: Pair, network: Network | None, rules: SplitRules, seed: int) -> dict[str, float]:
+    """Makespans over the reference after each effort and each time."""
+    menu = rules.menu(len(pair[1]))
+    begin = time.thread_time()
+    instance = Splits(rules, menu).instance(pair)
+    search = SplitSearch(new_ground(instance, menu), rules.scheduler, rules.simulated, network, seed)
+    keys, found = len(instance.keys), {}
+    efforts = {f"{effort}": search.patterns + effort * keys for effort in EFFORTS}
+    times, last = list(TIMES), efforts[f"{EFFORTS[-1]}"]
+    for name, target in efforts.items():
+        while search.priced < target and not search.finished:
+            search.advance(min(target, search.priced + 5))
+            while times and time.thread_time() - begin > times[0]:
+                found[f"{times.pop(0)} s"] = search.makespan / instance.reference
+        found[name] = search.makespan / instance.reference
+    while times and not search.finished:
+        search.advance(search.priced + 5)
+        while times and time.thread_time() - begin > times[0]:
+            found[f"{times.pop(0)} s"] = search.makespan / instance.reference
+    found |= {f"{left} s": search.makespan / instance.reference for left in times}
+    return found | {"priced": float(min(search.priced, last))}
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("kind", choices=("random", "networks"))
+    parser.add_argument("--count", type=int, default=48, help="random networks")
+    parser.add_argument("--seeds", type=int, default=1, help="searches of each kind on each graph")
+    parser.add_argument("--linear", type=Path, help="weights of a network of one hidden unit")
+    parser.add_argument("--json", type=Path, help="file for the numbers")
+    options = parser.parse_args()
+    given = hetgym.agents.load("split-v2").arguments
+    rules = SplitRules(**given)
+    networks = methods(options.linear)
+    names = [*map(str, EFFORTS), *(f"{limit} s" for limit in TIMES)]
+    rows: list[dict[str, Any]] = []
+    for title, pair in pairs(options.kind, options.count):
+        for name, network in networks.items():
+            curves(pair, network, rules, 0) if not rows else None  # compiles
+            for seed in range(options.seeds):
+                rows.append({"problem": title, "judge": name, "seed": seed, **curves(pair, network, rules, seed)})
+        print(title, *(f"{row['judge']} {row['8']:.3f}" for row in rows[-len(networks) * options.seeds :]), flush=True)
+    table = []
+    means = {
+        (name, column): np.array([row[column] for row in rows if row["judge"] == name])
+        .reshape(-1, options.seeds)
+        .mean(axis=1)
+        for name in networks
+        for column in names
+    }
+    for column in names:
+        ratios = {name: means["trained", column] / means[name, column] for name in networks if name != "trained"}
+        found = mean_intervals(list(ratios.values()), np.random.default_rng(0))
+        ends = {name: (one.low, one.high) for name, one in zip(ratios, found, strict=True)}
+        table.append({"at": column, "ends": ends} | {name: float(means[name, column].mean()) for name in networks})
+        table[-1] |= {f"over {name}": float(ratio.mean()) for name, ratio in ratios.items()}
+    show(
+        f"Makespan over HEFT's of the unsplit graph, {len(rows) // len(networks) // options.seeds} graphs",
+        table,
+        {
+            "plans a key operator, or time": lambda row: row["at"],
+            **{name: lambda row, name=name: f"{row[name]:.4f}" for name in networks},  # type: ignore[misc]
+            **{
+                f"trained / {name}": lambda row, name=name: (  # type: ignore[misc]
+                    f"{row[f'over {name}']:.4f} ({row['ends'][name][0]:.4f} to {row['ends'][name][1]:.4f})"
+                )
+                for name in networks
+                if name != "trained"
+            },
+        },
+    )
+    save(options.json, "splits", [*rows, *table])
+
+
+if __name__ == "__main__":
+    main()
