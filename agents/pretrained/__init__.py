@@ -58,7 +58,8 @@ def load(policy: str | Path) -> Policy:
 
     Returns:
         A :class:`~hetgym.agents.PlacePlanner` for ``place-v1``, a :class:`~hetgym.agents.RegionPlanner` for
-        ``place-v2``, a :class:`~hetgym.agents.SplitPlanner` for ``split-v2``; :class:`~hetgym.agents.Policy` describes the common interface.
+        ``place-v2``, a :class:`~hetgym.agents.SplitPlanner` for ``split-v2``; :class:`~hetgym.agents.Policy` describes
+        the common interface.
 
     Raises:
         UnknownName: no shipped policy of that name.

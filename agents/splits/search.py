@@ -1,4 +1,4 @@
-"""SplitSearch: local search over the splits of a graph, guided by a network that judges moves before they are priced."""
+"""SplitSearch: local search over the splits of a graph; a network judges moves before they are priced."""
 
 from __future__ import annotations
 

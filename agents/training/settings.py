@@ -1,4 +1,4 @@
-"""Settings of the algorithms ``self-labelling``, ``move-outcomes`` and ``split-outcomes``; they load without PyTorch."""
+"""Settings of ``self-labelling``, ``move-outcomes`` and ``split-outcomes``; they load without PyTorch."""
 
 from __future__ import annotations
 

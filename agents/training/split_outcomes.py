@@ -67,7 +67,8 @@ class SplitOutcomes(MoveOutcomes):
         for k in range(settings.drawn):
             rng = np.random.default_rng([self.seed, 1, k])
             network, batch, platform = (
-                names[int(rng.integers(len(names)))] for names in (settings.networks, settings.batches, settings.platforms)
+                names[int(rng.integers(len(names)))]
+                for names in (settings.networks, settings.batches, settings.platforms)
             )
             found.append((load_graph(network, batch=batch), load_platform(platform)))
         return found

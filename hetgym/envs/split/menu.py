@@ -80,7 +80,11 @@ def menu(axes: Sequence[str], ways: Sequence[int], parts: Sequence[str]) -> tupl
     if len(set(ways)) < len(ways):
         raise ConfigError(f"the menu's ways are {shown(list(ways))}; one of them is repeated")
     return LEAVE, *(
-        Choice(axis, int(count), how) for axis in axes for count in ways for rule in parts for how in _ratios(rule, count)
+        Choice(axis, int(count), how)
+        for axis in axes
+        for count in ways
+        for rule in parts
+        for how in _ratios(rule, count)
     )
 
 
