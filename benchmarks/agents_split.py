@@ -1,4 +1,4 @@
-"""Agents without parameters and the shipped policies in HetSplit-v0, compared with greedy splitting and EOP, on the zoo.
+"""Agents without parameters and the shipped policies in HetSplit-v0 beside greedy splitting and EOP, on the zoo.
 
     python benchmarks/agents_split.py --json agents-split.json
 

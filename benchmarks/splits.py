@@ -10,7 +10,8 @@ that parts save less what is dealt out and gathered more, both as far as they ar
 weights; *one unit* is a network of one hidden unit that was trained like the shipped one, a linear rule of the same
 inputs; *trained* is split-v2. The table has mean makespans over that of HEFT on the graph as it is, after so many
 plans for each key operator besides the patterns, and after so much processor time of the search on one thread. The
-preparation of a graph, which is the same for all, is not counted. Intervals are 95 % paired bootstrap intervals of the mean ratio of *trained* to each other one.
+preparation of a graph, which is the same for all, is not counted. Intervals are 95 % paired bootstrap intervals of the
+mean ratio of *trained* to each other one.
 """
 
 from __future__ import annotations

@@ -267,7 +267,9 @@ def log_odds(enter: FloatArray, bias: FloatArray, leave: FloatArray, inputs: Flo
     """Judge moves.
 
     Args:
-        enter, bias, leave: weights, see :class:`~hetgym.planning.proposals.Network`.
+        enter: [f, h] weights of the inputs.
+        bias: [h] of the hidden units.
+        leave: [h] weights of the hidden units.
         inputs: [C, f] of the moves.
         found: [C] filled in: the logarithms of odds.
     """

@@ -1,9 +1,10 @@
 """Assembly: the problem of a graph with some operators split, put together from blocks instead of rewritten.
 
-A search tries thousands of splits of one graph. Rewriting the graph (:func:`hetgym.graph.transforms.split`) and pricing
-it takes milliseconds for every operator that is split. Here each operator is a *block*, made once for every way in which
-it and its neighbours are split: the operator itself, or its scatters, parts and gather. A problem is the concatenation
-of its blocks, and equal to that of the rewritten graph in all arrays but ``weight_bytes``, which are 0.
+A search tries hundreds of splits of one graph. To rewrite the graph (:func:`hetgym.graph.transforms.split`) takes
+milliseconds for every operator that is split. Here each operator is a *block*: the operator itself, or its scatters,
+parts and gather. A block is made once for every way in which the operator and its neighbours are split. A problem is
+the concatenation of its blocks, and equal to that of the rewritten graph in all arrays but ``weight_bytes``, which
+are 0.
 """
 
 from __future__ import annotations
