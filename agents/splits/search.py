@@ -83,8 +83,9 @@ class Evaluated(NamedTuple):
 class SplitSearch:
     """A search in progress.
 
-    It begins with the best of the graph as it is and the *patterns*, in which all key operators that allow it are split
-    by one entry of the menu. Then connected operators that are split alike get another entry, together. Every plan is
+    It begins with the best of the graph as it is and the *patterns*. In most of them all key operators that allow it are
+    split by one entry of the menu; in two each has the entry with which it takes the least time, without or with
+    dealing out and gathering, whatever its neighbours do. Then connected operators that are split alike get another entry, together. Every plan is
     priced by the inner scheduler.
 
     Args:
@@ -132,7 +133,9 @@ class SplitSearch:
             for entry in range(1, entries)
             if self.tables.legal[:, entry].any()
         ]
-
+        for seconds in (self.tables.together, self.tables.alone):
+            self._patterns.append(tuple(np.where(self.tables.legal, seconds, np.inf).argmin(axis=1).tolist()))
+        self._patterns = list(dict.fromkeys(found for found in self._patterns if any(found)))
         self.patterns = 1 + len(self._patterns)
 
     @property

@@ -25,6 +25,7 @@ class Tables(NamedTuple):
         total: [K, A] summed run time of the parts on their fastest devices [s].
         least: [K, A] share of the smallest part; 1 for an operator that is whole.
         apart: [K, A] time to send what comes from, and goes to, operators that are no key operators [s].
+        alone: [K, A] ``together``, and the time to deal out and gather if no neighbour is split [s].
         neighbour_pointer: [K + 1] row starts.
         neighbour: key operators that a path connects on which there is none between.
         edge_pointer: [K + 1] row starts.
@@ -45,6 +46,7 @@ class Tables(NamedTuple):
     total: FloatArray
     least: FloatArray
     apart: FloatArray
+    alone: FloatArray
     neighbour_pointer: IntArray
     neighbour: IntArray
     edge_pointer: IntArray
@@ -69,14 +71,15 @@ def new_tables(instance: SplitInstance, menu: Sequence[Choice]) -> Tables:
     latency = float(problem.latency[away].mean()) if away.any() else 0.0
     shape = len(keys), len(menu)
     legal = np.zeros(shape, np.bool_)
-    together, total, apart = np.zeros(shape), np.zeros(shape), np.zeros(shape)
+    together, total, apart, alone = (np.zeros(shape) for _ in range(4))
     least, made = np.ones(shape), np.zeros(shape, np.int32)
     edges = [e for e in graph.edges if e.source in turn and e.target in turn]
     dealt = np.zeros((len(edges), len(menu)), np.int32)
+    seconds = [latency + rate * graph.operators[e.source].outputs[e.slot].bytes for e in edges]
     codes: dict[tuple[int, tuple[int, ...]], int] = {}
     for k, operator in enumerate(keys):
         legal[k, 0] = True
-        together[k, 0] = total[k, 0] = problem.cost[operator].min()
+        together[k, 0] = total[k, 0] = alone[k, 0] = problem.cost[operator].min()
         strangers = [e for e in graph.edges if e.target == operator and e.source not in turn]
         read = sum(latency + rate * graph.operators[e.source].outputs[e.slot].bytes for e in strangers)
         others = any(j not in turn for j in instance.readers[operator]) or not instance.readers[operator]
@@ -90,11 +93,15 @@ def new_tables(instance: SplitInstance, menu: Sequence[Choice]) -> Tables:
             made[k, a] = -1
             if option.result is not None:
                 made[k, a] = codes.setdefault((option.result, option.lengths), len(codes) + 1)
+            alone[k, a] = option.together + apart[k, a]
             for f, e in enumerate(edges):
-                if e.target == operator:
+                if e.source == operator:
+                    alone[k, a] += seconds[f]
+                elif e.target == operator:
                     deals = [deal for deal in option.deals if deal.source == (e.source, e.slot)]
                     exact = [codes.setdefault((d.axis, d.widths), len(codes) + 1) if d.exact else -1 for d in deals]
                     dealt[f, a] = exact[0] if exact else -2
+                    alone[k, a] += seconds[f] * (1 if exact else menu[a].ways - 1)
     near = _neighbours(instance, turn)
     at = [[f for f, e in enumerate(edges) if k in (turn[e.source], turn[e.target])] for k in range(len(keys))]
     return Tables(
@@ -103,11 +110,12 @@ def new_tables(instance: SplitInstance, menu: Sequence[Choice]) -> Tables:
         total,
         least,
         apart,
+        alone,
         *_rows(near),
         *_rows(at),
         np.array([turn[e.source] for e in edges], np.int32),
         np.array([turn[e.target] for e in edges], np.int32),
-        np.array([latency + rate * graph.operators[e.source].outputs[e.slot].bytes for e in edges]),
+        np.array(seconds, np.float64),
         made,
         dealt,
         np.array([choice.ways for choice in menu], np.int32),
