@@ -1,4 +1,6 @@
-"""Moves of the search over splits: connected key operators that are split alike get another entry of the menu.
+"""Moves of the search over splits: key operators that are split alike get another entry of the menu together.
+
+They are a connected piece of the graph, whose parts then stay where they are, or twins, operators of repeated blocks.
 
 A number of moves are drawn at a time, and described by what is known before they are priced: how long the operators
 would take in the new parts, what would be dealt out and gathered between neighbours, and how much of that matters in
@@ -52,6 +54,9 @@ FEATURES = (
 )
 """Inputs of the network, in its order; see :func:`describe`. Times are shares of the makespan, times a hundred if they
 concern single operators, brought into (-1, 1) by :math:`x / (1 + |x|)`."""
+
+TWINS = 0.5
+"""Share of the moves that take twins."""
 
 DOUBLINGS = 7
 """Sizes of moves are 1, 2, 4, … 64 operators."""
@@ -132,7 +137,10 @@ def draw_moves(t: Tables, p: Plan, m: Moves, rng: np.random.Generator) -> None:
         if not t.legal[seed, entry] or entry == p.entry[seed]:
             continue
         m.entry[c] = entry
-        m.count[c] = _grow(t, p, m, c, seed, entry, size, rng)
+        if rng.random() < TWINS:
+            m.count[c] = _collect(t, p, m, c, seed, entry, size, rng)
+        else:
+            m.count[c] = _grow(t, p, m, c, seed, entry, size, rng)
         describe(t, p, m, c)
         for k in range(m.count[c]):
             m.mark[m.operators[c, k]] = 0
@@ -142,7 +150,10 @@ def draw_moves(t: Tables, p: Plan, m: Moves, rng: np.random.Generator) -> None:
 # Each is entered once, so the loop ends after K turns at most.
 @step
 def _grow(t: Tables, p: Plan, m: Moves, c: int, seed: int, entry: int, size: int, rng: np.random.Generator) -> int:
-    """Grow a connected piece of operators that are split like the seed; those that allow the entry take part."""
+    """Grow a connected piece of operators that are split like the seed; those that allow the entry take part.
+
+    Operators of the move are marked.
+    """
     m.queue[0], m.operators[c, 0] = seed, seed
     head, behind, count = 0, 1, 1
     m.mark[seed] = 1
@@ -164,6 +175,20 @@ def _grow(t: Tables, p: Plan, m: Moves, c: int, seed: int, entry: int, size: int
         m.mark[m.queue[k]] = 0
     for k in range(count):
         m.mark[m.operators[c, k]] = 1
+    return count
+
+
+@step
+def _collect(t: Tables, p: Plan, m: Moves, c: int, seed: int, entry: int, size: int, rng: np.random.Generator) -> int:
+    """Collect twins of the seed that are split like it; operators of the move are marked."""
+    m.operators[c, 0], m.mark[seed], count = seed, 1, 1
+    first, twins = t.twin_pointer[seed], t.twin_pointer[seed + 1] - t.twin_pointer[seed]
+    turn = int(rng.random() * twins)
+    for k in range(twins):
+        j = t.twin[first + (k + turn) % twins]
+        if count < size and p.entry[j] == p.entry[seed]:
+            m.operators[c, count], m.mark[j] = j, 1
+            count += 1
     return count
 
 

@@ -28,6 +28,8 @@ class Tables(NamedTuple):
         alone: [K, A] ``together``, and the time to deal out and gather if no neighbour is split [s].
         neighbour_pointer: [K + 1] row starts.
         neighbour: key operators that a path connects on which there is none between.
+        twin_pointer: [K + 1] row starts.
+        twin: key operators with the same times, as in networks of repeated blocks.
         edge_pointer: [K + 1] row starts.
         edge: edges at a key operator.
         source, target: [F] key operators.
@@ -49,6 +51,8 @@ class Tables(NamedTuple):
     alone: FloatArray
     neighbour_pointer: IntArray
     neighbour: IntArray
+    twin_pointer: IntArray
+    twin: IntArray
     edge_pointer: IntArray
     edge: IntArray
     source: IntArray
@@ -112,6 +116,7 @@ def new_tables(instance: SplitInstance, menu: Sequence[Choice]) -> Tables:
         apart,
         alone,
         *_rows(near),
+        *_rows(_twins(instance, np.concatenate([legal, together, total], axis=1))),
         *_rows(at),
         np.array([turn[e.source] for e in edges], np.int32),
         np.array([turn[e.target] for e in edges], np.int32),
@@ -144,6 +149,16 @@ def _neighbours(instance: SplitInstance, turn: dict[int, int]) -> list[list[int]
                     queue.append(j)
         found.append(near)
     return found
+
+
+def _twins(instance: SplitInstance, table: FloatArray) -> list[list[int]]:
+    """For each key operator the others with the same times on all devices and in all ways of splitting."""
+    whole = instance.problem.cost[list(instance.keys)]
+    kinds: dict[bytes, list[int]] = {}
+    names = [whole[k].tobytes() + table[k].tobytes() for k in range(len(table))]
+    for k, name in enumerate(names):
+        kinds.setdefault(name, []).append(k)
+    return [[j for j in kinds[name] if j != k] for k, name in enumerate(names)]
 
 
 def _rows(lists: list[list[int]]) -> tuple[IntArray, IntArray]:
