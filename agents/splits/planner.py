@@ -137,6 +137,8 @@ class SplitPlanner:
             raise ConfigError(f"this policy does not know memory={rules.memory!r}, only memory='ignore'")
         seconds = as_seconds(budget)
         check_number(0 if splits is None else splits, "splits", ConfigError)
+        if splits is not None and splits != int(splits):
+            raise ConfigError(f"splits is {splits}; it must be a whole number")
         began = check_limits("plan", 0, seconds)
         search = SplitSearch(new_ground(instance, menu), rules.scheduler, rules.simulated, self.network, seed)
         if splits is None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import numpy as np
 import pytest
 
@@ -110,8 +112,6 @@ def test_what_a_move_sees(products):
     for c in np.flatnonzero(moves.count):
         operators, entry = moves.operators[c, : moves.count[c]].tolist(), int(moves.entry[c])
         assert len(set(operators)) == len(operators) and all(t.legal[k, entry] for k in operators)
-        turns = sorted(found.instance.keys[k] for k in operators)
-        assert turns == list(range(turns[0], turns[0] + len(turns)))  # a connected piece of the chain
         x = moves.inputs[c]
         assert x[column["waited"]] == pytest.approx(len(operators) / 4)
         work = sum(t.together[k, 0] - t.together[k, entry] for k in operators) * 100 / 4
@@ -126,6 +126,24 @@ def test_what_a_move_sees(products):
             assert x[column["joints"]] == pytest.approx(inside / (1 + inside))
             seen.add("output")
     assert seen == {"batch", "output"}
+
+
+def test_moves_take_connected_pieces_or_twins():
+    widths = (1024, 2048, 512, 1024, 2048, 512, 1024)
+    tensors = [Tensor((1024, width)) for width in widths]
+    weights = [Tensor((a, b), constant=True) for a, b in pairwise(widths)]
+    operators = [Operator(f"p{k}", "MatMul", (tensors[k], weights[k]), (tensors[k + 1],)) for k in range(6)]
+    graph = DataflowGraph(operators, [(k, 0, k + 1) for k in range(5)], "repeated")
+    found, _ = ground((graph, load_platform("even-pair")))
+    keys, t = np.array(found.instance.keys), found.tables
+    entry = np.where(np.isin(keys, (4, 5)), 1, 0).astype(np.int32)  # these two are split already
+    plan = Plan(entry, *(np.ones(6) for _ in range(4)), np.zeros(t.legal.shape), np.ones(3))
+    moves = new_moves(3000, 6)
+    draw_moves(t, plan, moves, np.random.default_rng(1))
+    assert not moves.mark.any()
+    taken = {tuple(sorted(keys[moves.operators[c, : moves.count[c]]])) for c in np.flatnonzero(moves.count)}
+    connected = {tuple(range(a, a + size)) for size in (1, 2, 4) for a in range(5 - size)} | {(4,), (5,), (4, 5)}
+    assert taken == connected | {(0, 3)}
 
 
 def test_a_network_decides_what_is_priced():
