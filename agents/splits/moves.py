@@ -90,7 +90,7 @@ class Moves(NamedTuple):
     """C moves.
 
     Attributes:
-        count: [C] number of operators; 0 for a draw that gave none.
+        number: [C] of operators; 0 for a draw that gave none.
         operators: [C, K] the operators, the seed first.
         entry: [C] the entry that they get.
         inputs: [C, f] see :data:`FEATURES`.
@@ -98,7 +98,7 @@ class Moves(NamedTuple):
         queue: [K] scratch.
     """
 
-    count: IntArray
+    number: IntArray
     operators: IntArray
     entry: IntArray
     inputs: FloatArray
@@ -129,8 +129,8 @@ def draw_moves(t: Tables, p: Plan, m: Moves, rng: np.random.Generator) -> None:
         rng: of the draws.
     """
     keys, entries = t.legal.shape
-    for c in range(len(m.count)):
-        m.count[c] = 0
+    for c in range(len(m.number)):
+        m.number[c] = 0
         seed = int(rng.random() * keys)
         entry = int(rng.random() * entries)
         size = 1 << int(rng.random() * DOUBLINGS)
@@ -138,11 +138,11 @@ def draw_moves(t: Tables, p: Plan, m: Moves, rng: np.random.Generator) -> None:
             continue
         m.entry[c] = entry
         if rng.random() < TWINS:
-            m.count[c] = _collect(t, p, m, c, seed, entry, size, rng)
+            m.number[c] = _collect(t, p, m, c, seed, entry, size, rng)
         else:
-            m.count[c] = _grow(t, p, m, c, seed, entry, size, rng)
+            m.number[c] = _grow(t, p, m, c, seed, entry, size, rng)
         describe(t, p, m, c)
-        for k in range(m.count[c]):
+        for k in range(m.number[c]):
             m.mark[m.operators[c, k]] = 0
 
 
@@ -220,7 +220,7 @@ def describe(t: Tables, p: Plan, m: Moves, c: int) -> None:
     less than now, ``joints`` the time that more is spent on dealing out and gathering; each also times the share of the
     operator that is waited for. ``net`` is the difference of the latter two.
     """
-    x, entry, count = m.inputs[c], m.entry[c], m.count[c]
+    x, entry, count = m.inputs[c], m.entry[c], m.number[c]
     seed = m.operators[c, 0]
     before, makespan = p.entry[seed], max(p.value[0], 1e-30)
     waited, work, work_waited, joints, joints_waited, total = 0.0, 0.0, 0.0, 0.0, 0.0, 0.0

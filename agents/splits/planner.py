@@ -156,7 +156,8 @@ class SplitAgent:
     """
 
     def __init__(self, planner: SplitPlanner) -> None:
-        self._planner, self._entries, self._turn = planner, (), 0
+        self._planner, self._turn = planner, 0
+        self._entries: Entries = ()
 
     def reset(
         self, env: Any, seed: int | None = None, options: Mapping[str, Any] | None = None

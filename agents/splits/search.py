@@ -204,9 +204,9 @@ class SplitSearch:
         else:
             keys = rng.random(DRAWS)
         for c in np.argsort(-keys, kind="stable").tolist():
-            if moves.count[c]:
+            if moves.number[c]:
                 entries = list(self.best)
-                for k in moves.operators[c, : moves.count[c]].tolist():
+                for k in moves.operators[c, : moves.number[c]].tolist():
                     entries[k] = int(moves.entry[c])
                 found = tuple(entries)
                 if found not in self._known:
@@ -216,7 +216,7 @@ class SplitSearch:
     def _try(self, entries: Entries, c: int) -> None:
         """Price a move, and note what became of it."""
         t, moves, before = self.tables, self._moves, self.makespan
-        operators = moves.operators[c, : moves.count[c]].copy()
+        operators = moves.operators[c, : moves.number[c]].copy()
         taken = self._take(entries)
         saved = 1.0 - self._known[entries] / before
         if len(self._rows) < self._most_rows:
@@ -237,7 +237,8 @@ class SplitSearch:
         block = np.repeat(np.arange(len(offset) - 1), np.diff(offset))
         chain = critical_chain(problem, schedule, self.runtime)
         behind = np.append(found.start[chain[1:]], makespan)
-        waited = np.bincount(block[chain], np.maximum(0.0, behind - found.start[chain]), minlength=len(offset) - 1)
+        waited = np.zeros(len(offset) - 1)
+        np.add.at(waited, block[chain], np.maximum(0.0, behind - found.start[chain]))
         level = assigned_bottom_level(problem.arrays, schedule.assignment)
         slack = np.minimum.reduceat(makespan - found.start - level, offset[:-1])
         busy = np.maximum.reduceat(found.finish, offset[:-1]) - np.minimum.reduceat(found.start, offset[:-1])

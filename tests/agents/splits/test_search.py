@@ -109,8 +109,8 @@ def test_what_a_move_sees(products):
     batch = [choice.axis == "batch" and choice.parts == "equal" for choice in splits.menu].index(True)
     output = [choice.axis == "output" and choice.parts == "equal" for choice in splits.menu].index(True)
     seen = set()
-    for c in np.flatnonzero(moves.count):
-        operators, entry = moves.operators[c, : moves.count[c]].tolist(), int(moves.entry[c])
+    for c in np.flatnonzero(moves.number):
+        operators, entry = moves.operators[c, : moves.number[c]].tolist(), int(moves.entry[c])
         assert len(set(operators)) == len(operators) and all(t.legal[k, entry] for k in operators)
         x = moves.inputs[c]
         assert x[column["waited"]] == pytest.approx(len(operators) / 4)
@@ -141,7 +141,7 @@ def test_moves_take_connected_pieces_or_twins():
     moves = new_moves(3000, 6)
     draw_moves(t, plan, moves, np.random.default_rng(1))
     assert not moves.mark.any()
-    taken = {tuple(sorted(keys[moves.operators[c, : moves.count[c]]])) for c in np.flatnonzero(moves.count)}
+    taken = {tuple(sorted(keys[moves.operators[c, : moves.number[c]]])) for c in np.flatnonzero(moves.number)}
     connected = {tuple(range(a, a + size)) for size in (1, 2, 4) for a in range(5 - size)} | {(4,), (5,), (4, 5)}
     assert taken == connected | {(0, 3)}
 
