@@ -43,14 +43,15 @@ def test_same_seed_same_weights_and_goes_on_exactly(tmp_path):
 
 
 def test_learns_which_moves_pay():
-    found = training(12, warm_up=12, epochs=4, plans=(4.0, 4.0))
+    zoo = {"random": 0, "drawn": 2, "networks": ("squeezenet",), "batches": (2,), "platforms": ("even-pair",)}
+    found = training(12, warm_up=12, epochs=4, plans=(4.0, 4.0), **zoo)
     logs = [found.advance() for _ in range(12)]
     assert np.mean([log["loss"] for log in logs[4:]]) < 0.7 * logs[0]["loss"]
-    rows = [found.search(np.random.default_rng(seed))[0] for seed in range(6)]
+    rows = [found.search(np.random.default_rng(seed))[0] for seed in range(8)]
     inputs, worth = (np.concatenate([row[k] for row in rows]) for k in range(2))
     odds = found.network(torch.from_numpy(inputs)).detach().numpy()
-    better = odds[worth > 0.15][:, None] > odds[worth <= 0.15][None]
-    assert better.size > 500 and better.mean() > 0.65  # chance is a half
+    better = odds[worth > 0][:, None] > odds[worth == 0][None]
+    assert better.size > 1000 and better.mean() > 0.6  # chance is a half
 
 
 @pytest.mark.parametrize(
