@@ -16,7 +16,8 @@ PARTS = ("equal", "proportional")
 
 STEPS = 16
 RULES = (*PARTS, "sixteenths")
-"""All rules of parts. ``sixteenths`` stands for the ratios 1:15, 2:14, … 7:9 of two parts."""
+"""All rules of parts. ``sixteenths`` stands for the ratios 15:1, 14:2, … 9:7 of two parts: as
+elsewhere, the fastest device's part comes first."""
 
 
 class Choice(NamedTuple):
@@ -25,7 +26,7 @@ class Choice(NamedTuple):
     Attributes:
         axis: one of :data:`hetgym.graph.transforms.AXES`; empty = leave the operator whole.
         ways: number of parts.
-        parts: one of :data:`PARTS`, or the share of the first of two parts, such as ``"3/16"``; empty = leave the
+        parts: one of :data:`PARTS`, or the share of the first of two parts, such as ``"13/16"``; empty = leave the
             operator whole.
     """
 
@@ -60,7 +61,7 @@ def menu(axes: Sequence[str], ways: Sequence[int], parts: Sequence[str]) -> tupl
     >>> [str(choice) for choice in menu(["batch"], [2, 3], ["equal"])]
     ['leave', 'batch x2 equal', 'batch x3 equal']
     >>> [str(choice) for choice in menu(["output"], [2, 3], ["sixteenths"])][:3]
-    ['leave', 'output x2 1/16', 'output x2 2/16']
+    ['leave', 'output x2 15/16', 'output x2 14/16']
     """
     for what, given, known in (("axis", axes, AXES), ("parts", parts, RULES)):
         if (
@@ -92,7 +93,7 @@ def _ratios(rule: str, ways: int) -> tuple[str, ...]:
     """The rule itself, or the ratios that it stands for."""
     if rule in PARTS:
         return (rule,)
-    return tuple(f"{k}/{STEPS}" for k in range(1, STEPS // 2)) if ways == 2 else ()
+    return tuple(f"{STEPS - k}/{STEPS}" for k in range(1, STEPS // 2)) if ways == 2 else ()
 
 
 def lengths(
