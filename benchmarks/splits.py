@@ -5,13 +5,12 @@
 
 ``random`` are random networks on random machines of seeds that neither training nor any choice saw; ``networks`` are
 GPT-2 and an LSTM, which training never saw, and networks of its families at a batch size that it never saw, on four
-platforms. All searches begin with the same patterns. *random* takes all moves as likely; *rule* makes odds of the time
-that parts save less what is dealt out and gathered more, both as far as they are waited for; *untrained* has random
-weights; *one unit* is a network of one hidden unit that was trained like the shipped one, a linear rule of the same
-inputs; *trained* is split-v2. The table has mean makespans over that of HEFT on the graph as it is, after so many
-plans for each key operator besides the patterns, and after so much processor time of the search on one thread. The
-preparation of a graph, which is the same for all, is not counted. Intervals are 95 % paired bootstrap intervals of the
-mean ratio of *trained* to each other one.
+platforms. All searches begin with the same patterns and EOP's splits. *random* takes all moves as likely; *rule* makes
+odds of the time that parts save less what is dealt out and gathered more, both as far as they are waited for;
+*untrained* has random weights; *one unit* is a network of one hidden unit that was trained like the shipped one, a
+linear rule of the same inputs; *trained* is split-v2. The table has mean makespans over HEFT's of the graph as it
+is, after so many plans for each key operator besides the first ones, and after so much processor time of a search. The preparation of a graph, which is the same for all, is not counted. Intervals are 95 % paired bootstrap
+intervals of the mean ratio of *trained* to each other one.
 """
 
 from __future__ import annotations
@@ -28,7 +27,8 @@ from _common import save, show
 import hetgym
 from hetgym.agents.splits.artefact import load_planner
 from hetgym.agents.splits.moves import FEATURES
-from hetgym.agents.splits.search import SplitSearch, new_ground
+from hetgym.agents.splits.search import Entries, SplitSearch, new_ground
+from hetgym.agents.splits.starts import eop_start
 from hetgym.bench.significance import mean_intervals
 from hetgym.envs.split.dynamics import Splits
 from hetgym.envs.split.instance import SplitInstance
@@ -76,11 +76,17 @@ def methods(linear: Path | None) -> dict[str, Network | None]:
 
 
 def curve(
-    instance: SplitInstance, menu: tuple[Choice, ...], network: Network | None, rules: SplitRules, kind: str, seed: int
+    ground: tuple[SplitInstance, tuple[Choice, ...], Entries],
+    network: Network | None,
+    rules: SplitRules,
+    kind: str,
+    seed: int,
 ) -> dict[str, float]:
     """Makespans over the reference after each effort and each time."""
+    instance, menu, start = ground
     begin = time.thread_time()
-    search = SplitSearch(new_ground(instance, menu), rules.scheduler, rules.simulated, network, seed)
+    made = new_ground(instance, menu)
+    search = SplitSearch(made, rules.scheduler, rules.simulated, network, seed, starts=[start])
     efforts = {f"{effort}": search.patterns + effort * len(instance.keys) for effort in EFFORTS}
     times, found = list(TIMES[kind]), {}
     while efforts or times:
@@ -111,11 +117,12 @@ def main() -> None:
     for title, pair in pairs(options.kind, options.count):
         menu = rules.menu(len(pair[1]))
         instance = Splits(rules, menu).instance(pair)
+        ground = instance, menu, eop_start(instance, menu)
         for name, network in networks.items():
             if not rows:
-                curve(instance, menu, network, rules, options.kind, 0)  # compiles
+                curve(ground, network, rules, options.kind, 0)  # compiles
             for seed in range(options.seeds):
-                made = curve(instance, menu, network, rules, options.kind, seed)
+                made = curve(ground, network, rules, options.kind, seed)
                 rows.append({"problem": title, "judge": name, "seed": seed, **made})
         print(title, *(f"{row['judge']} {row['8']:.3f}" for row in rows[-len(networks) * options.seeds :]), flush=True)
     table = []

@@ -16,6 +16,7 @@ from hetgym.agents.play import Agent
 from hetgym.agents.recipe import manner
 from hetgym.agents.splits.moves import FEATURES
 from hetgym.agents.splits.search import Entries, SplitSearch, new_ground
+from hetgym.agents.splits.starts import eop_start
 from hetgym.envs.core.lanes import Lanes, Observation
 from hetgym.envs.split.dynamics import Splits
 from hetgym.envs.split.instance import SplitInstance
@@ -43,8 +44,8 @@ SLICE = 10
 class SplitPlanner:
     """Plans by a trained split policy.
 
-    A graph is split by :class:`~hetgym.agents.splits.search.SplitSearch`: the best of the unsplit graph and the
-    patterns is improved by moves that the network judges and the inner scheduler prices.
+    A graph is split by :class:`~hetgym.agents.splits.search.SplitSearch`: the best of the unsplit graph, the
+    patterns and EOP's splits is improved by moves that the network judges and the inner scheduler prices.
 
     Args:
         weights: of a :class:`~hetgym.agents.networks.proposal.ProposalNetwork`, by name.
@@ -140,7 +141,8 @@ class SplitPlanner:
         if splits is not None and splits != int(splits):
             raise ConfigError(f"splits is {splits}; it must be a whole number")
         began = check_limits("plan", 0, seconds)
-        search = SplitSearch(new_ground(instance, menu), rules.scheduler, rules.simulated, self.network, seed)
+        ground, starts = new_ground(instance, menu), [eop_start(instance, menu)]
+        search = SplitSearch(ground, rules.scheduler, rules.simulated, self.network, seed, starts=starts)
         if splits is None:
             splits = search.patterns + max(LEAST_EFFORT, EFFORT * len(instance.keys)) if seconds is None else 2**31
         while search.priced < splits and not search.finished and (seconds is None or clock() - began < seconds):

@@ -95,6 +95,7 @@ class SplitSearch:
         network: judges the moves; None to draw them with equal probability.
         seed: of the draws.
         rows: most moves kept for training.
+        starts: further plans to begin with.
 
     Attributes:
         best: the best entries so far.
@@ -112,6 +113,7 @@ class SplitSearch:
         network: Network | None = None,
         seed: int = 0,
         rows: int = 0,
+        starts: Sequence[Entries] = (),
     ) -> None:
         self.instance, self.tables, self._assembly = ground
         self.runtime, self.network, self.scheduler = runtime, network, get(scheduler)
@@ -135,7 +137,7 @@ class SplitSearch:
         ]
         for seconds in (self.tables.together, self.tables.alone):
             self._patterns.append(tuple(np.where(self.tables.legal, seconds, np.inf).argmin(axis=1).tolist()))
-        self._patterns = list(dict.fromkeys(found for found in self._patterns if any(found)))
+        self._patterns = list(dict.fromkeys(found for found in (*self._patterns, *starts) if any(found)))
         self.patterns = 1 + len(self._patterns)
 
     @property
