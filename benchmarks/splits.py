@@ -9,7 +9,8 @@ platforms. All searches begin with the same patterns and EOP's splits. *random* 
 odds of the time that parts save less what is dealt out and gathered more, both as far as they are waited for;
 *untrained* has random weights; *one unit* is a network of one hidden unit that was trained like the shipped one, a
 linear rule of the same inputs; *trained* is split-v2. The table has mean makespans over HEFT's of the graph as it
-is, after so many plans for each key operator besides the first ones, and after so much processor time of a search. The preparation of a graph, which is the same for all, is not counted. Intervals are 95 % paired bootstrap
+is, after so many plans for each key operator besides the first ones, and after so much processor time of a search.
+The preparation of a graph, which is the same for all, is not counted. Intervals are 95 % paired bootstrap
 intervals of the mean ratio of *trained* to each other one.
 """
 
