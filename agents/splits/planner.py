@@ -17,7 +17,6 @@ from hetgym.agents.recipe import manner
 from hetgym.agents.splits.moves import FEATURES
 from hetgym.agents.splits.search import Entries, SplitSearch, new_ground
 from hetgym.agents.splits.starts import eop_start
-from hetgym.baselines import get
 from hetgym.envs.core.lanes import Lanes, Observation
 from hetgym.envs.split.dynamics import Splits
 from hetgym.envs.split.instance import SplitInstance
@@ -68,7 +67,7 @@ class SplitPlanner:
 
     @property
     def arguments(self) -> dict[str, Any]:
-        """Arguments of HetSplit-v0 under which an episode has the makespan of ``plan(placed_by="")``."""
+        """Arguments of HetSplit-v0 under which an episode of :meth:`agent` has the makespan of :meth:`plan`."""
         return manner(self.card.get("recipe", {}).get("arguments", {}))
 
     def agent(self) -> Agent:
@@ -84,7 +83,6 @@ class SplitPlanner:
         *,
         splits: int | None = None,
         seed: int = 0,
-        placed_by: str = "place-v2",
         **arguments: Any,
     ) -> GraphPlan:
         """Split a graph's operators between devices, and schedule the result.
@@ -96,8 +94,6 @@ class SplitPlanner:
             splits: largest number of plans that are priced, instead of a time: the result is the same on every machine.
                 By default the patterns, :data:`EFFORT` for each key operator, and at least :data:`LEAST_EFFORT`.
             seed: of the search's draws.
-            placed_by: name of a scheduler that places the split graph in the end, if its schedule is shorter than the
-                inner scheduler's; empty for none.
             arguments: of HetSplit-v0 that concern its rules, such as ``scheduler``, ``runtime`` or ``costs``; by
                 default :attr:`arguments`.
 
@@ -106,9 +102,7 @@ class SplitPlanner:
 
         Raises:
             ConfigError: an invalid budget, or arguments that are not rules of HetSplit-v0.
-            UnknownName: no such scheduler.
         """
-        placing = get(placed_by) if placed_by else None
         known = {field.name for field in dataclasses.fields(SplitRules)}
         for name in arguments:
             if name not in known:
@@ -122,12 +116,8 @@ class SplitPlanner:
         schedule = node.schedule
         if rules.simulated != PRESETS["classic"] or schedule.start is None:
             schedule = with_times(node.problem, schedule, rules.simulated)
-        name, inner = self.card.get("name", "split policy"), rules.scheduler
-        if placing is not None:
-            placed = with_times(node.problem, placing(node.problem, rules.simulated), rules.simulated)
-            if placed.makespan < schedule.makespan:
-                schedule, inner = placed, placed_by
-        schedule = dataclasses.replace(schedule, scheduler=f"{name}+{inner}")
+        name = self.card.get("name", "split policy")
+        schedule = dataclasses.replace(schedule, scheduler=f"{name}+{rules.scheduler}")
         return GraphPlan(node.graph, node.problem, schedule)
 
     def entries(
