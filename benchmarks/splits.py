@@ -5,9 +5,9 @@
 
 ``random`` are random networks on random machines of seeds that neither training nor any choice saw; ``networks`` are
 GPT-2 and an LSTM, which training never saw, and networks of its families at a batch size that it never saw, on four
-platforms. All searches begin with the same patterns and EOP's splits. *random* takes all moves as likely; *rule* makes
-odds of the time that parts save less what is dealt out and gathered more, both as far as they are waited for;
-*untrained* has random weights; *one unit* is a network of one hidden unit that was trained like the shipped one, a
+platforms. All searches begin with the same patterns and with EOP's splits before tuning. *random* takes all moves as
+likely; *rule* makes odds of the time that parts save less what is dealt out and gathered more, both as far as they are
+waited for; *untrained* has random weights; *one unit* is a network of one hidden unit, trained like the shipped one, a
 linear rule of the same inputs; *trained* is split-v2. The table has mean makespans over HEFT's of the graph as it
 is, after so many plans for each key operator besides the first ones, and after so much processor time of a search.
 The preparation of a graph, which is the same for all, is not counted. Intervals are 95 % paired bootstrap
@@ -29,7 +29,8 @@ import hetgym
 from hetgym.agents.splits.artefact import load_planner
 from hetgym.agents.splits.moves import FEATURES
 from hetgym.agents.splits.search import Entries, SplitSearch, new_ground
-from hetgym.agents.splits.starts import eop_start
+from hetgym.agents.splits.starts import in_entries
+from hetgym.baselines import eop
 from hetgym.bench.significance import mean_intervals
 from hetgym.envs.split.dynamics import Splits
 from hetgym.envs.split.instance import SplitInstance
@@ -118,7 +119,7 @@ def main() -> None:
     for title, pair in pairs(options.kind, options.count):
         menu = rules.menu(len(pair[1]))
         instance = Splits(rules, menu).instance(pair)
-        ground = instance, menu, eop_start(instance, menu)
+        ground = instance, menu, in_entries(instance, menu, eop(*pair, sweeps=0).graph)
         for name, network in networks.items():
             if not rows:
                 curve(ground, network, rules, options.kind, 0)  # compiles

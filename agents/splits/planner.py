@@ -16,7 +16,8 @@ from hetgym.agents.play import Agent
 from hetgym.agents.recipe import manner
 from hetgym.agents.splits.moves import FEATURES
 from hetgym.agents.splits.search import Entries, SplitSearch, new_ground
-from hetgym.agents.splits.starts import eop_start
+from hetgym.agents.splits.starts import in_entries
+from hetgym.baselines import eop
 from hetgym.envs.core.lanes import Lanes, Observation
 from hetgym.envs.split.dynamics import Splits
 from hetgym.envs.split.instance import SplitInstance
@@ -67,7 +68,7 @@ class SplitPlanner:
 
     @property
     def arguments(self) -> dict[str, Any]:
-        """Arguments of HetSplit-v0 under which an episode of :meth:`agent` has the makespan of :meth:`plan`."""
+        """Arguments of HetSplit-v0 under which an episode of :meth:`agent` follows the splits of :meth:`plan`."""
         return manner(self.card.get("recipe", {}).get("arguments", {}))
 
     def agent(self) -> Agent:
@@ -98,7 +99,8 @@ class SplitPlanner:
                 default :attr:`arguments`.
 
         Returns:
-            The best plan that was found, never longer than the inner scheduler's of the unsplit graph.
+            The best plan that was found, never longer than the inner scheduler's of the unsplit graph, nor than EOP's,
+            which places its parts itself. With a budget of time EOP does not tune its ratios.
 
         Raises:
             ConfigError: an invalid budget, or arguments that are not rules of HetSplit-v0.
@@ -111,12 +113,14 @@ class SplitPlanner:
         rules = SplitRules(**(given | arguments))
         dealt = Splits(rules, rules.menu(len(platform)))
         instance = dealt.instance((graph, platform))
-        entries = self.entries(instance, dealt.menu, rules, budget, splits, seed)
+        entries, rival = self._searched(instance, dealt.menu, rules, budget, splits, seed)
         node = dealt.at(instance, tuple((turn, entry) for turn, entry in enumerate(entries) if entry))
         schedule = node.schedule
         if rules.simulated != PRESETS["classic"] or schedule.start is None:
             schedule = with_times(node.problem, schedule, rules.simulated)
         name = self.card.get("name", "split policy")
+        if rival is not None and rival.makespan < schedule.makespan:
+            return dataclasses.replace(rival, schedule=dataclasses.replace(rival.schedule, scheduler=f"{name}+eop"))
         schedule = dataclasses.replace(schedule, scheduler=f"{name}+{rules.scheduler}")
         return GraphPlan(node.graph, node.problem, schedule)
 
@@ -134,6 +138,18 @@ class SplitPlanner:
         Raises:
             ConfigError: an invalid budget, or masks by memory, which the search does not know.
         """
+        return self._searched(instance, menu, rules, budget, splits, seed)[0]
+
+    def _searched(
+        self,
+        instance: SplitInstance,
+        menu: Sequence[Choice],
+        rules: SplitRules,
+        budget: str | float | None,
+        splits: int | None,
+        seed: int,
+    ) -> tuple[Entries, GraphPlan | None]:
+        """The best entries, and EOP's plan, from which the search also began; None on a single device."""
         if rules.memory != "ignore":
             raise ConfigError(f"this policy does not know memory={rules.memory!r}, only memory='ignore'")
         seconds = as_seconds(budget)
@@ -141,13 +157,18 @@ class SplitPlanner:
         if splits is not None and splits != int(splits):
             raise ConfigError(f"splits is {splits}; it must be a whole number")
         began = check_limits("plan", 0, seconds)
-        ground, starts = new_ground(instance, menu), [eop_start(instance, menu)]
+        rival = None
+        if len(instance.platform) > 1:
+            sweeps, graph, model = (3 if seconds is None else 0), instance.graph, instance.prices.model
+            rival = eop(graph, instance.platform, model, sweeps=sweeps, runtime=rules.simulated)
+        starts = [] if rival is None else [in_entries(instance, menu, rival.graph)]
+        ground = new_ground(instance, menu)
         search = SplitSearch(ground, rules.scheduler, rules.simulated, self.network, seed, starts=starts)
         if splits is None:
             splits = search.patterns + max(LEAST_EFFORT, EFFORT * len(instance.keys)) if seconds is None else 2**31
         while search.priced < splits and not search.finished and (seconds is None or clock() - began < seconds):
             search.advance(min(splits, search.priced + SLICE))
-        return search.best
+        return search.best, rival
 
 
 class SplitAgent:

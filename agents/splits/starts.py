@@ -4,28 +4,26 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from hetgym.baselines import eop
 from hetgym.envs.split.instance import SplitInstance
 from hetgym.envs.split.menu import Choice
 from hetgym.graph import DataflowGraph
 
 
-def eop_start(instance: SplitInstance, menu: Sequence[Choice]) -> tuple[int, ...]:
-    """The splits of EOP before it tunes their ratios; :func:`~hetgym.baselines.eop` describes the method.
+def in_entries(instance: SplitInstance, menu: Sequence[Choice], graph: DataflowGraph) -> tuple[int, ...]:
+    """The splits of a graph in the entries of a menu.
 
-    Each is replaced by the entry of the same axis and number of parts whose smallest part is nearest in size; operators
+    A split in two parts is replaced by the entry of the same axis whose smaller part is nearest in length; operators
     without one are left whole.
 
     Args:
-        instance: the graph on a platform.
+        instance: the graph before any split, on a platform.
         menu: the ways to split.
+        graph: the graph after the splits.
 
     Returns:
         [k] the entry of each key operator; 0 leaves one whole.
     """
-    if len(instance.platform) < 2:
-        return (0,) * len(instance.keys)
-    found = shares(eop(instance.graph, instance.platform, instance.prices.model, sweeps=0).graph)
+    found = shares(graph)
     names = [instance.graph.operators[key].name for key in instance.keys]
     return tuple(_nearest(instance, menu, turn, found.get(name)) for turn, name in enumerate(names))
 

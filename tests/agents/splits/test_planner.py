@@ -13,7 +13,7 @@ from hetgym import simulate, validate
 from hetgym.agents.splits.artefact import load_planner, save_planner
 from hetgym.agents.splits.moves import FEATURES
 from hetgym.agents.splits.planner import SplitPlanner
-from hetgym.baselines import get
+from hetgym.baselines import eop, get
 from hetgym.envs.split.networks import RandomNetworks
 from hetgym.errors import ArtefactError, ConfigError
 from hetgym.graph.transforms import fuse
@@ -44,20 +44,23 @@ def test_plans_are_valid_and_never_longer_than_without_splits(planner, pair, how
     assert simulate(plan.problem, plan.schedule, how).makespan == plan.makespan
     whole = hetgym.Problem.build(fuse(pair[0]).graph, pair[1])
     assert plan.makespan <= simulate(whole, get("heft")(whole), how).makespan
+    assert plan.makespan <= eop(*pair, runtime=how).makespan
     assert plan.schedule.scheduler == "mine+heft" and len(plan.graph) > len(whole.operator_names)
 
 
 def test_an_episode_has_the_makespan_of_the_plan(planner, pair):
     env = gym.make("HetSplit-v0", graph=pair[0], platform=pair[1], **planner.arguments)
     found = hetgym.agents.play(env, planner, seed=0)
-    assert found.info["makespan"] == planner.plan(*pair).makespan
+    plan = planner.plan(*pair)
+    assert plan.schedule.scheduler == "mine+heft" and found.info["makespan"] == plan.makespan
     assert found.info["illegal_actions"] == 0
 
 
 def test_budgets(planner, pair):
     plans = [planner.plan(*pair, splits=count) for count in (1, 60, 60)]
     assert plans[0].makespan > plans[1].makespan == plans[2].makespan
-    assert plans[0].graph == fuse(pair[0]).graph
+    assert plans[0].makespan == eop(*pair).makespan and plans[0].schedule.scheduler == "mine+eop"
+    assert plans[1].schedule.scheduler == "mine+heft"
     assert planner.plan(*pair, "200ms").makespan <= plans[0].makespan
     for wrong in ({"splits": -1}, {"splits": 1.5}, {"budget": "soon"}, {"budget": 0.0}):
         with pytest.raises(ConfigError):
