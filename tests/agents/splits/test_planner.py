@@ -45,7 +45,7 @@ def test_plans_are_valid_and_never_longer_than_without_splits(planner, pair, how
     whole = hetgym.Problem.build(fuse(pair[0]).graph, pair[1])
     assert plan.makespan <= simulate(whole, get("heft")(whole), how).makespan
     assert plan.makespan <= eop(*pair, runtime=how).makespan
-    assert plan.schedule.scheduler == "mine+heft" and len(plan.graph) > len(whole.operator_names)
+    assert plan.schedule.scheduler in ("mine+heft", "mine+eop") and len(plan.graph) > len(whole.operator_names)
 
 
 def test_an_episode_has_the_makespan_of_the_plan(planner, pair):
@@ -59,8 +59,7 @@ def test_an_episode_has_the_makespan_of_the_plan(planner, pair):
 def test_budgets(planner, pair):
     plans = [planner.plan(*pair, splits=count) for count in (1, 60, 60)]
     assert plans[0].makespan > plans[1].makespan == plans[2].makespan
-    assert plans[0].makespan == eop(*pair).makespan and plans[0].schedule.scheduler == "mine+eop"
-    assert plans[1].schedule.scheduler == "mine+heft"
+    assert plans[0].graph == fuse(pair[0]).graph
     assert planner.plan(*pair, "200ms").makespan <= plans[0].makespan
     for wrong in ({"splits": -1}, {"splits": 1.5}, {"budget": "soon"}, {"budget": 0.0}):
         with pytest.raises(ConfigError):
