@@ -1,6 +1,7 @@
 """Agents without parameters and the shipped policies in HetSplit-v0 beside greedy splitting and EOP, on the zoo.
 
     python benchmarks/agents_split.py --json agents-split.json
+    python benchmarks/agents_split.py --random 12 --keys 16 --schedulers heft
 
 Networks are fused, at batch 8. Figures are ratios of makespans to HEFT's on the unsplit graph, and the time of each
 agent. ``makespan`` takes the best choice for each operator in turn, ``completion`` the best choice if all later
@@ -22,6 +23,7 @@ from _common import save, show
 import hetgym
 from hetgym.baselines import eop, greedy_split
 from hetgym.envs import SPLIT_CANDIDATE_FEATURES, HetSplitEnv
+from hetgym.envs.split.networks import RandomNetworks
 from hetgym.graph import load_graph
 from hetgym.graph.transforms import fuse
 from hetgym.platform import load_platform
@@ -33,7 +35,10 @@ OPPONENTS = ("greedy-split", "eop")
 
 def measure(network: str, platform: str, scheduler: str, keys: int) -> dict[str, Any]:
     """One row: makespans [s] and times [s]."""
-    graph, machine = load_graph(network, batch=8), load_platform(platform)
+    if network == "random":
+        graph, machine = RandomNetworks()(np.random.default_rng(int(platform)))
+    else:
+        graph, machine = load_graph(network, batch=8), load_platform(platform)
     fused = fuse(graph).graph
     row: dict[str, Any] = {"network": network, "platform": platform, "scheduler": scheduler}
     begin = time.thread_time()
@@ -75,10 +80,13 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--networks", nargs="*", default=NETWORKS)
     parser.add_argument("--platforms", nargs="*", default=PLATFORMS)
+    parser.add_argument("--random", type=int, default=0, help="so many random networks in place of the zoo")
     parser.add_argument("--schedulers", nargs="*", default=("heft", "peft"))
     parser.add_argument("--keys", type=int, default=56, help="most decisions of an episode")
     parser.add_argument("--json", type=Path, help="file for the numbers")
     options = parser.parse_args()
+    if options.random:  # seeds that neither training nor any choice saw
+        options.networks, options.platforms = ["random"], [str(6_000_000 + k) for k in range(options.random)]
     rows = []
     for network in options.networks:
         for platform in options.platforms:
