@@ -52,7 +52,9 @@ class MoveOutcomes:
 
     settings: Any
 
-    def __init__(self, settings: OutcomeSettings | SplitOutcomeSettings, updates: int, sizes: Sizes, seed: int) -> None:
+    def __init__(
+        self, settings: OutcomeSettings | SplitOutcomeSettings, updates: int, sizes: Sizes, seed: int = 0
+    ) -> None:
         self.settings, self.updates, self.seed = settings, updates, seed
         torch.set_num_threads(1)  # rounding of sums depends on how threads split them
         torch.manual_seed(seed)
