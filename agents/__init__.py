@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from hetgym.agents.recipe import Recipe, load_recipe
     from hetgym.agents.regions.planner import RegionPlanner
     from hetgym.agents.run import TrainingRun
+    from hetgym.agents.splits.planner import SplitPlanner
 
 _HOME = {
     "hetgym.agents.algorithms": ("ALGORITHMS", "Algorithm"),
@@ -36,6 +37,7 @@ _HOME = {
     "hetgym.agents.recipe": ("Recipe", "load_recipe"),
     "hetgym.agents.regions.planner": ("RegionPlanner",),
     "hetgym.agents.run": ("TrainingRun",),
+    "hetgym.agents.splits.planner": ("SplitPlanner",),
 }
 
 __all__ = [
@@ -51,6 +53,7 @@ __all__ = [
     "Recipe",
     "RegionPlanner",
     "Result",
+    "SplitPlanner",
     "TrainingRun",
     "as_scheduler",
     "greedy",

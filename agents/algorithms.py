@@ -56,5 +56,10 @@ ALGORITHMS: dict[str, Algorithm] = {
         "hetgym.agents.training.outcomes:train",
         "search, and learn which moves make plans shorter: the policy place-v2",
     ),
+    "split-outcomes": Algorithm(
+        "hetgym.agents.training.settings:SplitOutcomeSettings",
+        "hetgym.agents.training.split_outcomes:train",
+        "search, and learn which splits make plans shorter: the policy split-v2",
+    ),
 }
 """Name in recipes -> algorithm."""

@@ -8,7 +8,7 @@ machine, on a BLAS library or on the number of threads, and loading a policy nee
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -17,6 +17,8 @@ from hetgym._jit import jit, step
 from hetgym._records import record
 from hetgym._types import BoolArray, FloatArray
 from hetgym.agents.actions import NEGLIGIBLE
+from hetgym.errors import ArtefactError
+from hetgym.planning.proposals import Network
 
 
 @record
@@ -54,6 +56,31 @@ def head_weights(state: Mapping[str, npt.NDArray[np.float32]], prefix: str = "he
         np.ascontiguousarray(get("score.weight")[:, 0]),
         get("rule"),
     )
+
+
+def proposal_network(weights: Mapping[str, npt.NDArray[Any]], features: int, what: str) -> Network:
+    """The weights of a :class:`~hetgym.agents.networks.proposal.ProposalNetwork` as searches take them.
+
+    Args:
+        weights: by name.
+        features: number of inputs.
+        what: the kind of policy, for messages.
+
+    Raises:
+        ArtefactError: not such weights, or not finite.
+    """
+    try:
+        enter, bias, leave = (
+            np.asarray(weights[name], np.float64) for name in ("enter.weight", "enter.bias", "leave.weight")
+        )
+    except (KeyError, ValueError) as error:
+        raise ArtefactError(f"not the weights of a {what} policy ({error})") from error
+    if bias.ndim != 1 or enter.shape != (len(bias), features) or leave.shape != (1, len(bias)):
+        raise ArtefactError(f"the weights are of a {what} policy with other features")
+    network = Network(np.ascontiguousarray(enter.T), bias, leave[0])
+    if not all(np.isfinite(part).all() for part in network):
+        raise ArtefactError(f"the weights of the {what} policy are not finite")
+    return network
 
 
 @step

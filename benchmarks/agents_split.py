@@ -1,6 +1,7 @@
-"""Agents without parameters and the shipped policy in HetSplit-v0, compared with greedy splitting and EOP, on the zoo.
+"""Agents without parameters and the shipped policies in HetSplit-v0 beside greedy splitting and EOP, on the zoo.
 
     python benchmarks/agents_split.py --json agents-split.json
+    python benchmarks/agents_split.py --random 12 --keys 16 --schedulers heft
 
 Networks are fused, at batch 8. Figures are ratios of makespans to HEFT's on the unsplit graph, and the time of each
 agent. ``makespan`` takes the best choice for each operator in turn, ``completion`` the best choice if all later
@@ -22,6 +23,7 @@ from _common import save, show
 import hetgym
 from hetgym.baselines import eop, greedy_split
 from hetgym.envs import SPLIT_CANDIDATE_FEATURES, HetSplitEnv
+from hetgym.envs.split.networks import RandomNetworks
 from hetgym.graph import load_graph
 from hetgym.graph.transforms import fuse
 from hetgym.platform import load_platform
@@ -33,7 +35,10 @@ OPPONENTS = ("greedy-split", "eop")
 
 def measure(network: str, platform: str, scheduler: str, keys: int) -> dict[str, Any]:
     """One row: makespans [s] and times [s]."""
-    graph, machine = load_graph(network, batch=8), load_platform(platform)
+    if network == "random":
+        graph, machine = RandomNetworks()(np.random.default_rng(int(platform)))
+    else:
+        graph, machine = load_graph(network, batch=8), load_platform(platform)
     fused = fuse(graph).graph
     row: dict[str, Any] = {"network": network, "platform": platform, "scheduler": scheduler}
     begin = time.thread_time()
@@ -61,6 +66,10 @@ def measure(network: str, platform: str, scheduler: str, keys: int) -> dict[str,
         info = play(env, agent, 0)
         row[f"{name} time"] = time.thread_time() - begin
         row[name] = info["makespan"]
+    begin = time.thread_time()
+    planned = hetgym.agents.load("split-v2").plan(graph, machine, scheduler=scheduler, key_operators=keys)
+    row["split-v2 time"] = time.thread_time() - begin
+    row["split-v2"] = planned.makespan
     context = env.lanes.state(0).instance  # type: ignore[attr-defined]
     row["pattern"] = env.lanes.splits.completion(context, (), 0)  # type: ignore[attr-defined]
     row["reference"], row["decisions"] = info["reference"], len(context.keys)
@@ -71,10 +80,13 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--networks", nargs="*", default=NETWORKS)
     parser.add_argument("--platforms", nargs="*", default=PLATFORMS)
+    parser.add_argument("--random", type=int, default=0, help="so many random networks in place of the zoo")
     parser.add_argument("--schedulers", nargs="*", default=("heft", "peft"))
     parser.add_argument("--keys", type=int, default=56, help="most decisions of an episode")
     parser.add_argument("--json", type=Path, help="file for the numbers")
     options = parser.parse_args()
+    if options.random:  # seeds that neither training nor any choice saw
+        options.networks, options.platforms = ["random"], [str(6_000_000 + k) for k in range(options.random)]
     rows = []
     for network in options.networks:
         for platform in options.platforms:
@@ -82,12 +94,13 @@ def main() -> None:
             base = made[0]["reference"]
             for row in made:
                 rows.append({key: value / base if key in COLUMNS else value for key, value in row.items()})
-    agents = ("pattern", "makespan", "completion", "split-v1")
+    agents = ("pattern", "makespan", "completion", "split-v1", "split-v2")
     for scheduler in options.schedulers:
         chosen = [row for row in rows if row["scheduler"] == scheduler]
         total: dict[str, Any] = {"network": "mean", "platform": "", "scheduler": scheduler, "decisions": ""}
         total |= {name: float(np.mean([row[name] for row in chosen])) for name in COLUMNS}
         least = [min(row[name] for name in OPPONENTS) * (1 + 1e-9) for row in chosen]
+        total |= {name: float(np.mean([row[name] for row in chosen])) for name in chosen[0] if name.endswith(" time")}
         total["best"] = {
             name: float(np.mean([row[name] <= limit for row, limit in zip(chosen, least, strict=True)]))
             for name in agents
@@ -107,7 +120,7 @@ def main() -> None:
     save(options.json, "agents-split", rows)
 
 
-COLUMNS = ("reference", *OPPONENTS, "pattern", "makespan", "completion", "split-v1")
+COLUMNS = ("reference", *OPPONENTS, "pattern", "makespan", "completion", "split-v1", "split-v2")
 
 if __name__ == "__main__":
     main()

@@ -884,10 +884,13 @@ def _dispatch_plans(key: str, policy: Any) -> Cases:
 
 
 def _split_plans(key: str, policy: Any) -> Cases:
+    choices: dict[str, dict[str, Any]] = {"1": {"samples": 1}, "3": {"samples": 3}}
+    if isinstance(policy, hetgym.agents.SplitPlanner):
+        choices = {"default": {}, "60": {"splits": 60, "seed": 1}}
     for graph, platform, batch in (("alexnet", "cpu-gpu-balanced", 8), ("squeezenet", "even-pair", 4)):
-        for samples in (1, 3):
-            plan = policy.plan(load_graph(graph, batch), load_platform(platform), samples=samples, costs="roofline")
-            yield f"{key}/{graph}@{platform}/{samples}", text((plan.makespan, plan.graph, plan.problem, plan.schedule))
+        for name, options in choices.items():
+            plan = policy.plan(load_graph(graph, batch), load_platform(platform), costs="roofline", **options)
+            yield f"{key}/{graph}@{platform}/{name}", text((plan.makespan, plan.graph, plan.problem, plan.schedule))
     for seed in range(6):
         result = hetgym.agents.play(gym.make("HetSplit-v0", **policy.arguments), policy, seed=seed)
         yield f"{key}/play/{seed}", text((result.total_reward, result.info["makespan"], result.info["schedule"]))

@@ -19,10 +19,11 @@ from safetensors.numpy import load_file
 from hetgym.agents import candidates, pretrained
 from hetgym.agents.place import artefact as place
 from hetgym.agents.regions import artefact as regions
+from hetgym.agents.splits import artefact as splits
 
 PACKAGES = ("hetgym", "torch", "torch-geometric", "stable-baselines3", "sb3-contrib", "numpy", "numba")
 
-PLANNERS = {"self-labelling": place, "move-outcomes": regions}
+PLANNERS = {"self-labelling": place, "move-outcomes": regions, "split-outcomes": splits}
 """Algorithm -> the module that reads and writes the files of its policies."""
 
 

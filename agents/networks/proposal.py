@@ -1,4 +1,4 @@
-"""ProposalNetwork: the network behind :mod:`hetgym.planning.proposals`."""
+"""ProposalNetwork: the network behind :mod:`hetgym.planning.proposals` and :mod:`hetgym.agents.splits.moves`."""
 
 from __future__ import annotations
 
@@ -9,21 +9,22 @@ from hetgym.planning.proposals import FEATURES, Network
 
 
 class ProposalNetwork(nn.Module):
-    r"""Estimates the odds that moving a region makes a plan shorter, by what is seen of the operator where it begins.
+    r"""Estimates the odds that a move makes a plan shorter, by what is seen of it.
 
     .. math:: \log\text{odds} = w^\top \max(0,\ W x + b)
 
     Args:
         hidden: number of hidden units.
+        features: number of inputs, F.
 
     Shapes:
-        - **inputs** [B, F], see :data:`~hetgym.planning.proposals.FEATURES`.
+        - **inputs** [B, F], by default :data:`~hetgym.planning.proposals.FEATURES`.
         - **output** [B] logarithms of odds.
     """
 
-    def __init__(self, hidden: int = 16) -> None:
+    def __init__(self, hidden: int = 16, features: int = len(FEATURES)) -> None:
         super().__init__()
-        self.enter = nn.Linear(len(FEATURES), hidden)
+        self.enter = nn.Linear(features, hidden)
         self.leave = nn.Linear(hidden, 1, bias=False)
 
     def forward(self, inputs: Tensor) -> Tensor:

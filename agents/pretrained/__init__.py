@@ -15,6 +15,8 @@ from hetgym.agents.place.planner import PlacePlanner
 from hetgym.agents.play import Policy
 from hetgym.agents.regions import artefact as regions
 from hetgym.agents.regions.planner import RegionPlanner
+from hetgym.agents.splits import artefact as splits
+from hetgym.agents.splits.planner import SplitPlanner
 from hetgym.errors import ConfigError, unknown_name
 
 FOLDER = Path(__file__).parent
@@ -42,6 +44,8 @@ def load(policy: Literal["dispatch-v1"]) -> SchedulePolicy: ...
 @overload
 def load(policy: Literal["split-v1"]) -> SplitPolicy: ...
 @overload
+def load(policy: Literal["split-v2"]) -> SplitPlanner: ...
+@overload
 def load(policy: Literal["pipeline-v1"]) -> PipelinePolicy: ...
 @overload
 def load(policy: str | Path) -> Policy: ...
@@ -54,7 +58,8 @@ def load(policy: str | Path) -> Policy:
 
     Returns:
         A :class:`~hetgym.agents.PlacePlanner` for ``place-v1``, a :class:`~hetgym.agents.RegionPlanner` for
-        ``place-v2``; :class:`~hetgym.agents.Policy` describes the common interface.
+        ``place-v2``, a :class:`~hetgym.agents.SplitPlanner` for ``split-v2``; :class:`~hetgym.agents.Policy` describes
+        the common interface.
 
     Raises:
         UnknownName: no shipped policy of that name.
@@ -97,6 +102,7 @@ def _read(path: Path) -> Policy:
 _READERS: dict[str, Callable[[Path], Policy]] = {
     place.FORMAT: place.load_planner,
     regions.FORMAT: regions.load_planner,
+    splits.FORMAT: splits.load_planner,
     candidates.FORMAT: candidates.load_policy,
 }
 """Format of a policy's files -> the function that reads them."""
@@ -111,6 +117,8 @@ def replay(policy: Policy, case: str) -> float:
     network, _, platform = case.partition(" on ")
     if isinstance(policy, PlacePlanner | RegionPlanner):
         return policy.plan(textbook(case)).makespan
+    if isinstance(policy, SplitPlanner):
+        return policy.plan(load_graph(network, batch=8), load_platform(platform), costs="roofline").makespan
     assert isinstance(policy, CandidatePolicy)
     if isinstance(policy, SchedulePolicy):
         makespan = policy.play(problem=textbook(case))["makespan"]

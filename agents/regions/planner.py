@@ -6,15 +6,15 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-import numpy as np
 import numpy.typing as npt
 
 from hetgym._times import as_seconds
+from hetgym.agents.inference import proposal_network
 from hetgym.agents.play import Agent
 from hetgym.baselines.region_annealing import NAME, RegionAnnealing
-from hetgym.errors import ArtefactError, ConfigError, shown
+from hetgym.errors import ConfigError, shown
 from hetgym.planning.policy import SchedulerPolicy
-from hetgym.planning.proposals import FEATURES, Network, new_proposals
+from hetgym.planning.proposals import FEATURES, new_proposals
 from hetgym.planning.search import check_limits, run
 from hetgym.problem import Problem
 from hetgym.schedule import Schedule
@@ -48,17 +48,7 @@ class RegionPlanner:
 
     def __init__(self, weights: Mapping[str, npt.NDArray[Any]], card: Mapping[str, Any] | None = None) -> None:
         self.card = dict(card or {})
-        try:
-            enter, bias, leave = (
-                np.asarray(weights[name], np.float64) for name in ("enter.weight", "enter.bias", "leave.weight")
-            )
-        except (KeyError, ValueError) as error:
-            raise ArtefactError(f"not the weights of a region policy ({error})") from error
-        if enter.shape != (len(bias), len(FEATURES)) or leave.shape != (1, len(bias)) or bias.ndim != 1:
-            raise ArtefactError("the weights are of a region policy with other features")
-        self.network = Network(np.ascontiguousarray(enter.T), bias, leave[0])
-        if not all(np.isfinite(part).all() for part in self.network):
-            raise ArtefactError("the weights of the region policy are not finite")
+        self.network = proposal_network(weights, len(FEATURES), "region")
 
     def __call__(self, problem: Problem, runtime: str | Runtime = "classic") -> Schedule:
         """The plan after a fixed number of tries for each operator."""

@@ -9,7 +9,7 @@ learns when to turn to others. The first updates search without the network.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -25,7 +25,7 @@ from hetgym.agents.regions.planner import RegionPlanner
 from hetgym.agents.run import TrainingRun
 from hetgym.agents.sizes import Sizes
 from hetgym.agents.training.curriculum import draw
-from hetgym.agents.training.settings import OutcomeSettings
+from hetgym.agents.training.settings import OutcomeSettings, SplitOutcomeSettings
 from hetgym.baselines.region_annealing import RegionAnnealing
 from hetgym.envs.place.lanes import PlaceLanes
 from hetgym.errors import ConfigError
@@ -50,14 +50,26 @@ class MoveOutcomes:
         update: number of updates done.
     """
 
-    def __init__(self, settings: OutcomeSettings, updates: int, sizes: Sizes, seed: int = 0) -> None:
+    settings: Any
+
+    def __init__(
+        self, settings: OutcomeSettings | SplitOutcomeSettings, updates: int, sizes: Sizes, seed: int = 0
+    ) -> None:
         self.settings, self.updates, self.seed = settings, updates, seed
         torch.set_num_threads(1)  # rounding of sums depends on how threads split them
         torch.manual_seed(seed)
-        self.network = ProposalNetwork(sizes.hidden)
+        self.network = self.new_network(sizes.hidden)
         self.optimizer = torch.optim.Adam(self.network.parameters(), lr=settings.learning_rate)
-        self.problems = list(draw(settings.curriculum, seed))
+        self.problems = self.draw_problems()
         self.update = 0
+
+    def new_network(self, hidden: int) -> ProposalNetwork:
+        """A network with random weights."""
+        return ProposalNetwork(hidden)
+
+    def draw_problems(self) -> list[Any]:
+        """The problems to search on."""
+        return list(draw(self.settings.curriculum, self.seed))
 
     def advance(self) -> dict[str, float]:
         """Make one update.
@@ -67,12 +79,12 @@ class MoveOutcomes:
             makespan that the searches saved.
         """
         rng = np.random.default_rng([self.seed, 1, self.update])
-        searches = [self._search(rng, slot) for slot in range(self.settings.problems)]
+        searches = [self.search(rng) for _ in range(self.settings.problems)]
         found, target = (np.concatenate([rows[k] for rows, _ in searches]) for k in range(2))
         losses = []
         for group in self.optimizer.param_groups:
             group["lr"] = self.settings.learning_rate * (1.0 - 0.95 * self.update / self.updates)
-        for batch in np.array_split(rng.permutation(len(target)), max(1, len(target) // self.settings.batch)):
+        for batch in self._batches(rng, len(target)):
             log_odds = self.network(torch.from_numpy(found[batch]))
             loss = nn.functional.binary_cross_entropy_with_logits(log_odds, torch.from_numpy(target[batch]))
             self.optimizer.zero_grad()
@@ -82,11 +94,16 @@ class MoveOutcomes:
         self.update += 1
         return {
             "loss": float(np.mean(losses)),
-            "shorter": float((target == 1.0).mean()),
+            "shorter": float((target > LIKELY).mean()),
             "saved": float(np.mean([saved for _, saved in searches])),
         }
 
-    def _search(self, rng: np.random.Generator, slot: int) -> tuple[Rows, float]:
+    def _batches(self, rng: np.random.Generator, rows: int) -> Iterator[npt.NDArray[np.int64]]:
+        """Rows of each gradient step."""
+        for _ in range(self.settings.epochs):
+            yield from np.array_split(rng.permutation(rows), max(1, rows // self.settings.batch))
+
+    def search(self, rng: np.random.Generator) -> tuple[Rows, float]:
         """Search on a random problem; the rows, and the share of the makespan that was saved."""
         settings = self.settings
         problem = self.problems[int(rng.integers(len(self.problems)))]
@@ -118,6 +135,9 @@ class MoveOutcomes:
         restore_learner(self.network, self.optimizer, found.tensors)
         self.update = found.step
 
+
+LIKELY = 0.15
+"""Outcomes above this are those of moves that made a plan shorter; that of a longer one that was accepted is below."""
 
 LAUNCHES = 0.2
 """Operators launched by a try, as a share of all: most are refused early."""
@@ -161,10 +181,20 @@ def train(run: TrainingRun) -> ProposalNetwork:
         ConfigError: workers of a Ray cluster were asked for.
     """
     recipe = run.recipe
-    if run.cluster is not None:
-        raise ConfigError("move-outcomes trains in one process, without --ray")
     run.wrap = Trained
-    training = MoveOutcomes(recipe.parsed_settings(), recipe.steps, recipe.network, recipe.seed)
+    return improve(run, MoveOutcomes(recipe.parsed_settings(), recipe.steps, recipe.network, recipe.seed))
+
+
+def improve(run: TrainingRun, training: MoveOutcomes) -> ProposalNetwork:
+    """Take a training to the end of a run, from the run's checkpoint if it has one.
+
+    Raises:
+        ArtefactError: the checkpoint is not one of this recipe.
+        ConfigError: workers of a Ray cluster were asked for.
+    """
+    recipe = run.recipe
+    if run.cluster is not None:
+        raise ConfigError(f"{recipe.algorithm} trains in one process, without --ray")
     if run.checkpoint is not None:
         training.restore(run.checkpoint)
     run.between(training.update, training.network, training.snapshot)

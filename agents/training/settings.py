@@ -1,4 +1,4 @@
-"""Settings of the algorithms ``self-labelling`` and ``move-outcomes``; they load without PyTorch."""
+"""Settings of ``self-labelling``, ``move-outcomes`` and ``split-outcomes``; they load without PyTorch."""
 
 from __future__ import annotations
 
@@ -65,6 +65,7 @@ class OutcomeSettings:
         rows: most regions that are kept of a search.
         start: name of the scheduler whose plans are improved.
         batch: number of regions of a gradient step.
+        epochs: times that an update goes through its regions.
         learning_rate: of Adam; decreases linearly to a twentieth.
         warm_up: number of updates that search without the network.
 
@@ -80,11 +81,12 @@ class OutcomeSettings:
     rows: int = 3_000
     start: str = "peft-again"
     batch: int = 512
+    epochs: int = 1
     learning_rate: float = 5e-3
     warm_up: int = 10
 
     def __post_init__(self) -> None:
-        for name in ("problems", "rows", "batch"):
+        for name in ("problems", "rows", "batch", "epochs"):
             check_number(getattr(self, name), name, ConfigError, minimum=1, maximum=1_000_000)
         check_number(self.warm_up, "warm_up", ConfigError)
         if not 0 < self.learning_rate < np.inf:
@@ -95,3 +97,49 @@ class OutcomeSettings:
             raise ConfigError("curriculum and runtimes must not be empty")
         for name in self.runtimes:
             runtime(name)
+
+
+@dataclass(frozen=True)
+class SplitOutcomeSettings:
+    """Settings of split outcomes, besides those that every recipe has.
+
+    Attributes:
+        random: number of random networks on random machines (:class:`~hetgym.envs.split.networks.RandomNetworks`).
+        drawn: number of combinations drawn from ``networks``, ``batches`` and ``platforms``.
+        networks: names of the zoo.
+        batches: batch sizes.
+        platforms: names of presets.
+        problems: number of searches of an update.
+        plans: fewest and most plans of a search for each key operator; their logarithm is uniform.
+        batch: number of moves of a gradient step.
+        epochs: times that an update goes through its moves.
+        learning_rate: of Adam; decreases linearly to a twentieth.
+        warm_up: number of updates that search without the network.
+
+    Raises:
+        ConfigError: a number out of its range, or nothing to train on.
+    """
+
+    random: int = 60
+    drawn: int = 40
+    networks: tuple[str, ...] = ("shufflenet",)
+    batches: tuple[int, ...] = (2, 4, 16)
+    platforms: tuple[str, ...] = ("cpu-gpu", "even-pair")
+    problems: int = 4
+    plans: tuple[float, float] = (2.0, 12.0)
+    batch: int = 256
+    epochs: int = 4
+    learning_rate: float = 5e-3
+    warm_up: int = 5
+
+    def __post_init__(self) -> None:
+        for name in ("problems", "batch", "epochs"):
+            check_number(getattr(self, name), name, ConfigError, minimum=1, maximum=1_000_000)
+        for name in ("random", "drawn", "warm_up"):
+            check_number(getattr(self, name), name, ConfigError, maximum=1_000_000)
+        if not 0 < self.learning_rate < np.inf:
+            raise ConfigError(f"learning_rate is {self.learning_rate}; it must be positive")
+        if not (len(self.plans) == 2 and 0 < self.plans[0] <= self.plans[1] <= 1e6):
+            raise ConfigError(f"plans is {self.plans}; expected two positive numbers, the smaller one first")
+        if not self.random + self.drawn or (self.drawn and not (self.networks and self.batches and self.platforms)):
+            raise ConfigError("there are no networks to train on")

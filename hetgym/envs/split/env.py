@@ -153,7 +153,8 @@ class HetSplitEnv(LaneEnv):
         key_operators: largest number of decisions in an episode.
         axes: of the menu, out of ``"batch"``, ``"output"``, ``"reduction"`` and ``"spatial"``.
         ways: numbers of parts of the menu: a list, or the largest; by default 2 to ``max_devices``.
-        parts: of the menu, out of ``"equal"`` and ``"proportional"``.
+        parts: of the menu, out of ``"equal"``, ``"proportional"`` and ``"sixteenths"``: two parts in the ratios 15:1,
+            14:2, … 9:7.
         granularity: least time that a part takes on its fastest device, as a share of the reference.
         multiple: lengths of parts are multiples of this, except for the last proportional part.
         divisible: true if equal parts must have exactly the same length; otherwise 13 rows become 6 and 7.

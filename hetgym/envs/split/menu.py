@@ -12,7 +12,12 @@ from hetgym.graph.ops import Operator
 from hetgym.graph.transforms import AXES, sizes
 
 PARTS = ("equal", "proportional")
-"""Rules of parts: all of equal length, or with lengths proportional to the speeds of the devices."""
+"""Rules of parts by default: all of equal length, or with lengths proportional to the speeds of the devices."""
+
+STEPS = 16
+RULES = (*PARTS, "sixteenths")
+"""All rules of parts. ``sixteenths`` stands for the ratios 15:1, 14:2, … 9:7 of two parts: as
+elsewhere, the fastest device's part comes first."""
 
 
 class Choice(NamedTuple):
@@ -21,7 +26,8 @@ class Choice(NamedTuple):
     Attributes:
         axis: one of :data:`hetgym.graph.transforms.AXES`; empty = leave the operator whole.
         ways: number of parts.
-        parts: one of :data:`PARTS`; empty = leave the operator whole.
+        parts: one of :data:`PARTS`, or the share of the first of two parts, such as ``"13/16"``; empty = leave the
+            operator whole.
     """
 
     axis: str
@@ -30,6 +36,11 @@ class Choice(NamedTuple):
 
     def __str__(self) -> str:
         return f"{self.axis} x{self.ways} {self.parts}" if self.axis else "leave"
+
+    @property
+    def sixteenths(self) -> int:
+        """Sixteenths that the first of two parts gets; 0 if a rule of :data:`PARTS` says what parts get."""
+        return int(self.parts.partition("/")[0]) if "/" in self.parts else 0
 
 
 LEAVE = Choice("", 1, "")
@@ -41,7 +52,7 @@ def menu(axes: Sequence[str], ways: Sequence[int], parts: Sequence[str]) -> tupl
     Args:
         axes: names out of :data:`hetgym.graph.transforms.AXES`.
         ways: numbers of parts, at least 2 each; an empty list leaves only the entry that does not split.
-        parts: names out of :data:`PARTS`.
+        parts: names out of :data:`RULES`.
 
     Raises:
         UnknownName: an unknown axis, or an unknown rule of parts.
@@ -49,8 +60,10 @@ def menu(axes: Sequence[str], ways: Sequence[int], parts: Sequence[str]) -> tupl
 
     >>> [str(choice) for choice in menu(["batch"], [2, 3], ["equal"])]
     ['leave', 'batch x2 equal', 'batch x3 equal']
+    >>> [str(choice) for choice in menu(["output"], [2, 3], ["sixteenths"])][:3]
+    ['leave', 'output x2 15/16', 'output x2 14/16']
     """
-    for what, given, known in (("axis", axes, AXES), ("parts", parts, PARTS)):
+    for what, given, known in (("axis", axes, AXES), ("parts", parts, RULES)):
         if (
             isinstance(given, str)
             or not isinstance(given, list | tuple)
@@ -67,7 +80,20 @@ def menu(axes: Sequence[str], ways: Sequence[int], parts: Sequence[str]) -> tupl
             raise ConfigError(f"the menu's ways are {shown(list(ways))}; expected whole numbers from 2 on")
     if len(set(ways)) < len(ways):
         raise ConfigError(f"the menu's ways are {shown(list(ways))}; one of them is repeated")
-    return LEAVE, *(Choice(axis, int(count), how) for axis in axes for count in ways for how in parts)
+    return LEAVE, *(
+        Choice(axis, int(count), how)
+        for axis in axes
+        for count in ways
+        for rule in parts
+        for how in _ratios(rule, count)
+    )
+
+
+def _ratios(rule: str, ways: int) -> tuple[str, ...]:
+    """The rule itself, or the ratios that it stands for."""
+    if rule in PARTS:
+        return (rule,)
+    return tuple(f"{STEPS - k}/{STEPS}" for k in range(1, STEPS // 2)) if ways == 2 else ()
 
 
 def lengths(
@@ -75,8 +101,8 @@ def lengths(
 ) -> tuple[int, ...] | None:
     """Lengths of the parts of an operator along the split axis.
 
-    Proportional parts follow the speeds of the fastest devices, rounded. If they come out equal to the parts of the
-    equal entry, the proportional entry is not offered.
+    Proportional parts follow the speeds of the fastest devices, rounded. If they, or parts in a ratio of sixteenths,
+    come out equal to the parts of the equal entry, they are not offered.
 
     Args:
         op: the operator.
@@ -96,7 +122,9 @@ def lengths(
         equal = None
     if choice.parts == "equal":
         return equal
-    found = _sizes(op, choice.axis, [1.0 / max(value, 1e-30) for value in able[: choice.ways]], multiple)
+    share = choice.sixteenths / STEPS
+    ratios = [share, 1.0 - share] if share else [1.0 / max(value, 1e-30) for value in able[: choice.ways]]
+    found = _sizes(op, choice.axis, ratios, multiple)
     return None if found == equal else found
 
 

@@ -8,7 +8,7 @@ from hetgym.errors import GraphError, unknown_name
 from hetgym.graph.dataflow import DataflowGraph
 from hetgym.graph.ops import Attribute, Operator
 from hetgym.graph.transforms.operands import Source, operands
-from hetgym.graph.transforms.pieces import cut, pieces, sizes
+from hetgym.graph.transforms.pieces import Cut, cut, pieces, sizes
 
 
 def split(
@@ -51,6 +51,24 @@ def split(
     found = cut(op, axis)
     parted = pieces(op, axis, lengths)
     sources = operands(graph)[chosen]
+    scatters, gather = joints(op, found, sources, parted)
+    return _cancelled(_rewired(graph, chosen, sources, found.operands, found.once, scatters, parted, gather))
+
+
+def joints(
+    op: Operator, found: Cut, sources: Sequence[Source | None], parted: Sequence[Operator]
+) -> tuple[dict[tuple[Source, int], Operator], Operator]:
+    """The operators that deal out the operands of a split operator, and the one that joins its results.
+
+    Args:
+        op: the operator before the split.
+        found: how it is cut.
+        sources: of its inputs; None for those without an edge.
+        parted: its pieces.
+
+    Returns:
+        The scatter of every source and dimension, and the gather.
+    """
     scatters: dict[tuple[Source, int], Operator] = {}
     for at, (source, where) in enumerate(zip(sources, found.operands, strict=True)):
         if source is not None and where is not None and (source, where) not in scatters:
@@ -64,13 +82,11 @@ def split(
             name = f"{op.name}/scatter{len(scatters)}"
             scatters[source, where] = Operator(name, "SplitView", (op.inputs[at],), outputs, attributes)
     results = tuple(part.outputs[0] for part in parted)
+    name = f"{op.name}/gather"
     if found.result is None:
-        gather = Operator(f"{op.name}/gather", "Sum", results, op.outputs, {})
-    else:
-        gather = Operator(
-            f"{op.name}/gather", "Concat", results, op.outputs, {"axis": found.result, "sizes": tuple(lengths)}
-        )
-    return _cancelled(_rewired(graph, chosen, sources, found.operands, found.once, scatters, parted, gather))
+        return scatters, Operator(name, "Sum", results, op.outputs, {})
+    lengths = tuple(result.shape[found.result] for result in results)
+    return scatters, Operator(name, "Concat", results, op.outputs, {"axis": found.result, "sizes": lengths})
 
 
 def _find(graph: DataflowGraph, operator: int | str) -> int:

@@ -1,0 +1,214 @@
+"""SplitPlanner: splits the operators of graphs by a search whose moves a trained network judges."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy.typing as npt
+
+from hetgym._config import check_number
+from hetgym._times import as_seconds
+from hetgym.agents.artefact import check_recipe
+from hetgym.agents.inference import proposal_network
+from hetgym.agents.play import Agent
+from hetgym.agents.recipe import manner
+from hetgym.agents.splits.moves import FEATURES
+from hetgym.agents.splits.search import Entries, SplitSearch, new_ground
+from hetgym.agents.splits.starts import in_entries
+from hetgym.baselines import eop
+from hetgym.envs.core.lanes import Lanes, Observation
+from hetgym.envs.split.dynamics import Splits
+from hetgym.envs.split.instance import SplitInstance
+from hetgym.envs.split.lanes import SplitLanes
+from hetgym.envs.split.menu import Choice
+from hetgym.envs.split.rules import SplitRules
+from hetgym.errors import ConfigError, suggestion
+from hetgym.graph import DataflowGraph
+from hetgym.planning.graph_plan import GraphPlan
+from hetgym.planning.search import check_limits, clock
+from hetgym.planning.timeline import with_times
+from hetgym.platform import Platform
+from hetgym.sim import PRESETS
+
+EFFORT = 8
+"""Plans that are priced without a budget for each key operator, besides the patterns."""
+
+LEAST_EFFORT = 100
+"""Fewest of them."""
+
+SLICE = 10
+"""Plans that are priced between two readings of the clock."""
+
+
+class SplitPlanner:
+    """Plans by a trained split policy.
+
+    A graph is split by :class:`~hetgym.agents.splits.search.SplitSearch`: the best of the unsplit graph, the
+    patterns and EOP's splits is improved by moves that the network judges and the inner scheduler prices.
+
+    Args:
+        weights: of a :class:`~hetgym.agents.networks.proposal.ProposalNetwork`, by name.
+        card: their origin, as JSON values.
+
+    Attributes:
+        network: the weights as the search takes them.
+
+    Raises:
+        ArtefactError: the weights are not those of such a network.
+    """
+
+    kind = "split"
+
+    def __init__(self, weights: Mapping[str, npt.NDArray[Any]], card: Mapping[str, Any] | None = None) -> None:
+        self.card = dict(card or {})
+        check_recipe(self.card)
+        self.network = proposal_network(weights, len(FEATURES), "split")
+
+    @property
+    def arguments(self) -> dict[str, Any]:
+        """Arguments of HetSplit-v0 under which an episode of :meth:`agent` follows the splits of :meth:`plan`."""
+        return manner(self.card.get("recipe", {}).get("arguments", {}))
+
+    def agent(self) -> Agent:
+        """An agent for HetSplit-v0 that plans when an episode begins, and follows the plan."""
+        return SplitAgent(self)
+
+    def plan(
+        self,
+        graph: DataflowGraph,
+        /,
+        platform: Platform,
+        budget: str | float | None = None,
+        *,
+        splits: int | None = None,
+        seed: int = 0,
+        **arguments: Any,
+    ) -> GraphPlan:
+        """Split a graph's operators between devices, and schedule the result.
+
+        Args:
+            graph: the graph before any split.
+            platform: the devices.
+            budget: wall-clock time, in seconds or as in ``"2s"``; with it, results depend on the machine.
+            splits: largest number of plans that are priced, instead of a time: the result is the same on every machine.
+                By default the patterns, :data:`EFFORT` for each key operator, and at least :data:`LEAST_EFFORT`.
+            seed: of the search's draws.
+            arguments: of HetSplit-v0 that concern its rules, such as ``scheduler``, ``runtime`` or ``costs``; by
+                default :attr:`arguments`.
+
+        Returns:
+            The best plan that was found, never longer than the inner scheduler's of the unsplit graph, nor than EOP's,
+            which places its parts itself. With a budget of time EOP does not tune its ratios.
+
+        Raises:
+            ConfigError: an invalid budget, or arguments that are not rules of HetSplit-v0.
+        """
+        known = {field.name for field in dataclasses.fields(SplitRules)}
+        for name in arguments:
+            if name not in known:
+                raise ConfigError(f"HetSplit-v0 has no rule {name!r}; {suggestion(name, known)}")
+        given = {name: value for name, value in self.arguments.items() if name in known}
+        rules = SplitRules(**(given | arguments))
+        dealt = Splits(rules, rules.menu(len(platform)))
+        instance = dealt.instance((graph, platform))
+        entries, rival = self._searched(instance, dealt.menu, rules, budget, splits, seed)
+        node = dealt.at(instance, tuple((turn, entry) for turn, entry in enumerate(entries) if entry))
+        schedule = node.schedule
+        if rules.simulated != PRESETS["classic"] or schedule.start is None:
+            schedule = with_times(node.problem, schedule, rules.simulated)
+        name = self.card.get("name", "split policy")
+        if rival is not None and rival.makespan < schedule.makespan:
+            return dataclasses.replace(rival, schedule=dataclasses.replace(rival.schedule, scheduler=f"{name}+eop"))
+        schedule = dataclasses.replace(schedule, scheduler=f"{name}+{rules.scheduler}")
+        return GraphPlan(node.graph, node.problem, schedule)
+
+    def entries(
+        self,
+        instance: SplitInstance,
+        menu: Sequence[Choice],
+        rules: SplitRules,
+        budget: str | float | None = None,
+        splits: int | None = None,
+        seed: int = 0,
+    ) -> Entries:
+        """The entry of the menu for each key operator of an instance; for the other arguments see :meth:`plan`.
+
+        Raises:
+            ConfigError: an invalid budget, or masks by memory, which the search does not know.
+        """
+        return self._searched(instance, menu, rules, budget, splits, seed)[0]
+
+    def _searched(
+        self,
+        instance: SplitInstance,
+        menu: Sequence[Choice],
+        rules: SplitRules,
+        budget: str | float | None,
+        splits: int | None,
+        seed: int,
+    ) -> tuple[Entries, GraphPlan | None]:
+        """The best entries, and EOP's plan, from which the search also began; None on a single device."""
+        if rules.memory != "ignore":
+            raise ConfigError(f"this policy does not know memory={rules.memory!r}, only memory='ignore'")
+        seconds = as_seconds(budget)
+        check_number(0 if splits is None else splits, "splits", ConfigError)
+        if splits is not None and splits != int(splits):
+            raise ConfigError(f"splits is {splits}; it must be a whole number")
+        began = check_limits("plan", 0, seconds)
+        rival = None
+        if len(instance.platform) > 1:
+            sweeps, graph, model = (3 if seconds is None else 0), instance.graph, instance.prices.model
+            rival = eop(graph, instance.platform, model, sweeps=sweeps, runtime=rules.simulated)
+        starts = [] if rival is None else [in_entries(instance, menu, rival.graph)]
+        ground = new_ground(instance, menu)
+        search = SplitSearch(ground, rules.scheduler, rules.simulated, self.network, seed, starts=starts)
+        if splits is None:
+            splits = search.patterns + max(LEAST_EFFORT, EFFORT * len(instance.keys)) if seconds is None else 2**31
+        while search.priced < splits and not search.finished and (seconds is None or clock() - began < seconds):
+            search.advance(min(splits, search.priced + SLICE))
+        return search.best, rival
+
+
+class SplitAgent:
+    """An agent for HetSplit-v0 whose actions are the entries of a plan.
+
+    Args:
+        planner: makes the plan.
+    """
+
+    def __init__(self, planner: SplitPlanner) -> None:
+        self._planner, self._turn = planner, 0
+        self._entries: Entries = ()
+
+    def reset(
+        self, env: Any, seed: int | None = None, options: Mapping[str, Any] | None = None
+    ) -> tuple[Observation, dict[str, Any]]:
+        """Reset an environment, and plan for the graph and the platform that it draws.
+
+        Args:
+            env: a HetSplit-v0 environment of one episode at a time.
+            seed: of the draw.
+            options: of the environment's reset.
+        """
+        observation, info = env.reset(seed=seed, options=options)
+        lanes = env.unwrapped.lanes
+        self.check(lanes)
+        self._entries = self._planner.entries(lanes.state(0).instance, lanes.menu, lanes.rules)
+        self._turn = 0
+        return observation, info
+
+    def check(self, lanes: Lanes) -> None:
+        """Refuse lanes of other environments.
+
+        Raises:
+            ConfigError: not lanes of HetSplit-v0.
+        """
+        if not isinstance(lanes, SplitLanes):
+            raise ConfigError("this policy splits operators: it plays HetSplit-v0")
+
+    def __call__(self, observation: Observation, info: dict[str, Any]) -> int:
+        """The entry of the next key operator."""
+        self._turn += 1
+        return self._entries[self._turn - 1]

@@ -1,0 +1,265 @@
+"""SplitSearch: local search over the splits of a graph; a network judges moves before they are priced."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from hetgym._types import FloatArray
+from hetgym.agents.splits.moves import FEATURES, Plan, draw_moves, log_odds, new_moves
+from hetgym.agents.splits.tables import Tables, new_tables
+from hetgym.baselines import get
+from hetgym.envs.split.assembly import Assembly, Places
+from hetgym.envs.split.instance import SplitInstance
+from hetgym.envs.split.menu import Choice
+from hetgym.errors import OutOfMemory, ProblemError
+from hetgym.planning.critical import critical_chain
+from hetgym.planning.proposals import Network
+from hetgym.planning.ranks import assigned_bottom_level
+from hetgym.problem import Problem
+from hetgym.schedule import Schedule
+from hetgym.sim import PRESETS, Runtime, simulate
+
+DRAWS = 64
+"""Moves that are drawn for each that is priced."""
+
+UNGUIDED = 0.1
+"""Share of the moves that are taken without the network."""
+
+BARREN = 20
+"""Rounds of draws without a new plan after which a search is over."""
+
+WORTH = 0.002
+"""Share of the makespan that a move saves which counts a half in training."""
+
+LEAST_SAVING = 1e-9
+"""Share of the makespan that a move must save to have saved anything."""
+
+Entries = tuple[int, ...]
+"""[k] the entry of the menu of each key operator."""
+
+
+class Ground(NamedTuple):
+    """An instance as searches see it, which several of them may share; :func:`new_ground` makes one.
+
+    Attributes:
+        instance: the graph on a platform.
+        tables: of the instance.
+        assembly: its blocks.
+    """
+
+    instance: SplitInstance
+    tables: Tables
+    assembly: Assembly
+
+
+def new_ground(instance: SplitInstance, menu: Sequence[Choice]) -> Ground:
+    """Prepare an instance, whose key operators may be split by the entries of a menu."""
+    return Ground(instance, new_tables(instance, menu), Assembly(instance, menu))
+
+
+class Evaluated(NamedTuple):
+    """A plan with its times.
+
+    Attributes:
+        problem: the split graph on the platform.
+        schedule: of that problem.
+        places: of the graph's operators in it.
+        start, finish: [n] times [s].
+        makespan: [s].
+    """
+
+    problem: Problem
+    schedule: Schedule
+    places: Places
+    start: FloatArray
+    finish: FloatArray
+    makespan: float
+
+
+class SplitSearch:
+    """A search in progress.
+
+    It begins with the best of the graph as it is and the *patterns*. In most of them all key operators that allow it
+    are split by one entry of the menu; in two each has the entry with which it takes the least time, without or with
+    dealing out and gathering, whatever its neighbours do. Then operators that are split alike get another entry,
+    together (:mod:`hetgym.agents.splits.moves`). Every plan is priced by the inner scheduler.
+
+    Args:
+        ground: the graph on a platform.
+        scheduler: name of the inner scheduler.
+        runtime: the runtime that will run the schedule.
+        network: judges the moves; None to draw them with equal probability.
+        seed: of the draws.
+        rows: most moves kept for training.
+        starts: further plans to begin with.
+
+    Attributes:
+        best: the best entries so far.
+        makespan: of the best plan [s].
+        priced: number of plans that were priced.
+        patterns: number of plans with which the search begins.
+        finished: true if no move gives a plan that was not priced yet.
+    """
+
+    def __init__(
+        self,
+        ground: Ground,
+        scheduler: str,
+        runtime: Runtime,
+        network: Network | None = None,
+        seed: int = 0,
+        rows: int = 0,
+        starts: Sequence[Entries] = (),
+    ) -> None:
+        self.instance, self.tables, self._assembly = ground
+        self.runtime, self.network, self.scheduler = runtime, network, get(scheduler)
+        keys, entries = self.tables.legal.shape
+        self._rng = np.random.default_rng(seed)
+        self._moves = new_moves(DRAWS, keys)
+        self._odds = np.zeros(DRAWS)
+        self._known: dict[Entries, float] = {}
+        self._refused = np.zeros(self.tables.legal.shape)
+        self._rows: list[npt.NDArray[np.float32]] = []
+        self._worth: list[float] = []
+        self._most_rows = rows
+        self.best: Entries = (0,) * keys
+        self.makespan = self._price(self.best)
+        self.finished = False
+        self._plan: Plan | None = None
+        self._patterns = [
+            tuple(np.where(self.tables.legal[:, entry], entry, 0).tolist())
+            for entry in range(1, entries)
+            if self.tables.legal[:, entry].any()
+        ]
+        for seconds in (self.tables.together, self.tables.alone):
+            self._patterns.append(tuple(np.where(self.tables.legal, seconds, np.inf).argmin(axis=1).tolist()))
+        self._patterns = list(dict.fromkeys(found for found in (*self._patterns, *starts) if any(found)))
+        self.patterns = 1 + len(self._patterns)
+
+    @property
+    def priced(self) -> int:
+        """Number of plans that were priced."""
+        return len(self._known)
+
+    def advance(self, target: int) -> None:
+        """Search until so many plans are priced, the graph as it is and the patterns included."""
+        while self._patterns and self.priced < target:
+            self._take(self._patterns.pop(0))
+        barren = 0
+        while self.priced < target and not self.finished:
+            found = self._propose()
+            barren = barren + 1 if found is None else 0
+            self.finished = barren == BARREN
+            if found is not None:
+                self._try(*found)
+
+    def rows(self) -> tuple[npt.NDArray[np.float32], npt.NDArray[np.float32]]:
+        """The inputs [r, f] and worths [r] of the moves that were kept for training."""
+        inputs = np.array(self._rows, np.float32).reshape(-1, len(FEATURES))
+        return inputs, np.array(self._worth, np.float32)
+
+    def evaluate(self, entries: Entries) -> Evaluated:
+        """A plan with its times.
+
+        Raises:
+            ProblemError: a part that no device can run.
+            OutOfMemory: the inner scheduler finds no schedule within memory.
+        """
+        problem, places = self._assembly.problem(entries)
+        schedule = self.scheduler(problem)
+        start, finish = schedule.start, schedule.finish
+        if self.runtime != PRESETS["classic"] or start is None or finish is None:
+            trace = simulate(problem, schedule, self.runtime)
+            start, finish = trace.start, trace.finish
+        return Evaluated(problem, schedule, places, start, finish, float(finish.max()))
+
+    def _price(self, entries: Entries) -> float:
+        """Makespan of a plan [s]; inf if the inner scheduler finds none."""
+        if entries not in self._known:
+            try:
+                self._known[entries] = self.evaluate(entries).makespan
+            except (ProblemError, OutOfMemory):
+                self._known[entries] = np.inf
+        return self._known[entries]
+
+    def _take(self, entries: Entries) -> bool:
+        """Price a plan, and go on from it if it is not longer; true if it is taken."""
+        price = self._price(entries)
+        if price > self.makespan:
+            return False
+        self.best, self.makespan, self._plan = entries, price, None
+        return True
+
+    def _propose(self) -> tuple[Entries, int] | None:
+        """The entries after a move whose price is not known, and its number; None if no draw gives one."""
+        if self._plan is None:
+            self._plan = self._view()
+        moves, rng = self._moves, self._rng
+        draw_moves(self.tables, self._plan, moves, rng)
+        if self.network is not None and rng.random() >= UNGUIDED:
+            log_odds(*self.network, moves.inputs, self._odds)
+            keys = self._odds + rng.gumbel(size=DRAWS)
+        else:
+            keys = rng.random(DRAWS)
+        for c in np.argsort(-keys, kind="stable").tolist():
+            if moves.number[c]:
+                entries = list(self.best)
+                for k in moves.operators[c, : moves.number[c]].tolist():
+                    entries[k] = int(moves.entry[c])
+                found = tuple(entries)
+                if found not in self._known:
+                    return found, c
+        return None
+
+    def _try(self, entries: Entries, c: int) -> None:
+        """Price a move, and note what became of it."""
+        t, moves, before = self.tables, self._moves, self.makespan
+        operators = moves.operators[c, : moves.number[c]].copy()
+        taken = self._take(entries)
+        saved = 1.0 - self._known[entries] / before
+        if len(self._rows) < self._most_rows:
+            self._rows.append(moves.inputs[c].astype(np.float32))
+            self._worth.append(saved / (saved + WORTH) if saved > LEAST_SAVING else 0.0)
+        if taken:
+            self._refused[operators] = 0.0
+            for k in operators.tolist():
+                self._refused[t.neighbour[t.neighbour_pointer[k] : t.neighbour_pointer[k + 1]]] = 0.0
+        else:
+            self._refused[operators[0], moves.entry[c]] += 1.0
+
+    def _view(self) -> Plan:
+        """What the moves see of the current plan."""
+        found = self.evaluate(self.best)
+        problem, schedule, offset = found.problem, found.schedule, found.places.offset
+        keys, makespan = list(self.instance.keys), found.makespan
+        block = np.repeat(np.arange(len(offset) - 1), np.diff(offset))
+        chain = critical_chain(problem, schedule, self.runtime)
+        behind = np.append(found.start[chain[1:]], makespan)
+        waited = np.zeros(len(offset) - 1)
+        np.add.at(waited, block[chain], np.maximum(0.0, behind - found.start[chain]))
+        level = assigned_bottom_level(problem.arrays, schedule.assignment)
+        slack = np.minimum.reduceat(makespan - found.start - level, offset[:-1])
+        busy = np.maximum.reduceat(found.finish, offset[:-1]) - np.minimum.reduceat(found.start, offset[:-1])
+        lateness = np.zeros(len(keys))
+        for k, entry in enumerate(self.best):
+            option = self.instance.options[k][entry]
+            if option is not None and option.least < option.largest:
+                first = found.places.first[keys[k]]
+                small, large = int(np.argmin(option.lengths)), int(np.argmax(option.lengths))
+                lateness[k] = found.finish[first + small] - found.finish[first + large]
+        n, d = problem.cost.shape
+        load = np.bincount(schedule.assignment, problem.cost[np.arange(n), schedule.assignment], minlength=d)
+        shares = load / max(makespan, 1e-30)
+        return Plan(
+            np.array(self.best, np.int32),
+            waited[keys],
+            busy[keys],
+            np.maximum(0.0, slack[keys]),
+            lateness,
+            self._refused,
+            np.array([makespan, shares.max(), shares.min()]),
+        )

@@ -1,0 +1,145 @@
+r"""Split outcomes: learn from a search over splits which moves are worth pricing.
+
+As :mod:`hetgym.agents.training.outcomes`, with searches by :class:`~hetgym.agents.splits.search.SplitSearch`. The label
+of a move that saves the share s of the makespan is :math:`s / (s + 0.002)`, so moves that save more are tried before
+moves that save little more often.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from hetgym.agents.evaluation import Evaluator
+from hetgym.agents.networks.proposal import ProposalNetwork
+from hetgym.agents.run import TrainingRun
+from hetgym.agents.sizes import Sizes
+from hetgym.agents.splits.artefact import save_planner
+from hetgym.agents.splits.moves import FEATURES
+from hetgym.agents.splits.planner import SplitPlanner
+from hetgym.agents.splits.search import Ground, SplitSearch, new_ground
+from hetgym.agents.training.outcomes import MoveOutcomes, Rows, improve
+from hetgym.agents.training.settings import SplitOutcomeSettings
+from hetgym.envs.split.dynamics import Splits
+from hetgym.envs.split.lanes import SplitLanes
+from hetgym.envs.split.networks import RandomNetworks
+from hetgym.envs.split.problems import Pair
+from hetgym.envs.split.rules import SplitRules
+from hetgym.errors import ConfigError
+from hetgym.graph import load_graph
+from hetgym.platform import load_platform
+
+
+class SplitOutcomes(MoveOutcomes):
+    """A training in progress.
+
+    Args:
+        settings: of the training.
+        updates: total number of updates, over which the learning rate decreases.
+        sizes: of the network.
+        seed: of all randomness.
+        rules: of the splits.
+
+    Attributes:
+        network: the network that is trained.
+        update: number of updates done.
+    """
+
+    def __init__(
+        self, settings: SplitOutcomeSettings, updates: int, sizes: Sizes, seed: int, rules: SplitRules
+    ) -> None:
+        self.rules = rules
+        self._grounds: dict[int, Ground] = {}
+        super().__init__(settings, updates, sizes, seed)
+
+    def new_network(self, hidden: int) -> ProposalNetwork:
+        """A network with random weights."""
+        return ProposalNetwork(hidden, len(FEATURES))
+
+    def draw_problems(self) -> list[Pair]:
+        """Graphs on platforms, each drawn with a generator of its own."""
+        settings, found = self.settings, []
+        for k in range(settings.random):
+            found.append(RandomNetworks()(np.random.default_rng([self.seed, 0, k])))
+        for k in range(settings.drawn):
+            rng = np.random.default_rng([self.seed, 1, k])
+            network, batch, platform = (
+                names[int(rng.integers(len(names)))]
+                for names in (settings.networks, settings.batches, settings.platforms)
+            )
+            found.append((load_graph(network, batch=batch), load_platform(platform)))
+        return found
+
+    def search(self, rng: np.random.Generator) -> tuple[Rows, float]:
+        """Search on a random problem; the rows, and the share of the makespan of the best pattern that was saved."""
+        ground = self._ground(int(rng.integers(len(self.problems))))
+        low, high = np.log(self.settings.plans)
+        plans = int(np.exp(rng.uniform(low, high)) * len(ground.instance.keys)) + 1
+        network = None if self.update < self.settings.warm_up else self.network.compiled()
+        seed = int(rng.integers(2**31))
+        search = SplitSearch(ground, self.rules.scheduler, self.rules.simulated, network, seed, rows=plans)
+        search.advance(search.patterns)
+        first = search.makespan
+        search.advance(search.patterns + plans)
+        return search.rows(), 1.0 - search.makespan / first
+
+    def _ground(self, number: int) -> Ground:
+        if number not in self._grounds:
+            pair = self.problems[number]
+            menu = self.rules.menu(len(pair[1]))
+            self._grounds[number] = new_ground(Splits(self.rules, menu).instance(pair), menu)
+        return self._grounds[number]
+
+
+class Trained:
+    """A trained split policy.
+
+    Args:
+        network: its network.
+        card: its origin, as JSON values.
+    """
+
+    def __init__(self, network: ProposalNetwork, card: Mapping[str, Any]) -> None:
+        self.weights = {name: weight.detach().numpy().copy() for name, weight in network.state_dict().items()}
+        self.card = dict(card)
+
+    def judge(self, evaluator: Evaluator) -> dict[str, float]:
+        """Plan the held-out problems."""
+        lanes, planner = evaluator.lanes, SplitPlanner(self.weights)
+        assert isinstance(lanes, SplitLanes)
+        evaluator.problems()
+        makespans = []
+        for lane in range(lanes.count):
+            instance = lanes.state(lane).instance
+            entries = planner.entries(instance, lanes.menu, lanes.rules)
+            chosen = tuple((turn, entry) for turn, entry in enumerate(entries) if entry)
+            makespans.append(lanes.splits.at(instance, chosen).makespan)
+        return evaluator.compare(np.array(makespans))
+
+    def save(self, path: Path) -> None:
+        """Write the weights, and the card beside them."""
+        save_planner(path.with_suffix(""), self.weights, self.card)
+
+
+def train(run: TrainingRun) -> ProposalNetwork:
+    """Train by split outcomes, from the beginning or from the run's checkpoint.
+
+    Args:
+        run: of a recipe for ``split-outcomes``, whose steps are updates.
+
+    Returns:
+        The trained network.
+
+    Raises:
+        ArtefactError: the checkpoint is not one of this recipe.
+        ConfigError: the recipe is not for HetSplit-v0, or workers of a Ray cluster were asked for.
+    """
+    recipe = run.recipe
+    if not isinstance(run.evaluator.lanes, SplitLanes):
+        raise ConfigError(f"split-outcomes trains for HetSplit-v0, not for {recipe.env}")
+    run.wrap = Trained
+    settings, rules = recipe.parsed_settings(), run.evaluator.lanes.rules
+    return improve(run, SplitOutcomes(settings, recipe.steps, recipe.network, recipe.seed, rules))

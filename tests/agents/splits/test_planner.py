@@ -1,0 +1,98 @@
+"""The split policy that searches, and its files."""
+
+from __future__ import annotations
+
+import json
+
+import gymnasium as gym
+import numpy as np
+import pytest
+
+import hetgym
+from hetgym import simulate, validate
+from hetgym.agents.splits.artefact import load_planner, save_planner
+from hetgym.agents.splits.moves import FEATURES
+from hetgym.agents.splits.planner import SplitPlanner
+from hetgym.baselines import eop, get
+from hetgym.envs.split.networks import RandomNetworks
+from hetgym.errors import ArtefactError, ConfigError
+from hetgym.graph.transforms import fuse
+
+ARGUMENTS = {"fused": True, "parts": ["equal", "sixteenths"], "divisible": False, "key_operators": 20}
+
+
+def weights(seed: int = 0, hidden: int = 4) -> dict[str, np.ndarray]:
+    rng = np.random.default_rng(seed)
+    shapes = {"enter.weight": (hidden, len(FEATURES)), "enter.bias": (hidden,), "leave.weight": (1, hidden)}
+    return {name: rng.normal(size=shape).astype(np.float32) for name, shape in shapes.items()}
+
+
+@pytest.fixture(scope="module")
+def planner() -> SplitPlanner:
+    return SplitPlanner(weights(), {"name": "mine", "recipe": {"arguments": ARGUMENTS}})
+
+
+@pytest.fixture(scope="module")
+def pair():
+    return RandomNetworks()(np.random.default_rng(21))
+
+
+@pytest.mark.parametrize("how", ["classic", "links"])
+def test_plans_are_valid_and_never_longer_than_without_splits(planner, pair, how):
+    plan = planner.plan(*pair, splits=80, runtime=how)
+    validate(plan.problem, plan.schedule)
+    assert simulate(plan.problem, plan.schedule, how).makespan == plan.makespan
+    whole = hetgym.Problem.build(fuse(pair[0]).graph, pair[1])
+    assert plan.makespan <= simulate(whole, get("heft")(whole), how).makespan
+    assert plan.makespan <= eop(*pair, runtime=how).makespan
+    assert plan.schedule.scheduler in ("mine+heft", "mine+eop") and len(plan.graph) > len(whole.operator_names)
+
+
+def test_an_episode_has_the_makespan_of_the_plan(planner, pair):
+    env = gym.make("HetSplit-v0", graph=pair[0], platform=pair[1], **planner.arguments)
+    found = hetgym.agents.play(env, planner, seed=0)
+    plan = planner.plan(*pair)
+    assert plan.schedule.scheduler == "mine+heft" and found.info["makespan"] == plan.makespan
+    assert found.info["illegal_actions"] == 0
+
+
+def test_budgets(planner, pair):
+    plans = [planner.plan(*pair, splits=count) for count in (1, 60, 60)]
+    assert plans[0].makespan > plans[1].makespan == plans[2].makespan
+    assert plans[0].graph == fuse(pair[0]).graph
+    assert planner.plan(*pair, "200ms").makespan <= plans[0].makespan
+    for wrong in ({"splits": -1}, {"splits": 1.5}, {"budget": "soon"}, {"budget": 0.0}):
+        with pytest.raises(ConfigError):
+            planner.plan(*pair, **wrong)
+
+
+def test_refuses_what_it_does_not_know(planner, pair):
+    with pytest.raises(ConfigError, match="scheduler"):
+        planner.plan(*pair, schedulers="heft")
+    with pytest.raises(ConfigError, match="memory"):
+        planner.plan(*pair, memory="mask")
+    with pytest.raises(ConfigError, match="HetSplit-v0"):
+        hetgym.agents.play(gym.make("HetPipeline-v0"), planner, seed=0)
+
+
+def test_files_give_the_policy_back(tmp_path, pair):
+    save_planner(tmp_path / "p", weights(), {"name": "mine", "recipe": {"arguments": ARGUMENTS}})
+    found = load_planner(tmp_path / "p")
+    assert found.card["name"] == "mine" and found.arguments == ARGUMENTS
+    loaded = hetgym.agents.load(tmp_path / "p.safetensors")
+    assert loaded.plan(*pair, splits=40).makespan == found.plan(*pair, splits=40).makespan
+
+
+def test_refuses_other_weights(tmp_path):
+    for wrong in (
+        {name: array for name, array in weights().items() if name != "enter.bias"},
+        weights() | {"enter.weight": np.zeros((4, 3), np.float32)},
+        weights() | {"enter.bias": np.full(4, np.nan, np.float32)},
+    ):
+        with pytest.raises(ArtefactError, match="split policy"):
+            save_planner(tmp_path / "p", wrong, {})
+    save_planner(tmp_path / "p", weights(), {})
+    card = json.loads((tmp_path / "p.json").read_text())
+    (tmp_path / "p.json").write_text(json.dumps(card | {"format": "hetgym-region-policy"}))
+    with pytest.raises(ArtefactError):
+        load_planner(tmp_path / "p")
