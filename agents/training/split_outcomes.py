@@ -142,4 +142,7 @@ def train(run: TrainingRun) -> ProposalNetwork:
         raise ConfigError(f"split-outcomes trains for HetSplit-v0, not for {recipe.env}")
     run.wrap = Trained
     settings, rules = recipe.parsed_settings(), run.evaluator.lanes.rules
-    return improve(run, SplitOutcomes(settings, recipe.steps, recipe.network, recipe.seed, rules))
+    training = SplitOutcomes(settings, recipe.steps, recipe.network, recipe.seed, rules)
+    if recipe.rule:
+        training.network.begin_as(recipe.rule, FEATURES)
+    return improve(run, training)
