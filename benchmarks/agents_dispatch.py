@@ -135,14 +135,21 @@ def opponents(env: HetScheduleEnv) -> dict[str, float]:
     """Opponent -> its makespan over that of the reference, under the conditions of the environment's episode."""
     lanes: Any = env.lanes
     drawn, problem, reference = lanes.drawn(0), lanes.problem(0), lanes.instance(0).reference
-    changes = [
-        SlowDown(int(d), float(at), float(factor)) if np.isfinite(factor) else Loss(int(d), float(at))
-        for d, factor, at in zip(drawn.devices, drawn.factors, drawn.moments, strict=True)
-    ]
+    changes = changes_of_episode(env)
     return {
         name: online(problem, make(problem), drawn.runtime, drawn.release, changes).makespan / reference
         for name, make in OPPONENTS.items()
     }
+
+
+def changes_of_episode(env: HetScheduleEnv) -> list[SlowDown | Loss]:
+    """The slow-downs and losses of the environment's episode."""
+    lanes: Any = env.lanes
+    drawn = lanes.drawn(0)
+    return [
+        SlowDown(int(d), float(at), float(factor)) if np.isfinite(factor) else Loss(int(d), float(at))
+        for d, factor, at in zip(drawn.devices, drawn.factors, drawn.moments, strict=True)
+    ]
 
 
 def main() -> None:

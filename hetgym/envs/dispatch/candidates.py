@@ -26,7 +26,7 @@ from hetgym.envs.dispatch.state import (
 )
 from hetgym.envs.place.observation import OperatorColumn
 from hetgym.problem import ProblemArrays
-from hetgym.sim.decisions import estimate
+from hetgym.sim.decisions import busy_until, done_after, estimate
 from hetgym.sim.kernel import State, Switches
 from hetgym.sim.progress import EVENTS, OPEN, Progress
 
@@ -139,6 +139,22 @@ def _next_event(g: Progress) -> float:
 
 
 @step
+def _next_finish(p: ProblemArrays, s: State, g: Progress, otherwise: float) -> float:
+    """Estimated time of the next finish of an operator [s], until which waiting lasts if nothing else happens.
+
+    Where nothing runs or is queued, waiting would last until a job arrives or a device changes, which nobody foresees:
+    the current time plus ``otherwise`` [s].
+    """
+    least = np.inf
+    for device in range(len(g.running)):
+        if g.running[device] > 0:
+            least = min(least, busy_until(s, g, device))
+        elif g.head[device] < g.tail[device]:
+            least = min(least, done_after(p, s, g, g.queue[g.head[device]], device, g.clock[0]))
+    return float(least if least < np.inf else g.clock[0] + otherwise)
+
+
+@step
 def show_completion(b: DispatchState, seen: DispatchObservation, lane: int, compared: int) -> None:
     """Write completion, flow and regret of the legal actions.
 
@@ -181,23 +197,24 @@ def complete(lanes: Int64Array, switches: Switches, active: BoolArray, tries: in
         s, g, spare = read_state(r.states[lane]), read_run(r.runs[lane]), read_rollouts(r.spares[lane])
         survey(p, s, g, tables.release, tables.job, spare.now)
         wait, best = seen.mask.shape[1] - 1, -1
+        due = _next_event(g) if tries == 0 else _next_finish(p, s, g, b.reference[lane])
         for action in range(wait + 1):
             if seen.mask[lane, action]:
                 operator, device = _decision(seen, lane, action)
-                completion, flow = _better(p, tables, g, spare, switches, operator, device)
+                completion, flow = _better(p, tables, g, spare, switches, operator, device, due)
                 b.completion[lane, action], b.flow[lane, action] = completion, flow
                 if best < 0 or _worth(b, lane, action) < _worth(b, lane, best):
                     best = action
         if tries > 0 and best >= 0:
             plan = read_plan(r.plans[lane])
             operator, device = _decision(seen, lane, best)
-            _renew(p, tables, g, spare, plan, switches, operator, device)
+            _renew(p, tables, g, spare, plan, switches, operator, device, due)
             effort = tries * FIRST if b.turn[lane] == 0 else tries
             improve(p, tables, g, spare, plan, switches, effort)
             for action in range(wait + 1):
                 if seen.mask[lane, action]:
                     operator, device = _decision(seen, lane, action)
-                    end, flow = follow(p, tables, g, spare, plan, switches, operator, device, _next_event(g))
+                    end, flow = follow(p, tables, g, spare, plan, switches, operator, device, due)
                     if end + FLOW * flow < _worth(b, lane, action):
                         b.completion[lane, action], b.flow[lane, action] = end, flow
         show_completion(b, seen, lane, wait + 1)
@@ -228,13 +245,14 @@ def _renew(
     switches: Switches,
     operator: int,
     device: int,
+    due: float,
 ) -> None:
     """Bring the plan up to date: it becomes one of the two roll-outs after a decision if that is better."""
     refresh(tables, g, plan)
     for by_rank in range(2):
         keep(plan)
         before = judge(p, tables, g, spare, plan, switches)
-        _play_on(p, tables, g, spare, switches, operator, device, by_rank)
+        _play_on(p, tables, g, spare, switches, operator, device, due, by_rank)
         adopt(spare.later, plan)
         if not judge(p, tables, g, spare, plan, switches) < before:
             take_back(plan)
@@ -249,6 +267,7 @@ def _better(
     switches: Switches,
     operator: int,
     device: int,
+    due: float,
 ) -> tuple[float, float]:
     """Completion and flow of a decision [s]: the better of two roll-outs, one by order of opening and one by rank.
 
@@ -260,10 +279,11 @@ def _better(
         switches: of the runtime.
         operator: the operator that the decision commits; -1 to wait.
         device: its device; not read when waiting.
+        due: time until which waiting lasts [s].
     """
     completion, flow = np.inf, np.inf
     for by_rank in range(2):
-        other, slower = _play_on(p, tables, g, spare, switches, operator, device, by_rank)
+        other, slower = _play_on(p, tables, g, spare, switches, operator, device, due, by_rank)
         if by_rank == 0 or other < completion:
             completion, flow = other, slower
     return completion, flow
@@ -278,9 +298,9 @@ def _play_on(
     switches: Switches,
     operator: int,
     device: int,
+    due: float,
     by_rank: int,
 ) -> tuple[float, float]:
     """Play one of the two roll-outs after a decision."""
     order, job, bonus, optimistic = tables.turn, tables.job, tables.bonus, tables.optimistic
-    due = _next_event(g)
     return play_on(p, g, order, job, bonus, optimistic, spare, switches, operator, device, due, by_rank == 1)
