@@ -23,6 +23,7 @@ from _common import save, seconds, show
 
 import hetgym
 from hetgym import Problem
+from hetgym.agents import Policy
 from hetgym.envs import DISPATCH_CANDIDATE_FEATURES, HetScheduleEnv
 from hetgym.planning.degrees import nested_out_degree, two_level_out_degree, weighted_out_degree
 from hetgym.planning.ranks import optimistic_cost, upward_rank
@@ -152,12 +153,22 @@ def changes_of_episode(env: HetScheduleEnv) -> list[SlowDown | Loss]:
     ]
 
 
+def paired(values: Any, base: Any) -> tuple[float, list[float]]:
+    """Ratio of two means of paired figures, and its 95 % bootstrap interval over the episodes."""
+    draws = np.random.default_rng(0).integers(len(values), size=(2000, len(values)))
+    ratios = values[draws].mean(axis=1) / base[draws].mean(axis=1)
+    return float(values.mean() / base.mean()), np.percentile(ratios, [2.5, 97.5]).tolist()
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--episodes", type=int, default=150, help="of random problems, for each runtime")
     parser.add_argument("--zoo", type=int, default=3, help="of each network on each platform")
     parser.add_argument("--noise", type=float, default=0.2)
     parser.add_argument("--slow-downs", type=int, default=1)
+    parser.add_argument("--first", type=int, default=0, help="seed of the first episode")
+    parser.add_argument("--policies", nargs="+", default=["dispatch-v1", "dispatch-v2"], help="names or paths")
+    parser.add_argument("--policies-only", action="store_true", help="leave out the agents without parameters")
     parser.add_argument("--json", type=Path, help="file for the numbers")
     options = parser.parse_args()
     conditions: dict[str, Any] = {
@@ -176,23 +187,30 @@ def main() -> None:
     rows = []
     for title, arguments, episodes in sets:
         env = HetScheduleEnv(**conditions, **arguments)
+        seeds = range(options.first, options.first + episodes)
         ratios: dict[str, list[float]] = {}
-        for seed in range(episodes):
+        for seed in seeds:
             env.reset(seed=seed)
             for name, ratio in opponents(env).items():
                 ratios.setdefault(name, []).append(ratio)
         spent = dict.fromkeys(ratios, 0.0)
-        rules = {"uniform": uniform()} | {n: linear(DISPATCH_CANDIDATE_FEATURES, **w) for n, w in RULES.items()}
-        rules["dispatch-v1"] = hetgym.agents.load("dispatch-v1")
-        for name, rule in rules.items():
+        agents: dict[str, Any] = {}
+        if not options.policies_only:
+            agents = {"uniform": uniform()} | {n: linear(DISPATCH_CANDIDATE_FEATURES, **w) for n, w in RULES.items()}
+        agents |= {name: hetgym.agents.load(name) for name in options.policies}
+        for name, agent in agents.items():
+            tries = agent.arguments.get("tries", 0) if isinstance(agent, Policy) else 0
+            env = HetScheduleEnv(**conditions, **arguments, tries=tries)
             begin, decisions = time.thread_time(), 0
-            for seed in range(episodes):
-                info = play(env, rule, seed)
+            for seed in seeds:
+                info = play(env, agent, seed)
                 ratios.setdefault(f"agent: {name}", []).append(info["makespan"] / info["reference"])
                 decisions += len(info["replay"].actions)
             spent[f"agent: {name}"] = (time.thread_time() - begin) / decisions
+        base = np.array(ratios[f"agent: {options.policies[0]}"])
         for name, values in sorted(ratios.items(), key=lambda item: float(np.mean(item[1]))):
             rows.append({"problems": title, "what": name, "decision": spent[name], **summary(values)})
+            rows[-1]["paired"], rows[-1]["interval"] = paired(np.array(values), base)
     show(
         "Makespan over the reference",
         rows,
@@ -203,6 +221,7 @@ def main() -> None:
             "+-": lambda row: f"{row['error']:.3f}",
             "worst": lambda row: f"{row['worst']:.2f}",
             "slower": lambda row: f"{row['lost']:.0%}",
+            "over the first policy": lambda row: "{:.3f} ({:.3f} to {:.3f})".format(row["paired"], *row["interval"]),
             "decision": lambda row: seconds(row["decision"] or None),
         },
     )

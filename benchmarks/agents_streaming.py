@@ -23,7 +23,7 @@ import numpy as np
 import numpy.typing as npt
 from _agents import linear, play
 from _common import save, seconds, show
-from agents_dispatch import OPPONENTS, changes_of_episode
+from agents_dispatch import OPPONENTS, changes_of_episode, paired
 
 import hetgym
 from hetgym import Problem
@@ -180,11 +180,12 @@ def main() -> None:
                 found = mean_time(info["trace"].finish, job_of(info["trace"].problem), drawn.release)
                 ratios.setdefault(f"agent: {name}", []).append(found / reference[seed])
             spent[f"agent: {name}"] = (time.thread_time() - begin) / decisions
+        base = np.array(ratios[f"agent: {options.policies[-1]}"])
         for name, values in sorted(ratios.items(), key=lambda item: float(np.mean(item[1]))):
             error = float(np.std(values) / len(values) ** 0.5)
-            rows.append(
-                {"gap": gap, "what": name, "mean": float(np.mean(values)), "error": error, "decision": spent.get(name)}
-            )
+            ours, interval = paired(base, np.array(values))
+            row = {"gap": gap, "what": name, "mean": float(np.mean(values)), "error": error}
+            rows.append(row | {"decision": spent.get(name), "ours": ours, "interval": interval})
     show(
         "Mean time of jobs over that of the reference",
         rows,
@@ -193,6 +194,7 @@ def main() -> None:
             "what": lambda row: row["what"],
             "mean": lambda row: f"{row['mean']:.3f}",
             "+-": lambda row: f"{row['error']:.3f}",
+            "last policy over it": lambda row: "{:.3f} ({:.3f} to {:.3f})".format(row["ours"], *row["interval"]),
             "decision": lambda row: seconds(row["decision"]),
         },
     )

@@ -143,7 +143,7 @@ def _next_finish(p: ProblemArrays, s: State, g: Progress, otherwise: float) -> f
     """Estimated time of the next finish of an operator [s], until which waiting lasts if nothing else happens.
 
     Where nothing runs or is queued, waiting would last until a job arrives or a device changes, which nobody foresees:
-    the current time plus ``otherwise`` [s].
+    the current time plus ``otherwise`` [s], which should be long.
     """
     least = np.inf
     for device in range(len(g.running)):
@@ -197,7 +197,11 @@ def complete(lanes: Int64Array, switches: Switches, active: BoolArray, tries: in
         s, g, spare = read_state(r.states[lane]), read_run(r.runs[lane]), read_rollouts(r.spares[lane])
         survey(p, s, g, tables.release, tables.job, spare.now)
         wait, best = seen.mask.shape[1] - 1, -1
-        due = _next_event(g) if tries == 0 else _next_finish(p, s, g, b.reference[lane])
+        due = (
+            _next_event(g)
+            if tries == 0
+            else _next_finish(p, s, g, tables.rank[max(0, seen.candidate_operators[lane, 0])])
+        )
         for action in range(wait + 1):
             if seen.mask[lane, action]:
                 operator, device = _decision(seen, lane, action)

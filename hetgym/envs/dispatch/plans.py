@@ -78,9 +78,7 @@ def take_back(plan: Plan) -> None:
 
 
 @step
-def judge(
-    p: ProblemArrays, tables: DispatchTables, g: Progress, r: Rollouts, plan: Plan, switches: Switches
-) -> float:
+def judge(p: ProblemArrays, tables: DispatchTables, g: Progress, r: Rollouts, plan: Plan, switches: Switches) -> float:
     """Completion plus weighted flow if the plan is kept to [s]; inf if it has gaps."""
     for i in range(len(r.now.finish)):
         r.later.finish[i], r.later.assignment[i] = r.now.finish[i], r.now.assignment[i]

@@ -266,9 +266,7 @@ def _examples() -> tuple[State, Progress, Flows, DispatchTables, DispatchRecord]
     cube, ends = np.zeros((1, 1, 1), np.float32), np.zeros((1, 1, 1), np.int64)
     per_operator = (number, whole, table, table, table, number, whole, whole, number)
     per_job = (np.zeros(1), np.zeros(1), np.zeros(1))
-    tables = DispatchTables(
-        *per_operator, *per_job, number, known, shown, shown, rows, np.zeros(1, np.float32)
-    )
+    tables = DispatchTables(*per_operator, *per_job, number, known, shown, shown, rows, np.zeros(1, np.float32))
     observation = DispatchObservation(cube, cube, rows, ends, shown, mask, mask, cube, cube, rows, shown, mask)
     record = DispatchRecord(*(rows,) * 7, new_dispatch_state(1, 1, 1), observation, whole, known, np.zeros(1, np.int64))
     return state, run, flows, tables, record
