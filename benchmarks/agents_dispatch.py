@@ -14,6 +14,7 @@ from __future__ import annotations
 import argparse
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -25,10 +26,12 @@ import hetgym
 from hetgym import Problem
 from hetgym.agents import Policy
 from hetgym.envs import DISPATCH_CANDIDATE_FEATURES, HetScheduleEnv
+from hetgym.planning import lower_bound
 from hetgym.planning.degrees import nested_out_degree, two_level_out_degree, weighted_out_degree
 from hetgym.planning.ranks import optimistic_cost, upward_rank
 from hetgym.sim import Loss, SlowDown, online
 from hetgym.sim.online import Situation
+from hetgym.sim.run import online_setting
 
 Decide = Callable[[Situation], tuple[int, int] | None]
 
@@ -153,6 +156,23 @@ def changes_of_episode(env: HetScheduleEnv) -> list[SlowDown | Loss]:
     ]
 
 
+def clairvoyant(env: HetScheduleEnv) -> dict[str, float]:
+    """What runs without surprises could reach at best, over the reference; both know the noise, and nothing slows down.
+
+    Returns:
+        A proven lower bound on the makespan of every run of the episode, and the plan of place-v2.
+    """
+    lanes: Any = env.lanes
+    drawn, problem, reference = lanes.drawn(0), lanes.problem(0), lanes.instance(0).reference
+    factor = online_setting(problem, drawn.runtime).factor
+    known = problem.replace(cost=problem.cost * factor[:, None])
+    calm = replace(drawn.runtime, noise=0.0)
+    return {
+        "proven bound, noise known": lower_bound(known, runtime=calm) / reference,
+        "place-v2, noise known": hetgym.agents.load("place-v2").plan(known, runtime=calm).makespan / reference,
+    }
+
+
 def paired(values: Any, base: Any) -> tuple[float, list[float]]:
     """Ratio of two means of paired figures, and its 95 % bootstrap interval over the episodes."""
     draws = np.random.default_rng(0).integers(len(values), size=(2000, len(values)))
@@ -168,6 +188,7 @@ def main() -> None:
     parser.add_argument("--slow-downs", type=int, default=1)
     parser.add_argument("--first", type=int, default=0, help="seed of the first episode")
     parser.add_argument("--policies", nargs="+", default=["dispatch-v1", "dispatch-v2"], help="names or paths")
+    parser.add_argument("--bounds", action="store_true", help="add a lower bound and plans that know the noise")
     parser.add_argument("--policies-only", action="store_true", help="leave out the agents without parameters")
     parser.add_argument("--json", type=Path, help="file for the numbers")
     options = parser.parse_args()
@@ -192,6 +213,8 @@ def main() -> None:
         for seed in seeds:
             env.reset(seed=seed)
             for name, ratio in opponents(env).items():
+                ratios.setdefault(name, []).append(ratio)
+            for name, ratio in (clairvoyant(env) if options.bounds else {}).items():
                 ratios.setdefault(name, []).append(ratio)
         spent = dict.fromkeys(ratios, 0.0)
         agents: dict[str, Any] = {}

@@ -3,9 +3,10 @@
     python benchmarks/agents_streaming.py --json agents-streaming.json
 
 Jobs arrive in a Poisson process and share four devices; run times vary by 20 %. The objective is the mean time from a
-job's arrival to its last finish. A heuristic orders the ready operators by their job, then by upward rank, and puts each
-where it finishes first by the simulator's own estimate, with or without PEFT's optimistic cost. It commits at once, or only
-while fewer than 1, 2 or 3 operators are on that device, so that a job that arrives later can overtake what is left.
+job's arrival to its last finish. A heuristic orders the ready operators by their job, then by upward rank, and puts
+each where it finishes first by the simulator's own estimate, with or without PEFT's optimistic cost. It commits at
+once, or only while fewer than 1, 2 or 3 operators are on that device, so that a job that arrives later can overtake
+what is left.
 Figures are ratios to the mean time under the reference (highest upward rank first): mean and its standard error.
 
 Episodes have seeds from --first on; the default ones were used for nothing else.

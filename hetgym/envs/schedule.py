@@ -147,7 +147,9 @@ class HetScheduleEnv(LaneEnv):
     arrivals and changes in which the ready operator of highest upward rank always goes to the device of
     earliest estimated finish. With ``objective="job-time"`` the mean time that jobs take, from arrival to their last
     finish, stands in the place of the makespan here and in the candidates' columns, and candidates are the ready
-    operators of the jobs with the least work left. ``reward="dense"`` pays at each step the decrease of a potential, divided by the
+    operators of the jobs with the least work left.
+
+    ``reward="dense"`` pays at each step the decrease of a potential, divided by the
     reference. The potential is the reference before the first step; then a lower bound on the makespan given
     the decisions so far (proven in ``"place"`` under ``classic``, an estimate otherwise); at the end the makespan
     itself. ``reward="sparse"`` pays the whole sum at the end.
@@ -160,7 +162,8 @@ class HetScheduleEnv(LaneEnv):
 
     ## Episode end
     Terminated when every operator is placed, or has run; never truncated. The last ``info`` holds
-    ``makespan``, ``value`` (of the objective) and ``reference`` [s], ``slr``, ``speedup`` (over the best single device), ``schedule``
+    ``makespan`` and ``reference`` [s], in ``"dispatch"`` also ``value``, that of the objective; ``slr``, ``speedup``
+    (over the best single device), ``schedule``
     (:class:`hetgym.Schedule`), in ``"dispatch"`` ``trace`` (:class:`hetgym.sim.Trace`, the finished run; a fixed
     schedule moves its data earlier, so simulating ``schedule`` may give a shorter makespan), ``reward_terms``
     (they sum to the return) and ``replay`` (:class:`Replay`; :func:`hetgym.envs.replay` plays it again).
@@ -209,6 +212,10 @@ class HetScheduleEnv(LaneEnv):
         slow_downs: slow-downs drawn for each episode, within the time of an undisturbed run.
         losses: losses drawn for each episode, within the time of an undisturbed run. A device is drawn only if every
             operator can run on another one that is left, so there may be fewer losses than asked for, or none.
+        objective: ``"makespan"``, or ``"job-time"``: the mean over jobs of the time from arrival to the last finish.
+        tries: changes tried before each decision to a plan for all operators that are left, and ten times as many
+            before the first one. To keep to the plan is a third roll-out behind ``completion`` and ``flow``. By
+            default there is no plan.
         render_mode: ``"ansi"`` (text), ``"rgb_array"`` (a Gantt chart) or ``"human"`` (the text,
             printed after each step).
 

@@ -1,8 +1,8 @@
 """Improving a plan while the run goes on: regions move to other devices, operators to other turns.
 
 A region is a connected piece of the graph: where transfers are dear, no single operator can leave the device of its
-neighbours, and no greedy roll-out shows that a whole region should. A change is kept if the plan that it makes is better,
-or worse by less than a random bound that falls to 0 (threshold accepting with random thresholds, which is annealing).
+neighbours, and no greedy roll-out shows that a whole region should. A change is kept if the plan that it makes is
+better, or worse by less than a random bound that falls to 0 (simulated annealing).
 """
 
 from __future__ import annotations

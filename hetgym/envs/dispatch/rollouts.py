@@ -174,7 +174,8 @@ def play_on(
             order in which they open.
 
     Returns:
-        The mean time that jobs take, and the mean of finish plus optimistic cost over the operators that were committed [s].
+        The mean time that jobs take, and the mean of finish plus optimistic cost over the operators that were
+        committed [s].
     """
     c, d = r.later, p.cost.shape[1]
     _copy(r.now, c)

@@ -60,8 +60,8 @@ def chain(*costs: float) -> Problem:
 def test_two_jobs_on_one_device_by_hand() -> None:
     """Work of 1 + 4 and of 2 + 1: the shorter job first ends after 3, the other after 8, in the mean 5.5.
 
-    The first operator of the longer job has to wait until the second one of the shorter job opens. If it is committed as
-    soon as it can be, the jobs end after 4 and 8.
+    The first operator of the longer job has to wait until the second one of the shorter job opens. If it is committed
+    as soon as it can be, the jobs end after 4 and 8.
     """
     jobs = [chain(1.0, 4.0), chain(2.0, 1.0)]
     env = HetScheduleEnv(
