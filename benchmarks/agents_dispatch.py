@@ -182,8 +182,9 @@ def paired(values: Any, base: Any) -> tuple[float, list[float]]:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--episodes", type=int, default=150, help="of random problems, for each runtime")
+    parser.add_argument("--episodes", type=int, default=150, help="of random problems, for each runtime; or 0")
     parser.add_argument("--zoo", type=int, default=3, help="of each network on each platform")
+    parser.add_argument("--platforms", nargs="+", default=PLATFORMS, help="of the networks")
     parser.add_argument("--noise", type=float, default=0.2)
     parser.add_argument("--slow-downs", type=int, default=1)
     parser.add_argument("--first", type=int, default=0, help="seed of the first episode")
@@ -199,11 +200,12 @@ def main() -> None:
         "slow_downs": options.slow_downs,
     }
     sets: list[tuple[str, dict[str, Any], int]] = [
-        (f"random, {runtime}", {"runtime": runtime}, options.episodes) for runtime in ("classic", "links")
+        (f"random, {runtime}", {"runtime": runtime}, options.episodes)
+        for runtime in (("classic", "links") if options.episodes else ())
     ]
     sets += [
         (f"zoo, {platform}", {"graph": list(ZOO), "platform": platform, "runtime": "links"}, options.zoo * len(ZOO))
-        for platform in (PLATFORMS if options.zoo else ())
+        for platform in (options.platforms if options.zoo else ())
     ]
     rows = []
     for title, arguments, episodes in sets:
