@@ -179,8 +179,19 @@ class Plan(NamedTuple):
 
 def new_plan(operators: int, devices: int, seed: int) -> Plan:
     """An empty plan, whose changes are drawn from a seed of less than 64 bits."""
-    arrays = [np.zeros(operators, np.int32) for _ in range(7)]
-    return Plan(*arrays, np.zeros(devices), np.zeros(2, np.int32), np.array([seed % 2**63], np.int64))
+    order, turn, device, kept_order, kept_device, moved, before = (np.zeros(operators, np.int32) for _ in range(7))
+    return Plan(
+        order=order,
+        turn=turn,
+        device=device,
+        kept_order=kept_order,
+        kept_device=kept_device,
+        moved=moved,
+        before=before,
+        asked=np.zeros(devices),
+        many=np.zeros(2, np.int32),
+        random=np.array([seed % 2**63], np.int64),
+    )
 
 
 def new_dispatch_state(lanes: int, candidates: int, devices: int) -> DispatchState:
