@@ -39,7 +39,7 @@ ENVIRONMENT = {
 
 SHAPING = {
     "place": ("completion",),
-    "dispatch": ("completion",),
+    "dispatch": ("completion", "tries"),
     "split": ("completion", "lookahead"),
     "pipeline": ("completion",),
 }

@@ -97,6 +97,15 @@ def dispatch_v1(problem: Problem) -> Schedule:
     return _dispatched(load("dispatch-v1"), problem)
 
 
+def dispatch_v2(problem: Problem) -> Schedule:
+    """The dispatch policy whose roll-outs follow a plan: as :func:`dispatch_v1`.
+
+    Args:
+        problem: the problem to schedule.
+    """
+    return _dispatched(load("dispatch-v2"), problem)
+
+
 def _dispatched(policy: CandidatePolicy, problem: Problem) -> Schedule:
     trace = policy.play(problem=problem)["trace"]
     return decode_in_order(problem, trace.assignment, by_start(problem, trace.start, trace.finish))

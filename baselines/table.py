@@ -319,6 +319,9 @@ ROWS: tuple[Baseline, ...] = (
         "hetgym; PPO: Schulman et al., 2017",
         "O(n k d (e + n))",
     ),
+    _row(
+        "dispatch-v2", "policy", "agents.schedulers:dispatch_v2", "hetgym", "O(n t (e + n)) with t changes a decision"
+    ),
     _row("place-v1", "policy", "agents.schedulers:place_v1", _CORSINI, "O(n p (e p + h^2))"),
     _row("place-v1-search", "policy", "agents.schedulers:place_v1_search", _CORSINI, "O(trials (e + n))"),
     _row("place-v2", "policy", "agents.schedulers:place_v2", _OUTCOMES, "O(n^2), more where trials end late"),

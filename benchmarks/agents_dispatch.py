@@ -14,6 +14,7 @@ from __future__ import annotations
 import argparse
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -23,11 +24,14 @@ from _common import save, seconds, show
 
 import hetgym
 from hetgym import Problem
+from hetgym.agents import Policy
 from hetgym.envs import DISPATCH_CANDIDATE_FEATURES, HetScheduleEnv
+from hetgym.planning import lower_bound
 from hetgym.planning.degrees import nested_out_degree, two_level_out_degree, weighted_out_degree
 from hetgym.planning.ranks import optimistic_cost, upward_rank
 from hetgym.sim import Loss, SlowDown, online
 from hetgym.sim.online import Situation
+from hetgym.sim.run import online_setting
 
 Decide = Callable[[Situation], tuple[int, int] | None]
 
@@ -135,22 +139,58 @@ def opponents(env: HetScheduleEnv) -> dict[str, float]:
     """Opponent -> its makespan over that of the reference, under the conditions of the environment's episode."""
     lanes: Any = env.lanes
     drawn, problem, reference = lanes.drawn(0), lanes.problem(0), lanes.instance(0).reference
-    changes = [
-        SlowDown(int(d), float(at), float(factor)) if np.isfinite(factor) else Loss(int(d), float(at))
-        for d, factor, at in zip(drawn.devices, drawn.factors, drawn.moments, strict=True)
-    ]
+    changes = changes_of_episode(env)
     return {
         name: online(problem, make(problem), drawn.runtime, drawn.release, changes).makespan / reference
         for name, make in OPPONENTS.items()
     }
 
 
+def changes_of_episode(env: HetScheduleEnv) -> list[SlowDown | Loss]:
+    """The slow-downs and losses of the environment's episode."""
+    lanes: Any = env.lanes
+    drawn = lanes.drawn(0)
+    return [
+        SlowDown(int(d), float(at), float(factor)) if np.isfinite(factor) else Loss(int(d), float(at))
+        for d, factor, at in zip(drawn.devices, drawn.factors, drawn.moments, strict=True)
+    ]
+
+
+def clairvoyant(env: HetScheduleEnv) -> dict[str, float]:
+    """What runs without surprises could reach at best, over the reference; both know the noise, and nothing slows down.
+
+    Returns:
+        A proven lower bound on the makespan of every run of the episode, and the plan of place-v2.
+    """
+    lanes: Any = env.lanes
+    drawn, problem, reference = lanes.drawn(0), lanes.problem(0), lanes.instance(0).reference
+    factor = online_setting(problem, drawn.runtime).factor
+    known = problem.replace(cost=problem.cost * factor[:, None])
+    calm = replace(drawn.runtime, noise=0.0)
+    return {
+        "proven bound, noise known": lower_bound(known, runtime=calm) / reference,
+        "place-v2, noise known": hetgym.agents.load("place-v2").plan(known, runtime=calm).makespan / reference,
+    }
+
+
+def paired(values: Any, base: Any) -> tuple[float, list[float]]:
+    """Ratio of two means of paired figures, and its 95 % bootstrap interval over the episodes."""
+    draws = np.random.default_rng(0).integers(len(values), size=(2000, len(values)))
+    ratios = values[draws].mean(axis=1) / base[draws].mean(axis=1)
+    return float(values.mean() / base.mean()), np.percentile(ratios, [2.5, 97.5]).tolist()
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--episodes", type=int, default=150, help="of random problems, for each runtime")
+    parser.add_argument("--episodes", type=int, default=150, help="of random problems, for each runtime; or 0")
     parser.add_argument("--zoo", type=int, default=3, help="of each network on each platform")
+    parser.add_argument("--platforms", nargs="+", default=PLATFORMS, help="of the networks")
     parser.add_argument("--noise", type=float, default=0.2)
     parser.add_argument("--slow-downs", type=int, default=1)
+    parser.add_argument("--first", type=int, default=0, help="seed of the first episode")
+    parser.add_argument("--policies", nargs="+", default=["dispatch-v1", "dispatch-v2"], help="names or paths")
+    parser.add_argument("--bounds", action="store_true", help="add a lower bound and plans that know the noise")
+    parser.add_argument("--policies-only", action="store_true", help="leave out the agents without parameters")
     parser.add_argument("--json", type=Path, help="file for the numbers")
     options = parser.parse_args()
     conditions: dict[str, Any] = {
@@ -160,32 +200,42 @@ def main() -> None:
         "slow_downs": options.slow_downs,
     }
     sets: list[tuple[str, dict[str, Any], int]] = [
-        (f"random, {runtime}", {"runtime": runtime}, options.episodes) for runtime in ("classic", "links")
+        (f"random, {runtime}", {"runtime": runtime}, options.episodes)
+        for runtime in (("classic", "links") if options.episodes else ())
     ]
     sets += [
         (f"zoo, {platform}", {"graph": list(ZOO), "platform": platform, "runtime": "links"}, options.zoo * len(ZOO))
-        for platform in (PLATFORMS if options.zoo else ())
+        for platform in (options.platforms if options.zoo else ())
     ]
     rows = []
     for title, arguments, episodes in sets:
         env = HetScheduleEnv(**conditions, **arguments)
+        seeds = range(options.first, options.first + episodes)
         ratios: dict[str, list[float]] = {}
-        for seed in range(episodes):
+        for seed in seeds:
             env.reset(seed=seed)
             for name, ratio in opponents(env).items():
                 ratios.setdefault(name, []).append(ratio)
+            for name, ratio in (clairvoyant(env) if options.bounds else {}).items():
+                ratios.setdefault(name, []).append(ratio)
         spent = dict.fromkeys(ratios, 0.0)
-        rules = {"uniform": uniform()} | {n: linear(DISPATCH_CANDIDATE_FEATURES, **w) for n, w in RULES.items()}
-        rules["dispatch-v1"] = hetgym.agents.load("dispatch-v1")
-        for name, rule in rules.items():
+        agents: dict[str, Any] = {}
+        if not options.policies_only:
+            agents = {"uniform": uniform()} | {n: linear(DISPATCH_CANDIDATE_FEATURES, **w) for n, w in RULES.items()}
+        agents |= {name: hetgym.agents.load(name) for name in options.policies}
+        for name, agent in agents.items():
+            tries = agent.arguments.get("tries", 0) if isinstance(agent, Policy) else 0
+            env = HetScheduleEnv(**conditions, **arguments, tries=tries)
             begin, decisions = time.thread_time(), 0
-            for seed in range(episodes):
-                info = play(env, rule, seed)
+            for seed in seeds:
+                info = play(env, agent, seed)
                 ratios.setdefault(f"agent: {name}", []).append(info["makespan"] / info["reference"])
                 decisions += len(info["replay"].actions)
             spent[f"agent: {name}"] = (time.thread_time() - begin) / decisions
+        base = np.array(ratios[f"agent: {options.policies[0]}"])
         for name, values in sorted(ratios.items(), key=lambda item: float(np.mean(item[1]))):
             rows.append({"problems": title, "what": name, "decision": spent[name], **summary(values)})
+            rows[-1]["paired"], rows[-1]["interval"] = paired(np.array(values), base)
     show(
         "Makespan over the reference",
         rows,
@@ -196,6 +246,7 @@ def main() -> None:
             "+-": lambda row: f"{row['error']:.3f}",
             "worst": lambda row: f"{row['worst']:.2f}",
             "slower": lambda row: f"{row['lost']:.0%}",
+            "over the first policy": lambda row: "{:.3f} ({:.3f} to {:.3f})".format(row["paired"], *row["interval"]),
             "decision": lambda row: seconds(row["decision"] or None),
         },
     )

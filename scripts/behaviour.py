@@ -328,7 +328,7 @@ def random_schedules(problem: Problem, seed: int) -> dict[str, Schedule]:
 BY_CLOCK = ("cp-sat",)
 """Schedulers that stop by the clock."""
 
-LARGEST = {"dispatch-v1": 450, "place-v1-search": 450}
+LARGEST = {"dispatch-v1": 450, "dispatch-v2": 450, "place-v1-search": 450}
 """Scheduler -> most operators of a problem; on larger ones it takes several seconds."""
 
 

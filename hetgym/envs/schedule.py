@@ -37,8 +37,8 @@ class HetScheduleArguments(Conditions, ScheduleRules, ProblemArguments, LaneArgu
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if self.mode == "place" and not self.calm:
-            raise ConfigError("noise, jobs, changes, slow_downs and losses need mode='dispatch'")
+        if self.mode == "place" and not (self.calm and self.tries == 0):
+            raise ConfigError("noise, jobs, changes, slow_downs, losses, objective and tries need mode='dispatch'")
 
     def lanes(self, count: int) -> Lanes:
         """Make lanes of the environment.
@@ -145,7 +145,11 @@ class HetScheduleEnv(LaneEnv):
     The return of an episode is exactly ``1 - makespan / reference``: +0.05 is 5 % shorter. In ``"place"`` the
     reference is HEFT's schedule for the same runtime. In ``"dispatch"`` it is a run under the same noise,
     arrivals and changes in which the ready operator of highest upward rank always goes to the device of
-    earliest estimated finish. ``reward="dense"`` pays at each step the decrease of a potential, divided by the
+    earliest estimated finish. With ``objective="job-time"`` the mean time that jobs take, from arrival to their last
+    finish, stands in the place of the makespan here and in the candidates' columns, and candidates are the ready
+    operators of the jobs with the least work left.
+
+    ``reward="dense"`` pays at each step the decrease of a potential, divided by the
     reference. The potential is the reference before the first step; then a lower bound on the makespan given
     the decisions so far (proven in ``"place"`` under ``classic``, an estimate otherwise); at the end the makespan
     itself. ``reward="sparse"`` pays the whole sum at the end.
@@ -158,7 +162,8 @@ class HetScheduleEnv(LaneEnv):
 
     ## Episode end
     Terminated when every operator is placed, or has run; never truncated. The last ``info`` holds
-    ``makespan`` and ``reference`` [s], ``slr``, ``speedup`` (over the best single device), ``schedule``
+    ``makespan`` and ``reference`` [s], in ``"dispatch"`` also ``value``, that of the objective; ``slr``, ``speedup``
+    (over the best single device), ``schedule``
     (:class:`hetgym.Schedule`), in ``"dispatch"`` ``trace`` (:class:`hetgym.sim.Trace`, the finished run; a fixed
     schedule moves its data earlier, so simulating ``schedule`` may give a shorter makespan), ``reward_terms``
     (they sum to the return) and ``replay`` (:class:`Replay`; :func:`hetgym.envs.replay` plays it again).
@@ -193,7 +198,7 @@ class HetScheduleEnv(LaneEnv):
         completion: the heuristic that completes the schedule for the ``completion`` feature: ``"eft+oct"``, ``"eft"``
             or ``"off"``. It costs a roll-out for each action, which takes most of the time of a step. In
             ``"dispatch"`` there are two, one that commits operators as they become ready and one that commits them
-            by rank; the better one counts.
+            by rank; the better one counts. See also ``tries``.
         memory: ``"ignore"`` or ``"mask"``.
         mode: ``"place"`` or ``"dispatch"``.
         reward: ``"dense"`` or ``"sparse"``.
@@ -207,6 +212,10 @@ class HetScheduleEnv(LaneEnv):
         slow_downs: slow-downs drawn for each episode, within the time of an undisturbed run.
         losses: losses drawn for each episode, within the time of an undisturbed run. A device is drawn only if every
             operator can run on another one that is left, so there may be fewer losses than asked for, or none.
+        objective: ``"makespan"``, or ``"job-time"``: the mean over jobs of the time from arrival to the last finish.
+        tries: changes tried before each decision to a plan for all operators that are left, and ten times as many
+            before the first one. To keep to the plan is a third roll-out behind ``completion`` and ``flow``. By
+            default there is no plan.
         render_mode: ``"ansi"`` (text), ``"rgb_array"`` (a Gantt chart) or ``"human"`` (the text,
             printed after each step).
 

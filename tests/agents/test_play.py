@@ -18,6 +18,7 @@ ENVIRONMENTS = {
     "place-v1": {"id": "HetSchedule-v0"},
     "place-v2": {"id": "HetSchedule-v0", "runtime": "links"},
     "dispatch-v1": {"id": "HetSchedule-v0"},
+    "dispatch-v2": {"id": "HetSchedule-v0"},
     "split-v1": {"id": "HetSplit-v0", "graph": "alexnet", "platform": "even-pair"},
     "pipeline-v1": {"id": "HetPipeline-v0"},
 }

@@ -12,6 +12,8 @@ from hetgym.errors import ConfigError
 ELSEWHERE = [
     ("dispatch-v1", "HetSchedule-v0", {"mode": "dispatch"}, {"completion": "off"}, "completion='eft\\+oct'"),
     ("dispatch-v1", "HetSchedule-v0", {"mode": "dispatch"}, {"completion": "eft"}, "completion='eft\\+oct'"),
+    ("dispatch-v1", "HetSchedule-v0", {"mode": "dispatch"}, {"tries": 10}, "tries=0"),
+    ("dispatch-v2", "HetSchedule-v0", {"mode": "dispatch", "tries": 300}, {"tries": 0}, "tries=300"),
     ("pipeline-v1", "HetPipeline-v0", {}, {"completion": False}, "completion=True"),
     ("split-v1", "HetSplit-v0", {"completion": True}, {"completion": False}, "completion=True"),
     ("split-v1", "HetSplit-v0", {"completion": True}, {"lookahead": True}, "lookahead=False"),

@@ -290,7 +290,10 @@ def assert_independent_of_the_unit(scheduler: Baseline, seed: int, units: tuple[
         assert [row.tolist() for row in other.order] == [row.tolist() for row in first.order], (seed, unit)
 
 
-UNIT_DEPENDENT = {"dispatch-v1": "roll-outs of the environment break ties of finishes by rounding"}
+UNIT_DEPENDENT = {
+    "dispatch-v1": "roll-outs of the environment break ties of finishes by rounding",
+    "dispatch-v2": "likewise, and changes of its plan are accepted by comparisons that rounding can turn",
+}
 """Schedulers whose result may change with a unit of time that is no power of two, and why."""
 
 

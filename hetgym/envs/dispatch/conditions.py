@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import KW_ONLY, dataclass, fields, replace
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 import numpy as np
 
@@ -31,6 +31,9 @@ class Conditions(Arguments):
         changes: slow-downs and losses of every episode.
         slow_downs: number of slow-downs drawn for each episode, within the makespan of the reference without them.
         losses: number of losses drawn for each episode, within the same time; see :func:`draw_losses`.
+        objective: ``"makespan"``, or ``"job-time"``: mean time from a job's arrival to its end.
+        tries: changes of the plan that are tried before each decision, 0 for no plan; see
+            :mod:`hetgym.envs.dispatch.plans`.
     """
 
     _: KW_ONLY
@@ -41,6 +44,8 @@ class Conditions(Arguments):
     changes: Sequence[SlowDown | Loss] = ()
     slow_downs: int = whole(0, least=0, most=4096)
     losses: int = whole(0, least=0, most=4096)
+    objective: Literal["makespan", "job-time"] = "makespan"
+    tries: int = whole(0, least=0, most=1_000_000)
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -52,8 +57,8 @@ class Conditions(Arguments):
 
     @property
     def calm(self) -> bool:
-        """True without noise, late arrivals and changes."""
-        names = [field.name for field in fields(Conditions) if field.name != "candidates"]
+        """True without noise, late arrivals and changes, and if the makespan is the objective."""
+        names = [field.name for field in fields(Conditions) if field.name not in ("candidates", "tries")]
         calm = Conditions()
         return all(
             (tuple(value) if isinstance(value, list) else value) == getattr(calm, name)

@@ -10,6 +10,8 @@ from __future__ import annotations
 from hetgym._jit import lean, step
 from hetgym._types import BoolArray, FloatArray, Int64Array
 from hetgym.envs.dispatch.candidates import offer
+from hetgym.envs.dispatch.rollouts import mean_time
+from hetgym.envs.dispatch.service import serve
 from hetgym.envs.dispatch.showing import show
 from hetgym.envs.dispatch.state import (
     DispatchObservation,
@@ -26,7 +28,7 @@ from hetgym.problem import ProblemArrays
 from hetgym.sim.decisions import GO_ON, WAIT, estimate, play
 from hetgym.sim.kernel import State, Switches
 from hetgym.sim.loop import DECIDE, STUCK
-from hetgym.sim.progress import OPEN, Progress
+from hetgym.sim.progress import DONE, OPEN, Progress
 
 PLAY, BEGIN, FOLLOW = 0, 1, 2
 """Purposes of a call of :func:`dispatch`: take a decision, begin an episode, or play the reference."""
@@ -66,7 +68,7 @@ def dispatch(
         s, g, f = read_state(r.states[lane]), read_run(r.runs[lane]), read_flows(r.flows[lane])
         operator, device = GO_ON, 0
         if purpose == PLAY:
-            operator, device = _chosen(b, seen, r.illegal, lane, actions[lane])
+            operator, device = _chosen(tables, b, seen, r.illegal, lane, actions[lane])
             b.turn[lane] += 1
         while True:
             outcome = play(p, s, g, f, operator, device, switches)
@@ -77,20 +79,21 @@ def dispatch(
             else:
                 break
         if purpose == FOLLOW:
-            b.reference[lane] = _makespan(s, g)
+            b.reference[lane] = _value(tables, s, g)
             continue
         r.over[lane] = outcome != DECIDE
         if purpose == BEGIN:
-            _clear(b, g, lane)
+            _clear(tables, b, g, lane)
         else:
-            _pay(s, g, b, r.reward, lane, r.over[lane], sparse)
+            _pay(tables, s, g, b, r.reward, lane, r.over[lane], sparse)
+        serve(tables, g)
         show(p, tables, s, g, seen, lane, b.scale[lane])
         offer(p, tables, s, g, b, seen, lane, switches, r.over[lane])
 
 
 @step
 def _chosen(
-    b: DispatchState, seen: DispatchObservation, illegal: Int64Array, lane: int, action: int
+    tables: DispatchTables, b: DispatchState, seen: DispatchObservation, illegal: Int64Array, lane: int, action: int
 ) -> tuple[int, int]:
     """The decision that an action stands for: an operator and a device, or waiting."""
     width, wait = seen.devices.shape[1], seen.mask.shape[1] - 1
@@ -102,8 +105,11 @@ def _chosen(
                 action = other
     if action == wait:
         return WAIT, 0
+    operator, device = int(seen.candidate_operators[lane, action // width]), action % width
     b.bound[lane] = b.ahead[lane, action]
-    return int(seen.candidate_operators[lane, action // width]), action % width
+    end = b.ends[lane, action] + tables.tail[operator, device]
+    tables.bound[tables.job[operator]] = max(tables.bound[tables.job[operator]], end)
+    return operator, device
 
 
 @step
@@ -126,31 +132,47 @@ def _followed(
 
 
 @step
-def _makespan(s: State, g: Progress) -> float:
-    """Finish of the last operator of a finished run [s]."""
-    last = 0.0
+def _value(tables: DispatchTables, s: State, g: Progress) -> float:
+    """Mean time from the jobs' arrivals to their last finishes in a finished run [s]; changes the jobs' bounds."""
+    for j in range(len(tables.came)):
+        tables.bound[j] = tables.came[j]
     for i in range(len(g.status)):
-        last = max(last, s.finish[i])
-    return last
+        tables.bound[tables.job[i]] = max(tables.bound[tables.job[i]], s.finish[i])
+    return mean_time(tables.bound, tables.came)
 
 
 @step
-def _clear(b: DispatchState, g: Progress, lane: int) -> None:
+def _clear(tables: DispatchTables, b: DispatchState, g: Progress, lane: int) -> None:
     """Set a lane to the beginning of an episode; the reference must be in place."""
     b.turn[lane] = 0
     b.scale[lane] = 1.0 / b.reference[lane] if b.reference[lane] > 0 else 0.0
-    b.bound[lane] = g.clock[0]
+    for j in range(len(tables.came)):
+        tables.bound[j] = max(g.clock[0], tables.came[j])
+    b.bound[lane] = mean_time(tables.bound, tables.came)
     b.potential[lane] = b.reference[lane]
 
 
+# A job that has not ended ends later than now. Jobs that are not known yet count 0.
 @step
-def _pay(s: State, g: Progress, b: DispatchState, reward: FloatArray, lane: int, over: bool, sparse: bool) -> None:
+def _pay(
+    tables: DispatchTables,
+    s: State,
+    g: Progress,
+    b: DispatchState,
+    reward: FloatArray,
+    lane: int,
+    over: bool,
+    sparse: bool,
+) -> None:
     """Pay the decrease of the potential or, for sparse rewards, the whole return at the end."""
-    b.bound[lane] = max(b.bound[lane], g.clock[0])
+    for i in range(len(g.status)):
+        if g.status[i] < DONE and tables.release[i] <= g.clock[0]:
+            tables.bound[tables.job[i]] = max(tables.bound[tables.job[i]], g.clock[0])
+    b.bound[lane] = mean_time(tables.bound, tables.came)
     before = b.potential[lane]
-    makespan = _makespan(s, g) if over else 0.0
-    b.potential[lane] = makespan if over else b.bound[lane]
+    value = _value(tables, s, g) if over else 0.0
+    b.potential[lane] = value if over else b.bound[lane]
     total = before - b.potential[lane]
     if sparse:
-        total = b.reference[lane] - makespan if over else 0.0
+        total = b.reference[lane] - value if over else 0.0
     reward[lane] = total / b.reference[lane] if b.reference[lane] > 0 else 0.0

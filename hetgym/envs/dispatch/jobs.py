@@ -1,9 +1,9 @@
-"""Several jobs on one machine: independent problems that arrive one after the other."""
+"""Several jobs on one machine: independent problems that arrive one after the other, and the order to serve them in."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -77,3 +77,30 @@ def arrivals(problems: Sequence[Problem], gap: float, rng: np.random.Generator) 
     """
     moments = np.cumsum([0.0, *(rng.exponential(gap) for _ in problems[1:])])
     return np.repeat(moments, [problem.num_operators for problem in problems])
+
+
+class Jobs(NamedTuple):
+    """The jobs whose ends count: all that arrive, or a single one that stands for the whole run.
+
+    Attributes:
+        job: [n] job of each operator.
+        came: [j] arrival of each job [s].
+    """
+
+    job: IntArray
+    came: FloatArray
+
+
+def counted(problems: Sequence[Problem], release: FloatArray, objective: str) -> Jobs:
+    """The jobs whose ends count for an objective.
+
+    Args:
+        problems: the jobs.
+        release: [n] time at which each operator becomes known [s].
+        objective: ``"makespan"`` or ``"job-time"``.
+    """
+    sizes = [problem.num_operators for problem in problems]
+    if objective == "makespan":
+        return Jobs(np.zeros(sum(sizes), np.int32), np.zeros(1))
+    first = np.cumsum([0, *sizes[:-1]])
+    return Jobs(np.repeat(np.arange(len(sizes), dtype=np.int32), sizes), release[first])

@@ -20,7 +20,7 @@ from hetgym.envs.core.sources import Source, listed
 from hetgym.envs.dispatch.candidates import complete
 from hetgym.envs.dispatch.conditions import Conditions, Drawn, given, noisy, with_changes
 from hetgym.envs.dispatch.dynamics import BEGIN, FOLLOW, PLAY, dispatch
-from hetgym.envs.dispatch.jobs import arrivals, side_by_side
+from hetgym.envs.dispatch.jobs import Jobs, arrivals, counted, side_by_side
 from hetgym.envs.dispatch.observation import (
     DISPATCH_NARROW,
     DispatchDeviceColumn,
@@ -38,6 +38,7 @@ from hetgym.envs.dispatch.state import (
     DispatchRecord,
     DispatchTables,
     new_dispatch_state,
+    new_plan,
     reference_tables,
     tables_of,
 )
@@ -98,6 +99,7 @@ class DispatchLanes(Lanes):
         self._problems, self._tables = records.Rows(count, PROBLEM), records.Rows(count, TABLES)
         self._states, self._runs = records.Rows(count, STATE), records.Rows(count, RUN)
         self._flows, self._spares = records.Rows(count, FLOWS), records.Rows(count, ROLLOUTS)
+        self._plans = records.Rows(count, new_plan(1, 1, 0))
         self._lanes = self._all_lanes()
 
     def __getstate__(self) -> dict[str, Any]:
@@ -129,6 +131,7 @@ class DispatchLanes(Lanes):
             self._runs.table,
             self._flows.table,
             self._spares.table,
+            self._plans.table,
             self.state,
             DispatchObservation(
                 *(shown["action_mask" if key == "mask" else key] for key in DispatchObservation._fields)
@@ -176,11 +179,13 @@ class DispatchLanes(Lanes):
         runtime = noisy(rules.simulated, conditions.noise, rng)
         gap = conditions.gap * heft_makespan(problems[0], rules.simulated) if len(problems) > 1 else 0.0
         drawn = given(problem, conditions, runtime, arrivals(problems, gap, rng))
+        jobs = counted(problems, drawn.release, conditions.objective)
         order = ranks.list_order(problem.arrays, ranks.upward_rank(problem))
         if conditions.slow_downs or conditions.losses:
-            horizon = self._reference(lane, problem, drawn, order)
+            self._reference(lane, problem, drawn, order, jobs)
+            horizon = float(self._states[lane].finish.max())
             drawn = with_changes(problem, drawn, conditions, horizon, rng)
-        reference = self._reference(lane, problem, drawn, order)
+        reference = self._reference(lane, problem, drawn, order, jobs)
         instance = prepare(problem, rules.simulated, rules.completion, reference)
         self._instances[lane], self._drawn[lane] = instance, drawn
         blank = fixed(instance, self.padding)
@@ -188,14 +193,14 @@ class DispatchLanes(Lanes):
             array[lane] = blank[key] if key in ("links", "device_mask") else -1 if key == "assignment" else 0
         total = blank["devices"][:, DeviceColumn.TOTAL_COST]
         self.arrays["devices"][lane, :, DispatchDeviceColumn.TOTAL_COST] = total
-        self._seat(lane, problem, drawn, tables_of(instance, drawn, blank))
-        self._spares[lane] = new_rollouts(
-            problem.num_operators, problem.num_devices, len(problem.arrays.link_bandwidth)
-        )
+        self._seat(lane, problem, drawn, tables_of(instance, drawn, blank, jobs))
+        n, d = problem.cost.shape
+        self._spares[lane] = new_rollouts(n, d, len(problem.arrays.link_bandwidth), jobs.came)
+        self._plans[lane] = new_plan(n, d, self._entropy[lane])
 
-    def _reference(self, lane: int, problem: Problem, drawn: Drawn, order: IntArray) -> float:
-        """Makespan of a run in which the first open operator always goes to the device of earliest estimated finish."""
-        self._seat(lane, problem, drawn, reference_tables(order))
+    def _reference(self, lane: int, problem: Problem, drawn: Drawn, order: IntArray, jobs: Jobs) -> float:
+        """Value of a run in which the first open operator always goes to the device of earliest estimated finish."""
+        self._seat(lane, problem, drawn, reference_tables(order, jobs))
         dispatch(self._lanes.table[0], self._switches, self.state.turn, self._only(lane), FOLLOW, self.sparse)
         return float(self.state.reference[lane])
 
@@ -223,7 +228,7 @@ class DispatchLanes(Lanes):
         row = self._lanes.table[0]
         dispatch(row, self._switches, actions, active, purpose, self.sparse)
         if self.rules.completion != "off":
-            complete(row, self._switches, active)
+            complete(row, self._switches, active, self.conditions.tries)
 
     def instance(self, lane: int) -> ScheduleInstance:
         """The instance of a lane's episode, which must have begun."""
@@ -263,18 +268,20 @@ class DispatchLanes(Lanes):
         )
 
     def result(self, lane: int) -> dict[str, Any]:
-        """Makespan, reference [s], SLR, speed-up, the run as a trace and as a schedule, and the episode as a value."""
+        """Makespan, value and reference [s], SLR, speed-up, the run as a trace and as a schedule, and the replay."""
         instance, trace = self.instance(lane), self.trace(lane)
-        makespan, reference = float(self.state.potential[lane]), instance.reference
-        total = (reference - makespan) / reference if reference > 0 else 0.0
+        value, reference = float(self.state.potential[lane]), instance.reference
+        makespan = float(trace.finish.max())
+        total = (reference - value) / reference if reference > 0 else 0.0
         return {
             "makespan": makespan,
+            "value": value,
             "reference": reference,
             "slr": metrics.schedule_length_ratio(makespan, instance.path),
             "speedup": metrics.speedup(makespan, instance.alone),
             "schedule": Schedule(trace.assignment, order=launch_order(self._runs[lane]), scheduler="agent"),
             "trace": trace,
-            "reward_terms": {"reference": 1.0, "makespan": total - 1.0},
+            "reward_terms": {"reference": 1.0, self.conditions.objective.replace("-", "_"): total - 1.0},
             "replay": Replay(instance.problem.id, self.seeds[lane], tuple(self._logs[lane]), self._entropy[lane]),
         }
 

@@ -34,7 +34,7 @@ class DispatchCandidateColumn(Column):
     WAIT = CandidateColumn.WAIT.unit, CandidateColumn.WAIT.meaning
     COST_TO_GO = CandidateColumn.COST_TO_GO.unit, CandidateColumn.COST_TO_GO.meaning
     BOUND = CandidateColumn.BOUND.unit, CandidateColumn.BOUND.meaning
-    COMPLETION = "reference", "makespan if list scheduling took over; the bound when switched off"
+    COMPLETION = "reference", "objective if list scheduling or the plan took over; the bound when switched off"
     REGRET = "reference", "completion minus the least completion of a legal action"
     UPWARD_RANK = "reference", "mean longest path to an exit, HEFT's rank_u"
     IS_WAIT = "-", "1 for the last row, which is to wait"

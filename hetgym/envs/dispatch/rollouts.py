@@ -1,4 +1,4 @@
-"""Roll-outs: the makespan of a running episode if list scheduling took all further decisions.
+"""Roll-outs: the end of a running episode if list scheduling took all further decisions.
 
 A roll-out continues the run with the present costs and without noise. As in the run itself, an operator
 opens when its inputs have been produced, and requests them when it is committed. Transfers queue on
@@ -32,10 +32,13 @@ class Course(NamedTuple):
         missing: [n] number of predecessors that are not committed.
         assignment: [n] device, -1 while not committed.
         open: [n] operators that are not committed but whose predecessors all are; the first ``many[0]`` count.
-        many: [1] their number.
+        many: [2] their number; number of operators that the roll-out committed.
         free: [d] time at which each device has finished the operators committed to it [s].
         link_free: [l] time from which each link is free [s].
         channel_free: [2, d] time from which each sending and receiving channel is free [s].
+        last: [j] latest finish of each job's operators [s]; of jobs that are not known yet, their arrival.
+        came: [j] arrival of each job [s].
+        order: [n] operators in the order in which the roll-out committed them; as many count as it committed.
     """
 
     finish: FloatArray
@@ -47,6 +50,9 @@ class Course(NamedTuple):
     free: FloatArray
     link_free: FloatArray
     channel_free: FloatArray
+    last: FloatArray
+    came: FloatArray
+    order: IntArray
 
 
 @record
@@ -62,8 +68,8 @@ class Rollouts(NamedTuple):
     later: Course
 
 
-def new_rollouts(operators: int, devices: int, links: int) -> Rollouts:
-    """Allocate for the roll-outs of one run."""
+def new_rollouts(operators: int, devices: int, links: int, came: FloatArray) -> Rollouts:
+    """Allocate for the roll-outs of one run whose jobs arrive at ``came`` [j]."""
 
     def course() -> Course:
         n, d = operators, devices
@@ -74,16 +80,19 @@ def new_rollouts(operators: int, devices: int, links: int) -> Rollouts:
             missing,
             assignment,
             open_now,
-            np.zeros(1, np.int32),
+            np.zeros(2, np.int32),
             np.zeros(d),
             np.zeros(links),
             np.zeros((2, d)),
+            came.copy(),
+            came,
+            np.zeros(n, np.int32),
         )
 
     return Rollouts(course(), course())
 
 
-ROLLOUTS = new_rollouts(1, 1, 1)
+ROLLOUTS = new_rollouts(1, 1, 1, np.zeros(1))
 """An example of the records that lanes hold."""
 
 
@@ -91,7 +100,7 @@ ROLLOUTS = new_rollouts(1, 1, 1)
 # the other. The last loop needs these finishes: it sets ``opens`` and ``missing`` of operators that are not committed,
 # and lists those without a missing predecessor in ``open``. O(n + e) and the queues.
 @step
-def survey(p: ProblemArrays, s: State, g: Progress, release: FloatArray, c: Course) -> None:
+def survey(p: ProblemArrays, s: State, g: Progress, release: FloatArray, job: IntArray, c: Course) -> None:
     """Write the state of a run into a course; jobs that are not known yet are left out."""
     n, d = p.cost.shape
     now = g.clock[0]
@@ -108,9 +117,14 @@ def survey(p: ProblemArrays, s: State, g: Progress, release: FloatArray, c: Cour
     for k in range(len(s.link_free)):
         c.link_free[k] = s.link_free[k]
     c.many[0] = 0
+    for j in range(len(c.last)):
+        c.last[j] = c.came[j]
     for i in range(n):
         c.missing[i], c.opens[i] = 0, now
-        if g.status[i] > OPEN or release[i] > now:
+        if release[i] > now:
+            continue
+        c.last[job[i]] = max(c.last[job[i]], c.finish[i])
+        if g.status[i] > OPEN:
             continue
         for k in range(p.predecessor_pointer[i], p.predecessor_pointer[i + 1]):
             j = p.predecessor[k]
@@ -132,6 +146,7 @@ def play_on(
     p: ProblemArrays,
     g: Progress,
     order: IntArray,
+    job: IntArray,
     bonus: FloatArray,
     optimistic: FloatArray,
     r: Rollouts,
@@ -147,6 +162,7 @@ def play_on(
         p: the problem.
         g: the run.
         order: [n] position of each operator in descending priority.
+        job: [n] job of each operator.
         bonus: [n, d] added to finish times when devices are compared [s].
         optimistic: [n, d] PEFT's optimistic cost to an exit [s].
         r: scratch, whose ``now`` :func:`survey` has filled in.
@@ -158,13 +174,11 @@ def play_on(
             order in which they open.
 
     Returns:
-        The makespan, and the mean of finish plus optimistic cost over the operators that were committed [s].
+        The mean time that jobs take, and the mean of finish plus optimistic cost over the operators that were
+        committed [s].
     """
     c, d = r.later, p.cost.shape[1]
     _copy(r.now, c)
-    last = g.clock[0]
-    for other in range(d):
-        last = max(last, c.free[other])
     for k in range(c.many[0] if operator < 0 else 0):
         c.opens[c.open[k]] = max(c.opens[c.open[k]], wait)
     total, count = 0.0, 0
@@ -197,8 +211,9 @@ def play_on(
         start = max(_arrival(p, c, switches, i, chosen, True), c.free[chosen])
         c.assignment[i] = chosen
         c.finish[i] = c.free[chosen] = start + p.cost[i, chosen] * g.slowdown[chosen]
-        last = max(last, c.finish[i])
+        c.last[job[i]] = max(c.last[job[i]], c.finish[i])
         total += c.finish[i] + optimistic[i, chosen]
+        c.order[count] = i
         count += 1
         for edge in range(p.successor_pointer[i], p.successor_pointer[i + 1]):
             j = p.successor[edge]
@@ -207,7 +222,8 @@ def play_on(
             if c.missing[j] == 0:
                 c.open[c.many[0]] = j
                 c.many[0] += 1
-    return last, total / max(1, count)
+    c.many[1] = count
+    return mean_time(c.last, c.came), total / max(1, count)
 
 
 @step
@@ -245,3 +261,14 @@ def _copy(a: Course, b: Course) -> None:
         b.channel_free[0, device], b.channel_free[1, device] = a.channel_free[0, device], a.channel_free[1, device]
     for k in range(len(a.link_free)):
         b.link_free[k] = a.link_free[k]
+    for j in range(len(a.last)):
+        b.last[j] = a.last[j]
+
+
+@step
+def mean_time(last: FloatArray, came: FloatArray) -> float:
+    """Mean time from the jobs' arrivals [j] to their last finishes [j], all in seconds."""
+    total = 0.0
+    for j in range(len(last)):
+        total += last[j] - came[j]
+    return total / len(last)

@@ -15,6 +15,7 @@ import numpy.typing as npt
 from hetgym._records import reader, record
 from hetgym._types import BoolArray, FloatArray, Int64Array, IntArray
 from hetgym.envs.dispatch.conditions import Drawn
+from hetgym.envs.dispatch.jobs import Jobs
 from hetgym.envs.dispatch.rollouts import ROLLOUTS
 from hetgym.envs.place.instance import ScheduleInstance
 from hetgym.envs.place.state import PROBLEM, Float32Array, Int8Array
@@ -26,7 +27,9 @@ from hetgym.sim.progress import Progress
 
 @record
 class DispatchTables(NamedTuple):
-    """One episode's tables for kernels.
+    """One episode's tables for kernels. Only ``order``, ``turn``, ``bound``, ``known`` and ``left`` change.
+
+    A run has one job if the objective is the makespan, whatever it is made of.
 
     Attributes:
         order: [n] operators by descending priority, in which candidates are offered.
@@ -36,7 +39,13 @@ class DispatchTables(NamedTuple):
         bonus: [n, d] added to finish times when the completion compares devices [s].
         turn: [n] position of each operator in ``order``.
         release: [n] time at which each operator becomes known [s].
-        known: [n] true if its row has been written; the only table that changes.
+        work: [n] mean run time [s].
+        job: [n] job of each operator.
+        came: [j] arrival of each job [s]; 0 if the objective is the makespan.
+        bound: [j] estimated lower bound on each job's end, given the committed operators [s].
+        left: [j] scratch: work that is left of each job [s].
+        spare: [n] scratch.
+        known: [n] true if its row has been written.
         operators: [N, 12] rows of the operators to be written once they are known.
         costs: [N, D] run times to be written once their operators are known.
         edges: [2, E] ends of the edges to be written once both are known.
@@ -50,6 +59,12 @@ class DispatchTables(NamedTuple):
     bonus: FloatArray
     turn: IntArray
     release: FloatArray
+    work: FloatArray
+    job: IntArray
+    came: FloatArray
+    bound: FloatArray
+    left: FloatArray
+    spare: IntArray
     known: BoolArray
     operators: Float32Array
     costs: Float32Array
@@ -57,25 +72,34 @@ class DispatchTables(NamedTuple):
     transfer: Float32Array
 
 
-def tables_of(instance: ScheduleInstance, drawn: Drawn, blank: Mapping[str, npt.NDArray[Any]]) -> DispatchTables:
+def tables_of(
+    instance: ScheduleInstance, drawn: Drawn, blank: Mapping[str, npt.NDArray[Any]], jobs: Jobs
+) -> DispatchTables:
     """The tables of an episode.
 
     Args:
         instance: of the problem.
         drawn: the conditions.
         blank: the fixed part of its observations, see :func:`hetgym.envs.place.observation.fixed`.
+        jobs: whose ends count.
     """
     n = instance.problem.num_operators
     turn = np.empty(n, np.int32)
     turn[instance.order] = np.arange(n, dtype=np.int32)
     tables = DispatchTables(
-        order=instance.order,
+        order=instance.order.copy(),
         rank=instance.upward,
         optimistic=instance.optimistic,
         tail=instance.tail,
         bonus=instance.bonus,
         turn=turn,
         release=drawn.release,
+        work=instance.problem.mean_cost,
+        job=jobs.job,
+        came=jobs.came,
+        bound=jobs.came.copy(),
+        left=np.zeros(len(jobs.came)),
+        spare=np.zeros(n, np.int32),
         known=np.zeros(n, np.bool_),
         operators=blank["operators"],
         costs=blank["costs"],
@@ -85,9 +109,9 @@ def tables_of(instance: ScheduleInstance, drawn: Drawn, blank: Mapping[str, npt.
     return DispatchTables._make(np.ascontiguousarray(array) for array in tables)
 
 
-def reference_tables(order: IntArray) -> DispatchTables:
-    """Tables with nothing but the order, which is enough to play the reference."""
-    return TABLES._replace(order=order)
+def reference_tables(order: IntArray, jobs: Jobs) -> DispatchTables:
+    """Tables with nothing but the order and the jobs, which is enough to play the reference."""
+    return TABLES._replace(order=order, job=jobs.job, came=jobs.came, bound=jobs.came.copy())
 
 
 @record
@@ -96,17 +120,17 @@ class DispatchState(NamedTuple):
 
     Attributes:
         turn: [L] number of decisions so far.
-        reference: [L] makespan that returns compare with [s].
+        reference: [L] value of the objective, the makespan or the mean time of jobs, that returns compare with [s].
         scale: [L] 1 / reference; 0 if that is 0 [1/s].
-        bound: [L] estimated lower bound on the makespan, given the committed operators [s].
-        potential: [L] estimate of the makespan whose decrease is the reward [s]: the reference at the start, then
-            the bound, at the end the makespan.
+        bound: [L] estimated lower bound on the objective, given the committed operators [s].
+        potential: [L] estimate of the objective whose decrease is the reward [s]: the reference at the start, then
+            the bound, at the end the value itself.
         ready: [L, D] scratch: arrival of the last input of one candidate [s].
         start: [L, D] scratch: its start [s].
         finish: [L, D] scratch: its finish [s].
         ends: [L, K D] finish of each decision [s]; inf where it is impossible.
         ahead: [L, K D] bound after each decision [s].
-        completion: [L, A] makespan if list scheduling took over after each action [s].
+        completion: [L, A] objective if list scheduling, or the plan, took over after each action [s].
         flow: [L, A] mean of finish plus optimistic cost to an exit over all operators left, in that case [s].
     """
 
@@ -122,6 +146,52 @@ class DispatchState(NamedTuple):
     ahead: FloatArray
     completion: FloatArray
     flow: FloatArray
+
+
+@record
+class Plan(NamedTuple):
+    """The plan of one run, see :mod:`hetgym.envs.dispatch.plans`.
+
+    Attributes:
+        order: [n] the operators of the plan by their turns; the first ``many[0]`` count.
+        turn: [n] turn of each operator, -1 if the plan does not hold it.
+        device: [n] device of each operator of the plan, -1 if it has none yet.
+        kept_order: [n] copy of the order.
+        kept_device: [n] devices of that order's operators.
+        moved: [n] scratch: operators that a change moves to another device.
+        before: [n] scratch: their devices before.
+        asked: [d] scratch: time of the last request for inputs on each device [s].
+        many: [2] number of operators; number of devices alive when it was found.
+        random: [1] state of the generator of changes.
+    """
+
+    order: IntArray
+    turn: IntArray
+    device: IntArray
+    kept_order: IntArray
+    kept_device: IntArray
+    moved: IntArray
+    before: IntArray
+    asked: FloatArray
+    many: IntArray
+    random: Int64Array
+
+
+def new_plan(operators: int, devices: int, seed: int) -> Plan:
+    """An empty plan, whose changes are drawn from a seed of less than 64 bits."""
+    order, turn, device, kept_order, kept_device, moved, before = (np.zeros(operators, np.int32) for _ in range(7))
+    return Plan(
+        order=order,
+        turn=turn,
+        device=device,
+        kept_order=kept_order,
+        kept_device=kept_device,
+        moved=moved,
+        before=before,
+        asked=np.zeros(devices),
+        many=np.zeros(2, np.int32),
+        random=np.array([seed % 2**63], np.int64),
+    )
 
 
 def new_dispatch_state(lanes: int, candidates: int, devices: int) -> DispatchState:
@@ -176,6 +246,7 @@ class DispatchRecord(NamedTuple):
         runs: [L, …] rows of records: :class:`~hetgym.sim.progress.Progress`.
         flows: [L, …] rows of records: :class:`~hetgym.sim.fair.Flows`.
         spares: [L, …] rows of records: :class:`~hetgym.envs.dispatch.rollouts.Rollouts`.
+        plans: [L, …] rows of records: :class:`Plan`.
         state: of all lanes.
         observation: of all lanes.
         reward: [L] of the last step.
@@ -189,6 +260,7 @@ class DispatchRecord(NamedTuple):
     runs: Int64Array
     flows: Int64Array
     spares: Int64Array
+    plans: Int64Array
     state: DispatchState
     observation: DispatchObservation
     reward: FloatArray
@@ -203,11 +275,11 @@ def _examples() -> tuple[State, Progress, Flows, DispatchTables, DispatchRecord]
     whole, table, number, known = np.ones(1), np.ones((1, 1)), np.zeros(1, np.int32), np.ones(1, np.bool_)
     shown, rows, mask = np.zeros((1, 1), np.float32), np.zeros((1, 1), np.int64), np.zeros((1, 1), np.int8)
     cube, ends = np.zeros((1, 1, 1), np.float32), np.zeros((1, 1, 1), np.int64)
-    tables = DispatchTables(
-        number, whole, table, table, table, number, whole, known, shown, shown, rows, np.zeros(1, np.float32)
-    )
+    per_operator = (number, whole, table, table, table, number, whole, whole, number)
+    per_job = (np.zeros(1), np.zeros(1), np.zeros(1))
+    tables = DispatchTables(*per_operator, *per_job, number, known, shown, shown, rows, np.zeros(1, np.float32))
     observation = DispatchObservation(cube, cube, rows, ends, shown, mask, mask, cube, cube, rows, shown, mask)
-    record = DispatchRecord(*(rows,) * 6, new_dispatch_state(1, 1, 1), observation, whole, known, np.zeros(1, np.int64))
+    record = DispatchRecord(*(rows,) * 7, new_dispatch_state(1, 1, 1), observation, whole, known, np.zeros(1, np.int64))
     return state, run, flows, tables, record
 
 
@@ -220,4 +292,5 @@ read_state = reader(STATE)
 read_run = reader(RUN)
 read_flows = reader(FLOWS)
 read_rollouts = reader(ROLLOUTS)
+read_plan = reader(new_plan(1, 1, 0))
 read_lanes = reader(RECORD)

@@ -1,0 +1,155 @@
+"""Plans: a device and a turn for every operator that is left of a run, and the end of the run if they are kept to.
+
+A plan is kept from decision to decision. What is committed leaves it, what becomes known enters it. Like the roll-outs
+of :mod:`hetgym.envs.dispatch.rollouts` it is judged by the present costs, without noise. While these commit every
+operator that they come to, a plan also makes operators wait: none is committed to a device before those of earlier
+turns there are, and it requests its inputs only then, as it would in the run.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from hetgym._jit import step
+from hetgym.envs.dispatch.rollouts import Course, Rollouts, mean_time
+from hetgym.envs.dispatch.state import DispatchTables, Plan
+from hetgym.problem import ProblemArrays
+from hetgym.sim.kernel import Switches, book_transfer
+from hetgym.sim.progress import OPEN, Progress
+
+FLOW = 0.3
+"""Weight of the flow beside the completion where plans and roll-outs are compared."""
+
+NOTHING, AS_PLANNED = -1, -2
+"""Stand for an operator: none is committed until the next event; the plan decides at once."""
+
+
+# Invariant: ``order[:many[0]]`` holds each operator that is known and not committed once, behind its predecessors, and
+# ``turn`` is its inverse there.
+@step
+def refresh(tables: DispatchTables, g: Progress, plan: Plan) -> None:
+    """Drop what is committed, and append what is new, for which the plan has no device yet.
+
+    After the loss of a device everything is new, for operators that had been committed may be left once more.
+    """
+    alive = 0
+    for device in range(len(g.alive)):
+        alive += g.alive[device]
+    if alive != plan.many[1]:
+        plan.many[0], plan.many[1] = 0, alive
+    for i in range(len(plan.turn)):
+        plan.turn[i] = -1
+    kept = 0
+    for k in range(plan.many[0]):
+        i = plan.order[k]
+        if g.status[i] <= OPEN:
+            plan.order[kept], plan.turn[i] = i, kept
+            kept += 1
+    for i in tables.order:
+        if g.status[i] <= OPEN and tables.release[i] <= g.clock[0] and plan.turn[i] < 0:
+            plan.order[kept], plan.turn[i], plan.device[i] = i, kept, -1
+            kept += 1
+    plan.many[0] = kept
+
+
+@step
+def adopt(c: Course, plan: Plan) -> None:
+    """Take a roll-out that has been played as the plan, unless it left an operator out that no device can run."""
+    if c.many[1] < plan.many[0]:
+        return
+    for k in range(plan.many[0]):
+        i = c.order[k]
+        plan.order[k], plan.device[i], plan.turn[i] = i, c.assignment[i], k
+
+
+@step
+def keep(plan: Plan) -> None:
+    """Keep a copy of the plan."""
+    for k in range(plan.many[0]):
+        plan.kept_order[k], plan.kept_device[k] = plan.order[k], plan.device[plan.order[k]]
+
+
+@step
+def take_back(plan: Plan) -> None:
+    """Return to the copy that was kept last."""
+    for k in range(plan.many[0]):
+        i = plan.kept_order[k]
+        plan.order[k], plan.device[i], plan.turn[i] = i, plan.kept_device[k], k
+
+
+@step
+def judge(p: ProblemArrays, tables: DispatchTables, g: Progress, r: Rollouts, plan: Plan, switches: Switches) -> float:
+    """Completion plus weighted flow if the plan is kept to [s]; inf if it has gaps."""
+    for i in range(len(r.now.finish)):
+        r.later.finish[i], r.later.assignment[i] = r.now.finish[i], r.now.assignment[i]
+    end, flow = follow(p, tables, g, r, plan, switches, AS_PLANNED, 0, 0.0)
+    return end + FLOW * flow
+
+
+# Invariant: finish, assignment, devices and links in ``later`` are those of the run so far and of the operators of all
+# turns before k. Entries of operators of later turns are stale, but nothing reads them: an operator stands behind its
+# predecessors. ``asked`` is the last request on each device, before which no later operator there can request its
+# inputs. O(d + l + the operators' in-degrees).
+@step
+def follow(
+    p: ProblemArrays,
+    tables: DispatchTables,
+    g: Progress,
+    r: Rollouts,
+    plan: Plan,
+    switches: Switches,
+    operator: int,
+    device: int,
+    wait: float,
+) -> tuple[float, float]:
+    """Take a decision and keep to the plan from then on.
+
+    Args:
+        p: the problem.
+        tables: of the episode.
+        g: the run.
+        r: scratch, whose ``now`` is surveyed; ``later`` must have been made by a call of :func:`judge` since.
+        plan: up to date.
+        switches: of the runtime.
+        operator: the operator of the plan that is committed now; or :data:`NOTHING` or :data:`AS_PLANNED`.
+        device: its device.
+        wait: time of the next event [s]; only read when waiting for it.
+
+    Returns:
+        The mean time that jobs take, and the mean of finish plus optimistic cost over the operators of the plan [s];
+        inf if an operator has no device.
+    """
+    now, c = r.now, r.later
+    base = max(wait, g.clock[0]) if operator == NOTHING else g.clock[0]
+    for b in range(p.cost.shape[1]):
+        c.free[b], plan.asked[b] = now.free[b], base
+        c.channel_free[0, b], c.channel_free[1, b] = now.channel_free[0, b], now.channel_free[1, b]
+    for k in range(len(now.link_free)):
+        c.link_free[k] = now.link_free[k]
+    for j in range(len(now.last)):
+        c.last[j] = now.last[j]
+    total = 0.0
+    for k in range(-1 if operator >= 0 else 0, plan.many[0]):
+        i = operator if k < 0 else plan.order[k]
+        if k >= 0 and i == operator:
+            continue
+        b = device if k < 0 else plan.device[i]
+        if b < 0 or not g.alive[b] or p.cost[i, b] == np.inf:
+            return np.inf, np.inf
+        asked = plan.asked[b]
+        first, behind = p.predecessor_pointer[i], p.predecessor_pointer[i + 1]
+        for m in range(first, behind):
+            asked = max(asked, c.finish[p.predecessor[m]])
+        plan.asked[b] = ready = asked
+        for m in range(first, behind):
+            a = c.assignment[p.predecessor[m]]
+            if a != b:
+                size = p.edge_bytes[p.predecessor_edge[m]]
+                links, channels = c.link_free, c.channel_free
+                _, arrived = book_transfer(p, switches.communication, links, channels, a, b, size, asked)
+                ready = max(ready, arrived)
+        c.assignment[i] = b
+        c.finish[i] = c.free[b] = max(ready, c.free[b]) + p.cost[i, b] * g.slowdown[b]
+        c.last[tables.job[i]] = max(c.last[tables.job[i]], c.finish[i])
+        total += c.finish[i] + tables.optimistic[i, b]
+    return mean_time(c.last, c.came), total / max(1, plan.many[0])
