@@ -6,9 +6,9 @@
 ``random`` are random networks on random machines of seeds that neither training nor any choice saw; ``networks`` are
 GPT-2 and an LSTM, which training never saw, and networks of its families at a batch size that it never saw, on four
 platforms. All searches begin with the same patterns and with EOP's splits before tuning. *random* takes all moves as
-likely; *rule* makes odds of the time that parts save less what is dealt out and gathered more, both as far as they are
-waited for; *untrained* has random weights; *one unit* is a network of one hidden unit, trained like the shipped one, a
-linear rule of the same inputs; *trained* is split-v2. The table has mean makespans over HEFT's of the graph as it
+likely; *rule* is split-v2: it makes odds of the time that parts save less what is dealt out and gathered more, both as
+far as they are waited for; *untrained* has random weights; *trained* is a network that began with them, and *one unit*
+one of one hidden unit, a linear rule of the same inputs. The table has mean makespans over HEFT's of the graph as it
 is, after so many plans for each key operator besides the first ones, and after so much processor time of a search.
 The preparation of a graph, which is the same for all, is not counted. Intervals are 95 % paired bootstrap
 intervals of the mean ratio of *trained* to each other one.
@@ -62,19 +62,17 @@ def pairs(kind: str, count: int) -> Iterator[tuple[str, Pair]]:
         yield f"{network} x{batch} {platform}", (load_graph(network, batch=batch), load_platform(platform))
 
 
-def methods(linear: Path | None) -> dict[str, Network | None]:
+def methods(trained: Path, linear: Path | None) -> dict[str, Network | None]:
     """Name of a way of judging moves -> network."""
-    rng, net = np.random.default_rng(0), np.zeros((len(FEATURES), 2))
-    net[FEATURES.index("net")] = 1.0, -1.0
-    size = len(FEATURES) ** -0.5
+    rng, size = np.random.default_rng(0), len(FEATURES) ** -0.5
     found: dict[str, Network | None] = {
         "random": None,
-        "rule": Network(net, np.zeros(2), np.array([5.0, -5.0])),
+        "rule": hetgym.agents.load("split-v2").network,
         "untrained": Network(rng.normal(0, size, (len(FEATURES), 20)), np.zeros(20), rng.normal(0, 20**-0.5, 20)),
     }
     if linear is not None:
         found["one unit"] = load_planner(linear.with_suffix("")).network
-    return found | {"trained": hetgym.agents.load("split-v2").network}
+    return found | {"trained": load_planner(trained.with_suffix("")).network}
 
 
 def curve(
@@ -108,12 +106,13 @@ def main() -> None:
     parser.add_argument("kind", choices=("random", "networks"))
     parser.add_argument("--count", type=int, default=32, help="graphs")
     parser.add_argument("--seeds", type=int, default=1, help="searches of each kind on each graph")
+    parser.add_argument("--trained", type=Path, required=True, help="weights of a network that began with random ones")
     parser.add_argument("--linear", type=Path, help="weights of a network of one hidden unit")
     parser.add_argument("--json", type=Path, help="file for the numbers")
     options = parser.parse_args()
     given = hetgym.agents.load("split-v2").arguments
     rules = SplitRules(**given)
-    networks = methods(options.linear)
+    networks = methods(options.trained, options.linear)
     names = [*map(str, EFFORTS), *(f"{limit} s" for limit in TIMES[options.kind])]
     rows: list[dict[str, Any]] = []
     for title, pair in pairs(options.kind, options.count):

@@ -19,6 +19,7 @@ ENVIRONMENTS = {
     "place-v2": {"id": "HetSchedule-v0", "runtime": "links"},
     "dispatch-v1": {"id": "HetSchedule-v0"},
     "dispatch-v2": {"id": "HetSchedule-v0"},
+    "split-v2": {"id": "HetSplit-v0", "graph": "alexnet", "platform": "even-pair"},
     "split-v1": {"id": "HetSplit-v0", "graph": "alexnet", "platform": "even-pair"},
     "pipeline-v1": {"id": "HetPipeline-v0"},
 }

@@ -8,14 +8,16 @@ import pytest
 torch = pytest.importorskip("torch")
 
 from hetgym.agents.checkpoint import Checkpoint  # noqa: E402
+from hetgym.agents.networks.proposal import RARE, ProposalNetwork  # noqa: E402
 from hetgym.agents.recipe import load_recipe  # noqa: E402
 from hetgym.agents.run import TrainingRun  # noqa: E402
 from hetgym.agents.sizes import Sizes  # noqa: E402
 from hetgym.agents.splits.artefact import load_planner  # noqa: E402
+from hetgym.agents.splits.moves import FEATURES  # noqa: E402
 from hetgym.agents.training.settings import SplitOutcomeSettings  # noqa: E402
 from hetgym.agents.training.split_outcomes import SplitOutcomes  # noqa: E402
 from hetgym.envs.split.rules import SplitRules  # noqa: E402
-from hetgym.errors import ConfigError  # noqa: E402
+from hetgym.errors import ConfigError, UnknownName  # noqa: E402
 
 RULES = SplitRules(fused=True, parts=("equal", "sixteenths"), divisible=False, key_operators=12)
 
@@ -78,3 +80,15 @@ def test_a_recipe_runs(tmp_path):
     assert all(np.array_equal(*pair) for pair in zip(planner.network, network.compiled(), strict=True))
     assert planner.arguments == {"fused": True, "parts": ["equal"], "key_operators": 6}
     assert planner.card["evaluation"]["ratio_reference"] <= 1.0
+
+
+def test_a_network_that_begins_as_a_rule_ranks_by_it() -> None:
+    torch.manual_seed(0)
+    network = ProposalNetwork(8, len(FEATURES))
+    network.begin_as({"net": -5.0}, FEATURES)
+    inputs = torch.randn(50, len(FEATURES))
+    assert torch.allclose(network(inputs), 5.0 * inputs[:, FEATURES.index("net")] + RARE, atol=1e-5)
+    with pytest.raises(UnknownName, match="input of the network"):
+        network.begin_as({"nett": 1.0}, FEATURES)
+    with pytest.raises(ConfigError, match="3 hidden units or more"):
+        ProposalNetwork(1, len(FEATURES)).begin_as({}, FEATURES)
