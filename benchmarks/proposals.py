@@ -2,9 +2,9 @@
 
     python benchmarks/proposals.py time --runtime links              # at equal time
     python benchmarks/proposals.py tries --runtime links             # at equal numbers of priced regions and turns
-    python benchmarks/proposals.py lists --runtime links             # place-v2 without a budget over all list
-    schedulers python benchmarks/proposals.py networks --runtime links          # networks of hetbench-v2: gap to the
-    best known
+    python benchmarks/proposals.py lists --runtime links             # place-v2 without a budget over all lists
+    python benchmarks/proposals.py networks --runtime links          # networks of hetbench-v2: gap to the best known
+    python benchmarks/proposals.py classic                           # place-v2 over place-v1 under the classic model
 
 The policies' training never saw the seeds of these random problems. *random* takes all regions as likely; *gain* is
 region annealing as it is without a network, which begins half of its regions where they would save most; *one unit* is
@@ -187,9 +187,31 @@ def networks(runtime: str, budgets: tuple[float, ...]) -> list[dict[str, Any]]:
     return rows
 
 
+def classic(sets: dict[str, list[Problem]], budgets: tuple[float, ...]) -> list[dict[str, Any]]:
+    """place-v2 over place-v1 under the classic model, without a budget and with some."""
+    old, new = hetgym.agents.load("place-v1"), hetgym.agents.load("place-v2")
+    rows = []
+    for size, chosen in sets.items():
+        for budget in (None, *budgets):
+            ratios, spent = [], np.zeros((len(chosen), 2))
+            for number, problem in enumerate(chosen):
+                began = search.clock()
+                first = old.plan(problem, budget).makespan
+                middle = search.clock()
+                ratios.append(new.plan(problem, budget, runtime="classic").makespan / first)
+                spent[number] = middle - began, search.clock() - middle
+            (interval,) = mean_intervals([ratios], np.random.default_rng(0))
+            row = {"what": "no budget" if budget is None else f"{budget:g} s", "problems": size, "ratio": interval.mean}
+            row |= {"low": interval.low, "high": interval.high}
+            rows.append(
+                row | {"place-v1 s": float(np.median(spent[:, 0])), "place-v2 s": float(np.median(spent[:, 1]))}
+            )
+    return rows
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("what", choices=("time", "tries", "lists", "networks"))
+    parser.add_argument("what", choices=("time", "tries", "lists", "networks", "classic"))
     parser.add_argument("--runtime", default="links")
     parser.add_argument("--small", type=int, default=64, help="problems of 30 to 80 operators")
     parser.add_argument("--large", type=int, default=16, help="problems of 400 operators")
@@ -235,6 +257,13 @@ def main() -> None:
         found = lists(options.runtime, sets)
         columns = {"what": lambda row: row["what"], "over all lists": lambda row: number(row["ratio"]), **spread}
         show(title, found, columns | {"s": lambda row: f"{row['s']:.3f}"})
+    elif options.what == "classic":
+        found = classic(sets, budgets or (0.005, 0.05, 0.5, 2.0))
+        columns = {"what": lambda row: row["what"], "problems": lambda row: row["problems"]}
+        columns |= {"over place-v1": lambda row: number(row["ratio"]), **spread}
+        for name in ("place-v1 s", "place-v2 s"):
+            columns[name] = lambda row, name=name: f"{row[name]:.4f}"
+        show(title, found, columns)
     else:
         found = networks(options.runtime, budgets or (1.0, 10.0))
         gap = {"gap": lambda row: f"{row['gap']:.2%}", "largest": lambda row: f"{row['largest']:.1%} {row['where']}"}

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
+
 from hetgym.agents.networks._torch import Tensor, nn, torch
 from hetgym.agents.networks.encoder import OperatorDeviceEncoder
 from hetgym.agents.networks.views import Seen, View
@@ -28,30 +30,34 @@ class EpisodeEncoder(nn.Module):
         super().__init__()
         self.view = view
         self.encoder = OperatorDeviceEncoder(view.token_features, view.edge_features, sizes.embedding, sizes.layers)
-        self._last: tuple[object, Tensor, Tensor] | None = None
+        self._last: tuple[list[tuple[int, ...]], Seen, Tensor] | None = None
 
     def forward(self, seen: Seen) -> tuple[Tensor, Tensor]:
         """Embed the graphs; see the class for shapes."""
         graphs = self.view.at_rest(seen)
-        table = torch.cat([part.flatten(1) for part in graphs.values()], 1)
         if torch.is_grad_enabled():
-            first, which = distinct(table)
+            first, which = distinct(graphs)
             return self._embed(graphs, first), which
-        return self._remembered(graphs, table), torch.arange(len(table))
+        pairs = self._remembered(graphs)
+        return pairs, torch.arange(len(pairs))
 
-    def _remembered(self, graphs: Seen, table: Tensor) -> Tensor:
+    def _remembered(self, graphs: Seen) -> Tensor:
         """[B, n, D, H] the embeddings, those of the previous call where neither graph nor weights have changed."""
-        stamp = tuple((weight.data_ptr(), weight._version) for weight in self.encoder.parameters())
-        if self._last is None or self._last[0] != stamp or self._last[1].shape != table.shape:
-            pairs, changed = None, torch.arange(len(table))
+        stamp: list[tuple[int, ...]] = [(part.data_ptr(), part._version) for part in self.encoder.parameters()]
+        stamp += [tuple(part.shape) for part in graphs.values()]
+        lanes, pairs = len(next(iter(graphs.values()))), None
+        if self._last is None or self._last[0] != stamp:
+            changed = torch.arange(lanes)
         else:
-            pairs, changed = self._last[2], (self._last[1] != table).any(1).nonzero()[:, 0]
-        if len(changed):
-            first, which = distinct(table[changed])
+            _, before, pairs = self._last
+            differs = [(before[key] != part).flatten(1).any(1) for key, part in graphs.items()]
+            changed = torch.stack(differs).any(0).nonzero()[:, 0]
+        if pairs is None or len(changed):
+            first, which = distinct({key: part[changed] for key, part in graphs.items()})
             fresh = self._embed(graphs, changed[first])[which]
             pairs = fresh if pairs is None else pairs.index_copy(0, changed, fresh)
-        assert pairs is not None
-        self._last = stamp, table, pairs
+            copies = {key: part.clone() for key, part in graphs.items()}  # environments overwrite their observations
+            self._last = stamp, copies, pairs
         return pairs
 
     def _embed(self, graphs: Seen, lanes: Tensor) -> Tensor:
@@ -61,19 +67,26 @@ class EpisodeEncoder(nn.Module):
         return pairs[row.clamp(min=0)] * (row >= 0)[..., None, None].to(pairs.dtype)
 
 
-def distinct(table: Tensor) -> tuple[Tensor, Tensor]:
-    """The rows of a table that differ from each other.
+def distinct(graphs: Seen) -> tuple[Tensor, Tensor]:
+    """The graphs of a batch that differ from each other.
 
     Args:
-        table: [B, S].
+        graphs: [B, …] each.
 
     Returns:
-        [G] the number of one row of each kind, and [B] the kind of each row.
+        [G] the lane of one graph of each kind, and [B] the kind of each lane's.
     """
-    columns = torch.arange(1, 1 + table.shape[1], dtype=table.dtype)
-    marks = table @ torch.stack([torch.sin(columns), torch.cos(columns * columns)], 1)
+    parts = [part.flatten(1) for part in graphs.values()]
+    marks = torch.stack([part @ _weights(part.shape[1], k) for k, part in enumerate(parts)]).sum(0)
     kinds, which = torch.unique(marks, dim=0, return_inverse=True)
-    first = torch.empty(len(kinds), dtype=torch.long).scatter_(0, which, torch.arange(len(table)))
-    if torch.equal(table[first][which], table):
+    first = torch.empty(len(kinds), dtype=torch.long).scatter_(0, which, torch.arange(len(marks)))
+    if all(torch.equal(part[first[which]], part) for part in parts):
         return first, which
-    return torch.arange(len(table)), torch.arange(len(table))  # marks of different rows were equal by chance
+    return torch.arange(len(marks)), torch.arange(len(marks))  # marks of different graphs were equal by chance
+
+
+@lru_cache(maxsize=64)
+def _weights(size: int, part: int) -> Tensor:
+    """[size, 2] numbers without a pattern, by which the entries of a part of the graphs count in their marks."""
+    angle = torch.arange(1, 1 + size) + 0.5 * part
+    return torch.stack([torch.sin(angle), torch.cos(angle * angle)], 1)

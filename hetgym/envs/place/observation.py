@@ -7,6 +7,7 @@ workflow of hours.
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -107,7 +108,7 @@ def fixed(instance: ScheduleInstance, padding: GraphPadding) -> dict[str, npt.ND
     """
     problem, scale = instance.problem, scale_of(instance.reference)
     n, e, d = problem.num_operators, problem.num_edges, problem.num_devices
-    seen = blank(place_space(padding))
+    seen = blank(_known_space(padding))
     transfer = shares(problem.mean_communication, scale)
     largest = np.zeros(n, np.float32)
     np.maximum.at(largest, problem.edge_source, transfer)
@@ -131,6 +132,12 @@ def fixed(instance: ScheduleInstance, padding: GraphPadding) -> dict[str, npt.ND
     for key, size in (("operator_mask", n), ("edge_mask", e), ("device_mask", d)):
         seen[key][:size] = 1
     return seen
+
+
+@lru_cache(maxsize=16)
+def _known_space(padding: GraphPadding) -> spaces.Dict:
+    """As :func:`place_space`, made once; it must not be changed."""
+    return place_space(padding)
 
 
 def turns(count: int) -> npt.NDArray[np.float64]:

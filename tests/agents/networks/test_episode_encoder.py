@@ -69,8 +69,8 @@ def test_remembered_embeddings_are_those_of_the_weights_and_graphs() -> None:
         first, _ = module(steps[0])
         again, which = module(steps[2])
         assert len(rows) == 1 and torch.equal(first, again) and which.tolist() == [0, 1]
-        other = {key: value.clone() for key, value in steps[0].items()}
-        other["costs"][1] *= 2.0
+        other = steps[2]
+        other["costs"][1] *= 2.0  # in place, as environments do
         half, _ = module(other)
         assert len(rows) == 2 and rows[1] < rows[0]  # the lane whose graph is another alone
         assert torch.equal(half[0], first[0]) and not torch.equal(half[1], first[1])
@@ -81,9 +81,10 @@ def test_remembered_embeddings_are_those_of_the_weights_and_graphs() -> None:
     assert trained.requires_grad and torch.allclose(trained[which], fresh, atol=1e-6)
 
 
-def test_distinct_rows() -> None:
+def test_distinct_graphs() -> None:
     table = torch.tensor([[1.0, 2.0], [3.0, 4.0], [1.0, 2.0], [2.0, 1.0]])
-    first, which = distinct(table)
+    first, which = distinct({"a": table, "b": table[:, :1, None]})
     assert len(first) == 3 and torch.equal(table[first][which], table)
-    opposite = torch.tensor([[float("nan"), 1.0], [float("nan"), 1.0]])  # nothing equals it, not even itself
-    assert distinct(opposite)[0].tolist() == [0, 1]
+    assert len(distinct({"a": table, "b": torch.arange(4.0)[:, None]})[0]) == 4
+    never = torch.full((2, 2), float("nan"))  # nothing equals it, not even itself
+    assert distinct({"a": never})[0].tolist() == [0, 1]
