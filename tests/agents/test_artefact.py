@@ -13,7 +13,7 @@ import pytest
 from hetgym.agents.artefact import load_pair, save_pair
 from hetgym.agents.candidates import load_policy
 from hetgym.agents.place.artefact import load_planner
-from hetgym.agents.pretrained import FOLDER, names
+from hetgym.agents.pretrained import _READERS, FOLDER, names
 from hetgym.errors import ArtefactError
 
 HOSTILE = Path(os.environ.get("HETGYM_DATA", "/nonexistent")) / "hostile"
@@ -32,7 +32,7 @@ def test_round_trip_and_equal_bytes(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("name", names())
 def test_shipped_files_are_written_again_byte_for_byte(tmp_path: Path, name: str) -> None:
-    card, weights = load_pair(FOLDER / name, "hetgym-place-policy", "hetgym-region-policy", "hetgym-candidate-policy")
+    card, weights = load_pair(FOLDER / name, *_READERS)
     save_pair(tmp_path / name, card["format"], weights, card)
     for end in (".safetensors", ".json"):
         assert (tmp_path / f"{name}{end}").read_bytes() == (FOLDER / f"{name}{end}").read_bytes()

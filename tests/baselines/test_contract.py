@@ -40,6 +40,7 @@ ID_DEPENDENT = {
     "donf-l": "as donf",
     "donf-m": "as donf",
     "donf2": "as donf",
+    "dispatch-v2": "changes of its plan are drawn operator by operator",
     "adon": "as donf",
     "fifo-donf": "what becomes ready at one moment goes in Kahn's order, smallest ids first",
     "hcpt": "all operators without edges have the same latest start, and ties go to Kahn's order",
