@@ -60,7 +60,7 @@ class RegionPlanner:
         return {"decode": "append"}
 
     def agent(self) -> Agent:
-        """An agent for HetSchedule-v0 that follows the plan for the classic model."""
+        """An agent for HetSchedule-v0 that follows the plan for the runtime of its environment."""
         return SchedulerPolicy(self)
 
     def plan(
