@@ -96,6 +96,20 @@ def request_table(stages: int, requests: int) -> Int64Array:
     return flow_table(stages, requests)
 
 
+def stage_finishes(passes: Int64Array, seconds: FloatArray, moves: FloatArray) -> FloatArray:
+    """[p] finish of the last pass of each stage [s]; arguments as of :func:`last_finish`, any number in flight.
+
+    Raises:
+        ConfigError: some passes can never run.
+    """
+    stages, room, _ = passes.shape
+    clock = np.zeros(stages)
+    finish = np.full((3, seconds.shape[2], room), np.inf)
+    if _run_passes(passes, seconds, moves, 0, finish, clock, np.zeros(stages, np.int64)) == np.inf:
+        raise ConfigError("pipeline schedule: passes wait for each other in a circle, or for passes that are left out")
+    return clock
+
+
 def last_finish(passes: Int64Array, seconds: FloatArray, moves: FloatArray, in_flight: int) -> float:
     """Finish of the last pass [s]; inf if some passes can never run.
 

@@ -78,6 +78,37 @@ def gradient_operator(op: Operator) -> Operator:
     return Operator(f"{op.name}/backward", f"Gradient-{family}", inputs, outputs, attributes)
 
 
+def backward_operators(op: Operator) -> list[Operator]:
+    """The kernels that libraries launch for the backward pass of an operator.
+
+    A matrix product takes one product for the gradient of each operand. Sums pass their gradient on and launch
+    nothing. The gradient of a product with a mask reads the mask alone. Any other operator takes one kernel, see
+    :func:`gradient_operator`.
+
+    >>> x, w, y = Tensor((8, 3)), Tensor((3, 5), constant=True), Tensor((8, 5))
+    >>> for part in backward_operators(Operator("fc", "MatMul", (x, w), (y,))):
+    ...     print([tensor.shape for tensor in part.inputs])
+    [(8, 5), (5, 3)]
+    [(3, 8), (8, 5)]
+    """
+    if op.kind in ("Add", "Sub"):
+        return []
+    if op.kind == "Mul" and any(t.dtype == "bool" for t in op.inputs):
+        masks = [t for t in op.inputs if t.dtype == "bool"]
+        return [Operator(f"{op.name}/backward", "Mul", (*op.outputs, *masks), op.outputs)]
+    if op.kind != "MatMul":
+        return [gradient_operator(op)]
+    (left, right), given = op.inputs[:2], op.outputs[0]
+
+    def turned(tensor: Tensor) -> Tensor:
+        return Tensor((*tensor.shape[:-2], tensor.shape[-1], tensor.shape[-2]), tensor.dtype)
+
+    return [
+        Operator(f"{op.name}/left", "MatMul", (given, turned(right)), (Tensor(left.shape, left.dtype),)),
+        Operator(f"{op.name}/right", "MatMul", (turned(left), given), (Tensor(right.shape, right.dtype),)),
+    ]
+
+
 def updates(graph: DataflowGraph) -> list[int]:
     """Numbers of the operators of a training step that change weights; empty for a graph of inference."""
     return [i for i, op in enumerate(graph.operators) if op.kind == _UPDATE and op.name.endswith("/update")]

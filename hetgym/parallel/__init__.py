@@ -1,0 +1,43 @@
+"""Training steps on clusters: plans of stages, tensor and data degrees, their time and their memory.
+
+A :class:`ParallelPlan` distributes the layers of a model over the GPUs of a :class:`Cluster`. :func:`training_step`
+simulates it, given the times and sizes of the layers: measured ones (:class:`ProfiledLayers`), or those that cost
+models predict for the operators of a transformer (:class:`TransformerLayers`).
+"""
+
+from hetgym.parallel.cluster import Cluster, Pool
+from hetgym.parallel.framework import FRAMEWORKS, Framework
+from hetgym.parallel.layers import LayerCosts, Passes, ProfiledLayers, Sizes
+from hetgym.parallel.loading import cluster_names, load_cluster
+from hetgym.parallel.network import MeasuredNetwork, Nccl, Network, Wire
+from hetgym.parallel.plan import Group, ParallelPlan, Stage, load_plan, uniform
+from hetgym.parallel.step import TrainingStep, gradient_all_reduce, stage_memory, training_step
+from hetgym.parallel.transformer import TransformerLayers, TransformerSize
+
+__all__ = [
+    "FRAMEWORKS",
+    "Cluster",
+    "Framework",
+    "Group",
+    "LayerCosts",
+    "MeasuredNetwork",
+    "Nccl",
+    "Network",
+    "ParallelPlan",
+    "Passes",
+    "Pool",
+    "ProfiledLayers",
+    "Sizes",
+    "Stage",
+    "TrainingStep",
+    "TransformerLayers",
+    "TransformerSize",
+    "Wire",
+    "cluster_names",
+    "gradient_all_reduce",
+    "load_cluster",
+    "load_plan",
+    "stage_memory",
+    "training_step",
+    "uniform",
+]

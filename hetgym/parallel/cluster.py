@@ -1,0 +1,88 @@
+"""Clusters: pools of equal nodes with equal GPUs."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+from hetgym._config import check_number
+from hetgym.device import Device
+from hetgym.errors import PlatformError, unknown_name
+from hetgym.parallel.network import Network
+
+
+@dataclass(frozen=True)
+class Pool:
+    """Equal nodes with equal GPUs.
+
+    Args:
+        device: one GPU; its name is the pool's.
+        nodes: number of nodes.
+        per_node: GPUs of a node.
+        network: connections of its GPUs.
+
+    Raises:
+        PlatformError: a number out of range.
+    """
+
+    device: Device
+    nodes: int
+    per_node: int
+    network: Network
+
+    def __post_init__(self) -> None:
+        check_number(self.nodes, f"pool {self.name!r}: nodes", PlatformError, minimum=1)
+        check_number(self.per_node, f"pool {self.name!r}: per_node", PlatformError, minimum=1)
+
+    @property
+    def name(self) -> str:
+        """Name of the pool."""
+        return self.device.name
+
+    @property
+    def gpus(self) -> int:
+        """Number of GPUs."""
+        return self.nodes * self.per_node
+
+
+@dataclass(frozen=True)
+class Cluster:
+    """Pools of GPUs that reach each other. Two pools communicate at the pace of the slower network.
+
+    Args:
+        name: for messages and reports.
+        pools: the pools.
+
+    Raises:
+        PlatformError: no pools, or a name used twice.
+    """
+
+    name: str
+    pools: tuple[Pool, ...]
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "pools", tuple(self.pools))
+        if not self.pools:
+            raise PlatformError(f"cluster {self.name!r} has no pools of GPUs")
+        names = [pool.name for pool in self.pools]
+        if len(set(names)) < len(names):
+            raise PlatformError(f"cluster {self.name!r}: the name of a pool is used twice: {names}")
+
+    @cached_property
+    def _by_name(self) -> dict[str, Pool]:
+        return {pool.name: pool for pool in self.pools}
+
+    def __getitem__(self, name: str) -> Pool:
+        """The pool of a given name.
+
+        Raises:
+            UnknownName: no such pool.
+        """
+        if name not in self._by_name:
+            raise unknown_name(f"pool of cluster {self.name!r}", name, list(self._by_name))
+        return self._by_name[name]
+
+    @property
+    def gpus(self) -> int:
+        """Number of GPUs of all pools."""
+        return sum(pool.gpus for pool in self.pools)

@@ -1,0 +1,105 @@
+"""Steps by hand, against the pipeline kernel, and what must hold for any plan."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from hetgym.device import Device
+from hetgym.errors import ConfigError, UnknownName
+from hetgym.parallel import (
+    Cluster,
+    Framework,
+    Group,
+    MeasuredNetwork,
+    ParallelPlan,
+    Pool,
+    ProfiledLayers,
+    Stage,
+    Wire,
+    training_step,
+    uniform,
+)
+from hetgym.pipeline import makespan, orders
+
+FREE = Wire(0.0, (1.0,), (1e18,))
+PLAIN = Framework(state_bytes=0.0)
+
+
+def cluster(*names: str, wire: Wire = FREE, memory: float = 1e9, per_node: int = 4) -> Cluster:
+    network = MeasuredNetwork(wire, {4: FREE})
+    pools = [Pool(Device(n, "gpu", {"float32": 1.0}, 1.0, memory), 8, per_node, network) for n in names or ("gpu",)]
+    return Cluster("small", tuple(pools))
+
+
+def layers(count: int = 4, *names: str, slow: float = 1.0) -> ProfiledLayers:
+    times = {(n, 1, 1): [[k, 2 * k, 0.5]] * count for n, k in zip(names or ("gpu",), (1.0, slow), strict=False)}
+    return ProfiledLayers(times, {1: [[10.0, 8.0, 4.0]] * count})
+
+
+@pytest.mark.parametrize("schedule", ["gpipe", "1f1b", "zb-h1"])
+def test_without_costs_of_communication_a_step_is_the_pipeline_and_the_update(schedule: str) -> None:
+    plan = uniform(4, 2, [Group("gpu")], 1, 6, schedule)
+    step = training_step(plan, layers(), cluster(), PLAIN)
+    weight = 2.0 if schedule == "zb-h1" else None
+    alone = makespan(orders(schedule, 2, 6), 2.0, 4.0 if weight is None else 2.0, weight)
+    assert step.pipeline == alone
+    assert step.seconds == pytest.approx(alone + 1.0)
+    assert step.bubble == pytest.approx(1 - 36.0 / alone)
+
+
+def test_interleaving_shortens_the_bubble() -> None:
+    pieces = tuple(Stage(k, k, (Group("gpu"),)) for k in range(4))
+    step = training_step(ParallelPlan(pieces, 1, 6, "interleaved", 2), layers(), cluster(), PLAIN)
+    plain = training_step(uniform(4, 2, [Group("gpu")], 1, 6), layers(), cluster(), PLAIN)
+    assert step.pipeline == makespan(orders("interleaved", 2, 6, 2), 2.0, 4.0)
+    assert step.seconds < plain.seconds
+
+
+def test_blocking_transfers_keep_both_ends_busy() -> None:
+    """Two stages, one micro-batch, a second for each of two transfers: by hand."""
+    plan = uniform(4, 2, [Group("gpu")], 1, 1)
+    nodes = cluster(wire=Wire(0.0, (1.0,), (4.0,)), per_node=1)
+    free, blocked = (training_step(plan, layers(), nodes, Framework(blocking=b)) for b in (False, True))
+    assert free.pipeline == blocked.pipeline == 2 + 1 + 2 + 4 + 1 + 4
+    plan = uniform(4, 2, [Group("gpu")], 1, 8)
+    free, blocked = (training_step(plan, layers(), nodes, Framework(blocking=b)) for b in (False, True))
+    assert free.pipeline < blocked.pipeline
+
+
+def test_gradients_are_reduced_after_the_last_backward_pass_of_a_stage() -> None:
+    """Ten parameters of 4 bytes a layer over two nodes: each GPU sends 2 x 80 / 2 bytes for its two layers."""
+    plan = uniform(4, 2, [Group("gpu")] * 2, 1, 8)
+    nodes = cluster(wire=Wire(0.0, (1.0,), (40.0,)), per_node=1)
+    step = training_step(plan, layers(), nodes, Framework(blocking=False, gradient_bytes=4.0))
+    assert step.reduction == pytest.approx(2.0)
+
+
+def test_the_slowest_replica_counts() -> None:
+    fast, slow = Group("a"), Group("b")
+    costs = layers(4, "a", "b", slow=3.0)
+    both = ParallelPlan((Stage(0, 3, (fast, slow)),), 1, 2)
+    alone = ParallelPlan((Stage(0, 3, (slow,)),), 1, 1)
+    nodes = cluster("a", "b")
+    assert training_step(both, costs, nodes, PLAIN).pipeline == training_step(alone, costs, nodes, PLAIN).pipeline
+
+
+def test_memory_counts_state_stashes_and_libraries() -> None:
+    plan = uniform(4, 2, [Group("gpu")], 1, 6)
+    step = training_step(plan, layers(), cluster(memory=700.0), Framework(state_bytes=18.0, context_bytes=100.0))
+    np.testing.assert_allclose(step.memory, [20 * 18 + 2 * 16 + 100, 20 * 18 + 16 + 100])
+    assert step.fits
+    tight = training_step(plan, layers(), cluster(memory=480.0), Framework(state_bytes=18.0, context_bytes=100.0))
+    assert not tight.fits
+    assert "stage 0 does not fit" in tight.limit
+
+
+def test_plans_that_do_not_match_are_refused() -> None:
+    with pytest.raises(ConfigError, match="5 layers, the model has 4"):
+        training_step(uniform(5, 1, [Group("gpu")], 1, 1), layers(), cluster())
+    with pytest.raises(UnknownName, match="pool of cluster"):
+        training_step(uniform(4, 1, [Group("cpu")], 1, 1), layers(), cluster())
+    with pytest.raises(ConfigError, match="micro-batch of 2"):
+        training_step(uniform(4, 1, [Group("gpu")], 2, 2), layers(), cluster())
+    with pytest.raises(ConfigError, match="uses 40 GPUs"):
+        training_step(uniform(4, 1, [Group("gpu")] * 40, 1, 40), layers(), cluster())
