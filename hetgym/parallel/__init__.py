@@ -11,6 +11,7 @@ from hetgym.parallel.layers import LayerCosts, Passes, ProfiledLayers, Sizes
 from hetgym.parallel.loading import cluster_names, load_cluster
 from hetgym.parallel.network import MeasuredNetwork, Nccl, Network, Wire
 from hetgym.parallel.plan import Group, ParallelPlan, Stage, load_plan, uniform
+from hetgym.parallel.problem import TrainingProblem
 from hetgym.parallel.step import TrainingStep, gradient_all_reduce, stage_memory, training_step
 from hetgym.parallel.transformer import TransformerLayers, TransformerSize
 
@@ -29,6 +30,7 @@ __all__ = [
     "ProfiledLayers",
     "Sizes",
     "Stage",
+    "TrainingProblem",
     "TrainingStep",
     "TransformerLayers",
     "TransformerSize",

@@ -1,0 +1,118 @@
+"""Cuts of a model over groups of GPUs, by dynamic programming under a limit on the longest stage."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from hetgym._jit import lean
+from hetgym._types import FloatArray, Int64Array
+from hetgym.baselines.parallel.options import Options, in_flight
+from hetgym.parallel import ParallelPlan, Stage, TrainingProblem
+
+
+def cuts(problem: TrainingProblem, found: Options, whole: bool = True) -> Iterator[tuple[float, ParallelPlan]]:
+    """Plans of one data degree and micro-batch, each with a shorter longest stage than the one before.
+
+    The estimate of a step is the sum of all stages' slots (forward and backward pass of a micro-batch) plus M - 1 times
+    the longest: exact for a pipeline without transfers (Zheng et al., "Alpa", OSDI 2022, section 5). For each limit on
+    the longest slot, dynamic programming over suffixes of layers and numbers of GPUs of each pool finds the least sum.
+
+    Args:
+        problem: the problem.
+        found: options of the stages.
+        whole: False to minimise the longest stage alone.
+
+    Yields:
+        Estimates [s] and plans.
+    """
+    layers = problem.costs.layers
+    gpus = np.array([pool.gpus for pool in problem.cluster.pools])
+    unit = np.maximum(1, np.gcd.reduce(found.used, axis=0))
+    steps, most = found.used // unit, gpus // unit
+    stride = np.append(1, np.cumprod(most + 1)[:-1]).astype(np.int64)
+    take = steps @ stride
+    free = np.stack(np.unravel_index(np.arange(int(np.prod(most + 1))), (most + 1)[::-1])[::-1], axis=1)
+    allowed = np.ascontiguousarray((free[:, None, :] >= steps[None]).all(axis=2))  # [u, o]: what is left suffices
+    stages = int(min(problem.stages, layers, max(1, (gpus // found.used.clip(1)).max(axis=1).sum())))
+    kept = in_flight(problem, stages, found.turns)
+    slots, held = found.slots(), found.held()
+    limit, least = np.inf, np.inf
+    while True:
+        sums, choice = _suffixes(slots, held, kept, take.astype(np.int64), allowed, limit)
+        reach = sums[:, 0, -1]
+        if not np.isfinite(reach).any():
+            return
+        k = int(np.argmin(reach))
+        plan_stages, longest = [], 0.0
+        at, left = 0, len(free) - 1
+        for step in range(k, -1, -1):
+            option, end = choice[step, at, left]
+            plan_stages.append(Stage(at, int(end) - 1, found.groups(int(option))))
+            longest = max(longest, float(slots[option, at, end]))
+            at, left = int(end), left - int(take[option])
+        estimate = (float(reach[k]) if whole else 0.0) + (found.turns - 1 if whole else 1) * longest
+        yield estimate, ParallelPlan(tuple(plan_stages), found.micro_batch, problem.global_batch, problem.schedule)
+        least = min(least, estimate)
+        limit = longest * (1 - 1e-9)
+        if whole and float(reach[k]) >= least:
+            return
+
+
+def _suffixes(
+    slots: FloatArray, held: FloatArray, kept: FloatArray, take: Int64Array, allowed: np.ndarray, limit: float
+) -> tuple[FloatArray, Int64Array]:
+    """Least sums of slots over the layers from i on.
+
+    Args:
+        slots: [o, l + 1, l + 1] time of layers i to j on each option [s].
+        held: [o, l + 1, l + 1] most micro-batches that fit.
+        kept: [k] micro-batches that the k-th stage from the end keeps.
+        take: [o] GPUs that an option takes, as a step in the numbering of what is left.
+        allowed: [u, o] True if what is left suffices for an option.
+        limit: longest slot [s].
+
+    Returns:
+        [k, l + 1, u] least sum with k + 1 stages and at most u GPUs, inf if there is none; and [k, l + 1, u, 2] option
+        and end of the first of them.
+    """
+    count, layers = len(kept), slots.shape[1]
+    sums = np.full((count, layers, len(allowed)), np.inf)
+    choice = np.zeros((count, layers, len(allowed), 2), np.int64)
+    _fill(slots, held, kept, take, allowed, limit, sums, choice)
+    return sums, choice
+
+
+# After step k, sums[k, i, u] is the least sum of slots of exactly k + 1 stages that hold the layers from i on and take at
+# most u GPUs. A stage is added before the suffixes of step k - 1. Cost: O(k u o l^2).
+@lean
+def _fill(
+    slots: FloatArray,
+    held: FloatArray,
+    kept: FloatArray,
+    take: Int64Array,
+    allowed: np.ndarray,
+    limit: float,
+    sums: FloatArray,
+    choice: Int64Array,
+) -> None:
+    """See :func:`_suffixes`."""
+    options, last = slots.shape[0], slots.shape[1] - 1
+    for k in range(sums.shape[0]):
+        for u in range(sums.shape[2]):
+            for o in range(options):
+                if not allowed[u, o]:
+                    continue
+                rest = u - take[o]
+                for i in range(last):
+                    for j in range(last if k == 0 else i + 1, last + 1):
+                        slot = slots[o, i, j]
+                        if slot > limit:
+                            break
+                        if kept[k] <= held[o, i, j]:
+                            value = slot if k == 0 else slot + sums[k - 1, j, rest]
+                            if value < sums[k, i, u]:
+                                sums[k, i, u] = value
+                                choice[k, i, u, 0] = o
+                                choice[k, i, u, 1] = j

@@ -1,0 +1,125 @@
+"""What a stage may run on, and what ranges of layers cost there."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from hetgym._types import FloatArray, Int64Array
+from hetgym.parallel import Group, TrainingProblem
+from hetgym.pipeline.schedules import orders, peak_activations
+
+FEW = 8
+"""Most data degrees for which all mixtures of two kinds of groups are options of a stage."""
+
+
+@dataclass(frozen=True)
+class Options:
+    """Options of a stage for a data degree and a micro-batch: the groups of its replicas.
+
+    Attributes:
+        data: data degree d.
+        micro_batch: samples of a micro-batch.
+        turns: micro-batches of a replica, M.
+        kinds: kinds of groups.
+        replicas: [o, d] number of the kind of each replica; a mixture has its first kind first.
+        used: [o, pools] GPUs of each pool that an option takes.
+        slot: [kinds, l + 1] sums of forward and backward times of the layers before each [s].
+        state: [kinds, l + 1] sums of bytes that do not depend on the batch, without those of the libraries.
+        stash: [kinds, l + 1] sums of bytes of a micro-batch.
+        room: [kinds] bytes of a GPU, less those of the libraries.
+    """
+
+    data: int
+    micro_batch: int
+    turns: int
+    kinds: tuple[Group, ...]
+    replicas: Int64Array
+    used: Int64Array
+    slot: FloatArray
+    state: FloatArray
+    stash: FloatArray
+    room: FloatArray
+
+    def groups(self, option: int) -> tuple[Group, ...]:
+        """The groups of an option."""
+        return tuple(self.kinds[k] for k in self.replicas[option])
+
+    def slots(self) -> FloatArray:
+        """[o, l + 1, l + 1] time of a micro-batch in the layers from i to j, on the slowest replica; inf for i >= j [s]."""
+        each = self.slot[:, None, :] - self.slot[:, :, None]
+        below = np.tri(each.shape[1], dtype=np.bool_)
+        return np.stack([np.where(below, np.inf, each[np.unique(row)].max(axis=0)) for row in self.replicas])
+
+    def held(self) -> FloatArray:
+        """[o, l + 1, l + 1] most micro-batches whose activations fit in memory; negative if the weights do not."""
+        state = self.state[:, None, :] - self.state[:, :, None]
+        stash = self.stash[:, None, :] - self.stash[:, :, None]
+        most = (self.room[:, None, None] * (1 + 1e-12) - state) / np.maximum(stash, 1e-300)
+        return np.stack([most[np.unique(row)].min(axis=0) for row in self.replicas])
+
+
+def options(problem: TrainingProblem, data: int, micro_batch: int, mixed: bool = True) -> Options | None:
+    """Options of a stage; None if there are none.
+
+    Args:
+        problem: the problem.
+        data: data degree.
+        micro_batch: samples of a micro-batch.
+        mixed: also mixtures of two kinds of groups from different pools.
+    """
+    pools = [pool.name for pool in problem.cluster.pools]
+    gpus = np.array([pool.gpus for pool in problem.cluster.pools])
+    kinds = problem.kinds(micro_batch)
+    rows = [(k,) * data for k in range(len(kinds))]
+    if mixed and data > 1:
+        shares = range(1, data) if data <= FEW else sorted({data * k // FEW for k in range(1, FEW)})
+        for a in range(len(kinds)):
+            for b in range(a + 1, len(kinds)):
+                if kinds[a].pool != kinds[b].pool:
+                    rows += [(a,) * share + (b,) * (data - share) for share in shares]
+    replicas, used = [], []
+    for row in rows:
+        count = np.zeros(len(pools), np.int64)
+        for k in row:
+            count[pools.index(kinds[k].pool)] += kinds[k].tensor
+        if (count <= gpus).all():
+            replicas.append(row)
+            used.append(count)
+    if not replicas:
+        return None
+    slot, state, stash = np.stack([_sums(problem, kind, micro_batch) for kind in kinds], axis=1)
+    room = [problem.cluster[kind.pool].device.memory_capacity - problem.framework.context_bytes for kind in kinds]
+    return Options(
+        data=data,
+        micro_batch=micro_batch,
+        turns=problem.global_batch // (data * micro_batch),
+        kinds=tuple(kinds),
+        replicas=np.array(replicas),
+        used=np.array(used),
+        slot=slot,
+        state=state,
+        stash=stash,
+        room=np.array(room, np.float64),
+    )
+
+
+def in_flight(problem: TrainingProblem, stages: int, turns: int) -> FloatArray:
+    """[k] least number of micro-batches that the k-th stage from the end keeps, in pipelines of up to ``stages``."""
+    kept = np.full(stages, np.inf)
+    for p in range(1, stages + 1):
+        kept[:p] = np.minimum(kept[:p], peak_activations(orders(problem.schedule, p, turns))[::-1])
+    return kept
+
+
+def _sums(problem: TrainingProblem, kind: Group, micro_batch: int) -> FloatArray:
+    """[3, l + 1] sums before each layer of slot, state and stash; see :class:`Options`."""
+    passes, sizes = problem.costs.passes(kind.pool, kind.tensor, micro_batch), problem.costs.sizes(kind.tensor)
+    assert passes is not None and sizes is not None
+    columns = (
+        passes.forward + passes.backward,
+        sizes.parameters * problem.framework.state_bytes,
+        sizes.stash * micro_batch,
+    )
+    return np.stack([np.append(0.0, np.cumsum(column)) for column in columns])

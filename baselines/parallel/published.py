@@ -1,0 +1,135 @@
+"""Planners of the literature, in their authors' search spaces, under the cost model that all planners here share."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+import numpy as np
+
+from hetgym.baselines.parallel.cutting import cuts
+from hetgym.baselines.parallel.exhaustive import known
+from hetgym.baselines.parallel.options import Options, options
+from hetgym.parallel import Cluster, Group, ParallelPlan, Pool, TrainingProblem, uniform
+
+
+def uniform_grid(problem: TrainingProblem) -> ParallelPlan:
+    """The best grid of equal tensor, data and pipeline degrees with equal numbers of layers, on a single pool.
+
+    All grids are simulated, as Megatron's users do (Narayanan et al., SC 2021, section 3).
+
+    Raises:
+        ProblemError: no plan fits in memory.
+    """
+    best, least = None, np.inf
+    for data, batch in problem.degrees():
+        for kind in problem.kinds(batch):
+            most = problem.cluster[kind.pool].gpus // (kind.tensor * data)
+            for stages in range(1, min(most, problem.costs.layers, problem.stages) + 1):
+                plan = uniform(
+                    problem.costs.layers, stages, [kind] * data, batch, problem.global_batch, problem.schedule
+                )
+                value = problem.value(plan)
+                if value < least:
+                    best, least = plan, value
+    return known(best)
+
+
+def pipedream(problem: TrainingProblem) -> ParallelPlan:
+    """The shortest longest stage without tensor parallelism, on a single pool (Narayanan et al., SOSP 2019).
+
+    Raises:
+        ProblemError: no plan fits in memory.
+    """
+    return _least(problem, [replace(alone, tensors=(1,)) for alone in _single_pools(problem)], whole=False)
+
+
+def alpa(problem: TrainingProblem) -> ParallelPlan:
+    """The least sum of stages plus M - 1 times the longest, tensor degrees by stage, on a single pool.
+
+    Source: Zheng et al., "Alpa", OSDI 2022, section 5. A stage's tensor degree stands for its intra-operator plan.
+
+    Raises:
+        ProblemError: no plan fits in memory.
+    """
+    return _least(problem, _single_pools(problem))
+
+
+def harp(problem: TrainingProblem) -> ParallelPlan:
+    """The same estimate over all pools at once: every stage has its own kind of GPUs and tensor degree.
+
+    After planners of heterogeneous 1F1B pipelines such as HARP, whose replicas of a stage are equal.
+
+    Raises:
+        ProblemError: no plan fits in memory.
+    """
+    return _least(problem, [problem])
+
+
+def sailor(problem: TrainingProblem) -> ParallelPlan:
+    """Equal cuts; each replica of a stage on the GPUs that are left, with the least tensor degree that fits.
+
+    The search space of Strati et al., "Sailor", SOSP 2025, section 4: tensor degrees are fixed by memory for each kind
+    of GPU, replicas of a stage may be of different kinds, and layers are spread evenly.
+
+    Raises:
+        ProblemError: no plan fits in memory.
+    """
+    best, least = None, np.inf
+    for data, batch in problem.degrees():
+        found = options(problem, data, batch)
+        if found is None:
+            continue
+        for stages in range(1, min(problem.costs.layers, problem.stages, problem.cluster.gpus // data) + 1):
+            for plan in _filled(problem, found, stages):
+                value = problem.value(plan)
+                if value < least:
+                    best, least = plan, value
+    return known(best)
+
+
+def _filled(problem: TrainingProblem, found: Options, stages: int) -> Iterator[ParallelPlan]:
+    """Plans of equal cuts whose replicas take pools one after the other, in either order, at each set of degrees."""
+    shape = uniform(
+        problem.costs.layers, stages, [found.kinds[0]] * found.data, found.micro_batch, problem.global_batch
+    )
+    by_pool: dict[str, list[Group]] = {}
+    for kind in found.kinds:
+        by_pool.setdefault(kind.pool, []).append(kind)
+    for names in (list(by_pool), list(by_pool)[::-1]):
+        for level in range(max(len(kinds) for kinds in by_pool.values())):
+            left = {pool.name: pool.gpus for pool in problem.cluster.pools}
+            made = []
+            for stage in shape.stages:
+                groups: list[Group] = []
+                for name in names:
+                    kind = by_pool[name][min(level, len(by_pool[name]) - 1)]
+                    while len(groups) < found.data and left[name] >= kind.tensor:
+                        groups.append(kind)
+                        left[name] -= kind.tensor
+                made.append(replace(stage, groups=tuple(groups)) if len(groups) == found.data else None)
+            if all(made):
+                yield replace(shape, stages=tuple(stage for stage in made if stage), schedule=problem.schedule)
+
+
+def _single_pools(problem: TrainingProblem) -> Iterator[TrainingProblem]:
+    """The problem on each pool alone."""
+    for pool in problem.cluster.pools:
+        yield replace(problem, cluster=Cluster(problem.cluster.name, (pool,)))
+
+
+def _least(
+    problem: TrainingProblem, parts: Iterator[TrainingProblem] | list[TrainingProblem], whole: bool = True
+) -> ParallelPlan:
+    """The plan with the least estimate among all data degrees and micro-batches of the parts."""
+    best, least = None, np.inf
+    for part in parts:
+        for data, batch in part.degrees():
+            found = options(part, data, batch, mixed=False)
+            if found is None:
+                continue
+            for estimate, plan in cuts(part, found, whole):
+                total = estimate if whole else found.turns * estimate
+                if total < least and problem.step(plan).fits:
+                    best, least = plan, total
+    return known(best)
