@@ -9,8 +9,7 @@ import pytest
 
 import hetgym
 from hetgym import OutOfMemory, Problem, simulate, validate
-from hetgym.agents.regions.artefact import load_planner, save_planner
-from hetgym.agents.regions.planner import RegionPlanner
+from hetgym.agents.regions.planner import FILES, RegionPlanner
 from hetgym.errors import ArtefactError, ConfigError
 from hetgym.planning.proposals import FEATURES
 from hetgym.sim import PRESETS
@@ -74,8 +73,8 @@ def test_budgets_that_are_none(planner: RegionPlanner) -> None:
 
 
 def test_files_give_the_policy_back(tmp_path) -> None:
-    save_planner(tmp_path / "p", weights(), {"name": "mine", "recipe": {}})
-    found, problem = load_planner(tmp_path / "p"), RandomMix()(np.random.default_rng(1))
+    FILES.save(tmp_path / "p", weights(), {"name": "mine", "recipe": {}})
+    found, problem = FILES.load(tmp_path / "p"), RandomMix()(np.random.default_rng(1))
     assert found.card["name"] == "mine"
     row = hetgym.baselines.get(str(tmp_path / "p.safetensors"))
     assert row.plans_for == "any"
@@ -90,9 +89,9 @@ def test_refuses_other_weights(tmp_path) -> None:
         weights() | {"leave.weight": np.zeros((4,), np.float32)},
     ):
         with pytest.raises(ArtefactError, match="region policy"):
-            save_planner(tmp_path / "p", wrong, {})
-    save_planner(tmp_path / "p", weights(), {})
+            FILES.save(tmp_path / "p", wrong, {})
+    FILES.save(tmp_path / "p", weights(), {})
     card = json.loads((tmp_path / "p.json").read_text())
     (tmp_path / "p.json").write_text(json.dumps(card | {"format": "hetgym-place-policy"}))
     with pytest.raises(ArtefactError):
-        load_planner(tmp_path / "p")
+        FILES.load(tmp_path / "p")

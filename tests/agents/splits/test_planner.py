@@ -10,9 +10,8 @@ import pytest
 
 import hetgym
 from hetgym import simulate, validate
-from hetgym.agents.splits.artefact import load_planner, save_planner
 from hetgym.agents.splits.moves import FEATURES
-from hetgym.agents.splits.planner import SplitPlanner
+from hetgym.agents.splits.planner import FILES, SplitPlanner
 from hetgym.baselines import eop, get
 from hetgym.envs.split.networks import RandomNetworks
 from hetgym.errors import ArtefactError, ConfigError
@@ -76,8 +75,8 @@ def test_refuses_what_it_does_not_know(planner, pair):
 
 
 def test_files_give_the_policy_back(tmp_path, pair):
-    save_planner(tmp_path / "p", weights(), {"name": "mine", "recipe": {"arguments": ARGUMENTS}})
-    found = load_planner(tmp_path / "p")
+    FILES.save(tmp_path / "p", weights(), {"name": "mine", "recipe": {"arguments": ARGUMENTS}})
+    found = FILES.load(tmp_path / "p")
     assert found.card["name"] == "mine" and found.arguments == ARGUMENTS
     loaded = hetgym.agents.load(tmp_path / "p.safetensors")
     assert loaded.plan(*pair, splits=40).makespan == found.plan(*pair, splits=40).makespan
@@ -90,9 +89,9 @@ def test_refuses_other_weights(tmp_path):
         weights() | {"enter.bias": np.full(4, np.nan, np.float32)},
     ):
         with pytest.raises(ArtefactError, match="split policy"):
-            save_planner(tmp_path / "p", wrong, {})
-    save_planner(tmp_path / "p", weights(), {})
+            FILES.save(tmp_path / "p", wrong, {})
+    FILES.save(tmp_path / "p", weights(), {})
     card = json.loads((tmp_path / "p.json").read_text())
     (tmp_path / "p.json").write_text(json.dumps(card | {"format": "hetgym-region-policy"}))
     with pytest.raises(ArtefactError):
-        load_planner(tmp_path / "p")
+        FILES.load(tmp_path / "p")

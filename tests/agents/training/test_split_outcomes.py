@@ -12,8 +12,8 @@ from hetgym.agents.networks.proposal import RARE, ProposalNetwork  # noqa: E402
 from hetgym.agents.recipe import load_recipe  # noqa: E402
 from hetgym.agents.run import TrainingRun  # noqa: E402
 from hetgym.agents.sizes import Sizes  # noqa: E402
-from hetgym.agents.splits.artefact import load_planner  # noqa: E402
 from hetgym.agents.splits.moves import FEATURES  # noqa: E402
+from hetgym.agents.splits.planner import FILES  # noqa: E402
 from hetgym.agents.training.settings import SplitOutcomeSettings  # noqa: E402
 from hetgym.agents.training.split_outcomes import SplitOutcomes  # noqa: E402
 from hetgym.envs.split.rules import SplitRules  # noqa: E402
@@ -76,7 +76,7 @@ def test_a_recipe_runs(tmp_path):
         evaluation={"every": 2, "episodes": 2, "arguments": {}, "baselines": ["reference"]},
     )
     network = TrainingRun(recipe, tmp_path / "a").train()
-    planner = load_planner(tmp_path / "a" / "policy")
+    planner = FILES.load(tmp_path / "a" / "policy")
     assert all(np.array_equal(*pair) for pair in zip(planner.network, network.compiled(), strict=True))
     assert planner.arguments == {"fused": True, "parts": ["equal"], "key_operators": 6}
     assert planner.card["evaluation"]["ratio_reference"] <= 1.0
