@@ -6,6 +6,7 @@ import json
 
 import numpy as np
 import pytest
+from proposal_tools import weights
 
 import hetgym
 from hetgym import OutOfMemory, Problem, simulate, validate
@@ -16,15 +17,9 @@ from hetgym.sim import PRESETS
 from hetgym.workloads import RandomMix
 
 
-def weights(seed: int = 0, hidden: int = 4) -> dict[str, np.ndarray]:
-    rng = np.random.default_rng(seed)
-    shapes = {"enter.weight": (hidden, len(FEATURES)), "enter.bias": (hidden,), "leave.weight": (1, hidden)}
-    return {name: rng.normal(size=shape).astype(np.float32) for name, shape in shapes.items()}
-
-
 @pytest.fixture(scope="module")
 def planner() -> RegionPlanner:
-    return RegionPlanner(weights(), {"name": "mine"})
+    return RegionPlanner(weights(len(FEATURES)), {"name": "mine"})
 
 
 @pytest.mark.parametrize("preset", sorted(PRESETS))
@@ -73,7 +68,7 @@ def test_budgets_that_are_none(planner: RegionPlanner) -> None:
 
 
 def test_files_give_the_policy_back(tmp_path) -> None:
-    FILES.save(tmp_path / "p", weights(), {"name": "mine", "recipe": {}})
+    FILES.save(tmp_path / "p", weights(len(FEATURES)), {"name": "mine", "recipe": {}})
     found, problem = FILES.load(tmp_path / "p"), RandomMix()(np.random.default_rng(1))
     assert found.card["name"] == "mine"
     row = hetgym.baselines.get(str(tmp_path / "p.safetensors"))
@@ -83,14 +78,14 @@ def test_files_give_the_policy_back(tmp_path) -> None:
 
 def test_refuses_other_weights(tmp_path) -> None:
     for wrong in (
-        {name: array for name, array in weights().items() if name != "enter.bias"},
-        weights() | {"enter.weight": np.zeros((4, 3), np.float32)},
-        weights() | {"enter.bias": np.full(4, np.nan, np.float32)},
-        weights() | {"leave.weight": np.zeros((4,), np.float32)},
+        {name: array for name, array in weights(len(FEATURES)).items() if name != "enter.bias"},
+        weights(len(FEATURES)) | {"enter.weight": np.zeros((4, 3), np.float32)},
+        weights(len(FEATURES)) | {"enter.bias": np.full(4, np.nan, np.float32)},
+        weights(len(FEATURES)) | {"leave.weight": np.zeros((4,), np.float32)},
     ):
         with pytest.raises(ArtefactError, match="region policy"):
             FILES.save(tmp_path / "p", wrong, {})
-    FILES.save(tmp_path / "p", weights(), {})
+    FILES.save(tmp_path / "p", weights(len(FEATURES)), {})
     card = json.loads((tmp_path / "p.json").read_text())
     (tmp_path / "p.json").write_text(json.dumps(card | {"format": "hetgym-place-policy"}))
     with pytest.raises(ArtefactError):

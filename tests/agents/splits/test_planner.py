@@ -7,6 +7,7 @@ import json
 import gymnasium as gym
 import numpy as np
 import pytest
+from proposal_tools import weights
 
 import hetgym
 from hetgym import simulate, validate
@@ -20,15 +21,9 @@ from hetgym.graph.transforms import fuse
 ARGUMENTS = {"fused": True, "parts": ["equal", "sixteenths"], "divisible": False, "key_operators": 20}
 
 
-def weights(seed: int = 0, hidden: int = 4) -> dict[str, np.ndarray]:
-    rng = np.random.default_rng(seed)
-    shapes = {"enter.weight": (hidden, len(FEATURES)), "enter.bias": (hidden,), "leave.weight": (1, hidden)}
-    return {name: rng.normal(size=shape).astype(np.float32) for name, shape in shapes.items()}
-
-
 @pytest.fixture(scope="module")
 def planner() -> SplitPlanner:
-    return SplitPlanner(weights(), {"name": "mine", "recipe": {"arguments": ARGUMENTS}})
+    return SplitPlanner(weights(len(FEATURES)), {"name": "mine", "recipe": {"arguments": ARGUMENTS}})
 
 
 @pytest.fixture(scope="module")
@@ -75,7 +70,7 @@ def test_refuses_what_it_does_not_know(planner, pair):
 
 
 def test_files_give_the_policy_back(tmp_path, pair):
-    FILES.save(tmp_path / "p", weights(), {"name": "mine", "recipe": {"arguments": ARGUMENTS}})
+    FILES.save(tmp_path / "p", weights(len(FEATURES)), {"name": "mine", "recipe": {"arguments": ARGUMENTS}})
     found = FILES.load(tmp_path / "p")
     assert found.card["name"] == "mine" and found.arguments == ARGUMENTS
     loaded = hetgym.agents.load(tmp_path / "p.safetensors")
@@ -84,13 +79,13 @@ def test_files_give_the_policy_back(tmp_path, pair):
 
 def test_refuses_other_weights(tmp_path):
     for wrong in (
-        {name: array for name, array in weights().items() if name != "enter.bias"},
-        weights() | {"enter.weight": np.zeros((4, 3), np.float32)},
-        weights() | {"enter.bias": np.full(4, np.nan, np.float32)},
+        {name: array for name, array in weights(len(FEATURES)).items() if name != "enter.bias"},
+        weights(len(FEATURES)) | {"enter.weight": np.zeros((4, 3), np.float32)},
+        weights(len(FEATURES)) | {"enter.bias": np.full(4, np.nan, np.float32)},
     ):
         with pytest.raises(ArtefactError, match="split policy"):
             FILES.save(tmp_path / "p", wrong, {})
-    FILES.save(tmp_path / "p", weights(), {})
+    FILES.save(tmp_path / "p", weights(len(FEATURES)), {})
     card = json.loads((tmp_path / "p.json").read_text())
     (tmp_path / "p.json").write_text(json.dumps(card | {"format": "hetgym-region-policy"}))
     with pytest.raises(ArtefactError):

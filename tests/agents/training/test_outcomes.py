@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from proposal_tools import same
 
 torch = pytest.importorskip("torch")
 
@@ -36,10 +37,6 @@ def training(updates=12, seed=0, **changes):
 
 def advanced(found, updates):
     return [found.advance() for _ in range(updates)]
-
-
-def same(a, b):
-    return all(np.array_equal(*pair) for pair in zip(a.network.compiled(), b.network.compiled(), strict=True))
 
 
 def test_same_seed_same_weights():

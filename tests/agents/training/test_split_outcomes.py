@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from proposal_tools import same
 
 torch = pytest.importorskip("torch")
 
@@ -25,10 +26,6 @@ RULES = SplitRules(fused=True, parts=("equal", "sixteenths"), divisible=False, k
 def training(updates=12, seed=0, **changes):
     settings = {"random": 3, "drawn": 0, "problems": 2, "plans": (2.0, 4.0), "batch": 32, "warm_up": 2, **changes}
     return SplitOutcomes(SplitOutcomeSettings(**settings), updates, Sizes(hidden=8), seed, RULES)
-
-
-def same(a, b):
-    return all(np.array_equal(*pair) for pair in zip(a.network.compiled(), b.network.compiled(), strict=True))
 
 
 def test_same_seed_same_weights_and_goes_on_exactly(tmp_path):

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
-
 import gymnasium as gym
 import numpy as np
 import pytest
+from schedule_tools import rollout as rollout_schedule
 from split_tools import machine, products
+from split_tools import rollout as rollout_split
 
 import hetgym
 from hetgym import Problem
@@ -25,15 +24,6 @@ from hetgym.pipeline import (
 from hetgym.workloads import textbook
 
 
-def rollout_schedule(env: gym.Env, choose, seed: int | None = 0) -> tuple[float, dict]:
-    obs, info = env.reset(seed=seed)
-    total, done = 0.0, False
-    while not done:
-        obs, reward, done, _, info = env.step(choose(obs, info))
-        total += reward
-    return total, info
-
-
 def test_replay_reaches_the_same_makespan_schedule() -> None:
     env = gym.make("HetSchedule-v0", runtime="links")
     rng = np.random.default_rng(8)
@@ -46,15 +36,6 @@ def test_replay_reaches_the_same_makespan_schedule() -> None:
         replay(textbook("topcuoglu"), info["replay"])
     with pytest.raises(hetgym.ConfigError, match="has 1 actions, but"):
         replay(textbook("topcuoglu"), Replay(textbook("topcuoglu").id, None, (0,)))
-
-
-def rollout_split(env: gym.Env, policy: Callable[[Any, dict], int], seed: int | None = 0) -> tuple[list[float], dict]:
-    obs, info = env.reset(seed=seed)
-    rewards, done = [], False
-    while not done:
-        obs, reward, done, _, info = env.step(policy(obs, info))
-        rewards.append(reward)
-    return rewards, info
 
 
 def test_replay_reaches_the_same_makespan_split() -> None:
