@@ -48,7 +48,7 @@ ALGORITHMS: dict[str, Algorithm] = {
     "maskable-ppo": Algorithm(*_SB3, "MaskablePPO of sb3-contrib"),
     "self-labelling": Algorithm(
         "hetgym.agents.training.settings:SelfLabellingSettings",
-        "hetgym.agents.training.trainer:train",
+        "hetgym.agents.training.self_labelling:train",
         "play a problem often and imitate the best: the policy place-v1",
     ),
     "move-outcomes": Algorithm(

@@ -7,9 +7,10 @@ beside the weights, where people can read it.
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Generic, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -17,7 +18,7 @@ import numpy.typing as npt
 from hetgym._artefacts import Array, Kind, check_format, load_tensors, save_tensors
 from hetgym._files import as_path, read_text, write_bytes
 from hetgym._json import parse
-from hetgym.errors import ArtefactError, shown
+from hetgym.errors import ArtefactError, ConfigError, shown
 
 VERSION = 1
 CARD_LIMIT = 1 << 20
@@ -27,6 +28,8 @@ WEIGHTS_LIMIT = 64 << 20
 
 Weights = Mapping[str, npt.NDArray[Any]]
 """Arrays by name."""
+
+P = TypeVar("P", covariant=True)
 
 
 def policy_file(*formats: str) -> Kind:
@@ -108,3 +111,53 @@ def load_pair(path: str | Path, *formats: str) -> tuple[dict[str, Any], dict[str
     card = parse(read_text(page, CARD_LIMIT, ArtefactError), str(page), ArtefactError)
     check_format(card if isinstance(card, dict) else {}, str(page), ArtefactError, VERSION, *formats)
     return load_tensors(Path(f"{stem}.safetensors"), policy_file(*formats), card)
+
+
+@dataclass(frozen=True)
+class PolicyFiles(Generic[P]):
+    """The files of policies of one format: ``<path>.safetensors`` with the weights, ``<path>.json`` with the card.
+
+    Attributes:
+        form: name of the format.
+        make: function from weights and card to the policy; raises :class:`~hetgym.errors.ArtefactError` for weights of
+            another network.
+        prefix: of the names of the weights that are kept.
+    """
+
+    form: str
+    make: Callable[[Weights, Mapping[str, Any]], P]
+    prefix: str = ""
+
+    def save(self, path: str | Path, weights: Weights, card: Mapping[str, Any]) -> None:
+        """Write the two files.
+
+        Args:
+            path: without suffix.
+            weights: of the policy's network, by name.
+            card: their origin, as JSON values.
+
+        Raises:
+            ArtefactError: the weights are not of such a network, or a file cannot be written.
+        """
+        self.make(weights, card)
+        save_pair(path, self.form, {name: w for name, w in weights.items() if name.startswith(self.prefix)}, card)
+
+    def load(self, path: str | Path) -> P:
+        """Read what :meth:`save` wrote.
+
+        Args:
+            path: without suffix.
+
+        Raises:
+            ArtefactError: missing, damaged, or not such a policy; the message says which.
+        """
+        return read_policy(path, self)
+
+
+def read_policy(path: str | Path, *files: PolicyFiles[P]) -> P:
+    """Read a policy of one of some formats; for arguments and errors see :meth:`PolicyFiles.load`."""
+    card, weights = load_pair(path, *(kind.form for kind in files))
+    try:
+        return next(kind.make(weights, card) for kind in files if kind.form == card["format"])
+    except (ArtefactError, ConfigError) as error:
+        raise ArtefactError(f"{path}: {error}") from error

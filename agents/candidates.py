@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -13,13 +12,16 @@ from gymnasium.utils import seeding
 from hetgym._config import check_number
 from hetgym._types import FloatArray
 from hetgym.agents.actions import COLUMNS, describe
-from hetgym.agents.artefact import Weights, check_recipe, load_pair, save_pair
+from hetgym.agents.artefact import PolicyFiles, Weights, check_recipe
 from hetgym.agents.inference import HeadWeights, decide, head_weights
 from hetgym.agents.kinds import ENVIRONMENT, KINDS, check_features
 from hetgym.agents.play import Decider
 from hetgym.agents.recipe import manner
 from hetgym.envs.core.autoreset import make_lanes
 from hetgym.envs.core.lanes import Lanes
+from hetgym.envs.core.sources import as_platform
+from hetgym.envs.pipeline.problems import as_pipeline
+from hetgym.envs.place.problems import as_problem
 from hetgym.errors import ArtefactError, ConfigError, shown
 from hetgym.graph import DataflowGraph
 from hetgym.pipeline import PipelineProblem, TrainingPipeline
@@ -29,7 +31,6 @@ from hetgym.platform import Platform
 from hetgym.problem import Problem
 from hetgym.schedule import Schedule
 
-FORMAT = "hetgym-candidate-policy"
 HEAD = "actor."
 """Prefix of the weights that score actions; the other weights of a trained network embed graphs or value states."""
 
@@ -156,7 +157,7 @@ class SchedulePolicy(CandidatePolicy):
         Raises:
             ConfigError: see :meth:`~CandidatePolicy.play`.
         """
-        schedule: Schedule = self.play(problem=problem, **playing)["schedule"]
+        schedule: Schedule = self.play(problem=as_problem(problem), **playing)["schedule"]
         return schedule
 
 
@@ -174,7 +175,7 @@ class SplitPolicy(CandidatePolicy):
         Raises:
             ConfigError: see :meth:`~CandidatePolicy.play`.
         """
-        info = self.play(graph=graph, platform=platform, **playing)
+        info = self.play(graph=graph, platform=as_platform(platform), **playing)
         return GraphPlan(info["split_graph"], info["split_problem"], info["schedule"])
 
 
@@ -195,7 +196,7 @@ class PipelinePolicy(CandidatePolicy):
         Raises:
             ConfigError: see :meth:`~CandidatePolicy.play`.
         """
-        info = self.play(problem=pipeline, **playing)
+        info = self.play(problem=as_pipeline(pipeline), **playing)
         stages: list[tuple[int, int, int]] = info[
             "stages" if info["value"] <= info["reference"] else "reference_stages"
         ]
@@ -218,32 +219,5 @@ def candidate_policy(weights: Weights, card: Mapping[str, Any]) -> Any:
     return CLASSES.get(str(kind), CandidatePolicy)(weights, card)
 
 
-def save_policy(path: str | Path, weights: Weights, card: Mapping[str, Any]) -> None:
-    """Write ``<path>.safetensors`` and ``<path>.json``.
-
-    Args:
-        path: without suffix.
-        weights: of an :class:`~hetgym.agents.networks.ActorCritic`, by name; only those that score actions are kept.
-        card: see :class:`CandidatePolicy`.
-
-    Raises:
-        ArtefactError: the weights are not of such a network, or a file cannot be written.
-    """
-    CandidatePolicy(weights, card)
-    save_pair(path, FORMAT, {name: weight for name, weight in weights.items() if name.startswith(HEAD)}, card)
-
-
-def load_policy(path: str | Path) -> Any:
-    """Read what :func:`save_policy` wrote.
-
-    Args:
-        path: without suffix.
-
-    Raises:
-        ArtefactError: missing, damaged, or not such a policy; the message says which.
-    """
-    card, weights = load_pair(path, FORMAT)
-    try:
-        return candidate_policy(weights, card)
-    except ArtefactError as error:
-        raise ArtefactError(f"{path}: {error}") from error
+FILES: PolicyFiles[Any] = PolicyFiles("hetgym-candidate-policy", candidate_policy, HEAD)
+"""The files of these policies; of a network's weights they hold those that score actions."""

@@ -10,6 +10,7 @@ from hetgym._config import read
 from hetgym._times import as_seconds
 from hetgym.baselines.pipeline import annealed_cut
 from hetgym.envs.pipeline.lanes import PipelineLanes
+from hetgym.envs.pipeline.problems import as_pipeline
 from hetgym.errors import ConfigError
 from hetgym.pipeline import CutProblem, Objective, PipelineProblem, Stage, TrainingPipeline, cut_problem
 
@@ -69,11 +70,13 @@ class CutPlanner:
             several rounds of them.
 
         Raises:
-            ConfigError: an invalid budget or objective.
+            ConfigError: an invalid budget or objective, or not a pipeline.
             ProblemError: no cut can run; see :func:`~hetgym.pipeline.cut_problem`.
         """
         seconds = as_seconds(budget)
-        return annealed_cut(cut_problem(pipeline, read(Objective, objective, "plan")), tries, seconds, seed)
+        return annealed_cut(
+            cut_problem(as_pipeline(pipeline), read(Objective, objective, "plan")), tries, seconds, seed
+        )
 
 
 class CutAgent:

@@ -13,6 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from hetgym.envs.core.lanes import Observation
+from hetgym.envs.place.problems import as_problem
 from hetgym.envs.schedule import HetScheduleEnv
 from hetgym.errors import ConfigError, HetgymWarning
 from hetgym.problem import Problem
@@ -195,7 +196,7 @@ def as_scheduler(agent: Agent | Policy, **arguments: Any) -> Callable[[Problem],
         arguments = agent.arguments | arguments
 
     def schedule(problem: Problem) -> Schedule:
-        result: Schedule = play(HetScheduleEnv(problem, **arguments), agent).info["schedule"]
+        result: Schedule = play(HetScheduleEnv(as_problem(problem), **arguments), agent).info["schedule"]
         return result
 
     return schedule

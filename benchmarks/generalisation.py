@@ -25,8 +25,7 @@ import hetgym
 from hetgym import Problem
 from hetgym.agents.networks.place import RULE
 from hetgym.agents.place import episodes
-from hetgym.agents.place.artefact import load_planner
-from hetgym.agents.place.planner import PlacePlanner
+from hetgym.agents.place.planner import FILES, PlacePlanner
 from hetgym.agents.pretrained import FOLDER
 from hetgym.baselines import get, names
 from hetgym.graph.generators import generate_graph
@@ -162,7 +161,7 @@ def left_out(families: Sequence[str], steps: int, folder: Path, count: int, seed
         ]
         path = folder / f"without-{family.lower()}"
         TrainingRun(load_recipe("place", settings=settings, steps=steps), path).train()
-        other = load_planner(path / "policy")
+        other = FILES.load(path / "policy")
         problems = drawn(RealMix(networks=FAMILIES[family]), count, seed)
         found = row(f"{family}, left out of training", problems, other)
         found["shipped"] = row("", problems, shipped)["one pass"]

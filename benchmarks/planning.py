@@ -147,20 +147,22 @@ def search(
     return rows
 
 
+def over(name: str, budget: float, runtime: str, found: list[Any], others: list[float]) -> dict[str, Any]:
+    """A search within a time [s]: the mean ratio of its makespans to others, with its interval."""
+    scheduler = get(name, seconds=budget, budget=2**62)
+    ratios = [scheduler(problem, runtime).makespan / other for problem, other in zip(found, others, strict=True)]
+    interval = mean_intervals([ratios], np.random.default_rng(0))[0]
+    ends = {"low": interval.low, "high": interval.high}
+    return {"what": name, "s": budget, "ratio": float(np.mean(ratios))} | ends
+
+
 def blind(name: str, runtime: str, budgets: tuple[float, ...]) -> list[dict[str, Any]]:
     """A search over the best plan of all schedulers, each of which plans for classic or for its own model."""
     found, best = problems(), []
     for problem in found:
         plans = [get(name)(problem) for name in hetgym.baselines.names() if get(name).kind != "exact"]
         best.append(min(hetgym.simulate(problem, plan, runtime).makespan for plan in plans))
-    rows = []
-    for budget in budgets:
-        scheduler = get(name, seconds=budget, budget=2**62)
-        ratios = [scheduler(problem, runtime).makespan / least for problem, least in zip(found, best, strict=True)]
-        interval = mean_intervals([ratios], np.random.default_rng(0))[0]
-        ends = {"low": interval.low, "high": interval.high}
-        rows.append({"what": name, "s": budget, "ratio": float(np.mean(ratios))} | ends)
-    return rows
+    return [over(name, budget, runtime, found, best) for budget in budgets]
 
 
 def methods(runtime: str, budgets: tuple[float, ...]) -> list[dict[str, Any]]:
@@ -169,12 +171,7 @@ def methods(runtime: str, budgets: tuple[float, ...]) -> list[dict[str, Any]]:
     plain = [get("heft")(problem, runtime).makespan for problem in found]
     for name in SEARCHES:
         get(name, seconds=0.05)(found[0], runtime)
-        for budget in budgets:
-            scheduler = get(name, seconds=budget, budget=2**62)
-            ratios = [scheduler(problem, runtime).makespan / base for problem, base in zip(found, plain, strict=True)]
-            interval = mean_intervals([ratios], np.random.default_rng(0))[0]
-            ends = {"low": interval.low, "high": interval.high}
-            rows.append({"what": name, "s": budget, "ratio": float(np.mean(ratios))} | ends)
+        rows += [over(name, budget, runtime, found, plain) for budget in budgets]
     return rows
 
 

@@ -25,7 +25,7 @@ from _common import save, show
 
 import hetgym
 from hetgym import Problem
-from hetgym.agents.regions.artefact import load_planner
+from hetgym.agents.regions.planner import FILES
 from hetgym.baselines import get
 from hetgym.baselines.region_annealing import RegionAnnealing
 from hetgym.bench.significance import mean_intervals
@@ -61,7 +61,7 @@ def methods(linear: Path | None) -> dict[str, dict[str, Any]]:
         "untrained": {"network": untrained},
     }
     if linear is not None:
-        found["one unit"] = {"network": load_planner(linear.with_suffix("")).network}
+        found["one unit"] = {"network": FILES.load(linear.with_suffix("")).network}
     return found | {"trained": {"network": hetgym.agents.load("place-v2").network}}
 
 

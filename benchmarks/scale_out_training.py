@@ -25,7 +25,8 @@ from hetgym.agents.distributed.players import ClusterPlayers
 from hetgym.agents.recipe import Recipe, load_recipe
 from hetgym.agents.sb3.training import build
 from hetgym.agents.training.playing import Threads
-from hetgym.agents.training.self_labelling import SelfLabelling, arrays
+from hetgym.agents.training.self_labelling import SelfLabelling
+from hetgym.agents.training.trainer import arrays
 
 UPDATES = {"ppo-schedule": 4, "maskable-ppo-schedule": 2, "split": 1, "place": 6}
 """Recipes, and the updates that are timed after a first one."""

@@ -26,8 +26,8 @@ import numpy as np
 from _common import save, show
 
 import hetgym
-from hetgym.agents.splits.artefact import load_planner
 from hetgym.agents.splits.moves import FEATURES
+from hetgym.agents.splits.planner import FILES
 from hetgym.agents.splits.search import Entries, SplitSearch, new_ground
 from hetgym.agents.splits.starts import in_entries
 from hetgym.baselines import eop
@@ -71,8 +71,8 @@ def methods(trained: Path, linear: Path | None) -> dict[str, Network | None]:
         "untrained": Network(rng.normal(0, size, (len(FEATURES), 20)), np.zeros(20), rng.normal(0, 20**-0.5, 20)),
     }
     if linear is not None:
-        found["one unit"] = load_planner(linear.with_suffix("")).network
-    return found | {"trained": load_planner(trained.with_suffix("")).network}
+        found["one unit"] = FILES.load(linear.with_suffix("")).network
+    return found | {"trained": FILES.load(trained.with_suffix("")).network}
 
 
 def curve(

@@ -17,9 +17,9 @@ from pathlib import Path
 from safetensors.numpy import load_file
 
 from hetgym.agents import candidates, pretrained
-from hetgym.agents.place import artefact as place
-from hetgym.agents.regions import artefact as regions
-from hetgym.agents.splits import artefact as splits
+from hetgym.agents.place import planner as place
+from hetgym.agents.regions import planner as regions
+from hetgym.agents.splits import planner as splits
 
 PACKAGES = ("hetgym", "torch", "torch-geometric", "stable-baselines3", "sb3-contrib", "numpy", "numba")
 
@@ -44,16 +44,16 @@ def main() -> None:
     best = options.run / "best"
     if recipe["algorithm"] in PLANNERS:
         files = PLANNERS[recipe["algorithm"]]
-        found = files.load_planner(best).card
+        found = files.FILES.load(best).card
         card = {key: value for key, value in found.items() if key not in ("format", "version")} | more
-        weights, save = load_file(f"{best}.safetensors"), files.save_planner
+        weights, save = load_file(f"{best}.safetensors"), files.FILES.save
     else:
         from hetgym.agents.network_policy import load_policy
 
         policy = load_policy(f"{best}.safetensors")
         card = {key: value for key, value in policy.card.items() if key not in ("format", "version")} | more
         weights = {name: tensor.numpy() for name, tensor in policy.network.state_dict().items()}
-        save, card = candidates.save_policy, card | {"samples": options.samples, "temperature": options.temperature}
+        save, card = candidates.FILES.save, card | {"samples": options.samples, "temperature": options.temperature}
     save(pretrained.FOLDER / options.name, weights, card)
     policy = pretrained.read(options.name)
     card["known"] = {case: pretrained.replay(policy, case) for case in pretrained.CASES[policy.kind]}

@@ -7,21 +7,21 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
-from hetgym._times import as_seconds
+from hetgym._config import read
 from hetgym._types import IntArray
+from hetgym.agents.artefact import PolicyFiles, Weights
 from hetgym.agents.inference import head_weights
 from hetgym.agents.place import episodes, inference
 from hetgym.agents.place.refinement import Refinement, Refining, settled_order
 from hetgym.agents.place.tokens import EDGE_FEATURES, TOKEN_FEATURES, View, view
-from hetgym.agents.play import Agent
+from hetgym.agents.planner import SchedulePlanner, limits
+from hetgym.envs.place.problems import as_problem
 from hetgym.errors import ArtefactError, ConfigError
 from hetgym.planning import ranks
 from hetgym.planning.decode import decode_in_order, start_order
-from hetgym.planning.policy import SchedulerPolicy
 from hetgym.planning.registry import get
-from hetgym.planning.search import Search, check_limits, clock, run
+from hetgym.planning.search import Search, clock, run
 from hetgym.problem import Problem
 from hetgym.schedule import Schedule
 
@@ -35,7 +35,7 @@ SHARE = 0.2
 """Share of a time budget that greedy passes may take; the search gets the rest."""
 
 
-class PlacePlanner:
+class PlacePlanner(SchedulePlanner):
     """Plans by a trained place policy.
 
     Called with a problem it is a scheduler: the policy plays one episode in each of a few orders of
@@ -45,22 +45,16 @@ class PlacePlanner:
     Args:
         weights: of a :class:`~hetgym.agents.networks.place.PlaceNetwork`, by name.
         card: their origin, as JSON values.
-        how: settings of the search.
+        how: settings of the search; by default those of the card, under ``search``.
 
     Raises:
         ArtefactError: the weights are not those of such a network.
+        ConfigError: the card's settings of the search are invalid.
     """
 
-    kind = "place"
-
-    def __init__(
-        self,
-        weights: Mapping[str, npt.NDArray[Any]],
-        card: Mapping[str, Any] | None = None,
-        how: Refining | None = None,
-    ) -> None:
+    def __init__(self, weights: Weights, card: Mapping[str, Any] | None = None, how: Refining | None = None) -> None:
         self.card = dict(card or {})
-        self.how = how or Refining()
+        self.how = how or read(Refining, self.card.get("search", {}), "the card", "search")
         try:
             self.encoder, self.head = inference.encoder_weights(weights), head_weights(weights)
             hidden = self.encoder.norm.shape[1]
@@ -79,15 +73,6 @@ class PlacePlanner:
     def __call__(self, problem: Problem) -> Schedule:
         """The best schedule of a few greedy episodes."""
         return self.plan(problem)
-
-    @property
-    def arguments(self) -> dict[str, Any]:
-        """Arguments of HetSchedule-v0 under which an episode of :meth:`agent` has the makespan of :meth:`plan`."""
-        return {"decode": "append"}
-
-    def agent(self) -> Agent:
-        """An agent for HetSchedule-v0 that follows the plan."""
-        return SchedulerPolicy(self)
 
     def plan(
         self,
@@ -115,10 +100,10 @@ class PlacePlanner:
             The best schedule found, never worse than the one that the search begins with.
 
         Raises:
-            ConfigError: an invalid budget.
+            ConfigError: not a problem, or an invalid budget.
         """
-        seconds = as_seconds(budget)
-        began = check_limits("plan", operators or 0, seconds)
+        problem = as_problem(problem)
+        seconds, began = limits(budget, operators)
         if passes < 1:
             raise ConfigError(f"passes is {passes}; there must be at least one")
         if seconds is not None and pass_seconds(problem) > SHARE * seconds:
@@ -167,6 +152,10 @@ class PlacePlanner:
             if makespan < best[0]:
                 best = makespan, latest, order
         return best
+
+
+FILES = PolicyFiles("hetgym-place-policy", PlacePlanner)
+"""The files of these policies."""
 
 
 def _searched(search: Search, operators: int | None, seconds: float | None, began: float) -> Schedule:

@@ -2,24 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from functools import cache
 from pathlib import Path
 from typing import Literal, overload
 
 from hetgym.agents import candidates
-from hetgym.agents.artefact import load_pair
+from hetgym.agents.artefact import PolicyFiles, read_policy
 from hetgym.agents.candidates import CandidatePolicy, PipelinePolicy, SchedulePolicy, SplitPolicy
-from hetgym.agents.place import artefact as place
+from hetgym.agents.place import planner as place
 from hetgym.agents.place.planner import PlacePlanner
 from hetgym.agents.play import Policy
-from hetgym.agents.regions import artefact as regions
+from hetgym.agents.regions import planner as regions
 from hetgym.agents.regions.planner import RegionPlanner
-from hetgym.agents.splits import artefact as splits
+from hetgym.agents.splits import planner as splits
 from hetgym.agents.splits.planner import SplitPlanner
 from hetgym.errors import ConfigError, unknown_name
 
 FOLDER = Path(__file__).parent
+
+FILES: tuple[PolicyFiles[Policy], ...] = (place.FILES, regions.FILES, splits.FILES, candidates.FILES)
+"""The formats of compiled policies."""
 
 CASES: dict[str, tuple[str, ...]] = {
     "place": ("topcuoglu", "arabnejad-barbosa"),
@@ -82,7 +84,7 @@ def load(policy: str | Path) -> Policy:
 def _read_file(path: Path) -> Policy:
     """A policy of the user's own."""
     if path.with_suffix(".json").exists():
-        return _read(path.with_suffix(""))
+        return read_policy(path.with_suffix(""), *FILES)
     from hetgym.agents.network_policy import load_policy
 
     return load_policy(path)
@@ -91,21 +93,7 @@ def _read_file(path: Path) -> Policy:
 @cache
 def read(name: str) -> Policy:
     """Read a shipped policy's files, once in each process."""
-    return _read(FOLDER / name)
-
-
-def _read(path: Path) -> Policy:
-    card, _ = load_pair(path, *_READERS)
-    return _READERS[card["format"]](path)
-
-
-_READERS: dict[str, Callable[[Path], Policy]] = {
-    place.FORMAT: place.load_planner,
-    regions.FORMAT: regions.load_planner,
-    splits.FORMAT: splits.load_planner,
-    candidates.FORMAT: candidates.load_policy,
-}
-"""Format of a policy's files -> the function that reads them."""
+    return read_policy(FOLDER / name, *FILES)
 
 
 def replay(policy: Policy, case: str) -> float:

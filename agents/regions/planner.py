@@ -6,16 +6,14 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-import numpy.typing as npt
-
-from hetgym._times import as_seconds
+from hetgym.agents.artefact import PolicyFiles, Weights
 from hetgym.agents.inference import proposal_network
-from hetgym.agents.play import Agent
+from hetgym.agents.planner import SchedulePlanner, limits
 from hetgym.baselines.region_annealing import NAME, RegionAnnealing
+from hetgym.envs.place.problems import as_problem
 from hetgym.errors import ConfigError, shown
-from hetgym.planning.policy import SchedulerPolicy
 from hetgym.planning.proposals import FEATURES, new_proposals
-from hetgym.planning.search import check_limits, run
+from hetgym.planning.search import run
 from hetgym.problem import Problem
 from hetgym.schedule import Schedule
 from hetgym.sim import Runtime
@@ -27,7 +25,7 @@ MOST = 20_000_000
 """Most operators launched without a budget."""
 
 
-class RegionPlanner:
+class RegionPlanner(SchedulePlanner):
     """Plans by a trained region policy.
 
     The best of a few list schedules for the runtime is improved: the network reads the plan with its times, and
@@ -44,24 +42,13 @@ class RegionPlanner:
         ArtefactError: the weights are not those of such a network.
     """
 
-    kind = "place"
-
-    def __init__(self, weights: Mapping[str, npt.NDArray[Any]], card: Mapping[str, Any] | None = None) -> None:
+    def __init__(self, weights: Weights, card: Mapping[str, Any] | None = None) -> None:
         self.card = dict(card or {})
         self.network = proposal_network(weights, len(FEATURES), "region")
 
     def __call__(self, problem: Problem, runtime: str | Runtime = "classic") -> Schedule:
         """The plan after a fixed number of tries for each operator."""
         return self.plan(problem, runtime=runtime)
-
-    @property
-    def arguments(self) -> dict[str, Any]:
-        """Arguments of HetSchedule-v0 under which an episode of :meth:`agent` has the makespan of :meth:`plan`."""
-        return {"decode": "append"}
-
-    def agent(self) -> Agent:
-        """An agent for HetSchedule-v0 that follows the plan for the runtime of its environment."""
-        return SchedulerPolicy(self)
 
     def plan(
         self,
@@ -89,12 +76,12 @@ class RegionPlanner:
             The best schedule found, never longer than the start's.
 
         Raises:
-            ConfigError: an invalid budget, or a start that is none.
+            ConfigError: not a problem, an invalid budget, or a start that is none.
             UnknownName: no such scheduler.
             OutOfMemory: the runtime enforces capacities, and no plan that fits was found.
         """
-        seconds = as_seconds(budget)
-        began = check_limits("plan", operators or 0, seconds)
+        problem = as_problem(problem)
+        seconds, began = limits(budget, operators)
         if not isinstance(start, str | Schedule):
             raise ConfigError(f"start is {shown(start)}; it must be a Schedule, or the name of a scheduler")
         if operators is None:
@@ -103,3 +90,7 @@ class RegionPlanner:
         run(search, operators, seconds, began=began)
         found = search.schedule()
         return replace(found, scheduler=self.card.get("name", "region policy")) if found.scheduler == NAME else found
+
+
+FILES = PolicyFiles("hetgym-region-policy", RegionPlanner)
+"""The files of these policies."""

@@ -6,12 +6,10 @@ import dataclasses
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-import numpy.typing as npt
-
 from hetgym._config import check_number
-from hetgym._times import as_seconds
-from hetgym.agents.artefact import check_recipe
+from hetgym.agents.artefact import PolicyFiles, Weights, check_recipe
 from hetgym.agents.inference import proposal_network
+from hetgym.agents.planner import limits
 from hetgym.agents.play import Agent
 from hetgym.agents.recipe import manner
 from hetgym.agents.splits.moves import FEATURES
@@ -19,6 +17,7 @@ from hetgym.agents.splits.search import Entries, SplitSearch, new_ground
 from hetgym.agents.splits.starts import in_entries
 from hetgym.baselines import eop
 from hetgym.envs.core.lanes import Lanes, Observation
+from hetgym.envs.core.sources import as_graph, as_platform
 from hetgym.envs.split.dynamics import Splits
 from hetgym.envs.split.instance import SplitInstance
 from hetgym.envs.split.lanes import SplitLanes
@@ -27,7 +26,7 @@ from hetgym.envs.split.rules import SplitRules
 from hetgym.errors import ConfigError, suggestion
 from hetgym.graph import DataflowGraph
 from hetgym.planning.graph_plan import GraphPlan
-from hetgym.planning.search import check_limits, clock
+from hetgym.planning.search import clock
 from hetgym.planning.timeline import with_times
 from hetgym.platform import Platform
 from hetgym.sim import PRESETS
@@ -61,7 +60,7 @@ class SplitPlanner:
 
     kind = "split"
 
-    def __init__(self, weights: Mapping[str, npt.NDArray[Any]], card: Mapping[str, Any] | None = None) -> None:
+    def __init__(self, weights: Weights, card: Mapping[str, Any] | None = None) -> None:
         self.card = dict(card or {})
         check_recipe(self.card)
         self.network = proposal_network(weights, len(FEATURES), "split")
@@ -103,8 +102,10 @@ class SplitPlanner:
             which places its parts itself. With a budget of time EOP does not tune its ratios.
 
         Raises:
-            ConfigError: an invalid budget, or arguments that are not rules of HetSplit-v0.
+            ConfigError: not a graph or not a platform, an invalid budget, or arguments that are not rules of
+                HetSplit-v0.
         """
+        graph, platform = as_graph(graph), as_platform(platform)
         known = {field.name for field in dataclasses.fields(SplitRules)}
         for name in arguments:
             if name not in known:
@@ -152,11 +153,10 @@ class SplitPlanner:
         """The best entries, and EOP's plan, from which the search also began; None on a single device."""
         if rules.memory != "ignore":
             raise ConfigError(f"this policy does not know memory={rules.memory!r}, only memory='ignore'")
-        seconds = as_seconds(budget)
         check_number(0 if splits is None else splits, "splits", ConfigError)
         if splits is not None and splits != int(splits):
             raise ConfigError(f"splits is {splits}; it must be a whole number")
-        began = check_limits("plan", 0, seconds)
+        seconds, began = limits(budget)
         rival = None
         if len(instance.platform) > 1:
             sweeps, graph, model = (3 if seconds is None else 0), instance.graph, instance.prices.model
@@ -169,6 +169,10 @@ class SplitPlanner:
         while search.priced < splits and not search.finished and (seconds is None or clock() - began < seconds):
             search.advance(min(splits, search.priced + SLICE))
         return search.best, rival
+
+
+FILES = PolicyFiles("hetgym-split-policy", SplitPlanner)
+"""The files of these policies."""
 
 
 class SplitAgent:

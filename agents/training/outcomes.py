@@ -9,23 +9,22 @@ learns when to turn to others. The first updates search without the network.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from pathlib import Path
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from hetgym.agents.checkpoint import Checkpoint, learner_tensors, restore_learner
 from hetgym.agents.evaluation import Evaluator
 from hetgym.agents.networks._torch import nn, torch
 from hetgym.agents.networks.proposal import ProposalNetwork
-from hetgym.agents.regions.artefact import save_planner
+from hetgym.agents.regions import planner as regions
 from hetgym.agents.regions.planner import RegionPlanner
 from hetgym.agents.run import TrainingRun
 from hetgym.agents.sizes import Sizes
 from hetgym.agents.training.curriculum import draw
 from hetgym.agents.training.settings import OutcomeSettings, SplitOutcomeSettings
+from hetgym.agents.training.trainer import Learner, Trained, improve
 from hetgym.baselines.region_annealing import RegionAnnealing
 from hetgym.envs.place.lanes import PlaceLanes
 from hetgym.errors import ConfigError
@@ -36,36 +35,20 @@ Rows = tuple[npt.NDArray[np.float32], npt.NDArray[np.float32]]
 """[r, f] inputs and [r] outcomes."""
 
 
-class MoveOutcomes:
-    """A training in progress.
+class MoveOutcomes(Learner):
+    """A training in progress; for arguments and attributes see :class:`~hetgym.agents.training.trainer.Learner`."""
 
-    Args:
-        settings: of the training.
-        updates: total number of updates, over which the learning rate decreases.
-        sizes: of the network.
-        seed: of all randomness.
-
-    Attributes:
-        network: the network that is trained.
-        update: number of updates done.
-    """
-
-    settings: Any
+    network: ProposalNetwork
 
     def __init__(
         self, settings: OutcomeSettings | SplitOutcomeSettings, updates: int, sizes: Sizes, seed: int = 0
     ) -> None:
-        self.settings, self.updates, self.seed = settings, updates, seed
-        torch.set_num_threads(1)  # rounding of sums depends on how threads split them
-        torch.manual_seed(seed)
-        self.network = self.new_network(sizes.hidden)
-        self.optimizer = torch.optim.Adam(self.network.parameters(), lr=settings.learning_rate)
+        super().__init__(settings, updates, sizes, seed)
         self.problems = self.draw_problems()
-        self.update = 0
 
-    def new_network(self, hidden: int) -> ProposalNetwork:
+    def new_network(self, sizes: Sizes) -> ProposalNetwork:
         """A network with random weights."""
-        return ProposalNetwork(hidden)
+        return ProposalNetwork(sizes.hidden)
 
     def draw_problems(self) -> list[Any]:
         """The problems to search on."""
@@ -122,19 +105,6 @@ class MoveOutcomes:
         run(search, budget, None)
         return proposals.rows_of(guide), 1.0 - search.makespan / first
 
-    def snapshot(self) -> Checkpoint:
-        """The complete state of the training."""
-        return Checkpoint(self.update, learner_tensors(self.network, self.optimizer))
-
-    def restore(self, found: Checkpoint) -> None:
-        """Resume from a checkpoint.
-
-        Raises:
-            ArtefactError: the checkpoint is not of such a training.
-        """
-        restore_learner(self.network, self.optimizer, found.tensors)
-        self.update = found.step
-
 
 LIKELY = 0.15
 """Outcomes above this are those of moves that made a plan shorter; that of a longer one that was accepted is below."""
@@ -143,28 +113,16 @@ LAUNCHES = 0.2
 """Operators launched by a try, as a share of all: most are refused early."""
 
 
-class Trained:
-    """A trained region policy.
+class TrainedRegions(Trained):
+    """A trained region policy; for arguments see :class:`~hetgym.agents.training.trainer.Trained`."""
 
-    Args:
-        network: its network.
-        card: its origin, as JSON values.
-    """
+    files = regions.FILES
 
-    def __init__(self, network: ProposalNetwork, card: Mapping[str, Any]) -> None:
-        self.weights = {name: weight.detach().numpy().copy() for name, weight in network.state_dict().items()}
-        self.card = dict(card)
-
-    def judge(self, evaluator: Evaluator) -> dict[str, float]:
-        """Plan the held-out problems for the environment's runtime."""
+    def makespans(self, planner: RegionPlanner, evaluator: Evaluator) -> list[float]:
+        """Makespans [s] of the policy's plans for the held-out problems and the environment's runtime."""
         assert isinstance(evaluator.lanes, PlaceLanes)
-        planner, runtime = RegionPlanner(self.weights), evaluator.lanes.rules.simulated
-        makespans = [planner.plan(problem, runtime=runtime).makespan for problem in evaluator.problems()]
-        return evaluator.compare(np.array(makespans))
-
-    def save(self, path: Path) -> None:
-        """Write the weights, and the card beside them."""
-        save_planner(path.with_suffix(""), self.weights, self.card)
+        runtime = evaluator.lanes.rules.simulated
+        return [planner.plan(problem, runtime=runtime).makespan for problem in evaluator.problems()]
 
 
 def train(run: TrainingRun) -> ProposalNetwork:
@@ -181,25 +139,17 @@ def train(run: TrainingRun) -> ProposalNetwork:
         ConfigError: workers of a Ray cluster were asked for.
     """
     recipe = run.recipe
-    run.wrap = Trained
-    return improve(run, MoveOutcomes(recipe.parsed_settings(), recipe.steps, recipe.network, recipe.seed))
+    run.wrap = TrainedRegions
+    return improve_alone(run, MoveOutcomes(recipe.parsed_settings(), recipe.steps, recipe.network, recipe.seed))
 
 
-def improve(run: TrainingRun, training: MoveOutcomes) -> ProposalNetwork:
-    """Take a training to the end of a run, from the run's checkpoint if it has one.
+def improve_alone(run: TrainingRun, training: MoveOutcomes) -> ProposalNetwork:
+    """Take a training to the end of a run in this process; see :func:`~hetgym.agents.training.trainer.improve`.
 
     Raises:
-        ArtefactError: the checkpoint is not one of this recipe.
         ConfigError: workers of a Ray cluster were asked for.
     """
-    recipe = run.recipe
     if run.cluster is not None:
-        raise ConfigError(f"{recipe.algorithm} trains in one process, without --ray")
-    if run.checkpoint is not None:
-        training.restore(run.checkpoint)
-    run.between(training.update, training.network, training.snapshot)
-    while training.update < recipe.steps:
-        values = training.advance()
-        run.log(training.update, {f"train/{name}": value for name, value in values.items()})
-        run.between(training.update, training.network, training.snapshot, last=training.update == recipe.steps)
-    return training.network
+        raise ConfigError(f"{run.recipe.algorithm} trains in one process, without --ray")
+    network: ProposalNetwork = improve(run, training, training.advance)
+    return network

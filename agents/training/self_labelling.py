@@ -12,22 +12,30 @@ kept and improve from visit to visit. Top to bottom:
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing, contextmanager
 from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
 
 from hetgym._types import IntArray
-from hetgym.agents.checkpoint import Checkpoint, learner_tensors, restore_learner
+from hetgym.agents.checkpoint import Checkpoint
+from hetgym.agents.evaluation import Evaluator
 from hetgym.agents.inference import head_weights
 from hetgym.agents.networks._torch import Tensor, nn, torch
 from hetgym.agents.networks.place import PlaceNetwork
 from hetgym.agents.place import episodes
+from hetgym.agents.place import planner as place
+from hetgym.agents.place.planner import PlacePlanner
 from hetgym.agents.place.tokens import EDGE_FEATURES, TOKEN_FEATURES, View, view
+from hetgym.agents.run import TrainingRun
 from hetgym.agents.sizes import Sizes
 from hetgym.agents.training.curriculum import draw
-from hetgym.agents.training.playing import Players, Turn
+from hetgym.agents.training.playing import Players, Threads, Turn
 from hetgym.agents.training.settings import SelfLabellingSettings
+from hetgym.agents.training.trainer import Learner, Trained, arrays, improve
 from hetgym.errors import ArtefactError
 from hetgym.problem import Problem
 
@@ -49,43 +57,27 @@ class Lesson:
     choice: IntArray
 
 
-def new_network(sizes: Sizes, seed: int) -> PlaceNetwork:
-    """The untrained network: the linear rule that it starts from, and small random weights elsewhere.
-
-    Args:
-        sizes: ``embedding`` and ``layers`` of the encoder, ``hidden`` of the head.
-        seed: of the weights.
-    """
-    torch.manual_seed(seed)
-    names = tuple(feature.name for feature in episodes.CANDIDATE_FEATURES)
-    return PlaceNetwork(len(TOKEN_FEATURES), len(EDGE_FEATURES), names, sizes.embedding, sizes.layers, sizes.hidden)
-
-
-class SelfLabelling:
-    """A training in progress.
-
-    Args:
-        settings: of the training.
-        updates: total number of gradient steps, over which the learning rate decreases.
-        sizes: of the network.
-        seed: of all randomness.
+class SelfLabelling(Learner):
+    """A training in progress; for arguments and other attributes see :class:`~hetgym.agents.training.trainer.Learner`.
 
     Attributes:
-        network: the network that is trained.
-        update: number of updates done.
         lessons: the curriculum with its labels.
     """
 
+    settings: SelfLabellingSettings
+    network: PlaceNetwork
+
     def __init__(self, settings: SelfLabellingSettings, updates: int, sizes: Sizes, seed: int = 0) -> None:
-        self.settings, self.updates, self.seed = settings, updates, seed
-        torch.set_num_threads(1)  # rounding of sums depends on how threads split them
-        self.network = new_network(sizes, seed)
-        self.optimizer = torch.optim.Adam(self.network.parameters(), lr=settings.learning_rate)
+        super().__init__(settings, updates, sizes, seed)
         self.lessons = [
             Lesson(problem, view(problem), np.inf, np.zeros(problem.num_operators, np.int32))
             for problem in draw(settings.curriculum, seed)
         ]
-        self.update = 0
+
+    def new_network(self, sizes: Sizes) -> PlaceNetwork:
+        """The untrained network: the linear rule that it starts from, and small random weights elsewhere."""
+        names = tuple(feature.name for feature in episodes.CANDIDATE_FEATURES)
+        return PlaceNetwork(len(TOKEN_FEATURES), len(EDGE_FEATURES), names, sizes.embedding, sizes.layers, sizes.hidden)
 
     def advance(self, players: Players) -> dict[str, float]:
         """Make one update.
@@ -155,7 +147,7 @@ class SelfLabelling:
             "labels.makespan": torch.tensor([lesson.makespan for lesson in self.lessons], dtype=torch.float64),
             "labels.choice": torch.from_numpy(np.concatenate([lesson.choice for lesson in self.lessons])),
         }
-        return Checkpoint(self.update, learner_tensors(self.network, self.optimizer) | labels)
+        return Checkpoint(self.update, {**super().snapshot().tensors, **labels})
 
     def restore(self, found: Checkpoint) -> None:
         """Resume from a checkpoint.
@@ -168,15 +160,9 @@ class SelfLabelling:
         if makespans is None or choices is None or len(makespans) != len(sizes) or len(choices) != sum(sizes):
             raise ArtefactError("the checkpoint is not of this curriculum")
         others = {name: value for name, value in found.tensors.items() if not name.startswith("labels.")}
-        restore_learner(self.network, self.optimizer, others)
+        super().restore(Checkpoint(found.step, others))
         for lesson, makespan, choice in zip(self.lessons, makespans.tolist(), choices.split(sizes), strict=True):
             lesson.makespan, lesson.choice = makespan, choice.numpy().astype(np.int32)
-        self.update = found.step
-
-
-def arrays(network: nn.Module) -> dict[str, npt.NDArray[np.float32]]:
-    """A network's weights as arrays by name."""
-    return {name: weight.detach().numpy().copy() for name, weight in network.state_dict().items()}
 
 
 def embed(network: PlaceNetwork, lessons: list[Lesson]) -> list[Tensor]:
@@ -198,3 +184,48 @@ def embed(network: PlaceNetwork, lessons: list[Lesson]) -> list[Tensor]:
     )
     parts = hidden.split([len(some) for some in graph])
     return [part[:, : lesson.problem.num_devices] for part, lesson in zip(parts, lessons, strict=True)]
+
+
+class TrainedPlace(Trained):
+    """A trained place policy; for arguments see :class:`~hetgym.agents.training.trainer.Trained`."""
+
+    files = place.FILES
+
+    def makespans(self, planner: PlacePlanner, evaluator: Evaluator) -> list[float]:
+        """Makespans [s] of the policy's plans for the held-out problems, each in one greedy episode."""
+        return [planner.plan(problem, passes=1).makespan for problem in evaluator.problems()]
+
+
+def train(run: TrainingRun) -> PlaceNetwork:
+    """Train by self-labelling, from the beginning or from the run's checkpoint.
+
+    Args:
+        run: of a recipe for ``self-labelling``, whose steps are updates.
+
+    Returns:
+        The trained network.
+
+    Raises:
+        ArtefactError: the checkpoint is not one of this recipe.
+        ClusterError: workers do not start, or one is lost repeatedly.
+    """
+    recipe = run.recipe
+    run.wrap = TrainedPlace
+    training = SelfLabelling(recipe.parsed_settings(), recipe.steps, recipe.network, recipe.seed)
+    with _players(run, training) as players:
+        network: PlaceNetwork = improve(run, training, lambda: training.advance(players))
+    return network
+
+
+@contextmanager
+def _players(run: TrainingRun, training: SelfLabelling) -> Iterator[Players]:
+    """The workers that play: threads of this process, or workers of the run's Ray cluster."""
+    settings = training.settings
+    if run.cluster is None:
+        with ThreadPoolExecutor(settings.workers) as pool:
+            yield Threads(pool)
+        return
+    from hetgym.agents.distributed.players import RayPlayers
+
+    with closing(RayPlayers(run.cluster, min(settings.problems, len(training.lessons)))) as players:
+        yield players

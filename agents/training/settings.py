@@ -47,8 +47,7 @@ class SelfLabellingSettings:
             check_number(getattr(self, name), name, ConfigError, minimum=1)
         check_number(self.search, "search", ConfigError)
         for name in ("learning_rate", "clip"):
-            if not 0 < getattr(self, name) < np.inf:
-                raise ConfigError(f"{name} is {getattr(self, name)}; it must be positive")
+            check_number(getattr(self, name), name, ConfigError, positive=True)
         if not self.curriculum or not self.temperatures or not all(0 < t < np.inf for t in self.temperatures):
             raise ConfigError("curriculum and temperatures must not be empty, temperatures positive")
 
@@ -89,8 +88,7 @@ class OutcomeSettings:
         for name in ("problems", "rows", "batch", "epochs"):
             check_number(getattr(self, name), name, ConfigError, minimum=1, maximum=1_000_000)
         check_number(self.warm_up, "warm_up", ConfigError)
-        if not 0 < self.learning_rate < np.inf:
-            raise ConfigError(f"learning_rate is {self.learning_rate}; it must be positive")
+        check_number(self.learning_rate, "learning_rate", ConfigError, positive=True)
         if not (len(self.tries) == 2 and 1 <= self.tries[0] <= self.tries[1] <= 1e6):
             raise ConfigError(f"tries is {self.tries}; expected two numbers of 1 to a million, the smaller one first")
         if not self.curriculum or not self.runtimes:
@@ -137,8 +135,7 @@ class SplitOutcomeSettings:
             check_number(getattr(self, name), name, ConfigError, minimum=1, maximum=1_000_000)
         for name in ("random", "drawn", "warm_up"):
             check_number(getattr(self, name), name, ConfigError, maximum=1_000_000)
-        if not 0 < self.learning_rate < np.inf:
-            raise ConfigError(f"learning_rate is {self.learning_rate}; it must be positive")
+        check_number(self.learning_rate, "learning_rate", ConfigError, positive=True)
         if not (len(self.plans) == 2 and 0 < self.plans[0] <= self.plans[1] <= 1e6):
             raise ConfigError(f"plans is {self.plans}; expected two positive numbers, the smaller one first")
         if not self.random + self.drawn or (self.drawn and not (self.networks and self.batches and self.platforms)):

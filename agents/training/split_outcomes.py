@@ -7,22 +7,19 @@ moves that save little more often.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from pathlib import Path
-from typing import Any
-
 import numpy as np
 
 from hetgym.agents.evaluation import Evaluator
 from hetgym.agents.networks.proposal import ProposalNetwork
 from hetgym.agents.run import TrainingRun
 from hetgym.agents.sizes import Sizes
-from hetgym.agents.splits.artefact import save_planner
+from hetgym.agents.splits import planner as splits
 from hetgym.agents.splits.moves import FEATURES
 from hetgym.agents.splits.planner import SplitPlanner
 from hetgym.agents.splits.search import Ground, SplitSearch, new_ground
-from hetgym.agents.training.outcomes import MoveOutcomes, Rows, improve
+from hetgym.agents.training.outcomes import MoveOutcomes, Rows, improve_alone
 from hetgym.agents.training.settings import SplitOutcomeSettings
+from hetgym.agents.training.trainer import Trained
 from hetgym.envs.split.dynamics import Splits
 from hetgym.envs.split.lanes import SplitLanes
 from hetgym.envs.split.networks import RandomNetworks
@@ -34,18 +31,10 @@ from hetgym.platform import load_platform
 
 
 class SplitOutcomes(MoveOutcomes):
-    """A training in progress.
+    """A training in progress; for other arguments and attributes see :class:`~hetgym.agents.training.trainer.Learner`.
 
     Args:
-        settings: of the training.
-        updates: total number of updates, over which the learning rate decreases.
-        sizes: of the network.
-        seed: of all randomness.
         rules: of the splits.
-
-    Attributes:
-        network: the network that is trained.
-        update: number of updates done.
     """
 
     def __init__(
@@ -55,9 +44,9 @@ class SplitOutcomes(MoveOutcomes):
         self._grounds: dict[int, Ground] = {}
         super().__init__(settings, updates, sizes, seed)
 
-    def new_network(self, hidden: int) -> ProposalNetwork:
+    def new_network(self, sizes: Sizes) -> ProposalNetwork:
         """A network with random weights."""
-        return ProposalNetwork(hidden, len(FEATURES))
+        return ProposalNetwork(sizes.hidden, len(FEATURES))
 
     def draw_problems(self) -> list[Pair]:
         """Graphs on platforms, each drawn with a generator of its own."""
@@ -94,21 +83,14 @@ class SplitOutcomes(MoveOutcomes):
         return self._grounds[number]
 
 
-class Trained:
-    """A trained split policy.
+class TrainedSplits(Trained):
+    """A trained split policy; for arguments see :class:`~hetgym.agents.training.trainer.Trained`."""
 
-    Args:
-        network: its network.
-        card: its origin, as JSON values.
-    """
+    files = splits.FILES
 
-    def __init__(self, network: ProposalNetwork, card: Mapping[str, Any]) -> None:
-        self.weights = {name: weight.detach().numpy().copy() for name, weight in network.state_dict().items()}
-        self.card = dict(card)
-
-    def judge(self, evaluator: Evaluator) -> dict[str, float]:
-        """Plan the held-out problems."""
-        lanes, planner = evaluator.lanes, SplitPlanner(self.weights)
+    def makespans(self, planner: SplitPlanner, evaluator: Evaluator) -> list[float]:
+        """Makespans [s] of the policy's plans for the held-out problems."""
+        lanes = evaluator.lanes
         assert isinstance(lanes, SplitLanes)
         evaluator.problems()
         makespans = []
@@ -117,11 +99,7 @@ class Trained:
             entries = planner.entries(instance, lanes.menu, lanes.rules)
             chosen = tuple((turn, entry) for turn, entry in enumerate(entries) if entry)
             makespans.append(lanes.splits.at(instance, chosen).makespan)
-        return evaluator.compare(np.array(makespans))
-
-    def save(self, path: Path) -> None:
-        """Write the weights, and the card beside them."""
-        save_planner(path.with_suffix(""), self.weights, self.card)
+        return makespans
 
 
 def train(run: TrainingRun) -> ProposalNetwork:
@@ -140,9 +118,9 @@ def train(run: TrainingRun) -> ProposalNetwork:
     recipe = run.recipe
     if not isinstance(run.evaluator.lanes, SplitLanes):
         raise ConfigError(f"split-outcomes trains for HetSplit-v0, not for {recipe.env}")
-    run.wrap = Trained
+    run.wrap = TrainedSplits
     settings, rules = recipe.parsed_settings(), run.evaluator.lanes.rules
     training = SplitOutcomes(settings, recipe.steps, recipe.network, recipe.seed, rules)
     if recipe.rule:
         training.network.begin_as(recipe.rule, FEATURES)
-    return improve(run, training)
+    return improve_alone(run, training)

@@ -1,83 +1,120 @@
-"""Recipes of the algorithm ``self-labelling``: the functions that :class:`TrainingRun` needs."""
+"""The common part of our training algorithms: the state of a training, its loop, and the policy that it makes."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from concurrent.futures import ThreadPoolExecutor
-from contextlib import closing, contextmanager
+import abc
+from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
+import numpy.typing as npt
 
+from hetgym.agents.artefact import PolicyFiles
+from hetgym.agents.checkpoint import Checkpoint, learner_tensors, restore_learner
 from hetgym.agents.evaluation import Evaluator
-from hetgym.agents.networks.place import PlaceNetwork
-from hetgym.agents.place.artefact import save_planner
-from hetgym.agents.place.planner import PlacePlanner
+from hetgym.agents.networks._torch import nn, torch
 from hetgym.agents.run import TrainingRun
-from hetgym.agents.training.playing import Players, Threads
-from hetgym.agents.training.self_labelling import SelfLabelling, arrays
+from hetgym.agents.sizes import Sizes
 
 
-class Trained:
-    """A trained place policy.
+class Learner(abc.ABC):
+    """A training in progress.
+
+    Args:
+        settings: of the training.
+        updates: total number of updates, over which the learning rate decreases.
+        sizes: of the network.
+        seed: of all randomness.
+
+    Attributes:
+        network: the network that is trained.
+        update: number of updates done.
+    """
+
+    settings: Any
+    network: Any
+
+    def __init__(self, settings: Any, updates: int, sizes: Sizes, seed: int = 0) -> None:
+        self.settings, self.updates, self.seed = settings, updates, seed
+        torch.set_num_threads(1)  # rounding of sums depends on how threads split them
+        torch.manual_seed(seed)
+        self.network = self.new_network(sizes)
+        self.optimizer = torch.optim.Adam(self.network.parameters(), lr=settings.learning_rate)
+        self.update = 0
+
+    @abc.abstractmethod
+    def new_network(self, sizes: Sizes) -> Any:
+        """The untrained network, with weights from PyTorch's generator."""
+
+    def snapshot(self) -> Checkpoint:
+        """The complete state of the training."""
+        return Checkpoint(self.update, learner_tensors(self.network, self.optimizer))
+
+    def restore(self, found: Checkpoint) -> None:
+        """Resume from a checkpoint.
+
+        Raises:
+            ArtefactError: the checkpoint is not of such a training.
+        """
+        restore_learner(self.network, self.optimizer, found.tensors)
+        self.update = found.step
+
+
+class Trained(abc.ABC):
+    """A trained policy that plans in compiled code.
 
     Args:
         network: its network.
         card: its origin, as JSON values.
+
+    Attributes:
+        files: the files of such policies.
     """
 
-    def __init__(self, network: PlaceNetwork, card: Mapping[str, Any]) -> None:
+    files: ClassVar[PolicyFiles[Any]]
+
+    def __init__(self, network: nn.Module, card: Mapping[str, Any]) -> None:
         self.weights, self.card = arrays(network), dict(card)
 
     def judge(self, evaluator: Evaluator) -> dict[str, float]:
-        """Plan the held-out problems, each in one greedy episode."""
-        planner = PlacePlanner(self.weights)
-        makespans = [planner.plan(problem, passes=1).makespan for problem in evaluator.problems()]
-        return evaluator.compare(np.array(makespans))
+        """Plan the held-out problems, and compare with baselines."""
+        return evaluator.compare(np.array(self.makespans(self.files.make(self.weights, {}), evaluator)))
+
+    @abc.abstractmethod
+    def makespans(self, planner: Any, evaluator: Evaluator) -> list[float]:
+        """Makespans [s] of the policy's plans for the held-out problems."""
 
     def save(self, path: Path) -> None:
         """Write the weights, and the card beside them."""
-        save_planner(path.with_suffix(""), self.weights, self.card)
+        self.files.save(path.with_suffix(""), self.weights, self.card)
 
 
-def train(run: TrainingRun) -> PlaceNetwork:
-    """Train by self-labelling, from the beginning or from the run's checkpoint.
+def arrays(network: nn.Module) -> dict[str, npt.NDArray[np.float32]]:
+    """A network's weights as arrays by name."""
+    return {name: weight.detach().numpy().copy() for name, weight in network.state_dict().items()}
+
+
+def improve(run: TrainingRun, training: Learner, advance: Callable[[], dict[str, float]]) -> Any:
+    """Take a training to the end of a run, whose steps are updates, from the run's checkpoint if it has one.
 
     Args:
-        run: of a recipe for ``self-labelling``, whose steps are updates.
+        run: the run.
+        training: its training.
+        advance: makes one update, and returns the figures to log.
 
     Returns:
         The trained network.
 
     Raises:
         ArtefactError: the checkpoint is not one of this recipe.
-        ClusterError: workers do not start, or one is lost repeatedly.
     """
-    recipe = run.recipe
-    run.wrap = Trained
-    training = SelfLabelling(recipe.parsed_settings(), recipe.steps, recipe.network, recipe.seed)
     if run.checkpoint is not None:
         training.restore(run.checkpoint)
-    with _players(run, training) as players:
-        run.between(training.update, training.network, training.snapshot)
-        while training.update < recipe.steps:
-            values = training.advance(players)
-            run.log(training.update, {f"train/{name}": value for name, value in values.items()})
-            last = training.update == recipe.steps
-            run.between(training.update, training.network, training.snapshot, last=last)
+    steps = run.recipe.steps
+    run.between(training.update, training.network, training.snapshot)
+    while training.update < steps:
+        values = advance()
+        run.log(training.update, {f"train/{name}": value for name, value in values.items()})
+        run.between(training.update, training.network, training.snapshot, last=training.update == steps)
     return training.network
-
-
-@contextmanager
-def _players(run: TrainingRun, training: SelfLabelling) -> Iterator[Players]:
-    """The workers that play: threads of this process, or workers of the run's Ray cluster."""
-    settings = training.settings
-    if run.cluster is None:
-        with ThreadPoolExecutor(settings.workers) as pool:
-            yield Threads(pool)
-        return
-    from hetgym.agents.distributed.players import RayPlayers
-
-    with closing(RayPlayers(run.cluster, min(settings.problems, len(training.lessons)))) as players:
-        yield players

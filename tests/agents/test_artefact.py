@@ -10,10 +10,11 @@ from typing import Any
 import numpy as np
 import pytest
 
+from hetgym.agents import pretrained
 from hetgym.agents.artefact import load_pair, save_pair
-from hetgym.agents.candidates import load_policy
-from hetgym.agents.place.artefact import load_planner
-from hetgym.agents.pretrained import _READERS, FOLDER, names
+from hetgym.agents.candidates import FILES as CANDIDATES
+from hetgym.agents.place.planner import FILES
+from hetgym.agents.pretrained import FOLDER, names
 from hetgym.errors import ArtefactError
 
 HOSTILE = Path(os.environ.get("HETGYM_DATA", "/nonexistent")) / "hostile"
@@ -32,7 +33,7 @@ def test_round_trip_and_equal_bytes(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("name", names())
 def test_shipped_files_are_written_again_byte_for_byte(tmp_path: Path, name: str) -> None:
-    card, weights = load_pair(FOLDER / name, *_READERS)
+    card, weights = load_pair(FOLDER / name, *(files.form for files in pretrained.FILES))
     save_pair(tmp_path / name, card["format"], weights, card)
     for end in (".safetensors", ".json"):
         assert (tmp_path / f"{name}{end}").read_bytes() == (FOLDER / f"{name}{end}").read_bytes()
@@ -73,7 +74,7 @@ def test_cards_with_values_of_another_type(tmp_path: Path, change: dict[str, Any
     card, weights = load_pair(FOLDER / "dispatch-v1", "hetgym-candidate-policy")
     save_pair(tmp_path / "p", card["format"], weights, card | change)
     with pytest.raises(ArtefactError):
-        load_policy(tmp_path / "p")
+        CANDIDATES.load(tmp_path / "p")
 
 
 @pytest.mark.parametrize("search", [3, {"size": "x"}, {"size": 0}, {"odd": 1}, {"size": 10**30}])
@@ -81,7 +82,7 @@ def test_place_policies_with_an_odd_search(tmp_path: Path, search: Any) -> None:
     card, weights = load_pair(FOLDER / "place-v1", "hetgym-place-policy")
     save_pair(tmp_path / "p", card["format"], weights, card | {"search": search})
     with pytest.raises(ArtefactError, match="search"):
-        load_planner(tmp_path / "p")
+        FILES.load(tmp_path / "p")
 
 
 def test_weights_that_are_not_finite(tmp_path: Path) -> None:
@@ -89,7 +90,7 @@ def test_weights_that_are_not_finite(tmp_path: Path) -> None:
     name = next(iter(weights))
     save_pair(tmp_path / "p", card["format"], weights | {name: weights[name] * np.nan}, card)
     with pytest.raises(ArtefactError, match="not finite"):
-        load_planner(tmp_path / "p")
+        FILES.load(tmp_path / "p")
 
 
 @pytest.mark.skipif(not HOSTILE.is_dir(), reason="set HETGYM_DATA to a folder that holds hostile/*.safetensors")
@@ -98,4 +99,4 @@ def test_hostile_files(tmp_path: Path) -> None:
         for end in (".safetensors", ".json"):
             shutil.copy(path.with_suffix(end), tmp_path / f"p{end}")
         with pytest.raises(ArtefactError, match="has dtype"):
-            load_policy(tmp_path / "p")
+            CANDIDATES.load(tmp_path / "p")

@@ -12,7 +12,7 @@ import pytest
 torch = pytest.importorskip("torch")
 
 from hetgym.agents.actions import COLUMNS  # noqa: E402
-from hetgym.agents.candidates import FORMAT, CandidatePolicy, candidate_policy, load_policy, save_policy  # noqa: E402
+from hetgym.agents.candidates import FILES, CandidatePolicy, candidate_policy  # noqa: E402
 from hetgym.agents.kinds import KINDS  # noqa: E402
 from hetgym.agents.network_policy import NetworkPolicy  # noqa: E402
 from hetgym.agents.networks import ActorCritic, Sizes  # noqa: E402
@@ -130,11 +130,11 @@ def test_a_bad_cutter_plans_the_reference() -> None:
 def test_saved_and_read_again(tmp_path: Path) -> None:
     network = trained("pipeline")
     weights = {name: tensor.numpy() for name, tensor in network.state_dict().items()}
-    save_policy(tmp_path / "mine", weights, {"network": network.card(), "recipe": {"arguments": {"batch": 8}}})
+    FILES.save(tmp_path / "mine", weights, {"network": network.card(), "recipe": {"arguments": {"batch": 8}}})
     first = (tmp_path / "mine.safetensors").read_bytes()
-    again = load_policy(tmp_path / "mine")
-    assert again.card["format"] == FORMAT and again.arguments == {"observation": "candidates"}
-    save_policy(tmp_path / "mine", weights, again.card)
+    again = FILES.load(tmp_path / "mine")
+    assert again.card["format"] == FILES.form and again.arguments == {"observation": "candidates"}
+    FILES.save(tmp_path / "mine", weights, again.card)
     assert (tmp_path / "mine.safetensors").read_bytes() == first
     seen, info = gym.make("HetPipeline-v0", observation="candidates").reset(seed=0)
     assert again(seen, info) == compiled(network)(seen, info)
@@ -152,7 +152,7 @@ def test_what_is_no_policy_is_refused(tmp_path: Path) -> None:
     with pytest.raises(ArtefactError, match="not finite"):
         CandidatePolicy(weights | {"actor.rule": np.full_like(weights["actor.rule"], np.nan)}, {"network": card})
     with pytest.raises(ArtefactError, match="no such file"):
-        load_policy(tmp_path / "none")
+        FILES.load(tmp_path / "none")
     policy = compiled(network)
     wrongs = (
         ({"samples": 0}, "samples is 0"),

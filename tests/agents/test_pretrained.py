@@ -12,7 +12,11 @@ import hetgym
 from hetgym import UnknownName, baselines
 from hetgym.agents import pretrained
 from hetgym.agents.kinds import KINDS
-from hetgym.workloads import RandomMix
+from hetgym.errors import ConfigError, HetgymError
+from hetgym.graph import load_graph
+from hetgym.pipeline import RandomChains
+from hetgym.platform import load_platform
+from hetgym.workloads import RandomMix, textbook
 
 NAMES = pretrained.names()
 
@@ -54,6 +58,25 @@ def test_beats_the_heuristics_on_problems_of_other_seeds():
     plans = np.array([hetgym.agents.load("place-v1")(problem).makespan for problem in problems])
     for name in baselines.names("list"):
         assert plans.sum() < 0.98 * sum(baselines.get(name)(problem).makespan for problem in problems), name
+
+
+@pytest.mark.parametrize("wrong", [3, None, [1], "nowhere.json", load_platform("cpu-gpu")], ids=str)
+@pytest.mark.parametrize("name", [*NAMES, "cuts"])
+def test_problems_that_are_none(name, wrong):
+    policy = hetgym.agents.CutPlanner() if name == "cuts" else hetgym.agents.load(name)
+    more = {"platform": load_platform("cpu-gpu")} if policy.kind == "split" else {}
+    with pytest.raises(HetgymError, match="expected a|no such file|give both"):
+        policy.plan(wrong, **more)
+    other = textbook("topcuoglu") if policy.kind in ("split", "pipeline") else RandomChains()(np.random.default_rng(0))
+    with pytest.raises(ConfigError, match="expected a hetgym"):
+        policy.plan(other, **more)
+
+
+def test_platforms_that_are_none():
+    for name in ("split-v1", "split-v2"):
+        for wrong in (None, 7):
+            with pytest.raises(ConfigError, match=r"expected a hetgym\.Platform"):
+                hetgym.agents.load(name).plan(load_graph("alexnet"), wrong)
 
 
 def test_unknown():

@@ -4,21 +4,13 @@ from __future__ import annotations
 
 import gymnasium as gym
 import pytest
+from schedule_tools import rollout
 
 import hetgym
 from hetgym.baselines import heft
 from hetgym.envs import HetScheduleEnv
 from hetgym.sim import PRESETS
 from hetgym.workloads import textbook
-
-
-def rollout(env: gym.Env, choose, seed: int | None = 0) -> tuple[float, dict]:
-    obs, info = env.reset(seed=seed)
-    total, done = 0.0, False
-    while not done:
-        obs, reward, done, _, info = env.step(choose(obs, info))
-        total += reward
-    return total, info
 
 
 @pytest.mark.parametrize("runtime", PRESETS)

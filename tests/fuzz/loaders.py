@@ -19,9 +19,9 @@ from hetgym.agents.checkpoint import Checkpoint, learner_tensors, restore_learne
 from hetgym.agents.network_policy import load_policy
 from hetgym.agents.networks import ActorCritic, Sizes
 from hetgym.agents.networks._torch import torch
-from hetgym.agents.place import artefact as place
+from hetgym.agents.place import planner as place
 from hetgym.agents.recipe import load_recipe
-from hetgym.agents.regions import artefact as regions
+from hetgym.agents.regions import planner as regions
 from hetgym.bench.best_schedules import load_best_schedules
 from hetgym.costs import load_costs
 from hetgym.errors import GraphError
@@ -134,18 +134,18 @@ def table(path: Path) -> None:
 
 def candidate_card(path: Path) -> None:
     """The card of a shipped policy, with its weights beside it."""
-    found = candidates.load_policy(path.with_suffix(""))
+    found = candidates.FILES.load(path.with_suffix(""))
     assert isinstance(found.arguments, dict)
 
 
 def place_card(path: Path) -> None:
     """The card of the shipped place policy, with its weights beside it."""
-    place.load_planner(path.with_suffix(""))
+    place.FILES.load(path.with_suffix(""))
 
 
 def region_card(path: Path) -> None:
     """The card of the shipped region policy, with its weights beside it."""
-    regions.load_planner(path.with_suffix(""))
+    regions.FILES.load(path.with_suffix(""))
 
 
 def policy(path: Path) -> None:

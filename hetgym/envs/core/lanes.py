@@ -16,6 +16,7 @@ import numpy as np
 import numpy.typing as npt
 from gymnasium import spaces
 
+from hetgym import _records as records
 from hetgym._types import BoolArray, FloatArray
 from hetgym.envs.core.arguments import Arguments
 from hetgym.envs.core.spaces import Level, Reward, blank, level_space
@@ -204,3 +205,20 @@ def only_options(options: dict[str, Any], *known: str) -> tuple[Any, ...]:
         if name not in known:
             raise ConfigError(f"reset has no option {shown(name)}; {suggestion(name, known)}")
     return tuple(options.get(name) for name in known)
+
+
+class RecordLanes(Lanes):
+    """Lanes whose kernels take all arrays as one record, ``_lanes``; a copy makes a record of its own arrays."""
+
+    _lanes: records.Rows
+
+    @abc.abstractmethod
+    def _all_lanes(self) -> records.Rows:
+        """The arrays that the kernels need of the lanes, as a row of one record."""
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {key: value for key, value in self.__dict__.items() if key != "_lanes"}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state)
+        self._lanes = self._all_lanes()  # a record of the copies

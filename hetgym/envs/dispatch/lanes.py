@@ -12,7 +12,7 @@ from hetgym import _records as records
 from hetgym import metrics
 from hetgym._types import BoolArray, IntArray
 from hetgym.envs.core.arguments import whole_number
-from hetgym.envs.core.lanes import Lanes, only_options
+from hetgym.envs.core.lanes import RecordLanes, only_options
 from hetgym.envs.core.padding import GraphPadding
 from hetgym.envs.core.rendering import gantt_pixels
 from hetgym.envs.core.replay import Replay
@@ -60,7 +60,7 @@ from hetgym.sim.runtime import runtime_name
 _ONE_OPERATOR = Problem.from_arrays([[1.0]], [])  # any problem will do: switches do not depend on it
 
 
-class DispatchLanes(Lanes):
+class DispatchLanes(RecordLanes):
     """Runs side by side that agents schedule online.
 
     Args:
@@ -101,13 +101,6 @@ class DispatchLanes(Lanes):
         self._flows, self._spares = records.Rows(count, FLOWS), records.Rows(count, ROLLOUTS)
         self._plans = records.Rows(count, new_plan(1, 1, 0))
         self._lanes = self._all_lanes()
-
-    def __getstate__(self) -> dict[str, Any]:
-        return {key: value for key, value in self.__dict__.items() if key != "_lanes"}
-
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        self.__dict__.update(state)
-        self._lanes = self._all_lanes()  # a record of the copies
 
     def _all_lanes(self) -> records.Rows:
         """The arrays that the kernels need of all lanes, as a row of one record."""

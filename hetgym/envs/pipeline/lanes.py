@@ -10,7 +10,7 @@ import numpy.typing as npt
 from hetgym import _records as records
 from hetgym._types import BoolArray
 from hetgym.baselines.pipeline.optima import optimum
-from hetgym.envs.core.lanes import Lanes, only_options
+from hetgym.envs.core.lanes import RecordLanes, only_options
 from hetgym.envs.core.memory import Remembered
 from hetgym.envs.core.padding import BlockPadding
 from hetgym.envs.core.replay import Replay
@@ -35,7 +35,7 @@ from hetgym.schedule import Schedule
 _REMEMBERED = 256  # pipelines
 
 
-class PipelineLanes(Lanes):
+class PipelineLanes(RecordLanes):
     """Episodes of cutting pipelines side by side.
 
     Args:
@@ -68,13 +68,6 @@ class PipelineLanes(Lanes):
         self._known: Remembered[str, tuple[CutProblem, dict[str, npt.NDArray[Any]]]] = Remembered(_REMEMBERED)
         self._tables = records.Rows(count, TABLES)
         self._lanes = self._all_lanes()
-
-    def __getstate__(self) -> dict[str, Any]:
-        return {key: value for key, value in self.__dict__.items() if key != "_lanes"}
-
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        self.__dict__.update(state)
-        self._lanes = self._all_lanes()  # a record of the copies
 
     def _all_lanes(self) -> records.Rows:
         """The arrays that the kernels need of the lanes, as a row of one record."""

@@ -11,7 +11,7 @@ import numpy.typing as npt
 from hetgym import _records as records
 from hetgym import metrics
 from hetgym._types import BoolArray, IntArray, frozen
-from hetgym.envs.core.lanes import Lanes, only_options
+from hetgym.envs.core.lanes import RecordLanes, only_options
 from hetgym.envs.core.memory import Remembered
 from hetgym.envs.core.padding import GraphPadding
 from hetgym.envs.core.rendering import gantt_pixels
@@ -47,7 +47,7 @@ Prepared = tuple[ScheduleInstance, PlaceTables, dict[str, npt.NDArray[Any]]]
 _REMEMBERED = 256  # problems
 
 
-class PlaceLanes(Lanes):
+class PlaceLanes(RecordLanes):
     """Placement episodes side by side.
 
     Args:
@@ -89,13 +89,6 @@ class PlaceLanes(Lanes):
         self._placed, self._spare = records.Rows(count, self._like), records.Rows(count, self._like)
         self._orders: list[tuple[int, ...] | None] = [None] * count
         self._lanes = self._all_lanes()
-
-    def __getstate__(self) -> dict[str, Any]:
-        return {key: value for key, value in self.__dict__.items() if key != "_lanes"}
-
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        self.__dict__.update(state)
-        self._lanes = self._all_lanes()  # a record of the copies
 
     def _all_lanes(self) -> records.Rows:
         """The arrays that the kernels need of all lanes, as a row of one record."""

@@ -10,8 +10,8 @@ import pytest
 from place_tools import drawn, weights
 
 from hetgym import validate
-from hetgym.agents.place.artefact import load_planner, save_planner
-from hetgym.agents.place.planner import PlacePlanner, as_seconds
+from hetgym._times import as_seconds
+from hetgym.agents.place.planner import FILES, PlacePlanner
 from hetgym.baselines import heft
 from hetgym.errors import ArtefactError, ConfigError
 from hetgym.workloads import textbook
@@ -82,12 +82,12 @@ def test_seconds():
 
 
 def test_files_give_the_same_plans(planner, tmp_path):
-    save_planner(tmp_path / "p", weights(), {"search": {"size": 5}, "note": "x"})
-    found = load_planner(tmp_path / "p")
+    FILES.save(tmp_path / "p", weights(), {"search": {"size": 5}, "note": "x"})
+    found = FILES.load(tmp_path / "p")
     assert found.how.size == 5 and found.card["note"] == "x"
     assert found(drawn(0)).makespan == planner(drawn(0)).makespan
     first = (tmp_path / "p.safetensors").read_bytes()
-    save_planner(tmp_path / "p", dict(reversed(weights().items())), {"search": {"size": 5}, "note": "x"})
+    FILES.save(tmp_path / "p", dict(reversed(weights().items())), {"search": {"size": 5}, "note": "x"})
     assert (tmp_path / "p.safetensors").read_bytes() == first
 
 
@@ -114,29 +114,29 @@ DAMAGES = {
 def test_refuses_wrong_weights(tmp_path, damage):
     from safetensors.numpy import save_file
 
-    save_planner(tmp_path / "p", weights(), {})
+    FILES.save(tmp_path / "p", weights(), {})
     state, card = weights(), json.loads((tmp_path / "p.json").read_text())
     DAMAGES[damage](state, card)
     save_file(state, tmp_path / "p.safetensors")
     (tmp_path / "p.json").write_text(json.dumps(card))
     with pytest.raises(ArtefactError, match=damage):
-        load_planner(tmp_path / "p")
+        FILES.load(tmp_path / "p")
 
 
 @pytest.mark.parametrize("content", [b"", b"\x00" * 100, b"\xff" * 8, b"{}"])
 @pytest.mark.parametrize("which", ["safetensors", "json"])
 def test_refuses_damaged_files(tmp_path, which, content):
-    save_planner(tmp_path / "p", weights(), {})
+    FILES.save(tmp_path / "p", weights(), {})
     (tmp_path / f"p.{which}").write_bytes(content)
     with pytest.raises(ArtefactError):
-        load_planner(tmp_path / "p")
+        FILES.load(tmp_path / "p")
 
 
 def test_refuses_missing_and_foreign_files(tmp_path):
     with pytest.raises(ArtefactError, match="no such file"):
-        load_planner(tmp_path / "nothing")
-    save_planner(tmp_path / "p", weights(), {})
+        FILES.load(tmp_path / "nothing")
+    FILES.save(tmp_path / "p", weights(), {})
     card = json.loads((tmp_path / "p.json").read_text())
     (tmp_path / "p.json").write_text(json.dumps(card | {"version": 99}))
     with pytest.raises(ArtefactError, match="version"):
-        load_planner(tmp_path / "p")
+        FILES.load(tmp_path / "p")

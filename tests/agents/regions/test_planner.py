@@ -6,26 +6,20 @@ import json
 
 import numpy as np
 import pytest
+from proposal_tools import weights
 
 import hetgym
 from hetgym import OutOfMemory, Problem, simulate, validate
-from hetgym.agents.regions.artefact import load_planner, save_planner
-from hetgym.agents.regions.planner import RegionPlanner
+from hetgym.agents.regions.planner import FILES, RegionPlanner
 from hetgym.errors import ArtefactError, ConfigError
 from hetgym.planning.proposals import FEATURES
 from hetgym.sim import PRESETS
 from hetgym.workloads import RandomMix
 
 
-def weights(seed: int = 0, hidden: int = 4) -> dict[str, np.ndarray]:
-    rng = np.random.default_rng(seed)
-    shapes = {"enter.weight": (hidden, len(FEATURES)), "enter.bias": (hidden,), "leave.weight": (1, hidden)}
-    return {name: rng.normal(size=shape).astype(np.float32) for name, shape in shapes.items()}
-
-
 @pytest.fixture(scope="module")
 def planner() -> RegionPlanner:
-    return RegionPlanner(weights(), {"name": "mine"})
+    return RegionPlanner(weights(len(FEATURES)), {"name": "mine"})
 
 
 @pytest.mark.parametrize("preset", sorted(PRESETS))
@@ -74,8 +68,8 @@ def test_budgets_that_are_none(planner: RegionPlanner) -> None:
 
 
 def test_files_give_the_policy_back(tmp_path) -> None:
-    save_planner(tmp_path / "p", weights(), {"name": "mine", "recipe": {}})
-    found, problem = load_planner(tmp_path / "p"), RandomMix()(np.random.default_rng(1))
+    FILES.save(tmp_path / "p", weights(len(FEATURES)), {"name": "mine", "recipe": {}})
+    found, problem = FILES.load(tmp_path / "p"), RandomMix()(np.random.default_rng(1))
     assert found.card["name"] == "mine"
     row = hetgym.baselines.get(str(tmp_path / "p.safetensors"))
     assert row.plans_for == "any"
@@ -84,15 +78,15 @@ def test_files_give_the_policy_back(tmp_path) -> None:
 
 def test_refuses_other_weights(tmp_path) -> None:
     for wrong in (
-        {name: array for name, array in weights().items() if name != "enter.bias"},
-        weights() | {"enter.weight": np.zeros((4, 3), np.float32)},
-        weights() | {"enter.bias": np.full(4, np.nan, np.float32)},
-        weights() | {"leave.weight": np.zeros((4,), np.float32)},
+        {name: array for name, array in weights(len(FEATURES)).items() if name != "enter.bias"},
+        weights(len(FEATURES)) | {"enter.weight": np.zeros((4, 3), np.float32)},
+        weights(len(FEATURES)) | {"enter.bias": np.full(4, np.nan, np.float32)},
+        weights(len(FEATURES)) | {"leave.weight": np.zeros((4,), np.float32)},
     ):
         with pytest.raises(ArtefactError, match="region policy"):
-            save_planner(tmp_path / "p", wrong, {})
-    save_planner(tmp_path / "p", weights(), {})
+            FILES.save(tmp_path / "p", wrong, {})
+    FILES.save(tmp_path / "p", weights(len(FEATURES)), {})
     card = json.loads((tmp_path / "p.json").read_text())
     (tmp_path / "p.json").write_text(json.dumps(card | {"format": "hetgym-place-policy"}))
     with pytest.raises(ArtefactError):
-        load_planner(tmp_path / "p")
+        FILES.load(tmp_path / "p")

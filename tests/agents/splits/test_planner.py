@@ -7,12 +7,12 @@ import json
 import gymnasium as gym
 import numpy as np
 import pytest
+from proposal_tools import weights
 
 import hetgym
 from hetgym import simulate, validate
-from hetgym.agents.splits.artefact import load_planner, save_planner
 from hetgym.agents.splits.moves import FEATURES
-from hetgym.agents.splits.planner import SplitPlanner
+from hetgym.agents.splits.planner import FILES, SplitPlanner
 from hetgym.baselines import eop, get
 from hetgym.envs.split.networks import RandomNetworks
 from hetgym.errors import ArtefactError, ConfigError
@@ -21,15 +21,9 @@ from hetgym.graph.transforms import fuse
 ARGUMENTS = {"fused": True, "parts": ["equal", "sixteenths"], "divisible": False, "key_operators": 20}
 
 
-def weights(seed: int = 0, hidden: int = 4) -> dict[str, np.ndarray]:
-    rng = np.random.default_rng(seed)
-    shapes = {"enter.weight": (hidden, len(FEATURES)), "enter.bias": (hidden,), "leave.weight": (1, hidden)}
-    return {name: rng.normal(size=shape).astype(np.float32) for name, shape in shapes.items()}
-
-
 @pytest.fixture(scope="module")
 def planner() -> SplitPlanner:
-    return SplitPlanner(weights(), {"name": "mine", "recipe": {"arguments": ARGUMENTS}})
+    return SplitPlanner(weights(len(FEATURES)), {"name": "mine", "recipe": {"arguments": ARGUMENTS}})
 
 
 @pytest.fixture(scope="module")
@@ -76,8 +70,8 @@ def test_refuses_what_it_does_not_know(planner, pair):
 
 
 def test_files_give_the_policy_back(tmp_path, pair):
-    save_planner(tmp_path / "p", weights(), {"name": "mine", "recipe": {"arguments": ARGUMENTS}})
-    found = load_planner(tmp_path / "p")
+    FILES.save(tmp_path / "p", weights(len(FEATURES)), {"name": "mine", "recipe": {"arguments": ARGUMENTS}})
+    found = FILES.load(tmp_path / "p")
     assert found.card["name"] == "mine" and found.arguments == ARGUMENTS
     loaded = hetgym.agents.load(tmp_path / "p.safetensors")
     assert loaded.plan(*pair, splits=40).makespan == found.plan(*pair, splits=40).makespan
@@ -85,14 +79,14 @@ def test_files_give_the_policy_back(tmp_path, pair):
 
 def test_refuses_other_weights(tmp_path):
     for wrong in (
-        {name: array for name, array in weights().items() if name != "enter.bias"},
-        weights() | {"enter.weight": np.zeros((4, 3), np.float32)},
-        weights() | {"enter.bias": np.full(4, np.nan, np.float32)},
+        {name: array for name, array in weights(len(FEATURES)).items() if name != "enter.bias"},
+        weights(len(FEATURES)) | {"enter.weight": np.zeros((4, 3), np.float32)},
+        weights(len(FEATURES)) | {"enter.bias": np.full(4, np.nan, np.float32)},
     ):
         with pytest.raises(ArtefactError, match="split policy"):
-            save_planner(tmp_path / "p", wrong, {})
-    save_planner(tmp_path / "p", weights(), {})
+            FILES.save(tmp_path / "p", wrong, {})
+    FILES.save(tmp_path / "p", weights(len(FEATURES)), {})
     card = json.loads((tmp_path / "p.json").read_text())
     (tmp_path / "p.json").write_text(json.dumps(card | {"format": "hetgym-region-policy"}))
     with pytest.raises(ArtefactError):
-        load_planner(tmp_path / "p")
+        FILES.load(tmp_path / "p")

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from proposal_tools import same
 
 torch = pytest.importorskip("torch")
 
 from hetgym.agents.checkpoint import Checkpoint  # noqa: E402
 from hetgym.agents.recipe import load_recipe  # noqa: E402
-from hetgym.agents.regions.artefact import load_planner  # noqa: E402
+from hetgym.agents.regions.planner import FILES  # noqa: E402
 from hetgym.agents.run import TrainingRun  # noqa: E402
 from hetgym.agents.sizes import Sizes  # noqa: E402
 from hetgym.agents.training.curriculum import Part  # noqa: E402
@@ -36,10 +37,6 @@ def training(updates=12, seed=0, **changes):
 
 def advanced(found, updates):
     return [found.advance() for _ in range(updates)]
-
-
-def same(a, b):
-    return all(np.array_equal(*pair) for pair in zip(a.network.compiled(), b.network.compiled(), strict=True))
 
 
 def test_same_seed_same_weights():
@@ -110,7 +107,7 @@ def test_a_recipe_runs_and_goes_on(tmp_path):
     assert run.checkpoint is not None and run.checkpoint.step == 2
     again = run.train()
     assert all(np.array_equal(*pair) for pair in zip(whole.compiled(), again.compiled(), strict=True))
-    planner = load_planner(tmp_path / "a" / "policy")
+    planner = FILES.load(tmp_path / "a" / "policy")
     assert all(np.array_equal(*pair) for pair in zip(planner.network, whole.compiled(), strict=True))
     assert planner.card["recipe"]["algorithm"] == "move-outcomes"
     with pytest.raises(ConfigError, match="another"):

@@ -16,8 +16,9 @@ from hetgym.agents.run import TrainingRun  # noqa: E402
 from hetgym.agents.sizes import Sizes  # noqa: E402
 from hetgym.agents.training.curriculum import Part, draw  # noqa: E402
 from hetgym.agents.training.playing import Threads  # noqa: E402
-from hetgym.agents.training.self_labelling import SelfLabelling, arrays  # noqa: E402
+from hetgym.agents.training.self_labelling import SelfLabelling  # noqa: E402
 from hetgym.agents.training.settings import SelfLabellingSettings  # noqa: E402
+from hetgym.agents.training.trainer import arrays  # noqa: E402
 from hetgym.errors import ArtefactError, ConfigError  # noqa: E402
 
 SMALL = {"operators": [8, 16]}
@@ -126,6 +127,6 @@ def test_a_recipe_runs_and_goes_on(tmp_path):
     assert run.checkpoint is not None and run.checkpoint.step == 2
     again = arrays(run.train())
     assert all(np.array_equal(whole[name], again[name]) for name in whole)
-    from hetgym.agents.place.artefact import load_planner
+    from hetgym.agents.place.planner import FILES
 
-    assert load_planner(tmp_path / "b" / "policy").card["evaluation"]["ratio_donf"] > 0
+    assert FILES.load(tmp_path / "b" / "policy").card["evaluation"]["ratio_donf"] > 0

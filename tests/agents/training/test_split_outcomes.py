@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from proposal_tools import same
 
 torch = pytest.importorskip("torch")
 
@@ -12,8 +13,8 @@ from hetgym.agents.networks.proposal import RARE, ProposalNetwork  # noqa: E402
 from hetgym.agents.recipe import load_recipe  # noqa: E402
 from hetgym.agents.run import TrainingRun  # noqa: E402
 from hetgym.agents.sizes import Sizes  # noqa: E402
-from hetgym.agents.splits.artefact import load_planner  # noqa: E402
 from hetgym.agents.splits.moves import FEATURES  # noqa: E402
+from hetgym.agents.splits.planner import FILES  # noqa: E402
 from hetgym.agents.training.settings import SplitOutcomeSettings  # noqa: E402
 from hetgym.agents.training.split_outcomes import SplitOutcomes  # noqa: E402
 from hetgym.envs.split.rules import SplitRules  # noqa: E402
@@ -25,10 +26,6 @@ RULES = SplitRules(fused=True, parts=("equal", "sixteenths"), divisible=False, k
 def training(updates=12, seed=0, **changes):
     settings = {"random": 3, "drawn": 0, "problems": 2, "plans": (2.0, 4.0), "batch": 32, "warm_up": 2, **changes}
     return SplitOutcomes(SplitOutcomeSettings(**settings), updates, Sizes(hidden=8), seed, RULES)
-
-
-def same(a, b):
-    return all(np.array_equal(*pair) for pair in zip(a.network.compiled(), b.network.compiled(), strict=True))
 
 
 def test_same_seed_same_weights_and_goes_on_exactly(tmp_path):
@@ -76,7 +73,7 @@ def test_a_recipe_runs(tmp_path):
         evaluation={"every": 2, "episodes": 2, "arguments": {}, "baselines": ["reference"]},
     )
     network = TrainingRun(recipe, tmp_path / "a").train()
-    planner = load_planner(tmp_path / "a" / "policy")
+    planner = FILES.load(tmp_path / "a" / "policy")
     assert all(np.array_equal(*pair) for pair in zip(planner.network, network.compiled(), strict=True))
     assert planner.arguments == {"fused": True, "parts": ["equal"], "key_operators": 6}
     assert planner.card["evaluation"]["ratio_reference"] <= 1.0

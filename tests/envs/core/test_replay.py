@@ -2,38 +2,26 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable
-from typing import Any
-
 import gymnasium as gym
 import numpy as np
 import pytest
+from schedule_tools import rollout as rollout_schedule
+from split_tools import machine, products
+from split_tools import rollout as rollout_split
 
 import hetgym
-from hetgym import DataflowGraph, Platform, Problem
-from hetgym.device import Device, Link
+from hetgym import Problem
 from hetgym.envs import (
     Replay,
     replay,
     replay_pipeline,
     replay_split,
 )
-from hetgym.graph import Operator, Tensor
 from hetgym.pipeline import (
     DeviceKind,
     PipelineProblem,
 )
 from hetgym.workloads import textbook
-
-
-def rollout_schedule(env: gym.Env, choose, seed: int | None = 0) -> tuple[float, dict]:
-    obs, info = env.reset(seed=seed)
-    total, done = 0.0, False
-    while not done:
-        obs, reward, done, _, info = env.step(choose(obs, info))
-        total += reward
-    return total, info
 
 
 def test_replay_reaches_the_same_makespan_schedule() -> None:
@@ -48,43 +36,6 @@ def test_replay_reaches_the_same_makespan_schedule() -> None:
         replay(textbook("topcuoglu"), info["replay"])
     with pytest.raises(hetgym.ConfigError, match="has 1 actions, but"):
         replay(textbook("topcuoglu"), Replay(textbook("topcuoglu").id, None, (0,)))
-
-
-def machine(ratio: float = 1.0, memory: float = math.inf, latency: float = 1e-6, devices: int = 2) -> Platform:
-    """Devices of 1 TFLOP/s, the first ``ratio`` times slower, links of 1 TB/s, without launch overhead."""
-    perfect = {"matmul": 1.0, "conv": 1.0, "elementwise": 1.0}
-    made = [
-        Device(
-            f"d{k}",
-            "gpu",
-            {"float32": 1e12 / (ratio if k == 0 else 1.0)},
-            1e18,
-            memory,
-            efficiency=perfect,
-            memory_efficiency=1.0,
-        )
-        for k in range(devices)
-    ]
-    names = [device.name for device in made]
-    return Platform("made", made, [Link(a, b, latency, 1e12) for a in names for b in names if a != b])
-
-
-def products(count: int = 1, size: int = 1024) -> DataflowGraph:
-    """A chain of products of square matrices: 2 size^3 FLOP each."""
-    x = Tensor((size, size))
-    nodes = [
-        Operator(f"p{k}", "MatMul", (x, Tensor((size, size), constant=True, name=f"w{k}")), (x,)) for k in range(count)
-    ]
-    return DataflowGraph(nodes, [(k, 0, k + 1) for k in range(count - 1)], "products")
-
-
-def rollout_split(env: gym.Env, policy: Callable[[Any, dict], int], seed: int | None = 0) -> tuple[list[float], dict]:
-    obs, info = env.reset(seed=seed)
-    rewards, done = [], False
-    while not done:
-        obs, reward, done, _, info = env.step(policy(obs, info))
-        rewards.append(reward)
-    return rewards, info
 
 
 def test_replay_reaches_the_same_makespan_split() -> None:

@@ -4,27 +4,14 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from schedule_tools import play, problems
 
 import hetgym
 from hetgym.envs import DISPATCH_CANDIDATE_FEATURES, HetScheduleEnv
 from hetgym.planning.ranks import optimistic_cost, upward_rank
-from hetgym.workloads import RandomMix, textbook
+from hetgym.workloads import textbook
 
 COSTS = np.array([{"completion": 1.0, "flow": 0.3}.get(f.name, 0.0) for f in DISPATCH_CANDIDATE_FEATURES])
-
-
-def problems(count: int) -> list[hetgym.Problem]:
-    rng = np.random.default_rng(0)
-    return [RandomMix()(rng) for _ in range(count)]
-
-
-def play(env: HetScheduleEnv, choose, **reset) -> tuple[float, dict]:
-    obs, info = env.reset(**reset)
-    total, done = 0.0, False
-    while not done:
-        obs, reward, done, _, info = env.step(choose(obs, info))
-        total += reward
-    return total, info
 
 
 def rolled_out(problem: hetgym.Problem, first: tuple[int, int], by_rank: bool, contends: bool) -> tuple[float, float]:

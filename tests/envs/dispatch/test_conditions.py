@@ -5,26 +5,13 @@ from __future__ import annotations
 import gymnasium as gym
 import numpy as np
 import pytest
+from schedule_tools import play, problems
 
 import hetgym
 from hetgym.envs import HetScheduleEnv, replay
 from hetgym.errors import ConfigError
 from hetgym.sim import Loss
-from hetgym.workloads import RandomMix, textbook
-
-
-def problems(count: int) -> list[hetgym.Problem]:
-    rng = np.random.default_rng(0)
-    return [RandomMix()(rng) for _ in range(count)]
-
-
-def play(env: HetScheduleEnv, choose, **reset) -> tuple[float, dict]:
-    obs, info = env.reset(**reset)
-    total, done = 0.0, False
-    while not done:
-        obs, reward, done, _, info = env.step(choose(obs, info))
-        total += reward
-    return total, info
+from hetgym.workloads import textbook
 
 
 def test_noise_and_changes_are_drawn_anew_and_can_be_repeated() -> None:

@@ -7,26 +7,13 @@ from functools import partial
 import gymnasium as gym
 import numpy as np
 import pytest
+from schedule_tools import play, problems
 
 import hetgym
 from hetgym.envs import HetScheduleEnv
 from hetgym.errors import ConfigError, UnknownName
 from hetgym.sim import Loss, SlowDown, online
-from hetgym.workloads import RandomMix, textbook
-
-
-def problems(count: int) -> list[hetgym.Problem]:
-    rng = np.random.default_rng(0)
-    return [RandomMix()(rng) for _ in range(count)]
-
-
-def play(env: HetScheduleEnv, choose, **reset) -> tuple[float, dict]:
-    obs, info = env.reset(**reset)
-    total, done = 0.0, False
-    while not done:
-        obs, reward, done, _, info = env.step(choose(obs, info))
-        total += reward
-    return total, info
+from hetgym.workloads import textbook
 
 
 def weighted_out_degree(problem: hetgym.Problem) -> np.ndarray:

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from cut_tools import worth
 
 import hetgym
 from hetgym.envs import (
@@ -14,46 +15,11 @@ from hetgym.envs import (
 )
 from hetgym.pipeline import (
     SCHEDULES,
-    FlowShop,
     RandomChains,
     TrainingPipeline,
-    orders,
-    run,
 )
 
-Plan = tuple[tuple[int, int, int], ...]
-
 COLUMN = {feature.name: k for k, feature in enumerate(CUT_FEATURES)}
-
-
-def seconds_of(step: TrainingPipeline, plan: Plan, schedule: str) -> tuple[np.ndarray, ...]:
-    """Forward, backward and weight passes of a chain's pieces, [rounds, p], written apart from the environment."""
-    chain, kind = step.problem, step.problem.device_kind
-    rows = []
-    for i, j, d in plan:
-        k = kind[d]
-        moved = (chain.transfer[i - 1] if i else 0.0) + (chain.transfer[j - 1] if j < chain.num_operators else 0.0)
-        moved *= chain.kinds[k].transfers
-        b, w = step.backward[i:j, k].sum(), step.weight[i:j, k].sum()
-        rows.append((chain.cost[i:j, k].sum() + moved, b + moved + (0.0 if schedule == "zb-h1" else w), w))
-    p = len({d for _, _, d in plan})
-    return tuple(np.array(column).reshape(-1, p) for column in zip(*rows, strict=True))
-
-
-def worth(step: TrainingPipeline, plan: Plan, arguments: dict[str, Any]) -> float:
-    """The value of a plan of a chain by the library's own functions."""
-    objective = arguments.get("objective", "throughput")
-    device = np.repeat([d for _, _, d in plan], [j - i for i, j, _ in plan])
-    if objective == "throughput":
-        return step.problem.max_load(device)
-    if objective == "latency":
-        loads = step.problem.loads(device)[[d for _, _, d in plan]]
-        jobs = np.tile(loads, (arguments["requests"], 1))
-        return FlowShop(tuple(d for *_, d in plan), tuple(j - i for i, j, _ in plan), jobs, (0.0,) * len(plan)).makespan
-    f, b, w = seconds_of(step, plan, arguments["schedule"])
-    chunks = len(f) if arguments["schedule"] == "interleaved" else None
-    passes = orders(arguments["schedule"], f.shape[1], arguments["micro_batches"], chunks)
-    return run(passes, f, b, w if arguments["schedule"] == "zb-h1" else None).makespan
 
 
 CASES: list[dict[str, Any]] = [

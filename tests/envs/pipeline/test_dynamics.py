@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import gymnasium as gym
 import numpy as np
 import pytest
+from cut_tools import CHAIN, actions_of, plan_of, play
 
 from hetgym.baselines.pipeline import contiguous_dp
 from hetgym.envs import (
@@ -16,34 +15,6 @@ from hetgym.pipeline import (
     DeviceKind,
     PipelineProblem,
 )
-
-Plan = tuple[tuple[int, int, int], ...]
-
-TWO = [DeviceKind("gpu", 2)]
-
-CHAIN = PipelineProblem.chain([[4.0], [1.0], [1.0], [2.0]], TWO, transfer=0.5, name="four")
-
-
-def play(env: gym.Env, actions: Any, seed: int | None = 0) -> tuple[float, dict[str, Any]]:
-    _, info = env.reset(seed=seed)
-    total, done = 0.0, False
-    for action in actions:
-        assert not done and info["action_mask"].any()
-        _, reward, done, _, info = env.step(action)
-        total += reward
-    assert done
-    return total, info
-
-
-def actions_of(plan: Plan) -> list[int]:
-    """The actions with which an agent reproduces a plan."""
-    return [1 + d if block == i else 0 for i, j, d in plan for block in range(i, j)]
-
-
-def plan_of(assignment: np.ndarray) -> Plan:
-    """The stages of a chain's assignment."""
-    starts = [0, *(np.flatnonzero(np.diff(assignment)) + 1).tolist()]
-    return tuple((i, j, int(assignment[i])) for i, j in zip(starts, [*starts[1:], len(assignment)], strict=True))
 
 
 def test_a_chain_by_hand() -> None:

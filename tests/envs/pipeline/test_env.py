@@ -8,6 +8,7 @@ from typing import Any
 import gymnasium as gym
 import numpy as np
 import pytest
+from cut_tools import CHAIN, TWO, skips
 
 import hetgym
 from hetgym.envs import (
@@ -19,23 +20,6 @@ from hetgym.pipeline import (
     RandomChains,
     TrainingPipeline,
 )
-
-TWO = [DeviceKind("gpu", 2)]
-
-CHAIN = PipelineProblem.chain([[4.0], [1.0], [1.0], [2.0]], TWO, transfer=0.5, name="four")
-
-
-def skips(rng: np.random.Generator) -> PipelineProblem:
-    """A graph with skip connections, colours and a backward pass."""
-    n = 6
-    edges = [(i, i + 1) for i in range(n - 1)] + [(0, 3), (1, 5)]
-    edges += [(n + j, n + i) for i, j in edges] + [(i, n + i) for i in range(n)]
-    kinds = [DeviceKind("gpu", 2, 40.0), DeviceKind("cpu", 1, transfers=False)]
-    colour = np.concatenate([np.arange(n), np.arange(n)])
-    size, backward = rng.integers(1, 9, 2 * n), np.arange(2 * n) >= n
-    return PipelineProblem(
-        rng.uniform(1, 5, (2 * n, 2)), edges, kinds, rng.uniform(0, 2, 2 * n), size, colour, backward
-    )
 
 
 @pytest.mark.parametrize(

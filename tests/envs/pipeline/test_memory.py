@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import itertools
 import math
-from collections.abc import Iterator
 from typing import Any
 
-import gymnasium as gym
 import numpy as np
 import pytest
+from cut_tools import Plan, actions_of, cuts, play, reachable, worth
+from pipeline_tools import small_chain
 
 import hetgym
 from hetgym.envs import (
@@ -18,56 +17,11 @@ from hetgym.envs import (
 from hetgym.pipeline import (
     SCHEDULES,
     DeviceKind,
-    FlowShop,
     PipelineProblem,
     TrainingPipeline,
     orders,
     peak_activations,
-    run,
 )
-
-Plan = tuple[tuple[int, int, int], ...]
-
-
-def play(env: gym.Env, actions: Any, seed: int | None = 0) -> tuple[float, dict[str, Any]]:
-    _, info = env.reset(seed=seed)
-    total, done = 0.0, False
-    for action in actions:
-        assert not done and info["action_mask"].any()
-        _, reward, done, _, info = env.step(action)
-        total += reward
-    assert done
-    return total, info
-
-
-def actions_of(plan: Plan) -> list[int]:
-    """The actions with which an agent reproduces a plan."""
-    return [1 + d if block == i else 0 for i, j, d in plan for block in range(i, j)]
-
-
-def cuts(n: int, d: int, schedule: str = "", chunks: int = 1, micro_batches: int = 1) -> Iterator[Plan]:
-    """All plans that the rules allow, whatever the memory."""
-    for p, rounds in itertools.product(range(1, d + 1), range(1, chunks + 1)):
-        if rounds > 1 and (schedule != "interleaved" or p < 2 or micro_batches % p):
-            continue
-        for ends in itertools.combinations(range(1, n), p * rounds - 1):
-            limits = [0, *ends, n]
-            for devices in itertools.permutations(range(d), p):
-                yield tuple((limits[k], limits[k + 1], devices[k % p]) for k in range(p * rounds))
-
-
-def reachable(env: HetPipelineEnv, prefix: tuple[int, ...] = ()) -> Iterator[tuple[tuple[int, ...], dict[str, Any]]]:
-    """All episodes that only take legal actions."""
-    _, info = env.reset(seed=0)
-    done = False
-    for action in prefix:
-        _, _, done, _, info = env.step(action)
-    if done:
-        yield prefix, info
-        return
-    assert info["action_mask"].any()
-    for action in np.flatnonzero(info["action_mask"]).tolist():
-        yield from reachable(env, (*prefix, action))
 
 
 def within_rounds(plans: set[Plan]) -> set[Plan]:
@@ -91,36 +45,6 @@ def within_rounds(plans: set[Plan]) -> set[Plan]:
     return kept
 
 
-def seconds_of(step: TrainingPipeline, plan: Plan, schedule: str) -> tuple[np.ndarray, ...]:
-    """Forward, backward and weight passes of a chain's pieces, [rounds, p], written apart from the environment."""
-    chain, kind = step.problem, step.problem.device_kind
-    rows = []
-    for i, j, d in plan:
-        k = kind[d]
-        moved = (chain.transfer[i - 1] if i else 0.0) + (chain.transfer[j - 1] if j < chain.num_operators else 0.0)
-        moved *= chain.kinds[k].transfers
-        b, w = step.backward[i:j, k].sum(), step.weight[i:j, k].sum()
-        rows.append((chain.cost[i:j, k].sum() + moved, b + moved + (0.0 if schedule == "zb-h1" else w), w))
-    p = len({d for _, _, d in plan})
-    return tuple(np.array(column).reshape(-1, p) for column in zip(*rows, strict=True))
-
-
-def worth(step: TrainingPipeline, plan: Plan, arguments: dict[str, Any]) -> float:
-    """The value of a plan of a chain by the library's own functions."""
-    objective = arguments.get("objective", "throughput")
-    device = np.repeat([d for _, _, d in plan], [j - i for i, j, _ in plan])
-    if objective == "throughput":
-        return step.problem.max_load(device)
-    if objective == "latency":
-        loads = step.problem.loads(device)[[d for _, _, d in plan]]
-        jobs = np.tile(loads, (arguments["requests"], 1))
-        return FlowShop(tuple(d for *_, d in plan), tuple(j - i for i, j, _ in plan), jobs, (0.0,) * len(plan)).makespan
-    f, b, w = seconds_of(step, plan, arguments["schedule"])
-    chunks = len(f) if arguments["schedule"] == "interleaved" else None
-    passes = orders(arguments["schedule"], f.shape[1], arguments["micro_batches"], chunks)
-    return run(passes, f, b, w if arguments["schedule"] == "zb-h1" else None).makespan
-
-
 def fits(step: TrainingPipeline, plan: Plan, arguments: dict[str, Any]) -> bool:
     """True if a plan fits into memory."""
     chain = step.problem
@@ -137,19 +61,6 @@ def fits(step: TrainingPipeline, plan: Plan, arguments: dict[str, Any]) -> bool:
         state = step.state[i:j].sum() if arguments.get("objective") == "training" else 0.0
         held[d] += chain.size[i:j].sum() + state + keep[number % p] * step.stash[i:j].sum()
     return all(bytes_ <= kind.memory for bytes_, kind in zip(held, kinds, strict=True))
-
-
-def small_chain(rng: np.random.Generator, n: int = 6) -> TrainingPipeline:
-    """Whole bytes, tight memory, and now and then a block that a kind cannot run."""
-    cost = rng.uniform(0.5, 3.0, (n, 2))
-    if rng.random() < 0.5:
-        cost[rng.integers(n), rng.integers(2)] = math.inf
-    size, stash = rng.integers(0, 5, n), rng.integers(0, 3, n)
-    need = float((4 * size + 2 * stash).sum())
-    small, large = np.round(need * np.sort(rng.uniform(0.25, 1.1, 2)))
-    kinds = [DeviceKind("a", 2, small), DeviceKind("b", 1, large, transfers=bool(rng.random() < 0.5))]
-    chain = PipelineProblem.chain(cost, kinds, rng.uniform(0, 1, n), size)
-    return TrainingPipeline(chain, rng.uniform(0.1, 2, (n, 2)), rng.uniform(0.1, 2, (n, 2)), stash)
 
 
 CASES: list[dict[str, Any]] = [

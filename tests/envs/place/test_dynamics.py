@@ -7,6 +7,7 @@ import math
 import gymnasium as gym
 import numpy as np
 import pytest
+from schedule_tools import earliest_finish, rollout
 
 import hetgym
 from hetgym.baselines import heft
@@ -23,19 +24,6 @@ def masked_problem() -> hetgym.Problem:
         [[2.0, inf, 3.0], [inf, 4.0, 4.0], [1.0, 1.0, inf], [5.0, 2.0, 2.0]],
         [(0, 1, 1.0), (0, 2, 2.0), (1, 3, 1.0), (2, 3, 4.0)],
     )
-
-
-def rollout(env: gym.Env, choose, seed: int | None = 0) -> tuple[float, dict]:
-    obs, info = env.reset(seed=seed)
-    total, done = 0.0, False
-    while not done:
-        obs, reward, done, _, info = env.step(choose(obs, info))
-        total += reward
-    return total, info
-
-
-def earliest_finish(obs: dict, info: dict) -> int:
-    return int(np.argmin(np.where(info["action_mask"], obs["candidates"][:, COLUMN["finish"]], np.inf)))
 
 
 @pytest.mark.parametrize("runtime", ["classic", "links"])

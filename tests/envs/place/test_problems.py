@@ -5,25 +5,13 @@ from __future__ import annotations
 import gymnasium as gym
 import numpy as np
 import pytest
+from schedule_tools import earliest_finish, rollout
 
 import hetgym
 from hetgym.envs import CANDIDATE_FEATURES, HetScheduleEnv
 from hetgym.workloads import textbook
 
 COLUMN = {feature.name: k for k, feature in enumerate(CANDIDATE_FEATURES)}
-
-
-def rollout(env: gym.Env, choose, seed: int | None = 0) -> tuple[float, dict]:
-    obs, info = env.reset(seed=seed)
-    total, done = 0.0, False
-    while not done:
-        obs, reward, done, _, info = env.step(choose(obs, info))
-        total += reward
-    return total, info
-
-
-def earliest_finish(obs: dict, info: dict) -> int:
-    return int(np.argmin(np.where(info["action_mask"], obs["candidates"][:, COLUMN["finish"]], np.inf)))
 
 
 def test_reset_option_forces_a_problem(tmp_path) -> None:

@@ -5,19 +5,10 @@ from __future__ import annotations
 import math
 
 import numpy as np
+from split_tools import products
 
-from hetgym import DataflowGraph
 from hetgym.envs.split.menu import LEAVE, Choice, lengths, menu
 from hetgym.graph import Operator, Tensor
-
-
-def products(count: int = 1, size: int = 1024) -> DataflowGraph:
-    """A chain of products of square matrices: 2 size^3 FLOP each."""
-    x = Tensor((size, size))
-    nodes = [
-        Operator(f"p{k}", "MatMul", (x, Tensor((size, size), constant=True, name=f"w{k}")), (x,)) for k in range(count)
-    ]
-    return DataflowGraph(nodes, [(k, 0, k + 1) for k in range(count - 1)], "products")
 
 
 def test_the_menu() -> None:
