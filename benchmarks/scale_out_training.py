@@ -20,8 +20,8 @@ import numpy as np
 import torch
 from _common import save, seconds, show
 
-from hetgym.agents.distributed.crew import Cluster, join
-from hetgym.agents.distributed.players import ClusterPlayers
+from hetgym.agents.distributed.crew import RayCluster, join
+from hetgym.agents.distributed.players import RayPlayers
 from hetgym.agents.recipe import Recipe, load_recipe
 from hetgym.agents.sb3.training import build
 from hetgym.agents.training.playing import Threads
@@ -54,7 +54,7 @@ class Clock:
         return found
 
 
-def ppo(recipe: Recipe, updates: int, cluster: Cluster | None) -> dict[str, Any]:
+def ppo(recipe: Recipe, updates: int, cluster: RayCluster | None) -> dict[str, Any]:
     """Time updates of PPO, after one that loads kernels."""
     model = build(recipe, cluster)
     envs, size = model.get_env(), recipe.lanes * model.n_steps
@@ -66,11 +66,11 @@ def ppo(recipe: Recipe, updates: int, cluster: Cluster | None) -> dict[str, Any]
     return row(recipe, updates * model.n_steps, learn, playing, arrays(model.policy.network))
 
 
-def self_labelling(recipe: Recipe, updates: int, cluster: Cluster | None) -> dict[str, Any]:
+def self_labelling(recipe: Recipe, updates: int, cluster: RayCluster | None) -> dict[str, Any]:
     """Time updates of self-labelling, after two that load kernels and send most problems."""
     training = SelfLabelling(recipe.parsed_settings(), updates, recipe.network, recipe.seed)
     with ThreadPoolExecutor(1) as pool:
-        players: Any = Threads(pool) if cluster is None else ClusterPlayers(cluster, training.settings.problems)
+        players: Any = Threads(pool) if cluster is None else RayPlayers(cluster, training.settings.problems)
         for _ in range(2):
             training.advance(players)
         players.play = playing = Clock(players.play)
@@ -95,7 +95,7 @@ def row(recipe: Recipe, count: int, learn: Clock, playing: Clock, network: dict[
     }
 
 
-def measure(name: str, updates: int, cluster: Cluster | None) -> dict[str, Any]:
+def measure(name: str, updates: int, cluster: RayCluster | None) -> dict[str, Any]:
     """One row."""
     recipe = load_recipe(name)
     if name == "split":  # whose steps take long: shorter roll-outs
@@ -121,7 +121,11 @@ def main() -> None:
         with join(options.address) as cluster:
             for workers in options.workers:
                 rows.append(
-                    {"recipe": name, "workers": workers, **measure(name, UPDATES[name], Cluster(cluster.ray, workers))}
+                    {
+                        "recipe": name,
+                        "workers": workers,
+                        **measure(name, UPDATES[name], RayCluster(cluster.ray, workers)),
+                    }
                 )
         for made in rows[-len(options.workers) - 1 :]:
             made["speed_up"] = alone["playing_seconds"] / made["playing_seconds"]

@@ -84,8 +84,8 @@ def _suffixes(
     return sums, choice
 
 
-# After step k, sums[k, i, u] is the least sum of slots of exactly k + 1 stages that hold the layers from i on and take at
-# most u GPUs. A stage is added before the suffixes of step k - 1. Cost: O(k u o l^2).
+# After step k, sums[k, i, u] is the least sum of slots of exactly k + 1 stages that hold the layers from i on and take
+# at most u GPUs. A stage is added before the suffixes of step k - 1. Cost: O(k u o l^2).
 @lean
 def _fill(
     slots: FloatArray,

@@ -47,7 +47,7 @@ class Options:
         return tuple(self.kinds[k] for k in self.replicas[option])
 
     def slots(self) -> FloatArray:
-        """[o, l + 1, l + 1] time of a micro-batch in the layers from i to j, on the slowest replica; inf for i >= j [s]."""
+        """[o, l + 1, l + 1] time of a micro-batch in layers i to j on the slowest replica [s]; inf for i >= j."""
         each = self.slot[:, None, :] - self.slot[:, :, None]
         below = np.tri(each.shape[1], dtype=np.bool_)
         return np.stack([np.where(below, np.inf, each[np.unique(row)].max(axis=0)) for row in self.replicas])

@@ -10,7 +10,7 @@ import numpy as np
 from hetgym.baselines.parallel.cutting import cuts
 from hetgym.baselines.parallel.exhaustive import known
 from hetgym.baselines.parallel.options import Options, options
-from hetgym.parallel import Cluster, Group, ParallelPlan, Pool, TrainingProblem, uniform
+from hetgym.parallel import Cluster, Group, ParallelPlan, TrainingProblem, uniform
 
 
 def uniform_grid(problem: TrainingProblem) -> ParallelPlan:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import heapq
 from collections.abc import Iterator
 from dataclasses import replace
 
@@ -13,8 +12,8 @@ from hetgym.baselines.parallel.exhaustive import known
 from hetgym.baselines.parallel.options import Options, options
 from hetgym.parallel import ParallelPlan, Stage, TrainingProblem
 
-STARTS = 24
-"""Cuts that are simulated."""
+STARTS = 2
+"""Cuts of a data degree and a micro-batch that are simulated."""
 
 KEPT = 4
 """Plans that are improved."""
@@ -23,15 +22,13 @@ TRIES = 4000
 """Most plans that are simulated in all."""
 
 
-def candidates(problem: TrainingProblem) -> list[tuple[float, ParallelPlan]]:
-    """Cuts of all data degrees and micro-batches with their estimates [s], best first."""
-    found: list[tuple[float, int, ParallelPlan]] = []
+def starts(problem: TrainingProblem) -> Iterator[ParallelPlan]:
+    """Of each data degree and micro-batch the cuts with the least estimates."""
     for data, batch in problem.degrees():
         kinds = options(problem, data, batch, mixed=False)
         if kinds is not None:
-            for estimate, plan in cuts(problem, kinds):
-                found.append((estimate, len(found), plan))
-    return [(estimate, plan) for estimate, _, plan in heapq.nsmallest(10 * STARTS, found)]
+            found = [(estimate, k, plan) for k, (estimate, plan) in enumerate(cuts(problem, kinds))]
+            yield from (plan for _, _, plan in sorted(found)[:STARTS])
 
 
 def search(problem: TrainingProblem, tries: int = TRIES) -> ParallelPlan:
@@ -55,9 +52,8 @@ def search(problem: TrainingProblem, tries: int = TRIES) -> ParallelPlan:
             values[plan] = problem.value(plan) if len(values) < tries else np.inf
         return values[plan]
 
-    starts = [plan for _, plan in candidates(problem)][:STARTS]
     best: ParallelPlan | None = None
-    for plan in sorted(starts, key=value)[:KEPT]:
+    for plan in sorted(starts(problem), key=value)[:KEPT]:
         found = options(problem, plan.replicas, plan.micro_batch)
         assert found is not None
         better: ParallelPlan | None = plan
