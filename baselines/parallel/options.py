@@ -56,7 +56,8 @@ class Options:
         """[o, l + 1, l + 1] most micro-batches whose activations fit in memory; negative if the weights do not."""
         state = self.state[:, None, :] - self.state[:, :, None]
         stash = self.stash[:, None, :] - self.stash[:, :, None]
-        most = (self.room[:, None, None] * (1 + 1e-12) - state) / np.maximum(stash, 1e-300)
+        left = self.room[:, None, None] * (1 + 1e-12) - state
+        most = np.divide(left, stash, out=np.where(left < 0, -1.0, np.inf), where=stash > 0)
         return np.stack([most[np.unique(row)].min(axis=0) for row in self.replicas])
 
 

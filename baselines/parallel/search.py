@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import replace
 
 import numpy as np
@@ -10,6 +11,8 @@ import numpy as np
 from hetgym.baselines.parallel.cutting import cuts
 from hetgym.baselines.parallel.exhaustive import known
 from hetgym.baselines.parallel.options import Options, options
+from hetgym.baselines.parallel.published import sailor, uniform_grid
+from hetgym.errors import ProblemError
 from hetgym.parallel import ParallelPlan, Stage, TrainingProblem
 
 STARTS = 2
@@ -23,7 +26,10 @@ TRIES = 4000
 
 
 def starts(problem: TrainingProblem) -> Iterator[ParallelPlan]:
-    """Of each data degree and micro-batch the cuts with the least estimates."""
+    """The best equal cuts, and of each data degree and micro-batch the cuts with the least estimates."""
+    for planner in (uniform_grid, sailor):
+        with suppress(ProblemError):
+            yield planner(problem)
     for data, batch in problem.degrees():
         kinds = options(problem, data, batch, mixed=False)
         if kinds is not None:

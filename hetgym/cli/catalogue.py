@@ -38,6 +38,59 @@ def platforms() -> list[Entry]:
     return entries
 
 
+def clusters() -> list[Entry]:
+    """Cluster presets."""
+    from hetgym.parallel import cluster_names, load_cluster
+
+    loaded = [(name, load_cluster(name)) for name in cluster_names()]
+    return [
+        {
+            "name": name,
+            "GPUs": found.gpus,
+            "pools": [f"{p.nodes} x {p.per_node} {p.device.model or p.name}" for p in found.pools],
+        }
+        for name, found in loaded
+    ]
+
+
+def decoders() -> list[Entry]:
+    """Language models that training steps are planned for."""
+    from hetgym.parallel import SIZES
+
+    return [
+        {
+            "name": name,
+            "blocks": size.blocks,
+            "hidden": size.hidden,
+            "heads": size.heads,
+            "sequence": size.sequence,
+            "dtype": size.dtype,
+        }
+        for name, size in SIZES.items()
+    ]
+
+
+def frameworks() -> list[Entry]:
+    """Training programs on clusters."""
+    from hetgym.parallel import FRAMEWORKS, Framework
+
+    plain = Framework()
+    return [
+        {
+            "name": name,
+            "settings": ", ".join(f"{k} {v}" for k, v in found.__dict__.items() if v != getattr(plain, k)),
+        }
+        for name, found in FRAMEWORKS.items()
+    ]
+
+
+def planners() -> list[Entry]:
+    """Planners of training steps."""
+    from hetgym.baselines.parallel import PLANNERS
+
+    return [{"name": name, "summary": (f.__doc__ or "").split("\n")[0]} for name, f in PLANNERS.items()]
+
+
 def schedulers() -> list[Entry]:
     """Registered schedulers."""
     from hetgym.planning import rows
@@ -140,6 +193,10 @@ CATALOGUES: dict[str, Callable[[], list[Entry]]] = {
     "datasets": datasets,
     "recipes": recipes,
     "policies": policies,
+    "clusters": clusters,
+    "decoders": decoders,
+    "frameworks": frameworks,
+    "planners": planners,
 }
 """Name of a catalogue -> function that gives its rows."""
 

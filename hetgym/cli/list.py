@@ -12,7 +12,10 @@ from hetgym.cli.options import ImportOption, JsonOption, import_files
 def list_(
     what: Annotated[
         str,
-        typer.Argument(help="graphs, platforms, schedulers, suites, runtimes, costs, datasets, recipes or policies."),
+        typer.Argument(
+            help="graphs, platforms, schedulers, suites, runtimes, costs, datasets, recipes or policies; for training "
+            "steps on clusters: clusters, decoders, frameworks or planners."
+        ),
     ],
     imports: ImportOption = None,
     as_json: JsonOption = False,

@@ -35,7 +35,13 @@ def plan(
     model: Annotated[
         str, typer.Argument(help="A zoo name (see 'hetgym list graphs'), or an .onnx, .pt2 or .json file.")
     ],
-    platform: Annotated[str, typer.Option(help="A preset (see 'hetgym list platforms') or a YAML file.")],
+    platform: Annotated[
+        str,
+        typer.Option(
+            help="A preset (see 'hetgym list platforms') or a YAML file. With --global-batch a cluster: "
+            "a preset (see 'hetgym list clusters') or a YAML file."
+        ),
+    ],
     batch: Annotated[
         int | None,
         typer.Option(min=1, max=LARGEST_SIZE, help="Batch size. Default: the one of an ONNX model, else 1."),
@@ -46,6 +52,21 @@ def plan(
     dtype: Annotated[str, typer.Option(help="Floating-point format, such as float16. Default: the model's own.")] = "",
     fuse: Annotated[bool, typer.Option("--fuse", help="Fuse operators first, as compilers do.")] = False,
     training: Annotated[bool, typer.Option("--training", help="Plan a training step instead of inference.")] = False,
+    global_batch: Annotated[
+        int | None,
+        typer.Option(
+            min=1,
+            max=LARGEST_SIZE,
+            help="Samples of a training step: plan stages, tensor and data degrees and micro-batches of a language "
+            "model (see 'hetgym list decoders') on a cluster.",
+        ),
+    ] = None,
+    framework: Annotated[
+        str, typer.Option(help="Training program on the cluster; see 'hetgym list frameworks'.")
+    ] = "megatron",
+    planner: Annotated[
+        str, typer.Option(help="Planner of training steps; see 'hetgym list planners'. all: a table of all.")
+    ] = "search",
     runtime: Annotated[
         str, typer.Option(help="Simulated runtime; see 'hetgym list runtimes'. With switches: links,streams=2.")
     ] = "links",
@@ -83,6 +104,12 @@ def plan(
     from hetgym.workloads import ProblemSpec
 
     import_files(imports)
+    if global_batch is not None:
+        from hetgym.cli.plan_training import plan_training
+
+        if not training:
+            raise ConfigError("--global-batch is for training steps; add --training")
+        return plan_training(model, platform, global_batch, framework, planner, Output(out, name, force, as_json))
     if order not in ("device", "ready"):
         raise ConfigError(f"--order is device or ready, not {order!r}")
     under = pick_runtimes([f"{runtime},order=ready" if order == "ready" and runtime != "ready" else runtime])

@@ -13,10 +13,11 @@ from hetgym.parallel.network import MeasuredNetwork, Nccl, Network, Wire
 from hetgym.parallel.plan import Group, ParallelPlan, Stage, load_plan, uniform
 from hetgym.parallel.problem import TrainingProblem
 from hetgym.parallel.step import TrainingStep, gradient_all_reduce, stage_memory, training_step
-from hetgym.parallel.transformer import TransformerLayers, TransformerSize
+from hetgym.parallel.transformer import SIZES, TransformerLayers, TransformerSize
 
 __all__ = [
     "FRAMEWORKS",
+    "SIZES",
     "Cluster",
     "Framework",
     "Group",

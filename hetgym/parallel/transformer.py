@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 
@@ -12,17 +13,21 @@ from hetgym._types import frozen
 from hetgym.costs import AutoCosts, CostModel
 from hetgym.costs.gpu_gemm import MEMORY_EFFICIENCY
 from hetgym.device import Device
-from hetgym.errors import ConfigError
-from hetgym.graph.ops import DTYPE_BYTES, Operator, Tensor
+from hetgym.errors import ConfigError, unknown_name
+from hetgym.graph.ops import DTYPE_BYTES, Attribute, Operator, Tensor
 from hetgym.graph.transforms.training import backward_operators
 from hetgym.parallel.cluster import Cluster
 from hetgym.parallel.framework import Framework
 from hetgym.parallel.layers import Passes, Sizes
 
+STYLES = ("gpt", "llama")
+"""Kinds of blocks: GPT's, with layer norms, dropout, GELU and a softmax in memory, as Megatron ran it; and Llama's,
+with RMS norms, rotary positions, SwiGLU and one kernel for attention."""
+
 
 @dataclass(frozen=True)
 class TransformerSize:
-    """Size of a decoder of GPT's kind.
+    """Size of a decoder.
 
     Args:
         hidden: width of the residual stream.
@@ -30,11 +35,14 @@ class TransformerSize:
         blocks: number of blocks.
         sequence: tokens of a sample.
         vocabulary: rows of the embedding table.
-        expansion: width of the feed-forward layer, as a multiple of ``hidden``.
+        inner: width of the feed-forward layer; 0 = four times ``hidden``.
+        kv_heads: heads of keys and values, which must divide ``heads``; 0 = ``heads``.
+        style: one of :data:`STYLES`.
         dtype: dtype of weights and activations.
 
     Raises:
-        ConfigError: a number that is not positive, or heads that do not divide the width.
+        ConfigError: a number that is not positive, or heads that do not divide.
+        UnknownName: no such style.
     """
 
     hidden: int
@@ -42,14 +50,64 @@ class TransformerSize:
     blocks: int
     sequence: int
     vocabulary: int = 50304
-    expansion: int = 4
+    inner: int = 0
+    kv_heads: int = 0
+    style: str = "gpt"
     dtype: str = "float16"
 
     def __post_init__(self) -> None:
-        for name in ("hidden", "heads", "blocks", "sequence", "vocabulary", "expansion"):
+        if self.style not in STYLES:
+            raise unknown_name("style of blocks", self.style, STYLES)
+        for name in ("hidden", "heads", "blocks", "sequence", "vocabulary"):
+            check_number(getattr(self, name), f"transformer: {name}", ConfigError, minimum=1)
+        object.__setattr__(self, "inner", self.inner or 4 * self.hidden)
+        object.__setattr__(self, "kv_heads", self.kv_heads or self.heads)
+        for name in ("inner", "kv_heads"):
             check_number(getattr(self, name), f"transformer: {name}", ConfigError, minimum=1)
         if self.hidden % self.heads:
             raise ConfigError(f"transformer: hidden is {self.hidden}, which {self.heads} heads do not divide")
+        if self.heads % self.kv_heads:
+            raise ConfigError(f"transformer: {self.kv_heads} heads of keys do not divide {self.heads} heads")
+
+    @property
+    def joint(self) -> int:
+        """Columns of the product that makes queries, keys and values."""
+        return self.hidden // self.heads * (self.heads + 2 * self.kv_heads)
+
+    @property
+    def flops(self) -> float:
+        """FLOPs of the products of a training step for one sample, without recomputation [FLOP]."""
+        every = self.hidden * (self.joint + self.hidden + (3 if self.style == "llama" else 2) * self.inner)
+        scores = (0.5 if self.style == "llama" else 1.0) * 2.0 * self.sequence * self.hidden  # causal kernels halve it
+        return 6.0 * self.sequence * (self.blocks * (every + scores) + self.hidden * self.vocabulary)
+
+
+_LLAMA: dict[str, Any] = {"style": "llama", "dtype": "bfloat16", "vocabulary": 32000}
+_LLAMA_3: dict[str, Any] = _LLAMA | {"vocabulary": 128256, "kv_heads": 8}
+
+SIZES: dict[str, TransformerSize] = {
+    **{
+        f"gpt-{name}": TransformerSize(hidden, heads, blocks, 2048, 51200)
+        for name, hidden, heads, blocks in (
+            ("1.7b", 2304, 24, 24),
+            ("3.6b", 3072, 32, 30),
+            ("7.5b", 4096, 32, 36),
+            ("18b", 6144, 48, 40),
+            ("39b", 8192, 64, 48),
+            ("76b", 10240, 80, 60),
+            ("175b", 12288, 96, 96),
+        )
+    },
+    "llama-7b": TransformerSize(4096, 32, 32, 2048, inner=11008, **_LLAMA),
+    "llama-13b": TransformerSize(5120, 40, 40, 2048, inner=13824, **_LLAMA),
+    "llama-30b": TransformerSize(6656, 52, 60, 2048, inner=17920, **_LLAMA),
+    "llama-65b": TransformerSize(8192, 64, 80, 2048, inner=22016, **_LLAMA),
+    "llama-2-70b": TransformerSize(8192, 64, 80, 4096, inner=28672, kv_heads=8, **_LLAMA),
+    "llama-3-8b": TransformerSize(4096, 32, 32, 8192, inner=14336, **_LLAMA_3),
+    "llama-3-70b": TransformerSize(8192, 64, 80, 8192, inner=28672, **_LLAMA_3),
+}
+"""Decoders by name: Narayanan et al., SC 2021, table 1; Touvron et al., arXiv 2302.13971 and 2307.09288; Dubey et al.,
+arXiv 2407.21783."""
 
 
 class TransformerLayers:
@@ -87,15 +145,18 @@ class TransformerLayers:
     def sizes(self, tensor: int) -> Sizes | None:
         """Sizes under a tensor degree; None if it does not divide the heads."""
         at = self.size
-        if at.heads % tensor:
+        if at.heads % tensor or at.kv_heads % tensor:
             return None
         h, x = at.hidden, float(at.sequence * at.hidden * _width(at.dtype))
-        block = (4 + 2 * at.expansion) * h * h / tensor + (9 + at.expansion) * h
+        llama = at.style == "llama"
+        products = h * (at.joint + h + (3 if llama else 2) * at.inner) / tensor
+        small = 2 * h if llama else 6 * h + (at.joint + at.inner) / tensor
         table = -(-at.vocabulary // tensor) * h
-        scores = at.heads / tensor * at.sequence**2 * (2 * _width(at.dtype) + 1)
-        stash = x if self.framework.recompute else x * (10 + (8 + 4 * at.expansion) / (2 * tensor)) / 2 * 2 + scores
-        logits = at.sequence * at.vocabulary / tensor * 6.0
-        parameters = [table + at.sequence * h, *[block] * at.blocks, 2.0 * h]
+        stash = x if self.framework.recompute else _kept(at, tensor)
+        logits = at.sequence * at.vocabulary / tensor * (_width(at.dtype) + 4.0)
+        first = table if llama else table + at.sequence * h
+        last = h + table if llama else 2.0 * h  # GPT's head shares the table
+        parameters = [first, *[products + small] * at.blocks, last]
         stashes = [x, *[stash] * at.blocks, logits]
         return Sizes(*(frozen(np.array(a, np.float64)) for a in (parameters, stashes, [x] * (at.blocks + 2))))
 
@@ -150,16 +211,14 @@ def block(size: TransformerSize, tensor: int, micro_batch: int) -> list[Operator
     >>> sum(op.kind == "MatMul" for op in block(TransformerSize(64, 4, 1, 16), 2, 1))
     6
     """
-    rows, h = micro_batch * size.sequence, size.hidden
+    rows, h, wide = micro_batch * size.sequence, size.hidden, size.inner // tensor
     own, depth = micro_batch * size.heads // tensor, h // size.heads
-    wide = size.expansion * h // tensor
-    x, part, scores = (rows, h), (rows, h // tensor), (own, size.sequence, size.sequence)
-    per_head = (own, size.sequence, depth)
+    x, part = (rows, h), (rows, h // tensor)
     made: list[Operator] = []
 
-    def add(name: str, kind: str, shape: tuple[int, ...], *operands: Tensor) -> Tensor:
+    def add(name: str, kind: str, shape: tuple[int, ...], *operands: Tensor, **attributes: Attribute) -> Tensor:
         result = Tensor(shape, size.dtype)
-        made.append(Operator(name, kind, operands, (result,)))
+        made.append(Operator(name, kind, operands, (result,), attributes))
         return result
 
     def weight(name: str, *shape: int) -> Tensor:
@@ -168,10 +227,27 @@ def block(size: TransformerSize, tensor: int, micro_batch: int) -> list[Operator
     def product(name: str, value: Tensor, inner: int, outer: int) -> Tensor:
         return add(name, "MatMul", (rows, outer), value, weight(f"{name}.weight", inner, outer))
 
+    def normal(name: str, value: Tensor) -> Tensor:
+        kind = "RMSNormalization" if size.style == "llama" else "LayerNormalization"
+        return add(name, kind, x, value, weight(f"{name}.weight", h))
+
     stream = Tensor(x, size.dtype)
-    normal = add("norm_attention", "LayerNormalization", x, stream, weight("norm_attention.weight", h))
-    product("query_key_value", normal, h, 3 * h // tensor)
-    query, key, value = (Tensor(shape, size.dtype) for shape in (per_head, per_head[:1] + per_head[:0:-1], per_head))
+    joint = product("query_key_value", normal("norm_attention", stream), h, size.joint // tensor)
+    if size.style == "llama":
+        turned = (rows, joint.shape[1] - size.kv_heads * depth // tensor)
+        add("rotary", "Mul", turned, Tensor(turned, size.dtype), weight("rotary.angles", size.sequence, depth))
+        heads = [(micro_batch, count // tensor, size.sequence, depth) for count in (size.heads, size.kv_heads)]
+        query, key, value = (Tensor(shape, size.dtype) for shape in (heads[0], heads[1], heads[1]))
+        mixed = add("attention", "Attention", part, query, key, value, is_causal=1)
+        out = product("projection", mixed, h // tensor, h)
+        stream = add("residual_attention", "Add", x, out, stream)
+        flat = normal("norm_feed_forward", stream)
+        gate = add("activation", "Swish", (rows, wide), product("gate", flat, h, wide))
+        inner = add("gated", "Mul", (rows, wide), gate, product("up", flat, h, wide))
+        add("residual_feed_forward", "Add", x, product("down", inner, wide, h), stream)
+        return made
+    scores, per_head = (own, size.sequence, size.sequence), (own, size.sequence, depth)
+    query, key, value = (Tensor(shape, size.dtype) for shape in (per_head, (own, depth, size.sequence), per_head))
     score = add("scores", "MatMul", scores, query, key)
     score = add("mask", "Add", scores, score, Tensor(scores[1:], "bool", constant=True))
     score = add("softmax", "Softmax", scores, score)
@@ -181,8 +257,7 @@ def block(size: TransformerSize, tensor: int, micro_batch: int) -> list[Operator
     out = product("projection", mixed, h // tensor, h)
     out = add("projection_dropout", "Mul", x, out, Tensor(x, "bool"))
     stream = add("residual_attention", "Add", x, out, stream)
-    normal = add("norm_feed_forward", "LayerNormalization", x, stream, weight("norm_feed_forward.weight", h))
-    inner = add("activation", "Gelu", (rows, wide), product("up", normal, h, wide))
+    inner = add("activation", "Gelu", (rows, wide), product("up", normal("norm_feed_forward", stream), h, wide))
     out = product("down", inner, wide, h)
     out = add("down_dropout", "Mul", x, out, Tensor(x, "bool"))
     add("residual_feed_forward", "Add", x, out, stream)
@@ -214,6 +289,20 @@ def head(size: TransformerSize, tensor: int, micro_batch: int) -> list[Operator]
         Operator("logits_float32", "Cast", (logits,), (wide,)),
         Operator("loss", "LogSoftmax", (wide,), (wide,)),
     ]
+
+
+def _kept(size: TransformerSize, tensor: int) -> float:
+    """Bytes of a sample that a block keeps for its backward pass, without recomputation [byte].
+
+    What the operators of :func:`block` read, each tensor once: inputs of norms and products, scores and masks.
+    """
+    kept: dict[tuple[str, tuple[int, ...]], float] = {}
+    for op in block(size, tensor, 1):
+        if op.kind != "Add":
+            for k, value in enumerate(op.inputs):
+                if not value.constant:
+                    kept[f"{op.name}{k}", value.shape] = value.bytes
+    return sum(kept.values())
 
 
 def _width(dtype: str) -> float:

@@ -1,0 +1,161 @@
+"""``hetgym plan --training --global-batch``: a training step of a language model on a cluster."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+from hetgym.cli.options import Output
+
+if TYPE_CHECKING:
+    from hetgym.parallel import ParallelPlan, TrainingProblem, TrainingStep, TransformerSize
+
+SLOW = ("exact", "exhaustive")
+"""Planners that ``all`` leaves out: they are for small problems."""
+
+
+def plan_training(model: str, cluster: str, global_batch: int, framework: str, planner: str, output: Output) -> int:
+    """Plan a training step, print the plan and write it to ``plan.json``; returns the exit code.
+
+    Raises:
+        UnknownName: no model, cluster, framework or planner of that name.
+        ProblemError: no plan fits in memory.
+    """
+    from hetgym._files import write_bytes
+    from hetgym.baselines.parallel import PLANNERS
+    from hetgym.bench.folder import make_folder
+    from hetgym.cli.console import print_json, print_path, stdout
+    from hetgym.errors import ConfigError, ProblemError, unknown_name
+    from hetgym.parallel import FRAMEWORKS, SIZES, TrainingProblem, TransformerLayers, load_cluster
+
+    for what, name, known in (("language model", model, SIZES), ("framework", framework, FRAMEWORKS)):
+        if name not in known:
+            raise unknown_name(what, name, known)
+    if planner != "all" and planner not in PLANNERS:
+        raise unknown_name("planner of training steps", planner, PLANNERS)
+    gpus, size, program = load_cluster(cluster), SIZES[model], FRAMEWORKS[framework]
+    problem = TrainingProblem(TransformerLayers(size, gpus, program), gpus, global_batch, program)
+    found: dict[str, ParallelPlan] = {}
+    refused: ProblemError | None = None
+    for name in [n for n in PLANNERS if n not in SLOW] if planner == "all" else [planner]:
+        try:
+            found[name] = PLANNERS[name](problem)
+        except ProblemError as error:
+            refused = error
+    if not found:
+        assert refused is not None
+        raise refused
+    best = min(found, key=lambda name: problem.value(found[name]))
+    step = problem.step(found[best])
+    figures = _figures(problem, size, found[best], step)
+    document: dict[str, Any] = {
+        "model": model,
+        "cluster": gpus.name,
+        "planner": best,
+        "plan": found[best].to_dict(),
+        "step": figures,
+        "planners": {name: problem.value(plan) for name, plan in found.items()},
+    }
+    folder = make_folder(output.root, output.name, output.force)
+    write_bytes(folder / "plan.json", json.dumps(document["plan"], indent=1).encode(), ConfigError)
+    if output.as_json:
+        print_json(document)
+        return 0
+    console = stdout()
+    _print(figures, f"{model} on {gpus.name}, global batch {global_batch}, planned by {best}")
+    console.print(_stages(problem, found[best], step))
+    if len(found) > 1:
+        console.print(_planners(found, problem))
+    print_path("plan", folder / "plan.json")
+    return 0
+
+
+def _figures(problem: TrainingProblem, size: TransformerSize, plan: ParallelPlan, step: TrainingStep) -> dict[str, Any]:
+    """Figures of a step, in SI units."""
+    peak = sum(problem.cluster[name].device.peak_flops.get(size.dtype, 0.0) * n for name, n in plan.used().items())
+    rate = size.flops * plan.global_batch / step.seconds
+    return {
+        "seconds": step.seconds,
+        "pipeline_s": step.pipeline,
+        "all_reduce_s": step.reduction,
+        "update_s": step.update,
+        "bubble": step.bubble,
+        "tokens_per_second": plan.global_batch * size.sequence / step.seconds,
+        "flops_per_gpu": rate / plan.gpus,
+        "model_flops_utilisation": rate / peak if peak else None,
+        "gpus": plan.gpus,
+        "gpus_of_cluster": problem.cluster.gpus,
+        "stages": plan.depth,
+        "replicas": plan.replicas,
+        "micro_batch": plan.micro_batch,
+        "micro_batches": plan.micro_batches,
+        "schedule": plan.schedule,
+        "memory_bytes": step.memory.tolist(),
+        "limit": step.limit,
+    }
+
+
+def _print(step: dict[str, Any], title: str) -> None:
+    """The step in words."""
+    from hetgym.bench.formats import duration, percent
+    from hetgym.cli.console import stdout
+
+    console = stdout()
+    console.print(title, style="italic", soft_wrap=True)
+    console.print(
+        f"{duration(step['seconds'])} a step on {step['gpus']} of {step['gpus_of_cluster']} GPUs: "
+        f"{_count(step['stages'], 'stage')}, {_count(step['replicas'], 'replica')}, "
+        f"{_count(step['micro_batches'], 'micro-batch')} of {step['micro_batch']} under {step['schedule']}",
+        style="bold",
+        soft_wrap=True,
+    )
+    used = step["model_flops_utilisation"]
+    share = f", {percent(used)} of the peak" if used is not None else ""
+    console.print(
+        f"{step['tokens_per_second']:,.0f} tokens/s, {step['flops_per_gpu'] / 1e12:.0f} TFLOP/s a GPU{share}",
+        soft_wrap=True,
+    )
+    console.print(
+        f"bubble {percent(step['bubble'])} of the pipeline, gradients {duration(step['all_reduce_s'])}, optimizer "
+        f"{duration(step['update_s'])}; limited by the {step['limit']}",
+        soft_wrap=True,
+    )
+
+
+def _count(number: int, noun: str) -> str:
+    """A number with its noun.
+
+    >>> _count(1, "stage"), _count(2, "micro-batch")
+    ('1 stage', '2 micro-batches')
+    """
+    return f"{number} {noun}{'' if number == 1 else 'es' if noun.endswith('ch') else 's'}"
+
+
+def _stages(problem: TrainingProblem, plan: ParallelPlan, step: TrainingStep) -> Any:
+    """The table of stages."""
+    from hetgym.bench.formats import percent, size
+    from hetgym.cli.tables import table_of
+
+    table = table_of("stage", "layers", "GPUs", "busy", "memory", "of a GPU", left=("layers", "GPUs"))
+    for s in range(plan.depth):
+        pieces = plan.stages[s :: plan.depth]
+        layers = ", ".join(f"{piece.first} to {piece.last}" for piece in pieces)
+        counts = {group: pieces[0].groups.count(group) for group in dict.fromkeys(pieces[0].groups)}
+        groups = " + ".join(f"{n} x {group.tensor} {group.pool}" for group, n in counts.items())
+        share = step.memory[s] / step.capacity[s]
+        busy = percent(step.busy[s] / step.pipeline)
+        table.add_row(str(s), layers, groups, busy, size(step.memory[s]), percent(share))
+    return table
+
+
+def _planners(found: dict[str, ParallelPlan], problem: TrainingProblem) -> Any:
+    """The table of planners, best first."""
+    from hetgym.bench.formats import duration
+    from hetgym.cli.tables import table_of
+
+    table = table_of("planner", "step", "GPUs", "stages", "replicas", "micro-batch", left=("planner",))
+    for name in sorted(found, key=lambda name: problem.value(found[name])):
+        plan = found[name]
+        figures = (plan.gpus, plan.depth, plan.replicas, plan.micro_batch)
+        table.add_row(name, duration(problem.value(plan)), *map(str, figures))
+    return table

@@ -1,0 +1,75 @@
+"""``hetgym plan --training --global-batch`` as a user meets it."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from cli.commands import ask
+
+from hetgym.parallel import FRAMEWORKS, SIZES, TransformerLayers, load_cluster, load_plan, training_step
+
+CLUSTER = """
+name: two-nodes
+pools:
+  - nodes: 2
+    per_node: 4
+    links: nvlink3
+    device: {name: a100, kind: gpu, costs: gpu-gemm-bf16-a100, peak_flops: {float16: 312e12, bfloat16: 312e12},
+             memory_bandwidth: 2039e9, memory_capacity: 80e9}
+  - nodes: 1
+    per_node: 4
+    links: pcie3
+    device: {name: v100, kind: gpu, peak_flops: {float32: 15.7e12, float16: 125e12}, memory_bandwidth: 900e9,
+             memory_capacity: 32e9}
+"""
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with a cluster file and a planned step."""
+    path = tmp_path_factory.mktemp("training")
+    (path / "mine.yaml").write_text(CLUSTER)
+    return path
+
+
+WORDS = ("plan", "gpt-1.7b", "--training", "--platform", "mine.yaml", "--global-batch", "32")
+
+
+def test_a_step_is_planned_and_its_plan_can_be_read_back(folder: Path) -> None:
+    done = ask(*WORDS, "--name", "one", "--json", cwd=folder)
+    assert done.returncode == 0, done.stderr
+    document = json.loads(done.stdout)
+    plan = load_plan(folder / "results" / "one" / "plan.json")
+    assert plan.to_dict() == document["plan"]
+    cluster, framework = load_cluster(folder / "mine.yaml"), FRAMEWORKS["megatron"]
+    step = training_step(plan, TransformerLayers(SIZES["gpt-1.7b"], cluster, framework), cluster, framework)
+    assert step.seconds == document["step"]["seconds"]
+    assert step.fits
+
+
+def test_all_planners_side_by_side_and_what_limits_the_step(folder: Path) -> None:
+    done = ask(*WORDS, "--planner", "all", "--name", "words", cwd=folder)
+    assert done.returncode == 0, done.stderr
+    for word in ("a step on", "tokens/s", "bubble", "limited by", "stage", "memory", "uniform-grid", "harp", "search"):
+        assert word in done.stdout
+    values = json.loads(ask(*WORDS, "--planner", "all", "--name", "all", "--json", cwd=folder).stdout)["planners"]
+    assert values["search"] == min(values.values())
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (("plan", "gpt-1.7", *WORDS[2:]), "did you mean 'gpt-1.7b'"),
+        ((*WORDS, "--planner", "serch"), "did you mean 'search'"),
+        ((*WORDS, "--framework", "megatrn"), "did you mean 'megatron'"),
+        (("plan", "gpt-1.7b", "--platform", "mine.yaml", "--global-batch", "8"), "add --training"),
+        (("plan", "gpt-175b", *WORDS[2:]), "no plan fits in the memory"),
+        ((*WORDS[:4], "nowhere.yaml", *WORDS[5:]), "nowhere.yaml"),
+    ],
+)
+def test_bad_input_gets_one_clear_line(folder: Path, words: tuple[str, ...], message: str) -> None:
+    done = ask(*words, "--name", "bad", cwd=folder)
+    assert done.returncode == 2
+    assert message in done.stderr and "Traceback" not in done.stderr
