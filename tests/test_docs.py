@@ -14,7 +14,7 @@ from hetgym.planning import names, unregister
 from hetgym.sim import PRESETS
 
 DOCS = Path(__file__).parents[1] / "docs"
-PAGES = ("index", "environments", "simulator", "recipes", "benchmarking", "training", "policies")
+PAGES = ("index", "environments", "simulator", "recipes", "benchmarking", "training", "policies", "clusters")
 
 
 @pytest.fixture(autouse=True)
