@@ -11,7 +11,7 @@ nodes, but the rules (recomputation, blocking transfers, kernels of a layer) wer
 of them. The other half was scored once.
 
 *sailor*: iterations and peak memory of DeepSpeed's pipelines (github.com/eth-easl/sailor, MIT; Strati et al., SOSP
-2025), from the authors' profiles of layers and networks. Nothing is fitted.
+2025), from the authors' profiles of layers and networks. Nothing is fitted. ``--without`` leaves a rule out.
 """
 
 from __future__ import annotations
@@ -137,9 +137,9 @@ def table(title: str, rows: list[dict[str, Any]]) -> None:
     show(title, rows, words | columns)
 
 
-def vtrain(folder: Path, fit: bool) -> list[dict[str, Any]]:
+def vtrain(folder: Path, fit: bool, without: list[str]) -> list[dict[str, Any]]:
     """Score both tables, each half by itself."""
-    framework = FRAMEWORKS["megatron"]
+    framework = replace(FRAMEWORKS["megatron"], **dict.fromkeys(without, False))
     tables = {"one node": read(folder / "single.csv"), "several nodes": read(folder / "multi.csv")}
     if fit:
         framework = fitted([row for row in tables["one node"] if row.seen], framework)
@@ -154,8 +154,9 @@ def vtrain(folder: Path, fit: bool) -> list[dict[str, Any]]:
     return scores
 
 
-def sailor(folder: Path) -> list[dict[str, Any]]:
+def sailor(folder: Path, without: list[str]) -> list[dict[str, Any]]:
     """Score times and memory of all runs."""
+    framework = replace(FRAMEWORKS["deepspeed"], **dict.fromkeys(without, False))
     found: dict[str, list[tuple[float, float]]] = {}
     for run in runs(folder):
         if run.name in SUSPECTS:
@@ -164,7 +165,7 @@ def sailor(folder: Path) -> list[dict[str, Any]]:
         boards = sorted({group.pool for stage in run.plan.stages for group in stage.groups})
         per_node = max(group.tensor for stage in run.plan.stages for group in stage.groups)
         cluster = measured_cluster(folder, dict.fromkeys(boards, 1024), max(4, per_node))
-        step = training_step(run.plan, measured_layers(folder, run.model), cluster, FRAMEWORKS["deepspeed"])
+        step = training_step(run.plan, measured_layers(folder, run.model), cluster, framework)
         key = f"{run.model} on {' + '.join(boards)}"
         found.setdefault(key, []).append((step.seconds / run.seconds - 1.0, step.memory.max() / run.memory - 1.0))
     scores = []
@@ -180,12 +181,16 @@ def main() -> None:
     parser.add_argument("what", choices=("vtrain", "sailor"))
     parser.add_argument("--data", type=Path, help="by default the folder of that name in HETGYM_DATA")
     parser.add_argument("--fit", action="store_true", help="fit the framework's numbers again")
+    parser.add_argument("--without", nargs="+", default=[], choices=("recompute", "blocking", "scatter"))
     parser.add_argument("--json", type=Path, help="file for the numbers")
     options = parser.parse_args()
     folder = options.data or Path(os.environ.get("HETGYM_DATA", "")) / options.what
     if not folder.is_dir():
         sys.exit(f"{folder}: no such folder; give --data")
-    scores = vtrain(folder, options.fit) if options.what == "vtrain" else sailor(folder)
+    if options.what == "vtrain":
+        scores = vtrain(folder, options.fit, options.without)
+    else:
+        scores = sailor(folder, options.without)
     save(options.json, f"clusters_{options.what}", scores)
 
 
