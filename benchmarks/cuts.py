@@ -10,8 +10,8 @@ makes the value smaller, on random chains under 1F1B, interleaved and ZB-H1 sche
 Then follow held-out chains, of seeds from ``--seed`` on, other ones for each schedule. Nothing was chosen on those from
 60 000 on. At each number of tries *none* is ``annealed_cut`` as it ships, *untrained* has random weights, *one unit* is
 a network of one hidden unit trained alike, *twice* is *none* with twice the tries. Ratios are geometric means over
-*none*, with 95 % bootstrap intervals over chains. Times are processor times without the tables; *legal* changes fit into
-memory; *simulated* ones pass the bound.
+*none*, with 95 % bootstrap intervals over chains. Times are processor times of a search without the tables that its
+starts are read from. Shares are of all tries: *legal* changes fit into memory, *simulated* ones pass the bound.
 """
 
 from __future__ import annotations
@@ -137,6 +137,7 @@ class GuidedSearch(CutSearch):
         )
 
     def run(self, tries: int, seconds: float | None = None, began: float | None = None) -> None:
+        """Search on, by tries alone."""
         assert seconds is None
         for lane, first, end, total in self._round(tries):
             heats = HOT * (COLD / HOT) ** (np.arange(first, end) / total)
@@ -203,9 +204,7 @@ def notice(b: Layouts, g: Guide, shape: int) -> None:
 
 
 @step
-def choose(
-    t: CutTables, o: PassTables, b: Layouts, g: Guide, heat: float, kept: int, rng: np.random.Generator
-) -> int:
+def choose(t: CutTables, o: PassTables, b: Layouts, g: Guide, heat: float, kept: int, rng: np.random.Generator) -> int:
     """Draw changes and choose one by its odds; -1 if the layout allows none of those drawn."""
     total = 0.0
     for c in range(len(g.odds)):
@@ -252,12 +251,13 @@ def look(
         piece, other = (place, place + 1) if back else (place + 1, place)
         if b.begun[NOW, piece + 1] - b.begun[NOW, piece] <= by:
             return False
-    elif (kind == REPLACE or kind == ADD) and p == d or p < 2 and (kind == SWAP or kind == DROP or kind == ROUNDS):
-        return False
-    elif kind == ROUNDS and len(t.peak) <= 2:
-        return False
-    elif p > 1:
-        other = (place - 1 if back and place > 0 else place + 1) % p
+    else:
+        if (kind in (REPLACE, ADD) and p == d) or (kind in (SWAP, DROP, ROUNDS) and p < 2):
+            return False
+        if kind == ROUNDS and len(t.peak) <= 2:  # one round only
+            return False
+        if p > 1:
+            other = (place - 1 if back and place > 0 else place + 1) % p
     for f in range(F):
         x[f] = 0.0
     if kind >= SLIDE:
@@ -366,7 +366,9 @@ def problems(count: int, seed: int) -> Iterator[tuple[tuple[str, str, int], CutP
             yield case, pipeline(*case, seed + number * count + k)
 
 
-def compare(ways: dict[str, Network | None], budgets: list[int], count: int, seed: int, among: int) -> list[dict[str, Any]]:
+def compare(
+    ways: dict[str, Network | None], budgets: list[int], count: int, seed: int, among: int
+) -> list[dict[str, Any]]:
     """A row for each number of tries and each way: ratio over none with its interval, time, and shares of changes."""
     names = [*ways, "twice"]
     values = np.zeros((len(budgets), len(names), len(CASES) * count))
