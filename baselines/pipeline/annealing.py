@@ -242,7 +242,8 @@ def _anneal(
     for k in range(first, end):
         counts[TRIED] += 1
         kind = draw(rng, KINDS)
-        if not change(t, b, NOW, TRIAL, kind, draw_place(b, NOW, kind, rng), rng) or not fits(t, b, TRIAL):
+        place, back = draw_place(b, NOW, kind, rng), rng.random() < 0.5
+        if not change(t, b, NOW, TRIAL, kind, place, back, rng) or not fits(t, b, TRIAL):
             continue
         counts[LEGAL] += 1
         set_times(t, b, TRIAL, code == TRAINING)

@@ -1,6 +1,6 @@
 """Changes: small changes of a layout, written into the row of another one.
 
-A change has a kind and a piece or stage where it is made. Whatever else it needs is drawn.
+A change has a kind, a piece or stage where it is made, and a direction. Whatever else it needs is drawn.
 """
 
 from __future__ import annotations
@@ -37,7 +37,9 @@ def draw_place(b: Layouts, row: int, kind: int, rng: np.random.Generator) -> int
 
 
 @step
-def change(t: CutTables, b: Layouts, source: int, target: int, kind: int, place: int, rng: np.random.Generator) -> bool:
+def change(
+    t: CutTables, b: Layouts, source: int, target: int, kind: int, place: int, back: bool, rng: np.random.Generator
+) -> bool:
     """Write a change of a layout into another row; whether it fits is not checked.
 
     Args:
@@ -47,13 +49,14 @@ def change(t: CutTables, b: Layouts, source: int, target: int, kind: int, place:
         target: row of the changed one.
         kind: kind of change.
         place: piece whose end moves, or the stage.
+        back: True to move ends towards the first block, to add a stage before this one instead of behind it, and to
+            leave the blocks of a dropped stage to the one before it; other kinds of change have no direction.
         rng: of the draws.
 
     Returns:
         False if there is no such change.
     """
     p, v, d = b.shape[source, 0], b.shape[source, 1], len(t.capacity)
-    back = rng.random() < 0.5
     if kind <= SLIDE:
         return _move_ends(b, source, target, kind, place, back, rng)
     if kind == ROUNDS:

@@ -66,7 +66,7 @@ class Bench:
         for _ in range(steps):
             kind = int(rng.integers(KINDS))
             place = draw_place(self.layouts, 0, kind, rng)
-            if change(self.t, self.layouts, 0, 1, kind, place, rng) and self.fits(1):
+            if change(self.t, self.layouts, 0, 1, kind, place, rng.random() < 0.5, rng) and self.fits(1):
                 yield kind, self.bound(1)
                 write(self.layouts, 0, read(self.layouts, 1))
 
@@ -130,7 +130,8 @@ def test_changes_are_small() -> None:
     for _ in range(3000):
         kind = int(rng.integers(KINDS))
         before = read(bench.layouts, 0)
-        if not change(bench.t, bench.layouts, 0, 1, kind, draw_place(bench.layouts, 0, kind, rng), rng):
+        place, back = draw_place(bench.layouts, 0, kind, rng), rng.random() < 0.5
+        if not change(bench.t, bench.layouts, 0, 1, kind, place, back, rng):
             continue
         after = read(bench.layouts, 1)
         assert read(bench.layouts, 0) == before
