@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import overload
 
 import numpy as np
 
 from hetgym._times import as_seconds
+from hetgym.baselines.parallel import search
 from hetgym.baselines.region_annealing import STARTS
 from hetgym.baselines.tabu import Tabu
+from hetgym.parallel import ParallelPlan, TrainingProblem
 from hetgym.planning.device_orders import is_shop
 from hetgym.planning.registry import get
 from hetgym.planning.search import check_limits, clock, run
@@ -28,24 +31,46 @@ LARGEST = 2_000
 """Operators up to which :data:`CLASSIC` has half of the time under the classic model."""
 
 
-def plan(problem: Problem, runtime: str | Runtime = "links", budget: str | float = "1s", *, seed: int = 0) -> Schedule:
+@overload
+def plan(
+    problem: Problem, runtime: str | Runtime = "links", budget: str | float = "1s", *, seed: int = 0
+) -> Schedule: ...
+
+
+@overload
+def plan(
+    problem: TrainingProblem, runtime: str | Runtime = "links", budget: str | float = "1s", *, seed: int = 0
+) -> ParallelPlan: ...
+
+
+def plan(
+    problem: Problem | TrainingProblem,
+    runtime: str | Runtime = "links",
+    budget: str | float = "1s",
+    *,
+    seed: int = 0,
+) -> Schedule | ParallelPlan:
     """Find the best plan for a runtime within a time, see :func:`portfolio`.
 
     Args:
-        problem: the problem to schedule.
+        problem: the problem to schedule; or a training step on a cluster, which is planned by
+            :func:`hetgym.baselines.parallel.search` whatever the other arguments.
         runtime: the runtime that will run the plan.
         budget: wall-clock time, in seconds or as in ``"50ms"``, compilation of kernels aside; results depend on the
             machine.
         seed: of the search's draws.
 
     Returns:
-        A schedule whose times are those of the runtime's simulation; ``scheduler`` names the method that found it.
+        A schedule whose times are those of the runtime's simulation; ``scheduler`` names the method that found it. For
+        a training step, a plan of its stages.
 
     Raises:
         UnknownName: no preset of that name.
         ConfigError: an invalid budget.
         OutOfMemory: no plan that fits was found; the message says what is missing.
     """
+    if isinstance(problem, TrainingProblem):
+        return search(problem)
     return portfolio(problem, seed, budget=2**62, seconds=as_seconds(budget), runtime=runtime)
 
 

@@ -12,6 +12,7 @@ from hetgym.parallel.loading import cluster_names, load_cluster
 from hetgym.parallel.network import MeasuredNetwork, Nccl, Network, Wire
 from hetgym.parallel.plan import Group, ParallelPlan, Stage, load_plan, uniform
 from hetgym.parallel.problem import TrainingProblem
+from hetgym.parallel.reduction import as_pipeline, plan_of
 from hetgym.parallel.step import TrainingStep, gradient_all_reduce, stage_memory, training_step
 from hetgym.parallel.transformer import SIZES, TransformerLayers, TransformerSize
 
@@ -36,10 +37,12 @@ __all__ = [
     "TransformerLayers",
     "TransformerSize",
     "Wire",
+    "as_pipeline",
     "cluster_names",
     "gradient_all_reduce",
     "load_cluster",
     "load_plan",
+    "plan_of",
     "stage_memory",
     "training_step",
     "uniform",

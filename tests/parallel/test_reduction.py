@@ -1,0 +1,84 @@
+"""Training problems as pipelines, in methods and in the environment that cut pipelines."""
+
+from __future__ import annotations
+
+import gymnasium as gym
+import numpy as np
+import pytest
+
+import hetgym
+from hetgym.baselines.pipeline import annealed_cut
+from hetgym.device import Device
+from hetgym.errors import ConfigError
+from hetgym.parallel import (
+    Cluster,
+    Framework,
+    Group,
+    MeasuredNetwork,
+    Pool,
+    ProfiledLayers,
+    TrainingProblem,
+    Wire,
+    as_pipeline,
+    plan_of,
+    uniform,
+)
+from hetgym.pipeline import Objective, cut_problem
+
+FREE = MeasuredNetwork(Wire(0.0, (1.0,), (1e18,)))
+
+
+def problem(memory: float = 1e9) -> TrainingProblem:
+    """Twelve unequal layers on eight fast GPUs and four slow ones, without costs of communication."""
+    rng = np.random.default_rng(0)
+    base = rng.uniform(1.0, 3.0, (12, 3)) * [1.0, 2.0, 0.0]
+    times = {(name, 2, 1): base * slow for name, slow in (("fast", 1.0), ("slow", 2.5))}
+    pools = [Pool(Device(n, "gpu", {"float32": 1.0}, 1.0, memory), g, 4, FREE) for n, g in (("fast", 2), ("slow", 1))]
+    sizes = {1: [[10.0, 4.0, 2.0]] * 12, 2: [[5.0, 2.0, 2.0]] * 12}
+    return TrainingProblem(ProfiledLayers(times, sizes), Cluster("two", tuple(pools)), 16, Framework())
+
+
+def test_the_value_of_a_cut_is_the_time_of_the_pipeline_of_its_plan() -> None:
+    training, tensors = problem(), {"fast": 2, "slow": 2}
+    cuts = cut_problem(as_pipeline(training, 2, 1, tensors), Objective("training", micro_batches=8))
+    cut = annealed_cut(cuts)
+    step = training.step(plan_of(training, cut, 2, 1, tensors))
+    assert step.pipeline == pytest.approx(cuts.evaluate(cut).value)
+    assert step.seconds < training.value(uniform(12, 2, [Group("fast", 2)] * 2, 1, 16))
+
+
+def test_the_environment_cuts_it() -> None:
+    training, tensors = problem(), {"fast": 2, "slow": 2}
+    pipeline = as_pipeline(training, 2, 1, tensors)
+    env = gym.make("HetPipeline-v0", problem=pipeline, objective="training", micro_batches=8)
+    episode = hetgym.agents.play(env, hetgym.agents.CutPlanner(), seed=0)
+    plan = plan_of(training, episode.info["stages"], 2, 1, tensors)
+    assert training.step(plan).pipeline == pytest.approx(episode.info["value"])
+
+
+def test_memory_is_that_of_all_gpus_of_a_group() -> None:
+    training, tensors = problem(memory=2000.0), {"fast": 2}
+    pipeline = as_pipeline(training, 1, 1, tensors)
+    assert pipeline.problem.kinds[0].memory == 4000.0
+    assert pipeline.state.tolist() == [180.0] * 12
+
+
+def test_impossible_degrees_are_refused() -> None:
+    training = problem()
+    for arguments, words in (
+        ((3, 1, {"fast": 2}), "no multiple of 3 replicas"),
+        ((8, 1, {"fast": 2}), "no 8 groups of 2 GPUs"),
+        ((1, 1, {"fast": 1}), "no times"),
+        ((1, 1, {}), "no pool"),
+    ):
+        with pytest.raises(ConfigError, match=words):
+            as_pipeline(training, *arguments)
+    cut = annealed_cut(cut_problem(as_pipeline(training, 1, 1, {"fast": 2, "slow": 2}), Objective("training")))
+    with pytest.raises(ConfigError, match="the cut has device"):
+        plan_of(training, [cut[0]._replace(device=99)], 1, 1, {"fast": 2})
+
+
+def test_plan_takes_training_problems() -> None:
+    training = problem()
+    plan = hetgym.plan(training)
+    assert training.value(plan) <= training.value(uniform(12, 1, [Group("fast", 2)] * 4, 1, 16))
