@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from hetgym.device import Device
+from hetgym.errors import ConfigError
 from hetgym.parallel import Cluster, Group, MeasuredNetwork, ParallelPlan, Pool, ProfiledLayers, Stage, Wire
 
 GIB = 2.0**30
@@ -22,11 +24,12 @@ SIZES = tuple(2.0**k for k in range(17, 33))
 
 
 class Run(NamedTuple):
-    """A measured run: the file's stem, the model, the plan, seconds of an iteration and the most bytes on a GPU."""
+    """A measured run: the file's stem, the model, the plan, GPUs of a node, seconds of an iteration, peak bytes."""
 
     name: str
     model: str
     plan: ParallelPlan
+    per_node: dict[str, int]
     seconds: float
     memory: float
 
@@ -54,21 +57,21 @@ def layers(folder: Path, model: str) -> ProfiledLayers:
     return ProfiledLayers(times, rows)
 
 
-def cluster(folder: Path, nodes: dict[str, int], per_node: int) -> Cluster:
+def cluster(folder: Path, per_node: dict[str, int], nodes: int = 1024) -> Cluster:
     """Pools of the given boards, each with its measured network.
 
     Args:
         folder: folder of ``network_coeffs_all_homo.json``.
-        nodes: board -> number of nodes.
-        per_node: GPUs of a node.
+        per_node: board -> GPUs of a node.
+        nodes: nodes of each board.
     """
     coefficients = json.loads((folder / "network_coeffs_all_homo.json").read_text())
     pools = []
-    for gpu, count in nodes.items():
+    for gpu, count in per_node.items():
         inside = {int(ranks): wire(law[0]) for ranks, law in coefficients["intra"][gpu].items()}
         network = MeasuredNetwork(wire(coefficients["inter"][gpu]["1"][0]), inside)
         device = Device(gpu, "gpu", {"float32": 1e13}, 1e12, MEMORY[gpu] * GIB)
-        pools.append(Pool(device, count, per_node, network))
+        pools.append(Pool(device, nodes, count, network))
     return Cluster("sailor", tuple(pools))
 
 
@@ -91,11 +94,15 @@ def plan_of(document: dict[str, Any], samples: int | None = None) -> ParallelPla
     return ParallelPlan(tuple(stages), document["mbs"], samples or document["gbs"])
 
 
-def runs(folder: Path) -> list[Run]:
-    """All measured runs of ``folder/runs``, by name."""
-    found = []
+def runs(folder: Path) -> Iterator[Run]:
+    """All measured runs of ``folder/runs`` whose plans can be expressed, by name; says which cannot."""
     for path in sorted((folder / "runs").glob("*.json")):
         document = json.loads(path.read_text())
-        model = next(name for part, name in MODELS.items() if part in path.stem)
-        found.append(Run(path.stem, model, plan_of(document), document["real"], document["max_mem"]))
-    return found
+        model = next((name for part, name in MODELS.items() if part in path.stem), "OPT-350")
+        stages = [stage for pipeline in document["pipeline_list"] for stage in pipeline["tmp_per_stage"]]
+        nodes = [node for stage in stages for group in stage for node in group[0]]
+        per_node = {gpu: max(count for name, count, _ in nodes if name == gpu) for gpu, _, _ in nodes}
+        try:
+            yield Run(path.stem, model, plan_of(document), per_node, document["real"], document["max_mem"])
+        except ConfigError as error:
+            print(f"left out: {path.stem}: {error}")

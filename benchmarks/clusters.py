@@ -32,6 +32,7 @@ from _sailor import cluster as measured_cluster
 from _sailor import layers as measured_layers
 from _sailor import runs
 
+from hetgym.errors import ConfigError
 from hetgym.parallel import (
     FRAMEWORKS,
     Framework,
@@ -46,8 +47,6 @@ from hetgym.parallel import (
 
 Floats = npt.NDArray[np.float64]
 FITTED = ("dispatch", "straggle", "turn")
-SUSPECTS = ("clariden-GPT-NEO-N4-plan_config_N4_D4",)
-"""Runs whose file names fewer layers than the model has; left out."""
 
 
 class Row(NamedTuple):
@@ -159,13 +158,12 @@ def sailor(folder: Path, without: list[str]) -> list[dict[str, Any]]:
     framework = replace(FRAMEWORKS["deepspeed"], **dict.fromkeys(without, False))
     found: dict[str, list[tuple[float, float]]] = {}
     for run in runs(folder):
-        if run.name in SUSPECTS:
-            print(f"left out: {run.name}, which names {run.plan.layers} layers")
+        costs, boards = measured_layers(folder, run.model), sorted(run.per_node)
+        try:
+            step = training_step(run.plan, costs, measured_cluster(folder, run.per_node), framework)
+        except ConfigError as error:
+            print(f"left out: {run.name}: {error}")
             continue
-        boards = sorted({group.pool for stage in run.plan.stages for group in stage.groups})
-        per_node = max(group.tensor for stage in run.plan.stages for group in stage.groups)
-        cluster = measured_cluster(folder, dict.fromkeys(boards, 1024), max(4, per_node))
-        step = training_step(run.plan, measured_layers(folder, run.model), cluster, framework)
         key = f"{run.model} on {' + '.join(boards)}"
         found.setdefault(key, []).append((step.seconds / run.seconds - 1.0, step.memory.max() / run.memory - 1.0))
     scores = []

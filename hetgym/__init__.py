@@ -13,7 +13,7 @@ from hetgym._version import VERSION
 from hetgym.envs.registration import register
 
 if TYPE_CHECKING:
-    from hetgym import agents, baselines, bench, costs, envs, graph, pipeline, planning, sim, workloads
+    from hetgym import agents, baselines, bench, costs, envs, graph, parallel, pipeline, planning, sim, workloads
     from hetgym.baselines.portfolio import plan
     from hetgym.errors import (
         ConfigError,
@@ -57,13 +57,15 @@ _HOME = {
     "hetgym.sim": ("Runtime", "Trace", "simulate"),
     "hetgym.workloads": ("load_problem",),
 }
-_MODULES = ("agents", "baselines", "bench", "costs", "envs", "graph", "pipeline", "planning", "sim", "workloads")
+_MODULES = (
+    "agents", "baselines", "bench", "costs", "envs", "graph", "parallel", "pipeline", "planning", "sim", "workloads",
+)  # fmt: skip
 
 __all__ = [
     "ConfigError", "DataflowGraph", "Device", "GraphError", "HetgymError", "InvalidSchedule", "Link", "MissingExtra",
     "OutOfMemory", "Platform", "PlatformError", "Problem", "ProblemError", "Runtime", "Schedule", "Trace",
     "UnknownName", "agents", "baselines", "bench", "costs", "envs", "evaluate", "graph", "load_graph",
-    "load_platform", "load_problem", "pipeline", "plan", "planning", "sim", "simulate", "validate", "workloads",
+    "load_platform", "load_problem", "parallel", "pipeline", "plan", "planning", "sim", "simulate", "validate", "workloads",
 ]  # fmt: skip
 
 

@@ -32,7 +32,6 @@ MODULES = frozenset(
         "hetgym.graph.transforms",
         "hetgym.measurements",
         "hetgym.metrics",
-        "hetgym.parallel",
         "hetgym.planning",
         "hetgym.platform",
         "hetgym.problem",
