@@ -65,7 +65,8 @@ __all__ = [
     "ConfigError", "DataflowGraph", "Device", "GraphError", "HetgymError", "InvalidSchedule", "Link", "MissingExtra",
     "OutOfMemory", "Platform", "PlatformError", "Problem", "ProblemError", "Runtime", "Schedule", "Trace",
     "UnknownName", "agents", "baselines", "bench", "costs", "envs", "evaluate", "graph", "load_graph",
-    "load_platform", "load_problem", "parallel", "pipeline", "plan", "planning", "sim", "simulate", "validate", "workloads",
+    "load_platform", "load_problem", "parallel", "pipeline", "plan", "planning", "sim", "simulate", "validate",
+    "workloads",
 ]  # fmt: skip
 
 

@@ -43,9 +43,9 @@ def exact(problem: TrainingProblem, start: ParallelPlan | None = None) -> Parall
     """The best plan, by branch and bound.
 
     Stages are added from the last one to the first. From the moment that a stage may begin until its last gradient
-    leaves it, a replica needs at least M times the stage's forward and backward pass, and at least one of each and the
-    time of the stages behind. The layers before it need at least one of each on the fastest option. This holds for
-    all schedules that flush.
+    leaves it, a replica needs at least M times the stage's forward and backward pass, weight passes left out, and at
+    least one of each and the time of the stages behind. The layers before it need at least one of each on the fastest
+    option. This holds for all schedules that flush.
 
     Args:
         problem: the problem.
@@ -102,7 +102,7 @@ class _Search:
     def run(self, found: Options) -> None:
         """Search all plans of a data degree and a micro-batch."""
         self.found, self.held = found, found.held()
-        self.path = np.append(0.0, np.cumsum(np.diff(found.slot, axis=1).min(axis=0)))
+        self.path = np.append(0.0, np.cumsum(np.diff(found.quick, axis=1).min(axis=0)))
         self.kept = in_flight(self.problem, min(self.problem.stages, self.problem.costs.layers), found.turns)
         self.extend(self.problem.costs.layers, (), np.zeros(len(self.gpus), np.int64), np.zeros(found.data))
 
@@ -130,7 +130,7 @@ class _Search:
                 continue
             groups = found.groups(k)
             for start in range(end):
-                slot = (found.slot[:, end] - found.slot[:, start])[found.replicas[k]]
+                slot = (found.quick[:, end] - found.quick[:, start])[found.replicas[k]]
                 ahead = np.maximum(found.turns * slot, slot + bound)
                 if ahead.max() + self.path[start] < self.least and self.kept[len(behind)] <= self.held[k, start, end]:
                     self.extend(start, (Stage(start, end - 1, groups), *behind), used + found.used[k], ahead)
