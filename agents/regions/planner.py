@@ -11,7 +11,8 @@ import numpy.typing as npt
 from hetgym._times import as_seconds
 from hetgym.agents.inference import proposal_network
 from hetgym.agents.play import Agent
-from hetgym.baselines.region_annealing import NAME, RegionAnnealing
+from hetgym.baselines.region_annealing import NAME
+from hetgym.baselines.spliced_annealing import SplicedAnnealing
 from hetgym.errors import ConfigError, shown
 from hetgym.planning.policy import SchedulerPolicy
 from hetgym.planning.proposals import FEATURES, new_proposals
@@ -99,7 +100,7 @@ class RegionPlanner:
             raise ConfigError(f"start is {shown(start)}; it must be a Schedule, or the name of a scheduler")
         if operators is None:
             operators = min(MOST, EFFORT * problem.num_operators**2) if seconds is None else 2**62
-        search = RegionAnnealing(problem, start, seed, runtime=runtime, guide=new_proposals(problem, self.network))
+        search = SplicedAnnealing(problem, start, seed, runtime, lambda: new_proposals(problem, self.network))
         run(search, operators, seconds, began=began)
         found = search.schedule()
         return replace(found, scheduler=self.card.get("name", "region policy")) if found.scheduler == NAME else found
