@@ -314,7 +314,7 @@ def main() -> None:
         show(title, found, columns)
     elif options.what == "splices":
         found = splices(options.runtime, budgets[0] if budgets else 5.0, options.small)
-        columns = {"what": lambda row: row["what"], "n": lambda row: row["n"]}
+        columns = {"what": lambda row: row["what"], "searches": lambda row: str(row["n"])}
         columns |= {"over one search": lambda row: number(row["ratio"]), **spread}
         gap = {"one": lambda row: number(row["one"]), "spliced": lambda row: number(row["spliced"])}
         show(title, found, columns | gap)
