@@ -78,9 +78,11 @@ class SplicedAnnealing(Search):
     def advance(self, target: int, total: int) -> None:
         """Search until the target is reached; see :meth:`Search.advance`."""
         legs = min(LEGS, total // (LEG * self.problem.num_operators**2))
+        if legs < LEAST:  # with a limit of time the total is an estimate, and may fall after the first leg
+            legs = LEAST if self.found else 1
         while self.placed < target and not self.finished:
             number = len(self.found)
-            end = total if legs < LEAST or number >= legs - 1 else total * (number + 1) // legs
+            end = total if number >= legs - 1 else total * (number + 1) // legs
             if self.placed < end:
                 self.leg.advance(min(target, end) - self.before, end - self.before)
                 self._note()
