@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from operator import attrgetter
 
 import numpy as np
 
@@ -102,14 +103,18 @@ class SplicedAnnealing(Search):
 
     def _spliced(self) -> Schedule:
         """The best splice of the plans found, if it is better than all of them in simulation, else the best of them."""
-        plans = sorted(self.found, key=lambda plan: plan.makespan)
+        plans = sorted(self.found, key=attrgetter("makespan"))
         lists = [(plan.assignment, course.turns_of(self.problem, plan)) for plan in plans]
         c = course.new_course(self.problem, self.leg.runtime, *lists[0])
         c.room[:] = self.leg.course.room
         splices.splice(self.problem, c, lists[1:], self.leg.switches)
         self.placed += int(c.counts[course.PLACED])
         plan = replace(course.best_plan(self.problem, c), scheduler=plans[0].scheduler)
-        return min(plans[0], with_times(self.problem, plan, replace(self.leg.runtime, memory="off")), key=makespan_of)
+        return min(
+            plans[0],
+            with_times(self.problem, plan, replace(self.leg.runtime, memory="off")),
+            key=attrgetter("makespan"),
+        )
 
     def schedule(self) -> Schedule:
         """The best schedule so far.
@@ -118,10 +123,5 @@ class SplicedAnnealing(Search):
             OutOfMemory: the runtime enforces capacities, and no plan that fits was found.
         """
         if self.found and self.leg.best is None:
-            return min(self.found, key=makespan_of)
-        return min(*self.found, self.leg.schedule(), key=makespan_of) if self.found else self.leg.schedule()
-
-
-def makespan_of(plan: Schedule) -> float:
-    """The makespan of a schedule with times [s]."""
-    return plan.makespan
+            return min(self.found, key=attrgetter("makespan"))
+        return min(*self.found, self.leg.schedule(), key=attrgetter("makespan")) if self.found else self.leg.schedule()
