@@ -5,6 +5,7 @@
     python benchmarks/proposals.py lists --runtime links             # place-v2 without a budget over all lists
     python benchmarks/proposals.py networks --runtime links          # networks of hetbench-v2: gap to the best known
     python benchmarks/proposals.py classic                           # place-v2 over place-v1 under the classic model
+    python benchmarks/proposals.py splices --runtime links           # place-v2 over itself without splices
 
 The policies' training never saw the seeds of these random problems. *random* takes all regions as likely; *gain* is
 region annealing as it is without a network, which begins half of its regions where they would save most; *one unit* is
@@ -28,6 +29,7 @@ from hetgym import Problem
 from hetgym.agents.regions.planner import FILES
 from hetgym.baselines import get
 from hetgym.baselines.region_annealing import RegionAnnealing
+from hetgym.baselines.spliced_annealing import SplicedAnnealing
 from hetgym.bench.significance import mean_intervals
 from hetgym.planning import course, search
 from hetgym.planning.proposals import FEATURES, Network, new_proposals
@@ -35,6 +37,9 @@ from hetgym.schedule import Schedule
 from hetgym.workloads import RandomMix, load_suite
 
 SEEDS = {"small": 930_000, "large": 940_000}
+SPLICED_PROBLEMS, SPLICED_SEARCHES = 990_000, (10, 11)
+"""Seeds of the random problems, and of the searches on networks, for *splices*."""
+
 KINDS = ("trivial", "online", "list", "memory", "partition")
 NETWORKS = ("alexnet", "bert", "inception", "lstm", "nasnet", "squeezenet", "transformer", "vgg", "vit")
 BUDGETS = (0.005, 0.05, 0.5, 5.0)
@@ -187,6 +192,49 @@ def networks(runtime: str, budgets: tuple[float, ...]) -> list[dict[str, Any]]:
     return rows
 
 
+def splices(runtime: str, budget: float, small: int) -> list[dict[str, Any]]:
+    """The search with splices over the same without, on random problems and on the fused NASNets.
+
+    ``one`` and ``spliced`` are means over the best known makespan; on random problems, over that of one search.
+    """
+    network = hetgym.agents.load("place-v2").network
+
+    def ends(problem: Problem, seed: int) -> list[float]:
+        makespans = []
+        for spliced in (False, True):
+            began = search.clock()
+            found: search.Search
+            if spliced:
+                found = SplicedAnnealing(problem, "best", seed, runtime, lambda: new_proposals(problem, network))
+            else:
+                found = RegionAnnealing(problem, seed=seed, runtime=runtime, guide=new_proposals(problem, network))
+            search.run(found, 2**62, budget, began=began)
+            makespans.append(found.schedule().makespan)
+        return makespans
+
+    specs = [
+        spec for spec in load_suite("hetbench-v2").specs if spec.name.startswith("nasnet") and "-fused" in spec.name
+    ]
+    ends(specs[0].build(), 0)  # compiled
+    sets: dict[str, list[list[float]]] = {"30 to 80 operators": []}
+    for k in range(small):
+        problem = RandomMix()(np.random.default_rng(SPLICED_PROBLEMS + k))
+        one, spliced = ends(problem, 0)
+        sets["30 to 80 operators"].append([1.0, spliced / one])
+    for spec in specs:
+        assert spec.known is not None
+        problem, best = spec.build(), spec.known.best[runtime].makespan_s
+        sets[spec.name] = [[end / best for end in ends(problem, seed)] for seed in SPLICED_SEARCHES]
+    rows = []
+    for name, pairs in sets.items():
+        if pairs:
+            plain, better = np.array(pairs).T
+            (interval,) = mean_intervals([better / plain], np.random.default_rng(0))
+            row = {"what": name, "n": len(pairs), "ratio": interval.mean, "low": interval.low, "high": interval.high}
+            rows.append(row | {"one": float(plain.mean()), "spliced": float(better.mean())})
+    return rows
+
+
 def classic(sets: dict[str, list[Problem]], budgets: tuple[float, ...]) -> list[dict[str, Any]]:
     """place-v2 over place-v1 under the classic model, without a budget and with some."""
     old, new = hetgym.agents.load("place-v1"), hetgym.agents.load("place-v2")
@@ -211,7 +259,7 @@ def classic(sets: dict[str, list[Problem]], budgets: tuple[float, ...]) -> list[
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("what", choices=("time", "tries", "lists", "networks", "classic"))
+    parser.add_argument("what", choices=("time", "tries", "lists", "networks", "classic", "splices"))
     parser.add_argument("--runtime", default="links")
     parser.add_argument("--small", type=int, default=64, help="problems of 30 to 80 operators")
     parser.add_argument("--large", type=int, default=16, help="problems of 400 operators")
@@ -264,6 +312,12 @@ def main() -> None:
         for name in ("place-v1 s", "place-v2 s"):
             columns[name] = lambda row, name=name: f"{row[name]:.4f}"
         show(title, found, columns)
+    elif options.what == "splices":
+        found = splices(options.runtime, budgets[0] if budgets else 5.0, options.small)
+        columns = {"what": lambda row: row["what"], "searches": lambda row: str(row["n"])}
+        columns |= {"over one search": lambda row: number(row["ratio"]), **spread}
+        gap = {"one": lambda row: number(row["one"]), "spliced": lambda row: number(row["spliced"])}
+        show(title, found, columns | gap)
     else:
         found = networks(options.runtime, budgets or (1.0, 10.0))
         gap = {"gap": lambda row: f"{row['gap']:.2%}", "largest": lambda row: f"{row['largest']:.1%} {row['where']}"}

@@ -9,7 +9,8 @@ from typing import Any
 from hetgym.agents.artefact import PolicyFiles, Weights
 from hetgym.agents.inference import proposal_network
 from hetgym.agents.planner import SchedulePlanner, limits
-from hetgym.baselines.region_annealing import NAME, RegionAnnealing
+from hetgym.baselines.region_annealing import NAME
+from hetgym.baselines.spliced_annealing import SplicedAnnealing
 from hetgym.envs.place.problems import as_problem
 from hetgym.errors import ConfigError, shown
 from hetgym.planning.proposals import FEATURES, new_proposals
@@ -86,7 +87,7 @@ class RegionPlanner(SchedulePlanner):
             raise ConfigError(f"start is {shown(start)}; it must be a Schedule, or the name of a scheduler")
         if operators is None:
             operators = min(MOST, EFFORT * problem.num_operators**2) if seconds is None else 2**62
-        search = RegionAnnealing(problem, start, seed, runtime=runtime, guide=new_proposals(problem, self.network))
+        search = SplicedAnnealing(problem, start, seed, runtime, lambda: new_proposals(problem, self.network))
         run(search, operators, seconds, began=began)
         found = search.schedule()
         return replace(found, scheduler=self.card.get("name", "region policy")) if found.scheduler == NAME else found

@@ -8,7 +8,7 @@ import numpy as np
 
 from hetgym._types import FloatArray, Int64Array
 from hetgym.parallel import Group, TrainingProblem
-from hetgym.pipeline.schedules import orders, peak_activations
+from hetgym.pipeline.schedules import peaks_of
 
 FEW = 8
 """Most data degrees for which all mixtures of two kinds of groups are options of a stage."""
@@ -113,7 +113,7 @@ def in_flight(problem: TrainingProblem, stages: int, turns: int) -> FloatArray:
     """[k] least number of micro-batches that the k-th stage from the end keeps, in pipelines of up to ``stages``."""
     kept = np.full(stages, np.inf)
     for p in range(1, stages + 1):
-        kept[:p] = np.minimum(kept[:p], peak_activations(orders(problem.schedule, p, turns))[::-1])
+        kept[:p] = np.minimum(kept[:p], peaks_of(problem.schedule, p, turns, 1)[::-1])
     return kept
 
 
@@ -123,7 +123,7 @@ def _sums(problem: TrainingProblem, kind: Group, micro_batch: int) -> FloatArray
     assert passes is not None and sizes is not None
     columns = (
         passes.forward + passes.backward,
-        passes.forward + passes.backward / (2.0 if problem.schedule == "zb-h1" else 1.0),
+        np.diff(problem.slots(kind, micro_batch)),
         sizes.parameters * problem.framework.state_bytes,
         sizes.stash * micro_batch,
     )

@@ -29,7 +29,7 @@ def uniform_grid(problem: TrainingProblem) -> ParallelPlan:
                 plan = uniform(
                     problem.costs.layers, stages, [kind] * data, batch, problem.global_batch, problem.schedule
                 )
-                value = problem.value(plan)
+                value = problem.value(plan, least)
                 if value < least:
                     best, least = plan, value
     return known(best)
@@ -82,7 +82,7 @@ def sailor(problem: TrainingProblem) -> ParallelPlan:
             continue
         for stages in range(1, min(problem.costs.layers, problem.stages, problem.cluster.gpus // data) + 1):
             for plan in _filled(problem, found, stages):
-                value = problem.value(plan)
+                value = problem.value(plan, least)
                 if value < least:
                     best, least = plan, value
     return known(best)

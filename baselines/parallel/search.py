@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import replace
+from math import inf
 
 import numpy as np
 
 from hetgym.baselines.parallel.cutting import cuts
 from hetgym.baselines.parallel.exhaustive import known
-from hetgym.baselines.parallel.options import Options, options
+from hetgym.baselines.parallel.options import FEW, Options, options
 from hetgym.baselines.parallel.published import sailor, uniform_grid
 from hetgym.errors import ProblemError
 from hetgym.parallel import ParallelPlan, Stage, TrainingProblem
@@ -25,53 +26,67 @@ TRIES = 4000
 """Most plans that are simulated in all."""
 
 
-def starts(problem: TrainingProblem) -> Iterator[ParallelPlan]:
-    """The best equal cuts, and of each data degree and micro-batch the cuts with the least estimates."""
-    for planner in (uniform_grid, sailor):
-        with suppress(ProblemError):
-            yield planner(problem)
-    for data, batch in problem.degrees():
-        kinds = options(problem, data, batch, mixed=False)
-        if kinds is not None:
-            found = [(estimate, k, plan) for k, (estimate, plan) in enumerate(cuts(problem, kinds))]
-            yield from (plan for _, _, plan in sorted(found)[:STARTS])
-
-
 def search(problem: TrainingProblem, tries: int = TRIES) -> ParallelPlan:
     """The best plan that is found.
 
-    Cuts by dynamic programming, which know neither transfers nor all-reduces, are simulated, and the best are improved:
-    boundaries move, stages take other groups or mixtures of them, swap, merge and split, as long as the simulated step
-    gets shorter. The same problem gives the same plan.
+    The best equal cuts and, for each data degree and micro-batch, the cuts of least estimate are simulated. The best of
+    them are improved: boundaries move, stages take other groups or mixtures of them, swap, merge and split, as long as
+    the simulated step gets shorter. The same problem gives the same plan.
 
     Args:
         problem: the problem.
-        tries: most plans that are simulated.
+        tries: most plans that are simulated while plans are improved.
 
     Raises:
         ProblemError: no plan fits in memory.
     """
-    values: dict[ParallelPlan, float] = {}
-
-    def value(plan: ParallelPlan) -> float:
-        if plan not in values:
-            values[plan] = problem.value(plan) if len(values) < tries else np.inf
-        return values[plan]
-
-    best: ParallelPlan | None = None
-    for plan in sorted(starts(problem), key=value)[:KEPT]:
-        found = options(problem, plan.replicas, plan.micro_batch)
-        assert found is not None
-        better: ParallelPlan | None = plan
-        while better is not None:
-            plan, better = better, None
-            for other in neighbours(problem, found, plan):
-                if value(other) < value(plan):
-                    better = other
+    found = sorted(_starts(problem).items(), key=lambda item: item[1])[:KEPT]
+    best, least, seen = None, inf, set[ParallelPlan]()
+    for start, value in found:
+        plan, now = start, value
+        choices = options(problem, plan.replicas, plan.micro_batch)
+        assert choices is not None
+        better = True
+        while better:
+            better = False
+            for other in neighbours(problem, choices, plan):
+                if other in seen or len(seen) >= tries:
+                    continue
+                seen.add(other)
+                value = problem.value(other, now)
+                if value < now:
+                    plan, now, better = other, value, True
                     break
-        if best is None or value(plan) < value(best):
-            best = plan
-    return known(best if best is not None and value(best) < np.inf else None)
+        if now < least:
+            best, least = plan, now
+    return known(best)
+
+
+def _starts(problem: TrainingProblem) -> dict[ParallelPlan, float]:
+    """Plans to improve, with their values [s]."""
+    found: dict[ParallelPlan, float] = {}
+    for planner in (uniform_grid, sailor):
+        with suppress(ProblemError):
+            plan = planner(problem)
+            found[plan] = problem.value(plan)
+    for bound, data, batch in sorted(_load_bounds(problem)):
+        if bound >= min(found.values(), default=inf):
+            break
+        choices = options(problem, data, batch, mixed=data <= FEW and len(problem.cluster.pools) > 1)
+        if choices is not None:
+            plans = [(estimate, k, plan) for k, (estimate, plan) in enumerate(cuts(problem, choices))]
+            for _, _, plan in sorted(plans)[:STARTS]:
+                found[plan] = problem.value(plan)
+    return {plan: value for plan, value in found.items() if value < inf}
+
+
+def _load_bounds(problem: TrainingProblem) -> Iterator[tuple[float, int, int]]:
+    """Data degrees and micro-batches, each after a bound: all work on the groups that do it with fewest GPU-seconds."""
+    for data, batch in problem.degrees():
+        kinds = problem.kinds(batch)
+        if kinds:
+            work = np.min([kind.tensor * np.diff(problem.slots(kind, batch)) for kind in kinds], axis=0).sum()
+            yield float(problem.global_batch // batch * work / problem.cluster.gpus), data, batch
 
 
 def neighbours(problem: TrainingProblem, found: Options, plan: ParallelPlan) -> Iterator[ParallelPlan]:

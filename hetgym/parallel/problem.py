@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from math import inf
+
+import numpy as np
 
 from hetgym._config import check_number
+from hetgym._types import FloatArray, frozen
 from hetgym.errors import ConfigError, unknown_name
 from hetgym.parallel.cluster import Cluster
 from hetgym.parallel.framework import Framework
 from hetgym.parallel.layers import LayerCosts
 from hetgym.parallel.plan import Group, ParallelPlan
-from hetgym.parallel.step import TrainingStep, training_step
+from hetgym.parallel.step import TrainingStep, stage_memory, training_step
 from hetgym.pipeline import SCHEDULES
 
 
@@ -42,6 +46,7 @@ class TrainingProblem:
     micro_batches: tuple[int, ...] = (1, 2, 4, 8, 16, 32)
     stages: int = 64
     schedule: str = "1f1b"
+    _sums: dict[tuple[Group, int], FloatArray] = field(default_factory=dict, init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         for what in ("tensors", "micro_batches"):
@@ -81,7 +86,44 @@ class TrainingProblem:
         """Simulate the step of a plan."""
         return training_step(plan, self.costs, self.cluster, self.framework)
 
-    def value(self, plan: ParallelPlan) -> float:
-        """Time of the step of a plan [s]; inf if it does not fit in memory."""
-        step = self.step(plan)
-        return step.seconds if step.fits else float("inf")
+    def value(self, plan: ParallelPlan, limit: float = inf) -> float:
+        """Time of the step of a plan [s]; inf if it does not fit in memory, or surely takes ``limit`` or longer."""
+        if self.bound(plan) >= limit:
+            return inf
+        memory, capacity = stage_memory(plan, self.costs, self.cluster, self.framework)
+        if (memory > capacity).any():
+            return inf
+        return self.step(plan).seconds
+
+    def bound(self, plan: ParallelPlan) -> float:
+        """A lower bound on the step of a plan with one chunk a stage; 0 for others [s].
+
+        From the moment that a stage may begin until its last gradient leaves it, it needs M times its passes, or once
+        its passes and the time of the stages behind; weight passes, which a schedule may postpone, are left out.
+        """
+        if plan.chunks > 1:
+            return 0.0
+        longest = 0.0
+        for groups in dict.fromkeys(zip(*(stage.groups for stage in plan.stages), strict=True)):
+            behind = 0.0
+            for stage, group in zip(plan.stages[::-1], groups[::-1], strict=True):
+                sums = self.slots(group, plan.micro_batch)
+                slot = float(sums[stage.last + 1] - sums[stage.first])
+                behind = max(plan.micro_batches * slot, slot + behind)
+            longest = max(longest, behind)
+        return longest * (1 - 1e-9)
+
+    def slots(self, group: Group, micro_batch: int) -> FloatArray:
+        """[l + 1] time of the passes of the layers before each on a group, weight passes left out under ZB-H1 [s].
+
+        Raises:
+            ConfigError: the times are not known.
+        """
+        key = group, micro_batch
+        if key not in self._sums:
+            passes = self.costs.passes(group.pool, group.tensor, micro_batch)
+            if passes is None:
+                raise ConfigError(f"no times of micro-batch {micro_batch} on {group.tensor} GPUs of {group.pool!r}")
+            share = 0.5 if self.schedule == "zb-h1" else 1.0
+            self._sums[key] = frozen(np.append(0.0, np.cumsum(passes.forward + share * passes.backward)))
+        return self._sums[key]

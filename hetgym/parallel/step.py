@@ -13,7 +13,7 @@ from hetgym.parallel.framework import Framework
 from hetgym.parallel.layers import LayerCosts, Passes, Sizes
 from hetgym.parallel.plan import Group, ParallelPlan, Stage
 from hetgym.pipeline.evaluation import schedule_table, stage_finishes
-from hetgym.pipeline.schedules import orders, peak_activations
+from hetgym.pipeline.schedules import peaks_of
 
 
 @dataclass(frozen=True)
@@ -116,7 +116,7 @@ def stage_memory(
 ) -> tuple[FloatArray, FloatArray]:
     """[p] most bytes on a GPU of each stage, and [p] least memory of such a GPU [byte]."""
     p, v = plan.depth, plan.chunks
-    kept = peak_activations(orders(plan.schedule, p, plan.micro_batches, v if plan.schedule == "interleaved" else None))
+    kept = peaks_of(plan.schedule, p, plan.micro_batches, v)
     memory, capacity = np.zeros(p), np.full(p, np.inf)
     for s in range(p):
         for group in dict.fromkeys(plan.stages[s].groups):
@@ -173,12 +173,16 @@ def _moves(
     moves = np.zeros(len(plan.stages))
     alone = len({group.pool for group in groups}) == 1
     tight = alone and plan.gpus // plan.replicas <= cluster[groups[0].pool].per_node
+    known: dict[tuple[str, float], float] = {}
     for k in range(len(plan.stages)):
         a, b = groups[k], groups[(k + 1) % plan.depth]
         _, sizes = _known(costs, a, plan.micro_batch)
         moved = float(sizes.boundary[plan.stages[k].last]) * plan.micro_batch
         moved /= min(a.tensor, b.tensor) if framework.scatter else 1
-        moves[k] = max(cluster[group.pool].network.send(moved, 1 if tight else 2) for group in (a, b))
+        for pool in (a.pool, b.pool):
+            if (pool, moved) not in known:
+                known[pool, moved] = cluster[pool].network.send(moved, 1 if tight else 2)
+        moves[k] = max(known[a.pool, moved], known[b.pool, moved])
     return moves
 
 

@@ -136,6 +136,7 @@ class TransformerLayers:
         self.framework = framework or Framework()
         self.costs = costs or AutoCosts()
         self._passes: dict[tuple[str, int, int], Passes | None] = {}
+        self._sizes: dict[int, Sizes | None] = {}
 
     @property
     def layers(self) -> int:
@@ -144,6 +145,11 @@ class TransformerLayers:
 
     def sizes(self, tensor: int) -> Sizes | None:
         """Sizes under a tensor degree; None if it does not divide the heads."""
+        if tensor not in self._sizes:
+            self._sizes[tensor] = self._counted(tensor)
+        return self._sizes[tensor]
+
+    def _counted(self, tensor: int) -> Sizes | None:
         at = self.size
         if at.heads % tensor or at.kv_heads % tensor:
             return None

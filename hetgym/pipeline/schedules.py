@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import lru_cache
 from typing import NamedTuple
 
 import numpy as np
@@ -164,6 +165,14 @@ def peak_activations(passes: Orders) -> list[float]:
         kept = np.cumsum([(item.kind == "F") - (item.kind == last) for item in order])
         peaks.append(float(kept.max()) / chunks)
     return peaks
+
+
+@lru_cache(maxsize=8192)
+def peaks_of(schedule: str, stages: int, micro_batches: int, chunks: int) -> tuple[float, ...]:
+    """:func:`peak_activations` of a named schedule; ``chunks`` counts under ``"interleaved"``."""
+    return tuple(
+        peak_activations(orders(schedule, stages, micro_batches, chunks if schedule == "interleaved" else None))
+    )
 
 
 def pass_seconds(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from functools import lru_cache
 from typing import NamedTuple
 
 import numpy as np
@@ -12,7 +11,7 @@ from hetgym._types import BoolArray, FloatArray, Int64Array, frozen
 from hetgym.pipeline.contraction import Contraction
 from hetgym.pipeline.objective import TRAINING, Objective
 from hetgym.pipeline.problem import PipelineProblem
-from hetgym.pipeline.schedules import orders, peak_activations
+from hetgym.pipeline.schedules import peaks_of
 from hetgym.pipeline.training import TrainingPipeline
 
 
@@ -155,14 +154,8 @@ def _peaks(objective: Objective, n: int, d: int) -> FloatArray:
             if objective.code != TRAINING:
                 peak[v, p, :p] = 0.0
             elif v == 1 or (objective.turns % p == 0 and 1 < p <= n // v):
-                peak[v, p, :p] = _peaks_of(objective.schedule, p, objective.turns, v)
+                peak[v, p, :p] = peaks_of(objective.schedule, p, objective.turns, v)
     return peak
-
-
-@lru_cache(maxsize=512)
-def _peaks_of(schedule: str, stages: int, micro_batches: int, chunks: int) -> tuple[float, ...]:
-    passes = orders(schedule, stages, micro_batches, chunks if schedule == "interleaved" else None)
-    return tuple(peak_activations(passes))
 
 
 def _chain_transfers(transfer: FloatArray) -> tuple[FloatArray, FloatArray]:

@@ -317,6 +317,19 @@ def lacking(c: Course) -> float:
 @step
 def _again(p: ProblemArrays, c: Course, switches: Switches) -> None:
     """Simulate the plan from the start."""
+    add_up(p, c, switches)
+    n = len(c.order)
+    price(p, c, 0, n, np.inf, switches)
+    _adopt(p, c, 0)
+    find_tails(p, c, 0, n - 1, switches)
+
+
+@step
+def add_up(p: ProblemArrays, c: Course, switches: Switches) -> None:
+    """Add up loads and weights on each device anew, for a plan of which any part may have changed.
+
+    Then :func:`price` from turn 0 to the last one, and :func:`keep`, work as after any other change.
+    """
     for device in range(len(c.change)):
         c.change[device] = 0.0
         c.marks.load[0, device] = 0.0
@@ -324,10 +337,6 @@ def _again(p: ProblemArrays, c: Course, switches: Switches) -> None:
     for i in range(len(c.order)):
         c.marks.load[0, c.assignment[i]] += _load(p, c, i, c.assignment[i], switches)
         c.held[c.assignment[i]] += c.weight[i]
-    n = len(c.order)
-    price(p, c, 0, n, np.inf, switches)
-    _adopt(p, c, 0)
-    find_tails(p, c, 0, n - 1, switches)
 
 
 @step

@@ -1,0 +1,127 @@
+"""Spliced annealing: several searches one after the other, whose plans are spliced before the last one.
+
+Annealing settles which basin it ends in while it is hot, and makes only that one better with more time. Long searches
+gain more from several plans, of which the best blocks come together (:mod:`hetgym.planning.splices`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from operator import attrgetter
+
+import numpy as np
+
+from hetgym.baselines.region_annealing import RegionAnnealing
+from hetgym.planning import course, splices
+from hetgym.planning.proposals import Proposals
+from hetgym.planning.search import Search
+from hetgym.planning.timeline import with_times
+from hetgym.problem import Problem
+from hetgym.schedule import Schedule
+from hetgym.sim import Runtime
+
+LEGS = 8
+"""Most searches; the last one improves the splice of what the others found."""
+
+LEAST = 4
+"""Fewest searches; where there is no room for so many, there is only one."""
+
+LEG = 125
+"""Least operators launched in the trials of each, over the square of their number: what a shorter search finds is far
+from what its basin holds, and no splice makes up for that."""
+
+
+class SplicedAnnealing(Search):
+    """Region annealing in legs: the last one begins with the best splice of what the others found from the start.
+
+    How many legs there are depends on the budget; in a short search there is only one, which is region annealing.
+
+    Args:
+        problem: the problem to schedule.
+        start: the schedule that is improved, or the name of its scheduler, see
+            :func:`~hetgym.baselines.region_annealing.region_annealing`.
+        seed: of all draws.
+        runtime: the runtime that will run the schedule.
+        guide: gives new proposals of a network to each leg; without it, there is no network.
+
+    Attributes:
+        leg: the search that is under way.
+    """
+
+    def __init__(
+        self,
+        problem: Problem,
+        start: str | Schedule = "best",
+        seed: int = 0,
+        runtime: str | Runtime = "classic",
+        guide: Callable[[], Proposals] | None = None,
+    ) -> None:
+        self.problem, self.runtime, self.guide = problem, runtime, guide
+        self.start, self.rng = start, np.random.default_rng(seed)
+        self.found: list[Schedule] = []
+        self.leg = self._new_leg(start)
+        if self.leg.best is not None:
+            self.start = self.leg.best
+        self.before = 0
+        self._note()
+
+    def _new_leg(self, start: str | Schedule) -> RegionAnnealing:
+        guide = None if self.guide is None else self.guide()
+        leg = RegionAnnealing(self.problem, start, runtime=self.runtime, guide=guide)
+        leg.rng = self.rng
+        return leg
+
+    def _note(self) -> None:
+        self.placed, self.finished = self.before + self.leg.placed, self.leg.finished
+        self.makespan = min(self.makespan, self.leg.makespan)
+
+    def advance(self, target: int, total: int) -> None:
+        """Search until the target is reached; see :meth:`Search.advance`."""
+        legs = min(LEGS, total // (LEG * self.problem.num_operators**2))
+        if legs < LEAST:  # with a limit of time the total is an estimate, and may fall after the first leg
+            legs = LEAST if self.found else 1
+        while self.placed < target and not self.finished:
+            number = len(self.found)
+            end = total if number >= legs - 1 else total * (number + 1) // legs
+            if self.placed < end:
+                self.leg.advance(min(target, end) - self.before, end - self.before)
+                self._note()
+            elif number >= legs - 1:
+                return
+            else:
+                self._next_leg(number + 2 == legs)
+
+    def _next_leg(self, last: bool) -> None:
+        """Begin another leg, the last one with the best splice."""
+        if self.leg.best is not None:
+            self.found.append(self.leg.schedule())
+        start = self._spliced() if last and self.found else self.start
+        self.before = self.placed
+        self.leg = self._new_leg(start)
+        self._note()
+
+    def _spliced(self) -> Schedule:
+        """The best splice of the plans found, if it is better than all of them in simulation, else the best of them."""
+        plans = sorted(self.found, key=attrgetter("makespan"))
+        lists = [(plan.assignment, course.turns_of(self.problem, plan)) for plan in plans]
+        c = course.new_course(self.problem, self.leg.runtime, *lists[0])
+        c.room[:] = self.leg.course.room
+        splices.splice(self.problem, c, lists[1:], self.leg.switches)
+        self.placed += int(c.counts[course.PLACED])
+        plan = replace(course.best_plan(self.problem, c), scheduler=plans[0].scheduler)
+        return min(
+            plans[0],
+            with_times(self.problem, plan, replace(self.leg.runtime, memory="off")),
+            key=attrgetter("makespan"),
+        )
+
+    def schedule(self) -> Schedule:
+        """The best schedule so far.
+
+        Raises:
+            OutOfMemory: the runtime enforces capacities, and no plan that fits was found.
+        """
+        if self.found and self.leg.best is None:
+            return min(self.found, key=attrgetter("makespan"))
+        return min(*self.found, self.leg.schedule(), key=attrgetter("makespan")) if self.found else self.leg.schedule()
