@@ -12,7 +12,9 @@ from hetgym.baselines.parallel.options import Options, in_flight
 from hetgym.parallel import ParallelPlan, Stage, TrainingProblem
 
 
-def cuts(problem: TrainingProblem, found: Options, whole: bool = True) -> Iterator[tuple[float, ParallelPlan]]:
+def cuts(
+    problem: TrainingProblem, found: Options, whole: bool = True, most: float = np.inf
+) -> Iterator[tuple[float, ParallelPlan]]:
     """Plans of one data degree and micro-batch, each with a shorter longest stage than the one before.
 
     The estimate of a step is the sum of all stages' slots (forward and backward pass of a micro-batch) plus M - 1 times
@@ -23,6 +25,7 @@ def cuts(problem: TrainingProblem, found: Options, whole: bool = True) -> Iterat
         problem: the problem.
         found: options of the stages.
         whole: False to minimise the longest stage alone.
+        most: plans of which M longest slots take longer are left out [s].
 
     Yields:
         Estimates [s] and plans.
@@ -30,15 +33,15 @@ def cuts(problem: TrainingProblem, found: Options, whole: bool = True) -> Iterat
     layers = problem.costs.layers
     gpus = np.array([pool.gpus for pool in problem.cluster.pools])
     unit = np.maximum(1, np.gcd.reduce(found.used, axis=0))
-    steps, most = found.used // unit, gpus // unit
-    stride = np.append(1, np.cumprod(most + 1)[:-1]).astype(np.int64)
+    steps, units = found.used // unit, gpus // unit
+    stride = np.append(1, np.cumprod(units + 1)[:-1]).astype(np.int64)
     take = steps @ stride
-    free = np.stack(np.unravel_index(np.arange(int(np.prod(most + 1))), (most + 1)[::-1])[::-1], axis=1)
+    free = np.stack(np.unravel_index(np.arange(int(np.prod(units + 1))), (units + 1)[::-1])[::-1], axis=1)
     allowed = np.ascontiguousarray((free[:, None, :] >= steps[None]).all(axis=2))  # [u, o]: what is left suffices
     stages = int(min(problem.stages, layers, max(1, (gpus // found.used.clip(1)).max(axis=1).sum())))
     kept = in_flight(problem, stages, found.turns)
     slots, held = found.slots(), found.held()
-    limit, least = np.inf, np.inf
+    limit, least = most / found.turns, np.inf
     while True:
         sums, choice = _suffixes(slots, held, kept, take.astype(np.int64), allowed, limit)
         reach = sums[:, 0, -1]

@@ -70,11 +70,12 @@ def _starts(problem: TrainingProblem) -> dict[ParallelPlan, float]:
             plan = planner(problem)
             found[plan] = problem.value(plan)
     for bound, data, batch in sorted(_load_bounds(problem)):
-        if bound >= min(found.values(), default=inf):
+        least = min(found.values(), default=inf)
+        if bound >= least:
             break
         choices = options(problem, data, batch, mixed=data <= FEW and len(problem.cluster.pools) > 1)
         if choices is not None:
-            plans = [(estimate, k, plan) for k, (estimate, plan) in enumerate(cuts(problem, choices))]
+            plans = [(estimate, k, plan) for k, (estimate, plan) in enumerate(cuts(problem, choices, most=least))]
             for _, _, plan in sorted(plans)[:STARTS]:
                 found[plan] = problem.value(plan)
     return {plan: value for plan, value in found.items() if value < inf}
