@@ -8,7 +8,8 @@ MIT; Bang et al., MICRO 2024). DIR holds ``single.csv`` and ``multi.csv``. Nothi
 priced operator by operator. Three numbers of the framework, ``dispatch``, ``straggle`` and ``turn``, are fitted by
 ``--fit`` to the single-node rows of one half, which a hash of the configuration chooses. Nothing is fitted to several
 nodes, but the rules (recomputation, blocking transfers, kernels of a layer) were written while looking at the same half
-of them. The other half was scored once.
+of them. The other half was scored twice, with one change between
+that was chosen on the first.
 
 *sailor*: iterations and peak memory of DeepSpeed's pipelines (github.com/eth-easl/sailor, MIT; Strati et al., SOSP
 2025), from the authors' profiles of layers and networks. Nothing is fitted. ``--without`` leaves a rule out.

@@ -14,7 +14,7 @@ class Framework:
 
     Args:
         dispatch: time of the host to launch an operator [s]; the GPU runs behind the host.
-        straggle: relative growth of the host's time with each further rank of a tensor-parallel group, whose
+        straggle: relative growth of the host's time with each pair of ranks of a tensor-parallel group, whose
             all-reduces wait for the slowest rank.
         turn: time that each micro-batch costs on a stage beyond its operators: data, schedule, loss scaling [s].
         recompute: True if the backward pass recomputes the activations of a layer from its input.
@@ -49,7 +49,7 @@ class Framework:
 
 
 FRAMEWORKS: dict[str, Framework] = {
-    "megatron": Framework(dispatch=58e-6, straggle=0.046, turn=2.7e-3, recompute=True, scatter=True),
+    "megatron": Framework(dispatch=58.8e-6, straggle=0.0157, turn=2.07e-3, recompute=True, scatter=True),
     "deepspeed": Framework(gradient_bytes=4.0, state_bytes=24.0, context_bytes=5.06e9),
 }
 """Frameworks by name.
