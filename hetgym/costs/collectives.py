@@ -76,8 +76,8 @@ LINKS: dict[str, Links] = {
     "pcie4": Links(32e9, 8.1e-6, 2.0e-6, network=12.5e9),
     "pcie5": Links(64e9, 4.5e-6, 1.7e-6, network=25e9),
 }
-"""Generation of links -> its figures. Bandwidths are those of data sheets; ``network`` is one adapter for each GPU as in
-DGX systems of that generation. Latencies of nvlink3 (A100) and nvlink4 (H100, H200) are fitted. The others are
+"""Generation of links -> its figures. Bandwidths are those of data sheets; ``network`` is one adapter for each GPU, as
+in DGX systems of that generation. Latencies of nvlink3 (A100) and nvlink4 (H100, H200) are fitted. The others are
 assumptions: those of the nearest generation, and twice the hop for PCIe, as in NCCL's tuning tables."""
 
 _KNOTS = np.arange(-10.0, 8.0)
