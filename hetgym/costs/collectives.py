@@ -138,8 +138,8 @@ CURVES: Curves = {
             0.65, 0.55, 0.44, 0.39, 0.41, 0.42, 0.43, 0.45, 0.46),
     },
 }  # fmt: skip
-"""log(seconds / (latency + transfer)): *custom* is vLLM's all-reduce, *ring* is an all-reduce, *half* an all-gather or a reduce-scatter, *switch* an
-all-reduce in the node's switches. Printed by ``benchmarks/costs/nccl.py fit``."""
+"""log(seconds / (latency + transfer)): *ring* is an all-reduce, *half* an all-gather or a reduce-scatter, *switch* an
+all-reduce in the node's switches, *custom* that of vLLM. Printed by ``benchmarks/costs/nccl.py fit``."""
 
 
 def collective_seconds(

@@ -149,12 +149,12 @@ class Roofline:
 
 
 def _working(operators: Sequence[Operator], device: Device) -> FloatArray:
-    """[n] the slower of arithmetic and memory, without the launch [s]."""
+    """[n] the slower of arithmetic and memory, without the launch, and conversions to a wider dtype [s]."""
     pairs = [widened(op, device) for op in operators]
     operators = [op for op, _ in pairs]
     families = [op.spec.family for op in operators]
     flops = np.array([op.flops for op in operators], np.float64)
-    moved = np.array([op.bytes_read + op.bytes_written + more for op, more in pairs], np.float64)
+    moved = np.array([op.bytes_read + op.bytes_written for op in operators], np.float64)
     rates: Mapping[tuple[str, str], float] = {
         key: peak_flops(device, "float32" if key[0] == "generic" else key[1]) * efficiency(device, key[0])
         for key in set(zip(families, (op.dtype for op in operators), strict=True))
@@ -162,8 +162,9 @@ def _working(operators: Sequence[Operator], device: Device) -> FloatArray:
     rate = np.array([rates[family, op.dtype] for family, op in zip(families, operators, strict=True)], np.float64)
     arithmetic = np.divide(flops, rate, out=np.where(flops > 0, np.inf, 0.0), where=rate > 0)
     share = MEMORY_EFFICIENCY[device.kind] if device.memory_efficiency is None else device.memory_efficiency
-    memory = moved / (device.memory_bandwidth * share)
-    return np.maximum(arithmetic, memory)
+    bandwidth = device.memory_bandwidth * share
+    converted = np.array([more for _, more in pairs], np.float64)
+    return np.maximum(arithmetic, moved / bandwidth) + converted / bandwidth
 
 
 LEAST_OCCUPANCY = 1e-6
