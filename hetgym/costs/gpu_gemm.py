@@ -214,7 +214,7 @@ class GemmCosts:
         self.limits = _pair(limits, "limits")
         self.scatter = _pair(scatter, "scatter")
         self.card = dict(card or {})
-        self._known: dict[tuple[int, int, int], float] = {}
+        self._known: dict[tuple[float, ...], float] = {}
 
     def save(self, path: str | Path) -> None:
         """Write the model; see :mod:`~hetgym.costs.artefact`.
@@ -281,17 +281,27 @@ class GemmCosts:
         Returns:
             [r] seconds, positive and finite; twice the batch, or the rows of a single product, never take less.
         """
-        return never_faster(self._raw, self._least, sizes, np.where(sizes[:, 0] > 1, 0, 1))
-
-    def _least(self, sizes: FloatArray) -> FloatArray:
-        return gemm_physics(sizes[:, 0], sizes[:, 1], sizes[:, 2], sizes[:, 3], self.gpu) * math.exp(self.limits[0])
+        keys = [tuple(row) for row in sizes.tolist()]
+        fresh = sorted(set(keys) - self._known.keys())
+        if len(self._known) + len(fresh) > REMEMBERED:
+            self._known.clear()
+            fresh = sorted(set(keys))
+        if fresh:
+            table = np.array(fresh, np.float64)
+            column = np.where(table[:, 0] > 1, 0, 1).astype(np.int32)
+            prices = never_faster(self._raw, self._least, table, column)
+            self._known.update(zip(fresh, prices.tolist(), strict=True))
+        return np.array([self._known[key] for key in keys], np.float64)
 
     def _raw(self, sizes: FloatArray) -> FloatArray:
         """[r] seconds of [r, 4] products as the trees say."""
-        keys = [(int(batch * m), int(n), int(k)) for batch, m, n, k in sizes.tolist()]
-        return gemm_physics(sizes[:, 0], sizes[:, 1], sizes[:, 2], sizes[:, 3], self.gpu) * np.exp(
-            self._remembered(keys)
-        )
+        batch, m, n, k = sizes.T
+        return gemm_physics(batch, m, n, k, self.gpu) * np.exp(self._ratio(batch * m, n, k))
+
+    def _least(self, sizes: FloatArray) -> FloatArray:
+        """[r] seconds that no price of [r, 4] products is below."""
+        batch, m, n, k = sizes.T
+        return gemm_physics(batch, m, n, k, self.gpu) * math.exp(self.limits[0])
 
     def predict(self, operators: Sequence[Operator], device: Device) -> FloatArray:
         """Run times on the GPU.
@@ -334,16 +344,6 @@ class GemmCosts:
             for op, (batch, m, n, k) in zip(operators, sizes, strict=True)
         ]
         return np.array(more, np.float64) / (self.gpu.memory_bandwidth * MEMORY_EFFICIENCY)
-
-    def _remembered(self, keys: Sequence[tuple[int, int, int]]) -> FloatArray:
-        """Log ratios of products (m, n, k); only those of new shapes are computed, others come from the cache."""
-        fresh = sorted(set(keys) - self._known.keys())
-        if fresh:
-            if len(self._known) > REMEMBERED:
-                self._known.clear()
-                fresh = sorted(set(keys))
-            self._known.update(zip(fresh, self._ratio(*np.array(fresh, np.float64).T).tolist(), strict=True))
-        return np.array([self._known[key] for key in keys], np.float64)
 
     def _ratio(self, m: FloatArray, n: FloatArray, k: FloatArray) -> FloatArray:
         rows, columns, inner = (np.maximum(size, 1.0) for size in np.broadcast_arrays(m, n, k))

@@ -28,7 +28,6 @@ from hetgym.costs.gpu_gemm import (
     LAUNCH,
     MEMORY_EFFICIENCY,
     GemmCosts,
-    gemm_dimensions,
     half_dtypes,
     never_faster,
 )
@@ -38,11 +37,12 @@ from hetgym.costs.half_work import (
     HalfGpu,
     attention_dimensions,
     attention_work,
+    product_dimensions,
     product_features,
     product_physics,
 )
 from hetgym.costs.regressor import refuse_others
-from hetgym.costs.roofline import Roofline
+from hetgym.costs.roofline import Roofline, widened
 from hetgym.device import Device
 from hetgym.errors import ArtefactError
 from hetgym.graph.ops import Operator
@@ -97,11 +97,12 @@ class HalfGpuCosts:
     """Costs of 16-bit operators on any GPU, from its data sheet.
 
     Products of float8 operands take the float8 rate. A product of a dtype that the board has no units for is computed
-    in a wider one, between conversions. Batched products were not measured: they have their own traffic and arithmetic,
-    at the utilisation of one product with all their rows. Operators that are fused to a product add the time of the
-    traffic that the product alone would not have. All other operators take the roofline with the constants of
-    aiconfigurator, 80 % of the bandwidth and 3 us, which is an assumption. Devices other than GPUs are priced by the
-    roofline. Prices do not fall when a batch is doubled.
+    in a wider one, between conversions. Batched products and those of experts were not measured: they have their own
+    traffic and arithmetic, at the utilisation of one product with all their rows. Products and attention of float32
+    take the roofline, but no less than in 16 bits. Operators that are fused to a
+    product add the time of the traffic that the product alone would not have. All other operators take the roofline
+    with the constants of aiconfigurator, 80 % of the bandwidth and 3 us, which is an assumption. Devices other than
+    GPUs are priced by the roofline. Prices do not fall when a batch is doubled.
 
     Args:
         classes: each of :data:`COLUMNS` -> its trees.
@@ -168,17 +169,23 @@ class HalfGpuCosts:
         if gpu is None:
             return Roofline().predict(operators, device), [""] * len(operators)
         like = replace(device, memory_efficiency=MEMORY_EFFICIENCY, launch_overhead=LAUNCH)
+        bandwidth = gpu.bandwidth * MEMORY_EFFICIENCY
         able = half_dtypes(device)
-        found = [_classified(op, able, gpu) for op in operators]
-        seconds = np.empty(len(operators), np.float64)
-        other = [i for i, (kind, _) in enumerate(found) if not kind]
-        seconds[other] = Roofline().predict([operators[i] for i in other], like)
+        pairs = [(op, 0.0) if op.dtype in able else widened(op, device) for op in operators]
+        wide = [op for op, _ in pairs]
+        found = [_classified(op, able, gpu) for op in wide]
+        exact = [op.dtype in able for op in wide]
+        other = [i for i, (kind, _) in enumerate(found) if not kind or not exact[i]]
+        seconds = np.zeros(len(operators), np.float64)
+        seconds[other] = Roofline().predict([wide[i] for i in other], like)
         for kind in COLUMNS:
             at = [i for i, (name, _) in enumerate(found) if name == kind]
             if at:
-                more = np.array([_more(operators[i]) for i in at]) / (gpu.bandwidth * MEMORY_EFFICIENCY)
-                seconds[at] = self._remembered(kind, [found[i][1] for i in at], gpu) + more
-        return seconds, [kind for kind, _ in found]
+                more = np.array([_more(wide[i]) for i in at]) / bandwidth
+                priced = self._remembered(kind, [found[i][1] for i in at], gpu) + more
+                seconds[at] = np.maximum(seconds[at], priced)
+        seconds += np.array([moved for _, moved in pairs]) / bandwidth
+        return seconds, [kind if exact[i] else "" for i, (kind, _) in enumerate(found)]
 
     def _remembered(self, kind: str, rows: Sequence[tuple[float, ...]], gpu: HalfGpu) -> FloatArray:
         """Run times of rows of a class; only new shapes are computed, others come from the cache."""
@@ -261,17 +268,20 @@ def _batch(kind: str, rows: FloatArray) -> IntArray:
 
 
 def _classified(op: Operator, able: Sequence[str], gpu: HalfGpu) -> tuple[str, tuple[float, ...]]:
-    """The class that prices an operator and its row; an empty class for the roofline."""
-    if op.dtype not in able:
+    """The class that prices an operator and its row; an empty class for the roofline.
+
+    Products of float32 have the row of the same product in 16 bits, whose price is their least.
+    """
+    if op.dtype not in (*able, "float32"):
         return "", ()
     row = attention_dimensions(op)
     if row is not None:
         return "attention", row
-    sizes = gemm_dimensions(op)
+    sizes = product_dimensions(op)
     if sizes is None:
         return "", ()
     narrow = all(tensor.dtype == "float8" for tensor in op.inputs[:2])
-    return "product8" if narrow and gpu.peak8 > 0 else "product", tuple(float(size) for size in sizes)
+    return "product8" if narrow and gpu.peak8 > 0 else "product", sizes
 
 
 def _more(op: Operator) -> float:

@@ -13,7 +13,7 @@ import numpy as np
 
 from hetgym._config import check_number
 from hetgym._types import BoolArray, FloatArray
-from hetgym.costs.gpu_gemm import TILES
+from hetgym.costs.gpu_gemm import TILES, gemm_dimensions
 from hetgym.device import Device
 from hetgym.errors import PlatformError
 from hetgym.graph.ops import Operator
@@ -152,13 +152,45 @@ def product_features(sizes: FloatArray, gpu: HalfGpu, bits: int) -> FloatArray:
     return np.stack([np.asarray(column, np.float64) for column in columns], axis=1)
 
 
+def product_dimensions(operator: Operator) -> tuple[float, ...] | None:
+    """Number of products, rows, columns and reduction of a product of two matrices, fused or batched or in groups.
+
+    A grouped product (mixture of experts) multiplies rows [rows, k] that are sorted by expert with matrices
+    [experts, k, n], and becomes a product for each expert. How many rows an expert has is data, so all have the same
+    number, and of fewer rows than experts each has an expert of its own.
+
+    Returns:
+        (products, m, n, k), or None if the operator is not such a product.
+
+    >>> from hetgym.graph import Tensor
+    >>> rows, experts = Tensor((4096, 2048), "bfloat16"), Tensor((8, 2048, 1024), "bfloat16", constant=True)
+    >>> out = Tensor((4096, 1024), "bfloat16")
+    >>> product_dimensions(Operator("experts", "GroupedMatMul", (rows, experts), (out,)))
+    (8.0, 512.0, 1024.0, 2048.0)
+    """
+    if operator.kind == "GroupedMatMul" and len(operator.inputs) > 1 and operator.outputs:
+        left, right, out = operator.inputs[0].shape, operator.inputs[1].shape, operator.outputs[0].shape
+        if len(right) == 3 and len(left) in (2, 3):
+            groups = right[0] if len(left) == 3 else max(1, min(right[0], left[0]))
+            return (
+                float(groups),
+                float(math.ceil(left[-2] / (1 if len(left) == 3 else groups))),
+                *map(float, right[:0:-1]),
+            )
+        if len(left) == len(right) == 2 and len(out) == 3:  # the reduction is cut into groups: gradients of weights
+            return float(out[0]), float(out[1]), float(out[2]), float(math.ceil(left[1] / max(1, out[0])))
+        return None
+    sizes = gemm_dimensions(operator)
+    return None if sizes is None else tuple(float(size) for size in sizes)
+
+
 ATTENTION: tuple[str, ...] = ("batch", "heads", "key heads", "queries", "keys", "width", "key bytes", "causal")
 """Columns of a table of attention: sequences, heads, heads of keys and values, rows of queries and keys of a sequence,
 numbers of a head, bytes of a number of keys and values, and 1 if queries see no later keys."""
 
 
 def attention_dimensions(operator: Operator) -> tuple[float, ...] | None:
-    """The row :data:`ATTENTION` of an operator; None if it is not attention in 16 bits.
+    """The row :data:`ATTENTION` of an operator, as if computed in 16 bits; None if it is no attention of floats.
 
     Queries are [..., heads, rows, width]; keys and values [..., key heads, keys, width]. The last query sees all keys,
     whether masked or not, so that ``queries`` of 1 is a step of decoding with a cache.
@@ -168,7 +200,7 @@ def attention_dimensions(operator: Operator) -> tuple[float, ...] | None:
     >>> attention_dimensions(Operator("decode", "Attention", (q, k, k), (q,)))
     (4.0, 32.0, 8.0, 1.0, 1024.0, 128.0, 2.0, 0.0)
     """
-    if operator.kind != "Attention" or len(operator.inputs) < 3 or operator.dtype not in HALF:
+    if operator.kind != "Attention" or len(operator.inputs) < 3 or operator.dtype not in (*HALF, "float32"):
         return None
     query, key = operator.inputs[0], operator.inputs[1]
     if len(query.shape) < 2 or len(key.shape) < 2 or query.size < 1 or key.size < 1:

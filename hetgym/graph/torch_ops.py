@@ -16,7 +16,7 @@ _NAMES = {
     "Conv": "conv1d conv2d conv3d convolution _convolution",
     "ConvTranspose": "conv_transpose1d conv_transpose2d conv_transpose3d",
     "Gemm": "linear addmm mm _addmm_activation",
-    "MatMul": "matmul bmm baddbmm mv dot _grouped_mm",  # grouped: as many tokens for each expert
+    "MatMul": "matmul bmm baddbmm mv dot",
     "Einsum": "einsum",
     "Attention": "scaled_dot_product_attention _scaled_dot_product_flash_attention "
     "_scaled_dot_product_flash_attention_for_cpu _scaled_dot_product_efficient_attention",
