@@ -264,16 +264,16 @@ class GemmCosts:
         return cls(Forest.from_arrays(arrays, len(GEMM_FEATURES), where), sheet, limits, scatter, card)
 
     def seconds(self, m: npt.ArrayLike, n: npt.ArrayLike, k: npt.ArrayLike) -> FloatArray:
-        """Run times of plain products [m, k] x [k, n].
+        """Run times of plain products [m, k] x [k, n], as the trees say; see :meth:`products` for a law they break.
 
         Returns:
             [r] seconds, positive and finite; in the features, sizes below 1 count as 1.
         """
         rows, columns, inner = np.broadcast_arrays(*(np.atleast_1d(np.asarray(size, np.float64)) for size in (m, n, k)))
-        return self.products(np.stack([np.ones(len(rows)), rows, columns, inner], axis=1))
+        return self._raw(np.stack([np.ones(len(rows)), rows, columns, inner], axis=1))
 
     def products(self, sizes: FloatArray) -> FloatArray:
-        """Run times of batches of products.
+        """Run times of batches of products, as graphs are priced.
 
         Args:
             sizes: [r, 4] independent products, rows, columns and reduction.

@@ -113,7 +113,7 @@ def test_profiled_boards_take_their_own_trees():
     op = product(4096, 8192, 8192)
     own = load_costs("gpu-gemm-bf16-h100")
     assert isinstance(own, GemmCosts)
-    assert seconds(op, H100) == pytest.approx(float(own.seconds(4096, 8192, 8192)[0]))
+    assert seconds(op, H100) == pytest.approx(float(own.products(np.array([[1.0, 4096, 8192, 8192]]))[0]))
     assert seconds(op, replace(H100, memory_bandwidth=3.3e12)) == seconds(op, H100)  # within 3 % of its data sheet
     other = replace(H100, memory_bandwidth=2.0e12)
     expected = MODEL.seconds("product", np.array([[1.0, 4096, 8192, 8192]]), HalfGpu.of(other))[0]
