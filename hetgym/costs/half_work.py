@@ -38,7 +38,10 @@ ASYNCHRONOUS = 3000.0
 
 _LANES = 128.0  # float32 units of a processor; some generations have 64
 _SLOWEST = 0.95e9  # boost clocks of data-centre GPUs lie above [Hz]
-_CLOCK = 1.7e9  # where the data sheet has no float32 rate [Hz]
+
+_GENERATIONS = ((400e12, 108, 2048, 40e6), (1500e12, 132, 4096, 50e6), (math.inf, 148, 8192, 126e6))
+"""Peak in 16 bits up to which a board counts as A100, H100 or B200 [FLOP/s], and for figures that it does not state:
+processors, FLOPs of a processor in a cycle, cache [byte]. Smaller boards of the first have fewer processors."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,21 +76,22 @@ class HalfGpu:
     def of(cls, device: Device) -> HalfGpu | None:
         """The figures of a device; None if it has no rate in 16 bits.
 
-        Figures that the description lacks are those of a board of that peak. The clock follows from the float32 rate:
-        a processor has 128 units for it, or 64 where 128 would need a clock below 0.95 GHz, and each takes two FLOPs
-        a cycle.
+        Figures that the description lacks are those of A100, H100 or B200, whichever is of that class. The clock
+        follows from the float32 rate: a processor has 128 units for it, or 64 where 128 would need a clock below
+        0.95 GHz, and each takes two FLOPs a cycle.
         """
         rates = [device.peak_flops[dtype] for dtype in HALF if dtype in device.peak_flops]
         if not rates:
             return None
         peak = max(rates)
-        processors = float(device.processors or min(max(peak / 3e12, 8.0), 256.0))
+        _, usual, cycle, cache = next(row for row in _GENERATIONS if peak <= row[0])
+        processors = float(device.processors or min(usual, max(8.0, round(peak / 312e12 * 108))))
         single = device.peak_flops.get("float32", 0.0) / processors / 2.0
         clock = single / _LANES if single / _LANES >= _SLOWEST else single / _LANES * 2.0
         if not 0.5e9 <= clock <= 4e9:
-            clock = _CLOCK
-        cache = float(device.cache_bytes or 40e6)
-        return cls(peak, device.peak_flops.get("float8", 0.0), device.memory_bandwidth, processors, cache, clock)
+            clock = min(max(peak / processors / cycle, 0.5e9), 4e9)
+        memory = float(device.cache_bytes or cache)
+        return cls(peak, device.peak_flops.get("float8", 0.0), device.memory_bandwidth, processors, memory, clock)
 
     @property
     def asynchronous(self) -> bool:

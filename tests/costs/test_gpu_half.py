@@ -63,7 +63,10 @@ def seconds(operator, device):
 def test_the_clock_follows_from_the_float32_rate():
     for device, clock in ((A100, 1.41e9), (H100, 1.98e9), (V100, 1.53e9), (L40S, 2.52e9)):
         assert HalfGpu.of(device).clock == pytest.approx(clock, rel=0.01)
-    assert HalfGpu.of(replace(A100, peak_flops={"bfloat16": 312e12})).clock == 1.7e9
+    bare = Device("bare", "gpu", {"bfloat16": 312e12}, 2.039e12)
+    assert HalfGpu.of(bare).clock == pytest.approx(1.41e9, rel=0.01)
+    assert seconds(product(64, 4096, 4096), bare) == seconds(product(64, 4096, 4096), A100)
+    assert HalfGpu.of(replace(bare, peak_flops={"bfloat16": 989e12})).processors == 132
     assert HalfGpu.of(replace(A100, peak_flops={"float32": 1e12})) is None
     assert [HalfGpu.of(device).asynchronous for device in (A100, H100, V100, L40S)] == [False, True, False, False]
 
