@@ -149,7 +149,7 @@ def test_experts_are_products_of_their_own():
 def test_dtypes_without_units_are_widened():
     for shape in ((1, 4096, 4096), (512, 4096, 4096), (8192, 8192, 8192)):
         narrow, single, half = (product(*shape, dtype=d) for d in ("bfloat16", "float32", "float16"))
-        for model in (MODEL, Roofline(), load_costs("gpu-gemm-bf16-a100")):
+        for model in (MODEL, Roofline(), load_costs("gpu-gemm-bf16-a100"), load_costs("gpu-eager-fp32")):
             slow, wide = model.predict([narrow, single], V100)
             assert slow > wide
         assert seconds(half, V100) < seconds(narrow, V100)
