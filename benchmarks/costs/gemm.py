@@ -235,6 +235,8 @@ def score(
             rows.append({"gpu": name, "what": what, **errors(guess, measured)})
 
         add("all", predicted, test.seconds)
+        sizes = np.stack([np.ones(len(test)), test.m, test.n, test.k], axis=1)
+        add("as graphs are priced: twice the rows never faster", model.products(sizes), test.seconds)
         for low, high in SLICES:
             here = (test.m >= low) & (test.m < high)
             add(f"m from {low} to {high - 1}" if high < 10**6 else f"m from {low}", predicted[here], test.seconds[here])

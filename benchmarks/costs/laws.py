@@ -8,6 +8,11 @@ For the roofline and every shipped model, on the devices that name it (else on o
   not positive (views may be free), the highest and the lowest price;
 * *twice the batch*: each operator and the same with twice the batch, once with sizes as in networks and once with
   absurd ones: the number of pairs where twice the batch is cheaper, and the worst ratio of the two prices;
+* *precision*: products and attention in float16 and float32, on the device and on one without its narrow units: the
+  number of pairs in which float16 is dearer although there are units (by more than a kernel's constant time), and in
+  which it is cheaper although there are none;
+* *better board*: all operators on the device, and on one with twice the bandwidth or twice the arithmetic: the share
+  that is dearer there, and the worst ratio;
 * *500 operators*: CPU time of one call of ``predict`` for operators of new shapes, and of a second call for the same.
 """
 
@@ -30,6 +35,7 @@ from hetgym import load_platform
 from hetgym.costs import CostModel, Roofline, artefact, load_costs
 from hetgym.device import Device
 from hetgym.graph import KINDS, Operator, Tensor
+from hetgym.graph.ops import DTYPE_BYTES
 from hetgym.platform import platform_names
 
 LIMIT = 2**40
@@ -241,6 +247,39 @@ def doubled(model: CostModel, device: Device, pairs: list[tuple[Operator, Operat
     }
 
 
+CONSTANT = 12e-6
+"""Largest difference between the constant times of kernels in two precisions [s]: attention has a floor of 9 us."""
+
+
+def precision(model: CostModel, device: Device, seed: int, count: int) -> dict[str, int]:
+    """Numbers of products dearer in float16 on a device with units for it, and cheaper on one without."""
+    rates = {name: rate for name, rate in device.peak_flops.items() if DTYPE_BYTES[name] > 2}
+    narrow = [name for name in device.peak_flops if name in ("float16", "bfloat16")]
+    result = {"slower_with_units": 0, "faster_without_units": 0}
+    for build in (_product, _batched, _attention):
+        pairs = [
+            [build(2 ** (i % 8), _sizes(seed + i, False), dtype) for i in range(count // 3)]
+            for dtype in ("float16", "float32")
+        ]
+        if narrow and "float32" in rates:
+            half, single = (model.predict(operators, device) for operators in pairs)
+            result["slower_with_units"] += int((half > single + CONSTANT).sum())
+            plain = replace(device, peak_flops=rates)
+            half, single = (model.predict(operators, plain) for operators in pairs)
+            result["faster_without_units"] += int((half < single * (1 - TOLERANCE)).sum())
+    return result
+
+
+def better(model: CostModel, device: Device, operators: list[Operator]) -> dict[str, float]:
+    """Share of operators that are dearer with twice the bandwidth or twice the arithmetic, and the worst ratio."""
+    now = model.predict(operators, device)
+    known = np.isfinite(now) & (now > 0)
+    rates = {name: 2 * rate for name, rate in device.peak_flops.items()}
+    boards = [replace(device, memory_bandwidth=2 * device.memory_bandwidth), replace(device, peak_flops=rates)]
+    ratio = np.concatenate([model.predict(operators, board)[known] / now[known] for board in boards])
+    return {"share": float((ratio > 1 + TOLERANCE).mean()), "worst": float(ratio.max())}
+
+
 def clocked(model: CostModel, device: Device, rng: np.random.Generator, dtype: str) -> dict[str, float]:
     """Median CPU time of a call for 500 operators of new shapes, and of the same call again [s]."""
     fresh, again = [], []
@@ -273,7 +312,7 @@ def device_for(name: str, model: CostModel, known: dict[str, Device]) -> Device:
 
 def study(name: str, model: CostModel, device: Device, count: int) -> dict[str, Any]:
     rng = np.random.default_rng(0)
-    dtype = "bfloat16" if "bf16" in name else "float32"
+    dtype = "bfloat16" if "bf16" in name or "half" in name else "float32"
     usual = [drawn(rng, False, dtype) for _ in range(count)]
     absurd = [drawn(rng, True) for _ in range(count)]
     return {
@@ -282,6 +321,8 @@ def study(name: str, model: CostModel, device: Device, count: int) -> dict[str, 
         "prices": priced(model, device, [pair[0] for pair in absurd]),
         "usual": doubled(model, device, usual),
         "absurd": doubled(model, device, absurd),
+        "precision": precision(model, device, 0, count),
+        "better": better(model, device, [pair[0] for pair in usual]),
         "clock": clocked(model, device, rng, dtype),
     }
 
@@ -306,6 +347,8 @@ def main() -> None:
         "cheapest, dearest": lambda r: f"{r['prices']['cheapest']:.0e}, {r['prices']['dearest']:.0e} s",
         "twice the batch faster, usual sizes": lambda r: _faster(r["usual"]),
         "absurd sizes": lambda r: _faster(r["absurd"]),
+        "float16 dearer with units, cheaper without": lambda r: ", ".join(str(v) for v in r["precision"].values()),
+        "better board dearer": lambda r: f"{100 * r['better']['share']:.2f} %, worst {r['better']['worst']:.2f}",
         "500 new shapes": lambda r: f"{1e3 * r['clock']['fresh']:.1f} ms",
         "500 again": lambda r: f"{1e3 * r['clock']['again']:.2f} ms",
     }

@@ -1,10 +1,20 @@
-"""Cost models: run times of operators on devices."""
+"""Cost models: run times of operators on devices, and of collectives between them."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 
 from hetgym.costs.automatic import AutoCosts, load_costs
+from hetgym.costs.collectives import (
+    LINKS,
+    Links,
+    all_gather_seconds,
+    all_reduce_seconds,
+    all_to_all_seconds,
+    collective_seconds,
+    reduce_scatter_seconds,
+    send_seconds,
+)
 from hetgym.costs.learned import LearnedCosts
 from hetgym.costs.protocol import CostModel
 from hetgym.costs.roofline import Roofline, occupancy
@@ -30,11 +40,19 @@ def cost_model(name: str = "auto") -> CostModel:
 
 __all__ = [
     "COST_MODELS",
+    "LINKS",
     "AutoCosts",
     "CostModel",
     "LearnedCosts",
+    "Links",
     "Roofline",
+    "all_gather_seconds",
+    "all_reduce_seconds",
+    "all_to_all_seconds",
+    "collective_seconds",
     "cost_model",
     "load_costs",
     "occupancy",
+    "reduce_scatter_seconds",
+    "send_seconds",
 ]

@@ -15,6 +15,7 @@ eight A100, H100 and H200; docs/costs-half.md has the errors. Everything between
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -24,8 +25,24 @@ from hetgym._config import check_number
 from hetgym._types import FloatArray
 from hetgym.errors import PlatformError, unknown_name
 
-KINDS = ("all-reduce", "all-gather", "reduce-scatter", "all-to-all")
-"""Collectives that can be priced."""
+FORMS = {
+    "all-reduce": "ring",
+    "all-gather": "half",
+    "reduce-scatter": "half",
+    "all-to-all": "all-to-all",
+    "custom-all-reduce": "custom",
+}
+"""Collective -> the form whose curve it takes."""
+
+KINDS = tuple(FORMS)
+"""Collectives that can be priced. *custom-all-reduce* is that of vLLM in a captured graph: GPUs of one node read each
+other's memory directly; from :data:`CUSTOM_LIMIT` on, and between nodes, it is NCCL's."""
+
+CUSTOM_LIMIT = 8.0 * 2**20
+"""Buffer from which vLLM leaves an all-reduce to NCCL [byte]: ``max_size`` of its custom_all_reduce.py."""
+
+CUSTOM_HOP = 0.3e-6
+"""How much the smallest custom all-reduce takes longer when the number of GPUs doubles [s]."""
 
 NETWORK_HOP = 5e-6
 """Time of a step between two nodes [s]: that of trees over a network in NCCL's tuning tables (src/graph/tuning.cc)."""
@@ -49,6 +66,7 @@ class Links:
         switch: True if the node's switches add numbers themselves (NVLink SHARP).
         network: bytes that one GPU can send to other nodes: its share of the node's adapters [byte/s].
         network_hop: time of a step between two nodes [s].
+        direct: time of an all-reduce of GPUs that read each other's memory directly, without its steps [s].
 
     Raises:
         PlatformError: a figure that is not a positive number.
@@ -60,6 +78,7 @@ class Links:
     switch: bool = False
     network: float = 25e9
     network_hop: float = NETWORK_HOP
+    direct: float = 4.3e-6
 
     def __post_init__(self) -> None:
         for name, value in self.__dict__.items():
@@ -68,66 +87,64 @@ class Links:
 
 
 LINKS: dict[str, Links] = {
-    "nvlink2": Links(150e9, 8.1e-6, 1.0e-6, network=12.5e9),
-    "nvlink3": Links(300e9, 8.1e-6, 1.0e-6, network=25e9),
-    "nvlink4": Links(450e9, 4.5e-6, 0.86e-6, switch=True, network=50e9),
-    "nvlink5": Links(900e9, 4.5e-6, 0.86e-6, switch=True, network=50e9),
+    "nvlink2": Links(150e9, 8.1e-6, 1.0e-6, network=12.5e9, direct=4.6e-6),
+    "nvlink3": Links(300e9, 8.1e-6, 1.0e-6, network=25e9, direct=4.6e-6),
+    "nvlink4": Links(450e9, 4.5e-6, 0.86e-6, switch=True, network=50e9, direct=3.9e-6),
+    "nvlink5": Links(900e9, 4.5e-6, 0.86e-6, switch=True, network=50e9, direct=3.9e-6),
     "pcie3": Links(16e9, 8.1e-6, 2.0e-6, network=12.5e9),
     "pcie4": Links(32e9, 8.1e-6, 2.0e-6, network=12.5e9),
     "pcie5": Links(64e9, 4.5e-6, 1.7e-6, network=25e9),
 }
-"""Generation of links -> its figures. Bandwidths are those of data sheets. ``network`` is one adapter a GPU, as in
-DGX systems of that generation. Latencies of nvlink3 (A100) and nvlink4 (H100, H200) are fitted. The others are
+"""Generation of links -> its figures. Bandwidths are those of data sheets; ``network`` is one adapter for each GPU, as
+in DGX systems of that generation. Latencies of nvlink3 (A100) and nvlink4 (H100, H200) are fitted. The others are
 assumptions: those of the nearest generation, and twice the hop for PCIe, as in NCCL's tuning tables."""
 
-_KNOTS = np.arange(-10.0, 8.0)
-_STEEPEST = np.concatenate([[0.0], np.cumsum(math.log(2) / (1 + 2.0 ** -_KNOTS[:-1]))])
+Curves = Mapping[str, Mapping[int, Sequence[float]]]
+"""Form of a collective -> number of GPUs -> a number for each of :data:`KNOTS`."""
+
+KNOTS = np.arange(-10.0, 8.0)
+"""log2(transfer / latency) at which curves are given; between them they are straight, beyond them constant."""
+
+_STEEPEST = np.concatenate([[0.0], np.cumsum(math.log(2) / (1 + 2.0 ** -KNOTS[:-1]))])
 """By how much a curve may fall up to each knot without making a larger message faster than a smaller one."""
 
-_CURVES: dict[str, dict[int, tuple[float, ...]]] = {
+CURVES: Curves = {
     "ring": {
         2: (0.00, 0.07, 0.17, 0.20, 0.20, 0.20, 0.23, 0.36, 0.52, 0.86, 0.97, 0.73, 0.67, 0.63, 0.56, 0.48, 0.45, 0.38),
-        4: (0.00, 0.01, 0.09, 0.21, 0.20, 0.20, 0.18, 0.20, 0.36, 0.52, 0.63, 0.53, 0.50, 0.45, 0.38, 0.35, 0.31, 0.27),
-        8: (0.00, 0.00, 0.04, 0.19, 0.23, 0.22, 0.20, 0.16, 0.31, 0.45, 0.45, 0.46, 0.44, 0.40, 0.34, 0.32, 0.29, 0.27),
+        4: (-0.01, 0.01, 0.09, 0.21, 0.19, 0.20, 0.14, 0.20, 0.36,
+            0.52, 0.63, 0.53, 0.50, 0.45, 0.38, 0.35, 0.31, 0.27),
+        8: (-0.01, -0.01, 0.04, 0.19, 0.23, 0.22, 0.18, 0.15, 0.31,
+            0.45, 0.45, 0.46, 0.44, 0.40, 0.34, 0.32, 0.29, 0.27),
     },
     "half": {
-        2: (0.00, 0.14, 0.17, 0.17, 0.18, 0.20, 0.30, 0.37, 0.60, 0.81, 1.00, 0.87, 0.82, 0.78, 0.70, 0.66, 0.63, 0.57),
+        2: (-0.01, 0.14, 0.17, 0.17, 0.18, 0.20, 0.30, 0.37, 0.60,
+            0.81, 1.00, 0.87, 0.82, 0.78, 0.70, 0.66, 0.63, 0.57),
         4: (0.01, 0.06, 0.16, 0.20, 0.21, 0.21, 0.20, 0.30, 0.43, 0.60, 0.95, 0.74, 0.62, 0.55, 0.51, 0.44, 0.41, 0.37),
-        8: (0.00, 0.01, 0.07, 0.18, 0.23, 0.22, 0.20, 0.17, 0.36, 0.49, 0.58, 0.47, 0.49, 0.49, 0.35, 0.37, 0.30, 0.30),
+        8: (0.00, 0.01, 0.07, 0.18, 0.23, 0.21, 0.16, 0.17, 0.36, 0.49, 0.58, 0.47, 0.49, 0.49, 0.35, 0.37, 0.30, 0.30),
     },
     "all-to-all": {
-        2: (0.03, 0.18, 0.25, 0.46, 0.68, 0.76, 0.74, 0.69, 0.62, 0.62, 0.68, 0.76, 0.74, 0.57, 0.54, 0.51, 0.48, 0.44),
+        2: (0.03, 0.18, 0.25, 0.46, 0.68, 0.76, 0.73, 0.64, 0.61, 0.62, 0.68, 0.76, 0.74, 0.57, 0.54, 0.51, 0.48, 0.44),
         4: (0.03, 0.05, 0.06, 0.16, 0.28, 0.48, 0.62, 0.60, 0.54, 0.50, 0.55, 0.62, 0.66, 0.56, 0.48, 0.45, 0.43, 0.41),
-        8: (0.03, 0.11, 0.15, 0.16, 0.16, 0.20, 0.41, 0.48, 0.49, 0.47, 0.50, 0.55, 0.61, 0.54, 0.48, 0.42, 0.38, 0.36),
+        8: (0.03, 0.11, 0.15, 0.16, 0.10, 0.20, 0.41, 0.48, 0.49, 0.47, 0.50, 0.55, 0.61, 0.54, 0.48, 0.42, 0.38, 0.36),
     },
     "switch": {
-        8: (
-            0.00,
-            0.00,
-            0.11,
-            0.11,
-            0.13,
-            0.14,
-            0.12,
-            0.09,
-            0.23,
-            0.42,
-            0.45,
-            0.47,
-            0.40,
-            0.30,
-            0.15,
-            0.06,
-            0.01,
-            -0.01,
-        ),
+        8: (-0.04, -0.01, 0.11, 0.11, 0.13, 0.14, 0.11, 0.09, 0.23,
+            0.42, 0.45, 0.47, 0.40, 0.30, 0.15, 0.06, 0.01, -0.01),
     },
-}
-"""Kind -> number of GPUs -> log(seconds / (latency + transfer)) at transfer / latency = 2^-10 ... 2^7. *ring* is an
-all-reduce, *half* an all-gather or a reduce-scatter, *switch* an all-reduce in the node's switches."""
+    "custom": {
+        2: (0.00, 0.01, 0.04, 0.07, 0.05, 0.04, 0.06, 0.08, 0.15, 0.22, 0.30, 0.33, 0.28, 0.23, 0.18, 0.13, 0.08, 0.03),
+        4: (0.00, 0.01, 0.03, 0.06, 0.09, 0.09, 0.15, 0.26, 0.42, 0.60, 0.55, 0.50, 0.47, 0.44, 0.41, 0.38, 0.35, 0.32),
+        8: (-0.01, 0.01, 0.16, 0.12, 0.11, 0.15, 0.30, 0.52, 0.67,
+            0.65, 0.55, 0.44, 0.39, 0.41, 0.42, 0.43, 0.45, 0.46),
+    },
+}  # fmt: skip
+"""log(seconds / (latency + transfer)): *ring* is an all-reduce, *half* an all-gather or a reduce-scatter, *switch* an
+all-reduce in the node's switches, *custom* that of vLLM. Printed by ``benchmarks/costs/nccl.py fit``."""
 
 
-def collective_seconds(kind: str, size: npt.ArrayLike, gpus: int, links: Links, nodes: int = 1) -> FloatArray:
+def collective_seconds(
+    kind: str, size: npt.ArrayLike, gpus: int, links: Links, nodes: int = 1, *, curves: Curves = CURVES
+) -> FloatArray:
     """Times of collectives among GPUs that do nothing else.
 
     Args:
@@ -138,6 +155,7 @@ def collective_seconds(kind: str, size: npt.ArrayLike, gpus: int, links: Links, 
         links: how they reach each other. Groups that communicate at the same time through the same adapters share
             ``network``: divide it before.
         nodes: nodes over which the GPUs are spread evenly.
+        curves: those of another fit.
 
     Returns:
         [r] seconds, which do not fall with the size; 0 for a single GPU or an empty buffer.
@@ -155,16 +173,30 @@ def collective_seconds(kind: str, size: npt.ArrayLike, gpus: int, links: Links, 
     bytes_ = np.maximum(np.atleast_1d(np.asarray(size, np.float64)), 0.0)
     if gpus == 1:
         return np.zeros(len(bytes_))
-    latency = _latency(kind, gpus, nodes, links)
-    transfer = bytes_ * _seconds_per_byte(kind, gpus, nodes, links)
+    if kind == "custom-all-reduce":
+        library = collective_seconds("all-reduce", bytes_, gpus, links, nodes, curves=curves)
+        if nodes > 1:
+            return library
+        return np.where(
+            bytes_ < CUSTOM_LIMIT, np.minimum(_shaped(kind, bytes_, gpus, links, 1, curves), library), library
+        )
+    return _shaped(kind, bytes_, gpus, links, nodes, curves)
+
+
+def _shaped(kind: str, bytes_: FloatArray, gpus: int, links: Links, nodes: int, curves: Curves) -> FloatArray:
+    """Latency and transfer, times the curve [s]."""
+    latency = latency_of(kind, gpus, links, nodes)
+    transfer = bytes_ * seconds_per_byte(kind, gpus, links, nodes)
     position = np.log2(np.maximum(transfer, 1e-30) / latency)
-    seconds = (latency + transfer) * np.exp(np.interp(position, _KNOTS, _curve(kind, gpus, nodes, links)))
+    seconds = (latency + transfer) * np.exp(np.interp(position, KNOTS, _curve(kind, gpus, nodes, links, curves)))
     return np.where(bytes_ > 0, seconds, 0.0)
 
 
-def _latency(kind: str, gpus: int, nodes: int, links: Links) -> float:
+def latency_of(kind: str, gpus: int, links: Links, nodes: int = 1) -> float:
     """Time of the smallest message [s]: rings, or trees between the nodes where NCCL knows them and they are faster."""
     each = gpus // nodes
+    if kind == "custom-all-reduce":
+        return links.direct + CUSTOM_HOP * math.log2(gpus)
     if kind == "all-to-all":
         hop = links.hop if nodes == 1 else links.network_hop
         return P2P_START * links.start + hop * math.log2(gpus)
@@ -175,29 +207,28 @@ def _latency(kind: str, gpus: int, nodes: int, links: Links) -> float:
     return links.start + rounds * steps
 
 
-def _seconds_per_byte(kind: str, gpus: int, nodes: int, links: Links) -> float:
+def seconds_per_byte(kind: str, gpus: int, links: Links, nodes: int = 1) -> float:
     """Time for which the busiest link works, for each byte of the buffer [s]."""
     each = gpus // nodes
     if kind == "all-to-all":
         return max((each - 1) / gpus / links.bandwidth, (gpus - each) / gpus / links.network if nodes > 1 else 0.0)
-    share = (2 if kind == "all-reduce" else 1) * (gpus - 1) / gpus
+    share = (2 if kind.endswith("all-reduce") else 1) * (gpus - 1) / gpus
     within = share / links.bandwidth if each > 1 else 0.0
     return max(within, share / (each * links.network) if nodes > 1 else 0.0)
 
 
-def _curve(kind: str, gpus: int, nodes: int, links: Links) -> FloatArray:
+def _curve(kind: str, gpus: int, nodes: int, links: Links, curves: Curves) -> FloatArray:
     """The curve at the knots: between the fitted numbers of GPUs, of which the nearest counts beyond them."""
-    form = {"all-reduce": "ring", "all-to-all": "all-to-all"}.get(kind, "half")
-    rows = dict(_CURVES[form])
-    if nodes == 1 and form == "ring" and links.switch:
-        rows |= _CURVES["switch"]
+    rows = dict(curves[FORMS[kind]])
+    if nodes == 1 and kind == "all-reduce" and links.switch:
+        rows |= curves["switch"]
     sizes = sorted(rows)
     at = float(np.interp(math.log2(gpus), np.log2(sizes), np.arange(len(sizes))))
     low = math.floor(at)
     high = min(low + 1, len(sizes) - 1)
     curve = (1 - at + low) * np.array(rows[sizes[low]]) + (at - low) * np.array(rows[sizes[high]])
     if nodes > 1:  # large messages fill adapters better than they fill NVLink
-        curve = curve * np.interp(_KNOTS, (2.0, 7.0), (1.0, -math.log(NETWORK_SHARE) / curve[-1]))
+        curve = curve * np.interp(KNOTS, (2.0, 7.0), (1.0, -math.log(NETWORK_SHARE) / curve[-1]))
     return np.asarray(np.maximum.accumulate(curve + _STEEPEST) - _STEEPEST, np.float64)
 
 

@@ -34,7 +34,7 @@ from hetgym.costs.gpu_work import (
     work,
 )
 from hetgym.costs.regressor import refuse_others
-from hetgym.costs.roofline import Roofline, peak_flops
+from hetgym.costs.roofline import Roofline, peak_flops, widened
 from hetgym.device import Device
 from hetgym.errors import ArtefactError
 from hetgym.graph.ops import Operator
@@ -201,8 +201,9 @@ class EagerGpuCosts:
     def _computed(self, operators: list[Operator], device: Device) -> FloatArray:
         gpu = Gpu.of(device)
         anchors = [anchor_of(op) for op in operators]
-        operators = [anchor for anchor, _ in anchors]
-        more = np.array([moved for _, moved in anchors]) / gpu.bandwidth
+        wide = [widened(anchor, device) for anchor, _ in anchors]
+        operators = [anchor for anchor, _ in wide]
+        more = np.array([moved + other for (_, moved), (_, other) in zip(anchors, wide, strict=True)]) / gpu.bandwidth
         result = np.zeros((len(operators), 3))
         members: dict[str, list[int]] = {}
         for i, op in enumerate(operators):

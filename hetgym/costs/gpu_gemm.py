@@ -12,7 +12,7 @@ these the trees learn the library's choice of kernels.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, fields, replace
 from pathlib import Path
 from typing import Any, Self
@@ -21,7 +21,7 @@ import numpy as np
 import numpy.typing as npt
 
 from hetgym._config import check_number
-from hetgym._types import BoolArray, FloatArray
+from hetgym._types import BoolArray, FloatArray, IntArray
 from hetgym.costs import artefact
 from hetgym.costs.forest import ARRAYS, Forest
 from hetgym.costs.regressor import refuse_others
@@ -47,6 +47,9 @@ LARGEST_RATIO = 50.0
 
 REMEMBERED = 1 << 16
 """Most shapes in a model's cache; a full cache is emptied."""
+
+DOUBLINGS = 24
+"""Most doublings of a batch whose prices bound that of the batch; a product without numbers never grows."""
 
 TILES = (
     (16, 64),
@@ -211,7 +214,7 @@ class GemmCosts:
         self.limits = _pair(limits, "limits")
         self.scatter = _pair(scatter, "scatter")
         self.card = dict(card or {})
-        self._known: dict[tuple[int, int, int], float] = {}
+        self._known: dict[tuple[float, ...], float] = {}
 
     def save(self, path: str | Path) -> None:
         """Write the model; see :mod:`~hetgym.costs.artefact`.
@@ -261,13 +264,44 @@ class GemmCosts:
         return cls(Forest.from_arrays(arrays, len(GEMM_FEATURES), where), sheet, limits, scatter, card)
 
     def seconds(self, m: npt.ArrayLike, n: npt.ArrayLike, k: npt.ArrayLike) -> FloatArray:
-        """Run times of plain products [m, k] x [k, n].
+        """Run times of plain products [m, k] x [k, n], as the trees say; see :meth:`products` for a law they break.
 
         Returns:
             [r] seconds, positive and finite; in the features, sizes below 1 count as 1.
         """
-        rows, columns, inner = (np.atleast_1d(np.asarray(size, np.float64)) for size in (m, n, k))
-        return gemm_physics(np.ones(1), rows, columns, inner, self.gpu) * np.exp(self._ratio(rows, columns, inner))
+        rows, columns, inner = np.broadcast_arrays(*(np.atleast_1d(np.asarray(size, np.float64)) for size in (m, n, k)))
+        return self._raw(np.stack([np.ones(len(rows)), rows, columns, inner], axis=1))
+
+    def products(self, sizes: FloatArray) -> FloatArray:
+        """Run times of batches of products, as graphs are priced.
+
+        Args:
+            sizes: [r, 4] independent products, rows, columns and reduction.
+
+        Returns:
+            [r] seconds, positive and finite; twice the batch, or the rows of a single product, never take less.
+        """
+        keys = [tuple(row) for row in sizes.tolist()]
+        fresh = sorted(set(keys) - self._known.keys())
+        if len(self._known) + len(fresh) > REMEMBERED:
+            self._known.clear()
+            fresh = sorted(set(keys))
+        if fresh:
+            table = np.array(fresh, np.float64)
+            column = np.where(table[:, 0] > 1, 0, 1).astype(np.int32)
+            prices = never_faster(self._raw, self._least, table, column)
+            self._known.update(zip(fresh, prices.tolist(), strict=True))
+        return np.array([self._known[key] for key in keys], np.float64)
+
+    def _raw(self, sizes: FloatArray) -> FloatArray:
+        """[r] seconds of [r, 4] products as the trees say."""
+        batch, m, n, k = sizes.T
+        return gemm_physics(batch, m, n, k, self.gpu) * np.exp(self._ratio(batch * m, n, k))
+
+    def _least(self, sizes: FloatArray) -> FloatArray:
+        """[r] seconds that no price of [r, 4] products is below."""
+        batch, m, n, k = sizes.T
+        return gemm_physics(batch, m, n, k, self.gpu) * math.exp(self.limits[0])
 
     def predict(self, operators: Sequence[Operator], device: Device) -> FloatArray:
         """Run times on the GPU.
@@ -289,15 +323,15 @@ class GemmCosts:
         if device.kind != "gpu":
             return Roofline().predict(operators, device), product
         like = replace(device, memory_efficiency=MEMORY_EFFICIENCY, launch_overhead=LAUNCH)
-        found = [gemm_dimensions(op) if op.dtype in ("bfloat16", "float16") else None for op in operators]
+        able = half_dtypes(device)
+        found = [gemm_dimensions(op) if op.dtype in able else None for op in operators]
         product[:] = [sizes is not None for sizes in found]
         seconds = np.empty(len(operators), np.float64)
         others = [op for op, sizes in zip(operators, found, strict=True) if sizes is None]
         seconds[~product] = Roofline().predict(others, like)
         sizes = [size for size in found if size is not None]
         if sizes:
-            batch, m, n, k = np.array(sizes, np.float64).T
-            seconds[product] = gemm_physics(batch, m, n, k, self.gpu) * np.exp(self._remembered(sizes))
+            seconds[product] = self.products(np.array(sizes, np.float64))
             seconds[product] += self._appended([op for op, gemm in zip(operators, found, strict=True) if gemm], sizes)
         return seconds, product
 
@@ -311,21 +345,48 @@ class GemmCosts:
         ]
         return np.array(more, np.float64) / (self.gpu.memory_bandwidth * MEMORY_EFFICIENCY)
 
-    def _remembered(self, sizes: Sequence[tuple[int, int, int, int]]) -> FloatArray:
-        """Log ratios of products; only those of new shapes are computed, others come from the cache."""
-        keys = [(batch * m, n, k) for batch, m, n, k in sizes]
-        fresh = sorted(set(keys) - self._known.keys())
-        if fresh:
-            if len(self._known) > REMEMBERED:
-                self._known.clear()
-                fresh = sorted(set(keys))
-            self._known.update(zip(fresh, self._ratio(*np.array(fresh, np.float64).T).tolist(), strict=True))
-        return np.array([self._known[key] for key in keys], np.float64)
-
     def _ratio(self, m: FloatArray, n: FloatArray, k: FloatArray) -> FloatArray:
         rows, columns, inner = (np.maximum(size, 1.0) for size in np.broadcast_arrays(m, n, k))
         features = gemm_features(rows, columns, inner, self.gpu)
         return np.clip(self.trees.predict(features), *self.limits)
+
+
+def half_dtypes(device: Device) -> tuple[str, ...]:
+    """The 16-bit dtypes that a device has units for: units for bfloat16 also take float16, but not the reverse."""
+    if "bfloat16" in device.peak_flops:
+        return "bfloat16", "float16"
+    return ("float16",) if "float16" in device.peak_flops else ()
+
+
+def never_faster(
+    price: Callable[[FloatArray], FloatArray],
+    least: Callable[[FloatArray], FloatArray],
+    table: FloatArray,
+    column: IntArray,
+) -> FloatArray:
+    """Prices that do not fall when a batch is doubled: the smallest among those of the batch, its double, and so on.
+
+    Libraries, and trees that are fitted to them, take less time for a few more rows in one case of six. A caller may
+    pad its batch, so the larger batch's price is the bound of the smaller one's.
+
+    Args:
+        price: map from rows of a table to seconds.
+        least: map from rows of a table to seconds that no price is below; it grows with the batch.
+        table: [r, c] operators.
+        column: [r] column that holds the size of the batch.
+
+    Returns:
+        [r] seconds.
+    """
+    best = price(table)
+    rest, table = np.arange(len(table)), table.copy()
+    for _ in range(DOUBLINGS):
+        table[rest, column[rest]] *= 2.0
+        rest = rest[least(table[rest]) < best[rest]]
+        if not len(rest):
+            break
+        best[rest] = np.minimum(best[rest], price(table[rest]))
+    return best
 
 
 def mean_forest(forests: Sequence[Forest]) -> Forest:

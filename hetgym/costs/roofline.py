@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 import numpy as np
 
 from hetgym._types import FloatArray
 from hetgym.device import Device
-from hetgym.graph.ops import Operator
+from hetgym.graph.ops import DTYPE_BYTES, Operator, Tensor
 
 EFFICIENCY: dict[str, dict[str, float]] = {
     "cpu": {"conv": 0.6, "matmul": 0.7, "recurrent": 0.4, "pool": 0.1, "elementwise": 0.2, "reduce": 0.2,
@@ -50,6 +51,12 @@ tool chains do by default. Other integers and booleans take the float32 rate, as
 fallback: a device without a rate for it cannot run operators in float64.
 """
 
+PRODUCTS = ("conv", "matmul", "recurrent")
+"""Families that compute in matrix units, if the device has any for the dtype."""
+
+NARROW = ("float16", "bfloat16", "float8")
+"""Dtypes that a device without units for them converts to a wider one of :data:`FALLBACK` before a product."""
+
 _OTHER = ("float32", "float16", "bfloat16")
 
 
@@ -68,6 +75,44 @@ def peak_flops(device: Device, dtype: str) -> float:
 def efficiency(device: Device, family: str) -> float:
     """Fraction of the peak that a family of operators reaches: the device's own if it states one, else the default."""
     return device.efficiency.get(family, EFFICIENCY[device.kind].get(family, 1.0))
+
+
+def widened(operator: Operator, device: Device) -> tuple[Operator, float]:
+    """A product as a device without units for its narrow floats computes it: in a wider dtype, between conversions.
+
+    Args:
+        operator: any operator.
+        device: the device.
+
+    Returns:
+        The operator with all its tensors in the wider dtype, and the bytes that conversions read and write. Anything
+        but a product, and a product whose dtype the device can compute in, is returned unchanged with 0 bytes.
+
+    >>> gpu = Device("v100", "gpu", {"float32": 15.7e12, "float16": 125e12}, 900e9)
+    >>> x = Tensor((1024, 1024), "bfloat16")
+    >>> wide, moved = widened(Operator("product", "MatMul", (x, x), (x,)), gpu)
+    >>> wide.dtype, moved / 2**20
+    ('float32', 18.0)
+    """
+    narrow = operator.dtype
+    if operator.spec.family not in PRODUCTS or narrow in device.peak_flops or narrow not in NARROW:
+        return operator, 0.0
+    wide = next((dtype for dtype in FALLBACK[narrow] if dtype in device.peak_flops), narrow)
+    ratio = DTYPE_BYTES[wide] / DTYPE_BYTES[narrow]
+    if ratio <= 1:
+        return operator, 0.0
+
+    def convert(tensors: tuple[Tensor, ...]) -> tuple[Tensor, ...]:
+        return tuple(replace(t, dtype=wide) if t.dtype in NARROW else t for t in tensors)
+
+    attributes = dict(operator.attributes)
+    reads = attributes.get("reads")
+    if isinstance(reads, int | float):  # fused and backward products state their traffic
+        attributes["reads"] = reads * ratio
+    inputs, outputs = convert(operator.inputs), convert(operator.outputs)
+    both = zip((*operator.inputs, *operator.outputs), (*inputs, *outputs), strict=True)
+    moved = sum(before.bytes + after.bytes for before, after in both if before.dtype != after.dtype)
+    return Operator(operator.name, operator.kind, inputs, outputs, attributes), float(moved)
 
 
 class Roofline:
@@ -104,7 +149,9 @@ class Roofline:
 
 
 def _working(operators: Sequence[Operator], device: Device) -> FloatArray:
-    """[n] the slower of arithmetic and memory, without the launch [s]."""
+    """[n] the slower of arithmetic and memory, without the launch, and conversions to a wider dtype [s]."""
+    pairs = [widened(op, device) for op in operators]
+    operators = [op for op, _ in pairs]
     families = [op.spec.family for op in operators]
     flops = np.array([op.flops for op in operators], np.float64)
     moved = np.array([op.bytes_read + op.bytes_written for op in operators], np.float64)
@@ -115,8 +162,9 @@ def _working(operators: Sequence[Operator], device: Device) -> FloatArray:
     rate = np.array([rates[family, op.dtype] for family, op in zip(families, operators, strict=True)], np.float64)
     arithmetic = np.divide(flops, rate, out=np.where(flops > 0, np.inf, 0.0), where=rate > 0)
     share = MEMORY_EFFICIENCY[device.kind] if device.memory_efficiency is None else device.memory_efficiency
-    memory = moved / (device.memory_bandwidth * share)
-    return np.maximum(arithmetic, memory)
+    bandwidth = device.memory_bandwidth * share
+    converted = np.array([more for _, more in pairs], np.float64)
+    return np.maximum(arithmetic, moved / bandwidth) + converted / bandwidth
 
 
 LEAST_OCCUPANCY = 1e-6
