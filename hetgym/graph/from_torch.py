@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 from hetgym.errors import GraphError, HetgymWarning, require
 from hetgym.graph.assembly import assemble, unknown_kinds_sentence
 from hetgym.graph.dataflow import DataflowGraph
+from hetgym.graph.torch_caches import register_caches
 from hetgym.graph.torch_types import Walker, unchanged, weight_names
 
 _THEIR_WARNINGS = (
@@ -109,10 +110,13 @@ def _quiet() -> Iterator[None]:
 def _export(torch: Any, module: Any, args: tuple[Any, ...], kwargs: dict[str, Any], title: str) -> Any:
     """Trace the module and make mutations functional, so that data flows along edges only."""
     try:
+        register_caches(torch)
         program = torch.export.export(module, args, kwargs, strict=False)
         for node in list(program.graph.nodes):
             if node.op == "call_function" and unchanged(node):
                 node.replace_all_uses_with(node.args[0], lambda user: bool(user.op != "output"))
+                if not node.users:  # "detach_" counts as a mutation, but changes nothing
+                    program.graph.erase_node(node)
         if any(getattr(getattr(node.target, "_schema", None), "is_mutable", False) for node in program.graph.nodes):
             program = program.run_decompositions({})
         return program
