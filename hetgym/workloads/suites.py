@@ -239,17 +239,16 @@ def _combinations(parameters: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
 def _checked_graphs(names: tuple[str, ...], folder: Path) -> list[str]:
     from hetgym.graph import zoo
 
-    known = zoo.names()
     graphs = []
     for name in names:
         if name == ALL:
-            graphs += known
+            graphs += zoo.names()
         elif name.endswith(MODELS):
             graphs.append(str(_existing(folder / name)))
-        elif name in known:
+        elif name in zoo.MODELS:
             graphs.append(name)
         else:
-            raise unknown_name("graph", name, [*known, ALL])
+            raise unknown_name("graph", name, [*zoo.MODELS, ALL])
     return list(dict.fromkeys(graphs))
 
 
