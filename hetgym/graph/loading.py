@@ -44,7 +44,7 @@ def load_graph(source: str | os.PathLike[str], batch: int | None = 1, **options:
             raise GraphError(f"{text}: an ONNX model takes the options dims and name, not {odd[0]!r}")
         return from_onnx(text, batch, **options)
     size = 1 if batch is None else batch
-    if text in zoo.language_models():
+    if text in zoo.LANGUAGE_MODELS:
         dims = options.pop("dims", {})
         odd = sorted(dims.keys() - {"sequence"})
         if odd:
@@ -62,4 +62,4 @@ def load_graph(source: str | os.PathLike[str], batch: int | None = 1, **options:
         return from_json(Path(text), size)
     if os.sep in text or Path(text).suffix:
         raise GraphError(f"{text}: no name of the zoo, and no file ending in .onnx, .pt2, .json or .json.gz")
-    raise unknown_name("graph", text, zoo.MODELS)
+    raise unknown_name("graph", text, [*zoo.names(), *zoo.language_models()])

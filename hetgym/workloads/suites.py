@@ -239,16 +239,17 @@ def _combinations(parameters: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
 def _checked_graphs(names: tuple[str, ...], folder: Path) -> list[str]:
     from hetgym.graph import zoo
 
+    known = [*zoo.names(), *zoo.language_models()]
     graphs = []
     for name in names:
         if name == ALL:
             graphs += zoo.names()
         elif name.endswith(MODELS):
             graphs.append(str(_existing(folder / name)))
-        elif name in zoo.MODELS:
+        elif name in known:
             graphs.append(name)
         else:
-            raise unknown_name("graph", name, [*zoo.MODELS, ALL])
+            raise unknown_name("graph", name, [*known, ALL])
     return list(dict.fromkeys(graphs))
 
 

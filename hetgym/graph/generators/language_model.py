@@ -1,7 +1,7 @@
 """Language models of any size: a pass over whole sequences, filling a cache of keys and values, a step of decoding.
 
 An operator is a kernel that a framework launches: a product, attention in one pass, a normalisation, a rotary
-embedding, an element-wise operation. Sizes of published models are in :data:`hetgym.graph.zoo.MODELS`.
+embedding, an element-wise operation. Sizes of published models are in :data:`hetgym.graph.zoo.LANGUAGE_MODELS`.
 """
 
 from __future__ import annotations

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from dataclasses import replace
 
-from hetgym.errors import unknown_name
+from hetgym.errors import GraphError, unknown_name
 from hetgym.graph.dataflow import DataflowGraph
 from hetgym.graph.ops import Attribute, Operator, Tensor
 
@@ -40,9 +40,12 @@ def training(graph: DataflowGraph, optimizer: str = "sgd") -> DataflowGraph:
 
     Raises:
         UnknownName: no such optimizer.
+        GraphError: the graph writes a cache of keys and values, so it is no forward pass of training.
     """
     if optimizer not in OPTIMIZERS:
         raise unknown_name("optimizer", optimizer, OPTIMIZERS)
+    if any(op.kind == "TensorScatter" for op in graph.operators):
+        raise GraphError(f"graph {graph.name!r} writes a cache of keys and values; train the phase 'forward' instead")
     step = _Step(graph, optimizer)
     for i in graph.topological_order[::-1].tolist():
         if step.learns[i]:
@@ -53,6 +56,8 @@ def training(graph: DataflowGraph, optimizer: str = "sgd") -> DataflowGraph:
 
 def weights_of(op: Operator) -> list[Tensor]:
     """Constants that training changes, as opposed to folded masks, shapes and scalars."""
+    if op.kind == "Attention":
+        return []  # its constants are masks and folded biases
     if op.spec.family not in _WEIGHTED and op.kind not in _WEIGHTED_KINDS:
         return []
     learnt = op.inputs[:3] if op.kind == "BatchNormalization" else op.inputs  # not its running statistics
