@@ -34,7 +34,7 @@ def load_graph(source: str | os.PathLike[str], batch: int | None = 1, **options:
     >>> load_graph("alexnet")
     DataflowGraph('alexnet', 24 operators, 23 edges)
     >>> load_graph("llama-3-8b", batch=4, sequence=1024, phase="prefill")
-    DataflowGraph('llama-3-8b', 676 operators, 867 edges)
+    DataflowGraph('llama-3-8b-prefill', 676 operators, 867 edges)
     """
     as_path(source, "a graph", GraphError)
     text = os.fspath(source)

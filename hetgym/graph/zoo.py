@@ -4,7 +4,7 @@
 >>> zoo.load("resnet50", batch=8)
 DataflowGraph('resnet50', 176 operators, 191 edges)
 >>> zoo.load("llama-7b", batch=8, sequence=2048, phase="decode")
-DataflowGraph('llama-7b', 675 operators, 834 edges)
+DataflowGraph('llama-7b-decode', 675 operators, 834 edges)
 
 The files hold structure and shapes but no weights. ``scripts/make_zoo.py`` makes them from the sources
 named in :data:`MODELS`. Language models are in :data:`LANGUAGE_MODELS`.
@@ -19,7 +19,7 @@ from typing import Any, NamedTuple
 from hetgym.errors import GraphError, suggestion, unknown_name
 from hetgym.graph.assembly import check_batch
 from hetgym.graph.dataflow import DataflowGraph
-from hetgym.graph.generators.language_model import language_model
+from hetgym.graph.generators.language_model import PHASES, language_model
 from hetgym.graph.serialization import from_json
 
 FOLDER = Path(__file__).with_name("snapshots")
@@ -158,4 +158,5 @@ def load(name: str, batch: int = 1, **options: Any) -> DataflowGraph:
     if name in MODELS:
         return from_json(FOLDER / f"{name}.json.gz", batch)
     graph = language_model(**{**LANGUAGE_MODELS[name].sizes, **options, "batch": check_batch(batch)})
-    return DataflowGraph(graph.operators, graph.edges, name)
+    phase = options.get("phase", PHASES[0])
+    return DataflowGraph(graph.operators, graph.edges, name if phase == PHASES[0] else f"{name}-{phase}")

@@ -108,7 +108,8 @@ class _Step:
             self.incoming[target].append((source, slot))
         self.learns = [False] * len(graph)
         for i in graph.topological_order.tolist():
-            self.learns[i] = bool(weights_of(graph.operators[i])) or any(self.learns[s] for s, _ in self.incoming[i])
+            if any("float" in t.dtype for t in graph.operators[i].outputs):  # indices pass no gradients
+                self.learns[i] = bool(weights_of(graph.operators[i])) or bool(self.wanted(i))
         self.gradients: dict[tuple[int, int], list[tuple[int, int]]] = defaultdict(list)  # of outputs: operator, slot
         self.weight_gradients: dict[Tensor, list[tuple[int, int]]] = defaultdict(list)
         self._loss()
@@ -141,6 +142,14 @@ class _Step:
         self.operators.append(Operator(name, f"Gradient-{family}", tuple(inputs), tuple(outputs), attributes))
         return len(self.operators) - 1
 
+    def wanted(self, i: int) -> list[tuple[int, int]]:
+        """Outputs of earlier operators, each with its slot, of which operator ``i`` has to return the gradient."""
+        return [
+            (s, slot)
+            for s, slot in self.incoming[i]
+            if self.learns[s] and "float" in self.graph.operators[s].outputs[slot].dtype
+        ]
+
     def _loss(self) -> None:
         """Add an operator that reads the results of the graph and returns their gradients."""
         results = [
@@ -171,8 +180,7 @@ class _Step:
         kept = [] if family in _KEEPS_NOTHING else self.incoming[i]
         inputs += [self.graph.operators[s].outputs[slot] for s, slot in kept]
         reads += kept
-        wanted = [(s, slot) for s, slot in self.incoming[i] if self.learns[s]]
-        weights = weights_of(op)
+        wanted, weights = self.wanted(i), weights_of(op)
         inputs += weights if wanted else []
         flops += op.flops * _times(family, len(wanted), len(weights))
         given = [replace(w, constant=False, name="") for w in weights]
