@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -111,7 +112,13 @@ def _export(torch: Any, module: Any, args: tuple[Any, ...], kwargs: dict[str, An
     """Trace the module and make mutations functional, so that data flows along edges only."""
     try:
         register_caches(torch)
-        program = torch.export.export(module, args, kwargs, strict=False)
+        names = list(inspect.signature(module.forward).parameters)
+        ordered = dict(
+            sorted(kwargs.items(), key=lambda item: names.index(item[0]) if item[0] in names else len(names))
+        )
+        program = torch.export.export(
+            module, args, ordered, strict=False
+        )  # which checks them in the order of the names
         for node in list(program.graph.nodes):
             if node.op == "call_function" and unchanged(node):
                 node.replace_all_uses_with(node.args[0], lambda user: bool(user.op != "output"))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from functools import cache
 from typing import Any
 
 import pytest
@@ -63,7 +64,7 @@ def module(sizes: dict[str, Any]) -> torch.nn.Module:
     return tf.LlamaForCausalLM(tf.LlamaConfig(**common))
 
 
-def cache(sizes: dict[str, Any], batch: int, length: int) -> Any:
+def filled(sizes: dict[str, Any], batch: int, length: int) -> Any:
     made = transformers.DynamicCache()
     size = sizes.get("head_size", sizes["hidden"] // sizes["heads"])
     for layer in range(sizes["layers"]):
@@ -78,14 +79,20 @@ def arguments(sizes: dict[str, Any], batch: int, sequence: int, phase: str) -> d
     found: dict[str, Any] = {"use_cache": phase != "forward"}
     words = torch.zeros(batch, tokens, dtype=torch.long)
     if sizes["family"] != "t5":
-        past = {"past_key_values": cache(sizes, batch, sequence - 1)} if phase == "decode" else {}
+        past = {"past_key_values": filled(sizes, batch, sequence - 1)} if phase == "decode" else {}
         return found | past | {"input_ids": words} | ({"logits_to_keep": 1} if phase == "prefill" else {})
     found["decoder_input_ids"] = words if phase == "forward" else words[:, :1]
     if phase != "decode":
         return found | {"input_ids": words}
     encoded = (torch.zeros(batch, sequence, sizes["hidden"], dtype=torch.bfloat16),)
-    caches = transformers.EncoderDecoderCache(cache(sizes, batch, sequence - 1), cache(sizes, batch, sequence))
+    caches = transformers.EncoderDecoderCache(filled(sizes, batch, sequence - 1), filled(sizes, batch, sequence))
     return found | {"encoder_outputs": encoded, "past_key_values": caches}
+
+
+@cache
+def small(case: str, phase: str) -> tuple[DataflowGraph, int]:
+    """A small case at batch 3, with 20 tokens."""
+    return imported(CASES[case], 3, 20, phase)
 
 
 def imported(sizes: dict[str, Any], batch: int, sequence: int, phase: str) -> tuple[DataflowGraph, int]:
@@ -112,7 +119,7 @@ def parameters(graph: DataflowGraph) -> int:
 @pytest.mark.parametrize("case", CASES)
 def test_generated_graphs_have_the_products_and_weights_of_the_module(case: str, phase: str) -> None:
     sizes = CASES[case]
-    graph, held = imported(sizes, 3, 20, phase)
+    graph, held = small(case, phase)
     ours = language_model(**sizes, batch=3, sequence=20, phase=phase)
     assert flops(ours) == flops(graph)
     if (case, phase) != ("t5", "decode"):  # which has no encoder
@@ -120,7 +127,7 @@ def test_generated_graphs_have_the_products_and_weights_of_the_module(case: str,
 
 
 def test_caches_enter_and_leave() -> None:
-    graph, _ = imported(CASES["llama"], 3, 20, "decode")
+    graph, _ = small("llama", "decode")
     names = [op.name for op in graph.operators]
     grown = graph.operators[names.index("model.layers.1.self_attn.cat_3")]
     assert grown.kind == "Concat" and [t.shape for t in grown.inputs] == [(3, 2, 19, 8), (3, 2, 1, 8)]
@@ -129,7 +136,7 @@ def test_caches_enter_and_leave() -> None:
 
 
 def test_grouped_products_and_training() -> None:
-    graph, _ = imported(CASES["mixtral"], 3, 20, "forward")
+    graph, _ = small("mixtral", "forward")
     grouped = [op for op in graph.operators if op.kind == "GroupedMatMul"]
     assert [op.flops for op in grouped] == [2 * 120 * 64 * 192, 2 * 120 * 96 * 64] * 2
     assert grouped[0].inputs[1].name == "model.layers.0.mlp.experts.gate_up_proj"
