@@ -30,7 +30,8 @@ def from_torch(
     everything computed from these alone are weights; tied weights share one name. Operators that
     change nothing in inference (dropout, a cast to the same dtype) are left out. Transposes, slices
     and the like become ``View``, which moves no data, as in PyTorch. A copy that becomes necessary later
-    because of strides is ``Copy``. Operators of unknown kind are kept and priced by the bytes they move.
+    because of strides is ``Copy``. Key-value caches of transformers (``DynamicCache``, ``EncoderDecoderCache``) may be
+    arguments and results. Operators of unknown kind are kept and priced by the bytes they move.
 
     Args:
         module: a ``torch.nn.Module``; its training flags are restored afterwards.

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
-from collections import Counter
+import importlib.util
+import sys
 from functools import cache
+from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import pytest
@@ -13,12 +16,12 @@ from hetgym.errors import GraphError
 from hetgym.graph import DataflowGraph, from_torch, layer_of, zoo
 from hetgym.graph.generators import language_model
 from hetgym.graph.transforms import training
-from hetgym.graph.transforms.training import weights_of
 
 transformers = pytest.importorskip("transformers")
 
 pytestmark = pytest.mark.filterwarnings("ignore")  # of transformers and its configurations
 
+SCRIPT = Path(__file__).parents[2] / "benchmarks" / "language_models.py"
 SMALL = {"layers": 2, "hidden": 64, "heads": 8, "intermediate": 96, "vocabulary": 100}
 CASES: dict[str, dict[str, Any]] = {
     "llama": {"family": "llama", "kv_heads": 2, **SMALL},
@@ -28,91 +31,22 @@ CASES: dict[str, dict[str, Any]] = {
 }
 
 
-def module(sizes: dict[str, Any]) -> torch.nn.Module:
-    """The module of transformers that has these sizes."""
-    tf, layers, hidden, heads = transformers, sizes["layers"], sizes["hidden"], sizes["heads"]
-    if sizes["family"] == "gpt":
-        config = tf.GPT2Config(
-            n_embd=hidden,
-            n_layer=layers,
-            n_head=heads,
-            n_inner=sizes.get("intermediate"),
-            vocab_size=sizes["vocabulary"],
-            n_positions=sizes["positions"],
-        )
-        return tf.GPT2LMHeadModel(config)
-    if sizes["family"] == "t5":
-        config = tf.T5Config(
-            d_model=hidden,
-            d_kv=sizes["head_size"],
-            d_ff=sizes["intermediate"],
-            num_layers=layers,
-            num_heads=heads,
-            vocab_size=sizes["vocabulary"],
-        )
-        return tf.T5ForConditionalGeneration(config)
-    common = {
-        "hidden_size": hidden,
-        "num_hidden_layers": layers,
-        "num_attention_heads": heads,
-        "num_key_value_heads": sizes.get("kv_heads", heads),
-        "intermediate_size": sizes["intermediate"],
-        "vocab_size": sizes.get("vocabulary", 32000),
-    }
-    if sizes.get("experts"):
-        return tf.MixtralForCausalLM(tf.MixtralConfig(num_local_experts=sizes["experts"], **common))
-    return tf.LlamaForCausalLM(tf.LlamaConfig(**common))
-
-
-def filled(sizes: dict[str, Any], batch: int, length: int) -> Any:
-    made = transformers.DynamicCache()
-    size = sizes.get("head_size", sizes["hidden"] // sizes["heads"])
-    for layer in range(sizes["layers"]):
-        held = torch.zeros(batch, sizes.get("kv_heads", sizes["heads"]), length, size, dtype=torch.bfloat16)
-        made.update(held, held, layer)
-    return made
-
-
-def arguments(sizes: dict[str, Any], batch: int, sequence: int, phase: str) -> dict[str, Any]:
-    """Keyword arguments of the module that make it do what a phase means."""
-    tokens = 1 if phase == "decode" else sequence
-    found: dict[str, Any] = {"use_cache": phase != "forward"}
-    words = torch.zeros(batch, tokens, dtype=torch.long)
-    if sizes["family"] != "t5":
-        past = {"past_key_values": filled(sizes, batch, sequence - 1)} if phase == "decode" else {}
-        return found | past | {"input_ids": words} | ({"logits_to_keep": 1} if phase == "prefill" else {})
-    found["decoder_input_ids"] = words if phase == "forward" else words[:, :1]
-    if phase != "decode":
-        return found | {"input_ids": words}
-    encoded = (torch.zeros(batch, sequence, sizes["hidden"], dtype=torch.bfloat16),)
-    caches = transformers.EncoderDecoderCache(filled(sizes, batch, sequence - 1), filled(sizes, batch, sequence))
-    return found | {"encoder_outputs": encoded, "past_key_values": caches}
+@cache
+def script() -> ModuleType:
+    """The benchmark, which makes modules and their arguments."""
+    spec = importlib.util.spec_from_file_location("benchmark_language_models", SCRIPT)
+    module = importlib.util.module_from_spec(spec)
+    path = list(sys.path)
+    sys.path.insert(0, str(SCRIPT.parent))
+    spec.loader.exec_module(module)
+    sys.path[:] = path
+    return module
 
 
 @cache
 def small(case: str, phase: str) -> tuple[DataflowGraph, int]:
     """A small case at batch 3, with 20 tokens."""
-    return imported(CASES[case], 3, 20, phase)
-
-
-def imported(sizes: dict[str, Any], batch: int, sequence: int, phase: str) -> tuple[DataflowGraph, int]:
-    """The imported graph, and the parameters of the module."""
-    with torch.device("meta"):
-        model = module(sizes).to(torch.bfloat16)
-        graph = from_torch(model, (), arguments(sizes, batch, sequence, phase))
-    return graph, sum(p.numel() for p in model.parameters())
-
-
-def flops(graph: DataflowGraph) -> Counter[str]:
-    found: Counter[str] = Counter()
-    for op in graph.operators:
-        if op.spec.family == "matmul":
-            found["Attention" if op.kind == "Attention" else "products"] += int(op.flops)
-    return found
-
-
-def parameters(graph: DataflowGraph) -> int:
-    return sum(t.size for t in {t for op in graph.operators for t in weights_of(op)})
+    return script().imported(CASES[case], 3, 20, phase)
 
 
 @pytest.mark.parametrize("phase", ["forward", "prefill", "decode"])
@@ -121,9 +55,9 @@ def test_generated_graphs_have_the_products_and_weights_of_the_module(case: str,
     sizes = CASES[case]
     graph, held = small(case, phase)
     ours = language_model(**sizes, batch=3, sequence=20, phase=phase)
-    assert flops(ours) == flops(graph)
+    assert script().flops(ours) == script().flops(graph)
     if (case, phase) != ("t5", "decode"):  # which has no encoder
-        assert parameters(ours) == held
+        assert script().parameters(ours) == held
 
 
 def test_caches_enter_and_leave() -> None:
@@ -148,7 +82,7 @@ def test_grouped_products_and_training() -> None:
 def test_other_caches_are_refused_in_one_line() -> None:
     sizes = CASES["llama"]
     with torch.device("meta"):
-        model = module(sizes).to(torch.bfloat16)
+        model = script().module(sizes).to(torch.bfloat16)
         held = transformers.DynamicCache(config=transformers.MistralConfig(sliding_window=8, num_hidden_layers=2))
         state = torch.zeros(3, 2, 19, 8, dtype=torch.bfloat16)
         for layer in range(2):
@@ -163,6 +97,6 @@ def test_other_caches_are_refused_in_one_line() -> None:
 @pytest.mark.parametrize("name", ["llama-7b", "mixtral-8x7b", "t5-3b"])
 def test_published_sizes_on_the_meta_device(name: str) -> None:
     sizes = dict(zoo.LANGUAGE_MODELS[name].sizes)
-    graph, held = imported(sizes, 1, 128, "forward")
+    graph, held = script().imported(sizes, 1, 128, "forward")
     ours = zoo.load(name, sequence=128)
-    assert flops(ours) == flops(graph) and parameters(ours) == held
+    assert script().flops(ours) == script().flops(graph) and script().parameters(ours) == held
