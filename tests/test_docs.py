@@ -14,7 +14,10 @@ from hetgym.planning import names, unregister
 from hetgym.sim import PRESETS
 
 DOCS = Path(__file__).parents[1] / "docs"
-PAGES = ("index", "environments", "simulator", "recipes", "benchmarking", "training", "policies", "clusters")
+PAGES = (
+    "index", "environments", "simulator", "recipes", "benchmarking", "training", "policies", "language-models",
+    "clusters",
+)  # fmt: skip
 
 
 @pytest.fixture(autouse=True)
@@ -34,6 +37,8 @@ def tables() -> Iterator[None]:
 def test_page_runs(page: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     if page in ("environments", "training"):
         pytest.importorskip("stable_baselines3")
+    if page == "language-models":
+        pytest.importorskip("transformers")
     monkeypatch.chdir(tmp_path)
     blocks = re.findall(r"```python\n(.*?)```", (DOCS / f"{page}.md").read_text("utf-8"), re.DOTALL)
     assert blocks

@@ -11,11 +11,11 @@ Entry = dict[str, Any]
 
 
 def graphs() -> list[Entry]:
-    """Zoo graphs at batch size 1, with their sizes."""
+    """Zoo graphs at batch size 1, language models in one pass over a whole sequence, with their sizes."""
     from hetgym.graph import load_graph, zoo
 
     entries = []
-    for name in zoo.names():
+    for name in [*zoo.names(), *zoo.language_models()]:
         graph = load_graph(name)
         sizes = {"operators": len(graph), "edges": len(graph.edges)}
         amounts = {

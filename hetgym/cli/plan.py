@@ -47,8 +47,12 @@ def plan(
         typer.Option(min=1, max=LARGEST_SIZE, help="Batch size. Default: the one of an ONNX model, else 1."),
     ] = None,
     dims: Annotated[
-        list[str] | None, typer.Option(help="Sizes of symbolic dimensions, as in N=8 or N=2,S=16; may be repeated.")
+        list[str] | None,
+        typer.Option(help="Sizes of symbolic dimensions, as in N=2,S=16, or sequence=4096 of a language model."),
     ] = None,
+    phase: Annotated[
+        str, typer.Option(help="Of a language model: forward, prefill or decode. Default: forward, of whole sequences.")
+    ] = "",
     dtype: Annotated[str, typer.Option(help="Floating-point format, such as float16. Default: the model's own.")] = "",
     fuse: Annotated[bool, typer.Option("--fuse", help="Fuse operators first, as compilers do.")] = False,
     training: Annotated[bool, typer.Option("--training", help="Plan a training step instead of inference.")] = False,
@@ -117,7 +121,8 @@ def plan(
     if not schedulers:
         ours = replace(get("portfolio", seconds=parse_time(budget), budget=2**62))
         chosen = (*(row for row in chosen if row.name != ours.name), ours)
-    graph = load_graph(model, batch=batch, **({"dims": parse_dims(dims)} if dims else {}))
+    options = ({"dims": parse_dims(dims)} if dims else {}) | ({"phase": phase} if phase else {})
+    graph = load_graph(model, batch=batch, **options)
     graph = cast(graph, dtype) if dtype else graph
     graph = fused(graph).graph if fuse else graph
     graph = trained(graph) if training else graph

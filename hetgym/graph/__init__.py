@@ -8,6 +8,7 @@ from hetgym.graph.from_pt2 import from_pt2
 from hetgym.graph.from_torch import from_torch
 from hetgym.graph.from_tvm import TvmFusion, from_tvm, relax_module
 from hetgym.graph.generators import GENERATORS, generate_graph
+from hetgym.graph.layers import layer_of
 from hetgym.graph.loading import load_graph
 from hetgym.graph.ops import FAMILIES, KINDS, FusionClass, Operator, OpKind, Tensor
 from hetgym.graph.serialization import from_json, to_json
@@ -32,6 +33,7 @@ __all__ = [
     "from_torch",
     "from_tvm",
     "generate_graph",
+    "layer_of",
     "load_graph",
     "relax_module",
     "to_json",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -10,6 +11,7 @@ from typing import Any, NamedTuple
 from hetgym.errors import GraphError, HetgymWarning, require
 from hetgym.graph.assembly import assemble, unknown_kinds_sentence
 from hetgym.graph.dataflow import DataflowGraph
+from hetgym.graph.torch_caches import register_caches
 from hetgym.graph.torch_types import Walker, unchanged, weight_names
 
 _THEIR_WARNINGS = (
@@ -28,7 +30,8 @@ def from_torch(
     everything computed from these alone are weights; tied weights share one name. Operators that
     change nothing in inference (dropout, a cast to the same dtype) are left out. Transposes, slices
     and the like become ``View``, which moves no data, as in PyTorch. A copy that becomes necessary later
-    because of strides is ``Copy``. Operators of unknown kind are kept and priced by the bytes they move.
+    because of strides is ``Copy``. Key-value caches of transformers (``DynamicCache``, ``EncoderDecoderCache``) may be
+    arguments and results. Operators of unknown kind are kept and priced by the bytes they move.
 
     Args:
         module: a ``torch.nn.Module``; its training flags are restored afterwards.
@@ -109,10 +112,19 @@ def _quiet() -> Iterator[None]:
 def _export(torch: Any, module: Any, args: tuple[Any, ...], kwargs: dict[str, Any], title: str) -> Any:
     """Trace the module and make mutations functional, so that data flows along edges only."""
     try:
-        program = torch.export.export(module, args, kwargs, strict=False)
+        register_caches(torch)
+        names = list(inspect.signature(module.forward).parameters)
+        ordered = dict(
+            sorted(kwargs.items(), key=lambda item: names.index(item[0]) if item[0] in names else len(names))
+        )
+        program = torch.export.export(
+            module, args, ordered, strict=False
+        )  # which checks them in the order of the names
         for node in list(program.graph.nodes):
             if node.op == "call_function" and unchanged(node):
                 node.replace_all_uses_with(node.args[0], lambda user: bool(user.op != "output"))
+                if not node.users:  # "detach_" counts as a mutation, but changes nothing
+                    program.graph.erase_node(node)
         if any(getattr(getattr(node.target, "_schema", None), "is_mutable", False) for node in program.graph.nodes):
             program = program.run_decompositions({})
         return program

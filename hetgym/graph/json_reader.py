@@ -30,6 +30,7 @@ class Reader:
     def __init__(self, where: str, batch: int) -> None:
         self.where = where
         self.batch = batch
+        self.grows = False  # a dimension has been bound to the batch
 
     def fail(self, place: str, what: str) -> GraphError:
         """The error to raise; its message names the document, the place in it and what is wrong."""
@@ -48,6 +49,8 @@ class Reader:
         tensors = [
             self.tensor(row, f"tensors[{i}]") for i, row in enumerate(self.array(document["tensors"], "tensors"))
         ]
+        if self.batch != 1 and not self.grows:
+            raise self.fail("tensors", f"have fixed sizes, which no batch of {self.batch} changes; leave the batch out")
         rows = self.array(document["operators"], "operators")
         operators = [self.operator(row, f"operators[{i}]", tensors) for i, row in enumerate(rows)]
         edges = [self.edge(row, f"edges[{i}]") for i, row in enumerate(self.array(document["edges"], "edges"))]
@@ -74,6 +77,7 @@ class Reader:
             match = _SYMBOLIC.fullmatch(dim)
             if match is None:
                 raise self.fail(place, f"is {spelled(dim)}; a dimension is a whole number, 'batch' or 'k*batch'")
+            self.grows = True
             return int(match[1] or 1) * self.batch
         return self.whole(dim, place)
 

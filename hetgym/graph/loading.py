@@ -23,7 +23,9 @@ def load_graph(source: str | os.PathLike[str], batch: int | None = 1, **options:
             ``.pt2`` (see :func:`~hetgym.graph.from_pt2`), ``.json`` or ``.json.gz``.
         batch: size of the batch, see the importers. None keeps the batch of an ONNX model; otherwise it means 1. A
             ``.pt2`` program always keeps the batch that it was exported with, and no other than None or 1 may be given.
-        **options: further arguments of :func:`~hetgym.graph.from_onnx`: ``dims``, ``name``.
+        **options: further arguments of :func:`~hetgym.graph.from_onnx`: ``dims``, ``name``; of a language model of the
+            zoo ``sequence``, ``phase`` and ``dtype``, see :func:`~hetgym.graph.generators.language_model`. A language
+            model takes ``dims={"sequence": 4096}``, too.
 
     Raises:
         UnknownName: no model has this name; the message suggests the nearest names.
@@ -31,6 +33,8 @@ def load_graph(source: str | os.PathLike[str], batch: int | None = 1, **options:
 
     >>> load_graph("alexnet")
     DataflowGraph('alexnet', 24 operators, 23 edges)
+    >>> load_graph("llama-3-8b", batch=4, sequence=1024, phase="prefill")
+    DataflowGraph('llama-3-8b-prefill', 676 operators, 867 edges)
     """
     as_path(source, "a graph", GraphError)
     text = os.fspath(source)
@@ -39,17 +43,23 @@ def load_graph(source: str | os.PathLike[str], batch: int | None = 1, **options:
         if odd:
             raise GraphError(f"{text}: an ONNX model takes the options dims and name, not {odd[0]!r}")
         return from_onnx(text, batch, **options)
+    size = 1 if batch is None else batch
+    if text in zoo.LANGUAGE_MODELS:
+        dims = options.pop("dims", {})
+        odd = sorted(dims.keys() - {"sequence"})
+        if odd:
+            raise GraphError(f"{text}: no dimension is called {odd[0]!r}; it has the dimension 'sequence'")
+        return zoo.load(text, size, **options, **dims)
+    if "dims" not in options and text in zoo.MODELS:
+        return zoo.load(text, size, **options)
     if options:
         raise GraphError(f"{text}: option {sorted(options)[0]!r} is for .onnx files only")
-    size = 1 if batch is None else batch
     if text.endswith(".pt2"):
         if size != 1:
             raise GraphError(f"{text}: a saved program keeps the batch that it was exported with; leave batch out")
         return from_pt2(text)
     if text.endswith((".json", ".json.gz")):
         return from_json(Path(text), size)
-    if text not in zoo.MODELS and (os.sep in text or Path(text).suffix):
+    if os.sep in text or Path(text).suffix:
         raise GraphError(f"{text}: no name of the zoo, and no file ending in .onnx, .pt2, .json or .json.gz")
-    if text not in zoo.MODELS:
-        raise unknown_name("graph", text, zoo.names())
-    return zoo.load(text, size)
+    raise unknown_name("graph", text, [*zoo.names(), *zoo.language_models()])

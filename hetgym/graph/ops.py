@@ -230,6 +230,24 @@ def _recurrent(op: Operator) -> float:
     return 2.0 * rows * sum(t.size for t in matrices) + 10.0 * rows * gates
 
 
+def _grouped(op: Operator) -> float:
+    """FLOPs of the products of groups of rows, each with a matrix of its own; either operand may be cut in groups."""
+    left, result = op.inputs[0], op.outputs[0]
+    return 2.0 * min(left.size * result.shape[-1], result.size * left.shape[-1])
+
+
+def _grouped_reads(op: Operator) -> float:
+    """All operands, but of the matrices at most one for each row."""
+    rows, matrices = op.inputs[0], op.inputs[1]
+    skipped = max(0, matrices.shape[0] - rows.shape[0]) if len(rows.shape) == 2 and len(matrices.shape) == 3 else 0
+    return _all_inputs(op) - matrices.bytes * skipped / max(1, matrices.shape[0])
+
+
+def _in_place(op: Operator) -> float:
+    """What replaces a part of the tensor that follows it among the operands is read, and written to that tensor."""
+    return 2.0 * sum(t.bytes for t in op.inputs if not t.constant)
+
+
 def _einsum(op: Operator) -> float:
     """FLOPs of an einsum: a multiply-add for each combination of all indices and each operand after the first."""
     terms = str(op.attributes.get("equation", "")).replace(" ", "").partition("->")[0].split(",")
@@ -326,6 +344,7 @@ KINDS: dict[str, OpKind] = {
     "MatMul": OpKind("matmul", _F.OUT_FUSABLE, _matmul, _all_inputs),
     "Gemm": OpKind("matmul", _F.OUT_FUSABLE, _matmul, _all_inputs),
     "Einsum": OpKind("matmul", _F.OUT_FUSABLE, _einsum, _all_inputs),
+    "GroupedMatMul": OpKind("matmul", _F.OPAQUE, _grouped, _grouped_reads),
     "Attention": OpKind("matmul", _F.OPAQUE, _attention, _all_inputs),
     "LSTM": OpKind("recurrent", _F.OPAQUE, _recurrent, _all_inputs),
     "GRU": OpKind("recurrent", _F.OPAQUE, _recurrent, _all_inputs),
@@ -343,6 +362,8 @@ KINDS: dict[str, OpKind] = {
     **_kinds("view", _F.INJECTIVE, _per_output, _nothing, dict.fromkeys(_VIEWS, 0)),
     **_kinds("elementwise", _F.OPAQUE, _per_output, _all_inputs, {"RecvReduce": 1}),
     **_kinds("view", _F.OPAQUE, _per_output, _nothing, dict.fromkeys(_COLLECTIVE_VIEWS, 0)),
+    **_kinds("elementwise", _F.INJECTIVE, _per_output, _all_inputs, {"RotaryEmbedding": 3}),
+    **_kinds("move", _F.OPAQUE, _per_output, _in_place, {"TensorScatter": 0}),
     **_kinds("reduce", _F.REDUCTION, _per_input, _all_inputs, _REDUCE),
     **_kinds("reduce", _F.OUT_FUSABLE, _per_input, _all_inputs, {"GlobalAveragePool": 1, "GlobalMaxPool": 1}),
     **_kinds("normalise", _F.OPAQUE, _per_output, _all_inputs, _NORMALISE),

@@ -125,11 +125,11 @@ def from_json(source: str | os.PathLike[str] | Mapping[str, Any], batch: int = 1
     Args:
         source: a path (``.json`` or ``.json.gz``), the text itself (it starts with ``{``), or a
             document as :func:`to_document` makes it.
-        batch: size of the batch, which replaces ``batch`` in dimensions.
+        batch: size of the batch, which replaces ``batch`` in dimensions; 1 for a graph whose sizes are all fixed.
 
     Raises:
-        GraphError: the file is missing, damaged, too long, or not a graph; the message names the
-            place in it.
+        GraphError: the file is missing, damaged, too long, or not a graph, or its sizes are fixed and the batch is
+            not 1; the message names the place in it.
 
     >>> text = '''{"format": "hetgym-graph", "version": 1, "name": "one", "edges": [],
     ...   "tensors": [{"shape": ["12*batch", 8], "dtype": "float32"}],

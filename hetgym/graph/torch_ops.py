@@ -17,7 +17,7 @@ _NAMES = {
     "ConvTranspose": "conv_transpose1d conv_transpose2d conv_transpose3d",
     "Gemm": "linear addmm mm _addmm_activation",
     "MatMul": "matmul bmm baddbmm mv dot",
-    "Einsum": "einsum",
+    "Einsum": "einsum", "GroupedMatMul": "_grouped_mm transformers::grouped_mm_fallback",
     "Attention": "scaled_dot_product_attention _scaled_dot_product_flash_attention "
     "_scaled_dot_product_flash_attention_for_cpu _scaled_dot_product_efficient_attention",
     "LSTM": "lstm", "GRU": "gru", "RNN": "rnn_tanh rnn_relu", "LSTMCell": "lstm_cell",
@@ -52,9 +52,9 @@ _NAMES = {
     "Unsqueeze": "unsqueeze",
     "View": "transpose permute t numpy_T mT movedim swapaxes expand expand_as broadcast_to slice select narrow split "
     "split_with_sizes chunk tensor_split unbind diagonal unfold as_strided",
-    "ReduceMean": "mean", "ReduceSum": "sum", "ReduceMax": "amax max any", "ReduceMin": "amin min all",
+    "ReduceMean": "mean", "ReduceSum": "sum histc bincount", "ReduceMax": "amax max any", "ReduceMin": "amin min all",
     "ReduceProd": "prod", "ReduceL2": "norm linalg_vector_norm", "ReduceSumSquare": "var std var_mean",
-    "ReduceLogSumExp": "logsumexp", "ArgMax": "argmax", "ArgMin": "argmin", "TopK": "topk",
+    "ReduceLogSumExp": "logsumexp", "ArgMax": "argmax", "ArgMin": "argmin", "TopK": "topk sort",
 }  # fmt: skip
 
 ATEN: dict[str, str] = {name: kind for kind, names in _NAMES.items() for name in names.split()}
@@ -66,7 +66,7 @@ FACTORIES = {
 }  # fmt: skip
 """Operators whose result is a constant, whatever their operands."""
 
-ALIASES = {"alias", "detach", "lift_fresh", "lift_fresh_copy", "dropout", "feature_dropout", "alpha_dropout"}
+ALIASES = {"alias", "detach", "detach_", "lift_fresh", "lift_fresh_copy", "dropout", "feature_dropout", "alpha_dropout"}
 """Operators that return their operand unchanged in inference."""
 
 TURNS = {
@@ -125,7 +125,7 @@ def kind_of(namespace: str, name: str, overload: str) -> str:
     ('Max', 'ReduceMax', 'vision::nms')
     """
     if namespace != "aten":
-        return f"{namespace}::{name}"
+        return ATEN.get(f"{namespace}::{name}") or f"{namespace}::{name}"
     return ATEN.get(f"{name}.{overload}") or ATEN.get(name) or (f"aten::{name}" if name in KINDS else name)
 
 

@@ -1,20 +1,25 @@
-"""Named real models, shipped as small files that can be bound to any batch size.
+"""Named real models, bound to any batch size: networks from small files, and language models from their sizes.
 
 >>> from hetgym.graph import zoo
 >>> zoo.load("resnet50", batch=8)
 DataflowGraph('resnet50', 176 operators, 191 edges)
+>>> zoo.load("llama-7b", batch=8, sequence=2048, phase="decode")
+DataflowGraph('llama-7b-decode', 675 operators, 834 edges)
 
 The files hold structure and shapes but no weights. ``scripts/make_zoo.py`` makes them from the sources
-named in :data:`MODELS`.
+named in :data:`MODELS`. Language models are in :data:`LANGUAGE_MODELS`.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
-from hetgym.errors import unknown_name
+from hetgym.errors import GraphError, suggestion, unknown_name
+from hetgym.graph.assembly import check_batch
 from hetgym.graph.dataflow import DataflowGraph
+from hetgym.graph.generators.language_model import PHASES, language_model
 from hetgym.graph.serialization import from_json
 
 FOLDER = Path(__file__).with_name("snapshots")
@@ -30,6 +35,24 @@ class Model(NamedTuple):
 
     description: str
     source: str
+
+
+class LanguageModel(NamedTuple):
+    """Description, source and sizes of a language model.
+
+    Attributes:
+        description: the model.
+        source: the publication that states the sizes.
+        sizes: arguments of :func:`~hetgym.graph.generators.language_model`.
+    """
+
+    description: str
+    source: str
+    sizes: Mapping[str, Any]
+
+
+OPTIONS = ("sequence", "phase", "dtype")
+"""Arguments of a language model beside the batch; see :func:`~hetgym.graph.generators.language_model`."""
 
 
 _ONNX = "test models of the onnx package, onnx/backend/test/data/light"
@@ -58,25 +81,82 @@ MODELS: dict[str, Model] = {
     "vit_b16": Model("ViT-B/16, 224x224 images", f"Dosovitskiy et al., ICLR 2021; ViTForImageClassification, {_HF}"),
     "zfnet512": Model("ZFNet-512, 224x224 images", f"Zeiler & Fergus, ECCV 2014; {_ONNX}"),
 }
-"""Name -> description and source of every model."""
+"""Name -> description and source of every network that is shipped as a file."""
+
+
+def _llama(
+    description: str, source: str, layers: int, hidden: int, heads: int, wide: int, **more: int
+) -> LanguageModel:
+    sizes = {"layers": layers, "hidden": hidden, "heads": heads, "intermediate": wide, "sequence": 2048, **more}
+    return LanguageModel(description, source, {"family": "llama", **sizes})
+
+
+def _gpt(description: str, source: str, layers: int, hidden: int, heads: int, positions: int) -> LanguageModel:
+    sizes = {"layers": layers, "hidden": hidden, "heads": heads, "positions": positions, "sequence": positions}
+    return LanguageModel(description, source, {"family": "gpt", **sizes, "vocabulary": 50257})
+
+
+def _t5(description: str, heads: int, wide: int) -> LanguageModel:
+    sizes = {"layers": 24, "hidden": 1024, "heads": heads, "head_size": 128, "intermediate": wide}
+    source = "Raffel et al., JMLR 21, 2020"
+    return LanguageModel(description, source, {"family": "t5", **sizes, "vocabulary": 32128, "sequence": 512})
+
+
+_META = "Touvron et al., arXiv:2302.13971"
+_META2 = "Touvron et al., arXiv:2307.09288"
+_META3 = "Grattafiori et al., arXiv:2407.21783"
+_MISTRAL = "Jiang et al., arXiv:2401.04088"
+
+LANGUAGE_MODELS: dict[str, LanguageModel] = {
+    "gpt2-xl": _gpt("GPT-2 of 1.6 billion parameters", "Radford et al., 2019", 48, 1600, 25, 1024),
+    "gpt3-175b": _gpt("GPT-3 of 175 billion parameters", "Brown et al., NeurIPS 2020", 96, 12288, 96, 2048),
+    "llama-7b": _llama("Llama of 7 billion parameters", _META, 32, 4096, 32, 11008),
+    "llama-2-70b": _llama("Llama 2 of 70 billion parameters", _META2, 80, 8192, 64, 28672, kv_heads=8),
+    "llama-3-8b": _llama("Llama 3 of 8 billion parameters", _META3, 32, 4096, 32, 14336, kv_heads=8, vocabulary=128256),
+    "llama-3-70b": _llama(
+        "Llama 3 of 70 billion parameters", _META3, 80, 8192, 64, 28672, kv_heads=8, vocabulary=128256
+    ),
+    "mixtral-8x7b": _llama(
+        "Mixtral, 2 of 8 experts for each token", _MISTRAL, 32, 4096, 32, 14336, kv_heads=8, experts=8
+    ),
+    "t5-3b": _t5("T5, encoder and decoder of 3 billion parameters", 32, 16384),
+    "t5-11b": _t5("T5, encoder and decoder of 11 billion parameters", 128, 65536),
+}
+"""Name -> description, source and sizes of every language model; its graph is made when it is loaded."""
 
 
 def names() -> list[str]:
-    """Names of all models, in alphabetical order."""
+    """Names of all networks that are shipped as files, in alphabetical order."""
     return sorted(MODELS)
 
 
-def load(name: str, batch: int = 1) -> DataflowGraph:
+def language_models() -> list[str]:
+    """Names of all language models that are made from their sizes, in alphabetical order."""
+    return sorted(LANGUAGE_MODELS)
+
+
+def load(name: str, batch: int = 1, **options: Any) -> DataflowGraph:
     """Load a model.
 
     Args:
-        name: one of :func:`names`.
+        name: one of :func:`names` or :func:`language_models`.
         batch: number of images or sequences in a batch.
+        **options: of a language model, :data:`OPTIONS`: tokens of a sequence, phase (``forward``, ``prefill`` or
+            ``decode``) and format (by default ``bfloat16``).
 
     Raises:
         UnknownName: there is no such model.
-        GraphError: the batch is not a positive whole number.
+        GraphError: the batch is not a positive whole number, or the model does not take an option.
     """
-    if name not in MODELS:
-        raise unknown_name("graph", name, MODELS)
-    return from_json(FOLDER / f"{name}.json.gz", batch)
+    if name not in MODELS and name not in LANGUAGE_MODELS:
+        raise unknown_name("graph", name, [*MODELS, *LANGUAGE_MODELS])
+    for option in options:
+        if option not in OPTIONS:
+            raise GraphError(f"{name}: no option {option!r}; {suggestion(option, OPTIONS)}")
+        if name in MODELS:
+            raise GraphError(f"{name}: option {option!r} is for language models: {', '.join(language_models())}")
+    if name in MODELS:
+        return from_json(FOLDER / f"{name}.json.gz", batch)
+    graph = language_model(**{**LANGUAGE_MODELS[name].sizes, **options, "batch": check_batch(batch)})
+    phase = options.get("phase", PHASES[0])
+    return DataflowGraph(graph.operators, graph.edges, name if phase == PHASES[0] else f"{name}-{phase}")

@@ -12,7 +12,8 @@ from collections.abc import Callable
 import numpy as np
 
 from hetgym.graph.dataflow import DataflowGraph
-from hetgym.graph.generators.networks import Network, Value, lstm_grid, transformer, weight_of
+from hetgym.graph.generators.network import Network, Value, weight_of
+from hetgym.graph.generators.networks import lstm_grid, transformer
 from hetgym.graph.ops import Attribute, Tensor
 
 

@@ -239,11 +239,11 @@ def _combinations(parameters: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
 def _checked_graphs(names: tuple[str, ...], folder: Path) -> list[str]:
     from hetgym.graph import zoo
 
-    known = zoo.names()
+    known = [*zoo.names(), *zoo.language_models()]
     graphs = []
     for name in names:
         if name == ALL:
-            graphs += known
+            graphs += zoo.names()
         elif name.endswith(MODELS):
             graphs.append(str(_existing(folder / name)))
         elif name in known:

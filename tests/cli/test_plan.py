@@ -119,6 +119,7 @@ def test_a_model_that_fits_no_device_is_spread_or_refused(tmp_path: Path) -> Non
 def test_odd_words_of_plan_are_refused_in_one_sentence(tmp_path: Path) -> None:
     for words, reason in (
         (("--dtype", "float17"), "a graph cannot be cast to 'float17'"),
+        (("--phase", "decode"), "option 'phase' is for language models"),
         (("--order", "random"), "--order is device or ready"),
         (("--budget", "soon"), "'soon' is no time"),
         (("--runtime", "links,stream=2"), "unknown switch of a runtime 'stream'; did you mean 'streams'"),

@@ -78,6 +78,22 @@ def test_a_selection_reads_what_it_returns_not_its_table():
     assert gather.weight_bytes == 30000 * 64 * 4
 
 
+def test_grouped_products_read_one_matrix_for_each_row_at_most():
+    rows, out, matrices = Tensor((3, 8)), Tensor((3, 16)), Tensor((12, 8, 16), constant=True, name="w")
+    few = op("GroupedMatMul", [rows, matrices, Tensor((12,), "int32")], [out])
+    assert few.flops == 2 * 3 * 8 * 16 and few.bytes_read == 4 * (3 * 8 + 3 * 8 * 16) + 48
+    many = op("GroupedMatMul", [Tensor((20, 8)), matrices], [Tensor((20, 16))])
+    assert many.bytes_read == 4 * (20 * 8 + 12 * 8 * 16)
+    of_weights = op("GroupedMatMul", [Tensor((8, 20)), Tensor((20, 16))], [Tensor((12, 8, 16))])
+    assert of_weights.flops == 2 * 20 * 8 * 16
+
+
+def test_an_update_in_place_moves_what_it_replaces():
+    held = Tensor((1, 8, 100, 4), constant=True, name="cache")
+    update = op("TensorScatter", [held, Tensor((1, 8, 1, 4))], [Tensor((0,))])
+    assert update.bytes_read == 2 * 32 * 4 and update.bytes_written == update.flops == 0
+
+
 @pytest.mark.parametrize(("dtype", "size"), DTYPE_BYTES.items())
 def test_bytes_follow_the_dtype(dtype, size):
     assert Tensor((10, 3), dtype).bytes == 30 * size

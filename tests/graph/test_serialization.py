@@ -337,3 +337,12 @@ def test_any_bytes_give_a_graph_or_one_sentence(seed, packed, tmp_path_factory):
         assert str(path) in str(error)
     else:
         assert len(graph) > 0
+
+
+def test_a_batch_for_fixed_sizes_is_refused(tmp_path):
+    path = tmp_path / "tiny.json"
+    text = to_json(tiny(), path)
+    assert from_json(path, batch=1) == tiny()
+    for source in (path, text):
+        with pytest.raises(GraphError, match="have fixed sizes, which no batch of 64 changes; leave the batch out"):
+            from_json(source, batch=64)

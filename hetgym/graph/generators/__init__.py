@@ -14,6 +14,7 @@ import numpy as np
 
 from hetgym.errors import ConfigError, suggestion, unknown_name
 from hetgym.graph.dataflow import DataflowGraph
+from hetgym.graph.generators.language_model import language_model
 from hetgym.graph.generators.linear_algebra import cholesky, fft, gaussian_elimination
 from hetgym.graph.generators.networks import inception, lstm_grid, mixture_of_experts, sharded_product, transformer
 from hetgym.graph.generators.topologies import daggen, fork_join, inception_like, layered
@@ -26,6 +27,7 @@ GENERATORS: dict[str, Callable[..., DataflowGraph]] = {
     "gaussian_elimination": gaussian_elimination,
     "inception": inception,
     "inception_like": inception_like,
+    "language_model": language_model,
     "layered": layered,
     "lstm_grid": lstm_grid,
     "mixture_of_experts": mixture_of_experts,
@@ -78,6 +80,7 @@ __all__ = [
     "generate_graph",
     "inception",
     "inception_like",
+    "language_model",
     "layered",
     "lstm_grid",
     "mixture_of_experts",

@@ -2,61 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import NamedTuple
-
 from hetgym.errors import GraphError
 from hetgym.graph.dataflow import DataflowGraph
+from hetgym.graph.generators.network import Network, Value, weight_of
 from hetgym.graph.generators.tasks import bounded, real, whole
-from hetgym.graph.ops import Attribute, Operator, Tensor
-
-
-class Value(NamedTuple):
-    """Output ``slot`` of operator ``producer``."""
-
-    producer: int
-    slot: int
-    tensor: Tensor
-
-
-class Network:
-    """Collector of operators; an operand is a value of an earlier operator or a tensor from outside."""
-
-    def __init__(self, name: str) -> None:
-        self.name = name
-        self.operators: list[Operator] = []
-        self.edges: list[tuple[int, int, int]] = []
-
-    def add(
-        self,
-        name: str,
-        kind: str,
-        operands: Sequence[Value | Tensor],
-        *shapes: tuple[int, ...],
-        attributes: Mapping[str, Attribute] | None = None,
-    ) -> list[Value]:
-        """Add an operator, given the shapes of its outputs; return its outputs."""
-        node = len(self.operators)
-        inputs = tuple(x.tensor if isinstance(x, Value) else x for x in operands)
-        outputs = tuple(Tensor(shape) for shape in shapes)
-        self.edges += [(x.producer, x.slot, node) for x in operands if isinstance(x, Value)]
-        self.operators.append(Operator(name, kind, inputs, outputs, attributes or {}))
-        return [Value(node, slot, tensor) for slot, tensor in enumerate(outputs)]
-
-    def one(
-        self, name: str, kind: str, operands: Sequence[Value | Tensor], shape: tuple[int, ...], **attributes: Attribute
-    ) -> Value:
-        """Add an operator with one output and return the output."""
-        return self.add(name, kind, operands, shape, attributes=attributes)[0]
-
-    def graph(self) -> DataflowGraph:
-        """The graph of all operators added so far."""
-        return DataflowGraph(self.operators, self.edges, self.name)
-
-
-def weight_of(name: str, *shape: int) -> Tensor:
-    """A constant operand, such as a weight, of float32 numbers."""
-    return Tensor(shape, constant=True, name=name)
+from hetgym.graph.ops import Tensor
 
 
 def transformer(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from dataclasses import replace
 
-from hetgym.errors import unknown_name
+from hetgym.errors import GraphError, unknown_name
 from hetgym.graph.dataflow import DataflowGraph
 from hetgym.graph.ops import Attribute, Operator, Tensor
 
@@ -40,9 +40,12 @@ def training(graph: DataflowGraph, optimizer: str = "sgd") -> DataflowGraph:
 
     Raises:
         UnknownName: no such optimizer.
+        GraphError: the graph writes a cache of keys and values, so it is no forward pass of training.
     """
     if optimizer not in OPTIMIZERS:
         raise unknown_name("optimizer", optimizer, OPTIMIZERS)
+    if any(op.kind == "TensorScatter" for op in graph.operators):
+        raise GraphError(f"graph {graph.name!r} writes a cache of keys and values; train the phase 'forward' instead")
     step = _Step(graph, optimizer)
     for i in graph.topological_order[::-1].tolist():
         if step.learns[i]:
@@ -53,6 +56,8 @@ def training(graph: DataflowGraph, optimizer: str = "sgd") -> DataflowGraph:
 
 def weights_of(op: Operator) -> list[Tensor]:
     """Constants that training changes, as opposed to folded masks, shapes and scalars."""
+    if op.kind == "Attention":
+        return []  # its constants are masks and folded biases
     if op.spec.family not in _WEIGHTED and op.kind not in _WEIGHTED_KINDS:
         return []
     learnt = op.inputs[:3] if op.kind == "BatchNormalization" else op.inputs  # not its running statistics
@@ -134,7 +139,8 @@ class _Step:
             self.incoming[target].append((source, slot))
         self.learns = [False] * len(graph)
         for i in graph.topological_order.tolist():
-            self.learns[i] = bool(weights_of(graph.operators[i])) or any(self.learns[s] for s, _ in self.incoming[i])
+            if any("float" in t.dtype for t in graph.operators[i].outputs):  # indices pass no gradients
+                self.learns[i] = bool(weights_of(graph.operators[i])) or bool(self.wanted(i))
         self.gradients: dict[tuple[int, int], list[tuple[int, int]]] = defaultdict(list)  # of outputs: operator, slot
         self.weight_gradients: dict[Tensor, list[tuple[int, int]]] = defaultdict(list)
         self._loss()
@@ -167,6 +173,14 @@ class _Step:
         self.operators.append(Operator(name, f"Gradient-{family}", tuple(inputs), tuple(outputs), attributes))
         return len(self.operators) - 1
 
+    def wanted(self, i: int) -> list[tuple[int, int]]:
+        """Outputs of earlier operators, each with its slot, of which operator ``i`` has to return the gradient."""
+        return [
+            (s, slot)
+            for s, slot in self.incoming[i]
+            if self.learns[s] and "float" in self.graph.operators[s].outputs[slot].dtype
+        ]
+
     def _loss(self) -> None:
         """Add an operator that reads the results of the graph and returns their gradients."""
         results = [
@@ -197,8 +211,7 @@ class _Step:
         kept = [] if family in _KEEPS_NOTHING else self.incoming[i]
         inputs += [self.graph.operators[s].outputs[slot] for s, slot in kept]
         reads += kept
-        wanted = [(s, slot) for s, slot in self.incoming[i] if self.learns[s]]
-        weights = weights_of(op)
+        wanted, weights = self.wanted(i), weights_of(op)
         inputs += weights if wanted else []
         flops += op.flops * _times(family, len(wanted), len(weights))
         given = [replace(w, constant=False, name="") for w in weights]
