@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
 
@@ -16,6 +15,7 @@ from hetgym.device import Device
 from hetgym.errors import ConfigError, unknown_name
 from hetgym.graph.ops import DTYPE_BYTES, Attribute, Operator, Tensor
 from hetgym.graph.transforms.training import backward_operators
+from hetgym.graph.zoo import LANGUAGE_MODELS
 from hetgym.parallel.cluster import Cluster
 from hetgym.parallel.framework import Framework
 from hetgym.parallel.layers import Passes, Sizes
@@ -86,8 +86,21 @@ class TransformerSize:
         return 6.0 * self.sequence * (self.blocks * (every + scores) + self.hidden * self.vocabulary)
 
 
-_LLAMA: dict[str, Any] = {"style": "llama", "dtype": "bfloat16", "vocabulary": 32000}
-_LLAMA_3: dict[str, Any] = _LLAMA | {"vocabulary": 128256, "kv_heads": 8}
+def _of_zoo(name: str) -> TransformerSize:
+    """The size of a decoder of the zoo."""
+    sizes = LANGUAGE_MODELS[name].sizes
+    return TransformerSize(
+        hidden=sizes["hidden"],
+        heads=sizes["heads"],
+        blocks=sizes["layers"],
+        sequence=sizes["sequence"],
+        vocabulary=sizes.get("vocabulary", 32000),
+        inner=sizes.get("intermediate", 0),
+        kv_heads=sizes.get("kv_heads", 0),
+        style=sizes["family"],
+        dtype="bfloat16",
+    )
+
 
 SIZES: dict[str, TransformerSize] = {
     **{
@@ -102,16 +115,13 @@ SIZES: dict[str, TransformerSize] = {
             ("175b", 12288, 96, 96),
         )
     },
-    "llama-7b": TransformerSize(4096, 32, 32, 2048, inner=11008, **_LLAMA),
-    "llama-13b": TransformerSize(5120, 40, 40, 2048, inner=13824, **_LLAMA),
-    "llama-30b": TransformerSize(6656, 52, 60, 2048, inner=17920, **_LLAMA),
-    "llama-65b": TransformerSize(8192, 64, 80, 2048, inner=22016, **_LLAMA),
-    "llama-2-70b": TransformerSize(8192, 64, 80, 4096, inner=28672, kv_heads=8, **_LLAMA),
-    "llama-3-8b": TransformerSize(4096, 32, 32, 8192, inner=14336, **_LLAMA_3),
-    "llama-3-70b": TransformerSize(8192, 64, 80, 8192, inner=28672, **_LLAMA_3),
+    **{
+        name: _of_zoo(name)
+        for name, model in LANGUAGE_MODELS.items()
+        if model.sizes["family"] in STYLES and "experts" not in model.sizes
+    },
 }
-"""Decoders by name: Narayanan et al., SC 2021, table 1; Touvron et al., arXiv 2302.13971 and 2307.09288; Dubey et al.,
-arXiv 2407.21783."""
+"""Decoders by name: those of Narayanan et al., SC 2021, table 1, in float16, and those of the zoo in bfloat16."""
 
 
 class TransformerLayers:
