@@ -182,7 +182,8 @@ def backward(node: Node, before: Sequence[Node]) -> list[Operator]:
         return [*twice, *accumulated(shape[-1:], shape[-1:])]
     if node.kind == "VECsoftmax":
         both = (Tensor(shape), Tensor(shape))
-        return [Operator("softmax", "Softmax", both, (Tensor(shape),))]
+        product_with_output = elementwise("Mul", [shape, shape], shape)
+        return [product_with_output, Operator("softmax", "Softmax", both, (Tensor(shape),))]
     if node.kind == "EMBEDDING":
         return []
     return GRADIENTS.get(stem(node), GRADIENTS.get(node.kind, lambda n: done))(node)
@@ -212,6 +213,16 @@ def _times(node: Node) -> list[Operator]:
     )
 
 
+def _larger(node: Node) -> list[Operator]:
+    """Where both are equal half of the gradient, where the other is larger none: comparisons, a choice, a masked fill."""
+    shape = node.output
+    mask, whole = Tensor(shape, "bool"), Tensor(shape)
+    compared = Operator("compare", "Less", (whole,), (mask,))
+    choice = Operator("where", "Where", (mask, whole, whole), (whole,))
+    fill = Operator("masked_fill", "Mul", (whole, mask), (whole,))
+    return [compared, elementwise("Div", [shape], shape), choice, compared, fill]
+
+
 GRADIENTS: dict[str, Callable[[Node], list[Operator]]] = {
     "VECadd": _sum,
     "VECaddu": lambda node: [],
@@ -220,7 +231,7 @@ GRADIENTS: dict[str, Callable[[Node], list[Operator]]] = {
     "VECtanh": _binary,
     "VECpowu": _power,
     "VECmul": _times,
-    "max": _binary,
+    "max": _larger,
     "sub": lambda node: [],
 }
 
