@@ -214,7 +214,7 @@ def _times(node: Node) -> list[Operator]:
 
 
 def _larger(node: Node) -> list[Operator]:
-    """Where both are equal half of the gradient, where the other is larger none: comparisons, a choice, a masked fill."""
+    """Half of the gradient where both are equal, none where the other is larger: comparisons, a choice, a fill."""
     shape = node.output
     mask, whole = Tensor(shape, "bool"), Tensor(shape)
     compared = Operator("compare", "Less", (whole,), (mask,))
