@@ -27,7 +27,7 @@ from hetgym.costs.gpu_fit import Sample, fit, launches, law
 from hetgym.costs.gpu_work import Gpu
 from hetgym.graph import Operator
 
-GAPS = (2e-6, 4e-6, 6e-6)
+GAPS = (1e-6, 2e-6, 4e-6, 6e-6)
 """Candidates for the time from the end of a kernel to the end of an empty one that follows it in a full stream [s]."""
 
 GRID = (0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0, 1.1)

@@ -36,8 +36,8 @@ class Sustained:
     """What long products reach.
 
     Args:
-        free: issue share of schedulers with fewer than :data:`WIDE` lanes, in (0, 1.2].
-        full: issue share of schedulers with :data:`WIDE` lanes or more, in (0, 1.2].
+        free: issue share of schedulers with fewer than :data:`WIDE` lanes, in (0, 1].
+        full: issue share of schedulers with :data:`WIDE` lanes or more, in (0, 1].
         need: board power that holds the boost clock, for a chip of 12 nm [W s / FLOP].
 
     Raises:
@@ -49,7 +49,7 @@ class Sustained:
     need: float = 16e-12
 
     def __post_init__(self) -> None:
-        for name, most in (("free", 1.2), ("full", 1.2), ("need", 1.0)):
+        for name, most in (("free", 1.0), ("full", 1.0), ("need", 1.0)):
             value = getattr(self, name)
             if type(value) not in (int, float) or not 0.0 < value <= most:
                 raise ArtefactError(f"{name} is {value!r}; expected a number in (0, {most}]")

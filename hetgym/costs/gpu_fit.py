@@ -229,8 +229,8 @@ def law(shares: Mapping[Gpu, float]) -> Sustained:
         means = {full: float(np.mean(values)) for full, values in logs.items() if values}
         loss = sum((value - means[full]) ** 2 for full, values in logs.items() for value in values)
         if loss < least - 1e-12:
-            free = min(float(np.exp(means[False])), 1.2) if False in means else Sustained().free
-            taken = min(float(np.exp(means[True])), 1.2) if True in means else Sustained().full
+            free = min(float(np.exp(means[False])), 1.0) if False in means else Sustained().free
+            taken = min(float(np.exp(means[True])), 1.0) if True in means else Sustained().full
             best, least = Sustained(free, taken, float(need)), loss
     return best
 

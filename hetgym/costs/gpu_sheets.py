@@ -17,19 +17,21 @@ class Sheet:
         process: manufacturing process that NVIDIA names [m]; 0 = unknown.
         lanes: float32 lanes of a warp scheduler; 0 = unknown.
         clock: share of the peak's clock that long loads get, where the vendor states it; 0 = not stated.
+        delivered: memory bandwidth that kernels get, relative to that of other boards with the same figure.
     """
 
     power: float = 0.0
     process: float = 0.0
     lanes: float = 0.0
     clock: float = 0.0
+    delivered: float = 1.0
 
 
 SHEETS: dict[str, Sheet] = {
     "P4": Sheet(75, 16e-9, 32),
     "P40": Sheet(250, 16e-9, 32),
-    "P100 PCIE": Sheet(250, 16e-9, 32),
-    "P100 SXM2": Sheet(300, 16e-9, 32),
+    "P100 PCIE": Sheet(250, 16e-9, 32, 0.0, 0.82),
+    "P100 SXM2": Sheet(300, 16e-9, 32, 0.0, 0.82),
     "V100 PCIE": Sheet(250, 12e-9, 16),
     "V100 SXM2": Sheet(300, 12e-9, 16),
     "T4": Sheet(70, 12e-9, 16),
@@ -45,9 +47,12 @@ SHEETS: dict[str, Sheet] = {
     "L40S": Sheet(350, 4e-9, 32),
     "RTX 4090": Sheet(450, 4e-9, 32),
 }
-"""Words of a product's name -> its figures, from NVIDIA's data sheets and architecture whitepapers. A multiprocessor
-has 64 or 128 float32 lanes and four schedulers, on the P100 two. The data sheet of the A100 (2020) states 90 % of the
-delivered performance of the SXM4 board, at the same peaks, for the PCIe board of 250 W."""
+"""Words of a product's name -> its figures, from NVIDIA's data sheets and architecture whitepapers.
+
+A multiprocessor has 64 or 128 float32 lanes and four schedulers, on the P100 two. The data sheet of the A100 (2020)
+states 90 % of the delivered performance of the SXM4 board, at the same peaks, for the PCIe board of 250 W. The whitepaper
+of the V100 states 1.5 times the delivered bandwidth of the P100, where the data sheets have 900 over 732 GB/s.
+"""
 
 
 def sheet(device: Device) -> Sheet:
@@ -69,4 +74,5 @@ def sheet(device: Device) -> Sheet:
         float(device.process or known.process),
         float(device.lanes or known.lanes),
         known.clock if device.power_limit in (None, known.power) else 0.0,
+        known.delivered,
     )

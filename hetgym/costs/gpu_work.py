@@ -17,7 +17,7 @@ import numpy as np
 from hetgym._types import FloatArray
 from hetgym.costs.features import loops
 from hetgym.costs.gpu_sheets import sheet
-from hetgym.costs.roofline import EFFICIENCY, MEMORY_EFFICIENCY, peak_flops
+from hetgym.costs.roofline import peak_flops
 from hetgym.device import Device
 from hetgym.graph.ops import Operator
 
@@ -93,6 +93,7 @@ class Gpu:
         process: manufacturing process [m]; 0 = unknown.
         lanes: float32 lanes of a warp scheduler; 0 = unknown.
         clock: share of the peak's clock that long loads get, where the vendor states it; 0 = not stated.
+        delivered: memory bandwidth that kernels get, relative to that of other boards with the same figure.
     """
 
     bandwidth: float
@@ -103,6 +104,7 @@ class Gpu:
     process: float = 0.0
     lanes: float = 0.0
     clock: float = 0.0
+    delivered: float = 1.0
 
     @classmethod
     def of(cls, device: Device) -> Gpu:
@@ -190,31 +192,13 @@ def physics(kind: str, table: FloatArray, gpu: Gpu, peak: FloatArray | float) ->
             for (rows, wide), share in TILES.items()
         ]
         compute = np.maximum(compute, np.min(each, axis=0) * 2.0 * k * gpu.processors / peak)
-    memory = (read + written) / gpu.bandwidth
+    memory = (read + written) / _bandwidth(kind, gpu)
     return np.asarray(np.maximum(np.maximum(compute, memory), 1e-12), np.float64)
 
 
-FAMILIES = {
-    "linear": "matmul",
-    "batched": "matmul",
-    "conv": "conv",
-    "elementwise": "elementwise",
-    "softmax": "normalise",
-    "layernorm": "normalise",
-}
-"""Class -> family of operators whose default efficiency applies."""
-
-
-def constant(kind: str, table: FloatArray, gpu: Gpu, peak: FloatArray | float) -> FloatArray:
-    """Time at the roofline's default efficiencies, without a launch; arguments as for :func:`physics`.
-
-    Returns:
-        [r] seconds, positive.
-    """
-    flops, read, written = table[:, 4:7].T
-    compute = flops / (peak * EFFICIENCY["gpu"][FAMILIES[kind]])
-    memory = (read + written) / (gpu.bandwidth * MEMORY_EFFICIENCY["gpu"])
-    return np.asarray(np.maximum(np.maximum(compute, memory), 1e-12), np.float64)
+def _bandwidth(kind: str, gpu: Gpu) -> float:
+    """Bandwidth that matters to a class; products hide most of their traffic behind arithmetic [byte/s]."""
+    return gpu.bandwidth if kind in PRODUCTS else gpu.bandwidth * gpu.delivered
 
 
 def features(kind: str, table: FloatArray, gpu: Gpu, peak: FloatArray | float) -> FloatArray:
@@ -231,7 +215,8 @@ def features(kind: str, table: FloatArray, gpu: Gpu, peak: FloatArray | float) -
     """
     batch, m, n, k, flops, read, written, images, side, window, stride = table.T
     moved = read + written
-    compute, memory = _log(flops / peak * 1e9), _log(moved / gpu.bandwidth * 1e9)
+    bandwidth = _bandwidth(kind, gpu)
+    compute, memory = _log(flops / peak * 1e9), _log(moved / bandwidth * 1e9)
     columns = [compute, memory, compute - memory, _log(moved / gpu.cache)]
     if kind in PRODUCTS:
         align_n, align_k = _align(n), _align(k)
@@ -258,7 +243,7 @@ def features(kind: str, table: FloatArray, gpu: Gpu, peak: FloatArray | float) -
             columns += [_log(images), _log(side), _log(window), stride]
     else:
         columns += [
-            np.full(len(table), math.log2(gpu.bandwidth)),
+            np.full(len(table), math.log2(bandwidth)),
             _log(m),
             _log(n),
             np.minimum(n, 1e6),
