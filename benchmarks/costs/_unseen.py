@@ -5,8 +5,8 @@ For a board X that is held out:
 1. trees are fitted to the operator tables of the other boards;
 2. for each other board B, trees without X *and* B give the share of the peak that B's runs imply, and the law of
    sustained rates is fitted to these shares;
-3. host time for a kernel is what the other boards' tables show, and the gap between kernels the one of :data:`GAPS` at
-   which runs of the other boards scatter least about their board's median;
+3. host time for a kernel and the gap between kernels are those of :data:`CANDIDATES` at which runs of the other boards
+   scatter least about their board's median;
 4. X is then priced by its data sheet.
 """
 
@@ -27,8 +27,13 @@ from hetgym.costs.gpu_fit import Sample, fit, launches, law
 from hetgym.costs.gpu_work import Gpu
 from hetgym.graph import Operator
 
-GAPS = (1e-6, 2e-6, 4e-6, 6e-6)
-"""Candidates for the time from the end of a kernel to the end of an empty one that follows it in a full stream [s]."""
+GAPS = (1e-6, 2e-6, 4e-6)
+"""Candidates for the time from the end of a kernel to that of an empty one that follows it in a full stream [s]."""
+
+HOSTS = (0.5, 1.0)
+"""Candidates for the host time of a kernel, as shares of the time that a small one takes on an idle stream."""
+
+CANDIDATES = [(host, gap) for host in HOSTS for gap in GAPS]
 
 GRID = (0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0, 1.1)
 """Shares of the peak between which run times are interpolated, on logarithmic scales."""
@@ -110,25 +115,27 @@ class Laboratory:
             ]
         )
 
-    def host(self, held: frozenset[str]) -> float:
-        """Host time for a kernel: the launch of an elementwise operator in the tables of the other boards [s]."""
-        return launches([s for s in self.without(held) if s.session == "train"])["elementwise"]
+    def clocks(self, held: frozenset[str], candidate: tuple[float, float]) -> Clocks:
+        """A candidate, with the launch of an elementwise operator in the tables of the other boards."""
+        launch = launches([s for s in self.without(held) if s.session == "train"])["elementwise"]
+        return Clocks(candidate[0] * launch, gap=candidate[1])
 
-    def _aligned(self, name: str, held: frozenset[str]) -> dict[float, tuple[float, float]]:
+    def _aligned(self, name: str, held: frozenset[str]) -> dict[tuple[float, float], tuple[float, float]]:
         """Share of the peak at which the median run of a board is met, by trees without the boards ``held``.
 
         Returns:
-            Gap -> the share, and the mean size of the log errors that are left.
+            Candidate -> the share, and the mean size of the log errors that are left.
         """
         costs = self.fit_without(held)
-        gpu, host = Gpu.of(GPUS[name]), self.host(held)
+        gpu = Gpu.of(GPUS[name])
         times = [self.kernels(name, EagerGpuCosts(costs.classes, shares={gpu: share})) for share in GRID]
         result = {}
-        for gap in GAPS:
-            logs = np.log([self.ratios(name, kernels, Clocks(host, gap=gap)) for kernels in times])  # falling
+        for candidate in CANDIDATES:
+            clocks = self.clocks(held, candidate)
+            logs = np.log([self.ratios(name, kernels, clocks) for kernels in times])  # falling
             share = float(np.exp(np.interp(0.0, -np.median(logs, axis=1), np.log(GRID))))
             left = [np.interp(np.log(share), np.log(GRID), own) for own in logs.T]
-            result[gap] = share, float(np.abs(left).mean())
+            result[candidate] = share, float(np.abs(left).mean())
         return result
 
     def chosen(self, held: str) -> tuple[EagerGpuCosts, Clocks]:
@@ -140,14 +147,13 @@ class Laboratory:
         out = frozenset({held} - {""})
         others = [name for name in self.boards if name != held]
 
-        def align(name: str, gap: float) -> tuple[float, float]:
-            return self.aligned(name, out | {name})[gap]
+        def align(name: str, candidate: tuple[float, float]) -> tuple[float, float]:
+            return self.aligned(name, out | {name})[candidate]
 
-        gap = min(GAPS, key=lambda gap: float(np.mean([align(name, gap)[1] for name in others])))
-        shares = {Gpu.of(GPUS[name]): align(name, gap)[0] for name in others}
+        best = min(CANDIDATES, key=lambda one: float(np.mean([align(name, one)[1] for name in others])))
+        shares = {Gpu.of(GPUS[name]): align(name, best)[0] for name in others}
         costs = self.fit_without(out)
-        clocks = Clocks(self.host(out), gap=gap)
-        return EagerGpuCosts(costs.classes, {}, {}, law(shares)), clocks
+        return EagerGpuCosts(costs.classes, {}, {}, law(shares)), self.clocks(out, best)
 
 
 @dataclass(frozen=True)

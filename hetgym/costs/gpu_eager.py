@@ -199,16 +199,7 @@ class EagerGpuCosts:
         if device.kind != "gpu":
             seconds = Roofline().predict(operators, device)
             return np.stack([seconds, seconds, seconds], axis=1)
-        place = (
-            *sorted(device.peak_flops.items()),
-            device.memory_bandwidth,
-            device.launch_overhead,
-            device.processors,
-            device.cache_bytes,
-            device.power_limit,
-            device.process,
-            device.lanes,
-        )
+        place = (*sorted(device.peak_flops.items()), device.launch_overhead, Gpu.of(device))
         keys = [(place, op.kind, op.inputs, op.outputs, tuple(op.attributes.items())) for op in operators]
         known = self._known
         fresh = {key: op for key, op in zip(keys, operators, strict=True) if key not in known}

@@ -50,8 +50,8 @@ SHEETS: dict[str, Sheet] = {
 """Words of a product's name -> its figures, from NVIDIA's data sheets and architecture whitepapers.
 
 A multiprocessor has 64 or 128 float32 lanes and four schedulers, on the P100 two. The data sheet of the A100 (2020)
-states 90 % of the delivered performance of the SXM4 board, at the same peaks, for the PCIe board of 250 W. The whitepaper
-of the V100 states 1.5 times the delivered bandwidth of the P100, where the data sheets have 900 over 732 GB/s.
+states 90 % of the delivered performance of the SXM4 board, at the same peaks, for the PCIe board of 250 W. NVIDIA's
+whitepaper of the V100 states 1.5 times the delivered bandwidth of the P100; the data sheets have 900 over 732 GB/s.
 """
 
 
