@@ -36,7 +36,7 @@ SHEETS: dict[str, Sheet] = {
     "V100 SXM2": Sheet(300, 12e-9, 16),
     "T4": Sheet(70, 12e-9, 16),
     "A100 PCIE 40GB": Sheet(250, 7e-9, 16, 0.9),
-    "A100 PCIE 80GB": Sheet(300, 7e-9, 16),
+    "A100 PCIE 80GB": Sheet(300, 7e-9, 16, 0.9),
     "A100 SXM4": Sheet(400, 7e-9, 16),
     "H100 PCIE": Sheet(350, 4e-9, 32),
     "H100 HBM3": Sheet(700, 4e-9, 32),
@@ -50,8 +50,9 @@ SHEETS: dict[str, Sheet] = {
 """Words of a product's name -> its figures, from NVIDIA's data sheets and architecture whitepapers.
 
 A multiprocessor has 64 or 128 float32 lanes and four schedulers, on the P100 two. The data sheet of the A100 (2020)
-states 90 % of the delivered performance of the SXM4 board, at the same peaks, for the PCIe board of 250 W. NVIDIA's
-whitepaper of the V100 states 1.5 times the delivered bandwidth of the P100; the data sheets have 900 over 732 GB/s.
+states 90 % of the delivered performance of the SXM4 board, at the same peaks, for the PCIe board of 40 GB. The same is
+assumed of the one of 80 GB, which has 50 W more but faster memory to feed. NVIDIA's whitepaper of the V100 states 1.5
+times the delivered bandwidth of the P100; the data sheets have 900 over 732 GB/s.
 """
 
 
