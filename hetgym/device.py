@@ -31,6 +31,10 @@ class Device:
         memory_efficiency: fraction of the bandwidth that is reached, in (0, 1]; None = default.
         processors: cores of a CPU, multiprocessors of a GPU; None = unknown.
         cache_bytes: last-level cache [byte]; None = unknown.
+        power_limit: power of the whole board by the data sheet [W]; None = unknown.
+        process: manufacturing process that the chip is named after, such as 7e-9 [m]; None = unknown.
+        lanes: float32 lanes of a warp scheduler of a GPU, 16 or 32: with 32, a multiply-add leaves no issue slot in
+            its clock cycle; None = unknown.
         costs: fitted cost model that prices this device: the name of a shipped one, or a path; empty =
             the roofline.
         model: name of the product.
@@ -51,6 +55,9 @@ class Device:
     memory_efficiency: float | None = None
     processors: int | None = None
     cache_bytes: float | None = None
+    power_limit: float | None = None
+    process: float | None = None
+    lanes: int | None = None
     costs: str = ""
     model: str = ""
     source: str = ""
@@ -81,6 +88,12 @@ class Device:
             check_number(self.processors, f"{who}: processors", PlatformError, minimum=1)
         if self.cache_bytes is not None:
             check_number(self.cache_bytes, f"{who}: cache_bytes", PlatformError, positive=True)
+        if self.power_limit is not None:
+            check_number(self.power_limit, f"{who}: power_limit", PlatformError, positive=True)
+        if self.process is not None:
+            check_number(self.process, f"{who}: process", PlatformError, positive=True)
+        if self.lanes is not None:
+            check_number(self.lanes, f"{who}: lanes", PlatformError, minimum=1)
         object.__setattr__(self, "peak_flops", MappingProxyType(dict(self.peak_flops)))
         object.__setattr__(self, "efficiency", MappingProxyType(dict(self.efficiency)))
 

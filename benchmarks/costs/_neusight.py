@@ -13,6 +13,7 @@ from pathlib import Path
 import numpy as np
 
 from hetgym.costs.gpu_fit import Sample
+from hetgym.costs.gpu_sheets import sheet
 from hetgym.device import Device
 from hetgym.graph import Operator, Tensor
 
@@ -47,6 +48,7 @@ _BINARY = ("add", "mul", "div", "pow")
 
 
 def _gpu(name: str, tflops: float, bandwidth: float, processors: int, cache: float, source: str) -> Device:
+    known = sheet(Device(name, "gpu", {"float32": tflops * 1e12}, bandwidth * 1e9))
     return Device(
         name,
         "gpu",
@@ -54,26 +56,26 @@ def _gpu(name: str, tflops: float, bandwidth: float, processors: int, cache: flo
         bandwidth * 1e9,
         processors=processors,
         cache_bytes=cache * 1e6,
+        power_limit=known.power or None,
+        process=known.process or None,
+        lanes=int(known.lanes) or None,
         model=name,
         source=source,
     )
 
 
 GPUS: dict[str, Device] = {
-    "Tesla P4": _gpu("Tesla P4", 5.5, 192, 20, 2, "NVIDIA Tesla P4 data sheet (2016); Pascal tuning guide"),
-    "Tesla P100-PCIE-16GB": _gpu("Tesla P100-PCIE-16GB", 9.3, 732, 56, 4, "NVIDIA Tesla P100 PCIe data sheet (2016)"),
-    "Tesla V100-PCIE-32GB": _gpu("Tesla V100-PCIE-32GB", 14.0, 900, 80, 6, "NVIDIA V100 data sheet (2018)"),
-    "Tesla T4": _gpu("Tesla T4", 8.1, 320, 40, 4, "NVIDIA T4 data sheet (2019); Turing architecture whitepaper"),
-    "NVIDIA A100-PCIE-40GB": _gpu("NVIDIA A100-PCIE-40GB", 19.5, 1555, 108, 40, "NVIDIA A100 data sheet (2021)"),
-    "NVIDIA A100 80GB PCIe": _gpu("NVIDIA A100 80GB PCIe", 19.5, 1935, 108, 40, "NVIDIA A100 data sheet (2021)"),
-    "NVIDIA H100 80GB HBM3": _gpu(
-        "NVIDIA H100 80GB HBM3",
-        66.9,
-        3350,
-        132,
-        50,
-        "NVIDIA H100 SXM data sheet; Hopper architecture whitepaper (2022)",
-    ),
+    gpu.name: gpu
+    for gpu in (
+        _gpu("Tesla P4", 5.5, 192, 20, 2, "NVIDIA Tesla P4 data sheet (2016); Pascal tuning guide"),
+        _gpu("Tesla P100-PCIE-16GB", 9.3, 732, 56, 4, "NVIDIA Tesla P100 PCIe data sheet (2016)"),
+        _gpu("Tesla V100-PCIE-32GB", 14.0, 900, 80, 6, "NVIDIA V100 data sheet (2018)"),
+        _gpu("Tesla T4", 8.1, 320, 40, 4, "NVIDIA T4 data sheet (2019); Turing architecture whitepaper"),
+        _gpu("NVIDIA A100-PCIE-40GB", 19.5, 1555, 108, 40, "NVIDIA A100 data sheet (2021)"),
+        _gpu("NVIDIA A100 80GB PCIe", 19.5, 1935, 108, 40, "NVIDIA A100 data sheet (2021)"),
+        _gpu("NVIDIA H100 80GB HBM3", 66.9, 3350, 132, 50, "NVIDIA H100 SXM data sheet; Hopper whitepaper (2022)"),
+        _gpu("NVIDIA L4", 30.3, 300, 58, 48, "NVIDIA L4 data sheet (2023); Ada architecture whitepaper"),
+    )
 }
 """Data sheets: float32 TFLOP/s at boost without matrix units, GB/s, multiprocessors, L2 cache in MB."""
 
@@ -132,7 +134,9 @@ def samples(folder: Path, split: str, names: Sequence[str] = tuple(PYTORCH_CLASS
             rows.setdefault(row["Device"], []).append(row)
         for device, own in sorted(rows.items()):
             seconds = np.array([float(row["Latency"]) for row in own]) * 1e-3
-            result.append(Sample.of(PYTORCH_CLASSES[name], GPUS[device], [operator(row) for row in own], seconds))
+            result.append(
+                Sample.of(PYTORCH_CLASSES[name], GPUS[device], [operator(row) for row in own], seconds, split)
+            )
     return result
 
 

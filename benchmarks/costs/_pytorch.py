@@ -1,14 +1,17 @@
 """The kernels that PyTorch runs for a node of a traced transformer, forward and backward; used by ``neusight.py``.
 
-Rules follow PyTorch's documented behaviour, not measurements. Views, indexing by slices, scalars, and dropout in
-inference start no kernel. ``contiguous`` and ``reshape`` copy only after a transposition. If several operators read a
-value, its gradients are added up. Gradients of parameters are added to the existing ones, since the runs never clear
-them. The loss of a language model is a log-softmax over the vocabulary.
+Rules follow PyTorch's sources and documented behaviour, not measurements. Views, indexing by slices, scalars, and
+dropout in inference start no kernel. ``contiguous`` and ``reshape`` copy only after a transposition, and the gradient
+of a transposed view is copied when the view before it takes its shape back. If several operators read a value, its
+gradients are added up. Gradients of parameters are added to the existing ones, since the runs never clear them. The
+loss of a language model is a log-softmax over the vocabulary. Not modelled: the runs empty the allocator's cache before
+each iteration, so that the forward pass in training allocates its memory anew on the host.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 
 from _neusight import Node, Run, linear, product, repeats, size
 
@@ -81,14 +84,20 @@ LAYER_NODES = 80
 """Number of preceding nodes among which a transposition of an operand is searched for."""
 
 
-def gathered(node: Node, before: Sequence[Node]) -> list[Operator]:
-    """Copies of a product's operands whose two batch axes are not contiguous: ``matmul`` reshapes these axes to one.
+def copied(shapes: Sequence[Shape]) -> list[Operator]:
+    """One kernel for each shape that copies it."""
+    return [Operator("copy", "Transpose", (Tensor(shape),), (Tensor(shape),)) for shape in shapes]
 
-    The gradient of such an operand is copied back.
-    """
+
+def spread(node: Node, before: Sequence[Node]) -> list[Shape]:
+    """Operands of a product that are transposed views with two batch axes."""
     views = [other.output for other in before[-LAYER_NODES:] if stem(other).startswith(TURNS)]
-    spread = [shape for shape in node.inputs[-2:] if len(shape) == 4 and shape[0] > 1 and shape in views]
-    return [Operator("copy", "Transpose", (Tensor(shape),), (Tensor(shape),)) for shape in spread]
+    return [shape for shape in node.inputs[-2:] if len(shape) == 4 and shape in views]
+
+
+def gathered(node: Node, before: Sequence[Node]) -> list[Operator]:
+    """Copies of a product's operands whose two batch axes are not contiguous: ``matmul`` reshapes these axes to one."""
+    return copied([shape for shape in spread(node, before) if shape[0] > 1])
 
 
 def forward(node: Node, before: Sequence[Node], training: bool) -> list[Operator]:
@@ -166,6 +175,8 @@ PROJECTIONS = ("_key", "_value", "_k_proj", "_v_proj")
 def backward(node: Node, before: Sequence[Node]) -> list[Operator]:
     """The kernels of a node's backward pass, including the sums of gradients that it requires."""
     shape = node.output
+    if stem(node) == "split":  # the gradients of the parts are put together
+        return copied(node.inputs[:1])
     done = forward(node, before, True)
     if not done:
         return []
@@ -176,13 +187,14 @@ def backward(node: Node, before: Sequence[Node]) -> list[Operator]:
     if node.kind in ("BMM", "Linear"):
         left, right = node.inputs[-2:]
         batch, m, k, n = left[:-2], left[-2], left[-1], right[-1]
-        return [product(batch, m, n, k), product(batch, k, m, n), *gathered(node, before)]
+        return [product(batch, m, n, k), product(batch, k, m, n), *copied(spread(node, before))]
     if node.kind == "VECln":
         twice = [elementwise("Mul", [shape, shape], shape), reduction(shape, shape[-1:]), reduction(shape, shape[-1:])]
         return [*twice, *accumulated(shape[-1:], shape[-1:])]
     if node.kind == "VECsoftmax":
         both = (Tensor(shape), Tensor(shape))
-        return [Operator("softmax", "Softmax", both, (Tensor(shape),))]
+        product_with_output = elementwise("Mul", [shape, shape], shape)
+        return [product_with_output, Operator("softmax", "Softmax", both, (Tensor(shape),))]
     if node.kind == "EMBEDDING":
         return []
     return GRADIENTS.get(stem(node), GRADIENTS.get(node.kind, lambda n: done))(node)
@@ -212,6 +224,16 @@ def _times(node: Node) -> list[Operator]:
     )
 
 
+def _larger(node: Node) -> list[Operator]:
+    """Half of the gradient where both are equal, none where the other is larger: comparisons, a choice, a fill."""
+    shape = node.output
+    mask, whole = Tensor(shape, "bool"), Tensor(shape)
+    compared = Operator("compare", "Less", (whole,), (mask,))
+    choice = Operator("where", "Where", (mask, whole, whole), (whole,))
+    fill = Operator("masked_fill", "Mul", (whole, mask), (whole,))
+    return [compared, elementwise("Div", [shape], shape), choice, compared, fill]
+
+
 GRADIENTS: dict[str, Callable[[Node], list[Operator]]] = {
     "VECadd": _sum,
     "VECaddu": lambda node: [],
@@ -220,7 +242,7 @@ GRADIENTS: dict[str, Callable[[Node], list[Operator]]] = {
     "VECtanh": _binary,
     "VECpowu": _power,
     "VECmul": _times,
-    "max": _binary,
+    "max": _larger,
     "sub": lambda node: [],
 }
 
@@ -246,52 +268,115 @@ def embeddings(nodes: Sequence[Node], vocabulary: int) -> list[Operator]:
     return steps
 
 
-HOST, VIEW, SCALAR = 15e-6, 4e-6, 1e-6
-"""Host time for a kernel (the launch that the fit finds in elementwise operators), a view, and a scalar [s]."""
+@dataclass(frozen=True)
+class Clocks:
+    """What starting kernels costs.
+
+    Args:
+        host: host time for a kernel, as the fit finds it for elementwise operators [s].
+        view: host time for a view [s].
+        scalar: host time for a scalar [s].
+        gap: time from the end of a kernel to the end of an empty one that follows it in a full stream [s].
+    """
+
+    host: float = 15e-6
+    view: float = 4e-6
+    scalar: float = 1e-6
+    gap: float = 4e-6
 
 
-def simulate(run: Run, nodes: Sequence[Node], costs: CostModel, gpu: Device) -> float:
-    """Simulate a model on two clocks: the host starts kernels ahead of the GPU, but waits if it needs a result.
+@dataclass(frozen=True)
+class Step:
+    """What a node launches in one pass.
+
+    Args:
+        kernels: the operators.
+        scalar: True if the node's output has one element.
+        stops: True if the host waits for the result.
+    """
+
+    kernels: list[Operator]
+    scalar: bool
+    stops: bool
+
+
+@dataclass(frozen=True)
+class Pass:
+    """Forward or backward pass: steps, and the order in which they are executed, repetitions included."""
+
+    steps: list[Step]
+    order: list[int]
+
+
+def passes(run: Run, nodes: Sequence[Node]) -> list[Pass]:
+    """The forward pass of a model and, in training, the backward pass after it.
+
+    Args:
+        run: the run of a model.
+        nodes: its trace.
+    """
+    times = repeats(run, nodes)
+    ahead = []
+    for i, node in enumerate(nodes):
+        before = nodes[max(i - LAYER_NODES, 0) : i]
+        ahead.append(Step(forward(node, before, run.training), size(node.output) <= 1, waits(node, before)))
+    result = [Pass(ahead, layered(times))]
+    if run.training:
+        behind = []
+        for i, node in enumerate(nodes):
+            kernels = backward(node, nodes[max(i - LAYER_NODES, 0) : i])
+            behind.append(Step(kernels, size(node.output) <= 1, False))
+        last = next(
+            node for node in reversed(nodes) if node.kind == "Linear" and not batched(node) and size(node.output) > 1e6
+        )
+        logits = (size(last.output) // last.output[-1], last.output[-1])
+        behind.append(Step(loss(logits) + embeddings(nodes, logits[-1]), False, False))
+        result.append(Pass(behind, [len(nodes), *reversed(layered(times))]))  # the loss first
+    return result
+
+
+def replay(whole: Pass, seconds: Sequence[float], clocks: Clocks) -> float:
+    """Time of a pass on two clocks: the host starts kernels ahead of the GPU, but waits if it needs a result [s].
+
+    Args:
+        whole: the pass.
+        seconds: time of each kernel of its steps, in order, gap included [s].
+        clocks: what starting kernels costs.
+    """
+    priced = iter(seconds)
+    times = [[next(priced) for _ in step.kernels] for step in whole.steps]
+    host = free = 0.0
+    for i in whole.order:
+        step = whole.steps[i]
+        for time in times[i]:
+            host += clocks.host
+            free = max(free, host) + time
+        if not step.kernels:
+            host += clocks.scalar if step.scalar else clocks.view
+        if step.stops:
+            host = max(host, free)
+    return max(host, free)
+
+
+def simulate(run: Run, nodes: Sequence[Node], costs: CostModel, gpu: Device, clocks: Clocks = Clocks()) -> float:  # noqa: B008
+    """Simulate a model.
 
     Args:
         run: the run of a model.
         nodes: its trace.
         costs: cost model for kernels.
-        gpu: the GPU, with the gap between two kernels as its launch overhead.
+        gpu: the GPU; the gap of ``clocks`` takes the place of its launch overhead.
+        clocks: what starting kernels costs.
 
     Returns:
         Time of the forward pass and, in training, of the backward pass after it [s].
     """
-    times = repeats(run, nodes)
-    ahead = [forward(node, nodes[:i], run.training) for i, node in enumerate(nodes)]
-    parts = [[(node, ops, waits(node, nodes[:i])) for i, (node, ops) in enumerate(zip(nodes, ahead, strict=True))]]
-    orders = [layered(times)]
-    if run.training:
-        behind = [(node, backward(node, nodes[:i]), False) for i, node in enumerate(nodes)]
-        last = next(
-            node for node in reversed(nodes) if node.kind == "Linear" and not batched(node) and size(node.output) > 1e6
-        )
-        logits = (size(last.output) // last.output[-1], last.output[-1])
-        behind.append((last, loss(logits) + embeddings(nodes, logits[-1]), False))
-        parts.append(behind)
-        orders.append([len(nodes), *reversed(layered(times))])  # the loss first
-    total = 0.0
-    for part, order in zip(parts, orders, strict=True):
-        flat = [op for _, ops, _ in part for op in ops]
-        priced = iter(costs.predict(flat, gpu))
-        seconds = [[next(priced) for _ in ops] for _, ops, _ in part]
-        host = free = 0.0
-        for i in order:
-            node, ops, stop = part[i]
-            for time in seconds[i]:
-                host += HOST
-                free = max(free, host) + time
-            if not ops:
-                host += VIEW if size(node.output) > 1 else SCALAR
-            if stop:
-                host = max(host, free)
-        total += max(host, free)
-    return total
+    gpu = replace(gpu, launch_overhead=clocks.gap)
+    parts = passes(run, nodes)
+    return sum(
+        replay(part, costs.predict([op for step in part.steps for op in step.kernels], gpu).tolist(), clocks)
+        for part in parts
+    )
 
 
 def layered(times: Sequence[int]) -> list[int]:

@@ -1,7 +1,7 @@
 """Float32 operators and transformers on GPUs outside the fit, compared with NeuSight on NeuSight's own measurements.
 
-    python benchmarks/costs/neusight.py held   --data DIR              # each fitted GPU held out
-    python benchmarks/costs/neusight.py fit    --data DIR --out hetgym/costs/artefacts/gpu-eager-fp32.npz
+    python benchmarks/costs/neusight.py unseen --data DIR --graphs OPGRAPHS    # each board held out; minutes
+    python benchmarks/costs/neusight.py fit --data DIR --graphs OPGRAPHS --out hetgym/costs/artefacts/gpu-eager-fp32.npz
     python benchmarks/costs/neusight.py ops    --data DIR --picture docs/images/costs-gpu-eager.png
     python benchmarks/costs/neusight.py models --data DIR --graphs OPGRAPHS --picture docs/images/costs-gpu-models.png
 
@@ -11,8 +11,8 @@ HETGYM_DATA names. OPGRAPHS is ``scripts/asplos/results/opgraph`` of the same re
 switch transformers; without it their 8 of the 60 runs are left out. Fitting needs ``hetgym[costs]``, a picture
 ``hetgym[plot]``.
 
-Protocol *unseen GPU*: everything is fitted to ``ops/train_*.csv.gz`` (P4, P100, V100, T4, A100); ``fit`` and ``held``
-open no other file. The H100 is known by its data sheet. No end-to-end time takes part in any fit or choice.
+``unseen`` is the protocol whose figures count: a board's tables and runs take no part in anything that prices it, see
+``_unseen.py``. ``ops`` and ``models`` score the shipped artefact, which is fitted to all boards: fitted figures.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from __future__ import annotations
 import argparse
 import os
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from importlib.metadata import version
 from pathlib import Path
@@ -31,22 +31,18 @@ import numpy.typing as npt
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 from _common import save, show
-from _neusight import GPUS, graphs, opgraph, runs, samples
-from _pytorch import simulate
+from _neusight import GPUS, samples
+from _pytorch import Clocks, simulate
+from _unseen import CANDIDATES, Laboratory, Outcome, board, known_runs, outcome, pooled
 
 from hetgym.costs.artefact import locate
 from hetgym.costs.gpu_eager import EagerGpuCosts
-from hetgym.costs.gpu_fit import Sample, fit, held_out, launches, predicted
-from hetgym.costs.gpu_work import CLASSES, constant
+from hetgym.costs.gpu_fit import launches, predicted
+from hetgym.costs.gpu_work import CLASSES, Gpu
 from hetgym.costs.roofline import Roofline
 
 SEED = 0
 ARTEFACT = "gpu-eager-fp32"
-GAP = 4e-6
-"""Time from the end of a kernel to the end of an empty one that follows it in a full stream [s]."""
-
-UNSEEN = "NVIDIA H100 80GB HBM3"
-FITTED = "GPUs of the fit, all classes"
 COLUMNS: dict[str, Callable[[dict[str, Any]], str]] = {
     "what": lambda row: row["what"],
     "n": lambda row: str(row["n"]),
@@ -73,53 +69,121 @@ def score(what: str, predictions: Floats, measured: Floats) -> dict[str, Any]:
     }
 
 
-def mean_of(what: str, rows: list[dict[str, Any]]) -> dict[str, Any]:
-    """The mean over rows of a table, each counting once."""
-    keys = ("mean", "median", "p90", "bias")
-    return {"what": what, "n": sum(r["n"] for r in rows), **{k: float(np.mean([r[k] for r in rows])) for k in keys}}
+def laboratory(arguments: argparse.Namespace) -> Laboratory:
+    """All measurements that the arguments name."""
+    return Laboratory(arguments.data, arguments.graphs, SEED)
 
 
-def held(arguments: argparse.Namespace) -> list[dict[str, Any]]:
-    """Each GPU of the fit held out in turn."""
-    rows = held_scores(samples(arguments.data, "train"))
-    show("GPU held out of the fit", rows, COLUMNS)
-    return rows
+def operators_held_out(lab: Laboratory, name: str, found: Outcome) -> dict[str, list[tuple[str, Floats, Floats]]]:
+    """Operators of a board that was held out.
+
+    Returns:
+        Class -> session, predicted and measured seconds, for each session.
+    """
+    launch = launches(lab.without(frozenset({name})))
+    answers: dict[str, list[tuple[str, Floats, Floats]]] = {}
+    for sample in lab.tables:
+        if board(sample.device.name) == name:
+            model = found.costs.classes[sample.kind]
+            guess = predicted(model, sample, launch[sample.kind], found.costs.share(sample.gpu))
+            answers.setdefault(sample.kind, []).append((sample.session, guess, sample.seconds))
+    return answers
 
 
-def held_scores(train: list[Sample]) -> list[dict[str, Any]]:
-    """Scores of :func:`held_out`, with the tenth and ninetieth percentile of the errors of each class."""
+Residuals = dict[str, dict[str, Floats]]
+"""Class of operators, or "model" -> board -> [rows] log(measured / predicted) of the board when it was held out."""
+
+
+def hold_out(lab: Laboratory) -> tuple[list[dict[str, Any]], Residuals]:
+    """Hold out each board in turn; print and return scores, and the residuals of operators and runs."""
+    residuals: Residuals = {}
+    detail, whole, single = [], [], []
+    ratios, theirs = [], []
+    for name in lab.boards:
+        found = outcome(lab, name)
+        ratios.append(found.ratios)
+        theirs.append(found.neusight)
+        residuals.setdefault("model", {})[name] = -np.log(found.ratios)
+        law = found.costs.sustained
+        share = found.costs.share(Gpu.of(GPUS[name]))
+        for model, ours, other in zip(found.names, found.ratios, found.neusight, strict=True):
+            detail.append({"what": f"{name}, {model}", "hetgym": f"{ours - 1:+.1%}", "NeuSight": f"{other - 1:+.1%}"})
+        row = score(f"hetgym, {name}", found.ratios, np.ones(len(found.ratios)))
+        chosen = f"{law.free:.3f} {law.full:.3f} {law.need * 1e12:.1f} W s/TFLOP; "
+        chosen += f"{found.clocks.host * 1e6:.1f} + {found.clocks.gap * 1e6:.0f} us"
+        whole.append({**row, "share of the peak": f"{share:.3f}", "chosen on the others": chosen})
+        whole.append(score(f"NeuSight, {name}", found.neusight, np.ones(len(found.neusight))))
+        for kind, sessions in operators_held_out(lab, name, found).items():
+            parts = [np.log(measured / guess) for _, guess, measured in sessions]
+            residuals.setdefault(kind, {})[name] = np.concatenate(parts)
+            single += [score(f"{kind}, {name}, {session}", guess, seconds) for session, guess, seconds in sessions]
+    for who, parts in (("hetgym", ratios), ("NeuSight", theirs)):
+        every = np.concatenate(parts)
+        whole.append(score(f"{who}, all", every, np.ones(len(every))))
+    columns = COLUMNS | {key: lambda row, key=key: row.get(key, "") for key in ("share of the peak", CHOSEN)}
+    show("Operators of boards that were held out", single, COLUMNS)
+    show("Runs", detail, {key: lambda row, key=key: row[key] for key in ("what", "hetgym", "NeuSight")})
+    show("Models on boards that were held out", whole, columns)
+    covered = coverage(residuals)
+    show("Share of measurements within P10 to P90", covered, {key: lambda row, key=key: row[key] for key in covered[0]})
+    return [*single, *detail, *whole, *covered], residuals
+
+
+CHOSEN = "chosen on the others"
+
+
+def coverage(residuals: Residuals) -> list[dict[str, Any]]:
+    """How much the interval from all other boards' residuals holds of each board; 80 % is what it says."""
     rows = []
-    for kind in CLASSES:
-        answers = held_out(kind, train, SEED)
-        own = [score(f"{kind}, {name}", *answer) for name, answer in answers.items()]
-        logs = np.concatenate([np.log(measured / guess) for guess, measured in answers.values()])
-        scatter = [float(q) for q in np.quantile(logs, (0.1, 0.9))]
-        rows += [*own, {**mean_of(f"{kind}, mean over GPUs", own), "scatter": scatter, "class": kind}]
+    for kind, boards in residuals.items():
+        row = {"class": kind}
+        for name in residuals["model"]:
+            if name not in boards or len(boards) < 3:
+                row[name] = ""
+                continue
+            low, high = pooled([logs for other, logs in boards.items() if other != name])
+            row[name] = f"{np.mean((boards[name] >= low) & (boards[name] <= high)):.0%}"
+        held = [float(value.rstrip("%")) for value in list(row.values())[1:] if value]
+        rows.append({**row, "mean": f"{np.mean(held):.0f}%" if held else ""})
     return rows
+
+
+def unseen(arguments: argparse.Namespace) -> list[dict[str, Any]]:
+    """Each board held out in turn."""
+    return hold_out(laboratory(arguments))[0]
 
 
 def fitted(arguments: argparse.Namespace) -> list[dict[str, Any]]:
-    """Fit to all GPUs of the training split, and write the artefact."""
-    train = samples(arguments.data, "train")
-    rows = held_scores(train)
-    means = {row["class"]: row for row in rows if "class" in row}
+    """Hold out each board, for the intervals; then fit to all boards, and write the artefact."""
+    lab = laboratory(arguments)
+    rows, residuals = hold_out(lab)
+    costs, clocks = lab.chosen("")
+    nobody: frozenset[str] = frozenset()
+    best = next(one for one in CANDIDATES if lab.clocks(nobody, one) == clocks)
+    shares = {Gpu.of(GPUS[name]): round(lab.aligned(name, nobody)[best][0], 4) for name in lab.boards}
+    train = [sample for sample in lab.tables if sample.session == "train"]
     card = {
-        "source": "NeuSight (Lee et al., ASPLOS 2025), github.com/sitar-lab/NeuSight, data/dataset/train",
+        "source": "NeuSight (Lee et al., ASPLOS 2025), github.com/sitar-lab/NeuSight, data/dataset, label",
         "licence": "MIT, Georgia Institute of Technology and Microsoft",
         "measured": "PyTorch 2.1, float32, eager, CUDA events around one operator, mean of the fastest 5 of 25",
-        "split": "ops/train_*.csv.gz alone; test split and end-to-end runs not read",
-        "devices": sorted({sample.device.name for sample in train}),
-        "rows": {kind: sum(len(s.seconds) for s in train if s.kind == kind) for kind in CLASSES},
+        "split": "train and test tables of all boards; whole models for the shares of the peak alone",
+        "devices": sorted({sample.device.name for sample in lab.tables}),
+        "rows": {kind: sum(len(s.seconds) for s in lab.tables if s.kind == kind) for kind in CLASSES},
         "launch": launches(train),
+        "clocks": {"host": clocks.host, "gap": clocks.gap},
         "seed": SEED,
         "lightgbm": version("lightgbm"),
-        "held out GPU, mean absolute error": {kind: round(row["mean"], 4) for kind, row in means.items()},
+        "held out GPU, mean absolute error": {kind: means(boards) for kind, boards in residuals.items()},
     }
-    model = fit(train, SEED, card)
-    classes = {kind: replace(own, scatter=tuple(means[kind]["scatter"])) for kind, own in model.classes.items()}
-    EagerGpuCosts(classes, card, model.gpus).save(arguments.out)
-    show("GPU held out of the fit", rows, COLUMNS)
+    scatter = {kind: pooled(list(boards.values())) for kind, boards in residuals.items()}
+    classes = {kind: replace(own, scatter=scatter[kind]) for kind, own in costs.classes.items()}
+    EagerGpuCosts(classes, card, shares, costs.sustained, scatter["model"]).save(arguments.out)
     return rows
+
+
+def means(boards: Mapping[str, Floats]) -> dict[str, float]:
+    """Board -> mean absolute error of what is left."""
+    return {name: round(float(np.abs(np.exp(-logs) - 1).mean()), 4) for name, logs in boards.items()}
 
 
 def load(arguments: argparse.Namespace) -> EagerGpuCosts:
@@ -128,49 +192,31 @@ def load(arguments: argparse.Namespace) -> EagerGpuCosts:
 
 
 def ops(arguments: argparse.Namespace) -> list[dict[str, Any]]:
-    """Single operators of the test split, by class and GPU."""
+    """Single operators of the test split by the shipped artefact, which is fitted to them."""
     model = load(arguments)
     launch = model.card["launch"]
-    rows, points, plain = [], [], []
+    rows, points = [], []
     for sample in samples(arguments.data, "test"):
-        guess = predicted(model.classes[sample.kind], sample, launch[sample.kind], sample.gpu in model.gpus)
+        guess = predicted(model.classes[sample.kind], sample, launch[sample.kind], model.share(sample.gpu))
         rows.append(score(f"{sample.kind}, {sample.device.name}", guess, sample.seconds))
         points.append((sample, guess))
-        if sample.device.name == UNSEEN:
-            what = f"constant efficiency, {sample.kind}, {sample.device.name}"
-            stated = constant(sample.kind, sample.table, sample.gpu, sample.gpu.peak)
-            plain.append(score(what, launch[sample.kind] + stated, sample.seconds))
-    unseen = [row for row, (sample, _) in zip(rows, points, strict=True) if sample.device.name == UNSEEN]
-    rows.append(mean_of("unseen H100, mean over classes", unseen))
-    rows += [*plain, mean_of("constant efficiency, unseen H100, mean over classes", plain)]
     for kind in CLASSES:
         own = [(guess, sample.seconds) for sample, guess in points if sample.kind == kind]
         if own:
             rows.append(score(f"{kind}, all GPUs", *(np.concatenate(part) for part in zip(*own, strict=True))))
-    show("Operators of the test split", rows, COLUMNS)
+    show("Operators of the test split (fitted)", rows, COLUMNS)
     if arguments.picture:
-        scatter(
-            arguments.picture,
-            [
-                (f"H100 (unseen), {s.kind}" if s.device.name == UNSEEN else FITTED, guess, s.seconds)
-                for s, guess in sorted(points, key=lambda point: point[0].device.name == UNSEEN)
-            ],
-        )
+        scatter(arguments.picture, [(sample.kind, guess, sample.seconds) for sample, guess in points])
     return rows
 
 
 def models(arguments: argparse.Namespace) -> list[dict[str, Any]]:
     """Whole transformers, end to end."""
     costs = Roofline() if arguments.costs == "roofline" else load(arguments)
-    traces = graphs(arguments.data)
-    if arguments.graphs:
-        for run in runs(arguments.data):
-            path = arguments.graphs / f"{run.model}.csv"
-            if run.model not in traces and path.exists():
-                traces[run.model] = opgraph(path)
-    known = [run for run in runs(arguments.data) if run.model in traces]
-    gpus = {name: replace(gpu, launch_overhead=GAP) for name, gpu in GPUS.items()}
-    guess = np.array([simulate(run, traces[run.model], costs, gpus[run.device]) for run in known])
+    traced = known_runs(arguments.data, arguments.graphs)
+    known = [run for run, _ in traced]
+    clocks = Clocks(**costs.card["clocks"]) if isinstance(costs, EagerGpuCosts) else Clocks()
+    guess = np.array([simulate(run, nodes, costs, GPUS[run.device], clocks) for run, nodes in traced])
     theirs, measured = (np.array([getattr(run, name) for run in known]) for name in ("neusight", "measured"))
     detail = [
         {
@@ -184,7 +230,7 @@ def models(arguments: argparse.Namespace) -> list[dict[str, Any]]:
     show("Runs", detail, {name: lambda row, name=name: row[name] for name in ("what", "ms", "hetgym", "NeuSight")})
     devices = np.array([run.device for run in known])
     groups = {name: devices == name for name in dict.fromkeys(devices)}
-    groups |= {"GPUs of the fit": devices != UNSEEN, "unseen GPU": devices == UNSEEN, "all": devices != ""}
+    groups |= {"all": devices != ""}
     rows = []
     for name, at in groups.items():
         rows += [
@@ -193,14 +239,7 @@ def models(arguments: argparse.Namespace) -> list[dict[str, Any]]:
         ]
     show("Models, end to end", rows, COLUMNS)
     if arguments.picture:
-        scatter(
-            arguments.picture,
-            [
-                ("NeuSight", theirs, measured),
-                ("hetgym, GPUs of the fit", guess[devices != UNSEEN], measured[devices != UNSEEN]),
-                ("hetgym, H100 (unseen)", guess[devices == UNSEEN], measured[devices == UNSEEN]),
-            ],
-        )
+        scatter(arguments.picture, [("NeuSight", theirs, measured), ("hetgym, fitted", guess, measured)])
     return rows + detail
 
 
@@ -217,7 +256,7 @@ def scatter(path: Path, parts: list[tuple[str, Floats, Floats]]) -> None:
         guess, measured = (np.concatenate(part) for part in zip(*own, strict=True))
         size = 3 if len(guess) > 100 else 26
         style = {"s": size, "alpha": 0.35 if size == 3 else 0.8, "linewidths": 0}
-        axes.scatter(measured * 1e3, guess / measured, label=name, color="0.7" if name == FITTED else None, **style)
+        axes.scatter(measured * 1e3, guess / measured, label=name, **style)
     axes.axhline(1.0, color="black", linewidth=0.8)
     axes.set(xscale="log", yscale="log", xlabel="measured [ms]", ylabel="predicted / measured", ylim=(0.4, 3.0))
     axes.set_yticks([0.5, 0.7, 1.0, 1.4, 2.0, 3.0], ["0.5", "0.7", "1", "1.4", "2", "3"])
@@ -229,7 +268,7 @@ def scatter(path: Path, parts: list[tuple[str, Floats, Floats]]) -> None:
 def main() -> None:
     """Run one of the commands."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    commands = {"fit": fitted, "held": held, "ops": ops, "models": models}
+    commands = {"unseen": unseen, "fit": fitted, "ops": ops, "models": models}
     parser.add_argument("command", choices=commands)
     parser.add_argument("--data", type=Path, default=Path(os.environ.get("HETGYM_DATA", ".")) / "neusight")
     parser.add_argument("--graphs", type=Path, help="traces of the switch transformers")

@@ -1,16 +1,17 @@
 """Costs of float32 operators on GPUs without measurements: a data-sheet bound corrected by trees.
 
-seconds = launch + physics x exp(trees(features)),    physics = max(FLOPs / peak, bytes / bandwidth)
+seconds = launch + physics x exp(trees(features)),    physics = max(FLOPs / rate, bytes / bandwidth)
 
-The trees are fitted to several GPUs at once. Their features describe a device by its data sheet alone: peak, bandwidth,
-processors and last-level cache. Times of operators that a framework starts one by one on an idle stream include the
-time of the launch. The fit subtracts it, and the prediction adds the launch overhead of the device.
+The rate of products is the one that the board sustains (:mod:`~hetgym.costs.gpu_clock`): by the data sheet's peak,
+power limit, process and lanes, or as measured on boards of the fit. The trees are fitted to several GPUs at once, with
+features that relate the work to the size of a GPU. Times of operators that a framework starts one by one on an idle
+stream include the time of the launch. The fit subtracts it, and the prediction adds the launch overhead of the device.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import astuple, dataclass, fields, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, astuple, dataclass, fields, replace
 from pathlib import Path
 from typing import Any, Self
 
@@ -21,14 +22,15 @@ from hetgym._types import BoolArray, FloatArray
 from hetgym.costs import artefact
 from hetgym.costs.forest import ARRAYS, Forest
 from hetgym.costs.fused import anchor_of
+from hetgym.costs.gpu_clock import Sustained
 from hetgym.costs.gpu_work import (
     CLASSES,
     CONV_FEATURES,
     PRODUCT_FEATURES,
+    PRODUCTS,
     ROW_FEATURES,
     Gpu,
     class_of,
-    constant,
     features,
     physics,
     work,
@@ -70,42 +72,27 @@ class ClassTrees:
         limits: least and largest log ratio that a prediction may have.
         median: median log ratio of the fit, for operators whose loops are not known.
         scatter: tenth and ninetieth percentile of log(measured / predicted) in cross-validation.
-        others: trees for GPUs outside the fit, if there are separate ones.
-        prior: weight of the roofline's default efficiencies in the log ratio on a GPU outside the fit, in [0, 1].
-
-    Raises:
-        ArtefactError: the weight is not within 0 and 1.
     """
 
     trees: Forest
     limits: Pair
     median: float
     scatter: Pair = (0.0, 0.0)
-    others: Forest | None = None
-    prior: float = 0.0
 
-    def __post_init__(self) -> None:
-        if type(self.prior) not in (int, float) or not 0.0 <= self.prior <= 1.0:
-            raise ArtefactError(f"prior is {self.prior!r}; expected a share within 0 and 1")
-
-    def kernels(self, kind: str, table: FloatArray, gpu: Gpu, peak: FloatArray | float, known: bool) -> FloatArray:
+    def kernels(self, kind: str, table: FloatArray, gpu: Gpu, peak: FloatArray | float) -> FloatArray:
         """Kernel times.
 
         Args:
             kind: the class.
             table: [r, 11] from :func:`~hetgym.costs.gpu_work.work`.
             gpu: the device.
-            peak: rate in each operator's dtype [FLOP/s].
-            known: True if the device is one of those fitted.
+            peak: rate in each operator's dtype, for products the sustained one [FLOP/s].
 
         Returns:
             [r] seconds, positive, without the launch.
         """
-        trees = self.trees if known or self.others is None else self.others
         stated = physics(kind, table, gpu, peak)
-        ratio = np.clip(trees.predict(features(kind, table, gpu, peak)), *self.limits)
-        if not known and self.prior > 0:
-            ratio = (1 - self.prior) * ratio + self.prior * np.log(constant(kind, table, gpu, peak) / stated)
+        ratio = np.clip(self.trees.predict(features(kind, table, gpu, peak)), *self.limits)
         return np.asarray(stated * np.exp(ratio), np.float64)
 
 
@@ -122,14 +109,21 @@ class EagerGpuCosts:
     Args:
         classes: each of :data:`~hetgym.costs.gpu_work.CLASSES` -> its trees.
         card: source, licence, split, seed and scores of the fit, as plain values.
-        gpus: GPUs of the fit; for all others a class uses its separate trees, if it has them.
+        shares: GPUs that were measured -> share of the peak that long products reach, in (0, 1.2].
+        sustained: the law of that share for all other GPUs.
+        scatter: tenth and ninetieth percentile of log(measured / predicted) of whole models on GPUs that were held out.
 
     Raises:
         ArtefactError: a class is missing or unknown, or its figures are out of range.
     """
 
     def __init__(
-        self, classes: Mapping[str, ClassTrees], card: Mapping[str, Any] | None = None, gpus: Iterable[Gpu] = ()
+        self,
+        classes: Mapping[str, ClassTrees],
+        card: Mapping[str, Any] | None = None,
+        shares: Mapping[Gpu, float] | None = None,
+        sustained: Sustained | None = None,
+        scatter: Pair = (0.0, 0.0),
     ) -> None:
         if set(classes) != set(CLASSES):
             raise ArtefactError(f"classes are {', '.join(sorted(classes))}; expected {', '.join(sorted(CLASSES))}")
@@ -142,7 +136,13 @@ class EagerGpuCosts:
             )
             for name in CLASSES
         }
-        self.gpus = frozenset(gpus)
+        self.shares = dict(shares or {})
+        for gpu, share in self.shares.items():
+            if type(share) not in (int, float) or not 0.0 < share <= 1.2:
+                raise ArtefactError(f"share of {gpu} is {share!r}; expected a number in (0, 1.2]")
+        self._by_key = {gpu.key: float(share) for gpu, share in self.shares.items()}
+        self.sustained = sustained or Sustained()
+        self.scatter = _rising(scatter, "whole models")
         self.card = dict(card or {})
         self._known: dict[Any, tuple[float, float, float]] = {}
 
@@ -163,6 +163,23 @@ class EagerGpuCosts:
         answers = self._answers(operators, device)
         return answers[:, 1].copy(), answers[:, 2].copy()
 
+    def whole(self, seconds: float) -> tuple[float, float]:
+        """Tenth and ninetieth percentile of the run time of a whole model [s].
+
+        Errors of operators on one GPU go the same way: a clock that is not held delays all of them. The interval is
+        therefore that of whole models on GPUs that were held out, not a sum of independent errors.
+
+        Args:
+            seconds: predicted run time [s].
+        """
+        low, high = np.exp(self.scatter)
+        return seconds * float(low), seconds * float(high)
+
+    def share(self, gpu: Gpu) -> float:
+        """Share of the peak that long products reach: as measured, or by the law."""
+        known = self._by_key.get(gpu.key)
+        return self.sustained.share(gpu) if known is None else known
+
     def kernels(self, kind: str, table: FloatArray, gpu: Gpu, peak: FloatArray | float) -> FloatArray:
         """Kernel times of one class.
 
@@ -170,24 +187,19 @@ class EagerGpuCosts:
             kind: one of :data:`~hetgym.costs.gpu_work.CLASSES`.
             table: [r, 11] from :func:`~hetgym.costs.gpu_work.work`.
             gpu: the device.
-            peak: rate in each operator's dtype [FLOP/s].
+            peak: rate in each operator's dtype, by the data sheet [FLOP/s].
 
         Returns:
             [r] seconds, positive, without the launch.
         """
-        return self.classes[kind].kernels(kind, table, gpu, peak, gpu in self.gpus)
+        rate = peak * self.share(gpu) if kind in PRODUCTS else peak
+        return self.classes[kind].kernels(kind, table, gpu, rate)
 
     def _answers(self, operators: Sequence[Operator], device: Device) -> FloatArray:
         if device.kind != "gpu":
             seconds = Roofline().predict(operators, device)
             return np.stack([seconds, seconds, seconds], axis=1)
-        place = (
-            *sorted(device.peak_flops.items()),
-            device.memory_bandwidth,
-            device.launch_overhead,
-            device.processors,
-            device.cache_bytes,
-        )
+        place = (*sorted(device.peak_flops.items()), device.launch_overhead, Gpu.of(device))
         keys = [(place, op.kind, op.inputs, op.outputs, tuple(op.attributes.items())) for op in operators]
         known = self._known
         fresh = {key: op for key, op in zip(keys, operators, strict=True) if key not in known}
@@ -224,7 +236,7 @@ class EagerGpuCosts:
                         seconds[alike] = np.minimum(seconds[alike], as_product)
             odd = _odd(name, [operators[i] for i in at])
             if odd.any():
-                stated = physics("elementwise", table[odd], gpu, rate[odd])
+                stated = physics("elementwise", table[odd], gpu, rate[odd] * self.share(gpu))
                 busy = table[odd, 4] / rate[odd] > table[odd, 5:7].sum(axis=1) / gpu.bandwidth
                 median = np.where(busy, self.classes[name].median, self.classes["elementwise"].median)
                 seconds[odd] = stated * np.exp(median)
@@ -239,13 +251,8 @@ class EagerGpuCosts:
         Raises:
             ArtefactError: the file cannot be written.
         """
-        forests: dict[str, Forest | None] = {name: self.classes[name].trees for name in CLASSES}
-        forests |= {f"{name} others": self.classes[name].others for name in CLASSES}
         arrays = {
-            f"{name} {key}": array
-            for name, trees in forests.items()
-            if trees is not None
-            for key, array in trees.arrays().items()
+            f"{name} {key}": array for name in CLASSES for key, array in self.classes[name].trees.arrays().items()
         }
         header = {
             "model": MODEL,
@@ -254,8 +261,9 @@ class EagerGpuCosts:
             "median": {name: self.classes[name].median for name in CLASSES},
             "scatter": {name: list(self.classes[name].scatter) for name in CLASSES},
             "card": self.card,
-            "prior": {name: self.classes[name].prior for name in CLASSES},
-            "gpus": sorted(astuple(gpu) for gpu in self.gpus),
+            "shares": sorted([*astuple(gpu), share] for gpu, share in self.shares.items()),
+            "sustained": asdict(self.sustained),
+            "whole models": list(self.scatter),
         }
         artefact.save(path, header, arrays)
 
@@ -279,38 +287,35 @@ class EagerGpuCosts:
             raise ArtefactError(f"{where}: holds no {MODEL!r} model")
         if header.get("features") != {name: list(COLUMNS[name]) for name in CLASSES}:
             raise ArtefactError(f"{where}: fitted to features that this version of hetgym does not compute")
-        forests = [*CLASSES, *(f"{name} others" for name in CLASSES)]
-        refuse_others(arrays, [f"{name} {key}" for name in forests for key in ARRAYS], where)
+        refuse_others(arrays, [f"{name} {key}" for name in CLASSES for key in ARRAYS], where)
         card = header.get("card")
-        figures = [header.get(what) for what in ("limits", "median", "scatter", "prior")]
+        figures = [header.get(what) for what in ("limits", "median", "scatter")]
         if not isinstance(card, dict) or not all(isinstance(f, dict) and set(f) == set(CLASSES) for f in figures):
-            raise ArtefactError(f"{where}: the header lacks a card, or limits, median, scatter or prior of a class")
-        limits, median, scatter, prior = (dict(figure or {}) for figure in figures)
-
-        def forest(name: str, kind: str) -> Forest:
-            own = {key: arrays[f"{name} {key}"] for key in ARRAYS if f"{name} {key}" in arrays}
-            return Forest.from_arrays(own, len(COLUMNS[kind]), name)
-
+            raise ArtefactError(f"{where}: the header lacks a card, or limits, median or scatter of a class")
+        limits, median, scatter = (dict(figure or {}) for figure in figures)
+        law = header.get("sustained")
+        if not isinstance(law, dict) or set(law) != {field.name for field in fields(Sustained)}:
+            raise ArtefactError(f"{where}: the header lacks the law of sustained rates")
         try:
             classes = {}
             for name in CLASSES:
-                more = f"{name} others"
-                others = forest(more, name) if any(key.startswith(f"{more} ") for key in arrays) else None
-                own = forest(name, name)
-                classes[name] = ClassTrees(own, limits[name], median[name], scatter[name], others, prior[name])
-            return cls(classes, card, _gpus(header.get("gpus")))
+                own = {key: arrays[f"{name} {key}"] for key in ARRAYS if f"{name} {key}" in arrays}
+                trees = Forest.from_arrays(own, len(COLUMNS[name]), name)
+                classes[name] = ClassTrees(trees, limits[name], median[name], scatter[name])
+            return cls(classes, card, _shares(header.get("shares")), Sustained(**law), header.get("whole models", ()))
         except ArtefactError as error:
             raise ArtefactError(f"{where}: {error}") from error
 
 
-def _gpus(values: object) -> list[Gpu]:
-    """GPUs from a header."""
-    gpus = []
+def _shares(values: object) -> dict[Gpu, float]:
+    """GPUs from a header, with their shares."""
+    shares = {}
     for row in values if isinstance(values, list) else [None]:
-        if not isinstance(row, list) or len(row) != len(fields(Gpu)) or any(type(v) not in (int, float) for v in row):
+        length = len(fields(Gpu)) + 1
+        if not isinstance(row, list) or len(row) != length or any(type(v) not in (int, float) for v in row):
             raise ArtefactError("the header lacks the GPUs of the fit")
-        gpus.append(Gpu(*(float(value) for value in row)))
-    return gpus
+        shares[Gpu(*(float(value) for value in row[:-1]))] = float(row[-1])
+    return shares
 
 
 def _dtype(op: Operator) -> str:

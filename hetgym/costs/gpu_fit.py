@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from hetgym._types import FloatArray
 from hetgym.costs.forest import Forest
+from hetgym.costs.gpu_clock import Sustained, wide
 from hetgym.costs.gpu_eager import COLUMNS, ClassTrees, EagerGpuCosts
-from hetgym.costs.gpu_gemm import mean_forest
 from hetgym.costs.gpu_work import CLASSES, PRODUCTS, Gpu, features, physics, work
 from hetgym.device import Device
 from hetgym.errors import ArtefactError, require
@@ -21,24 +20,11 @@ from hetgym.graph.ops import Operator
 ROWS = 40_000
 """Most rows of a class; larger ones are thinned at random."""
 
-ROUNDS, LEAVES = {"products": 300, "rows": 150}, {"products": 63, "rows": 31}
+ROUNDS, LEAVES = {"products": 200, "rows": 100}, {"products": 47, "rows": 31}
 """Number of trees in a forest and of leaves in a tree, for classes that compute tiles and those that stream rows."""
 
-RATE, FEATURE_SHARE = 0.06, 0.3
-"""Learning rate, and share of the features that each tree sees. With few features not all trees can rely on the one
-data-sheet figure that tells the fitted GPUs apart. This improves predictions for other GPUs; see docs/costs-gpu.md."""
-
-FORESTS = {"linear": 2}
-"""Class -> number of forests with different seeds, whose mean is the prediction; 1 for classes not listed."""
-
-OTHERS: dict[str, tuple[int, float]] = {"batched": (80, 0.12)}
-"""Class -> number of trees and learning rate of its forests for GPUs outside the fit. There is one forest for each GPU
-of the fit, fitted without that GPU; the prediction is their mean, so that no single GPU dominates it. In
-cross-validation over held-out GPUs this improves batches of products, but not products and convolutions."""
-
-PRIOR = {"linear": 0.25, "batched": 0.25, "softmax": 0.25}
-"""Class -> weight of the roofline's default efficiencies in log ratios on GPUs outside the fit; 0 for classes not
-listed. Chosen among multiples of 1/4 by cross-validation over held-out GPUs."""
+RATE, FEATURE_SHARE = 0.08, 0.3
+"""Learning rate, and share of the features that each tree sees."""
 
 COMPANIONS = {"batched": ("linear",)}
 """Class -> other classes whose rows its trees are fitted to as well: on one of the GPUs libraries took a single kernel
@@ -56,6 +42,7 @@ class Sample:
         device: the GPU.
         table: [r, 11] from :func:`~hetgym.costs.gpu_work.work`.
         seconds: [r] measured times, each on an idle stream [s].
+        session: name of the occasion on which they were measured; clocks differ between occasions.
 
     Raises:
         ArtefactError: an unknown class, lengths that do not match, or a time that is not positive.
@@ -65,6 +52,7 @@ class Sample:
     device: Device
     table: FloatArray
     seconds: FloatArray
+    session: str = ""
 
     def __post_init__(self) -> None:
         who = f"{self.kind} on {self.device.name}"
@@ -76,18 +64,26 @@ class Sample:
             raise ArtefactError(f"{who}: a time is not a positive number")
 
     @classmethod
-    def of(cls, kind: str, device: Device, operators: Sequence[Operator], seconds: FloatArray) -> Sample:
+    def of(
+        cls, kind: str, device: Device, operators: Sequence[Operator], seconds: FloatArray, session: str = ""
+    ) -> Sample:
         """Make a sample from operators and their times ([r] seconds)."""
-        return cls(kind, device, work(operators), np.asarray(seconds, np.float64))
+        return cls(kind, device, work(operators), np.asarray(seconds, np.float64), session)
 
     @property
     def gpu(self) -> Gpu:
         """The figures of the device that the models use."""
         return Gpu.of(self.device)
 
-    def physics(self, kind: str = "") -> FloatArray:
-        """[r] data-sheet bounds, as for another class if one is named [s]."""
-        return physics(kind or self.kind, self.table, self.gpu, self.gpu.peak)
+    def physics(self, rate: float | None = None) -> FloatArray:
+        """[r] bounds at the data sheet's peak, or at another rate [s]."""
+        return physics(self.kind, self.table, self.gpu, rate or self.gpu.peak)
+
+    def rate(self) -> float:
+        """Rate that long products reach: the ninetieth percentile among the largest three tenths [FLOP/s]."""
+        flops = self.table[:, 4]
+        long = flops >= np.quantile(flops, 0.7)
+        return float(np.quantile(flops[long] / self.seconds[long], 0.9))
 
     def launch(self) -> float:
         """Time of starting an operator on an idle stream, with the shortest kernel [s].
@@ -105,7 +101,7 @@ class Sample:
         if len(self.seconds) <= rows:
             return self
         kept = np.sort(rng.permutation(len(self.seconds))[:rows])
-        return Sample(self.kind, self.device, self.table[kept], self.seconds[kept])
+        return replace(self, table=self.table[kept], seconds=self.seconds[kept])
 
 
 def launches(samples: Sequence[Sample]) -> dict[str, float]:
@@ -132,26 +128,33 @@ def fit_class(kind: str, samples: Sequence[Sample], seed: int) -> ClassTrees:
     if not any(sample.kind == kind for sample in samples):
         raise ArtefactError(f"no measurements of class {kind!r}")
     rng = np.random.default_rng(seed)
-    parts = [_rows(kind, [s for s in samples if s.kind == other], rng) for other in (kind, *COMPANIONS.get(kind, ()))]
-    x, y, weight, owner = (np.concatenate(part) for part in zip(*parts, strict=True))
-    group = "products" if kind in PRODUCTS else "rows"
-    seeds = range(seed, seed + FORESTS.get(kind, 1))
-    trees = mean_forest([_grown(x, y, weight, number, group, ROUNDS[group], RATE) for number in seeds])
-    names, others = sorted(set(owner.tolist())), None
-    if kind in OTHERS and len(names) > 2:
-        keep = [owner != name for name in names]
-        bag = [_grown(x[k], y[k], weight[k], seed + i, group, *OTHERS[kind]) for i, k in enumerate(keep)]
-        others = mean_forest(bag)
+    rates = session_rates(samples)
+    kinds = (kind, *COMPANIONS.get(kind, ()))
+    parts = [_rows(kind, [s for s in samples if s.kind == other], rates, rng) for other in kinds]
+    x, y, weight = (np.concatenate(part) for part in zip(*parts, strict=True))
+    trees = _grown(x, y, weight, seed, "products" if kind in PRODUCTS else "rows")
     low, median, high = (float(q) for q in np.quantile(parts[0][1], (0.001, 0.5, 0.999)))
-    return ClassTrees(trees, (low, high), median, others=others, prior=PRIOR.get(kind, 0.0))
+    return ClassTrees(trees, (low, high), median)
 
 
-def _grown(x: FloatArray, y: FloatArray, weight: FloatArray, seed: int, group: str, rounds: int, rate: float) -> Forest:
+def session_rates(samples: Sequence[Sample]) -> dict[tuple[str, str], float]:
+    """GPU and session -> rate of its long products [FLOP/s].
+
+    The trees learn ratios to it, so that they are not fitted to the clock of an occasion. A session without plain
+    products takes the median share of the peak of the others.
+    """
+    rates = {(s.device.name, s.session): s.rate() for s in samples if s.kind == "linear"}
+    shares = [rates[s.device.name, s.session] / s.gpu.peak for s in samples if s.kind == "linear"]
+    usual = float(np.median(shares)) if shares else 1.0
+    return {(s.device.name, s.session): s.gpu.peak * usual for s in samples} | rates
+
+
+def _grown(x: FloatArray, y: FloatArray, weight: FloatArray, seed: int, group: str) -> Forest:
     """Trees fitted to log ratios by LightGBM (Ke et al., NeurIPS 2017) with the absolute error as loss."""
     lightgbm = require("lightgbm", "costs", "fitting costs of GPUs")
     options = {
         "objective": "regression_l1",
-        "learning_rate": rate,
+        "learning_rate": RATE,
         "num_leaves": LEAVES[group],
         "min_data_in_leaf": 20,
         "feature_fraction": FEATURE_SHARE,
@@ -165,74 +168,85 @@ def _grown(x: FloatArray, y: FloatArray, weight: FloatArray, seed: int, group: s
         "force_row_wise": True,
         "max_bin": 127,
     }
-    return Forest.from_lightgbm(lightgbm.train(options, lightgbm.Dataset(x, y, weight=weight), rounds))
+    return Forest.from_lightgbm(lightgbm.train(options, lightgbm.Dataset(x, y, weight=weight), ROUNDS[group]))
 
 
 def _rows(
-    kind: str, samples: Sequence[Sample], rng: np.random.Generator
-) -> tuple[FloatArray, FloatArray, FloatArray, npt.NDArray[np.str_]]:
-    """Features, log ratios, weights and GPUs of rows; the weight is the share of the time that is not the launch."""
+    kind: str, samples: Sequence[Sample], rates: Mapping[tuple[str, str], float], rng: np.random.Generator
+) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """Features, log ratios and weights of rows; the weight is the share of the time that is not the launch."""
     total = sum(len(sample.seconds) for sample in samples)
-    width = len(COLUMNS[kind])
-    x, y, weight, owner = [np.empty((0, width))], [np.empty(0)], [np.empty(0)], [np.empty(0, np.str_)]
+    x, y, weight = [np.empty((0, len(COLUMNS[kind])))], [np.empty(0)], [np.empty(0)]
     for whole in samples:
         launch = whole.launch()
         sample = whole.thinned(max(1, ROWS * len(whole.seconds) // max(total, ROWS)), rng)
-        stated = sample.physics(kind)
+        rate = rates[sample.device.name, sample.session] if kind in PRODUCTS else sample.gpu.peak
+        stated = physics(kind, sample.table, sample.gpu, rate)
         kernel = np.maximum(sample.seconds - launch, _LEAST_SHARE * stated)
-        x.append(features(sample.kind, sample.table, sample.gpu, sample.gpu.peak))
+        x.append(features(sample.kind, sample.table, sample.gpu, rate))
         y.append(np.log(kernel / stated))
         weight.append(np.minimum(kernel / sample.seconds, 1.0))
-        owner.append(np.full(len(kernel), sample.device.name))
-    return np.concatenate(x), np.concatenate(y), np.concatenate(weight), np.concatenate(owner)
+    return np.concatenate(x), np.concatenate(y), np.concatenate(weight)
 
 
-def fit(samples: Sequence[Sample], seed: int, card: Mapping[str, Any] | None = None) -> EagerGpuCosts:
+def fit(
+    samples: Sequence[Sample],
+    seed: int,
+    card: Mapping[str, Any] | None = None,
+    shares: Mapping[Gpu, float] | None = None,
+    sustained: Sustained | None = None,
+) -> EagerGpuCosts:
     """Fit all classes.
 
     Args:
         samples: measurements, which must include every class.
         seed: seed of all randomness.
         card: source, licence, split and scores, as plain values.
+        shares: GPUs that were measured -> share of the peak that long products reach.
+        sustained: law of that share for other GPUs.
 
     Raises:
         ArtefactError: a class has no samples.
     """
-    gpus = {sample.gpu for sample in samples}
-    return EagerGpuCosts({kind: fit_class(kind, samples, seed) for kind in CLASSES}, card, gpus)
+    return EagerGpuCosts({kind: fit_class(kind, samples, seed) for kind in CLASSES}, card, shares, sustained)
 
 
-def held_out(kind: str, samples: Sequence[Sample], seed: int) -> dict[str, tuple[FloatArray, FloatArray]]:
-    """Predict one class on each GPU by trees that were fitted to the other GPUs.
+def law(shares: Mapping[Gpu, float]) -> Sustained:
+    """The law of sustained rates with the least squares of logarithms over GPUs that were measured.
+
+    Needs are tried on a grid of 0.5 %; for each the issue shares have a closed form. A figure that no GPU tells about
+    keeps its default.
 
     Args:
-        kind: the class.
-        samples: on two GPUs or more.
-        seed: as for :func:`fit_class`.
-
-    Returns:
-        GPU -> [r] predicted and [r] measured seconds; the launch is the median of the fitted GPUs'.
+        shares: GPU -> share of the peak that long products reach.
     """
-    result = {}
-    for held in samples:
-        if held.kind == kind:
-            rest = [sample for sample in samples if sample.device.name != held.device.name]
-            model = fit_class(kind, rest, seed)
-            result[held.device.name] = (predicted(model, held, launches(rest)[kind], known=False), held.seconds)
-    return result
+    best, least = Sustained(), np.inf
+    for need in (best.need, *np.geomspace(8e-12, 32e-12, 280)):  # the default first, which wins where none is better
+        logs: dict[bool, list[float]] = {True: [], False: []}
+        trial = replace(best, need=float(need))
+        for gpu, share in shares.items():
+            logs[wide(gpu)].append(float(np.log(share / trial.clock(gpu))))
+        means = {full: float(np.mean(values)) for full, values in logs.items() if values}
+        loss = sum((value - means[full]) ** 2 for full, values in logs.items() for value in values)
+        if loss < least - 1e-12:
+            free = min(float(np.exp(means[False])), 1.0) if False in means else Sustained().free
+            taken = min(float(np.exp(means[True])), 1.0) if True in means else Sustained().full
+            best, least = Sustained(free, taken, float(need)), loss
+    return best
 
 
-def predicted(model: ClassTrees, sample: Sample, launch: float, known: bool) -> FloatArray:
+def predicted(model: ClassTrees, sample: Sample, launch: float, share: float) -> FloatArray:
     """Predicted times of a sample on an idle stream.
 
     Args:
         model: trees of the sample's class.
         sample: operators on a GPU.
         launch: time of starting an operator [s].
-        known: True if the GPU is one of those fitted.
+        share: share of the peak that long products reach on the GPU.
 
     Returns:
         [r] seconds.
     """
     gpu = sample.gpu
-    return np.asarray(launch + model.kernels(sample.kind, sample.table, gpu, gpu.peak, known), np.float64)
+    rate = gpu.peak * share if sample.kind in PRODUCTS else gpu.peak
+    return np.asarray(launch + model.kernels(sample.kind, sample.table, gpu, rate), np.float64)

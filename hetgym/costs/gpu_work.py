@@ -2,20 +2,22 @@
 
 Every operator belongs to one of six classes with similar kernels: products of matrices without and with a batch,
 convolutions, elementwise operators (including all others that stream memory), rows of softmax, and rows of layer norm.
-Features depend neither on the operator's kind nor on the device's name.
+Features depend neither on the operator's kind nor on the device's name. Those of products see the device only through
+times, waves and shares of the cache; nothing tells them which of the fitted boards it is.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import astuple, dataclass
 
 import numpy as np
 
 from hetgym._types import FloatArray
 from hetgym.costs.features import loops
-from hetgym.costs.roofline import EFFICIENCY, MEMORY_EFFICIENCY, peak_flops
+from hetgym.costs.gpu_sheets import sheet
+from hetgym.costs.roofline import peak_flops
 from hetgym.device import Device
 from hetgym.graph.ops import Operator
 
@@ -44,14 +46,6 @@ TILES = {
 """Rows and columns of a tile, the part of the output that one block of a float32 product computes -> share of the peak
 that it can reach. The smaller the tile, the larger the share of instructions that fetch operands."""
 
-_SHEET = (
-    "log2 peak",
-    "log2 bandwidth",
-    "log2 processors",
-    "log2 cache",
-    "log2 peak / bandwidth",
-    "log2 peak / processor",
-)
 _SHARED = (
     "log2 seconds of the FLOPs at peak",
     "log2 seconds of the bytes at peak",
@@ -59,7 +53,7 @@ _SHARED = (
     "log2 bytes / cache",
 )
 PRODUCT_FEATURES: tuple[str, ...] = (
-    *_SHARED, *_SHEET, "batched", "log2 batch", "log2 m", "log2 n", "log2 k", "log2 m / n", "alignment of m",
+    *_SHARED, "batched", "log2 batch", "log2 m", "log2 n", "log2 k", "log2 m / n", "alignment of m",
     "alignment of n", "alignment of k", "alignment of n and k", "log2 left operand / cache",
     "log2 right operand / cache", "log2 seconds of a tile",
     *(f"{what}, tiles of {a} x {b}" for a, b in TILES for what in
@@ -72,7 +66,7 @@ CONV_FEATURES: tuple[str, ...] = (*PRODUCT_FEATURES, "log2 images", "log2 side",
 
 ROW_FEATURES: tuple[str, ...] = (
     *_SHARED,
-    *_SHEET,
+    "log2 bandwidth",
     "log2 rows",
     "log2 columns",
     "columns",
@@ -95,19 +89,36 @@ class Gpu:
         processors: streaming multiprocessors.
         cache: last-level cache [byte].
         peak: rate in float32, by the data sheet [FLOP/s].
+        power: power limit of the board [W]; 0 = unknown.
+        process: manufacturing process [m]; 0 = unknown.
+        lanes: float32 lanes of a warp scheduler; 0 = unknown.
+        clock: share of the peak's clock that long loads get, where the vendor states it; 0 = not stated.
+        delivered: memory bandwidth that kernels get, relative to that of other boards with the same figure.
     """
 
     bandwidth: float
     processors: float
     cache: float
     peak: float
+    power: float = 0.0
+    process: float = 0.0
+    lanes: float = 0.0
+    clock: float = 0.0
+    delivered: float = 1.0
 
     @classmethod
     def of(cls, device: Device) -> Gpu:
         """The figures of a device; those that its description lacks are taken from a data-centre GPU of that peak."""
         peak = peak_flops(device, "float32") or max(device.peak_flops.values())
         processors = device.processors or min(max(peak / 1.8e11, 8.0), 256.0)
-        return cls(device.memory_bandwidth, float(processors), float(device.cache_bytes or 6e6), peak)
+        cache = float(device.cache_bytes or 6e6)
+        more = sheet(device)
+        return cls(device.memory_bandwidth, float(processors), cache, peak, *astuple(more))
+
+    @property
+    def key(self) -> tuple[float, float, float, float]:
+        """The figures that tell GPUs apart; the others are left out of some descriptions."""
+        return self.bandwidth, self.processors, self.cache, self.peak
 
 
 def class_of(operator: Operator) -> str | None:
@@ -181,31 +192,13 @@ def physics(kind: str, table: FloatArray, gpu: Gpu, peak: FloatArray | float) ->
             for (rows, wide), share in TILES.items()
         ]
         compute = np.maximum(compute, np.min(each, axis=0) * 2.0 * k * gpu.processors / peak)
-    memory = (read + written) / gpu.bandwidth
+    memory = (read + written) / _bandwidth(kind, gpu)
     return np.asarray(np.maximum(np.maximum(compute, memory), 1e-12), np.float64)
 
 
-FAMILIES = {
-    "linear": "matmul",
-    "batched": "matmul",
-    "conv": "conv",
-    "elementwise": "elementwise",
-    "softmax": "normalise",
-    "layernorm": "normalise",
-}
-"""Class -> family of operators whose default efficiency applies."""
-
-
-def constant(kind: str, table: FloatArray, gpu: Gpu, peak: FloatArray | float) -> FloatArray:
-    """Time at the roofline's default efficiencies, without a launch; arguments as for :func:`physics`.
-
-    Returns:
-        [r] seconds, positive.
-    """
-    flops, read, written = table[:, 4:7].T
-    compute = flops / (peak * EFFICIENCY["gpu"][FAMILIES[kind]])
-    memory = (read + written) / (gpu.bandwidth * MEMORY_EFFICIENCY["gpu"])
-    return np.asarray(np.maximum(np.maximum(compute, memory), 1e-12), np.float64)
+def _bandwidth(kind: str, gpu: Gpu) -> float:
+    """Bandwidth that matters to a class; products hide most of their traffic behind arithmetic [byte/s]."""
+    return gpu.bandwidth if kind in PRODUCTS else gpu.bandwidth * gpu.delivered
 
 
 def features(kind: str, table: FloatArray, gpu: Gpu, peak: FloatArray | float) -> FloatArray:
@@ -215,17 +208,16 @@ def features(kind: str, table: FloatArray, gpu: Gpu, peak: FloatArray | float) -
         kind: one of :data:`CLASSES`.
         table: [r, 11] from :func:`work`.
         gpu: the device.
-        peak: rate in each operator's dtype [FLOP/s].
+        peak: rate in each operator's dtype, for products the sustained one [FLOP/s].
 
     Returns:
         [r, features] finite numbers.
     """
     batch, m, n, k, flops, read, written, images, side, window, stride = table.T
     moved = read + written
-    compute, memory = _log(flops / peak * 1e9), _log(moved / gpu.bandwidth * 1e9)
-    sheet = (gpu.peak, gpu.bandwidth, gpu.processors, gpu.cache, gpu.peak / gpu.bandwidth, gpu.peak / gpu.processors)
+    bandwidth = _bandwidth(kind, gpu)
+    compute, memory = _log(flops / peak * 1e9), _log(moved / bandwidth * 1e9)
     columns = [compute, memory, compute - memory, _log(moved / gpu.cache)]
-    columns += [np.full(len(table), math.log2(figure)) for figure in sheet]
     if kind in PRODUCTS:
         align_n, align_k = _align(n), _align(k)
         columns += [
@@ -241,7 +233,7 @@ def features(kind: str, table: FloatArray, gpu: Gpu, peak: FloatArray | float) -
             np.minimum(align_n, align_k),
             _log(4 * m * k / gpu.cache),
             _log(4 * n * k / gpu.cache),
-            _log(k * gpu.processors / gpu.peak * 1e13),
+            _log(k * gpu.processors / peak * 1e13),
         ]
         for rows, wide in TILES:
             blocks = batch * np.ceil(m / rows) * np.ceil(n / wide)
@@ -251,6 +243,7 @@ def features(kind: str, table: FloatArray, gpu: Gpu, peak: FloatArray | float) -
             columns += [_log(images), _log(side), _log(window), stride]
     else:
         columns += [
+            np.full(len(table), math.log2(bandwidth)),
             _log(m),
             _log(n),
             np.minimum(n, 1e6),
