@@ -282,6 +282,7 @@ def noise(folder: Path, gpus: list[str]) -> list[dict[str, Any]]:
     * Neighbours: m and m + 1 between 4 and 15, after removing the median ratio. The same kernel runs on the same
       tiles, so the remaining difference is twice the noise: the mean distance over the square root of 2 is the mean
       error that a perfect model of such shapes would have.
+    * Twice the rows faster: by how much, in those pairs of m and 2 m in which it is; the name states their share.
     * Engines: two tables of the same board.
     * Random rows: a fifth of the fitting rows is held out row by row, so that the fit has seen every pair (n, k).
     """
@@ -293,6 +294,12 @@ def noise(folder: Path, gpus: list[str]) -> list[dict[str, Any]]:
         steps = [log[size + 1] - log[size] for size in range(4, 15)]
         apart = np.abs(np.concatenate([step - np.median(step) for step in steps])) / np.sqrt(2)
         rows.append({"gpu": name, "what": "neighbours m, m + 1", **errors(np.exp(apart), np.ones(1))})
+        times = dict(zip(zip(products.m, products.n, products.k, strict=True), products.seconds, strict=True))
+        ratio = np.array([times[2 * m, n, k] / t for (m, n, k), t in times.items() if (2 * m, n, k) in times])
+        share = (
+            f"twice the rows faster, {100 * (ratio < 1).mean():.1f} % of {len(ratio)} pairs, worst {ratio.min():.2f}"
+        )
+        rows.append({"gpu": name, "what": share, **errors(ratio[ratio < 1], np.ones(1))})
         for engine in OTHERS.get(name, ()):
             other = read(folder, name, engine)
             key = {sizes: at for at, sizes in enumerate(zip(other.m, other.n, other.k, strict=True))}

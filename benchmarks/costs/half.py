@@ -37,7 +37,7 @@ from _common import save, show
 from hetgym.costs.forest import Forest
 from hetgym.costs.gpu_gemm import mean_forest
 from hetgym.costs.gpu_half import COLUMNS, HalfGpuCosts, HalfTrees
-from hetgym.costs.half_work import HalfGpu, attention_work, product_features, product_physics
+from hetgym.costs.half_work import RISING, HalfGpu, attention_work, product_features, product_physics
 from hetgym.device import Device
 
 DEVICES = {
@@ -65,7 +65,10 @@ ATTENTION = {"a100": "0.14.0", "h100": "0.24.0"}
 """Versions of vLLM's attention tables."""
 
 TREES = {"product": 150, "product8": 150, "attention": 200}
-SETTINGS = gemm.COMMON | {"num_leaves": 31}
+SETTINGS = gemm.COMMON | {"num_leaves": 31, "monotone_constraints_method": "intermediate"}
+LOSSES: tuple[dict[str, Any], ...] = ({"objective": "l2"}, {"objective": "huber", "alpha": 0.1})
+"""Losses of the two forests whose mean is taken; absolute errors cannot be fitted under constraints."""
+
 NAME = "gpu-half.npz"
 Floats = npt.NDArray[np.float64]
 
@@ -166,11 +169,16 @@ def grown(kind: str, rows: Sequence[Rows]) -> HalfTrees:
 
     parts = [r[r.part != 0].inputs() for r in rows]
     x, y = (np.concatenate(column) for column in zip(*parts, strict=True))
+    rising = [int(name.startswith(RISING)) for name in COLUMNS[kind]]
     forests = [
         Forest.from_lightgbm(
-            lightgbm.train(SETTINGS | {"objective": loss, "seed": gemm.SEED + at}, lightgbm.Dataset(x, y), TREES[kind])
+            lightgbm.train(
+                SETTINGS | loss | {"seed": gemm.SEED + at, "monotone_constraints": rising},
+                lightgbm.Dataset(x, y),
+                TREES[kind],
+            )
         )
-        for at, loss in enumerate(gemm.LOSSES)
+        for at, loss in enumerate(LOSSES)
     ]
     return HalfTrees(mean_forest(forests), (float(y.min()), float(y.max())), (0.0, 0.0))
 

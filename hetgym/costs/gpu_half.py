@@ -28,6 +28,7 @@ from hetgym.costs.gpu_gemm import (
     LAUNCH,
     MEMORY_EFFICIENCY,
     GemmCosts,
+    GemmGpu,
     half_dtypes,
     never_faster,
 )
@@ -102,7 +103,8 @@ class HalfGpuCosts:
     take the roofline, but no less than in 16 bits. Operators that are fused to a
     product add the time of the traffic that the product alone would not have. All other operators take the roofline
     with the constants of aiconfigurator, 80 % of the bandwidth and 3 us, which is an assumption. Devices other than
-    GPUs are priced by the roofline. Prices do not fall when a batch is doubled.
+    GPUs are priced by the roofline. Prices do not fall when a batch is doubled, and do not rise with the bandwidth or
+    the peak of a board.
 
     Args:
         classes: each of :data:`COLUMNS` -> its trees.
@@ -196,10 +198,28 @@ class HalfGpuCosts:
             fresh = sorted(set(rows))
         if fresh:
             table = np.array(fresh, np.float64)
-            own = _own(gpu) if kind == "product" else None
-            prices = own.products(table) if own is not None else self.seconds(kind, table, gpu)
+            prices = self._products(table, gpu) if kind == "product" else self.seconds(kind, table, gpu)
             self._known.update(zip(((gpu, kind, row) for row in fresh), prices.tolist(), strict=True))
         return np.array([self._known[key] for key in keys], np.float64)
+
+    def _products(self, table: FloatArray, gpu: HalfGpu) -> FloatArray:
+        """[r] seconds of [r, 4] products: by the board's own trees, or by those of all boards.
+
+        Those of all boards give no less than the trees of a board that is better in every figure, and no more than
+        those of one that is worse.
+        """
+        sheets = {name: _compared(gpu, sheet) for name, sheet in GEMM_GPUS.items()}
+        for name, ratios in sheets.items():
+            if all(abs(ratio - 1) <= ALIKE for ratio in ratios):
+                return _own(name).products(table)
+        prices = self.seconds("product", table, gpu)
+        for name, ratios in sheets.items():
+            if max(ratios) <= 1 + ALIKE:
+                prices = np.maximum(prices, _own(name).products(table))
+        for name, ratios in sheets.items():
+            if min(ratios) >= 1 - ALIKE:
+                prices = np.minimum(prices, _own(name).products(table))
+        return prices
 
     def save(self, path: str | Path) -> None:
         """Write the model; see :mod:`~hetgym.costs.artefact`.
@@ -289,12 +309,14 @@ def _more(op: Operator) -> float:
     return anchor_of(op)[1] if op.kind == "Fused-matmul" else 0.0
 
 
-@lru_cache(maxsize=256)
-def _own(gpu: HalfGpu) -> GemmCosts | None:
-    """The model of products that was fitted to this very board, if there is one."""
-    for name, sheet in GEMM_GPUS.items():
-        mine = (gpu.peak, gpu.bandwidth, gpu.processors, gpu.cache)
-        theirs = (sheet.peak_flops, sheet.memory_bandwidth, sheet.processors, sheet.cache_bytes)
-        if all(abs(a / b - 1) <= ALIKE for a, b in zip(mine, theirs, strict=True)):
-            return GemmCosts.load(artefact.locate(f"gpu-gemm-bf16-{name}"))
-    return None
+def _compared(gpu: HalfGpu, sheet: GemmGpu) -> tuple[float, ...]:
+    """A board's figures over those of a measured one."""
+    mine = (gpu.peak, gpu.bandwidth, gpu.processors, gpu.cache)
+    theirs = (sheet.peak_flops, sheet.memory_bandwidth, sheet.processors, sheet.cache_bytes)
+    return tuple(a / b for a, b in zip(mine, theirs, strict=True))
+
+
+@lru_cache(maxsize=8)
+def _own(name: str) -> GemmCosts:
+    """The model of products that was fitted to a measured board."""
+    return GemmCosts.load(artefact.locate(f"gpu-gemm-bf16-{name}"))

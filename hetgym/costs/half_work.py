@@ -100,7 +100,7 @@ class HalfGpu:
 
 
 PRODUCT_FEATURES: tuple[str, ...] = (
-    "log2 cycles of the FLOPs at peak", "log2 cycles of the bytes at peak", "log2 of their ratio",
+    "log2 cycles of the FLOPs at peak", "log2 cycles of the bytes at peak",
     "log2 m", "log2 n", "log2 k", "m", "log2 m n",
     "log2 of the left operand over the cache", "log2 of the right operand over the cache",
     "log2 of the output over the cache",
@@ -110,6 +110,11 @@ PRODUCT_FEATURES: tuple[str, ...] = (
       ("log2 waves", "filling of the waves", "log2 cycles of the fullest processor", "filling of the tiles")),
 )  # fmt: skip
 """Columns of :func:`product_features`."""
+
+
+RISING = ("log2 cycles", "log2 bound over", "log2 tiles over", "log2 bytes over")
+"""Beginnings of the names of features that depend on a board's peak or bandwidth; all rise when the board is slower.
+Log ratios are fitted not to fall in them, so that no price rises with the peak or with the bandwidth of the board."""
 
 
 def product_physics(sizes: FloatArray, gpu: HalfGpu, bits: int) -> FloatArray:
@@ -142,7 +147,7 @@ def product_features(sizes: FloatArray, gpu: HalfGpu, bits: int) -> FloatArray:
     cycles = math.log2(gpu.clock)
     log_flops = np.log2(2.0 * m * n * k / peak) + cycles
     log_bytes = np.log2((bits / 8 * (m * k + n * k) + 2.0 * m * n) / gpu.bandwidth) + cycles
-    columns = [log_flops, log_bytes, log_flops - log_bytes, np.log2(m), np.log2(n), np.log2(k), m, np.log2(m * n)]
+    columns = [log_flops, log_bytes, np.log2(m), np.log2(n), np.log2(k), m, np.log2(m * n)]
     columns += [np.log2(size / gpu.cache) for size in (bits / 8 * m * k, bits / 8 * n * k, 2.0 * m * n)]
     columns += [m % a == 0 for a in (2, 8, 16, 64)] + [m % a for a in (64, 128, 256)]
     columns += [n % 512 == 0, n % 1024 == 0, k % 1024 == 0]
@@ -219,9 +224,9 @@ def attention_dimensions(operator: Operator) -> tuple[float, ...] | None:
 
 ATTENTION_FEATURES: tuple[str, ...] = (
     "log2 cycles of the FLOPs at peak", "log2 cycles of the tiles at peak", "log2 cycles of the bytes at peak",
-    "log2 cycles of the bytes for the busy processors", "log2 arithmetic over memory", "log2 seconds of blocks",
+    "log2 cycles of the bytes for the busy processors", "log2 time of blocks",
     "log2 queries", "log2 keys", "width", "key bytes", "heads for each key head", "log2 batch", "log2 bytes / cache",
-    "log2 bound over floor", "share of copies", "packed", "split",
+    "log2 bound over floor", "packed", "split",
     "log2 tiles over floor", "log2 bytes over floor", "log2 blocks over floor", "decoding",
     *(f"{what}, {blocks}" for blocks in ("blocks", "blocks of 64 packed rows", "blocks of one head", "parts of keys")
       for what in ("log2 waves", "filling of the waves")),
@@ -269,9 +274,9 @@ def attention_work(table: FloatArray, gpu: HalfGpu) -> tuple[FloatArray, FloatAr
     pairs = np.where(causal > 0, np.maximum(pairs, 1.0), queries * keys)
     cycles = math.log2(gpu.clock)
     columns = [np.log2(4.0 * batch * heads * width * pairs / gpu.peak) + cycles, np.log2(arithmetic) + cycles]
-    columns += [np.log2(memory) + cycles, np.log2(pulled) + cycles, np.log2(arithmetic / memory), np.log2(waiting)]
+    columns += [np.log2(memory) + cycles, np.log2(pulled) + cycles, np.log2(waiting)]
     columns += [np.log2(queries), np.log2(keys), width, bytes_, group, np.log2(batch), np.log2(moved / gpu.cache)]
-    columns += [np.log2(bound / ATTENTION_FLOOR), copies / bound, packed, split]
+    columns += [np.log2(bound / ATTENTION_FLOOR), packed, split]
     columns += [np.log2(part / ATTENTION_FLOOR) for part in (arithmetic, pulled, waiting)] + [step]
     for count in (blocks, batch * shared * np.ceil(queries * group / 64), alone, blocks * parts):
         waves = count / gpu.processors

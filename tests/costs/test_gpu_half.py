@@ -186,6 +186,27 @@ def test_twice_the_batch_is_never_faster(device):
             assert seconds(twice, device) >= seconds(once, device) * (1 - 1e-12)
 
 
+@pytest.mark.parametrize("device", [A100, H100, V100, L40S], ids=lambda d: d.name)
+def test_more_bandwidth_or_arithmetic_is_never_slower(device):
+    rng = np.random.default_rng(5)
+    gpu = HalfGpu.of(device)
+    sizes = np.floor(2 ** rng.uniform(0, 13, (300, 4)) ** np.array([0.5, 1, 1, 1]))
+    steps = np.stack([*np.floor(2 ** rng.uniform(0, 6, (3, 300))), np.ones(300), sizes[:, 1]], axis=1)
+    table = np.concatenate([steps, np.full((300, 1), 128.0), np.full((300, 1), 2.0), np.zeros((300, 1))], axis=1)
+    tables = {"product": sizes, "attention": table}
+    for kind, rows in tables.items():
+        now = MODEL.seconds(kind, rows, gpu)
+        wider = replace(gpu, bandwidth=1.3 * gpu.bandwidth)
+        assert (MODEL.seconds(kind, rows, wider) <= now * (1 + 1e-12)).all()
+        faster = replace(gpu, peak=1.05 * gpu.peak)
+        if faster.asynchronous == gpu.asynchronous:
+            assert (MODEL.seconds(kind, rows, faster) <= now * (1 + 1e-12)).all()
+    better, worse = (replace(device, memory_bandwidth=factor * device.memory_bandwidth) for factor in (1.5, 0.6))
+    for m, k, n in sizes[:60, 1:].astype(int):
+        op = product(int(m), int(k), int(n), dtype="float16")
+        assert seconds(op, better) <= seconds(op, device) * (1 + 1e-12) <= seconds(op, worse) * (1 + 1e-11)
+
+
 @given(SIZE, SIZE, SIZE, st.integers(1, 2**20), st.integers(1, 128), st.booleans())
 @settings(max_examples=60)
 def test_any_shape_has_a_positive_finite_time(m, k, n, batch, width, causal):
