@@ -12,7 +12,9 @@ from hetgym.baselines.parallel.options import Options, in_flight
 from hetgym.parallel import ParallelPlan, Stage, TrainingProblem
 
 
-def cuts(problem: TrainingProblem, found: Options, whole: bool = True) -> Iterator[tuple[float, ParallelPlan]]:
+def cuts(
+    problem: TrainingProblem, found: Options, whole: bool = True, below: float = np.inf
+) -> Iterator[tuple[float, ParallelPlan]]:
     """Plans of one data degree and micro-batch, each with a shorter longest stage than the one before.
 
     The estimate of a step is the sum of all stages' slots (forward and backward pass of a micro-batch) plus M - 1 times
@@ -23,6 +25,7 @@ def cuts(problem: TrainingProblem, found: Options, whole: bool = True) -> Iterat
         problem: the problem.
         found: options of the stages.
         whole: False to minimise the longest stage alone.
+        below: plans with this estimate or a longer one are not asked for [s].
 
     Yields:
         Estimates [s] and plans.
@@ -38,7 +41,9 @@ def cuts(problem: TrainingProblem, found: Options, whole: bool = True) -> Iterat
     stages = int(min(problem.stages, layers, max(1, (gpus // found.used.clip(1)).max(axis=1).sum())))
     kept = in_flight(problem, stages, found.turns)
     slots, held = found.slots(), found.held()
-    limit, least = np.inf, np.inf
+    limit, least, rest = np.inf, below, max(1, found.turns - 1)
+    if whole:
+        limit = max(0.0, (least - float(np.diff(found.slot, axis=1).min(axis=0).sum())) / rest)
     while True:
         sums, choice = _suffixes(slots, held, kept, take.astype(np.int64), allowed, limit)
         reach = sums[:, 0, -1]
@@ -56,8 +61,10 @@ def cuts(problem: TrainingProblem, found: Options, whole: bool = True) -> Iterat
         yield estimate, ParallelPlan(tuple(plan_stages), found.micro_batch, problem.global_batch, problem.schedule)
         least = min(least, estimate)
         limit = longest * (1 - 1e-9)
-        if whole and float(reach[k]) >= least:
-            return
+        if whole:  # a tighter limit does not shorten the sum
+            limit = min(limit, (least - float(reach[k])) / rest)
+            if float(reach[k]) >= least:
+                return
 
 
 def _suffixes(

@@ -102,7 +102,7 @@ class _Search:
     def run(self, found: Options) -> None:
         """Search all plans of a data degree and a micro-batch."""
         self.found, self.held = found, found.held()
-        self.path = np.append(0.0, np.cumsum(np.diff(found.quick, axis=1).min(axis=0)))
+        self.path = np.append(0.0, np.cumsum(np.diff(found.slot, axis=1).min(axis=0)))
         self.kept = in_flight(self.problem, min(self.problem.stages, self.problem.costs.layers), found.turns)
         self.extend(self.problem.costs.layers, (), np.zeros(len(self.gpus), np.int64), np.zeros(found.data))
 
@@ -130,7 +130,7 @@ class _Search:
                 continue
             groups = found.groups(k)
             for start in range(end):
-                slot = (found.quick[:, end] - found.quick[:, start])[found.replicas[k]]
+                slot = (found.slot[:, end] - found.slot[:, start])[found.replicas[k]]
                 ahead = np.maximum(found.turns * slot, slot + bound)
                 if ahead.max() + self.path[start] < self.least and self.kept[len(behind)] <= self.held[k, start, end]:
                     self.extend(start, (Stage(start, end - 1, groups), *behind), used + found.used[k], ahead)

@@ -25,8 +25,8 @@ class Options:
         kinds: kinds of groups.
         replicas: [o, d] number of the kind of each replica; a mixture has its first kind first.
         used: [o, pools] GPUs of each pool that an option takes.
-        slot: [kinds, l + 1] sums of forward and backward times of the layers before each [s].
-        quick: [kinds, l + 1] the same without weight passes, which a schedule may postpone [s].
+        slot: [kinds, l + 1] sums of forward and backward times of the layers before each, without the weight passes
+            that a schedule may postpone [s].
         state: [kinds, l + 1] sums of bytes that do not depend on the batch, without those of the libraries.
         stash: [kinds, l + 1] sums of bytes of a micro-batch.
         room: [kinds] bytes of a GPU, less those of the libraries.
@@ -39,7 +39,6 @@ class Options:
     replicas: Int64Array
     used: Int64Array
     slot: FloatArray
-    quick: FloatArray
     state: FloatArray
     stash: FloatArray
     room: FloatArray
@@ -92,7 +91,7 @@ def options(problem: TrainingProblem, data: int, micro_batch: int, mixed: bool =
             used.append(count)
     if not replicas:
         return None
-    slot, quick, state, stash = np.stack([_sums(problem, kind, micro_batch) for kind in kinds], axis=1)
+    slot, state, stash = np.stack([_sums(problem, kind, micro_batch) for kind in kinds], axis=1)
     room = [problem.cluster[kind.pool].device.memory_capacity - problem.framework.context_bytes for kind in kinds]
     return Options(
         data=data,
@@ -102,7 +101,6 @@ def options(problem: TrainingProblem, data: int, micro_batch: int, mixed: bool =
         replicas=np.array(replicas),
         used=np.array(used),
         slot=slot,
-        quick=quick,
         state=state,
         stash=stash,
         room=np.array(room, np.float64),
@@ -118,11 +116,10 @@ def in_flight(problem: TrainingProblem, stages: int, turns: int) -> FloatArray:
 
 
 def _sums(problem: TrainingProblem, kind: Group, micro_batch: int) -> FloatArray:
-    """[4, l + 1] sums before each layer of slot, quick, state and stash; see :class:`Options`."""
+    """[3, l + 1] sums before each layer of slot, state and stash; see :class:`Options`."""
     passes, sizes = problem.costs.passes(kind.pool, kind.tensor, micro_batch), problem.costs.sizes(kind.tensor)
     assert passes is not None and sizes is not None
     columns = (
-        passes.forward + passes.backward,
         passes.forward + passes.backward / (2.0 if problem.schedule == "zb-h1" else 1.0),
         sizes.parameters * problem.framework.state_bytes,
         sizes.stash * micro_batch,
