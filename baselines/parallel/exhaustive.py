@@ -78,7 +78,7 @@ def _before(
 ) -> Iterator[ParallelPlan]:
     """Plans whose last stages are ``behind``, which begin at layer ``end`` and take ``used`` GPUs of each pool."""
     if end == 0:
-        yield ParallelPlan(behind, found.micro_batch, problem.global_batch, problem.schedule)
+        yield ParallelPlan(behind, found.micro_batch, problem.samples(found.data, found.micro_batch), problem.schedule)
         return
     if len(behind) == problem.stages:
         return
@@ -118,7 +118,9 @@ class _Search:
         """
         found = self.found
         if end == 0:
-            plan = ParallelPlan(behind, found.micro_batch, self.problem.global_batch, self.problem.schedule)
+            plan = ParallelPlan(
+                behind, found.micro_batch, found.turns * found.data * found.micro_batch, self.problem.schedule
+            )
             value = self.problem.value(plan)
             if value < self.least:
                 self.best, self.least = plan, value

@@ -7,11 +7,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from hetgym._types import FloatArray
+from hetgym._types import FloatArray, Int64Array
 from hetgym.baselines.parallel.cutting import cuts
 from hetgym.baselines.parallel.exhaustive import known
 from hetgym.baselines.parallel.options import Options, in_flight, options
-from hetgym.parallel import Group, ParallelPlan, Stage, TrainingProblem, uniform
+from hetgym.parallel import Group, ParallelPlan, Stage, TrainingProblem
 
 STARTS = 2
 """Cuts of a data degree and a micro-batch that are simulated."""
@@ -54,11 +54,11 @@ def search(problem: TrainingProblem, tries: int = TRIES) -> ParallelPlan:
     for data, batch in problem.degrees():
         found = options(problem, data, batch, mixed=False)
         if found is not None:
-            bounds.append((bound(problem, found), len(bounds), found))
+            bounds.append((bound(found), found))
     best = np.inf
-    for least, _, found in sorted(bounds, key=lambda entry: entry[:2]):
+    for least, found in reversed(bounds):  # the largest data degrees, whose cuts are found soonest, come first
         if least >= best:
-            break
+            continue
         space = _Space(problem, found)
         guesses = [(estimate, space.state(plan)) for estimate, plan in cuts(problem, found, below=best)]
         grids = sorted(space.grids(best))
@@ -76,26 +76,9 @@ def search(problem: TrainingProblem, tries: int = TRIES) -> ParallelPlan:
     return known(plan)
 
 
-def bound(problem: TrainingProblem, found: Options) -> float:
-    """Least time of a step with a data degree and a micro-batch [s].
-
-    A stage is busy for M slots, and one micro-batch must pass all layers. The longest slot is at least that of any
-    single layer on its fastest group, and at least the work of all layers, in seconds of GPUs, over what the pools can
-    do in that time: with weights w of the pools, the sum over layers of the least w times work, divided by the sum of w
-    times GPUs. This holds for all weights; they are chosen so that a layer costs the same everywhere on average.
-    """
-    each = np.diff(found.slot, axis=1)
-    shares, gpus = [], 0.0
-    for pool in problem.cluster.pools:
-        rows = [row * kind.tensor for kind, row in zip(found.kinds, each, strict=True) if kind.pool == pool.name]
-        if rows:
-            work = np.min(rows, axis=0)
-            weight = 1.0 / max(float(work.mean()), 1e-300)
-            shares.append(weight * work)
-            gpus += weight * pool.gpus
-    fastest = each.min(axis=0)
-    longest = max(float(fastest.max()), found.data * float(np.min(shares, axis=0).sum()) / gpus)
-    return (found.turns - 1) * longest + float(fastest.sum())
+def bound(found: Options) -> float:
+    """Least time of a step: a stage is busy for M slots, and a micro-batch must pass all layers [s]."""
+    return (found.turns - 1) * found.longest + float(found.fastest.sum())
 
 
 def known_options(problem: TrainingProblem, found: Options) -> Options:
@@ -127,7 +110,8 @@ class _Space:
             if option not in self.groups:
                 self.groups[option] = self.found.groups(option)
         stages = tuple(Stage(first, end - 1, self.groups[option]) for first, end, option in state)
-        return ParallelPlan(stages, self.found.micro_batch, self.problem.global_batch, self.problem.schedule)
+        samples = self.problem.samples(self.found.data, self.found.micro_batch)
+        return ParallelPlan(stages, self.found.micro_batch, samples, self.problem.schedule)
 
     def state(self, plan: ParallelPlan) -> State:
         """The state of a plan whose stages have equal groups."""
@@ -136,13 +120,21 @@ class _Space:
 
     def grids(self, below: float) -> Iterator[tuple[float, State]]:
         """Equal cuts on equal groups with their estimates, if these are shorter than ``below``."""
-        for stages in range(1, self.stages + 1):
-            shape = uniform(self.problem.costs.layers, stages, [self.found.kinds[0]], 1, 1).stages
-            for option in range(len(self.found.used)):
-                state = tuple((stage.first, stage.last + 1, option) for stage in shape)
-                estimate = self.estimate(state)
-                if estimate < below:
-                    yield estimate, state
+        layers, most = self.problem.costs.layers, self._copies()
+        for stages in range(1, min(self.stages, int(most.max())) + 1):
+            bounds = [s * (layers // stages) + min(s, layers % stages) for s in range(stages + 1)]
+            spans = list(zip(bounds, bounds[1:], strict=False))
+            for option in range(len(most)):
+                if stages <= most[option]:
+                    state = tuple((first, end, option) for first, end in spans)
+                    estimate = self.estimate(state)
+                    if estimate < below:
+                        yield estimate, state
+
+    def _copies(self) -> Int64Array:
+        """[o] most stages of an option that the GPUs suffice for."""
+        used = self.found.used
+        return np.asarray(np.where(used > 0, self.gpus // used.clip(1), self.gpus.sum()).min(axis=1))
 
     def estimate(self, state: State) -> float:
         """Time of a step without transfers and all-reduces [s]; inf if the GPUs or their memory do not suffice."""
@@ -168,7 +160,7 @@ class _Space:
         return least, state
 
     def neighbours(self, state: State) -> Iterator[State]:
-        """States that differ in one boundary, one stage's option, two neighbouring stages, or one stage more or less."""
+        """States that differ in one boundary, one stage's option, two neighbouring stages, or by one stage."""
         choices = range(len(self.found.used))
         for s in range(len(state) - 1):
             (first, cut, a), (_, end, b) = state[s : s + 2]
