@@ -132,7 +132,7 @@ def _least(
             found = options(part, data, batch, mixed=False)
             if found is None:
                 continue
-            for estimate, plan in cuts(part, found, whole):
+            for estimate, plan in cuts(part, found, whole, least if whole else np.inf):
                 total = estimate if whole else found.turns * estimate
                 if total < least and problem.step(plan).fits:
                     best, least = plan, total

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from hetgym._types import FloatArray, Int64Array
+from hetgym._types import FloatArray
 from hetgym.baselines.parallel.cutting import cuts
 from hetgym.baselines.parallel.exhaustive import known
 from hetgym.baselines.parallel.options import Options, in_flight, options
@@ -52,7 +52,7 @@ def search(problem: TrainingProblem, tries: int = TRIES) -> ParallelPlan:
 
     bounds = []
     for data, batch in problem.degrees():
-        found = options(problem, data, batch, mixed=False)
+        found = options(problem, data, batch, mixed=False) or options(problem, data, batch)
         if found is not None:
             bounds.append((bound(found), found))
     best = np.inf
@@ -69,7 +69,9 @@ def search(problem: TrainingProblem, tries: int = TRIES) -> ParallelPlan:
     best, plan = np.inf, None
     for start, _, space, state in sorted(starts, key=lambda entry: entry[:2])[:KEPT]:
         if start < np.inf:
-            space = _Space(problem, known_options(problem, space.found))
+            mixed = options(problem, space.found.data, space.found.micro_batch)  # begins with those of the space
+            assert mixed is not None
+            space = _Space(problem, mixed)
             least, state = space.improved(state, value)
             if least < best:
                 best, plan = least, space.plan(state)
@@ -79,13 +81,6 @@ def search(problem: TrainingProblem, tries: int = TRIES) -> ParallelPlan:
 def bound(found: Options) -> float:
     """Least time of a step: a stage is busy for M slots, and a micro-batch must pass all layers [s]."""
     return (found.turns - 1) * found.longest + float(found.fastest.sum())
-
-
-def known_options(problem: TrainingProblem, found: Options) -> Options:
-    """The same options, and mixtures behind them."""
-    mixed = options(problem, found.data, found.micro_batch)
-    assert mixed is not None
-    return mixed
 
 
 @dataclass
@@ -114,27 +109,25 @@ class _Space:
         return ParallelPlan(stages, self.found.micro_batch, samples, self.problem.schedule)
 
     def state(self, plan: ParallelPlan) -> State:
-        """The state of a plan whose stages have equal groups."""
-        kinds = {self.found.kinds[row[0]]: k for k, row in reversed(list(enumerate(self.found.replicas)))}
-        return tuple((stage.first, stage.last + 1, kinds[stage.groups[0]]) for stage in plan.stages)
+        """The state of a plan of these options."""
+        choices = range(len(self.found.used))
+        return tuple(
+            (stage.first, stage.last + 1, next(k for k in choices if self.found.groups(k) == stage.groups))
+            for stage in plan.stages
+        )
 
     def grids(self, below: float) -> Iterator[tuple[float, State]]:
-        """Equal cuts on equal groups with their estimates, if these are shorter than ``below``."""
-        layers, most = self.problem.costs.layers, self._copies()
-        for stages in range(1, min(self.stages, int(most.max())) + 1):
+        """Equal cuts with the same option on each stage and their estimates, if these are shorter than ``below``."""
+        layers, used = self.problem.costs.layers, self.found.used
+        most = int(np.where(used > 0, self.gpus // used.clip(1), self.gpus.sum()).min(axis=1).max())
+        for stages in range(1, min(self.stages, most) + 1):
             bounds = [s * (layers // stages) + min(s, layers % stages) for s in range(stages + 1)]
-            spans = list(zip(bounds, bounds[1:], strict=False))
-            for option in range(len(most)):
-                if stages <= most[option]:
-                    state = tuple((first, end, option) for first, end in spans)
-                    estimate = self.estimate(state)
-                    if estimate < below:
-                        yield estimate, state
-
-    def _copies(self) -> Int64Array:
-        """[o] most stages of an option that the GPUs suffice for."""
-        used = self.found.used
-        return np.asarray(np.where(used > 0, self.gpus // used.clip(1), self.gpus.sum()).min(axis=1))
+            slots, held = self.slots[:, bounds[:-1], bounds[1:]], self.held[:, bounds[:-1], bounds[1:]]
+            estimates = slots.sum(axis=1) + (self.found.turns - 1) * slots.max(axis=1)
+            fits = (self.kept[stages - 1 :: -1] <= held).all(axis=1) & (stages * used <= self.gpus).all(axis=1)
+            for option in np.flatnonzero(fits & (estimates < below)).tolist():
+                spans = zip(bounds, bounds[1:], strict=False)
+                yield float(estimates[option]), tuple((first, end, option) for first, end in spans)
 
     def estimate(self, state: State) -> float:
         """Time of a step without transfers and all-reduces [s]; inf if the GPUs or their memory do not suffice."""
