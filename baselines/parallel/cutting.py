@@ -13,7 +13,7 @@ from hetgym.parallel import ParallelPlan, Stage, TrainingProblem
 
 
 def cuts(
-    problem: TrainingProblem, found: Options, whole: bool = True, most: float = np.inf
+    problem: TrainingProblem, found: Options, whole: bool = True, below: float = np.inf
 ) -> Iterator[tuple[float, ParallelPlan]]:
     """Plans of one data degree and micro-batch, each with a shorter longest stage than the one before.
 
@@ -25,25 +25,28 @@ def cuts(
         problem: the problem.
         found: options of the stages.
         whole: False to minimise the longest stage alone.
-        most: plans of which M longest slots take longer are left out [s].
+        below: plans with this estimate or a longer one are not asked for [s].
 
     Yields:
         Estimates [s] and plans.
     """
-    layers = problem.costs.layers
+    layers, samples = problem.costs.layers, problem.samples(found.data, found.micro_batch)
     gpus = np.array([pool.gpus for pool in problem.cluster.pools])
     unit = np.maximum(1, np.gcd.reduce(found.used, axis=0))
-    steps, units = found.used // unit, gpus // unit
-    stride = np.append(1, np.cumprod(units + 1)[:-1]).astype(np.int64)
+    steps, most = found.used // unit, gpus // unit
+    stride = np.append(1, np.cumprod(most + 1)[:-1]).astype(np.int64)
     take = steps @ stride
-    free = np.stack(np.unravel_index(np.arange(int(np.prod(units + 1))), (units + 1)[::-1])[::-1], axis=1)
+    free = np.stack(np.unravel_index(np.arange(int(np.prod(most + 1))), (most + 1)[::-1])[::-1], axis=1)
     allowed = np.ascontiguousarray((free[:, None, :] >= steps[None]).all(axis=2))  # [u, o]: what is left suffices
+    power = free * unit @ (found.power / gpus)
     stages = int(min(problem.stages, layers, max(1, (gpus // found.used.clip(1)).max(axis=1).sum())))
     kept = in_flight(problem, stages, found.turns)
     slots, held = found.slots(), found.held()
-    limit, least = most / found.turns, np.inf
+    limit, least, rest = np.inf, below, max(1, found.turns - 1)
+    if whole:
+        limit = max(0.0, (least - float(found.fastest.sum())) / rest)
     while True:
-        sums, choice = _suffixes(slots, held, kept, take.astype(np.int64), allowed, limit)
+        sums, choice = _suffixes(slots, held, kept, take.astype(np.int64), allowed, found.work, power, limit)
         reach = sums[:, 0, -1]
         if not np.isfinite(reach).any():
             return
@@ -56,15 +59,24 @@ def cuts(
             longest = max(longest, float(slots[option, at, end]))
             at, left = int(end), left - int(take[option])
         estimate = (float(reach[k]) if whole else 0.0) + (found.turns - 1 if whole else 1) * longest
-        yield estimate, ParallelPlan(tuple(plan_stages), found.micro_batch, problem.global_batch, problem.schedule)
+        yield estimate, ParallelPlan(tuple(plan_stages), found.micro_batch, samples, problem.schedule)
         least = min(least, estimate)
         limit = longest * (1 - 1e-9)
-        if whole and float(reach[k]) >= least:
-            return
+        if whole:  # a tighter limit does not shorten the sum
+            limit = min(limit, (least - float(reach[k])) / rest)
+            if float(reach[k]) >= least:
+                return
 
 
 def _suffixes(
-    slots: FloatArray, held: FloatArray, kept: FloatArray, take: Int64Array, allowed: np.ndarray, limit: float
+    slots: FloatArray,
+    held: FloatArray,
+    kept: FloatArray,
+    take: Int64Array,
+    allowed: np.ndarray,
+    work: FloatArray,
+    power: FloatArray,
+    limit: float,
 ) -> tuple[FloatArray, Int64Array]:
     """Least sums of slots over the layers from i on.
 
@@ -74,6 +86,8 @@ def _suffixes(
         kept: [k] micro-batches that the k-th stage from the end keeps.
         take: [o] GPUs that an option takes, as a step in the numbering of what is left.
         allowed: [u, o] True if what is left suffices for an option.
+        work: [l + 1] sums of the least work of the layers before each.
+        power: [u] work that what is taken does in a second.
         limit: longest slot [s].
 
     Returns:
@@ -83,12 +97,13 @@ def _suffixes(
     count, layers = len(kept), slots.shape[1]
     sums = np.full((count, layers, len(allowed)), np.inf)
     choice = np.zeros((count, layers, len(allowed), 2), np.int64)
-    _fill(slots, held, kept, take, allowed, limit, sums, choice)
+    _fill(slots, held, kept, take, allowed, work, power, limit, sums, choice)
     return sums, choice
 
 
 # After step k, sums[k, i, u] is the least sum of slots of exactly k + 1 stages that hold the layers from i on and take
-# at most u GPUs. A stage is added before the suffixes of step k - 1. Cost: O(k u o l^2).
+# at most u GPUs. A stage is added before the suffixes of step k - 1. Cost: O(k u o l^2). Suffixes are left out if
+# they are too much work for their GPUs within the limit, or if the layers before them are too much for the others.
 @lean
 def _fill(
     slots: FloatArray,
@@ -96,26 +111,38 @@ def _fill(
     kept: FloatArray,
     take: Int64Array,
     allowed: np.ndarray,
+    work: FloatArray,
+    power: FloatArray,
     limit: float,
     sums: FloatArray,
     choice: Int64Array,
 ) -> None:
     """See :func:`_suffixes`."""
     options, last = slots.shape[0], slots.shape[1] - 1
+    total, spare = power[-1], limit * (1 + 1e-9)
+    low = last  # first layer from which the stages before reach the end
     for k in range(sums.shape[0]):
+        lowest = last
         for u in range(sums.shape[2]):
+            begin, stop = 0, last
+            while begin < last and work[last] - work[begin] > spare * power[u]:
+                begin += 1
+            while stop > begin and work[stop - 1] > spare * (total - power[u]) + 1e-9 * work[last]:
+                stop -= 1
             for o in range(options):
                 if not allowed[u, o]:
                     continue
                 rest = u - take[o]
-                for i in range(last):
-                    for j in range(last if k == 0 else i + 1, last + 1):
+                for i in range(begin, stop):
+                    for j in range(max(low, i + 1), last + 1):
                         slot = slots[o, i, j]
                         if slot > limit:
                             break
                         if kept[k] <= held[o, i, j]:
                             value = slot if k == 0 else slot + sums[k - 1, j, rest]
                             if value < sums[k, i, u]:
+                                lowest = min(lowest, i)
                                 sums[k, i, u] = value
                                 choice[k, i, u, 0] = o
                                 choice[k, i, u, 1] = j
+        low = lowest

@@ -78,7 +78,7 @@ def _before(
 ) -> Iterator[ParallelPlan]:
     """Plans whose last stages are ``behind``, which begin at layer ``end`` and take ``used`` GPUs of each pool."""
     if end == 0:
-        yield ParallelPlan(behind, found.micro_batch, problem.global_batch, problem.schedule)
+        yield ParallelPlan(behind, found.micro_batch, problem.samples(found.data, found.micro_batch), problem.schedule)
         return
     if len(behind) == problem.stages:
         return
@@ -102,7 +102,7 @@ class _Search:
     def run(self, found: Options) -> None:
         """Search all plans of a data degree and a micro-batch."""
         self.found, self.held = found, found.held()
-        self.path = np.append(0.0, np.cumsum(np.diff(found.quick, axis=1).min(axis=0)))
+        self.path = np.append(0.0, np.cumsum(np.diff(found.slot, axis=1).min(axis=0)))
         self.kept = in_flight(self.problem, min(self.problem.stages, self.problem.costs.layers), found.turns)
         self.extend(self.problem.costs.layers, (), np.zeros(len(self.gpus), np.int64), np.zeros(found.data))
 
@@ -118,7 +118,9 @@ class _Search:
         """
         found = self.found
         if end == 0:
-            plan = ParallelPlan(behind, found.micro_batch, self.problem.global_batch, self.problem.schedule)
+            plan = ParallelPlan(
+                behind, found.micro_batch, found.turns * found.data * found.micro_batch, self.problem.schedule
+            )
             value = self.problem.value(plan)
             if value < self.least:
                 self.best, self.least = plan, value
@@ -130,7 +132,7 @@ class _Search:
                 continue
             groups = found.groups(k)
             for start in range(end):
-                slot = (found.quick[:, end] - found.quick[:, start])[found.replicas[k]]
+                slot = (found.slot[:, end] - found.slot[:, start])[found.replicas[k]]
                 ahead = np.maximum(found.turns * slot, slot + bound)
                 if ahead.max() + self.path[start] < self.least and self.kept[len(behind)] <= self.held[k, start, end]:
                     self.extend(start, (Stage(start, end - 1, groups), *behind), used + found.used[k], ahead)

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cache
 
 import numpy as np
 
-from hetgym._types import FloatArray, Int64Array
+from hetgym._types import FloatArray, Int64Array, frozen
 from hetgym.parallel import Group, TrainingProblem
-from hetgym.pipeline.schedules import peaks_of
+from hetgym.pipeline.schedules import orders, peak_activations
 
 FEW = 8
 """Most data degrees for which all mixtures of two kinds of groups are options of a stage."""
@@ -25,10 +26,12 @@ class Options:
         kinds: kinds of groups.
         replicas: [o, d] number of the kind of each replica; a mixture has its first kind first.
         used: [o, pools] GPUs of each pool that an option takes.
-        slot: [kinds, l + 1] sums of forward and backward times of the layers before each [s].
-        quick: [kinds, l + 1] the same without weight passes, which a schedule may postpone [s].
+        slot: [kinds, l + 1] sums of forward and backward times of the layers before each, without the weight passes
+            that a schedule may postpone [s].
         state: [kinds, l + 1] sums of bytes that do not depend on the batch, without those of the libraries.
         stash: [kinds, l + 1] sums of bytes of a micro-batch.
+        work: [l + 1] sums of the least work of the layers before each, for all replicas.
+        power: [pools] work that all GPUs of a pool do in a second.
         room: [kinds] bytes of a GPU, less those of the libraries.
     """
 
@@ -39,14 +42,25 @@ class Options:
     replicas: Int64Array
     used: Int64Array
     slot: FloatArray
-    quick: FloatArray
     state: FloatArray
     stash: FloatArray
+    work: FloatArray
+    power: FloatArray
     room: FloatArray
 
     def groups(self, option: int) -> tuple[Group, ...]:
         """The groups of an option."""
         return tuple(self.kinds[k] for k in self.replicas[option])
+
+    @property
+    def fastest(self) -> FloatArray:
+        """[l] least time of a micro-batch in each layer [s]."""
+        return np.asarray(np.diff(self.slot, axis=1).min(axis=0))
+
+    @property
+    def longest(self) -> float:
+        """Least time of the longest slot: that of any layer, or all work over what all GPUs do in a second [s]."""
+        return max(float(self.fastest.max()), float(self.work[-1] / self.power.sum()))
 
     def slots(self) -> FloatArray:
         """[o, l + 1, l + 1] time of a micro-batch in layers i to j on the slowest replica [s]; inf for i >= j."""
@@ -92,19 +106,21 @@ def options(problem: TrainingProblem, data: int, micro_batch: int, mixed: bool =
             used.append(count)
     if not replicas:
         return None
-    slot, quick, state, stash = np.stack([_sums(problem, kind, micro_batch) for kind in kinds], axis=1)
+    slot, state, stash = np.stack([_sums(problem, kind, micro_batch) for kind in kinds], axis=1)
+    work, power = _work(problem, kinds, slot, data)
     room = [problem.cluster[kind.pool].device.memory_capacity - problem.framework.context_bytes for kind in kinds]
     return Options(
         data=data,
         micro_batch=micro_batch,
-        turns=problem.global_batch // (data * micro_batch),
+        turns=problem.samples(data, micro_batch) // (data * micro_batch),
         kinds=tuple(kinds),
         replicas=np.array(replicas),
         used=np.array(used),
         slot=slot,
-        quick=quick,
         state=state,
         stash=stash,
+        work=work,
+        power=power,
         room=np.array(room, np.float64),
     )
 
@@ -113,17 +129,45 @@ def in_flight(problem: TrainingProblem, stages: int, turns: int) -> FloatArray:
     """[k] least number of micro-batches that the k-th stage from the end keeps, in pipelines of up to ``stages``."""
     kept = np.full(stages, np.inf)
     for p in range(1, stages + 1):
-        kept[:p] = np.minimum(kept[:p], peaks_of(problem.schedule, p, turns, 1)[::-1])
+        # A schedule that keeps fewer micro-batches than it has will keep no more if it gets more of them.
+        few = _peaks(problem.schedule, p, min(turns, p + 1))
+        kept[:p] = np.minimum(kept[:p], few if few.max() <= p else _peaks(problem.schedule, p, turns))
     return kept
 
 
+@cache
+def _peaks(schedule: str, stages: int, turns: int) -> FloatArray:
+    """[p] most micro-batches that each stage keeps, from the last one to the first."""
+    passes = orders(schedule, stages, turns, 1 if schedule == "interleaved" else None)
+    return frozen(np.array(peak_activations(passes)[::-1], np.float64))
+
+
+def _work(problem: TrainingProblem, kinds: list[Group], slot: FloatArray, data: int) -> tuple[FloatArray, FloatArray]:
+    """Least work of the layers and power of the pools, see :class:`Options`.
+
+    Work is seconds times GPUs times a weight of the pool. No plan does more work in a second than the sum of weights
+    of its GPUs, and none does a layer with less than the least over the pools, whatever the weights. They are chosen
+    so that an average layer is the same work on each pool.
+    """
+    power, least = np.zeros(len(problem.cluster.pools)), np.full(slot.shape[1] - 1, np.inf)
+    for p, pool in enumerate(problem.cluster.pools):
+        rows = [
+            row * kind.tensor for kind, row in zip(kinds, np.diff(slot, axis=1), strict=True) if kind.pool == pool.name
+        ]
+        if rows:
+            spent = np.min(rows, axis=0)
+            weight = 1.0 / max(float(spent.mean()), 1e-300)
+            power[p] = weight * pool.gpus
+            least = np.minimum(least, weight * spent)
+    return data * np.append(0.0, np.cumsum(least)), power
+
+
 def _sums(problem: TrainingProblem, kind: Group, micro_batch: int) -> FloatArray:
-    """[4, l + 1] sums before each layer of slot, quick, state and stash; see :class:`Options`."""
+    """[3, l + 1] sums before each layer of slot, state and stash; see :class:`Options`."""
     passes, sizes = problem.costs.passes(kind.pool, kind.tensor, micro_batch), problem.costs.sizes(kind.tensor)
     assert passes is not None and sizes is not None
     columns = (
-        passes.forward + passes.backward,
-        np.diff(problem.slots(kind, micro_batch)),
+        passes.forward + passes.backward / (2.0 if problem.schedule == "zb-h1" else 1.0),
         sizes.parameters * problem.framework.state_bytes,
         sizes.stash * micro_batch,
     )

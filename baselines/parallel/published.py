@@ -27,7 +27,7 @@ def uniform_grid(problem: TrainingProblem) -> ParallelPlan:
             most = problem.cluster[kind.pool].gpus // (kind.tensor * data)
             for stages in range(1, min(most, problem.costs.layers, problem.stages) + 1):
                 plan = uniform(
-                    problem.costs.layers, stages, [kind] * data, batch, problem.global_batch, problem.schedule
+                    problem.costs.layers, stages, [kind] * data, batch, problem.samples(data, batch), problem.schedule
                 )
                 value = problem.value(plan, least)
                 if value < least:
@@ -91,7 +91,11 @@ def sailor(problem: TrainingProblem) -> ParallelPlan:
 def _filled(problem: TrainingProblem, found: Options, stages: int) -> Iterator[ParallelPlan]:
     """Plans of equal cuts whose replicas take pools one after the other, in either order, at each set of degrees."""
     shape = uniform(
-        problem.costs.layers, stages, [found.kinds[0]] * found.data, found.micro_batch, problem.global_batch
+        problem.costs.layers,
+        stages,
+        [found.kinds[0]] * found.data,
+        found.micro_batch,
+        problem.samples(found.data, found.micro_batch),
     )
     by_pool: dict[str, list[Group]] = {}
     for kind in found.kinds:
@@ -128,7 +132,7 @@ def _least(
             found = options(part, data, batch, mixed=False)
             if found is None:
                 continue
-            for estimate, plan in cuts(part, found, whole):
+            for estimate, plan in cuts(part, found, whole, least if whole else np.inf):
                 total = estimate if whole else found.turns * estimate
                 if total < least and problem.step(plan).fits:
                     best, least = plan, total

@@ -32,6 +32,8 @@ class TrainingProblem:
         micro_batches: sizes of micro-batches that may be chosen.
         stages: most stages of a pipeline.
         schedule: order of forward and backward passes, with one chunk a stage.
+        fill: True to allow all data degrees: where they do not divide the global batch, the last micro-batches are
+            filled up, and a step processes a few samples more.
 
     Raises:
         ConfigError: a number out of range, or nothing to choose from.
@@ -46,6 +48,7 @@ class TrainingProblem:
     micro_batches: tuple[int, ...] = (1, 2, 4, 8, 16, 32)
     stages: int = 64
     schedule: str = "1f1b"
+    fill: bool = False
     _sums: dict[tuple[Group, int], FloatArray] = field(default_factory=dict, init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
@@ -65,11 +68,25 @@ class TrainingProblem:
             raise unknown_name("pipeline schedule", self.schedule, SCHEDULES)
 
     def degrees(self) -> Iterator[tuple[int, int]]:
-        """Data degrees and micro-batches whose product divides the global batch, in rising order."""
+        """Data degrees and micro-batches whose product divides the global batch, in rising order.
+
+        With ``fill``, those whose replicas process fewer micro-batches than with one replica less.
+        """
         for data in range(1, min(self.global_batch, self.cluster.gpus) + 1):
             for batch in self.micro_batches:
-                if self.global_batch % (data * batch) == 0:
+                if self.samples(data, batch) == self.global_batch or (
+                    self.fill
+                    and data * batch <= self.global_batch
+                    and self._turns(data, batch) < self._turns(data - 1, batch)
+                ):
                     yield data, batch
+
+    def samples(self, data: int, micro_batch: int) -> int:
+        """Samples of a step: the least number from the global batch on that degree and micro-batch divide."""
+        return self._turns(data, micro_batch) * data * micro_batch
+
+    def _turns(self, data: int, micro_batch: int) -> int:
+        return -(-self.global_batch // max(1, data * micro_batch))
 
     def kinds(self, micro_batch: int) -> list[Group]:
         """Groups whose times are known for a micro-batch, by pool and tensor degree."""
