@@ -6,9 +6,11 @@ from hetgym.graph.from_networkx import from_networkx, to_networkx
 from hetgym.graph.from_onnx import from_onnx
 from hetgym.graph.from_pt2 import from_pt2
 from hetgym.graph.from_torch import from_torch
+from hetgym.graph.from_trace import from_trace
 from hetgym.graph.from_tvm import TvmFusion, from_tvm, relax_module
 from hetgym.graph.generators import GENERATORS, generate_graph
 from hetgym.graph.loading import load_graph
+from hetgym.graph.measured import MeasuredGraph
 from hetgym.graph.ops import FAMILIES, KINDS, FusionClass, Operator, OpKind, Tensor
 from hetgym.graph.serialization import from_json, to_json
 
@@ -21,6 +23,7 @@ __all__ = [
     "Edge",
     "Feature",
     "FusionClass",
+    "MeasuredGraph",
     "OpKind",
     "Operator",
     "Tensor",
@@ -30,6 +33,7 @@ __all__ = [
     "from_onnx",
     "from_pt2",
     "from_torch",
+    "from_trace",
     "from_tvm",
     "generate_graph",
     "load_graph",

@@ -1,0 +1,88 @@
+"""Threads: nested events become consecutive steps, and threads that hand control over wait for each other."""
+
+from __future__ import annotations
+
+from bisect import bisect_left, bisect_right
+from hetgym.graph.traces.chrome import Event
+from hetgym.graph.traces.steps import Step
+
+HANDOFF = 20e-6
+"""Shortest interval in which a thread is taken to wait for another one [s]; waking a thread takes about as long."""
+
+
+def tile(events: list[Event], track: int, origin: float) -> list[Step]:
+    """Steps that cover a thread from the origin to its last finish, without overlap.
+
+    At any time the step belongs to the event that started last among those that have not ended; where there is none,
+    the thread is idle. An event that outlives the one around it therefore ends when it ends, as happens where clocks
+    are rounded.
+
+    Args:
+        events: those of one thread. Their ``before`` and ``step`` are set.
+        track: number of the thread's track.
+        origin: start of the trace [s].
+    """
+    events.sort(key=lambda event: (event.start, -event.finish))
+    steps = [Step("idle", "idle", track, 0.0, 0.0, flexible=True)]
+    open_events: list[Event] = []
+    now = origin
+
+    def advance(until: float) -> float:
+        """Cover the time from ``now`` on; the innermost event that is open gets it."""
+        at = now
+        while at < until:
+            while open_events and open_events[-1].finish <= at:
+                open_events.pop()
+            inner = open_events[-1] if open_events else None
+            end = until if inner is None else min(until, inner.finish)
+            if inner is None:
+                step = Step("idle", "idle", track, at - origin, end - origin, flexible=True)
+            else:
+                step = Step(inner.name, inner.kind, track, at - origin, end - origin)
+                inner.step = step
+            steps.append(step)
+            at = end
+        return at
+
+    for event in events:
+        now = advance(event.start)
+        event.before = steps[-1]
+        open_events.append(event)
+    advance(max((event.finish for event in events), default=origin))
+    return steps
+
+
+def hand_over(threads: list[list[Step]]) -> None:
+    """Find threads of a process that wait while another one works, such as a caller of the backward pass.
+
+    Profilers record no such waits. Thread A is taken to wait for thread B during one of A's steps if B works for more
+    than half of that step, and neither before nor after this work as long as the step lasts. B's work then waits for
+    the step before A's, and the rest of A's step for the end of B's work. Calls of the device's runtime wait for the
+    device instead.
+
+    Args:
+        threads: steps of each thread, as :func:`tile` makes them.
+    """
+    begins = [[step.start for step in steps] for steps in threads]
+    for a, steps in enumerate(threads):
+        for i, step in enumerate(steps):
+            if i > 0 and step.finish - step.start >= HANDOFF and step.kind != "runtime":
+                for b, others in enumerate(threads):
+                    if b != a:
+                        _link(steps[i - 1], step, others, begins[b])
+
+
+def _link(before: Step, step: Step, others: list[Step], begins: list[float]) -> None:
+    """Let a step wait for another thread's work, and this work for the step before, if the work lies within the step."""
+    first = bisect_right(begins, step.start) - 1
+    if first < 0 or others[first].kind != "idle" or not step.start < others[first].finish < step.finish:
+        return
+    last = bisect_left(begins, step.finish) - 1
+    if last + 1 < len(others) or others[last].finish > step.finish:  # the thread has work later
+        if others[last].kind != "idle":
+            return
+        last -= 1
+    if last > first and others[last].finish - others[first].finish > (step.finish - step.start) / 2:
+        others[first].after.append((before, "handoff"))
+        step.flexible = True
+        step.after.append((others[last], "handoff"))
