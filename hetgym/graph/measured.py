@@ -51,8 +51,6 @@ class MeasuredGraph:
         edge_kind: [e] ``launch``, ``sync`` (a host waits for a device), ``wait`` (a stream waits for another),
             ``handoff`` (a thread waits for another), ``collective`` or ``data``.
         span: from the first start to the last finish as recorded [s].
-        unexplained: total time that nodes started after all that they were found to wait for [s]; typical launch
-            latencies are not counted. A large share of the span means that dependencies are missing.
         name: for messages.
     """
 
@@ -66,9 +64,9 @@ class MeasuredGraph:
     edge_source: IntArray
     edge_target: IntArray
     edge_delay: FloatArray
+    edge_unexplained: FloatArray
     edge_kind: tuple[str, ...]
     span: float
-    unexplained: float
     name: str
 
     def __repr__(self) -> str:
@@ -158,6 +156,22 @@ class MeasuredGraph:
             self,
             duration=frozen(np.where(self.host[self.track], 0.0, self.duration)),
             edge_delay=frozen(np.where(launch, 0.0, self.edge_delay)),
+            edge_unexplained=frozen(np.where(launch, 0.0, self.edge_unexplained)),
+        )
+
+    def explained(self) -> MeasuredGraph:
+        """A copy without the pauses of devices that no dependency explains.
+
+        Unexplained parts of delays are left out, and so are the pauses of a stream between nodes. The replay of this
+        copy tells how much of the span follows from the times of the nodes and the dependencies that were found; the
+        smaller the difference, the more a replay of a changed graph can be trusted.
+        """
+        pauses = _members(self.kinds, {"idle"}) & ~self.host[self.track]
+        return replace(
+            self,
+            duration=frozen(np.where(pauses, 0.0, self.duration)),
+            edge_delay=frozen(self.edge_delay - self.edge_unexplained),
+            edge_unexplained=frozen(np.zeros(len(self.edge_kind))),
         )
 
     def busy(self) -> FloatArray:

@@ -41,6 +41,7 @@ class Node:
     start: float = 0.0
     duration: float = 0.0
     after: list[int] = field(default_factory=list)
+    callers: list[int] = field(default_factory=list)
     attributes: dict[str, int | float | str] = field(default_factory=dict)
 
     @property
@@ -67,8 +68,9 @@ class Node:
         """Name of the track."""
         if self.host:
             return f"thread {self.attributes.get('tid', 0)}"
-        if "stream" in self.attributes:
-            return f"stream {self.attributes['stream']}"
+        stream = self.attributes.get("stream", self.attributes.get("tid"))
+        if stream is not None:
+            return f"stream {stream}"
         return "communication" if self.type >= _SEND else "compute"
 
 
@@ -110,7 +112,9 @@ def _node(wire: Wire, at: int, end: int) -> Node:
             node.name = wire.text(value, length)
         elif number == 3:
             node.type = int(value)
-        elif number in (4, 5):
+        elif number == 4:
+            node.callers += wire.numbers(value, length)
+        elif number == 5:
             node.after += wire.numbers(value, length)
         elif number in (6, 7) and length < 0:
             if not 0 <= value <= _LARGEST:
@@ -132,6 +136,8 @@ def _attribute(wire: Wire, at: int, length: int, node: Node) -> None:
             name = wire.text(value, size)
         elif number == 29:
             found = wire.text(value, size)
+        elif number in (13, 15) and size < 0:
+            found = (int(value) >> 1) ^ -(int(value) & 1)
         elif number > 2 and size < 0:
             found = value
     if found is not None and name in ("is_cpu_op", "tid", "stream", "pg_name", "comm_type"):
@@ -166,7 +172,7 @@ def nodes_of(document: Mapping[str, Any], where: str) -> list[Node]:
             listed = row.get(key, [])
             if not isinstance(listed, list) or not all(type(item) is int for item in listed):
                 raise GraphError(f"{place}: {key!r} is not a list of ids")
-            node.after += listed
+            (node.after if key.startswith("data") else node.callers).extend(listed)
         node.attributes = {
             key: row[key]
             for key in ("is_cpu_op", "tid", "stream", "pg_name", "comm_type")
@@ -204,11 +210,28 @@ def measured_graph(ranks: Sequence[list[Node]], name: str) -> MeasuredGraph:
     one for computing and one for communication. If the file records starts, the nodes run when they ran; otherwise, as
     is usual, they run first come, first served, and the graph's span is that of this run. Collectives of several
     ranks that have one kind and process group start together, if the ranks have equally many of them, and take as long
-    as on the rank that took least, since the others' times include waiting.
+    as on the rank that took least, since the others' times include waiting. A control dependency names the caller;
+    where converters left some that form a cycle with data dependencies, all of them are ignored.
 
     Raises:
         GraphError: the dependencies have a cycle.
     """
+    try:
+        return _measured(ranks, name, callers=True)
+    except _Cycle:
+        pass
+    try:
+        return _measured(ranks, name, callers=False)
+    except _Cycle as cause:
+        raise GraphError(f"{name}: {cause}") from None
+
+
+class _Cycle(Exception):
+    """Dependencies that no order of the nodes keeps."""
+
+
+def _measured(ranks: Sequence[list[Node]], name: str, callers: bool) -> MeasuredGraph:
+    """The measured graph, with or without control dependencies."""
     tracks: dict[str, int] = {}
     host: list[bool] = []
     steps: list[list[Step]] = []
@@ -223,13 +246,14 @@ def measured_graph(ranks: Sequence[list[Node]], name: str) -> MeasuredGraph:
             start = node.start - origin
             made[node.number] = Step(node.name, node.kind, track, start, start + node.duration)
         for node in nodes:
-            before = {k: made[k] for k in node.after if k in made and k != node.number}
-            made[node.number].after = [(step, _edge(host[step.track], node.host)) for step in before.values()]
+            listed = dict.fromkeys(node.after + node.callers if callers else node.after)
+            before = [made[k] for k in listed if k in made and k != node.number]
+            made[node.number].after = [(step, _edge(host[step.track], node.host)) for step in before]
         steps.append(list(made.values()))
     flat = [step for row in steps for step in row]
     if not timed:
         flat += _meetings(steps, ranks)
-        flat = _first_come(flat, len(tracks), name)
+        flat = _first_come(flat, len(tracks))
     return assemble(flat, list(tracks), host, name)
 
 
@@ -261,7 +285,7 @@ def _meetings(steps: Sequence[Sequence[Step]], ranks: Sequence[list[Node]]) -> l
     return new
 
 
-def _first_come(steps: list[Step], tracks: int, name: str) -> list[Step]:
+def _first_come(steps: list[Step], tracks: int) -> list[Step]:
     """Give steps the times at which they run first come, first served, and return them in this order."""
     readers: dict[int, list[int]] = defaultdict(list)
     number = {id(step): i for i, step in enumerate(steps)}
@@ -287,5 +311,5 @@ def _first_come(steps: list[Step], tracks: int, name: str) -> list[Step]:
             if waiting[k] == 0:
                 heapq.heappush(ready, (arrival[k], k))
     if len(order) < len(steps):
-        raise GraphError(f"{name}: the dependencies of {len(steps) - len(order)} nodes have a cycle")
+        raise _Cycle(f"the dependencies of {len(steps) - len(order)} nodes have a cycle")
     return order

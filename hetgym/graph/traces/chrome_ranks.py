@@ -12,7 +12,7 @@ from hetgym.graph.traces.chrome import Event, Events
 from hetgym.graph.traces.collectives import clock_shifts, couple, matched
 from hetgym.graph.traces.execution import Dataflow
 from hetgym.graph.traces.steps import Step, assemble
-from hetgym.graph.traces.streams import Launches, Work, lanes, launch_latency, synchronise, work_of
+from hetgym.graph.traces.streams import Launches, Work, infer, lanes, launch_latency, synchronise, work_of
 from hetgym.graph.traces.threads import hand_over, tile
 
 
@@ -42,6 +42,8 @@ class Rank:
         synchronise(events, self.rows, launches)
         if dataflow is not None:
             dataflow.link(events.host, self.rows)
+        self.latency = launch_latency(self.rows)
+        infer(self.rows, self.latency)
         self.origin = origin
 
     @property
@@ -85,8 +87,7 @@ def measured_graph(ranks: Sequence[tuple[Events, Dataflow | None]], name: str) -
         for thread in rank.threads:
             steps += thread
             host[thread[0].track] = True
-    latencies = [launch_latency(rank.rows) for rank in made]
-    return assemble(steps, tracks, host, name, float(np.median(latencies)))
+    return assemble(steps, tracks, host, name, float(np.median([rank.latency for rank in made])))
 
 
 def _by_place(events: Sequence[Event]) -> dict[tuple[str, str], list[Event]]:

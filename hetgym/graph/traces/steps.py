@@ -86,9 +86,9 @@ def assemble(
         edge_source=frozen(np.array(made.source, np.int32)),
         edge_target=frozen(np.array(made.target, np.int32)),
         edge_delay=frozen(np.array(made.delay, np.float64)),
+        edge_unexplained=frozen(np.array(made.extra, np.float64)),
         edge_kind=tuple(made.edge_kind),
         span=max(step.finish for step in steps) - min(step.start for step in steps),
-        unexplained=made.unexplained,
         name=name,
     )
 
@@ -105,10 +105,10 @@ class _Assembly:
         self.source: list[int] = []
         self.target: list[int] = []
         self.delay: list[float] = []
+        self.extra: list[float] = []
         self.edge_kind: list[str] = []
         self.clock = [0.0] * tracks
         self.number: dict[int, int] = {}
-        self.unexplained = 0.0
 
     def add(self, step: Step, latency: float) -> None:
         """Append a step: all that come before it in time have been."""
@@ -127,12 +127,10 @@ class _Assembly:
         own = self.clock[step.track]
         ready = max(own, arrival)
         duration = step.finish - (ready if step.flexible else step.start)
-        missing = 0.0 if step.flexible else step.start - ready
+        missing = 0.0 if step.flexible else max(0.0, step.start - ready)
+        bound = missing > 0 and arrival >= own
         if missing > 0:
-            if step.kind != "idle" and (arrival >= 0 or own > 0):
-                self.unexplained += missing
-            if arrival >= own:
-                edges[last] = edges[last][0] + missing, edges[last][1]
+            if bound:
                 ready = step.start
             else:
                 ready = self._node("", "idle", step.track, own, missing)
@@ -140,7 +138,9 @@ class _Assembly:
         for i, (delay, kind) in edges.items():
             self.source.append(i)
             self.target.append(len(self.names))
-            self.delay.append(delay)
+            extra = missing if bound and i == last else 0.0
+            self.delay.append(delay + extra)
+            self.extra.append(extra)
             self.edge_kind.append(kind)
         self._node(step.name, step.kind, step.track, ready, max(0.0, duration))
 

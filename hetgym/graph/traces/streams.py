@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from bisect import bisect_left
-from collections import defaultdict
+from bisect import bisect_left, bisect_right
+from collections import Counter, defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -14,6 +14,12 @@ from hetgym.graph.traces.steps import Step
 
 ROUNDING = 2e-6
 """Time by which intervals may overlap, or an effect precede its cause, through rounded and different clocks [s]."""
+
+LATE = 50e-6
+"""Pause of a stream that calls for an explanation [s]: several times the latency of a launch."""
+
+JUST = 10e-6
+"""Longest time from an event on one stream to its effect on another one [s]."""
 
 
 @dataclass(eq=False, slots=True)
@@ -163,6 +169,46 @@ def synchronise(events: Events, rows: Sequence[Sequence[Work]], launches: Launch
         _recorded_waits(waits, issued, launches)
     else:
         _inferred_waits([event.start for event in events.host if "streamwaitevent" in event.name.lower()], issued)
+
+
+def infer(rows: Sequence[Sequence[Work]], latency: float) -> None:
+    """Find waits between streams that no event records, by their times.
+
+    Work that overlaps other work of its stream, as within a graph of kernels, waits for what finished last on the stream
+    before it began. Work that begins much later than all that it is known to wait for waits for the work of another
+    stream of the device that finished just then, if there is any.
+
+    Args:
+        rows: work of the streams, with all links that are known.
+        latency: usual launch latency [s].
+    """
+    devices: dict[str, list[Work]] = defaultdict(list)
+    for row in rows:
+        for work in row:
+            devices[work.event.place[0]].append(work)
+    divided = {place for place, count in Counter(row[0].event.place for row in rows).items() if count > 1}
+    for works in devices.values():
+        works.sort(key=lambda work: work.step.finish)
+        finishes = [work.step.finish for work in works]
+        ready = [0.0] * (1 + max(work.step.track for work in works))  # of each track: when its last work finished
+        for work in sorted(works, key=lambda work: work.step.start):
+            step = work.step
+            known = [source.finish for source, kind in step.after if kind != "launch"]
+            issued = step.start - (work.event.start - work.issued) + latency
+            late = step.start - max(ready[step.track], *known, issued) > LATE
+            ready[step.track] = step.finish
+            if not late and work.event.place not in divided:
+                continue
+            found = False
+            for k in range(bisect_right(finishes, step.start + ROUNDING) - 1, -1, -1):
+                other = works[k]
+                just = step.start - finishes[k] <= JUST
+                if found or not (just or work.event.place in divided):
+                    break
+                if other.step.track != step.track and other.step.start < step.start:
+                    found = other.event.place == work.event.place or (late and just)
+                    if found:
+                        step.after.append((other.step, "wait"))
 
 
 def _wait(call: Event, work: Work) -> None:

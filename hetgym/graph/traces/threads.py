@@ -9,6 +9,9 @@ from hetgym.graph.traces.steps import Step
 HANDOFF = 20e-6
 """Shortest interval in which a thread is taken to wait for another one [s]; waking a thread takes about as long."""
 
+PASSIVE = frozenset(("idle", "annotation", "python"))
+"""Kinds of steps in which a thread may do nothing but wait."""
+
 
 def tile(events: list[Event], track: int, origin: float) -> list[Step]:
     """Steps that cover a thread from the origin to its last finish, without overlap.
@@ -56,9 +59,10 @@ def hand_over(threads: list[list[Step]]) -> None:
     """Find threads of a process that wait while another one works, such as a caller of the backward pass.
 
     Profilers record no such waits. Thread A is taken to wait for thread B during one of A's steps if B works for more
-    than half of that step, and neither before nor after this work as long as the step lasts. B's work then waits for
-    the step before A's, and the rest of A's step for the end of B's work. Calls of the device's runtime wait for the
-    device instead.
+    than half of that step. If B was idle when the step began, its work waits for A's step before; if B is idle when the
+    step ends, the rest of the step waits for the end of B's work. If only one of the two holds, the step must be one in
+    which A has nothing to do itself, as far as recorded: idle, or within an annotation or a Python function. Calls of
+    the device's runtime wait for the device instead.
 
     Args:
         threads: steps of each thread, as :func:`tile` makes them.
@@ -73,16 +77,21 @@ def hand_over(threads: list[list[Step]]) -> None:
 
 
 def _link(before: Step, step: Step, others: list[Step], begins: list[float]) -> None:
-    """Let a step wait for another thread's work, and this work for the step before, if the work lies within the step."""
-    first = bisect_right(begins, step.start) - 1
-    if first < 0 or others[first].kind != "idle" or not step.start < others[first].finish < step.finish:
+    """Link a step to the work of another thread within it, where the rules of :func:`hand_over` hold."""
+    first, last = bisect_right(begins, step.start) - 1, bisect_left(begins, step.finish) - 1
+    if first < 0 or last < first:
         return
-    last = bisect_left(begins, step.finish) - 1
-    if last + 1 < len(others) or others[last].finish > step.finish:  # the thread has work later
-        if others[last].kind != "idle":
-            return
-        last -= 1
-    if last > first and others[last].finish - others[first].finish > (step.finish - step.start) / 2:
+    sleeps = others[first].kind == "idle" and others[first].finish > step.start
+    begin = others[first].finish if sleeps else step.start
+    over = last + 1 == len(others) and others[last].finish <= step.finish
+    rests = over or others[last].kind == "idle"
+    end = step.finish if not rests else others[last].finish if over else others[last].start
+    if end - begin <= (step.finish - step.start) / 2 or not (sleeps or rests):
+        return
+    if not (sleeps and rests) and step.kind not in PASSIVE:
+        return
+    if sleeps:
         others[first].after.append((before, "handoff"))
+    if rests:
         step.flexible = True
-        step.after.append((others[last], "handoff"))
+        step.after.append((others[last if over else last - 1], "handoff"))
