@@ -43,8 +43,8 @@ def from_trace(
 
     Args:
         source: a file, or one for each rank of a run.
-        execution: PyTorch's execution trace of the same run (``ExecutionTraceObserver``), from which dependencies between
-            streams are taken; one for each Kineto trace.
+        execution: PyTorch's execution trace of the same run (``ExecutionTraceObserver``), from which dependencies
+            between streams are taken; one for each Kineto trace.
         name: name of the graph; the file's name without its suffixes if not given.
 
     Returns:
@@ -69,7 +69,7 @@ def from_trace(
     beside = [] if execution is None else _paths(execution, "an execution trace")
     if beside and len(beside) != len(files):
         raise GraphError(f"{len(files)} traces, but {len(beside)} execution traces; each trace needs its own")
-    flows = [Dataflow(_document(file), str(file)) for file in beside] or [None] * len(files)
+    flows: list[Dataflow | None] = [Dataflow(_document(file), str(file)) for file in beside] or [None] * len(files)
     for file, document in zip(files, documents, strict=True):
         if not chrome.is_chrome(document):
             raise GraphError(
@@ -78,6 +78,11 @@ def from_trace(
             )
     events = [chrome.read_events(document, str(file)) for file, document in zip(files, documents, strict=True)]
     return measured_graph(list(zip(events, flows, strict=True)), label)
+
+
+def is_protobuf(file: Path) -> bool:
+    """True for names of files of Chakra, which are no JSON."""
+    return chakra.is_protobuf(file)
 
 
 def is_trace(document: object) -> bool:

@@ -127,7 +127,10 @@ class MeasuredGraph:
 
         Args:
             factor: from 0 on; 0.5 makes the nodes twice as fast.
-            kind, name, track, host: the nodes, see :meth:`select`.
+            kind: of the nodes, see :meth:`select`.
+            name: pattern of their names.
+            track: pattern of the names of their tracks.
+            host: True for nodes on threads, False for nodes on streams.
 
         Raises:
             GraphError: an invalid factor, or no node is selected.
@@ -177,7 +180,8 @@ class MeasuredGraph:
     def busy(self) -> FloatArray:
         """[t] total run time of the nodes of each track, ``idle`` ones left out [s]."""
         working = ~_members(self.kinds, {"idle"})
-        return frozen(np.bincount(self.track[working], self.duration[working], minlength=len(self.tracks)))
+        total = np.bincount(self.track[working], self.duration[working], minlength=len(self.tracks))
+        return frozen(total.astype(np.float64))
 
 
 def _members(values: Sequence[str], wanted: set[str]) -> BoolArray:

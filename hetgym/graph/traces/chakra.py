@@ -1,9 +1,9 @@
 """Execution traces of MLCommons Chakra: one file for each rank, of nodes with durations and dependencies.
 
-``.et`` files are protocol buffers (``et_def.proto``), a stream of one ``GlobalMetadata`` and then ``Node``\\ s; their
-JSON form is an object whose ``workload_graph`` lists nodes. Of a node the reader uses the id, name, type, duration, start, control
-and data dependencies, and the attributes ``is_cpu_op``, ``tid``, ``stream``, ``pg_name`` and ``comm_type``. Dependencies on nodes that
-the file leaves out are ignored, as Chakra's own feeder does.
+An ``.et`` file is a stream of protocol buffers (``et_def.proto``): one ``GlobalMetadata``, then one ``Node`` after the
+other. The JSON form is an object whose ``workload_graph`` lists nodes. Of a node the reader uses the id, name, type,
+duration, start, control and data dependencies, and the attributes ``is_cpu_op``, ``tid``, ``stream``, ``pg_name`` and
+``comm_type``. Dependencies on nodes that the file leaves out are ignored, as Chakra's own feeder does.
 
 Source: Sridharan et al., "Chakra: Advancing Performance Benchmarking and Co-design using Standardized Execution
 Traces", 2023; github.com/mlcommons/chakra.
@@ -130,7 +130,8 @@ def _node(wire: Wire, at: int, end: int) -> Node:
 
 def _attribute(wire: Wire, at: int, length: int, node: Node) -> None:
     """An attribute with one number or text; lists are ignored."""
-    name, found = "", None
+    name = ""
+    found: int | float | str | None = None
     for number, value, size in wire.fields(at, at + length):
         if number == 1:
             name = wire.text(value, size)
@@ -206,12 +207,13 @@ def _checked(nodes: list[Node], where: str) -> list[Node]:
 def measured_graph(ranks: Sequence[list[Node]], name: str) -> MeasuredGraph:
     """The measured graph of the nodes of one or several ranks.
 
-    Host nodes run on the thread that ``tid`` names, others on the stream that ``stream`` names; where the file names none, on
-    one for computing and one for communication. If the file records starts, the nodes run when they ran; otherwise, as
-    is usual, they run first come, first served, and the graph's span is that of this run. Collectives of several
-    ranks that have one kind and process group start together, if the ranks have equally many of them, and take as long
-    as on the rank that took least, since the others' times include waiting. A control dependency names the caller;
-    where converters left some that form a cycle with data dependencies, all of them are ignored.
+    Host nodes run on the thread that ``tid`` names, others on the stream that ``stream`` or ``tid`` names; where the
+    file names none, on one for computing and one for communication. If the file records starts, the nodes run when
+    they ran; otherwise, as is usual, they run first come, first served, and the graph's span is that of this run.
+    Without starts, collectives of several ranks that have one kind and process group start together, if the ranks have
+    equally many of them, and take as long as on the rank that took least, since the others' times include waiting. A
+    control dependency names the caller; where converters left some that form a cycle with data dependencies, all of
+    them are ignored.
 
     Raises:
         GraphError: the dependencies have a cycle.
@@ -296,7 +298,8 @@ def _first_come(steps: list[Step], tracks: int) -> list[Step]:
             readers[number[id(source)]].append(i)
     ready = [(0.0, i) for i, count in enumerate(waiting) if count == 0]
     heapq.heapify(ready)
-    clock, arrival, order = [0.0] * tracks, [0.0] * len(steps), []
+    clock, arrival = [0.0] * tracks, [0.0] * len(steps)
+    order: list[Step] = []
     while ready:
         time, i = heapq.heappop(ready)
         step = steps[i]

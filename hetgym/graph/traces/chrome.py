@@ -1,8 +1,9 @@
 """Events of a Chrome trace, as PyTorch's Kineto and ONNX Runtime write them.
 
 Kineto writes an object with ``traceEvents``, ONNX Runtime a list. Only complete events (``"ph": "X"``) are read, with
-``name``, ``cat``, ``pid``, ``tid``, ``ts`` and ``dur`` (microseconds) and some of the ``args``; everything else is ignored.
-An event without duration, or with a negative one, never finished and is dropped.
+``name``, ``cat``, ``pid``, ``tid``, ``ts`` and ``dur`` (microseconds) and some of the ``args``; everything else is
+ignored, and so is the profiler's own window (``"cat": "Trace"``). An event without duration, or with a negative one, never
+finished and is dropped.
 
 Source: "Trace Event Format", Google; pytorch.org/docs/stable/profiler.html; libkineto/src/output_json.cpp of
 github.com/pytorch/kineto; onnxruntime.ai/docs/performance/tune-performance/profiling-tools.html.
@@ -22,14 +23,15 @@ MICROSECOND = 1e-6
 MAX_EVENTS = 2_000_000
 _LARGEST = 1e17  # microseconds: 3000 years
 _DEVICE = frozenset(
-    "kernel concurrent_kernel gpu_memcpy gpu_memset memcpy memset mtia_ccp_events hpu_op xpu_kernel "
-    "privateuse1_kernel collective_comm".split()
+    ("kernel", "concurrent_kernel", "gpu_memcpy", "gpu_memset", "memcpy", "memset", "mtia_ccp_events", "hpu_op")
+    + ("xpu_kernel", "privateuse1_kernel", "collective_comm")
 )
 _RUNTIME = frozenset(
-    "cuda_runtime cuda_driver runtime driver mtia_runtime xpu_runtime xpu_driver privateuse1_runtime "
-    "privateuse1_driver glow_runtime hpu_runtime".split()
+    f"{maker}{layer}"
+    for maker in ("", "cuda_", "mtia_", "xpu_", "privateuse1_", "glow_", "hpu_")
+    for layer in ("runtime", "driver")
 )
-_SKIPPED = frozenset("trace gpu_user_annotation cuda_sync".split())
+_SKIPPED = frozenset(("trace", "gpu_user_annotation"))
 _KINDS = {
     "cpu_op": "operator",
     "operator": "operator",
@@ -125,7 +127,7 @@ def read_events(document: Any, where: str) -> Events:
         if row.get("ph") != "X" or "dur" not in row:
             continue
         category = str(row.get("cat", "")).lower()
-        if category in _SKIPPED - {"cuda_sync"}:
+        if category in _SKIPPED:
             continue
         event = _event(row, category, f"{where}: event {i}")
         if event is None:

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from hetgym.errors import GraphError
 from hetgym.graph.measured import MeasuredGraph
 from hetgym.graph.traces.chrome import Event, Events
 from hetgym.graph.traces.collectives import clock_shifts, couple, matched
@@ -14,6 +15,12 @@ from hetgym.graph.traces.execution import Dataflow
 from hetgym.graph.traces.steps import Step, assemble
 from hetgym.graph.traces.streams import Launches, Work, infer, lanes, launch_latency, synchronise, work_of
 from hetgym.graph.traces.threads import hand_over, tile
+
+MAX_THREADS = 256
+"""Most threads of a process among which waits are looked for."""
+
+MAX_TRACKS = 4096
+"""Most threads and streams of all ranks."""
 
 
 class Rank:
@@ -33,7 +40,8 @@ class Rank:
             self.threads.append(steps)
             processes[process].append(steps)
         for together in processes.values():
-            hand_over(together)
+            if len(together) <= MAX_THREADS:
+                hand_over(together)
         launches = Launches(events.host)
         for (device, stream), members in _by_place(events.device).items():
             for lane, row in enumerate(lanes(members)):
@@ -66,13 +74,15 @@ def measured_graph(ranks: Sequence[tuple[Events, Dataflow | None]], name: str) -
     start at once.
 
     Raises:
-        GraphError: there are no events, or too many.
+        GraphError: there are no events, or too many, or too many threads and streams.
     """
     made: list[Rank] = []
     tracks: list[str] = []
     for number, (events, dataflow) in enumerate(ranks):
         made.append(Rank(events, f"rank {number} " if len(ranks) > 1 else "", len(tracks), dataflow))
         tracks += made[-1].tracks
+        if len(tracks) > MAX_TRACKS:
+            raise GraphError(f"{name}: the trace has more than {MAX_TRACKS} threads and streams")
     together = matched([rank.works for rank in made]) if len(made) > 1 else []
     if together:
         shifts = [s + r.origin for s, r in zip(clock_shifts(len(made), together), made, strict=True)]

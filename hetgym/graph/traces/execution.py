@@ -1,7 +1,7 @@
 """PyTorch's execution traces (ExecutionTraceObserver): which operator reads what another one wrote.
 
-The JSON has ``nodes`` with ``id``, ``inputs`` and ``outputs``; a tensor is a list that starts with its own id and that of its
-storage. Nodes carry the record function id under which Kineto lists the same operator, in ``rf_id`` or, from
+The JSON has ``nodes`` with ``id``, ``inputs`` and ``outputs``; a tensor is a list that starts with its own id and that
+of its storage. Nodes carry the record function id under which Kineto lists the same operator, in ``rf_id`` or, from
 version 1.0.2 on, among ``attrs``. The files hold no times, so they are read beside Kineto's trace of the same run.
 
 Source: pytorch.org/docs/stable/profiler.html; schema "1.1.1-chakra.0.0.4" of PyTorch's execution_trace_observer.cpp.

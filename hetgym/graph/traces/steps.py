@@ -60,7 +60,8 @@ def assemble(
 
     Args:
         steps: those of a track in the order in which they ran; links to steps that come later are dropped.
-        tracks, host: name of each track, and True for threads.
+        tracks: name of each track.
+        host: True for each track that is a thread.
         name: of the graph.
         latency: usual time from a launch to the start of a kernel on an idle stream; every launch takes it, unless the
             kernel started sooner [s].
@@ -130,10 +131,7 @@ class _Assembly:
         missing = 0.0 if step.flexible else max(0.0, step.start - ready)
         bound = missing > 0 and arrival >= own
         if missing > 0:
-            if bound:
-                ready = step.start
-            else:
-                ready = self._node("", "idle", step.track, own, missing)
+            ready = step.start if bound else self._node("", "idle", step.track, own, missing)
         self.number[id(step)] = len(self.names)
         for i, (delay, kind) in edges.items():
             self.source.append(i)

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
+from hetgym.errors import GraphError
 from hetgym.graph.traces.chrome import Event, Events
 from hetgym.graph.traces.steps import Step
 
@@ -20,6 +21,12 @@ LATE = 50e-6
 
 JUST = 10e-6
 """Longest time from an event on one stream to its effect on another one [s]."""
+
+CANDIDATES = 64
+"""Most intervals that are looked at to explain one pause."""
+
+MAX_LANES = 64
+"""Most intervals of a stream that may overlap."""
 
 
 @dataclass(eq=False, slots=True)
@@ -43,11 +50,16 @@ def lanes(events: Sequence[Event]) -> list[list[Event]]:
     """Divide the events of a stream into rows without overlap; nearly always there is one.
 
     Streams run in order, but graphs of kernels and programmatic launches overlap within one.
+
+    Raises:
+        GraphError: more than :data:`MAX_LANES` events overlap.
     """
     rows: list[list[Event]] = []
     for event in sorted(events, key=lambda event: (event.start, event.finish)):
         row = next((row for row in rows if row[-1].finish <= event.start + ROUNDING), None)
         if row is None:
+            if len(rows) == MAX_LANES:
+                raise GraphError(f"{' '.join(event.place)}: more than {MAX_LANES} intervals of one stream overlap")
             rows.append([event])
         else:
             row.append(event)
@@ -98,18 +110,21 @@ class Launches:
             found = self._external.get(external)
         parent = event.args.get("parent_name")
         if found is None and isinstance(parent, str):
-            before = [node for node in self._node.get(parent.removesuffix("_kernel_time"), ()) if node.start <= event.start]
+            before = [
+                node for node in self._node.get(parent.removesuffix("_kernel_time"), ()) if node.start <= event.start
+            ]
             found = max(before, key=lambda node: node.start, default=None)
         return found if found is not None and found.start <= event.start + ROUNDING else None
 
 
 def launch_latency(rows: Sequence[Sequence[Work]]) -> float:
-    """Median time from a launch to the start of the kernel, where the stream was idle at the launch [s]."""
+    """Median time from a launch to the start of the kernel, where it waited for nothing else [s]."""
     waits = [
         work.event.start - work.issued
         for row in rows
         for previous, work in zip((None, *row[:-1]), row, strict=True)
-        if work.launch is not None and (previous is None or previous.event.finish <= work.issued)
+        if work.launch is not None and len(work.step.after) == 1
+        if previous is None or previous.event.finish <= work.issued
     ]
     return max(0.0, float(np.median(waits))) if waits else 0.0
 
@@ -160,10 +175,11 @@ def synchronise(events: Events, rows: Sequence[Sequence[Work]], launches: Launch
             _wait(call, work)
     for row in rows:
         for work in row:
-            call = work.launch
-            if call is not None and call.step is not None and call.runtime and "memcpy" in call.name.lower():
-                if call.start < work.event.finish <= call.finish + ROUNDING:
-                    _wait(call, work)
+            copy = work.launch
+            if copy is None or copy.step is None or not copy.runtime or "memcpy" not in copy.name.lower():
+                continue
+            if copy.start < work.event.finish <= copy.finish + ROUNDING:
+                _wait(copy, work)
     waits = [sync for sync in events.syncs if sync.number("wait_on_stream") is not None and "Wait" in sync.name]
     if waits:
         _recorded_waits(waits, issued, launches)
@@ -174,41 +190,57 @@ def synchronise(events: Events, rows: Sequence[Sequence[Work]], launches: Launch
 def infer(rows: Sequence[Sequence[Work]], latency: float) -> None:
     """Find waits between streams that no event records, by their times.
 
-    Work that overlaps other work of its stream, as within a graph of kernels, waits for what finished last on the stream
-    before it began. Work that begins much later than all that it is known to wait for waits for the work of another
+    Work that overlaps other work of its stream, as within a graph of kernels, waits for what finished last on the
+    stream before it began. Work that begins much later than all that it is known to wait for waits for the work of another
     stream of the device that finished just then, if there is any.
 
     Args:
         rows: work of the streams, with all links that are known.
         latency: usual launch latency [s].
     """
+    streams: dict[tuple[str, str], list[Sequence[Work]]] = defaultdict(list)
     devices: dict[str, list[Work]] = defaultdict(list)
     for row in rows:
-        for work in row:
-            devices[work.event.place[0]].append(work)
-    divided = {place for place, count in Counter(row[0].event.place for row in rows).items() if count > 1}
+        streams[row[0].event.place].append(row)
+        devices[row[0].event.place[0]] += row
+    for lanes_of_one in streams.values():
+        if len(lanes_of_one) > 1:
+            _order_lanes(lanes_of_one)
     for works in devices.values():
-        works.sort(key=lambda work: work.step.finish)
-        finishes = [work.step.finish for work in works]
-        ready = [0.0] * (1 + max(work.step.track for work in works))  # of each track: when its last work finished
-        for work in sorted(works, key=lambda work: work.step.start):
-            step = work.step
-            known = [source.finish for source, kind in step.after if kind != "launch"]
-            issued = step.start - (work.event.start - work.issued) + latency
-            late = step.start - max(ready[step.track], *known, issued) > LATE
-            ready[step.track] = step.finish
-            if not late and work.event.place not in divided:
-                continue
-            found = False
-            for k in range(bisect_right(finishes, step.start + ROUNDING) - 1, -1, -1):
-                other = works[k]
-                just = step.start - finishes[k] <= JUST
-                if found or not (just or work.event.place in divided):
-                    break
-                if other.step.track != step.track and other.step.start < step.start:
-                    found = other.event.place == work.event.place or (late and just)
-                    if found:
-                        step.after.append((other.step, "wait"))
+        _explain_pauses(works, latency)
+
+
+def _order_lanes(rows: Sequence[Sequence[Work]]) -> None:
+    """Let work of a divided stream wait for what finished last in the other rows before it began."""
+    finishes = [[work.step.finish for work in row] for row in rows]
+    for row in rows:
+        for work in row:
+            before = [
+                other[k - 1]
+                for other, times in zip(rows, finishes, strict=True)
+                if other is not row and (k := bisect_right(times, work.step.start + ROUNDING)) > 0
+            ]
+            if before:
+                _follow(max(before, key=lambda other: other.step.finish), work)
+
+
+def _explain_pauses(works: list[Work], latency: float) -> None:
+    """Let work that begins late wait for what has just finished on another stream of the device."""
+    works.sort(key=lambda work: work.step.finish)
+    finishes = [work.step.finish for work in works]
+    ready: dict[int, float] = {}  # of each track: when its last work finished
+    for work in sorted(works, key=lambda work: work.step.start):
+        step = work.step
+        issued = step.start - (work.event.start - work.issued) + latency
+        known = [source.finish for source, kind in step.after if kind != "launch"]
+        late = step.start - max(ready.get(step.track, 0.0), issued, *known) > LATE
+        ready[step.track] = step.finish
+        last = bisect_right(finishes, step.start + ROUNDING) if late else 0
+        for other in reversed(works[max(0, last - CANDIDATES) : last]):
+            just = step.start - other.step.finish <= JUST and other.step.start < step.start
+            if just and other.step.track != step.track:
+                step.after.append((other.step, "wait"))
+                break
 
 
 def _wait(call: Event, work: Work) -> None:
@@ -271,5 +303,5 @@ def _inferred_waits(calls: list[float], issued: Issued) -> None:
 
 def _follow(source: Work, target: Work) -> None:
     """Let work start after other work."""
-    if source.event.finish <= target.event.start + ROUNDING:
+    if source.step.track != target.step.track and source.event.finish <= target.event.start + ROUNDING:
         target.step.after.append((source.step, "wait"))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
+
 from hetgym.graph.traces.chrome import Event
 from hetgym.graph.traces.steps import Step
 
