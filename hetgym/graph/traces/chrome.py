@@ -2,8 +2,8 @@
 
 Kineto writes an object with ``traceEvents``, ONNX Runtime a list. Only complete events (``"ph": "X"``) are read, with
 ``name``, ``cat``, ``pid``, ``tid``, ``ts`` and ``dur`` (microseconds) and some of the ``args``; everything else is
-ignored, and so is the profiler's own window (``"cat": "Trace"``). An event without duration, or with a negative one, never
-finished and is dropped.
+ignored, and so is the profiler's own window (``"cat": "Trace"``). An event without duration, or with a negative one,
+never finished and is dropped.
 
 Source: "Trace Event Format", Google; pytorch.org/docs/stable/profiler.html; libkineto/src/output_json.cpp of
 github.com/pytorch/kineto; onnxruntime.ai/docs/performance/tune-performance/profiling-tools.html.

@@ -191,8 +191,8 @@ def infer(rows: Sequence[Sequence[Work]], latency: float) -> None:
     """Find waits between streams that no event records, by their times.
 
     Work that overlaps other work of its stream, as within a graph of kernels, waits for what finished last on the
-    stream before it began. Work that begins much later than all that it is known to wait for waits for the work of another
-    stream of the device that finished just then, if there is any.
+    stream before it began. Work that begins much later than all that it is known to wait for waits for the work of
+    another stream of the device that finished just then, if there is any.
 
     Args:
         rows: work of the streams, with all links that are known.
