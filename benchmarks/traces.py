@@ -35,18 +35,19 @@ NO_COMPUTE = ("idle", "memcpy", "rendezvous")
 SUFFIXES = (".json", ".json.gz", ".et", ".et.gz")
 
 
-def recorded(path: Path) -> tuple[int, float | None]:
-    """Number of events, and first start to last finish [s], without any code of hetgym; None if there are no times."""
+def recorded(path: Path) -> tuple[int, float, float]:
+    """Number of events, first start and last finish [s], read without any code of hetgym; NaN if there are no times."""
     data = path.read_bytes()
     if path.name.endswith((".et", ".et.gz")):
-        return 0, None
+        return 0, np.nan, np.nan
     document = json.loads(gzip.decompress(data) if data[:2] == b"\x1f\x8b" else data)
     if isinstance(document, dict) and "traceEvents" not in document:
-        return 0, None
+        return 0, np.nan, np.nan
     rows = document["traceEvents"] if isinstance(document, dict) else document
     events = [row for row in rows if row.get("ph") == "X" and row.get("dur", -1) >= 0 and row.get("cat") != "Trace"]
-    first = min(row["ts"] for row in events)
-    return len(events), (max(row["ts"] + row["dur"] for row in events) - first) * 1e-6
+    base = document.get("baseTimeNanoseconds", 0) * 1e-3 if isinstance(document, dict) else 0.0
+    first, last = min(row["ts"] for row in events), max(row["ts"] + row["dur"] for row in events)
+    return len(events), (base + first) * 1e-6, (base + last) * 1e-6
 
 
 def makespan(graph: MeasuredGraph) -> float:
@@ -56,13 +57,12 @@ def makespan(graph: MeasuredGraph) -> float:
 
 def row_of(paths: list[Path], name: str) -> dict[str, Any]:
     """One row: a trace, or the traces of all ranks of a run."""
-    counts, spans = zip(*[recorded(path) for path in paths], strict=True)
+    counts, firsts, lasts = zip(*[recorded(path) for path in paths], strict=True)
     graph = from_trace(paths)
     replayed = makespan(graph)
     if makespan(graph.scaled(1)) != replayed:
         raise SystemExit(f"{name}: scaled by 1, the graph takes another time")
-    # Clocks of several ranks are not comparable in the raw files: their graph's own span is used.
-    measured = graph.span if len(paths) > 1 else spans[0]
+    measured = None if np.isnan(firsts).any() else max(lasts) - min(firsts)
     row: dict[str, Any] = {
         "what": name,
         "events": sum(counts),
