@@ -145,21 +145,22 @@ class MeasuredGraph:
     def without_dispatch(self) -> MeasuredGraph:
         """A copy in which the host and the launches take no time: devices wait for each other and for nothing else.
 
-        Every node of a host thread takes no time and launches have no latency. Work of the host that devices must
-        wait for, such as reading data, is removed as well, so the makespan is a lower bound on what less dispatch
-        can reach. It is never shorter than the busy time of a stream.
+        Every node of a host thread takes no time, launches have no latency, and pauses of devices that nothing
+        explains are left out. Work of the host that devices must wait for, such as reading data, is removed as well, so
+        the makespan is a lower bound on what less dispatch can reach. It is never shorter than the busy time of a
+        stream.
 
         Raises:
             GraphError: there is no device.
         """
         if self.host.all():
             raise GraphError(f"measured graph {self.name!r} has no device, so nothing is dispatched")
-        launch = np.array([kind == "launch" for kind in self.edge_kind], np.bool_)
+        made = self.explained()
+        launch = np.array([kind == "launch" for kind in made.edge_kind], np.bool_)
         return replace(
-            self,
-            duration=frozen(np.where(self.host[self.track], 0.0, self.duration)),
-            edge_delay=frozen(np.where(launch, 0.0, self.edge_delay)),
-            edge_unexplained=frozen(np.where(launch, 0.0, self.edge_unexplained)),
+            made,
+            duration=frozen(np.where(made.host[made.track], 0.0, made.duration)),
+            edge_delay=frozen(np.where(launch, 0.0, made.edge_delay)),
         )
 
     def explained(self) -> MeasuredGraph:

@@ -59,7 +59,7 @@ class Event:
     Attributes:
         name, kind: see :class:`~hetgym.graph.MeasuredGraph`.
         place: the thread, or the device and stream.
-        start, finish: times by the file's own clock [s].
+        start, finish: times since the first event of the file began [s].
         args: its further fields.
         runtime: True for a call of the device's runtime.
         before: on a thread, the step that ends when the event begins.
@@ -140,11 +140,20 @@ def read_events(document: Any, where: str) -> Events:
             found.host.append(event)
         if len(found.host) + len(found.device) > MAX_EVENTS:
             raise GraphError(f"{where}: more than {MAX_EVENTS} events")
+    _from_zero(found)
     return found
 
 
+def _from_zero(found: Events) -> None:
+    """Convert times to seconds since the first event; before, differences of large numbers would lose digits."""
+    first = min((event.start for event in (*found.host, *found.device)), default=0.0)
+    for event in (*found.host, *found.device, *found.syncs):
+        event.start = (event.start - first) * MICROSECOND
+        event.finish = (event.finish - first) * MICROSECOND
+
+
 def _event(row: Mapping[str, Any], category: str, place: str) -> Event | None:
-    """One row; None if it never finished."""
+    """One row, with times in microseconds; None if it never finished."""
     args = row.get("args", {})
     args = args if isinstance(args, Mapping) else {}
     start, length = _time(row, "ts", place), _time(row, "dur", place)
@@ -168,11 +177,11 @@ def _event(row: Mapping[str, Any], category: str, place: str) -> Event | None:
 
 
 def _time(row: Mapping[str, Any], key: str, place: str) -> float:
-    """A time of an event [s]."""
+    """A time of an event [us]."""
     value = row.get(key)
     if isinstance(value, bool) or not isinstance(value, int | float) or not -_LARGEST <= value <= _LARGEST:
         raise GraphError(f"{place}: {key!r} is {spelled(value)}, not a time in microseconds")
-    return float(value) * MICROSECOND
+    return float(value)
 
 
 def collective(name: str, args: Mapping[str, Any]) -> str:

@@ -13,8 +13,9 @@ from hetgym.graph.traces.chrome import Event, Events
 from hetgym.graph.traces.collectives import clock_shifts, couple, matched
 from hetgym.graph.traces.execution import Dataflow
 from hetgym.graph.traces.steps import Step, assemble
-from hetgym.graph.traces.streams import Launches, Work, infer, lanes, launch_latency, synchronise, work_of
+from hetgym.graph.traces.streams import Launches, Work, lanes, launch_latency, work_of
 from hetgym.graph.traces.threads import hand_over, tile
+from hetgym.graph.traces.waits import infer, synchronise
 
 MAX_THREADS = 256
 """Most threads of a process among which waits are looked for."""
@@ -27,8 +28,6 @@ class Rank:
     """Steps of one rank, on tracks that are numbered from a given number on."""
 
     def __init__(self, events: Events, prefix: str, first: int, dataflow: Dataflow | None) -> None:
-        everything = [*events.host, *events.device]
-        origin = min((event.start for event in everything), default=0.0)
         self.tracks: list[str] = []
         self.threads: list[list[Step]] = []
         self.rows: list[list[Work]] = []
@@ -36,7 +35,7 @@ class Rank:
         for (process, thread), members in _by_place(events.host).items():
             track = first + len(self.tracks)
             self.tracks.append(f"{prefix}thread {thread} of {process}")
-            steps = tile(members, track, origin)
+            steps = tile(members, track)
             self.threads.append(steps)
             processes[process].append(steps)
         for together in processes.values():
@@ -45,14 +44,13 @@ class Rank:
         launches = Launches(events.host)
         for (device, stream), members in _by_place(events.device).items():
             for lane, row in enumerate(lanes(members)):
-                self.rows.append(work_of(row, first + len(self.tracks), origin, launches))
+                self.rows.append(work_of(row, first + len(self.tracks), launches))
                 self.tracks.append(f"{prefix}device {device} {stream}" + (f" lane {lane}" if lane else ""))
         synchronise(events, self.rows, launches)
         if dataflow is not None:
             dataflow.link(events.host, self.rows)
         self.latency = launch_latency(self.rows)
         infer(self.rows, self.latency)
-        self.origin = origin
 
     @property
     def works(self) -> list[Work]:
@@ -85,7 +83,7 @@ def measured_graph(ranks: Sequence[tuple[Events, Dataflow | None]], name: str) -
             raise GraphError(f"{name}: the trace has more than {MAX_TRACKS} threads and streams")
     together = matched([rank.works for rank in made]) if len(made) > 1 else []
     if together:
-        shifts = [s + r.origin for s, r in zip(clock_shifts(len(made), together), made, strict=True)]
+        shifts = clock_shifts(len(made), together)
         for rank, shift in zip(made, shifts, strict=True):
             rank.shift(shift - min(shifts))
     steps: list[Step] = []

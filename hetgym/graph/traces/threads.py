@@ -14,8 +14,8 @@ PASSIVE = frozenset(("idle", "annotation", "python"))
 """Kinds of steps in which a thread may do nothing but wait."""
 
 
-def tile(events: list[Event], track: int, origin: float) -> list[Step]:
-    """Steps that cover a thread from the origin to its last finish, without overlap.
+def tile(events: list[Event], track: int) -> list[Step]:
+    """Steps that cover a thread from time 0 to its last finish, without overlap.
 
     At any time the step belongs to the event that started last among those that have not ended; where there is none,
     the thread is idle. An event that outlives the one around it therefore ends when it ends, as happens where clocks
@@ -24,12 +24,11 @@ def tile(events: list[Event], track: int, origin: float) -> list[Step]:
     Args:
         events: those of one thread. Their ``before`` and ``step`` are set.
         track: number of the thread's track.
-        origin: start of the trace [s].
     """
     events.sort(key=lambda event: (event.start, -event.finish))
     steps = [Step("idle", "idle", track, 0.0, 0.0, flexible=True)]
     open_events: list[Event] = []
-    now = origin
+    now = 0.0
 
     def advance(until: float) -> float:
         """Cover the time from ``now`` on; the innermost event that is open gets it."""
@@ -40,9 +39,9 @@ def tile(events: list[Event], track: int, origin: float) -> list[Step]:
             inner = open_events[-1] if open_events else None
             end = until if inner is None else min(until, inner.finish)
             if inner is None:
-                step = Step("idle", "idle", track, at - origin, end - origin, flexible=True)
+                step = Step("idle", "idle", track, at, end, flexible=True)
             else:
-                step = Step(inner.name, inner.kind, track, at - origin, end - origin)
+                step = Step(inner.name, inner.kind, track, at, end)
                 inner.step = step
             steps.append(step)
             at = end
@@ -52,7 +51,7 @@ def tile(events: list[Event], track: int, origin: float) -> list[Step]:
         now = advance(event.start)
         event.before = steps[-1]
         open_events.append(event)
-    advance(max((event.finish for event in events), default=origin))
+    advance(max((event.finish for event in events), default=0.0))
     return steps
 
 
