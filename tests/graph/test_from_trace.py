@@ -133,6 +133,20 @@ def test_calls_that_block_wait_for_their_stream(tmp_path: Path) -> None:
     assert makespan(graph.scaled(0, name="gemm")) == pytest.approx(40)
 
 
+def test_launches_wait_while_the_queue_is_full(tmp_path: Path) -> None:
+    """1500 kernels of 10 us, issued every 2 us until 1000 are pending; then a launch takes as long as a kernel."""
+    rows, now = [], 0.0
+    for i in range(1500):
+        start = 5 + 10 * i
+        end = max(now + 2, 0 if i < 1000 else 5 + 10 * (i - 1000 + 1) + 1)  # 1 us after the kernel that makes room
+        rows += [launch(now, end - now, i), kernel(start, 10, i)]
+        now = end
+    graph = read(tmp_path, kineto(*rows))
+    assert makespan(graph) == pytest.approx(15005)
+    assert makespan(graph.scaled(0.5, kind="kernel")) == pytest.approx(7505, abs=20)
+    assert makespan(graph.scaled(2, kind="kernel")) == pytest.approx(30005, abs=20)
+
+
 def test_kernels_that_overlap_in_one_stream_get_lanes(tmp_path: Path) -> None:
     graph = read(tmp_path, kineto(kernel(0, 50, 1), kernel(20, 50, 2), kernel(75, 5, 3), kernel(79, 10, 4)))
     assert graph.tracks == ("device 0 stream 7", "device 0 stream 7 lane 1")
