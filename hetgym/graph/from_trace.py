@@ -12,6 +12,7 @@ from hetgym._json import parse
 from hetgym.errors import GraphError
 from hetgym.graph.measured import MeasuredGraph
 from hetgym.graph.traces import chakra, chrome
+from hetgym.graph.traces.chrome import Events
 from hetgym.graph.traces.chrome_ranks import measured_graph
 from hetgym.graph.traces.execution import Dataflow
 
@@ -56,27 +57,29 @@ def from_trace(
     """
     files = _paths(source, "a trace")
     label = _stem(files[0]) if name is None else name
-    if all(chakra.is_protobuf(file) for file in files):
-        if execution is not None:
-            raise GraphError(f"{files[0]}: execution traces are read beside Kineto's traces only")
+    if execution is None and all(chakra.is_protobuf(file) for file in files):
         return chakra.measured_graph([chakra.read_nodes(file, LIMIT_BYTES) for file in files], label)
-    documents = [_document(file) for file in files]
-    if all(chakra.is_chakra(document) for document in documents):
-        if execution is not None:
-            raise GraphError(f"{files[0]}: execution traces are read beside Kineto's traces only")
-        rows = [chakra.nodes_of(document, str(file)) for file, document in zip(files, documents, strict=True)]
-        return chakra.measured_graph(rows, label)
     beside = [] if execution is None else _paths(execution, "an execution trace")
     if beside and len(beside) != len(files):
         raise GraphError(f"{len(files)} traces, but {len(beside)} execution traces; each trace needs its own")
-    flows: list[Dataflow | None] = [Dataflow(_document(file), str(file)) for file in beside] or [None] * len(files)
-    for file, document in zip(files, documents, strict=True):
-        if not chrome.is_chrome(document):
+    events: list[Events] = []
+    nodes: list[list[chakra.Node]] = []
+    for file in files:  # one after the other: a parsed document takes far more memory than what is kept of it
+        document = _document(file)
+        if chrome.is_chrome(document):
+            events.append(chrome.read_events(document, str(file)))
+        elif chakra.is_chakra(document):
+            nodes.append(chakra.nodes_of(document, str(file)))
+        else:
             raise GraphError(
                 f"{file}: no trace of a known format (Kineto, ONNX Runtime, Chakra); PyTorch's execution traces hold "
                 "no times and are given as 'execution', beside Kineto's trace"
             )
-    events = [chrome.read_events(document, str(file)) for file, document in zip(files, documents, strict=True)]
+        if nodes and (events or beside):
+            raise GraphError(f"{file}: a trace of Chakra, which goes with other traces of Chakra only")
+    if nodes:
+        return chakra.measured_graph(nodes, label)
+    flows: list[Dataflow | None] = [Dataflow(_document(file), str(file)) for file in beside] or [None] * len(files)
     return measured_graph(list(zip(events, flows, strict=True)), label)
 
 
@@ -99,7 +102,7 @@ def _paths(source: Source | Sequence[Source], what: str) -> list[Path]:
 
 
 def _document(file: Path) -> Any:
-    return parse(read_text(file, LIMIT_BYTES, GraphError), str(file), GraphError)
+    return parse(read_text(file, LIMIT_BYTES, GraphError), str(file), GraphError, lenient=True)
 
 
 def _stem(file: Path) -> str:

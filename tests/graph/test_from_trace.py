@@ -271,6 +271,24 @@ def test_kernels_of_onnx_runtime_belong_to_their_node(tmp_path: Path) -> None:
     assert makespan(graph) == pytest.approx(34)
 
 
+def test_what_profilers_write_into_ignored_fields(tmp_path: Path) -> None:
+    path = tmp_path / "odd.json"
+    text = json.dumps(QUEUE).replace(
+        '"correlation": 1,', '"est. occupancy": NaN, "bandwidth": Infinity, "x": 1, "x": 2, "correlation": 1,'
+    )
+    assert "NaN" in text
+    path.write_text(text)
+    assert makespan(from_trace(path)) == pytest.approx(100)
+    path.write_text(text.replace('"ts": 20,', '"ts": NaN,'))
+    with pytest.raises(GraphError, match="not a time in microseconds"):
+        from_trace(path)
+
+
+def test_formats_are_not_mixed(tmp_path: Path) -> None:
+    with pytest.raises(GraphError, match="goes with other traces of Chakra only"):
+        read(tmp_path, QUEUE, {"workload_graph": NODES})
+
+
 @pytest.mark.parametrize(
     ("document", "words"),
     [

@@ -32,6 +32,13 @@ _RUNTIME = frozenset(
     for layer in ("runtime", "driver")
 )
 _SKIPPED = frozenset(("trace", "gpu_user_annotation"))
+_ARGS = frozenset(
+    ("correlation", "External id", "external id", "Record function id", "device", "stream", "op_name", "parent_name")
+    + ("Collective name", "Process Group Name", "Process Group Ranks")
+    + ("wait_on_stream", "wait_on_cuda_event_record_corr_id")
+)
+"""What is read of an event's ``args``; the rest is dropped to save memory."""
+
 _KINDS = {
     "cpu_op": "operator",
     "operator": "operator",
@@ -60,7 +67,7 @@ class Event:
         name, kind: see :class:`~hetgym.graph.MeasuredGraph`.
         place: the thread, or the device and stream.
         start, finish: times since the first event of the file began [s].
-        args: its further fields.
+        args: further fields, those of them that hetgym reads.
         runtime: True for a call of the device's runtime.
         before: on a thread, the step that ends when the event begins.
         step: the last step of the event itself, without the events inside; None as long as there is none.
@@ -163,6 +170,7 @@ def _event(row: Mapping[str, Any], category: str, place: str) -> Event | None:
     if not isinstance(name, str):
         raise GraphError(f"{place}: 'name' is {noun(name)}, not a string")
     runtime = category in _RUNTIME
+    args = {key: args[key] for key in _ARGS & args.keys()}
     thread = str(row.get("pid")), str(row.get("tid"))
     if category in _DEVICE and "stream" in args:
         thread = str(args.get("device", row.get("pid"))), f"stream {args['stream']}"
