@@ -133,6 +133,14 @@ def test_calls_that_block_wait_for_their_stream(tmp_path: Path) -> None:
     assert makespan(graph.scaled(0, name="gemm")) == pytest.approx(40)
 
 
+def test_copies_from_memory_that_is_not_pinned_wait_for_the_stream(tmp_path: Path) -> None:
+    copy = event("gpu_memcpy", "Memcpy HtoD", 7, 92, 30, correlation=2, device=0, stream=7)
+    graph = read(tmp_path, kineto(launch(0, 5, 1), launch(10, 100, 2, "cudaMemcpyAsync"), kernel(10, 80, 1), copy))
+    assert edges(graph, "sync") == [("gemm", "cudaMemcpyAsync")]
+    assert makespan(graph) == pytest.approx(122)
+    assert makespan(graph.scaled(0.5, name="gemm")) == pytest.approx(82)
+
+
 def test_launches_wait_while_the_queue_is_full(tmp_path: Path) -> None:
     """1500 kernels of 10 us, issued every 2 us until 1000 are pending; then a launch takes as long as a kernel."""
     rows, now = [], 0.0

@@ -28,8 +28,7 @@ def synchronise(events: Events, rows: Sequence[Sequence[Work]], launches: Launch
 
     A call that synchronises a device waits for all work issued before it. The stream of other calls is taken from
     Kineto's records of synchronisations. Without these it is the one whose work, of that issued before the call,
-    finished last within the call. A copy that finishes within the call that issued it was waited for. A launch waits
-    while the queue of its stream is full.
+    finished last within the call. Copies and full queues make calls wait, too.
 
     Args:
         events: all events; the host's have their steps.
@@ -46,12 +45,8 @@ def synchronise(events: Events, rows: Sequence[Sequence[Work]], launches: Launch
         for work in _awaited(call, record, issued, everything="device" in lowered or "ctx" in lowered):
             _wait(call, work)
     for row in rows:
-        for work in row:
-            copy = work.launch
-            if copy is None or copy.step is None or not copy.runtime or "memcpy" not in copy.name.lower():
-                continue
-            if copy.start < work.event.finish <= copy.finish + ROUNDING:
-                _wait(copy, work)
+        for before, work in zip((None, *row[:-1]), row, strict=True):
+            _wait_for_copy(work, before)
     for issued_row in issued.streams.values():
         _wait_for_queue(issued_row)
     waits = [sync for sync in events.syncs if sync.number("wait_on_stream") is not None and "Wait" in sync.name]
@@ -122,6 +117,21 @@ def _wait(call: Event, work: Work) -> None:
     assert call.step is not None
     call.step.flexible = True
     call.step.after.append((work.step, "sync"))
+
+
+def _wait_for_copy(work: Work, before: Work | None) -> None:
+    """Let a call that copies end after the copy, if it did; or else after the work before, if the copy began within it.
+
+    The latter happens where memory is not pinned: the call waits for the stream, then passes the data on piece by
+    piece, and returns while the last piece is on its way.
+    """
+    call = work.launch
+    if call is None or call.step is None or not call.runtime or "memcpy" not in call.name.lower():
+        return
+    if call.start < work.event.finish <= call.finish + ROUNDING:
+        _wait(call, work)
+    elif before is not None and work.event.start < call.finish and call.start < before.event.finish <= call.finish:
+        _wait(call, before)
 
 
 def _wait_for_queue(row: Sequence[Work]) -> None:
