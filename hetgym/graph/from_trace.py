@@ -40,7 +40,7 @@ def from_trace(
     stream; streams wait for others (``cudaStreamWaitEvent``), and calls of the host for kernels
     (``cudaDeviceSynchronize``, ``cudaStreamSynchronize``, ``cudaEventSynchronize``, copies that block). Where a file
     does not say for what a call waited, it is inferred from the times. Threads wait for threads that work in their
-    place. Collectives of several ranks wait for the last rank. :mod:`hetgym.graph.traces` states the rules.
+    place. Collectives of several ranks wait for the last rank. docs/traces.md states the rules.
 
     Args:
         source: a file, or one for each rank of a run.

@@ -48,6 +48,8 @@ class MeasuredGraph:
         host: [t] True for a thread of the host, False for a stream of a device.
         edge_source, edge_target: [e] nodes; an edge joins different tracks and its source has the smaller number.
         edge_delay: [e] time from the finish of the source until the target may start [s].
+        edge_unexplained: [e] part of the delay beyond the usual latency of a launch: the target started later
+            than all that it was found to wait for allowed [s].
         edge_kind: [e] ``launch``, ``sync`` (a host waits for a device), ``wait`` (a stream waits for another),
             ``handoff`` (a thread waits for another), ``collective`` or ``data``.
         span: from the first start to the last finish as recorded [s].
@@ -98,8 +100,8 @@ class MeasuredGraph:
         """
         chosen = np.ones(len(self.names), np.bool_)
         if kind is not None:
-            wanted = {kind} if isinstance(kind, str) else set(kind)
-            odd = sorted(str(item) for item in wanted - set(self.kinds))
+            wanted = {kind} if isinstance(kind, str) else {str(item) for item in kind}
+            odd = sorted(wanted - set(self.kinds))
             if odd:
                 known = ", ".join(sorted(set(self.kinds)))
                 raise GraphError(f"measured graph {self.name!r}: no node is of kind {shown(odd[0])}; kinds: {known}")

@@ -200,7 +200,7 @@ def test_data_dependencies_of_an_execution_trace(tmp_path: Path) -> None:
     assert edges(graph, "data") == [("gemm", "reader")]
     assert makespan(graph.scaled(0.5, name="gemm")) == pytest.approx(21.5)
     beside.write_text(json.dumps({"schema": "1.1.1", "nodes": nodes[:0]}))
-    with pytest.raises(GraphError, match="no operator has the record function id"):
+    with pytest.raises(GraphError, match="0 of 2 operators of the trace have their record function id"):
         read(tmp_path, document, execution=beside)
     with pytest.raises(GraphError, match="each trace needs its own"):
         read(tmp_path, document, document, execution=[beside])
@@ -249,6 +249,18 @@ def test_a_run_of_torch(tmp_path: Path) -> None:
     assert 0 < makespan(graph.scaled(0, name="aten::*")) < makespan(graph)
     with pytest.raises(GraphError, match="has no device"):
         graph.without_dispatch()
+
+
+def test_both_observers_of_torch_name_the_same_operators(tmp_path: Path) -> None:
+    torch = pytest.importorskip("torch")
+    observer = torch.profiler.ExecutionTraceObserver().register_callback(str(tmp_path / "et.json"))
+    cpu = [torch.profiler.ProfilerActivity.CPU]
+    with torch.profiler.profile(activities=cpu, execution_trace_observer=observer) as profiler:
+        torch.nn.Linear(8, 8)(torch.ones(2, 8)).relu().sum().backward()
+    observer.unregister_callback()
+    profiler.export_chrome_trace(str(tmp_path / "run.json"))
+    graph = from_trace(tmp_path / "run.json", execution=tmp_path / "et.json")
+    assert makespan(graph) == pytest.approx(graph.span / US)
 
 
 def test_a_run_of_onnx_runtime(tmp_path: Path) -> None:

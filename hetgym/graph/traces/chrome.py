@@ -69,6 +69,7 @@ class Event:
         start, finish: times since the first event of the file began [s].
         args: further fields, those of them that hetgym reads.
         runtime: True for a call of the device's runtime.
+        parent: on a thread, the event around it.
         before: on a thread, the step that ends when the event begins.
         step: the last step of the event itself, without the events inside; None as long as there is none.
     """
@@ -80,6 +81,7 @@ class Event:
     finish: float
     args: Mapping[str, Any]
     runtime: bool = False
+    parent: Event | None = None
     before: Step | None = None
     step: Step | None = None
 

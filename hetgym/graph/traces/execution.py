@@ -34,6 +34,7 @@ class Dataflow:
         if not is_execution_trace(document):
             raise GraphError(f"{where}: no execution trace of PyTorch (an object with 'schema' and 'nodes')")
         self.where = where
+        self.names: dict[int, str] = {}
         self.reads: dict[int, list[int]] = {}
         self.writes: dict[int, list[int]] = {}
         for i, node in enumerate(document["nodes"]):
@@ -41,30 +42,40 @@ class Dataflow:
                 raise GraphError(f"{where}: nodes[{i}] is {noun(node)}, not an object")
             key = _record(node)
             if key:
+                self.names[key] = str(node.get("name"))
                 self.reads[key] = _storages(node.get("inputs"))
                 self.writes[key] = _storages(node.get("outputs"))
 
     def link(self, host: Sequence[Event], rows: Sequence[Sequence[Work]]) -> None:
         """Let work on a stream wait for work on other streams that wrote what it reads.
 
+        Work belongs to the innermost operator around its launch that the execution trace has.
+
+        Traces of before 2024 have no record function ids; their external ids are the same numbers if both observers
+        began together. Operators are matched if their names are equal, too.
+
         Raises:
-            GraphError: no operator of Kineto's trace is in the execution trace.
+            GraphError: fewer than half of the operators match, so the files are not of one run.
         """
-        records = {
-            external: record
+        numbered = [
+            (event, record)
             for event in host
-            if (external := event.number("External id", "external id")) is not None
-            if (record := event.number("Record function id"))
-        }
-        if not any(record in self.reads for record in records.values()):
-            raise GraphError(f"{self.where}: no operator has the record function id of an operator of the trace")
+            if not event.runtime and (record := event.number("Record function id", "External id", "external id"))
+        ]
+        records = {id(event): record for event, record in numbered if self.names.get(record) == event.name}
+        if 2 * len(records) < min(len(numbered), len(self.names)) or not records:
+            raise GraphError(
+                f"{self.where}: {len(records)} of {len(numbered)} operators of the trace have their record function id "
+                "and name here; the execution trace is not of the same run"
+            )
         parts: dict[int, list[Work]] = defaultdict(list)
         for row in rows:
             for work in row:
-                external = work.event.number("External id", "external id")
-                record = None if external is None else records.get(external)
-                if record in self.reads:
-                    parts[record].append(work)
+                around = work.launch
+                while around is not None and id(around) not in records:
+                    around = around.parent
+                if around is not None:
+                    parts[records[id(around)]].append(work)
         writer: dict[int, Work] = {}
         for record, works in sorted(parts.items(), key=lambda item: min(work.issued for work in item[1])):
             works.sort(key=lambda work: work.event.start)

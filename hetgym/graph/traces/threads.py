@@ -22,7 +22,7 @@ def tile(events: list[Event], track: int) -> list[Step]:
     are rounded.
 
     Args:
-        events: those of one thread. Their ``before`` and ``step`` are set.
+        events: those of one thread. Their ``parent``, ``before`` and ``step`` are set.
         track: number of the thread's track.
     """
     events.sort(key=lambda event: (event.start, -event.finish))
@@ -49,6 +49,9 @@ def tile(events: list[Event], track: int) -> list[Step]:
 
     for event in events:
         now = advance(event.start)
+        while open_events and open_events[-1].finish <= now:
+            open_events.pop()
+        event.parent = open_events[-1] if open_events else None
         event.before = steps[-1]
         open_events.append(event)
     advance(max((event.finish for event in events), default=0.0))
