@@ -3,13 +3,14 @@
     python benchmarks/traces.py --data HolisticTraceAnalysis/tests/data --data kineto/tb_plugin/samples
     python benchmarks/traces.py --data param/dlrm_kineto --together
 
-Every ``.json``, ``.json.gz`` and ``.et`` below a folder is tried; what is no trace with times is listed. The measured
-span is computed here from the raw file, from the first start to the last finish of all complete events but the
-profiler's own window; the ranks of one run must share a clock. ``replayed`` simulates the measured graph: it must
-agree. ``dependencies alone`` leaves out all pauses of devices that no dependency explains: durations, launches,
-streams and waits must account for the span by themselves. The last columns are the spans of changed graphs, as shares
-of the replayed one: all collectives twice as fast, kernels and fills 1.5 times as fast, no time for dispatch, and the
-longest busy time of a stream, which bounds it. Every graph is also scaled by 1, which must change nothing.
+Every ``.json``, ``.json.gz`` and ``.et`` below a folder is tried; what is no trace with times, or a copy of another
+one, is listed. The measured span is computed here from the raw file, from the first start to the last finish of all
+complete events but the profiler's own window; the ranks of one run must share a clock. ``replayed`` simulates the
+measured graph: it must agree. ``dependencies alone`` leaves out all pauses of devices that no dependency explains:
+durations, launches, streams and waits must account for the span by themselves. The last columns are the spans of
+changed graphs, as shares of the replayed one: all collectives twice as fast, kernels and fills 1.5 times as fast, no
+time for dispatch, and the longest busy time of a stream, which bounds it. Every graph is also scaled by 1, which must
+change nothing.
 """
 
 from __future__ import annotations
@@ -57,8 +58,8 @@ def makespan(graph: MeasuredGraph) -> float:
 
 def row_of(paths: list[Path], name: str) -> dict[str, Any]:
     """One row: a trace, or the traces of all ranks of a run."""
+    graph = from_trace(paths)  # first, since it refuses what is no trace
     counts, firsts, lasts = zip(*[recorded(path) for path in paths], strict=True)
-    graph = from_trace(paths)
     replayed = makespan(graph)
     if makespan(graph.scaled(1)) != replayed:
         raise SystemExit(f"{name}: scaled by 1, the graph takes another time")
@@ -83,6 +84,11 @@ def row_of(paths: list[Path], name: str) -> dict[str, Any]:
             raise SystemExit(f"{name}: without dispatch the graph takes less time than a stream is busy")
         row |= {"no dispatch": bare / replayed, "busy": busy / replayed}
     return row
+
+
+def key(row: dict[str, Any]) -> tuple[int, float]:
+    """What tells runs apart: repositories hold several copies of some traces."""
+    return row["events"], round(row["measured"] or 0.0, 7)
 
 
 def percent(value: float | None, digits: int = 1) -> str:
@@ -118,12 +124,18 @@ def main() -> None:
         for paths in [found] if options.together else [[path] for path in found]:
             name = str(place.name if options.together else paths[0].relative_to(place.parent))
             try:
-                rows.append(row_of(paths, name))
+                row = row_of(paths, name)
             except HetgymError as error:
                 print(f"{name}: {error}")
+                continue
+            same = next((other["what"] for other in rows if row["measured"] and key(other) == key(row)), None)
+            if same is None:
+                rows.append(row)
+            else:
+                print(f"{name}: the same run as {same}")
     show("Traces, replayed", rows, COLUMNS)
-    for key, what in (("error", "replayed"), ("alone", "dependencies alone")):
-        errors = np.array([row[key] for row in rows if row[key] is not None])
+    for column, what in (("error", "replayed"), ("alone", "dependencies alone")):
+        errors = np.array([row[column] for row in rows if row[column] is not None])
         if len(errors):
             print(
                 f"{what}: n = {len(errors)}, mean |error| {100 * np.abs(errors).mean():.3f} %, median "
