@@ -8,9 +8,9 @@ one, is listed. The measured span is computed here from the raw file, from the f
 complete events but the profiler's own window; the ranks of one run must share a clock. ``replayed`` simulates the
 measured graph: it must agree. ``dependencies alone`` leaves out all pauses of devices that no dependency explains:
 durations, launches, streams and waits must account for the span by themselves. The last columns are the spans of
-changed graphs, as shares of the replayed one: all collectives twice as fast, kernels and fills 1.5 times as fast, no
-time for dispatch, and the longest busy time of a stream, which bounds it. Every graph is also scaled by 1, which must
-change nothing.
+changed graphs, as shares of the replayed one: all-reduces or all collectives twice as fast, kernels and fills 1.5
+times as fast, hosts twice as fast, no time for dispatch, and the longest busy time of a stream, which bounds it.
+Every graph is also scaled by 1, which must change nothing.
 """
 
 from __future__ import annotations
@@ -76,8 +76,11 @@ def row_of(paths: list[Path], name: str) -> dict[str, Any]:
     present = [kind for kind in COLLECTIVES if kind in graph.kinds]
     if present:
         row["collectives"] = makespan(graph.scaled(0.5, kind=present)) / replayed
+    if "all-reduce" in present:
+        row["all-reduces"] = makespan(graph.scaled(0.5, kind="all-reduce")) / replayed
     if not graph.host.all():
         kinds = {graph.kinds[i] for i in np.flatnonzero(graph.select(host=False))} - {*present, *NO_COMPUTE}
+        row["hosts"] = makespan(graph.scaled(0.5, host=True)) / replayed
         row["devices"] = makespan(graph.scaled(1 / 1.5, kind=sorted(kinds), host=False)) / replayed
         bare, busy = makespan(graph.without_dispatch()), float(graph.busy()[~graph.host].max())
         if bare < busy * (1 - 1e-9):
@@ -104,8 +107,10 @@ COLUMNS: dict[str, Callable[[dict[str, Any]], str]] = {
     "replayed": lambda row: seconds(row["replayed"]),
     "error": lambda row: percent(row["error"], 4),
     "dependencies alone": lambda row: percent(row["alone"], 2),
+    "all-reduces x2": lambda row: percent(row.get("all-reduces")),
     "collectives x2": lambda row: percent(row.get("collectives")),
     "devices x1.5": lambda row: percent(row.get("devices")),
+    "hosts x2": lambda row: percent(row.get("hosts")),
     "no dispatch": lambda row: percent(row.get("no dispatch")),
     "busy": lambda row: percent(row.get("busy")),
 }

@@ -14,7 +14,7 @@ from hetgym.planning import names, unregister
 from hetgym.sim import PRESETS
 
 DOCS = Path(__file__).parents[1] / "docs"
-PAGES = ("index", "environments", "simulator", "recipes", "benchmarking", "training", "policies")
+PAGES = ("index", "environments", "simulator", "recipes", "benchmarking", "training", "policies", "traces")
 
 
 @pytest.fixture(autouse=True)
@@ -34,6 +34,8 @@ def tables() -> Iterator[None]:
 def test_page_runs(page: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     if page in ("environments", "training"):
         pytest.importorskip("stable_baselines3")
+    if page == "traces":
+        pytest.importorskip("torch")
     monkeypatch.chdir(tmp_path)
     blocks = re.findall(r"```python\n(.*?)```", (DOCS / f"{page}.md").read_text("utf-8"), re.DOTALL)
     assert blocks
