@@ -74,6 +74,27 @@ def read_bytes(path: Path, limit: int, error: Refusal) -> bytes:
     return data
 
 
+def read_unpacked(path: Path, limit: int, error: Refusal) -> bytes:
+    """Content of a plain or gzipped file, decompressed.
+
+    Args:
+        path: path of the file.
+        limit: most bytes that are accepted, after decompression.
+        error: exception to raise.
+
+    Raises:
+        HetgymError: of type ``error``: the file is missing, unreadable, damaged or longer than the limit.
+    """
+    data = read_bytes(path, limit, error)
+    if data[:2] != b"\x1f\x8b":
+        return data
+    try:
+        with gzip.GzipFile(fileobj=io.BytesIO(data)) as file:
+            return _unpacked(file, path, limit, error)
+    except (OSError, EOFError, zlib.error) as cause:  # OSError: gzip.BadGzipFile
+        raise error(f"{path}: damaged gzip file ({cause})") from cause
+
+
 def read_text(path: Path, limit: int, error: Refusal) -> str:
     """Text of a plain or gzipped file.
 
@@ -85,14 +106,7 @@ def read_text(path: Path, limit: int, error: Refusal) -> str:
     Raises:
         HetgymError: of type ``error``: the file is missing, unreadable, damaged, longer than the limit, or not UTF-8.
     """
-    data = read_bytes(path, limit, error)
-    if data[:2] == b"\x1f\x8b":
-        try:
-            with gzip.GzipFile(fileobj=io.BytesIO(data)) as file:
-                data = _unpacked(file, path, limit, error)
-        except (OSError, EOFError, zlib.error) as cause:  # OSError: gzip.BadGzipFile
-            raise error(f"{path}: damaged gzip file ({cause})") from cause
-    return decoded(data, str(path), error)
+    return decoded(read_unpacked(path, limit, error), str(path), error)
 
 
 def decoded(data: bytes, where: str, error: Refusal) -> str:

@@ -21,7 +21,7 @@ CONTAINERS = 4_000_000
 """Most lists and objects in a document: each takes 60 to 300 bytes of memory, but as few as two in the file."""
 
 
-def parse(text: str, where: str, error: Refusal, containers: int = CONTAINERS) -> Any:
+def parse(text: str, where: str, error: Refusal, containers: int = CONTAINERS, lenient: bool = False) -> Any:
     """Parse JSON; refuse repeated fields, NaN, infinity and text that cannot be encoded again.
 
     Args:
@@ -29,6 +29,8 @@ def parse(text: str, where: str, error: Refusal, containers: int = CONTAINERS) -
         where: the file or argument that the document came from, for messages.
         error: exception to raise.
         containers: most lists and objects that are accepted.
+        lenient: accept NaN and infinity, and repeated fields, of which the last counts. Some programs write these into
+            fields that hetgym ignores; all others must be checked.
 
     Raises:
         HetgymError: of type ``error``: the text is not such JSON, is nested deeper than :data:`DEPTH`, or has too
@@ -50,7 +52,7 @@ def parse(text: str, where: str, error: Refusal, containers: int = CONTAINERS) -
     if count > containers:
         raise error(f"{where}: holds more than {containers} lists and objects")
     try:
-        document = json.loads(text, object_pairs_hook=unique, parse_constant=refuse)
+        document = json.loads(text) if lenient else json.loads(text, object_pairs_hook=unique, parse_constant=refuse)
         if "\\ud" in text or "\\uD" in text:
             json.dumps(document, ensure_ascii=False).encode()  # fails on half of a surrogate pair
     except error:

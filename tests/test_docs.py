@@ -16,7 +16,7 @@ from hetgym.sim import PRESETS
 DOCS = Path(__file__).parents[1] / "docs"
 PAGES = (
     "index", "environments", "simulator", "recipes", "benchmarking", "training", "policies", "language-models",
-    "clusters",
+    "clusters", "traces",
 )  # fmt: skip
 
 
@@ -39,6 +39,8 @@ def test_page_runs(page: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
         pytest.importorskip("stable_baselines3")
     if page == "language-models":
         pytest.importorskip("transformers")
+    if page == "traces":
+        pytest.importorskip("torch")
     monkeypatch.chdir(tmp_path)
     blocks = re.findall(r"```python\n(.*?)```", (DOCS / f"{page}.md").read_text("utf-8"), re.DOTALL)
     assert blocks

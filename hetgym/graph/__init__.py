@@ -6,10 +6,12 @@ from hetgym.graph.from_networkx import from_networkx, to_networkx
 from hetgym.graph.from_onnx import from_onnx
 from hetgym.graph.from_pt2 import from_pt2
 from hetgym.graph.from_torch import from_torch
+from hetgym.graph.from_trace import from_trace
 from hetgym.graph.from_tvm import TvmFusion, from_tvm, relax_module
 from hetgym.graph.generators import GENERATORS, generate_graph
 from hetgym.graph.layers import layer_of
 from hetgym.graph.loading import load_graph
+from hetgym.graph.measured import MeasuredGraph
 from hetgym.graph.ops import FAMILIES, KINDS, FusionClass, Operator, OpKind, Tensor
 from hetgym.graph.serialization import from_json, to_json
 
@@ -22,6 +24,7 @@ __all__ = [
     "Edge",
     "Feature",
     "FusionClass",
+    "MeasuredGraph",
     "OpKind",
     "Operator",
     "Tensor",
@@ -31,6 +34,7 @@ __all__ = [
     "from_onnx",
     "from_pt2",
     "from_torch",
+    "from_trace",
     "from_tvm",
     "generate_graph",
     "layer_of",

@@ -11,6 +11,7 @@ from hetgym.workloads.loading import load_problem
 from hetgym.workloads.perturbing import Neighbourhood, chain
 from hetgym.workloads.random_mix import RandomMix
 from hetgym.workloads.real_mix import RealMix
+from hetgym.workloads.recorded import replay
 from hetgym.workloads.specs import ProblemSpec
 from hetgym.workloads.suites import Suite, load_suite, suite_names
 from hetgym.workloads.synthetic import (
@@ -39,6 +40,7 @@ __all__ = [
     "load_suite",
     "on_uniform_machines",
     "range_based_costs",
+    "replay",
     "scale_communication",
     "suite_names",
     "textbook",

@@ -19,16 +19,33 @@ LIMIT_BYTES = 64 << 20
 _REQUIRED = object()
 
 
+def read_json(path: Path) -> object:
+    """Parse a ``.json`` or ``.json.gz`` file.
+
+    Raises:
+        ProblemError: the file is missing, damaged, too long after decompression, or no JSON.
+    """
+    return parse(read_text(path, LIMIT_BYTES, ProblemError), str(path), ProblemError)
+
+
+def as_document(parsed: object, path: Path) -> dict[str, Any]:
+    """What a file holds, which must be one object.
+
+    Raises:
+        ProblemError: it is something else.
+    """
+    if not isinstance(parsed, dict):
+        raise ProblemError(f"{path}: the document is {noun(parsed)}, not an object")
+    return parsed
+
+
 def read_document(path: Path) -> dict[str, Any]:
     """Parse a ``.json`` or ``.json.gz`` file that holds one object.
 
     Raises:
         ProblemError: the file is missing, damaged, too long after decompression, or not a JSON object.
     """
-    document = parse(read_text(path, LIMIT_BYTES, ProblemError), str(path), ProblemError)
-    if not isinstance(document, dict):
-        raise ProblemError(f"{path}: the document is {noun(document)}, not an object")
-    return document
+    return as_document(read_json(path), path)
 
 
 class Row:

@@ -7,12 +7,14 @@ from collections.abc import Callable
 from pathlib import Path
 
 from hetgym._files import as_path
-from hetgym.errors import ProblemError
+from hetgym.errors import GraphError, ProblemError
+from hetgym.graph.from_trace import from_trace, is_protobuf, is_trace
 from hetgym.problem import Problem
 from hetgym.workloads import dnn_partitioning, wfcommons
-from hetgym.workloads.documents import read_document
+from hetgym.workloads.documents import as_document, read_json
 from hetgym.workloads.dot import read_dot
 from hetgym.workloads.job_shops import read_flexible_job_shop, read_job_shop
+from hetgym.workloads.recorded import replay
 from hetgym.workloads.stg import read_stg
 
 _WITHOUT_DEVICES: dict[str, Callable[[Path, str, int | None], Problem]] = {
@@ -30,8 +32,8 @@ _WITH_DEVICES: dict[str, Callable[[Path, str], Problem]] = {
 """Suffix -> reader of files that give their devices."""
 
 _KNOWN = (
-    ".npz, .json or .json.gz of dnn-partitioning or WfCommons, task graphs in .stg, .dot and .gv, and job shops in "
-    ".jsp, .txt and .fjs"
+    ".npz, .json or .json.gz of dnn-partitioning, WfCommons or a profiler, .et of Chakra, task graphs in .stg, .dot "
+    "and .gv, and job shops in .jsp, .txt and .fjs"
 )
 
 
@@ -42,13 +44,16 @@ def load_problem(path: str | os.PathLike[str], devices: int | None = None) -> Pr
     suffix                      what is read; the module explains how fields become a problem
     ==========================  ==========================================================================
     ``.npz``                    what :meth:`hetgym.Problem.save` wrote
-    ``.json``, ``.json.gz``     :mod:`~hetgym.workloads.dnn_partitioning` of Microsoft, or
-                                :mod:`~hetgym.workloads.wfcommons`
+    ``.json``, ``.json.gz``     :mod:`~hetgym.workloads.dnn_partitioning` of Microsoft,
+                                :mod:`~hetgym.workloads.wfcommons`, or a trace of :func:`hetgym.graph.from_trace`
+    ``.et``, ``.et.gz``         a trace of Chakra, see :func:`hetgym.graph.from_trace`
     ``.stg``                    :mod:`~hetgym.workloads.stg`: the Standard Task Graph Set
     ``.jsp``, ``.txt``          :mod:`~hetgym.workloads.job_shops`: job shops, in the standard or Taillard's form
     ``.fjs``                    :mod:`~hetgym.workloads.job_shops`: flexible job shops, in Brandimarte's form
     ``.dot``, ``.gv``           :mod:`~hetgym.workloads.dot`: Graphviz, with costs of nodes
     ==========================  ==========================================================================
+
+    The problem of a trace is that of :func:`~hetgym.workloads.replay`, which also returns the schedule that ran.
 
     Args:
         path: the file.
@@ -68,9 +73,14 @@ def load_problem(path: str | os.PathLike[str], devices: int | None = None) -> Pr
         return _WITH_DEVICES[file.suffix](file, file.stem)
     if file.suffix == ".npz":
         return Problem.load(file)
+    if is_protobuf(file):
+        return _recorded(file)
     if not file.name.endswith((".json", ".json.gz")):
         raise ProblemError(f"{path}: unknown problem format {file.suffix!r}; known: {_KNOWN}")
-    document = read_document(file)
+    parsed = read_json(file)
+    if is_trace(parsed):
+        return _recorded(file)
+    document = as_document(parsed, file)
     name = file.name.removesuffix(".gz").removesuffix(".json")
     if dnn_partitioning.is_partitioning(document):
         return dnn_partitioning.to_problem(dnn_partitioning.read_partitioning(document, str(path)), name)
@@ -79,3 +89,10 @@ def load_problem(path: str | os.PathLike[str], devices: int | None = None) -> Pr
     if document.get("format") == "hetgym-graph":
         raise ProblemError(f"{path} holds a graph without costs: load it with hetgym.load_graph, then Problem.build")
     raise ProblemError(f"{path}: unknown problem format; known: {_KNOWN}")
+
+
+def _recorded(file: Path) -> Problem:
+    try:
+        return replay(from_trace(file))[0]
+    except GraphError as error:
+        raise ProblemError(str(error)) from None

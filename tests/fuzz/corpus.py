@@ -28,6 +28,7 @@ from hetgym.graph import to_json, to_networkx
 from hetgym.workloads import textbook
 from tests.fuzz.loaders import SIZES, checkpoint_tensors
 from tests.graph.test_from_pt2 import MODULES, saved, unpacked
+from tests.graph.traces import BACKWARD, CHAKRA, NODES, QUEUE, rank
 from tests.workloads.test_job_shops import FLEXIBLE, FT06, TAILLARD
 from tests.workloads.test_loading import PARTITIONING, WORKFLOW_14, WORKFLOW_15
 from tests.workloads.test_task_graphs import COMMUNICATION, DOT, PLAIN
@@ -68,6 +69,11 @@ def corpus(folder: Path) -> dict[str, list[Entry]]:
         "networkx": [_json("net.json", nx.node_link_data(to_networkx(_small_graph()), edges="edges"))],
         "partitioning": [_json("part.json", PARTITIONING), *_data("dnn-partitioning/**/*.json.gz")],
         "wfcommons": [_json("flow.json", document) for document in (WORKFLOW_14, WORKFLOW_15)],
+        "kineto": [
+            *(_json("run.json", document) for document in (QUEUE, BACKWARD, rank(20, 40))),
+            _json("flow.json", {"workload_graph": NODES}),
+        ],
+        "chakra": [Entry("run.et", CHAKRA)],
         "stg": [Entry("p.stg", PLAIN.encode()), Entry("c.stg", COMMUNICATION.encode())],
         "dot": [Entry("g.dot", DOT.encode().replace(b"4, inf", b"4, inf, 2").replace(b"6 3", b"6 3 1"))],
         "job-shop": [

@@ -25,13 +25,13 @@ from hetgym.agents.regions import planner as regions
 from hetgym.bench.best_schedules import load_best_schedules
 from hetgym.costs import load_costs
 from hetgym.errors import GraphError
-from hetgym.graph import Operator, Tensor, from_networkx, from_onnx
+from hetgym.graph import Operator, Tensor, from_networkx, from_onnx, from_trace
 from hetgym.measurements import Dataset, MachineCard, Measurements
 from hetgym.measurements.table import Journal
 from hetgym.pipeline import load as load_pipeline
 from hetgym.platform import load_platform
 from hetgym.profiling.plans import table_items
-from hetgym.workloads import load_best_known, load_suite, textbook
+from hetgym.workloads import load_best_known, load_suite, replay, textbook
 
 SIZES = Sizes(8, 8, 1)
 """Of the network that checkpoints belong to."""
@@ -96,6 +96,13 @@ def problem(path: Path) -> None:
 def task_graph(path: Path) -> None:
     """Task graphs that leave the number of devices open."""
     hetgym.load_problem(path, devices=3).digest.encode()
+
+
+def trace(path: Path) -> None:
+    """Traces of profilers, replayed."""
+    graph = from_trace(path)
+    found = hetgym.simulate(*replay(graph))
+    assert np.isfinite(found.makespan) and graph.name.encode()
 
 
 def partitioning(path: Path) -> None:
@@ -200,6 +207,8 @@ LOADERS: dict[str, Loader] = {
     "problem": Loader(problem, "npz"),
     "partitioning": Loader(partitioning, "json"),
     "wfcommons": Loader(problem, "json"),
+    "kineto": Loader(trace, "json"),
+    "chakra": Loader(trace, "words"),
     "stg": Loader(task_graph, "words"),
     "dot": Loader(task_graph, "words"),
     "job-shop": Loader(problem, "words"),

@@ -1,0 +1,112 @@
+"""from_trace: graphs of what profilers of PyTorch, ONNX Runtime and others recorded."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from hetgym._files import as_path, read_text
+from hetgym._json import parse
+from hetgym.errors import GraphError
+from hetgym.graph.measured import MeasuredGraph
+from hetgym.graph.traces import chakra, chrome
+from hetgym.graph.traces.chrome import Events
+from hetgym.graph.traces.chrome_ranks import measured_graph
+from hetgym.graph.traces.execution import Dataflow
+
+Source = str | os.PathLike[str]
+
+LIMIT_BYTES = 512 << 20
+"""Longest file that is accepted, after decompression; 200 000 events take about 50 MB [byte]."""
+
+
+def from_trace(
+    source: Source | Sequence[Source], execution: Source | Sequence[Source] | None = None, name: str | None = None
+) -> MeasuredGraph:
+    """The measured graph of a profiler's trace.
+
+    ======================  ========================================================================================
+    format                  written by
+    ======================  ========================================================================================
+    Kineto                  ``torch.profiler``'s ``export_chrome_trace``; ``.json``, also gzipped
+    ONNX Runtime            ``SessionOptions.enable_profiling``; ``.json``
+    Chakra                  MLCommons Chakra's converter: ``.et`` (protobuf), or its nodes as ``.json``
+    ======================  ========================================================================================
+
+    Threads and streams become tracks. Nested events of a thread become consecutive nodes, each with the time that
+    the event spent outside the events within it. Kernels wait for their launch, by the correlation id, and for their
+    stream; streams wait for others (``cudaStreamWaitEvent``), and calls of the host for kernels
+    (``cudaDeviceSynchronize``, ``cudaStreamSynchronize``, ``cudaEventSynchronize``, copies that block). Where a file
+    does not say for what a call waited, it is inferred from the times. Threads wait for threads that work in their
+    place. Collectives of several ranks wait for the last rank. docs/traces.md states the rules.
+
+    Args:
+        source: a file, or one for each rank of a run.
+        execution: PyTorch's execution trace of the same run (``ExecutionTraceObserver``), from which dependencies
+            between streams are taken; one for each Kineto trace.
+        name: name of the graph; the file's name without its suffixes if not given.
+
+    Returns:
+        The graph; :func:`hetgym.workloads.replay` makes it ready for :func:`hetgym.simulate`.
+
+    Raises:
+        GraphError: a file is missing, damaged, too long, of no known format or without durations; files of
+            different formats; or an execution trace that does not belong to its trace.
+    """
+    files = _paths(source, "a trace")
+    label = _stem(files[0]) if name is None else name
+    if execution is None and all(chakra.is_protobuf(file) for file in files):
+        return chakra.measured_graph([chakra.read_nodes(file, LIMIT_BYTES) for file in files], label)
+    beside = [] if execution is None else _paths(execution, "an execution trace")
+    if beside and len(beside) != len(files):
+        raise GraphError(f"{len(files)} traces, but {len(beside)} execution traces; each trace needs its own")
+    events: list[Events] = []
+    nodes: list[list[chakra.Node]] = []
+    for file in files:  # one after the other: a parsed document takes far more memory than what is kept of it
+        document = _document(file)
+        if chrome.is_chrome(document):
+            events.append(chrome.read_events(document, str(file)))
+        elif chakra.is_chakra(document):
+            nodes.append(chakra.nodes_of(document, str(file)))
+        else:
+            raise GraphError(
+                f"{file}: no trace of a known format (Kineto, ONNX Runtime, Chakra); PyTorch's execution traces hold "
+                "no times and are given as 'execution', beside Kineto's trace"
+            )
+        if nodes and (events or beside):
+            raise GraphError(f"{file}: a trace of Chakra, which goes with other traces of Chakra only")
+    if nodes:
+        return chakra.measured_graph(nodes, label)
+    flows: list[Dataflow | None] = [Dataflow(_document(file), str(file)) for file in beside] or [None] * len(files)
+    return measured_graph(list(zip(events, flows, strict=True)), label)
+
+
+def is_protobuf(file: Path) -> bool:
+    """True for names of files of Chakra, which are no JSON."""
+    return chakra.is_protobuf(file)
+
+
+def is_trace(document: object) -> bool:
+    """True if parsed JSON looks like a trace that :func:`from_trace` reads."""
+    return chrome.is_chrome(document) or chakra.is_chakra(document)
+
+
+def _paths(source: Source | Sequence[Source], what: str) -> list[Path]:
+    if isinstance(source, list | tuple):
+        if not source:
+            raise GraphError(f"{what} is read from at least one file")
+        return [as_path(item, what, GraphError) for item in source]
+    return [as_path(source, what, GraphError)]
+
+
+def _document(file: Path) -> Any:
+    return parse(read_text(file, LIMIT_BYTES, GraphError), str(file), GraphError, lenient=True)
+
+
+def _stem(file: Path) -> str:
+    name = file.name
+    for suffix in (".gz", ".json", ".trace", ".pt", ".et"):
+        name = name.removesuffix(suffix)
+    return name or file.name

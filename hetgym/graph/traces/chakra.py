@@ -1,0 +1,318 @@
+"""Execution traces of MLCommons Chakra: one file for each rank, of nodes with durations and dependencies.
+
+An ``.et`` file is a stream of protocol buffers (``et_def.proto``): one ``GlobalMetadata``, then one ``Node`` after the
+other. The JSON form is an object whose ``workload_graph`` lists nodes. Of a node the reader uses the id, name, type,
+duration, start, control and data dependencies, and the attributes ``is_cpu_op``, ``tid``, ``stream``, ``pg_name`` and
+``comm_type``. Dependencies on nodes that the file leaves out are ignored, as Chakra's own feeder does.
+
+Source: Sridharan et al., "Chakra: Advancing Performance Benchmarking and Co-design using Standardized Execution
+Traces", 2023; github.com/mlcommons/chakra.
+"""
+
+from __future__ import annotations
+
+import heapq
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from hetgym._files import read_unpacked
+from hetgym._json import noun, spelled
+from hetgym.errors import GraphError
+from hetgym.graph.measured import MeasuredGraph
+from hetgym.graph.traces.chrome import MICROSECOND, collective
+from hetgym.graph.traces.steps import MAX_STEPS, Step, assemble
+from hetgym.graph.traces.wire import Wire
+
+_LARGEST = 1e17  # microseconds
+_METADATA, _LOAD, _STORE, _SEND, _RECEIVE, _COLLECTIVE = 1, 2, 3, 5, 6, 7
+_COMMUNICATION = {0: "all-reduce", 1: "reduce", 2: "all-gather", 5: "broadcast", 6: "all-to-all", 7: "reduce-scatter"}
+
+
+@dataclass(eq=False, slots=True)
+class Node:
+    """A node of a Chakra trace; times in seconds, ``start`` 0 if it is not recorded."""
+
+    number: int
+    name: str = ""
+    type: int = 0
+    start: float = 0.0
+    duration: float = 0.0
+    after: list[int] = field(default_factory=list)
+    callers: list[int] = field(default_factory=list)
+    attributes: dict[str, int | float | str] = field(default_factory=dict)
+
+    @property
+    def host(self) -> bool:
+        """True for a node of a thread; nodes that do not tell are the host's unless they communicate."""
+        return bool(self.attributes.get("is_cpu_op", self.type < _SEND))
+
+    @property
+    def kind(self) -> str:
+        """See :class:`~hetgym.graph.MeasuredGraph`."""
+        if self.host:
+            return "operator"
+        if self.type == _COLLECTIVE:
+            code = self.attributes.get("comm_type")
+            return _COMMUNICATION.get(int(code), "collective") if isinstance(code, int) else _named(self.name)
+        if self.type in (_SEND, _RECEIVE):
+            return "send-recv"
+        if self.type in (_LOAD, _STORE) or "memcpy" in self.name.lower():
+            return "memcpy"
+        return "memset" if "memset" in self.name.lower() else "kernel"
+
+    @property
+    def place(self) -> str:
+        """Name of the track."""
+        if self.host:
+            return f"thread {self.attributes.get('tid', 0)}"
+        stream = self.attributes.get("stream", self.attributes.get("tid"))
+        if stream is not None:
+            return f"stream {stream}"
+        return "communication" if self.type >= _SEND else "compute"
+
+
+def _named(name: str) -> str:
+    return collective(name, {"Collective name": name})
+
+
+def is_protobuf(file: Path) -> bool:
+    """True for names of protocol buffers of Chakra."""
+    return file.name.endswith((".et", ".et.gz"))
+
+
+def is_chakra(document: object) -> bool:
+    """True if parsed JSON looks like this format."""
+    return isinstance(document, Mapping) and "workload_graph" in document
+
+
+def read_nodes(file: Path, limit: int) -> list[Node]:
+    """Nodes of a protocol buffer.
+
+    Args:
+        file: path of the file.
+        limit: most bytes that are accepted, after decompression.
+
+    Raises:
+        GraphError: the file is missing, too long or damaged, or two nodes have one id.
+    """
+    wire = Wire(read_unpacked(file, limit, GraphError), str(file))
+    nodes = [_node(wire, *span) for i, span in enumerate(wire.messages()) if i]
+    return _checked(nodes, str(file))
+
+
+def _node(wire: Wire, at: int, end: int) -> Node:
+    node = Node(0)
+    for number, value, length in wire.fields(at, end):
+        if number == 1:
+            node.number = int(value)
+        elif number == 2:
+            node.name = wire.text(value, length)
+        elif number == 3:
+            node.type = int(value)
+        elif number == 4:
+            node.callers += wire.numbers(value, length)
+        elif number == 5:
+            node.after += wire.numbers(value, length)
+        elif number in (6, 7) and length < 0:
+            if not 0 <= value <= _LARGEST:
+                raise GraphError(f"{wire.where}: node {node.number} has the time {value:g} us")
+            if number == 6:
+                node.start = value * MICROSECOND
+            else:
+                node.duration = value * MICROSECOND
+        elif number == 10 and length >= 0:
+            _attribute(wire, int(value), length, node)
+    return node
+
+
+def _attribute(wire: Wire, at: int, length: int, node: Node) -> None:
+    """An attribute with one number or text; lists are ignored."""
+    name = ""
+    found: int | float | str | None = None
+    for number, value, size in wire.fields(at, at + length):
+        if number == 1:
+            name = wire.text(value, size)
+        elif number == 29:
+            found = wire.text(value, size)
+        elif number in (13, 15) and size < 0:
+            found = (int(value) >> 1) ^ -(int(value) & 1)
+        elif number > 2 and size < 0:
+            found = value
+    if found is not None and name in ("is_cpu_op", "tid", "stream", "pg_name", "comm_type"):
+        node.attributes[name] = found
+
+
+def nodes_of(document: Mapping[str, Any], where: str) -> list[Node]:
+    """Nodes of the JSON form.
+
+    Args:
+        document: parsed JSON.
+        where: the file, for messages.
+
+    Raises:
+        GraphError: a missing field, a wrong type, a number out of range, or two nodes with one id.
+    """
+    rows = document["workload_graph"]
+    if not isinstance(rows, list):
+        raise GraphError(f"{where}: workload_graph is {noun(rows)}, not a list")
+    nodes = []
+    for i, row in enumerate(rows):
+        place = f"{where}: workload_graph[{i}]"
+        if not isinstance(row, Mapping):
+            raise GraphError(f"{place} is {noun(row)}, not an object")
+        node = Node(_whole(row, ("Id", "id"), place))
+        name = row.get("Name", row.get("name", ""))
+        node.name = name if isinstance(name, str) else ""
+        node.type = _whole(row, ("NodeType", "type"), place, 0)
+        node.duration = _whole(row, ("runtime", "duration_micros", "durationMicros"), place, 0) * MICROSECOND
+        node.start = _whole(row, ("start_time_micros", "startTimeMicros"), place, 0) * MICROSECOND
+        for key in ("data_deps", "dataDeps", "ctrl_deps", "ctrlDeps"):
+            listed = row.get(key, [])
+            if not isinstance(listed, list) or not all(type(item) is int for item in listed):
+                raise GraphError(f"{place}: {key!r} is not a list of ids")
+            (node.after if key.startswith("data") else node.callers).extend(listed)
+        node.attributes = {
+            key: row[key]
+            for key in ("is_cpu_op", "tid", "stream", "pg_name", "comm_type")
+            if isinstance(row.get(key), int | str)
+        }
+        nodes.append(node)
+    return _checked(nodes, where)
+
+
+def _whole(row: Mapping[str, Any], keys: Sequence[str], place: str, default: int | None = None) -> int:
+    key = next((key for key in keys if key in row), keys[0])
+    value = row.get(key, default)
+    if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value <= _LARGEST:
+        raise GraphError(f"{place}: {key!r} is {spelled(value)}, not a whole number from 0 on")
+    return value
+
+
+def _checked(nodes: list[Node], where: str) -> list[Node]:
+    if len(nodes) > MAX_STEPS:
+        raise GraphError(f"{where}: more than {MAX_STEPS} nodes")
+    seen: set[int] = set()
+    for node in nodes:
+        if node.number in seen:
+            raise GraphError(f"{where}: two nodes have the id {node.number}")
+        seen.add(node.number)
+    if not any(node.duration > 0 for node in nodes):
+        raise GraphError(f"{where}: no node has a duration, so nothing was measured")
+    return nodes
+
+
+def measured_graph(ranks: Sequence[list[Node]], name: str) -> MeasuredGraph:
+    """The measured graph of the nodes of one or several ranks.
+
+    Host nodes run on the thread that ``tid`` names, others on the stream that ``stream`` or ``tid`` names; where the
+    file names none, on one for computing and one for communication. If the file records starts, the nodes run when
+    they ran; otherwise, as is usual, they run first come, first served, and the graph's span is that of this run.
+    Without starts, collectives of several ranks that have one kind and process group start together, if the ranks have
+    equally many of them, and take as long as on the rank that took least, since the others' times include waiting. A
+    control dependency names the caller; where converters left some that form a cycle with data dependencies, all of
+    them are ignored.
+
+    Raises:
+        GraphError: the dependencies have a cycle.
+    """
+    try:
+        return _measured(ranks, name, callers=True)
+    except _Cycle:
+        pass
+    try:
+        return _measured(ranks, name, callers=False)
+    except _Cycle as cause:
+        raise GraphError(f"{name}: {cause}") from None
+
+
+class _Cycle(Exception):
+    """Dependencies that no order of the nodes keeps."""
+
+
+def _measured(ranks: Sequence[list[Node]], name: str, callers: bool) -> MeasuredGraph:
+    """The measured graph, with or without control dependencies."""
+    tracks: dict[str, int] = {}
+    host: list[bool] = []
+    steps: list[list[Step]] = []
+    timed = all(node.start > 0 for nodes in ranks for node in nodes if node.type != _METADATA)
+    for rank, nodes in enumerate(ranks):
+        prefix = f"rank {rank} " if len(ranks) > 1 else ""
+        origin = min(node.start for node in nodes) if timed else 0.0
+        made: dict[int, Step] = {}
+        for node in sorted(nodes, key=lambda node: (node.start, node.number)):
+            track = tracks.setdefault(prefix + node.place, len(tracks))
+            host += [node.host] * (track == len(host))
+            start = node.start - origin
+            made[node.number] = Step(node.name, node.kind, track, start, start + node.duration)
+        for node in nodes:
+            listed = dict.fromkeys(node.after + node.callers if callers else node.after)
+            before = [made[k] for k in listed if k in made and k != node.number]
+            made[node.number].after = [(step, _edge(host[step.track], node.host)) for step in before]
+        steps.append(list(made.values()))
+    flat = [step for row in steps for step in row]
+    if not timed:
+        flat += _meetings(steps, ranks)
+        flat = _first_come(flat, len(tracks))
+    return assemble(flat, list(tracks), host, name)
+
+
+def _edge(source: bool, target: bool) -> str:
+    """Kind of an edge between a host (True) or device (False) and another."""
+    return {(True, False): "launch", (False, True): "sync", (True, True): "handoff"}.get((source, target), "data")
+
+
+def _meetings(steps: Sequence[Sequence[Step]], ranks: Sequence[list[Node]]) -> list[Step]:
+    """Rendezvous of collectives that all ranks have in common."""
+    groups: dict[tuple[str, str], dict[int, list[Step]]] = defaultdict(lambda: defaultdict(list))
+    for rank, (row, nodes) in enumerate(zip(steps, ranks, strict=True)):
+        ordered = sorted(nodes, key=lambda node: (node.start, node.number))
+        for step, node in zip(row, ordered, strict=True):
+            if node.type == _COLLECTIVE and not node.host:
+                groups[(step.kind, str(node.attributes.get("pg_name", "")))][rank].append(step)
+    new = []
+    for members in groups.values():
+        if len(members) < 2 or len({len(row) for row in members.values()}) > 1:
+            continue
+        for together in zip(*members.values(), strict=True):
+            meeting = Step(together[0].name, "rendezvous", together[0].track, 0.0, 0.0)
+            meeting.after = [(source, "collective") for step in together for source, _ in step.after]
+            least = min(step.finish for step in together)
+            for step in together:
+                step.after.append((meeting, "collective"))
+                step.finish = least
+            new.append(meeting)
+    return new
+
+
+def _first_come(steps: list[Step], tracks: int) -> list[Step]:
+    """Give steps the times at which they run first come, first served, and return them in this order."""
+    readers: dict[int, list[int]] = defaultdict(list)
+    number = {id(step): i for i, step in enumerate(steps)}
+    waiting = []
+    for i, step in enumerate(steps):
+        waiting.append(len(step.after))
+        for source, _ in step.after:
+            readers[number[id(source)]].append(i)
+    ready = [(0.0, i) for i, count in enumerate(waiting) if count == 0]
+    heapq.heapify(ready)
+    clock, arrival = [0.0] * tracks, [0.0] * len(steps)
+    order: list[Step] = []
+    while ready:
+        time, i = heapq.heappop(ready)
+        step = steps[i]
+        start = max(time, clock[step.track])
+        step.start, step.finish = start, start + step.finish
+        clock[step.track] = step.finish
+        step.turn = len(order)
+        order.append(step)
+        for k in readers[i]:
+            arrival[k] = max(arrival[k], step.finish)
+            waiting[k] -= 1
+            if waiting[k] == 0:
+                heapq.heappush(ready, (arrival[k], k))
+    if len(order) < len(steps):
+        raise _Cycle(f"the dependencies of {len(steps) - len(order)} nodes have a cycle")
+    return order

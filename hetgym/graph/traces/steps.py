@@ -1,0 +1,152 @@
+"""Steps: intervals of tracks before they become a measured graph, and the pass that makes one of them.
+
+A reader of a format turns events into steps and links steps to those that they waited for. :func:`assemble` runs the
+steps in the order of their measured times and gives each one the duration or delay with which it runs when it ran.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from hetgym._types import frozen
+from hetgym.errors import GraphError
+from hetgym.graph.measured import MeasuredGraph
+
+MAX_STEPS = 4_000_000
+"""Most steps of a measured graph: each takes about 1 kB until the graph is assembled."""
+
+
+@dataclass(eq=False, slots=True)
+class Step:
+    """One interval of a track.
+
+    Attributes:
+        name, kind: see :class:`~hetgym.graph.MeasuredGraph`.
+        track: number of the track.
+        start, finish: measured times [s].
+        flexible: False if the step takes as long as it took; True if it ends at its measured finish, so that waiting is
+            part of it: a pause, or a call that waits.
+        after: steps that it waits for, and the kinds of these edges.
+        turn: rank among steps of one instant; the smaller comes first.
+    """
+
+    name: str
+    kind: str
+    track: int
+    start: float
+    finish: float
+    flexible: bool = False
+    after: list[tuple[Step, str]] = field(default_factory=list)
+    turn: int = 2
+
+    @property
+    def key(self) -> tuple[float, int]:
+        """A flexible step may wait for whatever starts before its end."""
+        return (self.finish if self.flexible else self.start), self.turn
+
+
+def assemble(
+    steps: Sequence[Step], tracks: Sequence[str], host: Sequence[bool], name: str, latency: float = 0.0
+) -> MeasuredGraph:
+    """The measured graph of steps.
+
+    A rigid step that would start earlier than it did waited for something that is not recorded. This time becomes a
+    delay of the edge that it waited for last, or, if that was its own track, an idle node before it. If it would start
+    later, because clocks differ by some microseconds or intervals overlap by their rounding, it does so, and the next
+    flexible step of the track is shorter. So errors do not add up.
+
+    Args:
+        steps: those of a track in the order in which they ran; links to steps that come later are dropped.
+        tracks: name of each track.
+        host: True for each track that is a thread.
+        name: of the graph.
+        latency: usual time from a launch to the start of a kernel on an idle stream; every launch takes it, unless the
+            kernel started sooner [s].
+
+    Raises:
+        GraphError: there are no steps, or too many.
+    """
+    if not steps:
+        raise GraphError(f"{name}: the trace has no events with a duration")
+    if len(steps) > MAX_STEPS:
+        raise GraphError(f"{name}: the trace has more than {MAX_STEPS} intervals")
+    made = _Assembly(len(tracks))
+    for step in sorted(steps, key=lambda step: step.key):
+        made.add(step, latency)
+    return MeasuredGraph(
+        names=tuple(made.names),
+        kinds=tuple(made.kinds),
+        track=frozen(np.array(made.track, np.int32)),
+        duration=frozen(np.array(made.duration)),
+        start=frozen(np.array(made.start)),
+        tracks=tuple(tracks),
+        host=frozen(np.array(host, np.bool_)),
+        edge_source=frozen(np.array(made.source, np.int32)),
+        edge_target=frozen(np.array(made.target, np.int32)),
+        edge_delay=frozen(np.array(made.delay, np.float64)),
+        edge_unexplained=frozen(np.array(made.extra, np.float64)),
+        edge_kind=tuple(made.edge_kind),
+        span=max(step.finish for step in steps) - min(step.start for step in steps),
+        name=name,
+    )
+
+
+class _Assembly:
+    """The graph so far; ``clock`` holds the replayed finish of the last node of each track."""
+
+    def __init__(self, tracks: int) -> None:
+        self.names: list[str] = []
+        self.kinds: list[str] = []
+        self.track: list[int] = []
+        self.duration: list[float] = []
+        self.start: list[float] = []
+        self.source: list[int] = []
+        self.target: list[int] = []
+        self.delay: list[float] = []
+        self.extra: list[float] = []
+        self.edge_kind: list[str] = []
+        self.clock = [0.0] * tracks
+        self.number: dict[int, int] = {}
+
+    def add(self, step: Step, latency: float) -> None:
+        """Append a step: all that come before it in time have been."""
+        edges: dict[int, tuple[float, str]] = {}
+        arrival, last = -1.0, -1
+        for source, kind in step.after:
+            i = self.number.get(id(source), -1)
+            if i < 0 or source.track == step.track:
+                continue
+            delay = max(0.0, min(latency, step.start - source.finish)) if kind == "launch" else 0.0
+            if i not in edges or edges[i][0] < delay:
+                edges[i] = delay, kind
+            ready = self.start[i] + self.duration[i] + edges[i][0]
+            if ready > arrival:
+                arrival, last = ready, i
+        own = self.clock[step.track]
+        ready = max(own, arrival)
+        duration = step.finish - (ready if step.flexible else step.start)
+        missing = 0.0 if step.flexible else max(0.0, step.start - ready)
+        bound = missing > 0 and arrival >= own
+        if missing > 0:
+            ready = step.start if bound else self._node("", "idle", step.track, own, missing)
+        self.number[id(step)] = len(self.names)
+        for i, (delay, kind) in edges.items():
+            self.source.append(i)
+            self.target.append(len(self.names))
+            extra = missing if bound and i == last else 0.0
+            self.delay.append(delay + extra)
+            self.extra.append(extra)
+            self.edge_kind.append(kind)
+        self._node(step.name, step.kind, step.track, ready, max(0.0, duration))
+
+    def _node(self, name: str, kind: str, track: int, start: float, duration: float) -> float:
+        self.names.append(name or f"idle on track {track}")
+        self.kinds.append(kind)
+        self.track.append(track)
+        self.start.append(start)
+        self.duration.append(duration)
+        self.clock[track] = start + duration
+        return start + duration

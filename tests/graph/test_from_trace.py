@@ -1,0 +1,360 @@
+"""Traces of profilers: their replay, what changes of them give, and files that are no traces."""
+
+from __future__ import annotations
+
+import copy
+import gzip
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import hetgym
+from hetgym.errors import GraphError
+from hetgym.graph import MeasuredGraph, from_trace
+from hetgym.workloads import replay
+from tests.graph.traces import BACKWARD, CHAKRA, NODES, QUEUE, chakra, event, field, kernel, kineto, launch, rank
+
+US = 1e-6
+
+
+def read(folder: Path, *documents: Any, **options: Any) -> MeasuredGraph:
+    files = []
+    for i, document in enumerate(documents):
+        files.append(folder / f"{i}.pt.trace.json")
+        files[-1].write_text(json.dumps(document))
+    return from_trace(files, **options)
+
+
+def makespan(graph: MeasuredGraph) -> float:
+    """Of the replay [us]."""
+    return hetgym.simulate(*replay(graph)).makespan / US
+
+
+def edges(graph: MeasuredGraph, kind: str) -> list[tuple[str, str]]:
+    """Names of both ends of the edges of a kind."""
+    ends = zip(graph.edge_source.tolist(), graph.edge_target.tolist(), graph.edge_kind, strict=True)
+    return [(graph.names[a], graph.names[b]) for a, b, what in ends if what == kind]
+
+
+def test_a_queue_of_kernels_replays_and_changes_as_on_paper(tmp_path: Path) -> None:
+    graph = read(tmp_path, QUEUE)
+    assert graph.span / US == pytest.approx(100)
+    assert makespan(graph) == pytest.approx(100)
+    problem, schedule = replay(graph)
+    assert hetgym.simulate(problem, schedule).start == pytest.approx(graph.start)
+    assert makespan(graph.explained()) == pytest.approx(100)
+    # Kernels from 20 to 45 and from 45 to 55; the wait ends at 60, the operator at 65.
+    assert makespan(graph.scaled(0.5, kind="kernel")) == pytest.approx(65)
+    # From 20 to 120 and from 120 to 160.
+    assert makespan(graph.scaled(2, host=False)) == pytest.approx(170)
+    assert makespan(graph.scaled(1)) == makespan(graph)
+    assert makespan(graph.scaled(0, name="relu")) == pytest.approx(80)
+    bare = graph.without_dispatch()
+    assert makespan(bare) == pytest.approx(70) == float(bare.busy().max() / US)
+
+
+def test_where_the_host_is_slow_the_device_does_not_matter(tmp_path: Path) -> None:
+    graph = read(
+        tmp_path,
+        kineto(
+            event("cpu_op", "aten::mm", 1, 0, 200),
+            launch(10, 5, 1),
+            launch(150, 5, 2),
+            kernel(20, 5, 1),
+            kernel(160, 9, 2),
+        ),
+    )
+    assert makespan(graph) == pytest.approx(200)
+    assert makespan(graph.scaled(0.1, kind="kernel")) == pytest.approx(200)
+    # The operator's 190 us outside the calls halve; the second launch is at 10 / 2 + 5 + 135 / 2 = 77.5.
+    assert makespan(graph.scaled(0.5, kind="operator")) == pytest.approx(105)
+
+
+def test_a_thread_that_waits_for_another_one(tmp_path: Path) -> None:
+    graph = read(tmp_path, BACKWARD)
+    assert edges(graph, "handoff") == [("aten::mm", "idle"), ("MmBackward0", "step")]
+    assert makespan(graph) == pytest.approx(1000)
+    assert makespan(graph.scaled(0.5, name="*Backward*")) == pytest.approx(700)
+    assert makespan(graph.scaled(0, name="aten::mm")) == pytest.approx(900)
+
+
+def test_events_around_events_become_consecutive_nodes(tmp_path: Path) -> None:
+    graph = read(
+        tmp_path,
+        kineto(
+            event("python_function", "f", 1, 0, 10),
+            event("cpu_op", "a", 1, 2, 4),
+            event("cpu_op", "b", 1, 3, 1),
+            event("cpu_op", "c", 1, 9, 5),  # outlives f
+            event("cpu_op", "never ended", 1, 9, -1),
+        ),
+    )
+    found = list(zip(graph.names, (graph.duration / US).round(9).tolist(), strict=True))
+    assert [item for item in found if item[1]] == [("f", 2), ("a", 1), ("b", 1), ("a", 2), ("f", 3), ("c", 5)]
+
+
+def test_waits_of_streams_as_kineto_records_them(tmp_path: Path) -> None:
+    document = kineto(
+        event("cpu_op", "step", 1, 0, 60),
+        launch(0, 2, 1),
+        launch(3, 1, 2, "cudaEventRecord"),
+        launch(5, 1, 3, "cudaStreamWaitEvent"),
+        launch(7, 2, 4),
+        kernel(10, 40, 1),
+        kernel(51, 9, 4, stream=20, name="after"),
+        kernel(12, 100, 5, stream=30, name="unrelated"),
+        event("cuda_sync", "Stream Wait Event", 20, 0, 0, correlation=3, stream=20, device=0, wait_on_stream=7,
+              wait_on_cuda_event_record_corr_id=2),
+    )  # fmt: skip
+    graph = read(tmp_path, document)
+    assert edges(graph, "wait") == [("gemm", "after")]
+    assert makespan(graph) == pytest.approx(112)
+    document["traceEvents"] = [row for row in document["traceEvents"] if row.get("cat") != "cuda_sync"]
+    assert edges(read(tmp_path, document), "wait") == [("gemm", "after")]  # inferred from the call
+
+
+def test_calls_that_block_wait_for_their_stream(tmp_path: Path) -> None:
+    graph = read(
+        tmp_path,
+        kineto(
+            launch(0, 5, 1),
+            launch(10, 95, 2, "cudaMemcpyAsync"),
+            launch(110, 2, 3, "cudaStreamSynchronize"),
+            kernel(10, 80, 1),
+            event("gpu_memcpy", "Memcpy DtoH", 7, 92, 10, correlation=2, device=0, stream=7),
+        ),
+    )
+    assert ("Memcpy DtoH", "cudaMemcpyAsync") in edges(graph, "sync")
+    assert makespan(graph) == pytest.approx(112)
+    # The copy starts the usual 10 us after its call at 10; the call ends 3 us after it and the last one 7 us later.
+    assert makespan(graph.scaled(0, name="gemm")) == pytest.approx(40)
+
+
+def test_copies_from_memory_that_is_not_pinned_wait_for_the_stream(tmp_path: Path) -> None:
+    copy = event("gpu_memcpy", "Memcpy HtoD", 7, 92, 30, correlation=2, device=0, stream=7)
+    graph = read(tmp_path, kineto(launch(0, 5, 1), launch(10, 100, 2, "cudaMemcpyAsync"), kernel(10, 80, 1), copy))
+    assert edges(graph, "sync") == [("gemm", "cudaMemcpyAsync")]
+    assert makespan(graph) == pytest.approx(122)
+    assert makespan(graph.scaled(0.5, name="gemm")) == pytest.approx(82)
+
+
+def test_launches_wait_while_the_queue_is_full(tmp_path: Path) -> None:
+    """1500 kernels of 10 us, issued every 2 us until 1000 are pending; then a launch takes as long as a kernel."""
+    rows, now = [], 0.0
+    for i in range(1500):
+        start = 5 + 10 * i
+        end = max(now + 2, 0 if i < 1000 else 5 + 10 * (i - 1000 + 1) + 1)  # 1 us after the kernel that makes room
+        rows += [launch(now, end - now, i), kernel(start, 10, i)]
+        now = end
+    graph = read(tmp_path, kineto(*rows))
+    assert makespan(graph) == pytest.approx(15005)
+    assert makespan(graph.scaled(0.5, kind="kernel")) == pytest.approx(7505, abs=20)
+    assert makespan(graph.scaled(2, kind="kernel")) == pytest.approx(30005, abs=20)
+
+
+def test_kernels_that_overlap_in_one_stream_get_lanes(tmp_path: Path) -> None:
+    graph = read(tmp_path, kineto(kernel(0, 50, 1), kernel(20, 50, 2), kernel(75, 5, 3), kernel(79, 10, 4)))
+    assert graph.tracks == ("device 0 stream 7", "device 0 stream 7 lane 1")
+    assert makespan(graph) == pytest.approx(89)  # the last two overlap by no more than rounding
+    assert edges(graph, "wait")
+
+
+def test_ranks_meet_in_their_collectives(tmp_path: Path) -> None:
+    slow, fast = rank(70, 80), rank(10, 20)
+    for row in slow["traceEvents"]:
+        row["ts"] = row.get("ts", 0) + 12345  # another clock
+    graph = read(tmp_path, fast, slow)
+    assert makespan(graph) == pytest.approx(100) == graph.span / US
+    assert makespan(graph.scaled(0.5, kind="all-reduce")) == pytest.approx(90)
+    assert makespan(graph.scaled(1 / 7, track="rank 1 *stream*", kind="kernel")) == pytest.approx(40)
+    assert makespan(graph.scaled(0, track="rank 0 *", kind="kernel")) == pytest.approx(100)
+    alone = read(tmp_path, fast)
+    assert makespan(alone.scaled(0.5, kind="all-reduce")) == pytest.approx(60)
+
+
+def test_data_dependencies_of_an_execution_trace(tmp_path: Path) -> None:
+    def operator(start: int, number: int) -> dict[str, Any]:
+        return event("cpu_op", f"op{number}", 1, start, 4, **{"External id": number, "Record function id": number})
+
+    document = kineto(
+        operator(0, 1), operator(5, 2), launch(1, 2, 11), launch(6, 2, 12),
+        kernel(8, 20, 11, **{"External id": 1}), kernel(28.5, 3, 12, stream=9, name="reader", **{"External id": 2}),
+    )  # fmt: skip
+    tensor = [4, 5, 0, 8, 4, "cuda:0"]
+    nodes = [
+        {"id": 3, "name": "op1", "rf_id": 1, "inputs": [], "outputs": [tensor]},
+        {
+            "id": 4,
+            "name": "op2",
+            "attrs": [{"name": "rf_id", "value": 2}],
+            "inputs": {"values": [[tensor]]},
+            "outputs": {},
+        },
+    ]
+    beside = tmp_path / "et.json"
+    beside.write_text(json.dumps({"schema": "1.1.1-chakra.0.0.4", "nodes": nodes}))
+    graph = read(tmp_path, document, execution=beside)
+    assert edges(graph, "data") == [("gemm", "reader")]
+    assert makespan(graph.scaled(0.5, name="gemm")) == pytest.approx(21.5)
+    beside.write_text(json.dumps({"schema": "1.1.1", "nodes": nodes[:0]}))
+    with pytest.raises(GraphError, match="0 of 2 operators of the trace have their record function id"):
+        read(tmp_path, document, execution=beside)
+    with pytest.raises(GraphError, match="each trace needs its own"):
+        read(tmp_path, document, document, execution=[beside])
+
+
+def test_chakra_runs_first_come_first_served(tmp_path: Path) -> None:
+    path = tmp_path / "chakra.0.et"
+    path.write_bytes(CHAKRA)
+    graph = from_trace(path)
+    assert graph.kinds == ("operator", "kernel", "operator", "all-reduce")
+    assert makespan(graph) == pytest.approx(55) == graph.span / US
+    assert makespan(graph.scaled(0.1, kind="kernel")) == pytest.approx(35)
+    packed = tmp_path / "chakra.1.et.gz"
+    packed.write_bytes(gzip.compress(CHAKRA))
+    both = from_trace([path, packed])
+    assert makespan(both) == pytest.approx(55)
+    assert hetgym.load_problem(path).num_operators == 4
+
+
+def test_chakra_as_json(tmp_path: Path) -> None:
+    rows = copy.deepcopy(NODES)
+    assert makespan(read(tmp_path, {"workload_graph": rows})) == pytest.approx(15)
+    rows[0]["data_deps"] = [2]
+    with pytest.raises(GraphError, match="have a cycle"):
+        read(tmp_path, {"workload_graph": rows})
+    rows[0]["data_deps"], rows[0]["ctrlDeps"] = [], [2]  # control dependencies give way
+    assert makespan(read(tmp_path, {"workload_graph": rows})) == pytest.approx(15)
+
+
+def test_a_run_of_torch(tmp_path: Path) -> None:
+    torch = pytest.importorskip("torch")
+    net = torch.nn.Sequential(torch.nn.Linear(64, 256), torch.nn.ReLU(), torch.nn.Linear(256, 8))
+    with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CPU], with_stack=True) as profiler:
+        for _ in range(3):
+            net(torch.ones(32, 64)).sum().backward()
+    path = tmp_path / "cpu.pt.trace.json"
+    profiler.export_chrome_trace(str(path))
+    rows = [
+        row for row in json.loads(path.read_text())["traceEvents"] if row.get("ph") == "X" and row["cat"] != "Trace"
+    ]
+    span = max(row["ts"] + row["dur"] for row in rows) - min(row["ts"] for row in rows)
+    graph = from_trace(path)
+    assert graph.span / US == pytest.approx(span, rel=1e-3)
+    assert makespan(graph) == pytest.approx(span, rel=1e-3)
+    assert sum(name == "aten::addmm" for name in graph.names) >= 6
+    assert 0 < makespan(graph.scaled(0, name="aten::*")) < makespan(graph)
+    with pytest.raises(GraphError, match="has no device"):
+        graph.without_dispatch()
+
+
+def test_both_observers_of_torch_name_the_same_operators(tmp_path: Path) -> None:
+    torch = pytest.importorskip("torch")
+    observer = torch.profiler.ExecutionTraceObserver().register_callback(str(tmp_path / "et.json"))
+    cpu = [torch.profiler.ProfilerActivity.CPU]
+    with torch.profiler.profile(activities=cpu, execution_trace_observer=observer) as profiler:
+        torch.nn.Linear(8, 8)(torch.ones(2, 8)).relu().sum().backward()
+    observer.unregister_callback()
+    profiler.export_chrome_trace(str(tmp_path / "run.json"))
+    graph = from_trace(tmp_path / "run.json", execution=tmp_path / "et.json")
+    assert makespan(graph) == pytest.approx(graph.span / US)
+
+
+def test_a_run_of_onnx_runtime(tmp_path: Path) -> None:
+    onnxruntime = pytest.importorskip("onnxruntime")
+    onnx = pytest.importorskip("onnx")
+    options = onnxruntime.SessionOptions()
+    options.enable_profiling = True
+    options.intra_op_num_threads = 1
+    options.profile_file_prefix = str(tmp_path / "ort")
+    model = Path(onnx.__file__).parent / "backend/test/data/light/light_squeezenet.onnx"
+    session = onnxruntime.InferenceSession(str(model), options, providers=["CPUExecutionProvider"])
+    session.run(None, {session.get_inputs()[0].name: np.zeros((1, 3, 224, 224), np.float32)})
+    graph = from_trace(session.end_profiling())
+    assert graph.kinds.count("Conv") >= 26
+    assert makespan(graph) == pytest.approx(graph.span / US, rel=1e-9)
+    assert makespan(graph.scaled(0.5, kind="Conv")) < makespan(graph)
+
+
+def test_kernels_of_onnx_runtime_belong_to_their_node(tmp_path: Path) -> None:
+    graph = read(
+        tmp_path,
+        [
+            event("Node", "conv_kernel_time", 1, 0, 10, op_name="Conv"),
+            event("Kernel", "implicit_gemm", 0, 4, 30, stream="7", parent_name="conv_kernel_time"),
+        ],
+    )
+    assert graph.kinds.count("Conv") == 1 and "launch" in graph.edge_kind
+    assert makespan(graph) == pytest.approx(34)
+
+
+def test_what_profilers_write_into_ignored_fields(tmp_path: Path) -> None:
+    path = tmp_path / "odd.json"
+    text = json.dumps(QUEUE).replace(
+        '"correlation": 1,', '"est. occupancy": NaN, "bandwidth": Infinity, "x": 1, "x": 2, "correlation": 1,'
+    )
+    assert "NaN" in text
+    path.write_text(text)
+    assert makespan(from_trace(path)) == pytest.approx(100)
+    path.write_text(text.replace('"ts": 20,', '"ts": NaN,'))
+    with pytest.raises(GraphError, match="not a time in microseconds"):
+        from_trace(path)
+
+
+def test_formats_are_not_mixed(tmp_path: Path) -> None:
+    with pytest.raises(GraphError, match="goes with other traces of Chakra only"):
+        read(tmp_path, QUEUE, {"workload_graph": NODES})
+
+
+@pytest.mark.parametrize(
+    ("document", "words"),
+    [
+        ([], "no trace of a known format"),
+        ({"schema": "1", "nodes": []}, "are given as 'execution'"),
+        ({"traceEvents": 3}, "is a number, not a list"),
+        ({"traceEvents": []}, "no events with a duration"),
+        ({"traceEvents": [[]]}, "event 0 is a list"),
+        ({"traceEvents": [event("cpu_op", "a", 1, 0, 1) | {"ts": "0"}]}, "'ts' is '0', not a time"),
+        ({"traceEvents": [event("cpu_op", "a", 1, 0, 1e300)]}, "not a time"),
+        ({"traceEvents": [event("cpu_op", "a", 1, 0, 1) | {"name": 4}]}, "'name' is a number"),
+        ({"traceEvents": [kernel(0, 1000, i) for i in range(65)]}, "more than 64 intervals"),
+        ({"traceEvents": [event("cpu_op", "a", i, 0, 9) for i in range(4097)]}, "more than 4096 threads"),
+        ({"workload_graph": [{"Id": 1, "runtime": 1}, {"Id": 1}]}, "two nodes have the id 1"),
+        ({"workload_graph": [{"Id": 1}]}, "no node has a duration"),
+        ({"workload_graph": [{"Id": 1, "runtime": 1, "data_deps": ["a"]}]}, "is not a list of ids"),
+        ({"workload_graph": [{"Id": -1}]}, "'Id' is -1"),
+    ],
+)
+def test_what_is_no_trace_is_refused(tmp_path: Path, document: Any, words: str) -> None:
+    with pytest.raises(GraphError, match=words):
+        read(tmp_path, document)
+
+
+@pytest.mark.parametrize("data", [CHAKRA[:-1], b"\xff" * 20, chakra(b"\x0f"), chakra(field(1, 1) + b"\x39\x00")])
+def test_damaged_protocol_buffers_are_refused(tmp_path: Path, data: bytes) -> None:
+    path = tmp_path / "a.et"
+    path.write_bytes(data)
+    with pytest.raises(GraphError, match="damaged protocol buffer at byte"):
+        from_trace(path)
+
+
+def test_conditions(tmp_path: Path) -> None:
+    graph = read(tmp_path, QUEUE)
+    assert graph.select(kind=["kernel", "runtime"], track="thread *").sum() == 3
+    assert graph.select().all()
+    with pytest.raises(GraphError, match="no node is of kind 'gemm'; kinds: "):
+        graph.select(kind="gemm")
+    with pytest.raises(GraphError, match="select no node"):
+        graph.scaled(2, name="gemm?")
+    with pytest.raises(GraphError, match="from 0 to 1e9"):
+        graph.scaled(-1)
+    with pytest.raises(GraphError, match="matched against a pattern"):
+        graph.select(name=3)  # type: ignore[arg-type]
+    with pytest.raises(GraphError, match="host must be True"):
+        graph.select(host=1)  # type: ignore[arg-type]
+    with pytest.raises(GraphError, match="at least one file"):
+        from_trace([])
+    assert "nodes on 2 tracks" in repr(graph)
