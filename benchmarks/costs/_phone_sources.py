@@ -91,7 +91,7 @@ def ffnet(kind: str, backbone: str, head: str, low: bool) -> Callable[[], Networ
         resnet = importlib.import_module("models.resnet")
         net = blocks.create_ffnet(
             ffnet_head_type=f"{head}_mobile", task=f"segmentation_{head}", num_classes=19, model_name=kind,
-            backbone=getattr(resnet, backbone), pre_downsampling=False, pretrained_weights_path=None,
+            backbone=getattr(resnet, backbone), pre_downsampling=low, pretrained_weights_path=None,
             strict_loading=False, pretrained=False,
         )  # fmt: skip
         return Normalised(net), image(512, 1024) if low else image(1024, 2048)
@@ -117,6 +117,7 @@ def hrnet_ocr() -> Network:
     path = "../experiments/cityscapes/seg_hrnet_ocr_w48_train_512x1024_sgd_lr1e-2_wd5e-4_bs_12_epoch484.yaml"
     config = _space(yaml.safe_load(Path(path).read_text()))
     config.MODEL.ALIGN_CORNERS = True
+    config.MODEL.OCR = _space({"MID_CHANNELS": 512, "KEY_CHANNELS": 256, "DROPOUT": 0.05, "SCALE": 1})
     bn = importlib.import_module("models.bn_helper")
     bn.BatchNorm2d, bn.BatchNorm2d_class = nn.BatchNorm2d, nn.BatchNorm2d
     module = importlib.import_module("models.seg_hrnet_ocr")
@@ -448,11 +449,6 @@ def blaze(module: str, cls: str, size: int, **sizes: Any) -> Callable[[], Networ
     return build
 
 
-def eyegaze() -> Network:
-    module = load("david-wb+gaze-estimation", "models.eyenet")
-    return module.EyeNet(nstack=3, nfeatures=32, nlandmarks=34), (torch.zeros(1, 96, 160),)
-
-
 def whisper_encoder() -> Network:
     import transformers
 
@@ -629,7 +625,6 @@ NETWORKS: dict[tuple[str, str], Callable[[], Network]] = {
     ("face_det_lite", "Lightweight-Face-Detection"): own("face_det_lite", "FaceDetLite", 480, 640, 1),
     ("foot_track_net", "Person-Foot-Detection"): own("foot_track_net", "FootTrackNet", 480, 640),
     ("gear_guard_net", "PPE-Detection"): gear_guard,
-    ("mediapipe_face", "FaceDetector"): blaze("blazeface", "BlazeFace", 256, back_model=True),
     ("mediapipe_face", "FaceLandmarkDetector"): blaze("blazeface_landmark", "BlazeFaceLandmark", 192),
     ("mediapipe_hand", "HandDetector"): blaze("blazepalm", "BlazePalm", 256),
     ("mediapipe_hand", "HandLandmarkDetector"): blaze("blazehand_landmark", "BlazeHandLandmark", 256),
@@ -637,7 +632,6 @@ NETWORKS: dict[tuple[str, str], Callable[[], Network]] = {
     ("mediapipe_pose", "PoseDetector"): blaze("blazepose", "BlazePose", 128),
     ("mediapipe_pose", "PoseLandmarkDetector"): blaze("blazepose_landmark", "BlazePoseLandmark", 256),
     ("mediapipe_selfie", "MediaPipe-Selfie-Segmentation"): own("mediapipe_selfie", "SelfieSegmentation", 256, 256),
-    ("eyegaze", "EyeGaze"): eyegaze,
     ("whisper_small", "HfWhisperEncoder"): whisper_encoder,
     ("whisper_small_quantized", "WhisperSmallEncoderQuantizable"): whisper_encoder,
     ("whisper_small", "HfWhisperDecoder"): whisper_decoder,
