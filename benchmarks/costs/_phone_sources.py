@@ -343,9 +343,9 @@ class _Generator(nn.Module):
         self.net = net
 
     def forward(self, x: Tensor, a: Tensor, b: Tensor, c: Tensor, d: Tensor) -> Tensor:
-        found: Tensor = self.net(
-            x, kp_source={"value": a, "jacobian": b}, kp_driving={"value": c, "jacobian": d}
-        )["prediction"]
+        found: Tensor = self.net(x, kp_source={"value": a, "jacobian": b}, kp_driving={"value": c, "jacobian": d})[
+            "prediction"
+        ]
         return found
 
 

@@ -113,16 +113,25 @@ class PhoneCosts:
         if device.model in self.boards:
             b = self.boards.index(device.model)
             return np.exp(self.rates[b, p]) if self.able[b, p] else None
-        return self._stranger(device, p)
+        return self.stranger(max(device.peak_flops.values()), device.memory_bandwidth, p)
 
-    def _stranger(self, device: Device, p: int) -> FloatArray | None:
+    def stranger(self, peak: float, bandwidth: float, p: int) -> FloatArray | None:
+        """Coefficients of a board that was not fitted, by its data sheet.
+
+        Args:
+            peak: rate in its fastest dtype [operations/s].
+            bandwidth: of its memory [byte/s].
+            p: number of the precision.
+
+        Returns:
+            [len(RATES)] seconds; None if no fitted board can run the precision.
+        """
         boards = np.flatnonzero(self.able[:, p])
         if not len(boards):
             return None
-        peak = max(device.peak_flops.values())
         scale = np.zeros((len(boards), len(RATES)))
         scale[:, : len(AMOUNTS)][:, _COMPUTES] = np.log(self.sheet[boards, :1] / peak)
-        scale[:, : len(AMOUNTS)][:, _MOVES] = np.log(self.sheet[boards, 1:] / device.memory_bandwidth)
+        scale[:, : len(AMOUNTS)][:, _MOVES] = np.log(self.sheet[boards, 1:] / bandwidth)
         return np.exp((self.rates[boards, p] + scale).mean(axis=0))
 
     def call(self, device: Device, dtype: str, elements: float) -> float:

@@ -19,10 +19,11 @@ import numpy as np
 from hetgym._types import FloatArray
 from hetgym.costs.features import loops
 from hetgym.costs.fused import anchor_of
-from hetgym.graph.ops import GENERIC, KINDS, Operator
+from hetgym.graph.ops import GENERIC, KINDS, Operator, Tensor
 
 AMOUNTS: tuple[str, ...] = (
     "operations of products",
+    "operations of pointwise products",
     "operations of products of activations",
     "operations of grouped products",
     "operations of products in space",
@@ -32,6 +33,9 @@ AMOUNTS: tuple[str, ...] = (
     "elements of grouped products",
     "elements of arithmetic",
     "elements of normalisations",
+    "elements of functions",
+    "elements of joints",
+    "elements of resizing",
     "elements of movements",
     "elements of views",
     "elements beyond the memory on the chip",
@@ -40,13 +44,14 @@ AMOUNTS: tuple[str, ...] = (
 )
 """Columns of a table of amounts.
 
-* *Operations* of convolutions and products of matrices, in tiles of :data:`TILE`: multiply-adds times 2. Grouped products
-  are depthwise and grouped convolutions, which compute in vectors, without tiles; products in space are convolutions
+* *Operations* of convolutions and products of matrices, in tiles of :data:`TILE`: multiply-adds times 2. Pointwise
+  products are convolutions with a window of one element; grouped products are depthwise and grouped convolutions, which compute in vectors, without tiles; products in space are convolutions
   over three axes, which few compilers map to the matrix unit.
 * *Weights*: constant elements that a product reads.
-* *Elements* that an operator reads and writes, without weights: of products, of arithmetic (elementwise operators,
-  reductions, poolings), of normalisations and softmax, of movements (concatenations, copies, resizing) and of views that
-  permute or cut. Those of one operator beyond :data:`ON_CHIP` count once more.
+* *Elements* that an operator reads and writes, without weights, in channels padded to :data:`TILE`: of products, of
+  arithmetic (additions, reductions, poolings), of normalisations and softmax, of functions (GELU, sigmoid, division), of
+  joints (concatenations), of resizing, of other movements (copies, paddings, gathers) and of views that permute or cut.
+  Those of one operator beyond :data:`ON_CHIP` count once more.
 * *Operators*: 1 for each, and for each part of a fused one that is not free; *views* likewise.
 """
 
@@ -58,6 +63,10 @@ ON_CHIP = 4e6
 
 FREE = frozenset({"BatchNormalization", "Relu", "Clip", "LeakyRelu", "PRelu", "HardSwish", "HardSigmoid", "Cast"})
 """Kinds that cost nothing behind another operator."""
+
+FUNCTIONS = frozenset({"Gelu", "Sigmoid", "Swish", "Tanh", "Erf", "Exp", "Log", "Softplus", "Mish", "Elu", "Celu", "Div",
+                       "Pow", "Sqrt", "Reciprocal", "Sin", "Cos"})  # fmt: skip
+"""Kinds that are computed from tables or in several steps."""
 
 _NUMBER = {name: i for i, name in enumerate(AMOUNTS)}
 _VECTORS = 8  # products with fewer columns in a group than this do not fill a block
@@ -76,7 +85,7 @@ def amounts(operators: Sequence[Operator]) -> FloatArray:
     >>> x, w = Tensor((1, 40)), Tensor((40, 32), constant=True)
     >>> row = amounts([Operator("fc", "MatMul", (x, w), (Tensor((1, 32)),))])[0]
     >>> [row[AMOUNTS.index(name)] for name in ("operations of products", "weights", "elements of products")]
-    [131072.0, 1280.0, 72.0]
+    [131072.0, 1280.0, 96.0]
     """
     return np.array([_row(op) for op in operators], np.float64).reshape(len(operators), len(AMOUNTS))
 
@@ -84,7 +93,7 @@ def amounts(operators: Sequence[Operator]) -> FloatArray:
 def _row(op: Operator) -> list[float]:
     row = [0.0] * len(AMOUNTS)
     parts = str(op.attributes.get("fused", op.kind)).split("+")
-    out = float(op.outputs[0].size) if op.outputs else 0.0
+    out = _padded(op.outputs[0]) if op.outputs else 0.0
     views = parts.count("View")
     row[_NUMBER["views"]] = float(views)
     row[_NUMBER["elements of views"]] = 2.0 * views * out
@@ -100,7 +109,8 @@ def _row(op: Operator) -> list[float]:
         if family == "view" or (kind == "Copy" and views):  # a copy behind a view is the view's own
             continue
         row[_NUMBER["operators"]] += 1.0
-        row[_NUMBER["elements of movements" if family == "move" else "elements of arithmetic"]] += 2.0 * out
+        real = float(op.outputs[0].size) if kind == "Resize" else out
+        row[_NUMBER[f"elements of {_group(kind, family)}"]] += 2.0 * real
     return row
 
 
@@ -108,9 +118,10 @@ def _anchor(op: Operator, anchor: Operator, row: list[float]) -> None:
     """Add the amounts of an operator's anchor, with all that the fused operator reads and writes."""
     family = anchor.spec.family
     weights = float(sum(t.size for t in op.inputs if t.constant)) if family in ("conv", "matmul", "recurrent") else 0.0
-    size = op.outputs[0].bytes / max(op.outputs[0].size, 1) if op.outputs else 4.0
-    moved = max((op.bytes_read + op.bytes_written) / max(size, 0.5) - weights, 0.0)
-    kind = {"normalise": "normalisations", "move": "movements"}.get(family, "arithmetic")
+    moved = sum(_padded(t) for t in op.outputs)
+    selects = anchor.kind in ("Slice", "Split", "Gather", "GatherElements", "GatherND")  # read what they write
+    moved += moved if selects else sum(_padded(t) for t in op.inputs if not t.constant)
+    kind = _group(anchor.kind, family)
     row[_NUMBER["operators"]] += 1.0
     if anchor.kind == "Attention":
         _attention(anchor, row)
@@ -128,6 +139,22 @@ def _anchor(op: Operator, anchor: Operator, row: list[float]) -> None:
     row[_NUMBER["elements beyond the memory on the chip"]] += max(0.0, moved - ON_CHIP)
 
 
+def _group(kind: str, family: str) -> str:
+    """The group of an operator's elements, unless it is a product."""
+    if family == "move":
+        return {"Concat": "joints", "Resize": "resizing"}.get(kind, "movements")
+    if family == "normalise":
+        return "normalisations"
+    return "functions" if kind in FUNCTIONS else "arithmetic"
+
+
+def _padded(tensor: Tensor) -> float:
+    """Elements of a tensor when its channels, or its last axis if that wastes less, are padded to tiles."""
+    shape = tensor.shape
+    axes = {shape[1] if len(shape) > 3 else 1, shape[-1] if shape else 1} - {1}
+    return tensor.size * min((_pad(size) / size for size in axes if size), default=1.0)
+
+
 def _product(op: Operator, constant: bool) -> tuple[str, float]:
     """The kind of a product, and its operations."""
     if op.kind not in ("Conv", "MatMul", "Gemm") or len(op.inputs) < 2:
@@ -140,6 +167,8 @@ def _product(op: Operator, constant: bool) -> tuple[str, float]:
     padded = 2.0 * batch * _pad(m) * _pad(n) * _pad(k / window) * window
     if conv and len(op.inputs[1].shape) > 4:
         return "products in space", padded
+    if conv and window == 1.0:
+        return "pointwise products", padded
     return ("products" if constant or conv else "products of activations"), padded
 
 
