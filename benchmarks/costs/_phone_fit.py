@@ -1,13 +1,14 @@
 """Fit coefficients of :class:`hetgym.costs.phone.PhoneCosts` to times of whole networks.
 
-    log seconds = log Σ_k exp(θ[k, board, precision, runtime]) · amount[k]
+    log seconds = log sum over k of exp(theta[k, board, precision, runtime]) x amount[k]
 
-    θ = start[k] + shared[k] + by precision[k] + by runtime[k] + by precision and runtime[k]
+    theta = start[k] + shared[k] + by precision[k] + by runtime[k] + by precision and runtime[k]
         + board[group of k] + board and precision[group] + board and runtime[group] + board[k]
 
-Every term is shrunk to zero by a normal prior of its own width, so that boards share what they can. Amounts of one group
-(arithmetic, movement, weights, starts, transfers, calls) share the factors of a board. The loss is a pseudo-Huber
-function of predicted / measured - 1, the error that is reported. Networks with many rows count less for each row, since errors of one network go together.
+Every term is shrunk to zero by a normal prior of its own width, so that boards share what they can. Amounts of one
+group (arithmetic, movement, weights, starts, transfers, calls) share the factors of a board. The loss is a pseudo-Huber
+function of predicted / measured - 1, the error that is reported. Each row of a network with many rows counts for less,
+since errors of one network go together.
 """
 
 from __future__ import annotations
@@ -55,8 +56,9 @@ WIDTHS: dict[str, float] = {"k": 2.5, "pk": 0.5, "rk": 0.5, "prk": 1.0, "bg": 1.
 """Term, by its indices (k coefficient, g group, b board, p precision, r runtime) -> width of its prior."""
 
 NOISE, BEND, POWER = 0.25, 0.15, 0.5
-"""Width of errors, where the loss becomes linear, and the power of a network's rows that a row's weight loses. These and
-the widths were chosen by cross-validation over the networks of the fit; none changes the mean error by more than 3 %."""
+"""Width of errors, where the loss becomes linear, and the power of a network's rows that a row's weight loses. These
+and the widths were chosen by cross-validation over the networks of the fit; none moves the mean error by more than
+three points."""
 
 
 class Fit:

@@ -1,8 +1,8 @@
 """Networks of Qualcomm AI Hub rebuilt from torchvision, timm, transformers and ultralytics, with random weights.
 
-Every entry follows the model's published definition in github.com/quic/ai-hub-models: the same variant, the same input
-size, the same normalisation of images inside the network. Sizes of language models are those of the checkpoints that the
-definitions name. Decoders with a cache of keys and values are written out as one step.
+Every entry follows the model's published definition in github.com/quic/ai-hub-models: the same variant, the same
+input size, the same normalisation of images inside the network. Sizes of language models are those of the checkpoints
+that the definitions name. Decoders with a cache of keys and values are written out as one step.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Networks of Qualcomm AI Hub rebuilt from the repositories that its definitions name, with random weights.
 
-``SOURCES`` is a folder with one checkout a repository, named ``owner+name``; only its Python and configuration files are
-needed. Modules that a checkout imports and that are not installed (clients of services, dataset readers) are replaced by
-empty ones: none takes part in a network.
+``SOURCES`` is a folder with one checkout a repository, named ``owner+name``; only its Python and configuration files
+are needed. Modules that a checkout imports and that are not installed (clients of services, dataset readers) are
+replaced by empty ones: none takes part in a network.
 """
 
 from __future__ import annotations
@@ -14,13 +14,14 @@ import json
 import os
 import sys
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 from unittest.mock import MagicMock
 
 import torch
-from _phone_models import MEAN, Network, Normalised, decoder, image  # noqa: F401
+from _phone_models import Network, Normalised, image
 from torch import Tensor, nn
 
 SOURCES = Path(os.environ.get("HETGYM_PHONE_SOURCES", "sources"))
@@ -113,7 +114,7 @@ def hrnet_ocr() -> Network:
     import numpy as np
     import yaml
 
-    np.int = int  # type: ignore[attr-defined]
+    setattr(np, "int", int)  # noqa: B010 - the checkout uses an old name
     path = "../experiments/cityscapes/seg_hrnet_ocr_w48_train_512x1024_sgd_lr1e-2_wd5e-4_bs_12_epoch484.yaml"
     config = _space(yaml.safe_load(Path(path).read_text()))
     config.MODEL.ALIGN_CORNERS = True
@@ -419,10 +420,8 @@ def gear_guard() -> Network:
             kept["net"] = self
 
     module.load_torch = MagicMock(side_effect=InterruptedError)  # no weights
-    try:
+    with suppress(InterruptedError):
         Kept.from_pretrained()
-    except InterruptedError:
-        pass
     return kept["net"], image(320, 192)
 
 

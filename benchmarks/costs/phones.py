@@ -1,17 +1,18 @@
 """Phones: processors fitted to public times of whole networks, and networks that no fit saw.
 
-    python benchmarks/costs/phones.py build --graphs build/phones --sources DIR   # rebuild the networks
-    python benchmarks/costs/phones.py match --graphs build/phones --data DATA     # which ones count as rebuilt
-    python benchmarks/costs/phones.py cross --graphs build/phones --data DATA     # cross-validation of the fit
-    python benchmarks/costs/phones.py fit   --graphs build/phones --data DATA --out hetgym/costs/artefacts
-    python benchmarks/costs/phones.py score --graphs build/phones --data DATA     # networks held out; the two-factor fit
-    python benchmarks/costs/phones.py boards --graphs build/phones --data DATA    # each board held out in turn
-    python benchmarks/costs/phones.py noise --data DATA                           # one network, one board, two runtimes
+    python benchmarks/costs/phones.py build  --graphs build/phones --sources DIR  # rebuild the networks
+    python benchmarks/costs/phones.py match  --data DATA                         # which ones count as rebuilt
+    python benchmarks/costs/phones.py cross  --data DATA                         # cross-validation of the fit
+    python benchmarks/costs/phones.py fit    --data DATA --out hetgym/costs/artefacts
+    python benchmarks/costs/phones.py score  --data DATA                         # networks held out
+    python benchmarks/costs/phones.py boards --data DATA                         # each board held out in turn
+    python benchmarks/costs/phones.py noise  --data DATA                         # one network by two runtimes
 
-DATA holds ``aihub/latencies.csv.gz``: latencies that Qualcomm AI Hub published (github.com/quic/ai-hub-models, BSD-3);
-by default the folder that HETGYM_DATA names. A quarter of the networks was held out by a hash of their names before any
-time was read; only ``score`` and ``noise`` open their rows. ``build`` needs torchvision, timm, transformers, ultralytics
-and diffusers, and checkouts named ``owner+name`` under DIR (see ``_phone_sources.py``); nothing is downloaded.
+DATA holds ``aihub/latencies.csv.gz``, latencies that Qualcomm AI Hub published (github.com/quic/ai-hub-models, BSD-3);
+by default it is the folder that HETGYM_DATA names. Before any time was read, a quarter of the models was held out by a
+hash of their names; only ``score`` and ``noise`` open their rows. ``build`` needs torchvision, timm, transformers,
+ultralytics and diffusers, and checkouts named ``owner+name`` under DIR (see ``_phone_sources.py``). It downloads
+nothing.
 """
 
 from __future__ import annotations
@@ -40,6 +41,10 @@ ARTEFACTS = {("NPU", "qnn"): "hexagon-qnn", ("NPU", "tflite"): "hexagon-tflite",
 UNITS = ("NPU", "CPU")
 QUANTISED_CPU = ("Snapdragon 7 Gen 4", "Q-6690", "QCS6490")
 """Boards whose ONNX runtime ran quantised networks on the CPU; elsewhere single networks only ran there."""
+
+
+REFERENCE = "QCS8550"
+"""Board on which a network is measured once; the one that most precisions and runtimes ran on."""
 
 
 def build(arguments: argparse.Namespace) -> None:
@@ -185,7 +190,7 @@ def fit(arguments: argparse.Namespace) -> None:
         for (of, runtime), name in ARTEFACTS.items():
             if of != unit:
                 continue
-            rates = np.array([[fitted.rates(b, p, runtime)[0] for p in precisions] for b in names])
+            rates = np.array([[fitted.rates(b, p, runtime) for p in precisions] for b in names])
             part = np.array([row.runtime == runtime for row in chosen])
             scatter = np.quantile(ratio[part], (0.1, 0.9)).round(4).tolist()
             card = {
@@ -215,12 +220,23 @@ def held(arguments: argparse.Namespace) -> list[dict[str, Any]]:
         chosen = usable(rows, kept, unit, held=True)
         fitted = Fit(usable(rows, kept, unit, held=False), found)
         table(f"{unit}, networks held out, boards seen", chosen, fitted.predict(chosen, found), out)
+        if unit == "NPU":
+            once(chosen, fitted.predict(chosen, found), out)
     everything = [row for row in rows if row.unit == "NPU"]
     guess = two_factors(everything)
     known = np.flatnonzero(~np.isnan(guess))
     table("NPU, two factors (network x board), random cells, networks seen",
           [everything[i] for i in known], guess[known], out)  # fmt: skip
     return out
+
+
+def once(rows: Sequence[Row], guess: FloatArray, out: list[dict[str, Any]]) -> None:
+    """Scale each network held out by one measurement, on :data:`REFERENCE`, and score it on the other boards."""
+    kinds = [(row.key, row.precision, row.runtime) for row in rows]
+    at = {kind: i for i, (kind, row) in enumerate(zip(kinds, rows, strict=True)) if row.board == REFERENCE}
+    others = [i for i, kind in enumerate(kinds) if kind in at and rows[i].board != REFERENCE]
+    scaled = np.array([guess[i] * rows[at[kinds[i]]].seconds / guess[at[kinds[i]]] for i in others])
+    table(f"NPU, networks held out, each measured once, on {REFERENCE}", [rows[i] for i in others], scaled, out)
 
 
 def unseen(arguments: argparse.Namespace) -> list[dict[str, Any]]:
@@ -244,7 +260,7 @@ def by_sheet(fitted: Fit, rows: Sequence[Row], found: dict[Key, Network]) -> Flo
     sheet = np.array([[boards[b].peak, boards[b].bandwidth] for b in names])
     result = []
     for row in rows:
-        rates = np.array([[fitted.rates(b, row.precision, row.runtime)[0]] for b in names])
+        rates = np.array([[fitted.rates(b, row.precision, row.runtime)] for b in names])
         model = PhoneCosts(tuple(names), (row.precision,), rates, sheet, np.ones((len(names), 1)))
         own = boards[row.board]
         found_rates = model.stranger(own.peak, own.bandwidth, 0)

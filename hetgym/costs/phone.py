@@ -1,10 +1,10 @@
 """Costs of operators on a phone's processors, from times of whole networks.
 
-seconds of a network = call + Σ over operators Σ over amounts (coefficient × amount)
+seconds of a network = call + sum over operators and amounts of (coefficient x amount)
 
-A phone runs a network as one compiled graph, and what is published are times of whole networks. So the coefficients, one
-for each of :data:`~hetgym.costs.phone_work.AMOUNTS`, board and precision, were fitted to sums; the price of a single
-operator is its share of such a sum and was never measured.
+A phone runs a network as one compiled graph, and what is published are times of whole networks. So the coefficients,
+one for each of :data:`~hetgym.costs.phone_work.AMOUNTS`, board and precision, were fitted to sums; the price of a
+single operator is its share of such a sum and was never measured.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ PRECISIONS: dict[str, str] = {
 }
 """Dtype of an operator -> precision of the compiled network: ``float`` computes in 16 bits, w8a16 and w8a8 have weights
 of 8 bits and activations of 16 or 8. Operators of other dtypes (indices, masks) count as ``float`` where the board
-has it, else as w8a8."""
+can run that, else as w8a8."""
 
 RATES: tuple[str, ...] = (*AMOUNTS, "elements in and out", "calls")
 """Columns of the coefficients: seconds for each amount, for each element of the network's inputs and outputs, and for
@@ -132,7 +132,7 @@ class PhoneCosts:
         scale = np.zeros((len(boards), len(RATES)))
         scale[:, : len(AMOUNTS)][:, _COMPUTES] = np.log(self.sheet[boards, :1] / peak)
         scale[:, : len(AMOUNTS)][:, _MOVES] = np.log(self.sheet[boards, 1:] / bandwidth)
-        return np.exp((self.rates[boards, p] + scale).mean(axis=0))
+        return np.asarray(np.exp((self.rates[boards, p] + scale).mean(axis=0)), np.float64)
 
     def call(self, device: Device, dtype: str, elements: float) -> float:
         """Time of a call of a network beyond its operators.

@@ -1,8 +1,8 @@
 """The work of a phone's processors for an operator: amounts that cost models of whole networks add up.
 
-A network runs on a phone as one compiled graph; its operators cannot be timed one by one. So a model of such a processor
-must be a sum over operators with few coefficients. This module gives, for each operator, the amounts that these
-coefficients multiply.
+A network runs on a phone as one compiled graph; its operators cannot be timed one by one. So a model of such a
+processor must be a sum over operators with few coefficients. This module gives, for each operator, the amounts that
+these coefficients multiply.
 
 Compilers for these processors fuse less than :func:`~hetgym.graph.transforms.fuse`: a product takes in its bias,
 normalisation and activation, but not the addition of another branch. And what is a view in PyTorch (a transposition, a
@@ -45,13 +45,14 @@ AMOUNTS: tuple[str, ...] = (
 """Columns of a table of amounts.
 
 * *Operations* of convolutions and products of matrices, in tiles of :data:`TILE`: multiply-adds times 2. Pointwise
-  products are convolutions with a window of one element; grouped products are depthwise and grouped convolutions, which compute in vectors, without tiles; products in space are convolutions
-  over three axes, which few compilers map to the matrix unit.
+  products are convolutions with a window of one element. Grouped products are depthwise and grouped convolutions, which
+  compute in vectors, without tiles. Products in space are convolutions over three axes, which few compilers map to the
+  matrix unit.
 * *Weights*: constant elements that a product reads.
 * *Elements* that an operator reads and writes, without weights, in channels padded to :data:`TILE`: of products, of
-  arithmetic (additions, reductions, poolings), of normalisations and softmax, of functions (GELU, sigmoid, division), of
-  joints (concatenations), of resizing, of other movements (copies, paddings, gathers) and of views that permute or cut.
-  Those of one operator beyond :data:`ON_CHIP` count once more.
+  arithmetic (additions, reductions, poolings), of normalisations and softmax, of functions (GELU, sigmoid, division),
+  of joints (concatenations), of resizing, of other movements (copies, paddings, gathers) and of views that permute or
+  cut. Those of one operator beyond :data:`ON_CHIP` count once more.
 * *Operators*: 1 for each, and for each part of a fused one that is not free; *views* likewise.
 """
 
@@ -64,8 +65,10 @@ ON_CHIP = 4e6
 FREE = frozenset({"BatchNormalization", "Relu", "Clip", "LeakyRelu", "PRelu", "HardSwish", "HardSigmoid", "Cast"})
 """Kinds that cost nothing behind another operator."""
 
-FUNCTIONS = frozenset({"Gelu", "Sigmoid", "Swish", "Tanh", "Erf", "Exp", "Log", "Softplus", "Mish", "Elu", "Celu", "Div",
-                       "Pow", "Sqrt", "Reciprocal", "Sin", "Cos"})  # fmt: skip
+FUNCTIONS = frozenset(
+    {"Gelu", "Sigmoid", "Swish", "Tanh", "Erf", "Exp", "Log", "Softplus", "Mish", "Elu", "Celu"}
+    | {"Div", "Pow", "Sqrt", "Reciprocal", "Sin", "Cos"}
+)
 """Kinds that are computed from tables or in several steps."""
 
 _NUMBER = {name: i for i, name in enumerate(AMOUNTS)}
