@@ -3,6 +3,7 @@
     python benchmarks/costs/phones.py build  --graphs build/phones --sources DIR  # rebuild the networks
     python benchmarks/costs/phones.py match  --data DATA                         # which ones count as rebuilt
     python benchmarks/costs/phones.py cross  --data DATA                         # cross-validation of the fit
+    python benchmarks/costs/phones.py variants --data DATA                       # the same with other choices
     python benchmarks/costs/phones.py fit    --data DATA --out hetgym/costs/artefacts
     python benchmarks/costs/phones.py score  --data DATA                         # networks held out
     python benchmarks/costs/phones.py boards --data DATA                         # each board held out in turn
@@ -27,11 +28,14 @@ from typing import Any
 import numpy as np
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
+import _phone_fit
 from _common import save, show
 from _phone_fit import Fit
-from _phones import BOARDS, Key, Network, Row, fold, graph_path, held_out, matches, networks, read, score
+from _phones import BOARDS, Key, Network, Row, fold, graph_path, held_out, matches, network, networks, read, score
 
+from hetgym import load_graph
 from hetgym._types import FloatArray
+from hetgym.costs import phone_work
 from hetgym.costs.phone import RATES, PhoneCosts
 
 FOLDS = 10
@@ -39,6 +43,8 @@ SEED = 0  # of the random cells that the two-factor fit holds out
 ARTEFACTS = {("NPU", "qnn"): "hexagon-qnn", ("NPU", "tflite"): "hexagon-tflite", ("NPU", "onnx"): "hexagon-onnx",
              ("CPU", "onnx"): "kryo-onnx"}  # fmt: skip
 UNITS = ("NPU", "CPU")
+VARIANTS = (("k", 1.0), ("k", 5.0), ("prk", 0.3), ("prk", 2.5), ("bk", 0.05), ("bk", 0.3))
+"""Terms of the fit, and other widths of their priors."""
 QUANTISED_CPU = ("Snapdragon 7 Gen 4", "Q-6690", "QCS6490")
 """Boards whose ONNX runtime ran quantised networks on the CPU; elsewhere single networks only ran there."""
 
@@ -177,6 +183,31 @@ def cross(arguments: argparse.Namespace) -> list[dict[str, Any]]:
     return out
 
 
+def variants(arguments: argparse.Namespace) -> list[dict[str, Any]]:
+    """Cross-validate other choices than those that were made, one at a time."""
+    rows, _, kept = load(arguments)
+    chosen = usable(rows, kept, "NPU", held=False)
+    measured = np.array([row.seconds for row in chosen])
+    graphs = {key: load_graph(graph_path(arguments.graphs, key)) for key in sorted({row.key for row in chosen})}
+    choices: list[tuple[str, Any, str, Any]] = [("as chosen", phone_work, "TILE", phone_work.TILE)]
+    choices += [(f"tiles of {size}", phone_work, "TILE", size) for size in (1, 8, 64, 128)]
+    choices += [(f"{size:g} elements on the chip", phone_work, "ON_CHIP", size) for size in (1e6, 16e6, 64e6)]
+    choices += [(f"width {w:g} of {term}", _phone_fit, "WIDTHS", _phone_fit.WIDTHS | {term: w}) for term, w in VARIANTS]
+    choices += [(f"width {w:g} of errors", _phone_fit, "NOISE", w) for w in (0.15, 0.4)]
+    choices += [(f"weights by power {w:g}", _phone_fit, "POWER", w) for w in (0.0, 1.0)]
+    out = []
+    for what, module, name, value in choices:
+        before = getattr(module, name)
+        setattr(module, name, value)
+        found = {key: network(graph) for key, graph in graphs.items()}
+        out.append({"what": what} | score(crossed(chosen, found), measured))
+        setattr(module, name, before)
+    columns = {"what": lambda row: row["what"], "n": lambda row: str(row["n"])}
+    percent = {c: (lambda row, c=c: f"{100 * row[c]:.1f} %") for c in ("mean", "median", "P90", "bias")}
+    show("NPU, networks of the fit, cross-validated", out, columns | percent)
+    return out
+
+
 def fit(arguments: argparse.Namespace) -> None:
     """Fit to the networks that are not held out, and write the models."""
     rows, found, kept = load(arguments)
@@ -297,7 +328,16 @@ def load(arguments: argparse.Namespace) -> tuple[list[Row], dict[Key, Network], 
     return rows, found, matches(rows, found)
 
 
-COMMANDS = {"build": build, "match": match, "cross": cross, "fit": fit, "score": held, "boards": unseen, "noise": noise}
+COMMANDS = {
+    "build": build,
+    "match": match,
+    "cross": cross,
+    "variants": variants,
+    "fit": fit,
+    "score": held,
+    "boards": unseen,
+    "noise": noise,
+}
 
 
 def main() -> None:
