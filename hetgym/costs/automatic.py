@@ -10,7 +10,7 @@ from typing import Any
 import numpy.typing as npt
 
 from hetgym._types import FloatArray
-from hetgym.costs import artefact, gpu_eager, gpu_gemm, gpu_half
+from hetgym.costs import artefact, gpu_eager, gpu_gemm, gpu_half, phone
 from hetgym.costs.learned import LearnedCosts
 from hetgym.costs.protocol import CostModel
 from hetgym.costs.roofline import Roofline
@@ -36,6 +36,7 @@ _FORMS: dict[str, Callable[[dict[str, Any], dict[str, npt.NDArray[Any]], str], C
     gpu_eager.MODEL: gpu_eager.EagerGpuCosts.of_parts,
     gpu_gemm.MODEL: gpu_gemm.GemmCosts.of_parts,
     gpu_half.MODEL: gpu_half.HalfGpuCosts.of_parts,
+    phone.MODEL: phone.PhoneCosts.of_parts,
 }
 """Kind of model in an artefact's header -> its reader; any other kind is read as :class:`LearnedCosts`."""
 

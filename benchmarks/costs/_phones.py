@@ -1,0 +1,174 @@
+"""Latencies of networks on boards of Qualcomm AI Hub, the rebuilt graphs, and the split; used by ``phones.py``.
+
+The split was fixed before any time was read: a quarter of the networks, by a hash of their names alone.
+"""
+
+from __future__ import annotations
+
+import csv
+import gzip
+import hashlib
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from hetgym import load_graph
+from hetgym._types import FloatArray
+from hetgym.costs.phone_work import amounts
+from hetgym.graph import DataflowGraph
+from hetgym.graph.transforms import fuse
+from hetgym.graph.transforms.operands import operands
+
+SEED = "hetgym-phones-1"
+FACTOR = 2.0
+"""A rebuilt graph counts as a match if its layers and those that a runtime states differ by less than this factor."""
+
+RUNTIMES = {"qnn_dlc": "qnn", "qnn_context_binary": "qnn", "tflite": "tflite", "onnx": "onnx",
+            "precompiled_qnn_onnx": "onnx"}  # fmt: skip
+"""Runtime in the table -> runtime of the fit: graphs compiled ahead of time and on the device count as one."""
+
+Key = tuple[str, str]
+
+
+@dataclass(frozen=True)
+class Board:
+    """A board: the chip, operations/s in 8 bits and memory bandwidth [byte/s] as its maker or press state them.
+
+    ``stated`` is False where no document of the maker states operations per second.
+    """
+
+    chip: str
+    peak: float
+    bandwidth: float
+    stated: bool = True
+
+
+BOARDS = {
+    "Samsung Galaxy S25": Board("Snapdragon 8 Elite", 60e12, 84.8e9, False),
+    "Samsung Galaxy S24": Board("Snapdragon 8 Gen 3", 45e12, 76.8e9, False),
+    "QCS8550 (Proxy)": Board("QCS8550", 48e12, 67.2e9),
+    "Snapdragon X Elite CRD": Board("Snapdragon X Elite", 45e12, 135e9),
+    "Dragonwing IQ-9075 EVK": Board("IQ-9075", 100e12, 76.8e9),
+    "SA8775P ADP": Board("SA8775P", 72e12, 76.8e9, False),
+    "QCS8275 (Proxy)": Board("QCS8275", 40e12, 51.2e9),
+    "SA7255P ADP": Board("SA7255P", 20e12, 51.2e9, False),
+    "SA8295P ADP": Board("SA8295P", 30e12, 68.3e9),
+    "QCS8450 (Proxy)": Board("QCS8450", 27e12, 51.2e9, False),
+    "Snapdragon 7 Gen 4 QRD": Board("Snapdragon 7 Gen 4", 15e12, 33.6e9, False),
+    "Dragonwing Q-6690 MTP": Board("Q-6690", 6e12, 25.6e9),
+    "Dragonwing RB3 Gen 2 Vision Kit": Board("QCS6490", 12e12, 25.6e9),
+}
+"""Name in the table -> board."""
+
+
+def held_out(model: str) -> bool:
+    """True for the quarter of the networks that no fit and no choice may see."""
+    return int(hashlib.sha256(f"{SEED}:{model}".encode()).hexdigest(), 16) % 4 == 0
+
+
+def fold(model: str, folds: int = 5) -> int:
+    """The part of a cross-validation that a network of the fit belongs to."""
+    return int(hashlib.sha256(f"{SEED} fold:{model}".encode()).hexdigest(), 16) % folds
+
+
+@dataclass(frozen=True)
+class Row:
+    """A latency.
+
+    Args:
+        key: model and component.
+        board: name of the chip.
+        precision: float, w8a8 or w8a16; mixed precisions count as the one that they start from.
+        runtime: qnn, tflite or onnx.
+        unit: the processor that runs most layers: NPU, GPU or CPU.
+        layers: of the compiled graph.
+        seconds: the latency.
+    """
+
+    key: Key
+    board: str
+    precision: str
+    runtime: str
+    unit: str
+    layers: int
+    seconds: float
+
+
+def read(folder: Path) -> list[Row]:
+    """All latencies of a folder with ``aihub/latencies.csv.gz``."""
+    rows = []
+    with gzip.open(folder / "aihub" / "latencies.csv.gz", "rt", newline="") as file:
+        for line in csv.DictReader(file):
+            board = BOARDS[line["dev"]].chip if line["dev"] in BOARDS else line["dev"]
+            precision = line["prec"].partition("_mixed")[0]
+            key = line["model"], line["comp"]
+            seconds, layers = float(line["ms"]) * 1e-3, int(line["total"])
+            rows.append(Row(key, board, precision, RUNTIMES[line["rt"]], line["unit"], layers, seconds))
+    return rows
+
+
+@dataclass(frozen=True)
+class Network:
+    """What a fit sees of a graph.
+
+    Args:
+        amounts: [a] sums over its fused operators.
+        transferred: elements of its inputs and outputs.
+        layers: operators, without batch normalisations; a fused attention counts as four.
+    """
+
+    amounts: FloatArray
+    transferred: float
+    layers: int
+
+
+def graph_path(folder: Path, key: Key) -> Path:
+    """The file of a rebuilt graph."""
+    return folder / f"{key[0]}.{key[1]}.json.gz"
+
+
+def networks(folder: Path, keys: Iterable[Key]) -> dict[Key, Network]:
+    """The rebuilt networks among some keys."""
+    found = {}
+    for key in sorted(set(keys)):
+        if graph_path(folder, key).exists():
+            found[key] = network(load_graph(graph_path(folder, key)))
+    return found
+
+
+def network(graph: DataflowGraph) -> Network:
+    """Sum up a graph after fusion."""
+    results = sum(t.size for i, op in enumerate(graph.operators) if graph.out_degree[i] == 0 for t in op.outputs)
+    given = {}
+    for op, sources in zip(graph.operators, operands(graph), strict=True):
+        for tensor, source in zip(op.inputs, sources, strict=False):
+            if source is None and not tensor.constant:
+                given[tensor.name or tensor.shape] = tensor.size
+    kinds = [op.kind for op in graph.operators]
+    layers = len(graph) - kinds.count("BatchNormalization") + 3 * kinds.count("Attention")
+    total = amounts(fuse(graph).graph.operators).sum(axis=0)
+    return Network(total, float(results + sum(given.values())), layers)
+
+
+def matches(rows: Sequence[Row], found: dict[Key, Network]) -> dict[Key, float]:
+    """Networks whose layers are as many as the table's -> the ratio to the nearest runtime's."""
+    kept = {}
+    for key, one in found.items():
+        stated = {row.layers for row in rows if row.key == key and row.precision == "float"}
+        stated = stated or {row.layers for row in rows if row.key == key}
+        ratio = min((one.layers / layers for layers in stated if layers), key=lambda r: abs(np.log(r)), default=0.0)
+        if 1 / FACTOR < ratio < FACTOR:
+            kept[key] = ratio
+    return kept
+
+
+def score(predicted: FloatArray, measured: FloatArray) -> dict[str, float]:
+    """n, mean, median and P90 of |predicted / measured - 1|, and its median with sign (bias)."""
+    if not len(measured):
+        return {"n": 0}
+    error = predicted / measured - 1.0
+    size = np.abs(error)
+    return {"n": len(size), "mean": float(size.mean()), "median": float(np.median(size)),
+            "P90": float(np.quantile(size, 0.9)), "bias": float(np.median(error))}  # fmt: skip

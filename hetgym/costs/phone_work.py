@@ -1,0 +1,196 @@
+"""The work of a phone's processors for an operator: amounts that cost models of whole networks add up.
+
+A network runs on a phone as one compiled graph; its operators cannot be timed one by one. So a model of such a
+processor must be a sum over operators with few coefficients. This module gives, for each operator, the amounts that
+these coefficients multiply.
+
+Compilers for these processors fuse less than :func:`~hetgym.graph.transforms.fuse`: a product takes in its bias,
+normalisation and activation, but not the addition of another branch. And what is a view in PyTorch (a transposition, a
+slice) moves data here. So the parts of a fused operator count, except those in :data:`FREE`.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+import numpy as np
+
+from hetgym._types import FloatArray
+from hetgym.costs.features import loops
+from hetgym.costs.fused import anchor_of
+from hetgym.graph.ops import GENERIC, KINDS, Operator, Tensor
+
+AMOUNTS: tuple[str, ...] = (
+    "operations of products",
+    "operations of pointwise products",
+    "operations of products of activations",
+    "operations of grouped products",
+    "operations of products in space",
+    "operations of recurrent cells",
+    "weights",
+    "elements of products",
+    "elements of grouped products",
+    "elements of arithmetic",
+    "elements of normalisations",
+    "elements of functions",
+    "elements of joints",
+    "elements of resizing",
+    "elements of movements",
+    "elements of views",
+    "elements beyond the memory on the chip",
+    "operators",
+    "views",
+)
+"""Columns of a table of amounts.
+
+* *Operations* of convolutions and products of matrices, in tiles of :data:`TILE`: multiply-adds times 2. Pointwise
+  products are convolutions with a window of one element. Grouped products are depthwise and grouped convolutions, which
+  compute in vectors, without tiles. Products in space are convolutions over three axes, which few compilers map to the
+  matrix unit.
+* *Weights*: constant elements that a product reads.
+* *Elements* that an operator reads and writes, without weights, in channels padded to :data:`TILE`: of products, of
+  arithmetic (additions, reductions, poolings), of normalisations and softmax, of functions (GELU, sigmoid, division),
+  of joints (concatenations), of resizing, of other movements (copies, paddings, gathers) and of views that permute or
+  cut. Those of one operator beyond :data:`ON_CHIP` count once more.
+* *Operators*: 1 for each, and for each part of a fused one that is not free; *views* likewise.
+"""
+
+TILE = 32
+"""Rows, columns and reduction of the blocks that the matrix unit multiplies; each is padded to a multiple of this."""
+
+ON_CHIP = 4e6
+"""Elements that the memory on the chip holds: 8 MiB of 16 bits."""
+
+FREE = frozenset({"BatchNormalization", "Relu", "Clip", "LeakyRelu", "PRelu", "HardSwish", "HardSigmoid", "Cast"})
+"""Kinds that cost nothing behind another operator."""
+
+FUNCTIONS = frozenset(
+    {"Gelu", "Sigmoid", "Swish", "Tanh", "Erf", "Exp", "Log", "Softplus", "Mish", "Elu", "Celu"}
+    | {"Div", "Pow", "Sqrt", "Reciprocal", "Sin", "Cos"}
+)
+"""Kinds that are computed from tables or in several steps."""
+
+_NUMBER = {name: i for i, name in enumerate(AMOUNTS)}
+_VECTORS = 8  # products with fewer columns in a group than this do not fill a block
+
+
+def amounts(operators: Sequence[Operator]) -> FloatArray:
+    """The table of amounts.
+
+    Args:
+        operators: n operators, fused or not.
+
+    Returns:
+        [n, a] columns :data:`AMOUNTS`, finite and at least 0; all 0 for views that only change a shape.
+
+    >>> from hetgym.graph import Tensor
+    >>> x, w = Tensor((1, 40)), Tensor((40, 32), constant=True)
+    >>> row = amounts([Operator("fc", "MatMul", (x, w), (Tensor((1, 32)),))])[0]
+    >>> [row[AMOUNTS.index(name)] for name in ("operations of products", "weights", "elements of products")]
+    [131072.0, 1280.0, 96.0]
+    """
+    return np.array([_row(op) for op in operators], np.float64).reshape(len(operators), len(AMOUNTS))
+
+
+def _row(op: Operator) -> list[float]:
+    row = [0.0] * len(AMOUNTS)
+    parts = str(op.attributes.get("fused", op.kind)).split("+")
+    out = _padded(op.outputs[0]) if op.outputs else 0.0
+    views = parts.count("View")
+    row[_NUMBER["views"]] = float(views)
+    row[_NUMBER["elements of views"]] = 2.0 * views * out
+    if op.spec.family == "view":
+        return row
+    anchor, _ = anchor_of(op)
+    _anchor(op, anchor, row)
+    rest = [kind for kind in parts if kind not in FREE]
+    if anchor.kind in rest:
+        rest.remove(anchor.kind)
+    for kind in rest:
+        family = KINDS.get(kind, GENERIC).family
+        if family == "view" or (kind == "Copy" and views):  # a copy behind a view is the view's own
+            continue
+        row[_NUMBER["operators"]] += 1.0
+        real = float(op.outputs[0].size) if kind == "Resize" else out
+        row[_NUMBER[f"elements of {_group(kind, family)}"]] += 2.0 * real
+    return row
+
+
+def _anchor(op: Operator, anchor: Operator, row: list[float]) -> None:
+    """Add the amounts of an operator's anchor, with all that the fused operator reads and writes."""
+    family = anchor.spec.family
+    weights = float(sum(t.size for t in op.inputs if t.constant)) if family in ("conv", "matmul", "recurrent") else 0.0
+    moved = sum(_padded(t) for t in op.outputs)
+    selects = anchor.kind in ("Slice", "Split", "Gather", "GatherElements", "GatherND")  # read what they write
+    moved += moved if selects else sum(_padded(t) for t in op.inputs if not t.constant)
+    kind = _group(anchor.kind, family)
+    row[_NUMBER["operators"]] += 1.0
+    if anchor.kind == "Attention":
+        _attention(anchor, row)
+        return
+    if family in ("conv", "matmul"):
+        name, operations = _product(anchor, weights > 0)
+        row[_NUMBER[f"operations of {name}"]] += operations
+        row[_NUMBER["weights"]] += weights
+        kind = "grouped products" if name == "grouped products" else "products"
+    elif family == "recurrent":
+        row[_NUMBER["operations of recurrent cells"]] += anchor.flops
+        row[_NUMBER["weights"]] += weights
+        row[_NUMBER["operators"]] += _steps(anchor)
+    row[_NUMBER[f"elements of {kind}"]] += moved
+    row[_NUMBER["elements beyond the memory on the chip"]] += max(0.0, moved - ON_CHIP)
+
+
+def _group(kind: str, family: str) -> str:
+    """The group of an operator's elements, unless it is a product."""
+    if family == "move":
+        return {"Concat": "joints", "Resize": "resizing"}.get(kind, "movements")
+    if family == "normalise":
+        return "normalisations"
+    return "functions" if kind in FUNCTIONS else "arithmetic"
+
+
+def _padded(tensor: Tensor) -> float:
+    """Elements of a tensor when its channels, or its last axis if that wastes less, are padded to tiles."""
+    shape = tensor.shape
+    axes = {shape[1] if len(shape) > 3 else 1, shape[-1] if shape else 1} - {1}
+    return tensor.size * min((_pad(size) / size for size in axes if size), default=1.0)
+
+
+def _product(op: Operator, constant: bool) -> tuple[str, float]:
+    """The kind of a product, and its operations."""
+    if op.kind not in ("Conv", "MatMul", "Gemm") or len(op.inputs) < 2:
+        return "products", op.flops
+    batch, m, n, k = loops(op)
+    conv = op.kind == "Conv"
+    if conv and n < _VECTORS and batch > 1:
+        return "grouped products", 2.0 * batch * m * n * k
+    window = max(float(math.prod(op.inputs[1].shape[2:])), 1.0) if conv else 1.0
+    padded = 2.0 * batch * _pad(m) * _pad(n) * _pad(k / window) * window
+    if conv and len(op.inputs[1].shape) > 4:
+        return "products in space", padded
+    if conv and window == 1.0:
+        return "pointwise products", padded
+    return ("products" if constant or conv else "products of activations"), padded
+
+
+def _attention(op: Operator, row: list[float]) -> None:
+    """Add two products and a softmax, as these compilers run it."""
+    batch, m, n, k = loops(op)
+    moved = 2.0 * batch * (m * k + n * k + m * n)
+    row[_NUMBER["operations of products of activations"]] += 4.0 * batch * _pad(m) * _pad(n) * _pad(k)
+    row[_NUMBER["elements of products"]] += moved
+    row[_NUMBER["elements of normalisations"]] += 2.0 * batch * m * n
+    row[_NUMBER["elements beyond the memory on the chip"]] += max(0.0, moved - ON_CHIP)
+    row[_NUMBER["operators"]] += 3.0
+
+
+def _pad(size: float) -> float:
+    return math.ceil(size / TILE) * float(TILE)
+
+
+def _steps(op: Operator) -> float:
+    """Steps of a recurrent operator; each starts operators of its own."""
+    shape = op.inputs[0].shape if op.inputs else (1,)
+    return float(max(shape[:-1], default=1)) if op.kind in ("LSTM", "GRU", "RNN") else 1.0
