@@ -31,8 +31,9 @@ def search(problem: TrainingProblem, tries: int = TRIES) -> ParallelPlan:
 
     Data degrees and micro-batches are left out if a lower bound on their step is not below the best step so far. Of the
     others, the cuts by dynamic programming, which know neither transfers nor all-reduces, and equal cuts are simulated,
-    as long as their estimate is shorter than the best step. The best are improved: boundaries move, stages take other groups or mixtures
-    of them, swap, merge and split, as long as the simulated step gets shorter. The same problem gives the same plan.
+    as long as their estimate is shorter than the best step. The best are improved: boundaries move, stages take other
+    groups or mixtures of them, swap, merge and split, as long as the simulated step gets shorter. The same problem
+    gives the same plan.
 
     Args:
         problem: the problem.
