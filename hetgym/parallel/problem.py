@@ -82,7 +82,7 @@ class TrainingProblem:
                     yield data, batch
 
     def samples(self, data: int, micro_batch: int) -> int:
-        """Samples of a step: the least number from the global batch on that degree and micro-batch divide."""
+        """Samples of a step: the global batch, or the next multiple of data degree times micro-batch."""
         return self._turns(data, micro_batch) * data * micro_batch
 
     def _turns(self, data: int, micro_batch: int) -> int:
