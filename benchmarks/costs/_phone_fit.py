@@ -57,8 +57,7 @@ WIDTHS: dict[str, float] = {"k": 2.5, "pk": 0.5, "rk": 0.5, "prk": 1.0, "bg": 1.
 
 NOISE, BEND, POWER = 0.25, 0.15, 0.5
 """Width of errors, where the loss becomes linear, and the power of a network's rows that a row's weight loses. These
-and the widths were chosen by cross-validation over the networks of the fit; none moves the mean error by more than
-three points."""
+and the widths were chosen by cross-validation over the networks of the fit."""
 
 
 class Fit:
