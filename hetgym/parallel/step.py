@@ -77,8 +77,8 @@ def training_step(
         framework: what the training program adds.
 
     Raises:
-        ConfigError: the plan is for another number of layers, uses more GPUs than a pool has, or puts a group across
-            nodes; or the costs do not know a pool, tensor degree and micro-batch of the plan.
+        ConfigError: the plan is for another number of layers or uses more GPUs than a pool has; or the costs do not
+            know a pool, tensor degree and micro-batch of the plan.
         UnknownName: the plan uses an unknown pool.
     """
     framework = framework or Framework()
