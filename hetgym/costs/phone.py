@@ -21,6 +21,7 @@ from hetgym._types import FloatArray
 from hetgym.costs import artefact
 from hetgym.costs.phone_work import AMOUNTS, amounts
 from hetgym.costs.regressor import refuse_others
+from hetgym.costs.roofline import Roofline
 from hetgym.device import Device
 from hetgym.errors import ArtefactError
 from hetgym.graph.ops import Operator
@@ -152,12 +153,16 @@ class PhoneCosts:
         """Run times on a device.
 
         Returns:
-            [n] seconds; 0 for views, inf for operators whose precision the device cannot run.
+            [n] seconds; 0 for views, inf for operators whose precision the device cannot run. The roofline prices
+            precisions that were not fitted.
         """
         table = amounts(operators)
         found = {dtype: self._rates_of(device, dtype) for dtype in {op.dtype for op in operators}}
         seconds = np.array([float(row @ found[op.dtype]) for row, op in zip(table, operators, strict=True)], np.float64)
         view = np.array([op.spec.family == "view" for op in operators], np.bool_)
+        strange = np.array([PRECISIONS.get(op.dtype, self.precisions[0]) not in self.precisions for op in operators])
+        if strange.any():
+            seconds[strange] = Roofline().predict([operators[k] for k in np.flatnonzero(strange).tolist()], device)
         return np.where(view, 0.0, np.where(np.isnan(seconds), np.inf, seconds))
 
     def _rates_of(self, device: Device, dtype: str) -> FloatArray:

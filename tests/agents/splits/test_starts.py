@@ -28,7 +28,7 @@ def test_shares_of_operators_that_are_split():
 
 
 def test_eop_in_sixteenths_is_as_good_as_before_its_tuning():
-    pair = load_graph("shufflenet", batch=8), load_platform("cpu-gpu-balanced")
+    pair = load_graph("inception_v1", batch=8), load_platform("even-pair")
     rules = SplitRules(**RULES)
     splits = Splits(rules, rules.menu(2))
     instance = splits.instance(pair)
