@@ -246,7 +246,9 @@ def test_a_run_of_torch(tmp_path: Path) -> None:
     assert graph.span / US == pytest.approx(span, rel=1e-3)
     assert makespan(graph) == pytest.approx(span, rel=1e-3)
     assert sum(name == "aten::addmm" for name in graph.names) >= 6
-    assert 0 < makespan(graph.scaled(0, name="aten::*")) < makespan(graph)
+    faster = graph.scaled(0, name="aten::*")
+    assert faster.duration.sum() < graph.duration.sum()
+    assert 0 < makespan(faster) <= makespan(graph)  # a thread that only waits may end last, whatever the operators take
     with pytest.raises(GraphError, match="has no device"):
         graph.without_dispatch()
 
