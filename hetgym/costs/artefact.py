@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Collection, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -73,6 +73,47 @@ def load(path: str | Path) -> tuple[dict[str, Any], dict[str, npt.NDArray[Any]]]
         ArtefactError: the file is missing, damaged, of another format or version, or does not match its header.
     """
     return load_npz(as_path(path, "a cost model", ArtefactError), _FILE)
+
+
+class Stored:
+    """Base of cost models that are read from an artefact."""
+
+    @classmethod
+    def of_parts(cls, header: Mapping[str, Any], arrays: Mapping[str, npt.NDArray[Any]], where: str) -> Self:
+        """Build the model from the header and arrays of an artefact.
+
+        Raises:
+            ArtefactError: a part is invalid; the message names ``where``.
+        """
+        raise NotImplementedError
+
+    @classmethod
+    def load(cls, path: str | Path) -> Self:
+        """Read a model.
+
+        Raises:
+            ArtefactError: the file is damaged, tampered with, or fitted to inputs that this version lacks.
+        """
+        return cls.of_parts(*load(path), str(path))
+
+
+def check_form(header: Mapping[str, Any], model: str, inputs: object, where: str, key: str = "features") -> None:
+    """Check the kind of a model and the inputs that it was fitted to.
+
+    Args:
+        header: header of an artefact.
+        model: kind of the model.
+        inputs: the inputs that this version computes, in plain values.
+        where: the file, for messages.
+        key: key of the inputs in the header.
+
+    Raises:
+        ArtefactError: another kind, or other inputs.
+    """
+    if header.get("model") != model:
+        raise ArtefactError(f"{where}: holds no {model!r} model")
+    if header.get(key) != inputs:
+        raise ArtefactError(f"{where}: fitted to {key} that this version of hetgym does not compute")
 
 
 def _declared(header: Mapping[str, Any], names: Collection[str], where: str) -> dict[str, Array]:

@@ -96,7 +96,7 @@ class ClassTrees:
         return np.asarray(stated * np.exp(ratio), np.float64)
 
 
-class EagerGpuCosts:
+class EagerGpuCosts(artefact.Stored):
     """Costs of float32 operators on any GPU, from its data sheet.
 
     Views cost 0. Devices other than GPUs are priced by the roofline, and so is arithmetic in a dtype for which the
@@ -268,25 +268,13 @@ class EagerGpuCosts:
         artefact.save(path, header, arrays)
 
     @classmethod
-    def load(cls, path: str | Path) -> Self:
-        """Read a model.
-
-        Raises:
-            ArtefactError: the file is damaged, tampered with, or fitted to features that this version lacks.
-        """
-        return cls.of_parts(*artefact.load(path), str(path))
-
-    @classmethod
     def of_parts(cls, header: Mapping[str, Any], arrays: Mapping[str, npt.NDArray[Any]], where: str) -> Self:
         """Build the model from the header and arrays of an artefact.
 
         Raises:
             ArtefactError: a part is invalid; the message names ``where``.
         """
-        if header.get("model") != MODEL:
-            raise ArtefactError(f"{where}: holds no {MODEL!r} model")
-        if header.get("features") != {name: list(COLUMNS[name]) for name in CLASSES}:
-            raise ArtefactError(f"{where}: fitted to features that this version of hetgym does not compute")
+        artefact.check_form(header, MODEL, {name: list(COLUMNS[name]) for name in CLASSES}, where)
         refuse_others(arrays, [f"{name} {key}" for name in CLASSES for key in ARRAYS], where)
         card = header.get("card")
         figures = [header.get(what) for what in ("limits", "median", "scatter")]

@@ -181,7 +181,7 @@ def gemm_features(m: FloatArray, n: FloatArray, k: FloatArray, gpu: GemmGpu) -> 
     return np.stack([np.asarray(column, np.float64) for column in columns], axis=1)
 
 
-class GemmCosts:
+class GemmCosts(artefact.Stored):
     """Costs on a profiled GPU: trees for products in 16 bits, the roofline for every other operator.
 
     Batched products were not measured. They are priced by their own arithmetic and memory traffic at the utilisation
@@ -233,25 +233,13 @@ class GemmCosts:
         artefact.save(path, header, self.trees.arrays())
 
     @classmethod
-    def load(cls, path: str | Path) -> Self:
-        """Read a model.
-
-        Raises:
-            ArtefactError: the file is damaged, tampered with, or fitted to features that this version lacks.
-        """
-        return cls.of_parts(*artefact.load(path), str(path))
-
-    @classmethod
     def of_parts(cls, header: Mapping[str, Any], arrays: Mapping[str, npt.NDArray[Any]], where: str) -> Self:
         """Build the model from the header and arrays of an artefact.
 
         Raises:
             ArtefactError: a part is invalid; the message names ``where``.
         """
-        if header.get("model") != MODEL:
-            raise ArtefactError(f"{where}: holds no {MODEL!r} model")
-        if header.get("features") != list(GEMM_FEATURES):
-            raise ArtefactError(f"{where}: fitted to features that this version of hetgym does not compute")
+        artefact.check_form(header, MODEL, list(GEMM_FEATURES), where)
         gpu, card = header.get("gpu"), header.get("card")
         if not isinstance(gpu, dict) or set(gpu) != {f.name for f in fields(GemmGpu)} or not isinstance(card, dict):
             raise ArtefactError(f"{where}: the header lacks a GPU's data sheet or a card")

@@ -94,7 +94,7 @@ class HalfTrees:
             object.__setattr__(self, what, (float(pair[0]), float(pair[1])))
 
 
-class HalfGpuCosts:
+class HalfGpuCosts(artefact.Stored):
     """Costs of 16-bit operators on any GPU, from its data sheet.
 
     Products of float8 operands take the float8 rate. A product of a dtype that the board has no units for is computed
@@ -238,25 +238,13 @@ class HalfGpuCosts:
         artefact.save(path, header, arrays)
 
     @classmethod
-    def load(cls, path: str | Path) -> Self:
-        """Read a model.
-
-        Raises:
-            ArtefactError: the file is damaged, tampered with, or fitted to features that this version lacks.
-        """
-        return cls.of_parts(*artefact.load(path), str(path))
-
-    @classmethod
     def of_parts(cls, header: Mapping[str, Any], arrays: Mapping[str, npt.NDArray[Any]], where: str) -> Self:
         """Build the model from the header and arrays of an artefact.
 
         Raises:
             ArtefactError: a part is invalid; the message names ``where``.
         """
-        if header.get("model") != MODEL:
-            raise ArtefactError(f"{where}: holds no {MODEL!r} model")
-        if header.get("features") != {kind: list(names) for kind, names in COLUMNS.items()}:
-            raise ArtefactError(f"{where}: fitted to features that this version of hetgym does not compute")
+        artefact.check_form(header, MODEL, {kind: list(names) for kind, names in COLUMNS.items()}, where)
         refuse_others(arrays, [f"{kind} {name}" for kind in COLUMNS for name in ARRAYS], where)
         limits, scatter, card = (header.get(what) for what in ("limits", "scatter", "card"))
         pairs = all(isinstance(figures, dict) and set(figures) == set(COLUMNS) for figures in (limits, scatter))

@@ -6,7 +6,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -64,7 +64,7 @@ class ClassModel:
 
 
 @dataclass(frozen=True)
-class LearnedCosts:
+class LearnedCosts(artefact.Stored):
     """Run times from models that were fitted to measurements.
 
     seconds = (max(FLOPs / peak, bytes / bandwidth) + floor) · ratio(features)
@@ -175,16 +175,7 @@ class LearnedCosts:
         artefact.save(path, header, arrays)
 
     @classmethod
-    def load(cls, path: str | Path) -> LearnedCosts:
-        """Read a model.
-
-        Raises:
-            ArtefactError: the file is damaged, tampered with, or fitted to features that this version lacks.
-        """
-        return cls.of_parts(*artefact.load(path), str(path))
-
-    @classmethod
-    def of_parts(cls, header: Mapping[str, Any], arrays: Mapping[str, npt.NDArray[Any]], where: str) -> LearnedCosts:
+    def of_parts(cls, header: Mapping[str, Any], arrays: Mapping[str, npt.NDArray[Any]], where: str) -> Self:
         """Build the model from the header and arrays of an artefact.
 
         Raises:

@@ -55,7 +55,7 @@ _LIMITS = (-60.0, 10.0)  # of the logarithm of a coefficient [s]
 
 
 @dataclass(frozen=True)
-class PhoneCosts:
+class PhoneCosts(artefact.Stored):
     """Prices of operators in a compiled network.
 
     A device is recognised by its ``model``: the name of one of the fitted boards. Coefficients of a stranger are the
@@ -196,25 +196,13 @@ class PhoneCosts:
         artefact.save(path, header, {"rates": self.rates, "sheet": self.sheet, "able": self.able})
 
     @classmethod
-    def load(cls, path: str | Path) -> Self:
-        """Read a model.
-
-        Raises:
-            ArtefactError: the file is damaged, tampered with, or fitted to amounts that this version lacks.
-        """
-        return cls.of_parts(*artefact.load(path), str(path))
-
-    @classmethod
     def of_parts(cls, header: Mapping[str, Any], arrays: Mapping[str, npt.NDArray[Any]], where: str) -> Self:
         """Build the model from the header and arrays of an artefact.
 
         Raises:
             ArtefactError: a part is invalid; the message names ``where``.
         """
-        if header.get("model") != MODEL:
-            raise ArtefactError(f"{where}: holds no {MODEL!r} model")
-        if header.get("rates") != list(RATES):
-            raise ArtefactError(f"{where}: fitted to amounts that this version of hetgym does not compute")
+        artefact.check_form(header, MODEL, list(RATES), where, "rates")
         refuse_others(arrays, ("rates", "sheet", "able"), where)
         names = [header.get(key) for key in ("boards", "precisions")]
         scatter, card = header.get("scatter"), header.get("card")
