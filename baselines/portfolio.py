@@ -11,6 +11,7 @@ from hetgym._times import as_seconds
 from hetgym.baselines.parallel import search
 from hetgym.baselines.region_annealing import STARTS
 from hetgym.baselines.tabu import Tabu
+from hetgym.errors import ProblemError
 from hetgym.parallel import ParallelPlan, TrainingProblem
 from hetgym.planning.device_orders import is_shop
 from hetgym.planning.registry import get
@@ -65,12 +66,15 @@ def plan(
         a training step, a plan of its stages.
 
     Raises:
+        ProblemError: neither of the two.
         UnknownName: no preset of that name.
         ConfigError: an invalid budget.
         OutOfMemory: no plan that fits was found; the message says what is missing.
     """
     if isinstance(problem, TrainingProblem):
         return search(problem)
+    if not isinstance(problem, Problem):
+        raise ProblemError(f"hetgym.plan takes a hetgym.Problem or a TrainingProblem, not {type(problem).__name__}")
     return portfolio(problem, seed, budget=2**62, seconds=as_seconds(budget), runtime=runtime)
 
 

@@ -15,7 +15,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from hetgym.errors import ConfigError
+from hetgym.errors import ConfigError, ProblemError
 
 if TYPE_CHECKING:
     from hetgym.problem import Problem
@@ -110,7 +110,14 @@ class Baseline:
         Args:
             problem: the problem.
             runtime: the runtime that will run the schedule; schedulers that plan for another one do not see it.
+
+        Raises:
+            ProblemError: not a problem.
         """
+        from hetgym.problem import Problem
+
+        if not isinstance(problem, Problem):
+            raise ProblemError(f"{self.name!r} schedules a hetgym.Problem, not {type(problem).__name__}")
         options = self.options
         if runtime != "classic" and self.plans_for == "any":
             options = {**options, "runtime": runtime}

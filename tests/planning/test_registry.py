@@ -298,3 +298,12 @@ def test_an_unknown_name_suggests_the_nearest() -> None:
     with pytest.raises(UnknownName, match="unknown scheduler 'heftt'; did you mean 'heft'"):
         get("heftt")
     assert outline("no.such.module:name") == outline("hetgym.errors:nothing") == ("", ())
+
+
+@pytest.mark.parametrize("name", ["heft", "cpgc", "annealing", "place-v2"])
+@pytest.mark.parametrize("wrong", [3, None, "inception_v1", [1.0]])
+def test_what_is_no_problem_is_refused_in_one_sentence(name: str, wrong: object) -> None:
+    with pytest.raises(hetgym.ProblemError, match="hetgym.Problem"):
+        hetgym.baselines.get(name)(wrong)  # type: ignore[arg-type]
+    with pytest.raises(hetgym.ProblemError, match="hetgym.Problem"):
+        hetgym.plan(wrong)  # type: ignore[call-overload]
