@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 import numba
 import numpy as np
@@ -53,16 +53,27 @@ def width(record: Any) -> int:
     return sum(width(field) if isinstance(field, tuple) else 1 + field.ndim for field in record)
 
 
-def fill(row: Int64Array, record: Any) -> None:
-    """Write the addresses and shapes of a record's arrays into a row.
+class Entry(NamedTuple):
+    """A record with its row, for records that are stored again and again: to collect the addresses takes longest.
 
-    Args:
-        row: [width] of int64.
+    Attributes:
         record: a named tuple of C-contiguous arrays, or of further such tuples.
+        row: [width] addresses and shapes of its arrays.
     """
+
+    record: Any
+    row: Int64Array
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Pickle the record alone: copies of its arrays are elsewhere."""
+        return entry, (self.record,)
+
+
+def entry(record: Any) -> Entry:
+    """A record with its row."""
     numbers: list[int] = []
     _collect(record, numbers)
-    row[:] = numbers
+    return Entry(record, np.array(numbers, np.int64))
 
 
 def _collect(record: Any, numbers: list[int]) -> None:
@@ -251,8 +262,12 @@ class Rows:
 
     def __setitem__(self, row: int, record: Any) -> None:
         """Store a record and write its addresses into the row."""
-        fill(self.table[row], record)
-        self._records[row] = record
+        self.put(row, entry(record))
+
+    def put(self, row: int, known: Entry) -> None:
+        """As assigning a record to a row, for a record whose addresses are known."""
+        self.table[row] = known.row
+        self._records[row] = known.record
 
     def __getstate__(self) -> tuple[int, list[Any]]:
         return self.table.shape[1], self._records
@@ -262,4 +277,4 @@ class Rows:
         self.table = np.zeros((len(self._records), columns), np.int64)
         for row, record in enumerate(self._records):
             if record is not None:
-                fill(self.table[row], record)
+                self.table[row] = entry(record).row

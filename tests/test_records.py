@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import sys
 from typing import NamedTuple
 
@@ -10,7 +11,7 @@ import numpy.typing as npt
 import pytest
 
 from hetgym._jit import jit, lean, step
-from hetgym._records import Rows, reader, record
+from hetgym._records import Rows, entry, reader, record
 
 
 @record
@@ -134,3 +135,12 @@ def test_what_is_no_contiguous_array_is_refused(x: Inner) -> None:
 
     with pytest.raises(TypeError, match="no C-contiguous array"):
         count(x)
+
+
+def test_a_copied_entry_has_the_addresses_of_the_copies() -> None:
+    known, rows = entry(example(5)), Rows(1, example(0))
+    rows.put(0, known)
+    twin, table = copy.deepcopy((known, rows))
+    assert table[0].row is twin.record.row is not known.record.row
+    assert twin.row[0] == twin.record.row.ctypes.data != known.row[0]
+    assert table.table[0].tolist() == twin.row.tolist()

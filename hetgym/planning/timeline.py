@@ -82,7 +82,7 @@ def planned(problem: Problem, placed: Timeline, runtime: Runtime = PRESETS["clas
     order, pointer = device_order(placed)
     rows = [order[pointer[d] : pointer[d + 1]] for d in range(problem.num_devices)]
     if runtime == PRESETS["classic"]:
-        return Schedule(placed.assignment, order=rows, start=placed.start, finish=placed.finish, scheduler=scheduler)
+        return Schedule.timed(placed.assignment, rows, placed.start, placed.finish, scheduler)
     return with_times(problem, Schedule(placed.assignment, order=rows, scheduler=scheduler), runtime)
 
 

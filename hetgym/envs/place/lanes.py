@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -32,7 +32,6 @@ from hetgym.envs.place.state import (
     TIMELINE,
     PlaceObservation,
     PlaceRecord,
-    PlaceTables,
     new_state,
     tables_of,
 )
@@ -42,9 +41,29 @@ from hetgym.problem import Problem
 from hetgym.schedule import Schedule
 from hetgym.sim import Runtime, Trace, simulate
 
-Prepared = tuple[ScheduleInstance, PlaceTables, dict[str, npt.NDArray[Any]]]
-
 _REMEMBERED = 256  # problems
+
+
+_SPARE_TIMELINES = 8  # pairs that no lane uses, for each lane
+
+Timelines = tuple[records.Entry, ...]
+"""The timelines of a lane: its decisions, and scratch."""
+
+
+class Prepared(NamedTuple):
+    """What an episode needs of its problem.
+
+    Attributes:
+        instance: the problem with its ranks and its reference.
+        arrays: of the problem, for kernels.
+        tables: of the instance, for kernels.
+        blank: the observation at the beginning of an episode, by key.
+    """
+
+    instance: ScheduleInstance
+    arrays: records.Entry
+    tables: records.Entry
+    blank: dict[str, npt.NDArray[Any]]
 
 
 class PlaceLanes(RecordLanes):
@@ -87,6 +106,8 @@ class PlaceLanes(RecordLanes):
         self._known: Remembered[str, Prepared] = Remembered(_REMEMBERED)
         self._problems, self._tables = records.Rows(count, PROBLEM), records.Rows(count, TABLES)
         self._placed, self._spare = records.Rows(count, self._like), records.Rows(count, self._like)
+        self._sized: list[Timelines | None] = [None] * count
+        self._unused: dict[tuple[int, ...], list[Timelines]] = {}
         self._orders: list[tuple[int, ...] | None] = [None] * count
         self._lanes = self._all_lanes()
 
@@ -128,17 +149,18 @@ class PlaceLanes(RecordLanes):
         """
         forced, order = only_options(options, "problem", "order")
         problem = self.source.draw(rng) if forced is None else as_problem(forced)
-        instance, tables, blank = self._known.get(problem.digest, lambda: self._prepare(problem))
-        self._orders[lane] = None
+        prepared = self._known.get(problem.digest, lambda: self._prepare(problem))
+        instance, chosen = prepared.instance, None
         if order is not None:
-            tables = tables._replace(order=_ordered(problem, order))
-            self._orders[lane] = tuple(tables.order.tolist())
-        if instance is not self._instances[lane] or tables is not self._tables[lane]:
-            self._take(lane, instance, tables)
+            chosen = _ordered(problem, order)
+            prepared = prepared._replace(tables=records.entry(prepared.tables.record._replace(order=chosen)))
+        self._orders[lane] = None if chosen is None else tuple(chosen.tolist())
+        if instance is not self._instances[lane] or prepared.tables.record is not self._tables[lane]:
+            self._take(lane, prepared)
         for key, array in self.arrays.items():
-            array[lane] = blank[key]
-        if order is not None and self.level == "graph":
-            self.arrays["operators"][lane, tables.order, OperatorColumn.TURN] = turns(problem.num_operators)
+            array[lane] = prepared.blank[key]
+        if chosen is not None and self.level == "graph":
+            self.arrays["operators"][lane, chosen, OperatorColumn.TURN] = turns(problem.num_operators)
         self.seeds[lane], self._schedules[lane] = seed, None
         self.makespan[lane] = np.nan
         self.illegal[lane], self.over[lane] = 0, False
@@ -165,19 +187,40 @@ class PlaceLanes(RecordLanes):
         self.padding.check(problem.name, (problem.num_operators, problem.num_edges, problem.num_devices))
         instance = prepare(problem, self.rules.simulated, self.rules.completion)
         blank = fixed(instance, self.padding)
-        return instance, tables_of(instance, self.rules.memory), {key: blank[key] for key in self.arrays}
+        tables = tables_of(instance, self.rules.memory)
+        return Prepared(
+            instance,
+            records.entry(problem.arrays),
+            records.entry(tables),
+            {key: blank[key] for key in self.arrays},
+        )
 
-    def _take(self, lane: int, instance: ScheduleInstance, tables: PlaceTables) -> None:
+    def _take(self, lane: int, prepared: Prepared) -> None:
         """Point a lane's rows at a problem and at timelines of its size."""
-        self._instances[lane] = instance
-        self.names[lane] = instance.problem.name
-        self._problems[lane], self._tables[lane] = instance.problem.arrays, tables
-        n, d = instance.problem.cost.shape
-        for rows in (self._placed, self._spare):
-            held = rows[lane]
-            fits = held is not None and (len(held.busy.size), len(held.assignment)) == (d, n)
-            if not fits or self._books:  # links and edges differ from problem to problem
-                rows[lane] = timeline.new_timeline(instance.problem, self._planned)
+        problem, before = prepared.instance.problem, self._instances[lane]
+        self._instances[lane] = prepared.instance
+        self.names[lane] = problem.name
+        self._problems.put(lane, prepared.arrays)
+        self._tables.put(lane, prepared.tables)
+        if self._books:  # links and edges differ from problem to problem
+            self._placed[lane] = timeline.new_timeline(problem, self._planned)
+            self._spare[lane] = timeline.new_timeline(problem, self._planned)
+        elif before is None or before.problem.cost.shape != problem.cost.shape:
+            self._resize(lane, problem)
+
+    def _resize(self, lane: int, problem: Problem) -> None:
+        """Give a lane timelines of a problem's size; those that it had are kept for other lanes."""
+        held, kept = self._sized[lane], self._unused
+        if held is not None:
+            kept.setdefault(held[0].record.assignment.shape + held[0].record.busy.size.shape, []).append(held)
+        free = kept.get(problem.cost.shape)
+        if not free:
+            if sum(map(len, kept.values())) > _SPARE_TIMELINES * self.count:
+                kept.clear()
+            free = [tuple(records.entry(timeline.new_timeline(problem, self._planned)) for _ in range(2))]
+        placed, spare = self._sized[lane] = free.pop()
+        self._placed.put(lane, placed)
+        self._spare.put(lane, spare)
 
     def _finish(self, lane: int) -> None:
         """Correct the last reward by the makespan under the environment's runtime, unless planned times are exact."""
