@@ -36,6 +36,7 @@ MODULES = frozenset(
         "hetgym.platform",
         "hetgym.problem",
         "hetgym.schedule",
+        "hetgym.scoring",
     }
 )
 """Modules to import from: those that hetgym lists, and these by their path."""

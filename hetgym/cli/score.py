@@ -1,0 +1,68 @@
+"""``hetgym score``: an untrusted program that schedules, judged on shown and on fresh problems."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+GIB = 1 << 30
+
+RUNTIMES = ("classic",)
+
+
+def score(
+    program: Annotated[Path, typer.Argument(help="Python file that defines schedule(problem) -> hetgym.Schedule.")],
+    suite: Annotated[
+        str, typer.Option(help="Suite of problems: a name or a YAML file; see 'hetgym list suites'.")
+    ] = "hetbench-v2",
+    shown: Annotated[
+        int | None, typer.Option(min=0, help="Number of the suite's problems, evenly spread. Default: all.")
+    ] = None,
+    fresh: Annotated[int, typer.Option(min=0, help="Number of freshly drawn problems.")] = 8,
+    seed: Annotated[int | None, typer.Option(min=0, help="Seed of the fresh problems. Default: random.")] = None,
+    runtimes: Annotated[
+        list[str] | None,
+        typer.Option("--runtime", help="Simulated runtime; may be given repeatedly. Default: classic."),
+    ] = None,
+    seconds: Annotated[str, typer.Option(help="Most time for one schedule, such as 500ms or 10s.")] = "10s",
+    memory: Annotated[float, typer.Option(help="Most memory of the program [GiB], the interpreter's included.")] = 4.0,
+    out: Annotated[Path | None, typer.Option(help="Also write the JSON to this file.")] = None,
+) -> int:
+    """Score a program that writes schedules, which is run in a limited process; print JSON.
+
+    Every schedule is validated and simulated outside that process. Compared with the best known makespans of the
+    suite, and on fresh problems with a search. Exit code 1 if a call gave no valid schedule. The limits are no sandbox.
+    """
+    import json
+    import secrets
+
+    from hetgym._files import write_bytes
+    from hetgym._times import parse_time
+    from hetgym.cli.console import print_json, progress, stderr
+    from hetgym.errors import ConfigError
+    from hetgym.scoring import Limits, Program, fresh_problems
+    from hetgym.scoring import score as judge
+    from hetgym.workloads import load_suite
+
+    limits = Limits(parse_time(seconds), memory * GIB)
+    specs = load_suite(suite).specs
+    number = len(specs) if shown is None else min(shown, len(specs))
+    chosen = [specs[k * len(specs) // number] for k in range(number)]
+    drawn = secrets.randbits(31) if seed is None else seed
+    console = stderr()
+    with Program(program, limits) as judged, progress(console) as bar:
+        task = bar.add_task("scoring", what="starting")
+        document = judge(
+            judged,
+            chosen,
+            fresh_problems(specs, fresh, drawn),
+            tuple(runtimes or RUNTIMES),
+            lambda what, done, total: bar.update(task, completed=done, total=total, what=what),
+        )
+    document |= {"suite": suite, "seed": drawn}
+    if out is not None:
+        write_bytes(out, (json.dumps(document, indent=1, allow_nan=False) + "\n").encode(), ConfigError)
+    print_json(document)
+    return 0 if document["valid"] == document["calls"] else 1

@@ -1,0 +1,79 @@
+"""Confinement: what a process gives up before it runs untrusted code.
+
+Each measure is taken where the system has it; :func:`confine` says which. Together they are no sandbox against a
+determined attacker: the process may read what its user may read, and use most of the kernel's interface.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import signal
+import struct
+import sys
+from pathlib import Path
+
+from hetgym.scoring.landlock import allow_writing
+from hetgym.scoring.limits import OPEN_FILES, Limits
+from hetgym.scoring.seccomp import refuse_calls
+
+_CAPABILITY_VERSION = 0x20080522
+
+
+def confine(limits: Limits, folder: Path) -> list[str]:
+    """Take all measures that the system has, for this process and for ever.
+
+    Args:
+        limits: what it may use.
+        folder: the only folder in which it may change files.
+
+    Returns:
+        Names of the measures that hold: ``limits`` (processor time, address space, files, processes), ``capabilities``
+        (a root user's privileges are gone), ``files`` (no changes outside the folder), ``calls`` (no processes,
+        sockets, or signals to others).
+    """
+    held = ["limits"] if _set_limits(limits) else []
+    if allow_writing(folder):
+        held.append("files")
+    if _drop_capabilities():
+        held.append("capabilities")
+    if refuse_calls():
+        held.append("calls")
+    else:  # threads count as processes here, so a program gets none; a root user's are not counted
+        _limit("RLIMIT_NPROC", 0, 0)
+    return held
+
+
+def _set_limits(limits: Limits) -> bool:
+    """Limits of the operating system; True if it took them all."""
+    if hasattr(signal, "SIGXFSZ"):
+        signal.signal(signal.SIGXFSZ, signal.SIG_IGN)  # writing too long a file is an error, not the process's end
+    memory, file = int(limits.memory), int(limits.file)
+    return all(
+        [
+            _limit("RLIMIT_CPU", limits.cpu_seconds, limits.cpu_seconds + 1),
+            _limit("RLIMIT_AS", memory, memory),
+            _limit("RLIMIT_FSIZE", file, file),
+            _limit("RLIMIT_CORE", 0, 0),
+            _limit("RLIMIT_NOFILE", OPEN_FILES, OPEN_FILES),
+        ]
+    )
+
+
+def _limit(name: str, soft: int, hard: int) -> bool:
+    """Set a limit; False if the system has none of that name or refuses it, as macOS refuses that of memory."""
+    try:
+        import resource
+
+        resource.setrlimit(getattr(resource, name), (soft, hard))
+    except (ImportError, AttributeError, OSError, ValueError):
+        return False
+    return True
+
+
+def _drop_capabilities() -> bool:
+    """Give up all capabilities, which a root user has, so that limits cannot be raised and files' permissions count."""
+    if sys.platform != "linux":
+        return os.name == "posix" and os.getuid() != 0
+    libc = ctypes.CDLL(None, use_errno=True)
+    return bool(libc.capset(struct.pack("=Ii", _CAPABILITY_VERSION, 0), bytes(24)) == 0)

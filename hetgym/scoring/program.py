@@ -1,0 +1,239 @@
+"""Program: untrusted code that schedules problems in a process of its own, one confined child for every call."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import math
+import os
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+from dataclasses import dataclass
+from multiprocessing.connection import Connection
+from pathlib import Path
+from types import TracebackType
+from typing import Any
+
+from hetgym._files import as_path, read_bytes
+from hetgym._json import parse
+from hetgym.errors import ConfigError, HetgymError, InvalidSchedule, sentence
+from hetgym.problem import Problem
+from hetgym.schedule import Schedule
+from hetgym.scoring.limits import PROGRAM, Limits, answer_limit
+from hetgym.workloads.packing import pack_problem
+
+START = 300.0
+"""Longest start of a nursery, which compiles kernels once after an installation [s]."""
+
+_GRACE = 30.0
+"""Time beyond a call's limit after which its nursery counts as lost [s]."""
+
+_KEPT = ("HOME", "XDG_CACHE_HOME", "NUMBA_CACHE_DIR", "NUMBA_CPU_NAME", "NUMBA_CPU_FEATURES", "SYSTEMROOT")
+_SINGLE = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS")
+
+
+@dataclass(frozen=True)
+class Answer:
+    """The outcome of one call.
+
+    Attributes:
+        schedule: the schedule, not yet validated; None if there is none.
+        status: ``ok``, or the sentence that says why there is none.
+        seconds: wall time of the call [s].
+    """
+
+    schedule: Schedule | None
+    status: str
+    seconds: float
+
+
+class Program:
+    """A Python file that defines ``schedule(problem)`` or ``schedule(problem, runtime)``, run outside this process.
+
+    The file is never imported here. Problems go out as ``.npz`` bytes; answers come back as JSON of bounded length and
+    are read by the strict parser. A context manager: its process ends with the block.
+
+    Args:
+        path: the file.
+        limits: what each call may use.
+
+    Attributes:
+        text: the file's content.
+        confined: measures that hold in each call, see :func:`hetgym.scoring.confinement.confine`; empty before the
+            first.
+
+    Raises:
+        ConfigError: the file is missing, longer than :data:`~hetgym.scoring.limits.PROGRAM` or no text, or the system
+            cannot fork processes.
+    """
+
+    def __init__(self, path: str | Path, limits: Limits | None = None) -> None:
+        if not hasattr(os, "fork"):
+            raise ConfigError("programs are run in forks of a process, which this system does not have")
+        self.path, self.limits = as_path(path, "a program", ConfigError), limits or Limits()
+        self.text = read_bytes(self.path, PROGRAM, ConfigError)
+        self.confined: tuple[str, ...] = ()
+        self._nursery: _Nursery | None = None
+
+    def __enter__(self) -> Program:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """End the process; the next call starts another."""
+        if self._nursery is not None:
+            self._nursery.kill()
+            self._nursery = None
+
+    def schedule(self, problem: Problem, runtime: str = "classic") -> Answer:
+        """Call the program's function once.
+
+        Args:
+            problem: the problem.
+            runtime: name of the runtime preset that will run the schedule.
+
+        Raises:
+            ConfigError: no process can be started.
+        """
+        if self._nursery is None:
+            self._nursery = _Nursery(self.text, self.limits)
+            self.confined = self._nursery.confined
+        began = time.perf_counter()
+        try:
+            reply, data = self._nursery.ask(problem, runtime, self.limits.seconds + _GRACE)
+        except (OSError, EOFError, ValueError) as cause:
+            self.close()
+            why = sentence(str(cause)) or type(cause).__name__
+            return Answer(None, f"ended the process that runs it ({why})", time.perf_counter() - began)
+        seconds = float(reply["seconds"])
+        if reply["status"] != "ok":
+            return Answer(None, str(reply["status"]), seconds)
+        try:
+            return Answer(_read(data, problem), "ok", seconds)
+        except HetgymError as error:
+            return Answer(None, str(error), seconds)
+
+
+class _Nursery:
+    """The process of :mod:`hetgym.scoring.nursery`, in a session and an empty folder of its own."""
+
+    def __init__(self, text: bytes, limits: Limits) -> None:
+        self._folder = tempfile.TemporaryDirectory(prefix="hetgym-score-", ignore_cleanup_errors=True)
+        ours, theirs = socket.socketpair()
+        code = (
+            f"import sys; sys.path[:] = {sys.path!r}; "
+            f"from hetgym.scoring.nursery import main; main({theirs.fileno()}, {os.getpid()})"
+        )
+        environment = {name: os.environ[name] for name in _KEPT if name in os.environ}
+        environment |= {"PATH": os.defpath, "LANG": "C.UTF-8", "PYTHONHASHSEED": "0", "TMPDIR": self._folder.name}
+        environment |= dict.fromkeys(_SINGLE, "1")
+        try:
+            self._process = subprocess.Popen(
+                [sys.executable, "-c", code],
+                cwd=self._folder.name,
+                env=environment,
+                pass_fds=(theirs.fileno(),),
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.DEVNULL,
+                stderr=subprocess.DEVNULL,
+                start_new_session=True,
+            )
+        except OSError as error:
+            ours.close()
+            self._folder.cleanup()
+            raise ConfigError(f"the process that runs programs cannot be started ({error.strerror})") from error
+        finally:
+            theirs.close()
+        self._connection: Connection[Any, Any] = Connection(ours.detach())
+        try:
+            self._connection.send_bytes(json.dumps({"limits": limits.to_dict()}).encode())
+            self._connection.send_bytes(text)
+            self._wait(START)
+            self.confined = tuple(json.loads(self._connection.recv_bytes(_PLAIN))["confined"])
+        except (OSError, EOFError) as error:
+            self.kill()
+            raise ConfigError("the process that runs programs ended before it was ready") from error
+        except BaseException:
+            self.kill()
+            raise
+
+    def ask(self, problem: Problem, runtime: str, limit: float) -> tuple[dict[str, Any], bytes]:
+        """Send a problem and wait for the reply and the program's answer.
+
+        Raises:
+            OSError: the process has ended, or does not reply in time.
+            EOFError: the process has ended.
+        """
+        self._connection.send_bytes(json.dumps({"runtime": runtime}).encode())
+        self._connection.send_bytes(pack_problem(problem))
+        self._wait(limit)
+        reply = json.loads(self._connection.recv_bytes(_PLAIN))
+        self._wait(limit)
+        return reply, self._connection.recv_bytes(answer_limit(problem.num_operators, problem.num_devices))
+
+    def _wait(self, limit: float) -> None:
+        if not self._connection.poll(limit):
+            raise TimeoutError(f"no reply within {limit:g} s")
+
+    def kill(self) -> None:
+        """Kill the process and its children, and remove its folder."""
+        with contextlib.suppress(ProcessLookupError, PermissionError):
+            os.killpg(self._process.pid, signal.SIGKILL)
+        self._process.wait()
+        self._connection.close()
+        self._folder.cleanup()
+
+
+_PLAIN = 1 << 16  # longest reply of a nursery but for the answer [byte]
+
+
+def _read(data: bytes, problem: Problem) -> Schedule:
+    """The schedule of an answer.
+
+    Raises:
+        HetgymError: there is none; the message says why.
+    """
+    try:
+        text = data.decode()
+    except UnicodeDecodeError:
+        raise InvalidSchedule("the answer is not UTF-8 text") from None
+    found = parse(text, "the answer", InvalidSchedule, containers=problem.num_devices + 64)
+    if not isinstance(found, dict):
+        raise InvalidSchedule("the answer is not a JSON object")
+    if "error" in found:
+        raise InvalidSchedule(str(found["error"]))
+    fields = found.get("schedule")
+    if not isinstance(fields, dict):
+        raise InvalidSchedule("the answer holds no schedule")
+    kept = {name: value for name, value in fields.items() if name not in ("lower_bound", "scheduler")}
+    _check_sizes(kept, problem)
+    return Schedule.from_dict(kept)
+
+
+def _check_sizes(fields: dict[str, Any], problem: Problem) -> None:
+    """Refuse arrays of another length than the problem's, and numbers in quotes, before arrays are made of them."""
+    n = problem.num_operators
+    for name in ("assignment", "priority", "start", "finish"):
+        values = fields.get(name)
+        if values is not None and not (isinstance(values, list) and len(values) == n and _plain_numbers(values)):
+            raise InvalidSchedule(f"{name} must be a list of {n} numbers")
+    order = fields.get("order")
+    if order is not None and not (
+        isinstance(order, list)
+        and len(order) == problem.num_devices
+        and all(isinstance(row, list) and _plain_numbers(row) for row in order)
+        and math.fsum(map(len, order)) == n
+    ):
+        raise InvalidSchedule(f"order must hold one list for each of {problem.num_devices} devices, {n} numbers in all")
+
+
+def _plain_numbers(values: list[Any]) -> bool:
+    return all(isinstance(value, int | float) and not isinstance(value, bool) for value in values)

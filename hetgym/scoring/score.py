@@ -1,0 +1,166 @@
+"""Scores: every schedule of a program is validated and simulated here, and compared with a reference."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import asdict, dataclass
+from time import perf_counter
+from typing import Any
+
+from hetgym._version import VERSION
+from hetgym.baselines import get
+from hetgym.bench.attempt import sentence
+from hetgym.errors import ConfigError, HetgymError
+from hetgym.metrics import arithmetic_mean, ratio
+from hetgym.problem import Problem
+from hetgym.schedule import validate
+from hetgym.scoring.program import Answer, Program
+from hetgym.sim import runtime as as_runtime
+from hetgym.sim import simulate
+from hetgym.workloads import ProblemSpec
+
+FORMAT_VERSION = 1
+
+REFERENCE = "region-annealing"
+"""Scheduler that gives the reference where no makespan is known; it searches by a number of tries, not by time."""
+
+Tell = Callable[[str, int, int], object]
+"""Receives the problem under way, the number of those done, and of all."""
+
+
+@dataclass(frozen=True)
+class Row:
+    """The outcome on one problem under one runtime.
+
+    Attributes:
+        problem: name.
+        set: ``shown``: of the suite; or ``fresh``.
+        operators, devices: size of the problem.
+        runtime: name of the runtime preset.
+        status: ``ok``, or the sentence that says what was wrong.
+        makespan_s: simulated makespan; None unless the status is ``ok`` [s].
+        reference_s: makespan of the reference [s].
+        reference: ``best known``, or the scheduler that found it.
+        score: reference over makespan; 0 unless the status is ``ok``.
+        seconds: wall time of the call, loading the program included [s].
+    """
+
+    problem: str
+    set: str
+    operators: int
+    devices: int
+    runtime: str
+    status: str
+    makespan_s: float | None
+    reference_s: float
+    reference: str
+    score: float
+    seconds: float
+
+
+def score(
+    program: Program,
+    shown: Sequence[ProblemSpec],
+    fresh: Sequence[ProblemSpec] = (),
+    runtimes: Sequence[str] = ("classic",),
+    progress: Tell | None = None,
+) -> dict[str, Any]:
+    """Score a program on problems.
+
+    The score of a row is the reference's makespan over that of the program: 1 equals the reference, more is better, 0
+    is a failure of any kind. The reference is the best known makespan where the suite has one, otherwise that of
+    :data:`REFERENCE`. The score of a set of rows is their arithmetic mean.
+
+    Args:
+        program: the program, called once for each problem, and for each runtime if its function takes ``runtime``.
+        shown: problems that whoever writes the program may know.
+        fresh: problems that it cannot know, see :func:`~hetgym.scoring.fresh_problems`.
+        runtimes: names of runtime presets.
+        progress: told of each problem, and of the end.
+
+    Returns:
+        A JSON-ready document; ``docs/score.md`` describes it.
+
+    Raises:
+        HetgymError: a problem cannot be built, or there is no problem or no runtime.
+        ConfigError: no process can be started.
+    """
+    runtimes = tuple(dict.fromkeys(runtimes))
+    for name in runtimes:
+        as_runtime(name)
+    specs = [*(("shown", spec) for spec in shown), *(("fresh", spec) for spec in fresh)]
+    if not specs or not runtimes:
+        raise ConfigError("a score needs at least one problem and one runtime")
+    began, rows = perf_counter(), list[Row]()
+    for number, (kind, spec) in enumerate(specs):
+        if progress is not None:
+            progress(spec.name, number, len(specs))
+        rows.extend(_rows(program, kind, spec, runtimes))
+    if progress is not None:
+        progress("", len(specs), len(specs))
+    sets = {kind: _summary([row for row in rows if row.set == kind]) for kind in ("shown", "fresh")}
+    return {
+        "format": "hetgym-score",
+        "version": FORMAT_VERSION,
+        "hetgym": VERSION,
+        "program": program.path.name,
+        "sha256": hashlib.sha256(program.text).hexdigest(),
+        "runtimes": list(runtimes),
+        "limits": program.limits.to_dict(),
+        "confined": sorted(program.confined),
+        **_summary(rows),
+        **sets,
+        "rows": [asdict(row) for row in rows],
+        "seconds": round(perf_counter() - began, 3),
+    }
+
+
+def _rows(program: Program, kind: str, spec: ProblemSpec, runtimes: Sequence[str]) -> Iterator[Row]:
+    """The rows of one problem."""
+    problem = spec.build()
+    for runtime in runtimes:
+        answer = program.schedule(problem, runtime)
+        makespan, status = _judged(problem, answer, runtime)
+        reference, source = _reference(spec, problem, runtime)
+        points = 0.0 if makespan is None else ratio(reference, makespan)
+        yield Row(
+            problem=spec.name,
+            set=kind,
+            operators=problem.num_operators,
+            devices=problem.num_devices,
+            runtime=runtime,
+            status=status,
+            makespan_s=makespan,
+            reference_s=reference,
+            reference=source,
+            score=points,
+            seconds=round(answer.seconds, 6),
+        )
+
+
+def _judged(problem: Problem, answer: Answer, runtime: str) -> tuple[float | None, str]:
+    """The simulated makespan of an answer, or None and the reason."""
+    if answer.schedule is None:
+        return None, answer.status
+    try:
+        validate(problem, answer.schedule)
+        return simulate(problem, answer.schedule, runtime).makespan, "ok"
+    except HetgymError as error:
+        return None, sentence(error)
+
+
+def _reference(spec: ProblemSpec, problem: Problem, runtime: str) -> tuple[float, str]:
+    """Makespan of the reference [s], and its source."""
+    if spec.known is not None and runtime in spec.known.best:
+        return spec.known.best[runtime].makespan_s, "best known"
+    return simulate(problem, get(REFERENCE)(problem, runtime), runtime).makespan, REFERENCE
+
+
+def _summary(rows: Sequence[Row]) -> dict[str, Any]:
+    """The mean score, the number of calls and of those that gave a valid schedule."""
+    return {
+        "score": arithmetic_mean(row.score for row in rows) if rows else None,
+        "calls": len(rows),
+        "valid": sum(row.status == "ok" for row in rows),
+    }

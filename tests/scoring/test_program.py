@@ -1,0 +1,298 @@
+"""Programs that misbehave, each in a call of its own: every one becomes a sentence, and the next call works."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+import hetgym
+from hetgym.baselines import get
+from hetgym.errors import ConfigError
+from hetgym.problem import Problem
+from hetgym.scoring import Limits, Program
+from hetgym.workloads import textbook
+
+pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="programs run in forks")
+linux = pytest.mark.skipif(sys.platform != "linux", reason="a measure of Linux")
+
+NAUGHTY = """
+import os, sys, threading, time
+import numpy as np
+import hetgym
+from hetgym import Schedule
+from hetgym.baselines import get
+
+
+def heft(problem):
+    return get("heft")(problem)
+
+
+def loop(problem):
+    while True:
+        pass
+
+
+def sleep(problem):
+    time.sleep(60)
+
+
+def crash(problem):
+    raise KeyError("no\\nsuch key")
+
+
+def segfault(problem):
+    import ctypes
+    ctypes.string_at(0)
+
+
+def leave(problem):
+    os._exit(0)
+
+
+def system_exit(problem):
+    sys.exit("enough")
+
+
+def kind(problem):
+    return [0] * problem.num_operators
+
+
+def short(problem):
+    return Schedule([0], order=[[0], [], []])
+
+
+def nowhere(problem):
+    return Schedule([99] * problem.num_operators, priority=[0.0] * problem.num_operators)
+
+
+def twice(problem):
+    n = problem.num_operators
+    return Schedule([0] * n, order=[[0] * n] + [[]] * (problem.num_devices - 1))
+
+
+def flood(problem):
+    for number in range(3, 64):
+        try:
+            while True:
+                os.write(number, b"x" * 65536)
+        except OSError:
+            pass
+
+
+def forged(problem):
+    n, text = problem.num_operators, b'{"schedule": {"assignment": [' + b"[" * 100
+    for number in range(3, 64):
+        try:
+            os.write(number, text)
+        except OSError:
+            pass
+    os._exit(0)
+
+
+def printing(problem):
+    for _ in range(100):
+        print("x" * 100000)
+    sys.stderr.write("y" * 1000000)
+    return heft(problem)
+
+
+def reading(problem):
+    return heft(problem) if sys.stdin.read() == "" else None
+
+
+def forks(problem):
+    while True:
+        os.fork()
+
+
+def command(problem):
+    import subprocess
+    subprocess.run(["true"])
+
+
+def hog(problem):
+    return np.ones(1 << 40)
+
+
+def patched(problem):
+    def cheat(*_, **__):
+        raise AssertionError("patched")
+    hetgym.simulate = hetgym.validate = hetgym.schedule.validate = hetgym.sim.simulate = cheat
+    object.__setattr__(problem, "cost", problem.cost * 0)
+    return Schedule([0] * problem.num_operators, order=[list(range(problem.num_operators))] + [[]] * 2, start=None)
+
+
+def bound(problem):
+    made = heft(problem)
+    return Schedule(made.assignment, order=made.device_order(problem), lower_bound=0.0, scheduler="x" * 1000)
+
+
+def connect(problem):
+    import socket
+    socket.create_connection(("127.0.0.1", 9), timeout=1)
+
+
+def write_outside(problem):
+    import tempfile
+    open(os.path.join(os.path.dirname(os.getcwd()), "left"), "w").write("x")
+
+
+def write_inside(problem):
+    import tempfile
+    assert os.listdir() == ["program.py"], os.listdir()
+    with tempfile.TemporaryFile() as file:
+        file.write(b"x" * 1000)
+    open("mine", "w").write("x")
+    return heft(problem)
+
+
+def long_file(problem):
+    open("mine", "wb").write(b"x" * 2000000)
+
+
+def kill_parent(problem):
+    os.kill(os.getppid(), 9)
+
+
+def threads(problem):
+    one = threading.Thread(target=lambda: None)
+    one.start()
+    one.join()
+    return heft(problem)
+
+
+def environment(problem):
+    assert sorted(os.environ) == ["HOME", "LANG", "PATH", "TMPDIR"], sorted(os.environ)
+    assert "HETGYM_SECRET" not in open("/proc/self/environ").read()
+    return heft(problem)
+
+
+def schedule(problem):
+    return globals()[problem.name](problem)
+"""
+
+
+@pytest.fixture(scope="module")
+def program(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Program]:
+    path = tmp_path_factory.mktemp("naughty") / "naughty.py"
+    path.write_text(NAUGHTY)
+    before = os.environ.get("HETGYM_SECRET")
+    os.environ["HETGYM_SECRET"] = "1"
+    try:
+        with Program(path, Limits(seconds=1.0, memory=float(3 << 30), file=1e6)) as made:
+            made.schedule(named("heft"))
+            yield made
+    finally:
+        os.environ.pop("HETGYM_SECRET")
+        if before is not None:
+            os.environ["HETGYM_SECRET"] = before
+
+
+def named(name: str) -> Problem:
+    """The textbook problem, by whose name the program chooses what to do."""
+    return textbook("topcuoglu").replace(name=name)
+
+
+@pytest.mark.parametrize("name", ["heft", "printing", "reading", "threads", "bound", "write_inside", "environment"])
+def test_what_is_allowed(program: Program, name: str) -> None:
+    problem = named(name)
+    answer = program.schedule(problem)
+    assert answer.status == "ok"
+    assert answer.schedule is not None and answer.schedule.lower_bound is None
+    hetgym.validate(problem, answer.schedule)
+    assert hetgym.simulate(problem, answer.schedule).makespan == 80.0
+
+
+@pytest.mark.parametrize(
+    ("name", "says"),
+    [
+        ("loop", "within 1 s"),
+        ("crash", "KeyError: 'no"),
+        ("segfault", "SIGSEGV"),
+        ("leave", "ended with code 0 and gave no schedule"),
+        ("system_exit", "SystemExit: enough"),
+        ("kind", "returned list, not a hetgym.Schedule"),
+        ("short", "must be a list of 10 numbers"),
+        ("flood", "longer than"),
+        ("forged", "nested too deeply"),
+        ("hog", "memory"),
+        ("long_file", "File too large"),
+        ("no such function", "KeyError"),
+    ],
+)
+def test_what_fails_is_a_sentence(program: Program, name: str, says: str) -> None:
+    answer = program.schedule(named(name))
+    assert answer.schedule is None
+    assert says in answer.status and "\n" not in answer.status
+    assert program.schedule(named("heft")).status == "ok"
+
+
+@linux
+@pytest.mark.parametrize(
+    ("name", "needs"),
+    [
+        ("forks", "calls"),
+        ("command", "calls"),
+        ("connect", "calls"),
+        ("kill_parent", "calls"),
+        ("write_outside", "files"),
+    ],
+)
+def test_what_linux_refuses(program: Program, name: str, needs: str) -> None:
+    if needs not in program.confined:
+        pytest.skip(f"this kernel has no measure {needs!r}")
+    assert "Permission" in program.schedule(named(name)).status
+    assert program.schedule(named("heft")).status == "ok"
+
+
+def test_sleep_ends_at_the_limit(program: Program) -> None:
+    answer = program.schedule(named("sleep"))
+    assert answer.status == "gave no schedule within 1 s"
+    assert 1.0 <= answer.seconds < 9.0
+
+
+@pytest.mark.parametrize(("name", "rule"), [("nowhere", "coverage"), ("twice", "coverage")])
+def test_invalid_schedules_are_left_to_the_validator(program: Program, name: str, rule: str) -> None:
+    problem = named(name)
+    answer = program.schedule(problem)
+    assert answer.schedule is not None
+    with pytest.raises(hetgym.InvalidSchedule, match=rule):
+        hetgym.validate(problem, answer.schedule)
+
+
+def test_patches_stay_in_the_child(program: Program) -> None:
+    problem = named("patched")
+    answer = program.schedule(problem)
+    assert answer.schedule is not None
+    assert hetgym.simulate(problem, answer.schedule).makespan == problem.cost[:, 0].sum()
+    again = program.schedule(named("heft"))
+    assert again.schedule is not None
+    assert again.schedule.makespan == get("heft")(textbook("topcuoglu")).makespan
+
+
+def test_a_lost_process_is_replaced(program: Program) -> None:
+    assert program._nursery is not None
+    program._nursery._process.kill()
+    answer = program.schedule(named("heft"))
+    assert answer.schedule is None and answer.status.startswith("ended the process that runs it")
+    assert program.schedule(named("heft")).status == "ok"
+
+
+@pytest.mark.parametrize(
+    "fields", [{"seconds": 0.0}, {"seconds": float("nan")}, {"memory": 1000.0}, {"file": -1.0}, {"seconds": 1e9}]
+)
+def test_impossible_limits(fields: dict[str, float]) -> None:
+    with pytest.raises(ConfigError, match="must be"):
+        Limits(**fields)
+
+
+def test_files_that_are_no_program(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match="no such file"):
+        Program(tmp_path / "none.py")
+    (tmp_path / "long.py").write_bytes(b"#" * (2 << 20))
+    with pytest.raises(ConfigError, match="longer than 1 MiB"):
+        Program(tmp_path / "long.py")

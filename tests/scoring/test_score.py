@@ -1,0 +1,98 @@
+"""Scores of programs, and the fresh problems on which they are judged."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+
+import numpy as np
+import pytest
+from cli.commands import ask, said
+
+from hetgym.baselines import get
+from hetgym.errors import ConfigError
+from hetgym.scoring import REFERENCE, Program, fresh_problems, score
+from hetgym.sim import simulate
+from hetgym.workloads import ProblemSpec, load_suite
+
+pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="programs run in forks")
+
+FRAIL = """
+from hetgym.baselines import get
+
+def schedule(problem, runtime):
+    if problem.num_devices == 4:
+        raise ValueError("four devices")
+    return get("heft")(problem, runtime)
+"""
+
+
+def test_rows_are_ratios_to_best_known_makespans_and_to_a_search(tmp_path: Path) -> None:
+    (tmp_path / "frail.py").write_text(FRAIL)
+    specs = [spec for spec in load_suite("hetbench-v2").specs if spec.name.startswith(("cholesky", "layered-20"))][2:4]
+    done = []
+    with Program(tmp_path / "frail.py") as program:
+        found = score(
+            program, specs, fresh_problems(specs, 2, 3), ["links", "links"], lambda *told: done.append(told[1:])
+        )
+    assert done == [(0, 4), (1, 4), (2, 4), (3, 4), (4, 4)]
+    first, second, *_ = found["rows"]
+    problem, known = specs[0].build(), specs[0].known
+    assert known is not None
+    assert first["makespan_s"] == simulate(problem, get("heft")(problem, "links"), "links").makespan
+    assert (first["reference"], first["reference_s"]) == ("best known", known.best["links"].makespan_s)
+    assert first["score"] == first["reference_s"] / first["makespan_s"] < 1
+    assert (second["status"], second["score"], second["makespan_s"]) == ("ValueError: four devices", 0.0, None)
+    assert [row["reference"] for row in found["rows"]] == ["best known"] * 2 + [REFERENCE] * 2
+    for name, rows in (("shown", found["rows"][:2]), ("fresh", found["rows"][2:])):
+        assert found[name]["score"] == pytest.approx(np.mean([row["score"] for row in rows]))
+        assert found[name]["valid"] == sum(row["status"] == "ok" for row in rows)
+    assert found["score"] == pytest.approx(np.mean([row["score"] for row in found["rows"]]))
+
+
+def test_fresh_problems_follow_from_the_seed_alone() -> None:
+    specs = [ProblemSpec.textbook("topcuoglu"), ProblemSpec.textbook("arabnejad-barbosa")]
+    few, many, others = fresh_problems(specs, 2, 5), fresh_problems(specs, 4, 5), fresh_problems(specs, 4, 6)
+    digests = [[spec.build().digest for spec in drawn] for drawn in (few, many, others)]
+    assert digests[0] == digests[1][:2]
+    assert len({*digests[1], *digests[2]}) == 8
+    assert not {*digests[1]} & {spec.build().digest for spec in specs}
+    assert {30 <= spec.build().num_operators <= 200 for spec in many[1::2]} == {True}
+
+
+@pytest.mark.parametrize(("count", "seed"), [(-1, 0), (10**6, 0), (1, -1)])
+def test_impossible_draws(count: int, seed: int) -> None:
+    with pytest.raises(ConfigError, match="fresh problems"):
+        fresh_problems([ProblemSpec.textbook("topcuoglu")], count, seed)
+    with pytest.raises(ConfigError, match="there are none"):
+        fresh_problems([], 1, 0)
+
+
+def test_the_command_prints_json_and_tells_of_failures_by_its_exit_code(tmp_path: Path) -> None:
+    (tmp_path / "mine.py").write_text("schedule = 3\n")
+    words = ("score", "mine.py", "--suite", "quick", "--shown", "1", "--fresh", "0", "--seed", "4", "--out", "s.json")
+    done = ask(*words, cwd=tmp_path)
+    assert (done.returncode, said(done)) == (1, "")
+    found = json.loads(done.stdout)
+    assert found["rows"][0]["status"] == "defines no function schedule(problem)"
+    assert (found["score"], found["fresh"]["score"], found["seed"], found["suite"]) == (0.0, None, 4, "quick")
+    assert json.loads((tmp_path / "s.json").read_text()) == found
+
+
+@pytest.mark.parametrize(
+    ("words", "says"),
+    [
+        (("none.py",), "no such file"),
+        (("a.py", "--suite", "hetbench-v9"), "unknown suite"),
+        (("a.py", "--seconds", "0s"), "'0s'"),
+        (("a.py", "--memory", "nan"), "memory limit"),
+        (("a.py", "--memory", "0.5"), "memory limit"),
+        (("a.py", "--runtime", "linx"), "unknown runtime"),
+        (("a.py", "--suite", "quick", "--shown", "0", "--fresh", "0"), "at least one problem"),
+    ],
+)
+def test_bad_input_is_one_line(tmp_path: Path, words: tuple[str, ...], says: str) -> None:
+    (tmp_path / "a.py").write_text("")
+    done = ask("score", *words, cwd=tmp_path)
+    assert done.returncode == 2 and says in done.stderr and done.stderr.count("\n") == 1
