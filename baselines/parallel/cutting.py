@@ -9,13 +9,13 @@ import numpy as np
 from hetgym._jit import lean
 from hetgym._types import FloatArray, Int64Array
 from hetgym.baselines.parallel.options import Options, in_flight
-from hetgym.parallel import ParallelPlan, Stage, TrainingProblem
+from hetgym.parallel import ParallelPlan, TrainingProblem
 
 
 def cuts(
     problem: TrainingProblem, found: Options, whole: bool = True, below: float = np.inf
 ) -> Iterator[tuple[float, ParallelPlan]]:
-    """Plans of one data degree and micro-batch, each with a shorter longest stage than the one before.
+    """Plans of one setting with one chunk a stage, each with a shorter longest stage than the one before.
 
     The estimate of a step is the sum of all stages' slots (forward and backward pass of a micro-batch) plus M - 1 times
     the longest: exact for a pipeline without transfers (Zheng et al., "Alpa", OSDI 2022, section 5). For each limit on
@@ -30,7 +30,7 @@ def cuts(
     Yields:
         Estimates [s] and plans.
     """
-    layers, samples = problem.costs.layers, problem.samples(found.data, found.micro_batch)
+    layers = problem.costs.layers
     gpus = np.array([pool.gpus for pool in problem.cluster.pools])
     unit = np.maximum(1, np.gcd.reduce(found.used, axis=0))
     steps, most = found.used // unit, gpus // unit
@@ -40,7 +40,7 @@ def cuts(
     allowed = np.ascontiguousarray((free[:, None, :] >= steps[None]).all(axis=2))  # [u, o]: what is left suffices
     power = free * unit @ (found.power / gpus)
     stages = int(min(problem.stages, layers, max(1, (gpus // found.used.clip(1)).max(axis=1).sum())))
-    kept = in_flight(problem, stages, found.turns)
+    kept = in_flight(found.setting.schedule, stages, found.turns)
     slots, held = found.slots(), found.held()
     limit, least, rest = np.inf, below, max(1, found.turns - 1)
     if whole:
@@ -55,11 +55,11 @@ def cuts(
         at, left = 0, len(free) - 1
         for step in range(k, -1, -1):
             option, end = choice[step, at, left]
-            plan_stages.append(Stage(at, int(end) - 1, found.groups(int(option))))
+            plan_stages.append((at, int(end), int(option)))
             longest = max(longest, float(slots[option, at, end]))
             at, left = int(end), left - int(take[option])
         estimate = (float(reach[k]) if whole else 0.0) + (found.turns - 1 if whole else 1) * longest
-        yield estimate, ParallelPlan(tuple(plan_stages), found.micro_batch, samples, problem.schedule)
+        yield estimate, found.plan(plan_stages)
         least = min(least, estimate)
         limit = longest * (1 - 1e-9)
         if whole:  # a tighter limit does not shorten the sum

@@ -2,25 +2,35 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from itertools import combinations
 
 import numpy as np
 
 from hetgym._types import FloatArray, Int64Array
 from hetgym.baselines.parallel.options import Options, in_flight, options
 from hetgym.errors import ProblemError
-from hetgym.parallel import ParallelPlan, Stage, TrainingProblem
+from hetgym.parallel import ParallelPlan, Setting, TrainingProblem
 
 MOST = 1_000_000
 """Most plans that are simulated."""
 
+Piece = tuple[int, int, int]
+"""A stage, or a chunk of it: first layer, end, option."""
+
 
 def every_plan(problem: TrainingProblem) -> Iterator[ParallelPlan]:
-    """All plans: data degrees, micro-batches, cuts, and one option of groups for each stage."""
-    for data, batch in problem.degrees():
-        found = options(problem, data, batch)
-        if found is not None:
+    """All plans: settings, cuts, and one option of groups for each stage."""
+    for setting in problem.settings():
+        found = options(problem, setting)
+        if found is None:
+            continue
+        if setting.chunks == 1:
             yield from _before(problem, found, problem.costs.layers, (), np.zeros(len(problem.cluster.pools), np.int64))
+            continue
+        for chosen in devices(problem, found):
+            for ends in combinations(range(1, problem.costs.layers), len(chosen) * setting.chunks - 1):
+                yield found.plan(pieces((0, *ends, problem.costs.layers), chosen))
 
 
 def exhaustive(problem: TrainingProblem) -> ParallelPlan:
@@ -45,7 +55,8 @@ def exact(problem: TrainingProblem, start: ParallelPlan | None = None) -> Parall
     Stages are added from the last one to the first. From the moment that a stage may begin until its last gradient
     leaves it, a replica needs at least M times the stage's forward and backward pass, weight passes left out, and at
     least one of each and the time of the stages behind. The layers before it need at least one of each on the fastest
-    option. This holds for all schedules that flush.
+    option. This holds for all schedules that flush. With several chunks, every group needs M times the passes of its
+    chunks, and a micro-batch must pass all of them.
 
     Args:
         problem: the problem.
@@ -55,8 +66,8 @@ def exact(problem: TrainingProblem, start: ParallelPlan | None = None) -> Parall
         ProblemError: no plan fits in memory.
     """
     search = _Search(problem, start)
-    for data, batch in problem.degrees():
-        found = options(problem, data, batch)
+    for setting in problem.settings():
+        found = options(problem, setting)
         if found is not None:
             search.run(found)
     return known(search.best)
@@ -73,12 +84,40 @@ def known(plan: ParallelPlan | None) -> ParallelPlan:
     return plan
 
 
+def runs(setting: Setting, stages: int, samples: int) -> bool:
+    """True if the schedule of a setting exists for a number of stages."""
+    turns = samples // (setting.data * setting.micro_batch)
+    return setting.chunks == 1 or (stages > 1 and turns % stages == 0)
+
+
+def devices(problem: TrainingProblem, found: Options) -> Iterator[tuple[int, ...]]:
+    """Options of the stages of all pipelines of several chunks that there are GPUs for."""
+    gpus = np.array([pool.gpus for pool in problem.cluster.pools])
+    samples = problem.samples(found.data, found.setting.micro_batch)
+    most = min(problem.stages, problem.costs.layers // found.setting.chunks)
+
+    def extend(chosen: tuple[int, ...], left: Int64Array) -> Iterator[tuple[int, ...]]:
+        if runs(found.setting, len(chosen), samples):
+            yield chosen
+        if len(chosen) < most:
+            for k in np.flatnonzero((found.used <= left).all(axis=1)).tolist():
+                yield from extend((*chosen, k), left - found.used[k])
+
+    yield from extend((), gpus)
+
+
+def pieces(bounds: Sequence[int], chosen: Sequence[int]) -> list[Piece]:
+    """Pieces as (first layer, end, option) between bounds, on the options of the stages in turn."""
+    spans = zip(bounds, bounds[1:], strict=False)
+    return [(first, end, chosen[k % len(chosen)]) for k, (first, end) in enumerate(spans)]
+
+
 def _before(
-    problem: TrainingProblem, found: Options, end: int, behind: tuple[Stage, ...], used: Int64Array
+    problem: TrainingProblem, found: Options, end: int, behind: tuple[Piece, ...], used: Int64Array
 ) -> Iterator[ParallelPlan]:
     """Plans whose last stages are ``behind``, which begin at layer ``end`` and take ``used`` GPUs of each pool."""
     if end == 0:
-        yield ParallelPlan(behind, found.micro_batch, problem.samples(found.data, found.micro_batch), problem.schedule)
+        yield found.plan(behind)
         return
     if len(behind) == problem.stages:
         return
@@ -86,8 +125,7 @@ def _before(
     for k in range(len(found.used)):
         if (used + found.used[k] <= gpus).all():
             for start in range(end):
-                stage = Stage(start, end - 1, found.groups(k))
-                yield from _before(problem, found, start, (stage, *behind), used + found.used[k])
+                yield from _before(problem, found, start, ((start, end, k), *behind), used + found.used[k])
 
 
 class _Search:
@@ -100,13 +138,50 @@ class _Search:
         self.gpus = np.array([pool.gpus for pool in problem.cluster.pools])
 
     def run(self, found: Options) -> None:
-        """Search all plans of a data degree and a micro-batch."""
+        """Search all plans of a setting."""
         self.found, self.held = found, found.held()
         self.path = np.append(0.0, np.cumsum(np.diff(found.slot, axis=1).min(axis=0)))
-        self.kept = in_flight(self.problem, min(self.problem.stages, self.problem.costs.layers), found.turns)
+        if found.setting.chunks > 1:
+            for chosen in devices(self.problem, found):
+                count = len(chosen) * found.setting.chunks
+                self.fill(chosen, (0,), count, np.zeros((len(chosen), found.data)), np.zeros(found.data))
+            return
+        most = min(self.problem.stages, self.problem.costs.layers)
+        self.kept = in_flight(found.setting.schedule, most, found.turns)
         self.extend(self.problem.costs.layers, (), np.zeros(len(self.gpus), np.int64), np.zeros(found.data))
 
-    def extend(self, end: int, behind: tuple[Stage, ...], used: Int64Array, bound: FloatArray) -> None:
+    def consider(self, plan: ParallelPlan) -> None:
+        """Keep the plan if it is better."""
+        value = self.problem.value(plan)
+        if value < self.least:
+            self.best, self.least = plan, value
+
+    def fill(
+        self, chosen: tuple[int, ...], bounds: tuple[int, ...], left: int, load: FloatArray, path: FloatArray
+    ) -> None:
+        """Add pieces of a pipeline of several chunks.
+
+        Args:
+            chosen: options of its stages.
+            bounds: first layers of the pieces so far, and the end of the last.
+            left: number of pieces to come.
+            load: [p, d] time of a micro-batch in the pieces so far on each group [s].
+            path: [d] time of a micro-batch in all of them [s].
+        """
+        found, layers, at = self.found, self.problem.costs.layers, bounds[-1]
+        if left == 0:
+            self.consider(found.plan(pieces(bounds, chosen)))
+            return
+        s = (len(bounds) - 1) % len(chosen)
+        for end in range(at + 1, layers - left + 2) if left > 1 else (layers,):
+            slot = (found.slot[:, end] - found.slot[:, at])[found.replicas[chosen[s]]]
+            more = load.copy()
+            more[s] += slot
+            ahead = max(found.turns * more.max(), (path + slot).max() + self.path[-1] - self.path[end])
+            if ahead * (1 - 1e-9) < self.least:
+                self.fill(chosen, (*bounds, end), left - 1, more, path + slot)
+
+    def extend(self, end: int, behind: tuple[Piece, ...], used: Int64Array, bound: FloatArray) -> None:
         """Add stages before layer ``end``.
 
         Args:
@@ -118,21 +193,15 @@ class _Search:
         """
         found = self.found
         if end == 0:
-            plan = ParallelPlan(
-                behind, found.micro_batch, found.turns * found.data * found.micro_batch, self.problem.schedule
-            )
-            value = self.problem.value(plan)
-            if value < self.least:
-                self.best, self.least = plan, value
+            self.consider(found.plan(behind))
             return
         if len(behind) == min(self.problem.stages, self.problem.costs.layers):
             return
         for k in range(len(found.used)):
             if (used + found.used[k] > self.gpus).any():
                 continue
-            groups = found.groups(k)
             for start in range(end):
                 slot = (found.slot[:, end] - found.slot[:, start])[found.replicas[k]]
                 ahead = np.maximum(found.turns * slot, slot + bound)
                 if ahead.max() + self.path[start] < self.least and self.kept[len(behind)] <= self.held[k, start, end]:
-                    self.extend(start, (Stage(start, end - 1, groups), *behind), used + found.used[k], ahead)
+                    self.extend(start, ((start, end, k), *behind), used + found.used[k], ahead)

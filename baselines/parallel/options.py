@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cache
 
 import numpy as np
 
 from hetgym._types import FloatArray, Int64Array, frozen
-from hetgym.parallel import Group, TrainingProblem
+from hetgym.parallel import Group, ParallelPlan, Setting, Stage, TrainingProblem
 from hetgym.pipeline.schedules import orders, peak_activations
 
 FEW = 8
@@ -17,11 +18,10 @@ FEW = 8
 
 @dataclass(frozen=True)
 class Options:
-    """Options of a stage for a data degree and a micro-batch: the groups of its replicas.
+    """Options of a stage under a setting: the groups of its replicas.
 
     Attributes:
-        data: data degree d.
-        micro_batch: samples of a micro-batch.
+        setting: data degree d, micro-batch and schedule.
         turns: micro-batches of a replica, M.
         kinds: kinds of groups.
         replicas: [o, d] number of the kind of each replica; a mixture has its first kind first.
@@ -35,8 +35,7 @@ class Options:
         room: [kinds] bytes of a GPU, less those of the libraries.
     """
 
-    data: int
-    micro_batch: int
+    setting: Setting
     turns: int
     kinds: tuple[Group, ...]
     replicas: Int64Array
@@ -47,6 +46,11 @@ class Options:
     work: FloatArray
     power: FloatArray
     room: FloatArray
+
+    @property
+    def data(self) -> int:
+        """Data degree."""
+        return self.setting.data
 
     def groups(self, option: int) -> tuple[Group, ...]:
         """The groups of an option."""
@@ -61,6 +65,12 @@ class Options:
     def longest(self) -> float:
         """Least time of the longest slot: that of any layer, or all work over what all GPUs do in a second [s]."""
         return max(float(self.fastest.max()), float(self.work[-1] / self.power.sum()))
+
+    def plan(self, stages: Iterable[tuple[int, int, int]]) -> ParallelPlan:
+        """The plan of stages, or of pieces under several chunks, given as (first layer, end, option)."""
+        data, micro_batch, schedule, chunks = self.setting
+        made = tuple(Stage(first, end - 1, self.groups(option)) for first, end, option in stages)
+        return ParallelPlan(made, micro_batch, self.turns * data * micro_batch, schedule, chunks)
 
     def slots(self) -> FloatArray:
         """[o, l + 1, l + 1] time of a micro-batch in layers i to j on the slowest replica [s]; inf for i >= j."""
@@ -77,15 +87,15 @@ class Options:
         return np.stack([most[np.unique(row)].min(axis=0) for row in self.replicas])
 
 
-def options(problem: TrainingProblem, data: int, micro_batch: int, mixed: bool = True) -> Options | None:
+def options(problem: TrainingProblem, setting: Setting, mixed: bool = True) -> Options | None:
     """Options of a stage; None if there are none.
 
     Args:
         problem: the problem.
-        data: data degree.
-        micro_batch: samples of a micro-batch.
+        setting: data degree, micro-batch and schedule.
         mixed: also mixtures of two kinds of groups from different pools.
     """
+    data, micro_batch = setting.data, setting.micro_batch
     pools = [pool.name for pool in problem.cluster.pools]
     gpus = np.array([pool.gpus for pool in problem.cluster.pools])
     kinds = problem.kinds(micro_batch)
@@ -106,12 +116,11 @@ def options(problem: TrainingProblem, data: int, micro_batch: int, mixed: bool =
             used.append(count)
     if not replicas:
         return None
-    slot, state, stash = np.stack([_sums(problem, kind, micro_batch) for kind in kinds], axis=1)
+    slot, state, stash = np.stack([_sums(problem, kind, setting) for kind in kinds], axis=1)
     work, power = _work(problem, kinds, slot, data)
     room = [problem.cluster[kind.pool].device.memory_capacity - problem.framework.context_bytes for kind in kinds]
     return Options(
-        data=data,
-        micro_batch=micro_batch,
+        setting=setting,
         turns=problem.samples(data, micro_batch) // (data * micro_batch),
         kinds=tuple(kinds),
         replicas=np.array(replicas),
@@ -125,13 +134,19 @@ def options(problem: TrainingProblem, data: int, micro_batch: int, mixed: bool =
     )
 
 
-def in_flight(problem: TrainingProblem, stages: int, turns: int) -> FloatArray:
-    """[k] least number of micro-batches that the k-th stage from the end keeps, in pipelines of up to ``stages``."""
+def in_flight(schedule: str, stages: int, turns: int) -> FloatArray:
+    """[k] least number of micro-batches that the k-th stage from the end keeps, in pipelines of up to ``stages``.
+
+    Args:
+        schedule: order of passes, with one chunk a stage.
+        stages: most stages.
+        turns: micro-batches.
+    """
     kept = np.full(stages, np.inf)
     for p in range(1, stages + 1):
         # A schedule that keeps fewer micro-batches than it has will keep no more if it gets more of them.
-        few = _peaks(problem.schedule, p, min(turns, p + 1))
-        kept[:p] = np.minimum(kept[:p], few if few.max() <= p else _peaks(problem.schedule, p, turns))
+        few = _peaks(schedule, p, min(turns, p + 1))
+        kept[:p] = np.minimum(kept[:p], few if few.max() <= p else _peaks(schedule, p, turns))
     return kept
 
 
@@ -162,13 +177,13 @@ def _work(problem: TrainingProblem, kinds: list[Group], slot: FloatArray, data: 
     return data * np.append(0.0, np.cumsum(least)), power
 
 
-def _sums(problem: TrainingProblem, kind: Group, micro_batch: int) -> FloatArray:
+def _sums(problem: TrainingProblem, kind: Group, setting: Setting) -> FloatArray:
     """[3, l + 1] sums before each layer of slot, state and stash; see :class:`Options`."""
-    passes, sizes = problem.costs.passes(kind.pool, kind.tensor, micro_batch), problem.costs.sizes(kind.tensor)
+    passes, sizes = problem.costs.passes(kind.pool, kind.tensor, setting.micro_batch), problem.costs.sizes(kind.tensor)
     assert passes is not None and sizes is not None
     columns = (
-        passes.forward + passes.backward / (2.0 if problem.schedule == "zb-h1" else 1.0),
+        passes.forward + passes.backward / (2.0 if setting.schedule == "zb-h1" else 1.0),
         sizes.parameters * problem.framework.state_bytes,
-        sizes.stash * micro_batch,
+        sizes.stash * setting.micro_batch,
     )
     return np.stack([np.append(0.0, np.cumsum(column)) for column in columns])

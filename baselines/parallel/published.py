@@ -8,9 +8,10 @@ from dataclasses import replace
 import numpy as np
 
 from hetgym.baselines.parallel.cutting import cuts
-from hetgym.baselines.parallel.exhaustive import known
+from hetgym.baselines.parallel.exhaustive import known, runs
 from hetgym.baselines.parallel.options import Options, options
-from hetgym.parallel import Cluster, Group, ParallelPlan, TrainingProblem, uniform
+from hetgym.errors import ProblemError
+from hetgym.parallel import Cluster, Group, ParallelPlan, Setting, TrainingProblem, uniform
 
 
 def uniform_grid(problem: TrainingProblem) -> ParallelPlan:
@@ -22,13 +23,16 @@ def uniform_grid(problem: TrainingProblem) -> ParallelPlan:
         ProblemError: no plan fits in memory.
     """
     best, least = None, np.inf
-    for data, batch in problem.degrees():
+    layers = problem.costs.layers
+    for setting in problem.settings():
+        data, batch, _, chunks = setting
+        samples = problem.samples(data, batch)
         for kind in problem.kinds(batch):
             most = problem.cluster[kind.pool].gpus // (kind.tensor * data)
-            for stages in range(1, min(most, problem.costs.layers, problem.stages) + 1):
-                plan = uniform(
-                    problem.costs.layers, stages, [kind] * data, batch, problem.samples(data, batch), problem.schedule
-                )
+            for stages in range(1, min(most, layers // chunks, problem.stages) + 1):
+                if not runs(setting, stages, samples):
+                    continue
+                plan = uniform(layers, stages, [kind] * data, batch, samples, *setting[2:])
                 value = problem.value(plan, least)
                 if value < least:
                     best, least = plan, value
@@ -76,11 +80,11 @@ def sailor(problem: TrainingProblem) -> ParallelPlan:
         ProblemError: no plan fits in memory.
     """
     best, least = None, np.inf
-    for data, batch in problem.degrees():
-        found = options(problem, data, batch)
+    for setting in _plain(problem):
+        found = options(problem, setting)
         if found is None:
             continue
-        for stages in range(1, min(problem.costs.layers, problem.stages, problem.cluster.gpus // data) + 1):
+        for stages in range(1, min(problem.costs.layers, problem.stages, problem.cluster.gpus // setting.data) + 1):
             for plan in _filled(problem, found, stages):
                 value = problem.value(plan, least)
                 if value < least:
@@ -94,8 +98,9 @@ def _filled(problem: TrainingProblem, found: Options, stages: int) -> Iterator[P
         problem.costs.layers,
         stages,
         [found.kinds[0]] * found.data,
-        found.micro_batch,
-        problem.samples(found.data, found.micro_batch),
+        found.setting.micro_batch,
+        problem.samples(found.data, found.setting.micro_batch),
+        found.setting.schedule,
     )
     by_pool: dict[str, list[Group]] = {}
     for kind in found.kinds:
@@ -113,7 +118,19 @@ def _filled(problem: TrainingProblem, found: Options, stages: int) -> Iterator[P
                         left[name] -= kind.tensor
                 made.append(replace(stage, groups=tuple(groups)) if len(groups) == found.data else None)
             if all(made):
-                yield replace(shape, stages=tuple(stage for stage in made if stage), schedule=problem.schedule)
+                yield replace(shape, stages=tuple(stage for stage in made if stage))
+
+
+def _plain(problem: TrainingProblem) -> list[Setting]:
+    """The settings with one chunk a stage.
+
+    Raises:
+        ProblemError: there are none.
+    """
+    found = [setting for setting in problem.settings() if setting.chunks == 1]
+    if not found:
+        raise ProblemError("training problem: this planner cuts one chunk a stage; take 'uniform-grid' or 'search'")
+    return found
 
 
 def _single_pools(problem: TrainingProblem) -> Iterator[TrainingProblem]:
@@ -128,8 +145,8 @@ def _least(
     """The plan with the least estimate among all data degrees and micro-batches of the parts."""
     best, least = None, np.inf
     for part in parts:
-        for data, batch in part.degrees():
-            found = options(part, data, batch, mixed=False)
+        for setting in _plain(part):
+            found = options(part, setting, mixed=False)
             if found is None:
                 continue
             for estimate, plan in cuts(part, found, whole, least if whole else np.inf):

@@ -2,38 +2,38 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from hetgym._types import FloatArray
 from hetgym.baselines.parallel.cutting import cuts
-from hetgym.baselines.parallel.exhaustive import known
-from hetgym.baselines.parallel.options import Options, in_flight, options
-from hetgym.parallel import Group, ParallelPlan, Stage, TrainingProblem
+from hetgym.baselines.parallel.exhaustive import Piece, known, pieces, runs
+from hetgym.baselines.parallel.options import FEW, Options, in_flight, options
+from hetgym.parallel import ParallelPlan, Setting, TrainingProblem
 
 STARTS = 2
-"""Cuts of a data degree and a micro-batch that are simulated."""
+"""Cuts of a setting that are simulated."""
 
 KEPT = 4
-"""Plans that are improved."""
+"""Plans that are improved for each schedule and number of chunks."""
 
 TRIES = 4000
 """Most plans that are simulated in all."""
 
-State = tuple[tuple[int, int, int], ...]
-"""Stages as (first layer, end, option)."""
+State = tuple[Piece, ...]
+"""Stages, or their chunks in the order of the layers."""
 
 
 def search(problem: TrainingProblem, tries: int = TRIES) -> ParallelPlan:
     """The best plan that is found.
 
-    Data degrees and micro-batches are left out if a lower bound on their step is not below the best step so far. Of the
-    others, the cuts by dynamic programming, which know neither transfers nor all-reduces, and equal cuts are simulated,
-    as long as their estimate is shorter than the best step. The best are improved: boundaries move, stages take other
-    groups or mixtures of them, swap, merge and split, as long as the simulated step gets shorter. The same problem
-    gives the same plan.
+    Settings are left out if an estimate of their step from below is not shorter than the best step of their schedule.
+    Of the others, the cuts by dynamic programming, which know neither transfers nor all-reduces, and equal cuts are
+    simulated, as long as their estimate is shorter than that step. With several chunks, the stages of such a cut share
+    out the layers of every round. The best are improved: boundaries move, stages take other groups or mixtures of them,
+    swap, merge and split, as long as the simulated step gets shorter. The same problem gives the same plan.
 
     Args:
         problem: the problem.
@@ -42,51 +42,56 @@ def search(problem: TrainingProblem, tries: int = TRIES) -> ParallelPlan:
     Raises:
         ProblemError: no plan fits in memory.
     """
-    values: dict[tuple[int, int, State], float] = {}
+    values: dict[tuple[Setting, State], float] = {}
     starts: list[tuple[float, int, _Space, State]] = []
 
     def value(space: _Space, state: State) -> float:
-        key = space.found.data, space.found.micro_batch, state
+        key = space.found.setting, state
         if key not in values:
-            values[key] = problem.value(space.plan(state)) if len(values) < tries else np.inf
+            values[key] = problem.value(space.found.plan(state)) if len(values) < tries else np.inf
         return values[key]
 
     bounds = []
-    for data, batch in problem.degrees():
-        found = options(problem, data, batch, mixed=False) or options(problem, data, batch)
+    for setting in problem.settings():
+        found = options(problem, setting, mixed=False) or options(problem, setting)
         if found is not None:
             bounds.append((bound(found), found))
-    best = np.inf
+    bests: dict[tuple[str, int], float] = {}
     for least, found in reversed(bounds):  # the largest data degrees, whose cuts are found soonest, come first
+        order = found.setting[2:]
+        best = bests.setdefault(order, np.inf)
         if least >= best:
             continue
         space = _Space(problem, found)
-        guesses = [(estimate, space.state(plan)) for estimate, plan in cuts(problem, found, below=best)]
+        guesses = space.guesses(best)
         grids = sorted(space.grids(best))
         for estimate, state in sorted(guesses)[:STARTS] + grids:
-            if estimate < best:
+            if estimate < bests[order]:
                 starts.append((value(space, state), len(starts), space, state))
-                best = min(best, starts[-1][0])
+                bests[order] = min(bests[order], starts[-1][0])
     best, plan = np.inf, None
-    for start, _, space, state in sorted(starts, key=lambda entry: entry[:2])[:KEPT]:
-        if start < np.inf:
-            mixed = options(problem, space.found.data, space.found.micro_batch)  # begins with those of the space
+    kept: dict[tuple[str, int], int] = {}
+    for start, _, space, state in sorted(starts, key=lambda entry: entry[:2]):
+        order = space.found.setting[2:]
+        kept[order] = kept.get(order, 0) + 1
+        if kept[order] <= KEPT and (start < np.inf or space.chunks > 1):
+            mixed = options(problem, space.found.setting)  # begins with those of the space
             assert mixed is not None
             space = _Space(problem, mixed)
             least, state = space.improved(state, value)
             if least < best:
-                best, plan = least, space.plan(state)
+                best, plan = least, space.found.plan(state)
     return known(plan)
 
 
 def bound(found: Options) -> float:
-    """Least time of a step: a stage is busy for M slots, and a micro-batch must pass all layers [s]."""
-    return (found.turns - 1) * found.longest + float(found.fastest.sum())
+    """Least time of a step: a stage is busy for M slots, and a micro-batch must pass the first chunk of all [s]."""
+    return (found.turns - 1) * found.longest + float(found.fastest.sum()) / found.setting.chunks
 
 
 @dataclass
 class _Space:
-    """Plans of one data degree and micro-batch as states."""
+    """Plans of one setting as states."""
 
     problem: TrainingProblem
     found: Options
@@ -97,17 +102,56 @@ class _Space:
         self.held: FloatArray = found.held()
         self.gpus = np.array([pool.gpus for pool in problem.cluster.pools])
         self.stages = min(problem.stages, problem.costs.layers)
-        self.kept = in_flight(problem, self.stages, found.turns)
-        self.groups: dict[int, tuple[Group, ...]] = {}
+        self.chunks, self.schedule = found.setting.chunks, found.setting.schedule
+        self.kept = in_flight("1f1b" if self.chunks > 1 else self.schedule, self.stages, found.turns)
 
-    def plan(self, state: State) -> ParallelPlan:
-        """The plan of a state."""
-        for _, _, option in state:
-            if option not in self.groups:
-                self.groups[option] = self.found.groups(option)
-        stages = tuple(Stage(first, end - 1, self.groups[option]) for first, end, option in state)
-        samples = self.problem.samples(self.found.data, self.found.micro_batch)
-        return ParallelPlan(stages, self.found.micro_batch, samples, self.problem.schedule)
+    def guesses(self, below: float) -> list[tuple[float, State]]:
+        """Cuts by dynamic programming and their estimates, if these are shorter than ``below``."""
+        one = replace(self.found, setting=self.found.setting._replace(schedule="1f1b", chunks=1))
+        found = [
+            (cost, self.state(plan))
+            for cost, plan in cuts(self.problem, one if self.chunks > 1 else self.found, below=below)
+        ]
+        if self.chunks == 1:
+            return found
+        shapes: list[tuple[list[int], Sequence[float]]] = [
+            ([option for _, _, option in plain], [end - first for first, end, _ in plain]) for _, plain in found
+        ]
+        states = dict.fromkeys(self.spread(*shape) for shape in [*shapes, *self.pairs()])
+        return [(self.estimate(state), state) for state in states if state]
+
+    def pairs(self) -> Iterator[tuple[list[int], list[float]]]:
+        """Options of few stages and their shares of the layers: as many as possible of one option, then of another.
+
+        Shares are equal, or as the speeds of the options.
+        """
+        speed = 1.0 / np.maximum(self.slots[:, 0, -1], 1e-300)
+        choices = range(len(speed))
+        for stages in range(2, min(self.stages, FEW) + 1):
+            for a in choices:
+                count = int((self.gpus // self.found.used[a].clip(1))[self.found.used[a] > 0].min())
+                for b in choices:
+                    if 0 < count < stages and a != b:
+                        chosen = [a] * count + [b] * (stages - count)
+                        for order in (chosen, chosen[::-1]):
+                            yield order, speed[order].tolist()
+                            yield order, [1.0] * stages
+
+    def spread(self, chosen: list[int], shares: Sequence[float]) -> State:
+        """Pieces of every round on the stages, which share out its layers; () if there is no such plan."""
+        layers, depth = self.problem.costs.layers, len(chosen)
+        if not self.runs(depth) or layers < self.chunks * depth:
+            return ()
+        parts = np.cumsum(np.tile(shares, self.chunks)) * (layers / (self.chunks * sum(shares)))
+        bounds = [0, *np.rint(parts).astype(int).tolist()]
+        for k in range(1, len(bounds) - 1):  # a layer for every piece
+            bounds[k] = min(max(bounds[k], bounds[k - 1] + 1), layers - (len(bounds) - 1 - k))
+        return tuple(pieces(bounds, chosen))
+
+    def runs(self, depth: int) -> bool:
+        """True if the schedule exists for a number of stages."""
+        setting = self.found.setting
+        return runs(setting, depth, self.problem.samples(*setting[:2]))
 
     def state(self, plan: ParallelPlan) -> State:
         """The state of a plan of these options."""
@@ -121,25 +165,35 @@ class _Space:
         """Equal cuts with the same option on each stage and their estimates, if these are shorter than ``below``."""
         layers, used = self.problem.costs.layers, self.found.used
         most = int(np.where(used > 0, self.gpus // used.clip(1), self.gpus.sum()).min(axis=1).max())
-        for stages in range(1, min(self.stages, most) + 1):
-            bounds = [s * (layers // stages) + min(s, layers % stages) for s in range(stages + 1)]
+        for stages in range(1, min(self.stages, layers // self.chunks, most) + 1):
+            if not self.runs(stages):
+                continue
+            count = stages * self.chunks
+            bounds = [s * (layers // count) + min(s, layers % count) for s in range(count + 1)]
             slots, held = self.slots[:, bounds[:-1], bounds[1:]], self.held[:, bounds[:-1], bounds[1:]]
-            estimates = slots.sum(axis=1) + (self.found.turns - 1) * slots.max(axis=1)
-            fits = (self.kept[stages - 1 :: -1] <= held).all(axis=1) & (stages * used <= self.gpus).all(axis=1)
+            loads = slots.reshape(len(used), self.chunks, stages).sum(axis=1)
+            estimates = self.time(loads)
+            fits = (stages * used <= self.gpus).all(axis=1)
+            if self.chunks == 1:
+                fits &= (self.kept[stages - 1 :: -1] <= held).all(axis=1)
             for option in np.flatnonzero(fits & (estimates < below)).tolist():
-                spans = zip(bounds, bounds[1:], strict=False)
-                yield float(estimates[option]), tuple((first, end, option) for first, end in spans)
+                yield float(estimates[option]), tuple(pieces(bounds, [option] * stages))
+
+    def time(self, loads: FloatArray) -> FloatArray:
+        """Time of steps whose stages take [..., p] for a micro-batch, without transfers and all-reduces [s]."""
+        longest = loads.max(axis=-1)
+        return np.asarray(loads.sum(axis=-1) / self.chunks + (self.found.turns - 1 / self.chunks) * longest)
 
     def estimate(self, state: State) -> float:
-        """Time of a step without transfers and all-reduces [s]; inf if the GPUs or their memory do not suffice."""
-        depth = len(state)
-        used = self.found.used[[option for _, _, option in state]].sum(axis=0)
+        """The same for a state [s]; inf if the GPUs do not suffice, or for one chunk their memory."""
+        depth = len(state) // self.chunks
+        used = self.found.used[[option for _, _, option in state[:depth]]].sum(axis=0)
         if depth > self.stages or (used > self.gpus).any():
             return np.inf
-        if any(self.kept[depth - 1 - s] > self.held[o, a, b] for s, (a, b, o) in enumerate(state)):
+        if self.chunks == 1 and any(self.kept[depth - 1 - s] > self.held[o, a, b] for s, (a, b, o) in enumerate(state)):
             return np.inf
-        slots = [float(self.slots[option, first, end]) for first, end, option in state]
-        return sum(slots) + (self.found.turns - 1) * max(slots)
+        slots = np.array([float(self.slots[option, first, end]) for first, end, option in state])
+        return float(self.time(slots.reshape(self.chunks, depth).sum(axis=0)))
 
     def improved(self, state: State, value: Callable[[_Space, State], float]) -> tuple[float, State]:
         """A state without better neighbours, and its value."""
@@ -155,6 +209,9 @@ class _Space:
     def neighbours(self, state: State) -> Iterator[State]:
         """States that differ in one boundary, one stage's option, two neighbouring stages, or by one stage."""
         choices = range(len(self.found.used))
+        if self.chunks > 1:
+            yield from self.neighbours_of_chunks(state)
+            return
         for s in range(len(state) - 1):
             (first, cut, a), (_, end, b) = state[s : s + 2]
             before, behind = state[:s], state[s + 2 :]
@@ -175,3 +232,25 @@ class _Space:
                 for option in choices:
                     yield (*before, (first, middle, kept), (middle, end, option), *behind)
                     yield (*before, (first, middle, option), (middle, end, kept), *behind)
+
+    def neighbours_of_chunks(self, state: State) -> Iterator[State]:
+        """States that differ in one boundary, one stage's option, two stages' options, or a layer of every chunk."""
+        depth = len(state) // self.chunks
+        bounds, chosen = [first for first, _, _ in state] + [state[-1][1]], [option for _, _, option in state[:depth]]
+        inner = range(1, len(bounds) - 1)
+        shifts = [{k: shift} for k in inner for shift in (1, -1, 2, -2)]
+        shifts += [{k: a, k + 1: b} for k in inner[:-1] for a in (1, -1) for b in (1, -1)]
+        shifts += [{k: shift for k in inner if k % depth == s} for s in range(1, depth) for shift in (1, -1)]
+        for shift in shifts:
+            moved = [bound + shift.get(k, 0) for k, bound in enumerate(bounds)]
+            if all(a < b for a, b in zip(moved, moved[1:], strict=False)):
+                yield tuple(pieces(moved, chosen))
+        for s in range(depth):
+            for option in range(len(self.found.used)):
+                if option != chosen[s]:
+                    yield tuple(pieces(bounds, [*chosen[:s], option, *chosen[s + 1 :]]))
+            for other in range(s):
+                if chosen[other] != chosen[s]:
+                    swapped = list(chosen)
+                    swapped[s], swapped[other] = chosen[other], chosen[s]
+                    yield tuple(pieces(bounds, swapped))

@@ -71,6 +71,12 @@ def plan(
     planner: Annotated[
         str, typer.Option(help="Planner of training steps; see 'hetgym list planners'. all: a table of all.")
     ] = "search",
+    schedule: Annotated[
+        str,
+        typer.Option(
+            help="Pipeline schedules that a training step may take: some of 1f1b, gpipe, interleaved, zb-h1, or all."
+        ),
+    ] = "1f1b",
     runtime: Annotated[
         str, typer.Option(help="Simulated runtime; see 'hetgym list runtimes'. With switches: links,streams=2.")
     ] = "links",
@@ -113,7 +119,8 @@ def plan(
 
         if not training:
             raise ConfigError("--global-batch is for training steps; add --training")
-        return plan_training(model, platform, global_batch, framework, planner, Output(out, name, force, as_json))
+        output = Output(out, name, force, as_json)
+        return plan_training(model, platform, global_batch, framework, planner, schedule, output)
     if order not in ("device", "ready"):
         raise ConfigError(f"--order is device or ready, not {order!r}")
     under = pick_runtimes([f"{runtime},order=ready" if order == "ready" and runtime != "ready" else runtime])

@@ -14,7 +14,9 @@ SLOW = ("exact", "exhaustive")
 """Planners that ``all`` leaves out: they are for small problems."""
 
 
-def plan_training(model: str, cluster: str, global_batch: int, framework: str, planner: str, output: Output) -> int:
+def plan_training(
+    model: str, cluster: str, global_batch: int, framework: str, planner: str, schedule: str, output: Output
+) -> int:
     """Plan a training step, print the plan and write it to ``plan.json``; returns the exit code.
 
     Raises:
@@ -27,6 +29,7 @@ def plan_training(model: str, cluster: str, global_batch: int, framework: str, p
     from hetgym.cli.console import print_json, print_path, stdout
     from hetgym.errors import ConfigError, ProblemError, unknown_name
     from hetgym.parallel import FRAMEWORKS, SIZES, TrainingProblem, TransformerLayers, load_cluster
+    from hetgym.pipeline import SCHEDULES
 
     for what, name, known in (("language model", model, SIZES), ("framework", framework, FRAMEWORKS)):
         if name not in known:
@@ -34,7 +37,9 @@ def plan_training(model: str, cluster: str, global_batch: int, framework: str, p
     if planner != "all" and planner not in PLANNERS:
         raise unknown_name("planner of training steps", planner, PLANNERS)
     gpus, size, program = load_cluster(cluster), SIZES[model], FRAMEWORKS[framework]
-    problem = TrainingProblem(TransformerLayers(size, gpus, program), gpus, global_batch, program)
+    schedules = tuple(SCHEDULES) if schedule == "all" else tuple(word.strip() for word in schedule.split(","))
+    layers = TransformerLayers(size, gpus, program)
+    problem = TrainingProblem(layers, gpus, global_batch, program, schedules=schedules)
     found: dict[str, ParallelPlan] = {}
     refused: ProblemError | None = None
     for name in [n for n in PLANNERS if n not in SLOW] if planner == "all" else [planner]:
@@ -90,6 +95,7 @@ def _figures(problem: TrainingProblem, size: TransformerSize, plan: ParallelPlan
         "micro_batch": plan.micro_batch,
         "micro_batches": plan.micro_batches,
         "schedule": plan.schedule,
+        "chunks": plan.chunks,
         "memory_bytes": step.memory.tolist(),
         "limit": step.limit,
     }
@@ -105,7 +111,8 @@ def _print(step: dict[str, Any], title: str) -> None:
     console.print(
         f"{duration(step['seconds'])} a step on {step['gpus']} of {step['gpus_of_cluster']} GPUs: "
         f"{_count(step['stages'], 'stage')}, {_count(step['replicas'], 'replica')}, "
-        f"{_count(step['micro_batches'], 'micro-batch')} of {step['micro_batch']} under {step['schedule']}",
+        f"{_count(step['micro_batches'], 'micro-batch')} of {step['micro_batch']} under {step['schedule']}"
+        + (f" with {step['chunks']} chunks" if step["chunks"] > 1 else ""),
         style="bold",
         soft_wrap=True,
     )
@@ -153,9 +160,10 @@ def _planners(found: dict[str, ParallelPlan], problem: TrainingProblem) -> Any:
     from hetgym.bench.formats import duration
     from hetgym.cli.tables import table_of
 
-    table = table_of("planner", "step", "GPUs", "stages", "replicas", "micro-batch", left=("planner",))
+    table = table_of("planner", "step", "GPUs", "stages", "replicas", "micro-batch", "schedule", left=("planner",))
     for name in sorted(found, key=lambda name: problem.value(found[name])):
         plan = found[name]
         figures = (plan.gpus, plan.depth, plan.replicas, plan.micro_batch)
-        table.add_row(name, duration(problem.value(plan)), *map(str, figures))
+        order = f"{plan.schedule} x {plan.chunks}" if plan.chunks > 1 else plan.schedule
+        table.add_row(name, duration(problem.value(plan)), *map(str, figures), order)
     return table

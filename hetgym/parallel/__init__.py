@@ -11,7 +11,7 @@ from hetgym.parallel.layers import LayerCosts, Passes, ProfiledLayers, Sizes
 from hetgym.parallel.loading import cluster_names, load_cluster
 from hetgym.parallel.network import MeasuredNetwork, Nccl, Network, Wire
 from hetgym.parallel.plan import Group, ParallelPlan, Stage, load_plan, uniform
-from hetgym.parallel.problem import TrainingProblem
+from hetgym.parallel.problem import Setting, TrainingProblem
 from hetgym.parallel.reduction import as_pipeline, plan_of
 from hetgym.parallel.step import TrainingStep, gradient_all_reduce, stage_memory, training_step
 from hetgym.parallel.transformer import SIZES, TransformerLayers, TransformerSize
@@ -30,6 +30,7 @@ __all__ = [
     "Passes",
     "Pool",
     "ProfiledLayers",
+    "Setting",
     "Sizes",
     "Stage",
     "TrainingProblem",

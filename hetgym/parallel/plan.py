@@ -227,19 +227,28 @@ def load_plan(path: str | os.PathLike[str]) -> ParallelPlan:
 
 
 def uniform(
-    layers: int, stages: int, groups: Sequence[Group], micro_batch: int, global_batch: int, schedule: str = "1f1b"
+    layers: int,
+    stages: int,
+    groups: Sequence[Group],
+    micro_batch: int,
+    global_batch: int,
+    schedule: str = "1f1b",
+    chunks: int = 1,
 ) -> ParallelPlan:
     """Plan with equal numbers of layers, and the same groups, on each stage; the first stages take what remains.
+
+    With several chunks there are as many pieces on each group.
 
     >>> uniform(10, 4, [Group("a100")], 1, 8).stages[0].last
     2
     """
-    each, more = divmod(layers, stages)
+    pieces = stages * chunks
+    each, more = divmod(layers, pieces)
     bounds = [0]
-    for k in range(stages):
+    for k in range(pieces):
         bounds.append(bounds[-1] + each + (k < more))
     made = [Stage(a, b - 1, tuple(groups)) for a, b in zip(bounds, bounds[1:], strict=False)]
-    return ParallelPlan(tuple(made), micro_batch, global_batch, schedule)
+    return ParallelPlan(tuple(made), micro_batch, global_batch, schedule, chunks)
 
 
 def _whole(what: str, value: object, least: int = 1) -> None:

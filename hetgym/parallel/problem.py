@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from math import inf
+from typing import NamedTuple
 
 import numpy as np
 
@@ -19,9 +20,25 @@ from hetgym.parallel.step import TrainingStep, stage_memory, training_step
 from hetgym.pipeline import SCHEDULES
 
 
+class Setting(NamedTuple):
+    """What all stages of a plan have in common.
+
+    Attributes:
+        data: data degree.
+        micro_batch: samples of a micro-batch.
+        schedule: order of forward and backward passes, one of :data:`~hetgym.pipeline.SCHEDULES`.
+        chunks: pieces of the model on each GPU; 1 except under ``interleaved``.
+    """
+
+    data: int
+    micro_batch: int
+    schedule: str = "1f1b"
+    chunks: int = 1
+
+
 @dataclass(frozen=True)
 class TrainingProblem:
-    """Choose stages, groups of GPUs, degrees and micro-batch so that a training step is as short as possible.
+    """Choose stages, groups of GPUs, degrees, micro-batch and schedule so that a training step is as short as possible.
 
     Args:
         costs: times and sizes of the model's layers.
@@ -31,9 +48,10 @@ class TrainingProblem:
         tensors: tensor-parallel degrees that a group may have; groups do not reach beyond their node.
         micro_batches: sizes of micro-batches that may be chosen.
         stages: most stages of a pipeline.
-        schedule: order of forward and backward passes, with one chunk a stage.
+        schedules: orders of forward and backward passes that may be chosen.
         fill: True to allow all data degrees: where they do not divide the global batch, the last micro-batches are
             filled up, and a step processes a few samples more.
+        chunks: pieces of the model on each GPU that may be chosen under ``interleaved``; 1 is 1F1B.
 
     Raises:
         ConfigError: a number out of range, or nothing to choose from.
@@ -47,13 +65,17 @@ class TrainingProblem:
     tensors: tuple[int, ...] = (1, 2, 4, 8)
     micro_batches: tuple[int, ...] = (1, 2, 4, 8, 16, 32)
     stages: int = 64
-    schedule: str = "1f1b"
+    schedules: tuple[str, ...] = ("1f1b",)
     fill: bool = False
-    _sums: dict[tuple[Group, int], FloatArray] = field(default_factory=dict, init=False, repr=False, compare=False)
+    chunks: tuple[int, ...] = (2, 4)
+    _sums: dict[tuple[Group, int, str], FloatArray] = field(default_factory=dict, init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
-        for what in ("tensors", "micro_batches"):
-            object.__setattr__(self, what, tuple(sorted(set(getattr(self, what)))))
+        if isinstance(self.schedules, str):
+            object.__setattr__(self, "schedules", (self.schedules,))
+        for what in ("tensors", "micro_batches", "chunks", "schedules"):
+            kept = dict.fromkeys(getattr(self, what))
+            object.__setattr__(self, what, tuple(kept if what == "schedules" else sorted(kept)))
             if not getattr(self, what):
                 raise ConfigError(f"training problem: {what} is empty")
         for what, values in (
@@ -61,17 +83,30 @@ class TrainingProblem:
             ("stages", (self.stages,)),
             ("tensors", self.tensors),
             ("micro_batches", self.micro_batches),
+            ("chunks", self.chunks),
         ):
             for value in values:
                 check_number(value, f"training problem: {what}", ConfigError, minimum=1)
-        if self.schedule not in SCHEDULES:
-            raise unknown_name("pipeline schedule", self.schedule, SCHEDULES)
+        for schedule in self.schedules:
+            if schedule not in SCHEDULES:
+                raise unknown_name("pipeline schedule", schedule, SCHEDULES)
+        if next(self.settings(), None) is None:
+            raise ConfigError(
+                f"training problem: no micro-batch of {list(self.micro_batches)} divides a global batch of "
+                f"{self.global_batch}"
+            )
 
-    def degrees(self) -> Iterator[tuple[int, int]]:
-        """Data degrees and micro-batches whose product divides the global batch, in rising order.
+    def settings(self) -> Iterator[Setting]:
+        """What plans may have in common: data degrees and micro-batches in rising order, each under each schedule.
 
-        With ``fill``, those whose replicas process fewer micro-batches than with one replica less.
+        The product of both divides the global batch. With ``fill``, replicas process fewer micro-batches than with one
+        replica less.
         """
+        orders = [
+            (schedule, chunks)
+            for schedule in self.schedules
+            for chunks in (self.chunks if schedule == "interleaved" else (1,))
+        ]
         for data in range(1, min(self.global_batch, self.cluster.gpus) + 1):
             for batch in self.micro_batches:
                 if self.samples(data, batch) == self.global_batch or (
@@ -79,7 +114,7 @@ class TrainingProblem:
                     and data * batch <= self.global_batch
                     and self._turns(data, batch) < self._turns(data - 1, batch)
                 ):
-                    yield data, batch
+                    yield from (Setting(data, batch, *order) for order in orders)
 
     def samples(self, data: int, micro_batch: int) -> int:
         """Samples of a step: the global batch, or the next multiple of data degree times micro-batch."""
@@ -113,34 +148,34 @@ class TrainingProblem:
         return self.step(plan).seconds
 
     def bound(self, plan: ParallelPlan) -> float:
-        """A lower bound on the step of a plan with one chunk a stage; 0 for others [s].
+        """A lower bound on the step of a plan [s].
 
         From the moment that a stage may begin until its last gradient leaves it, it needs M times its passes, or once
-        its passes and the time of the stages behind; weight passes, which a schedule may postpone, are left out.
+        its passes and the time of the stages behind; weight passes, which a schedule may postpone, are left out. With
+        several chunks a micro-batch passes all of them, and every group needs M times the passes of its chunks.
         """
-        if plan.chunks > 1:
-            return 0.0
         longest = 0.0
         for groups in dict.fromkeys(zip(*(stage.groups for stage in plan.stages), strict=True)):
-            behind = 0.0
-            for stage, group in zip(plan.stages[::-1], groups[::-1], strict=True):
-                sums = self.slots(group, plan.micro_batch)
+            behind, loads = 0.0, [0.0] * plan.depth
+            for k in reversed(range(len(plan.stages))):
+                stage, sums = plan.stages[k], self.slots(groups[k], plan.micro_batch, plan.schedule)
                 slot = float(sums[stage.last + 1] - sums[stage.first])
-                behind = max(plan.micro_batches * slot, slot + behind)
-            longest = max(longest, behind)
+                loads[k % plan.depth] += slot
+                behind = slot + behind if plan.chunks > 1 else max(plan.micro_batches * slot, slot + behind)
+            longest = max(longest, behind, plan.micro_batches * max(loads))
         return longest * (1 - 1e-9)
 
-    def slots(self, group: Group, micro_batch: int) -> FloatArray:
+    def slots(self, group: Group, micro_batch: int, schedule: str) -> FloatArray:
         """[l + 1] time of the passes of the layers before each on a group, weight passes left out under ZB-H1 [s].
 
         Raises:
             ConfigError: the times are not known.
         """
-        key = group, micro_batch
+        key = group, micro_batch, schedule
         if key not in self._sums:
             passes = self.costs.passes(group.pool, group.tensor, micro_batch)
             if passes is None:
                 raise ConfigError(f"no times of micro-batch {micro_batch} on {group.tensor} GPUs of {group.pool!r}")
-            share = 0.5 if self.schedule == "zb-h1" else 1.0
+            share = 0.5 if schedule == "zb-h1" else 1.0
             self._sums[key] = frozen(np.append(0.0, np.cumsum(passes.forward + share * passes.backward)))
         return self._sums[key]

@@ -90,5 +90,5 @@ def plan_of(
         group = Group(names[piece.device], tensors[names[piece.device]])
         stages.append(Stage(piece.first, piece.end - 1, (group,) * data))
     chunks = len(stages) // len({piece.device for piece in cut})
-    schedule = "interleaved" if chunks > 1 else problem.schedule
+    schedule = "interleaved" if chunks > 1 else problem.schedules[0]
     return ParallelPlan(tuple(stages), micro_batch, problem.global_batch, schedule, chunks)

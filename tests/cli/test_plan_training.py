@@ -64,6 +64,7 @@ def test_all_planners_side_by_side_and_what_limits_the_step(folder: Path) -> Non
         (("plan", "gpt-1.7", *WORDS[2:]), "did you mean 'gpt-1.7b'"),
         ((*WORDS, "--planner", "serch"), "did you mean 'search'"),
         ((*WORDS, "--framework", "megatrn"), "did you mean 'megatron'"),
+        ((*WORDS, "--schedule", "1f1b,interleave"), "did you mean 'interleaved'"),
         (("plan", "gpt-1.7b", "--platform", "mine.yaml", "--global-batch", "8"), "add --training"),
         (("plan", "gpt-175b", *WORDS[2:]), "no plan fits in the memory"),
         ((*WORDS[:4], "nowhere.yaml", *WORDS[5:]), "nowhere.yaml"),

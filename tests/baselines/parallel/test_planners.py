@@ -9,7 +9,7 @@ import pytest
 
 from hetgym.baselines.parallel import PLANNERS, every_plan, exact, exhaustive, search
 from hetgym.device import Device
-from hetgym.errors import ConfigError, ProblemError
+from hetgym.errors import ConfigError, ProblemError, UnknownName
 from hetgym.parallel import Cluster, Framework, MeasuredNetwork, Pool, ProfiledLayers, TrainingProblem, Wire
 
 CASES = 200
@@ -39,7 +39,26 @@ def small(seed: int) -> TrainingProblem:
         framework=Framework(state_bytes=10.0, blocking=bool(rng.integers(2)), overlap=bool(rng.integers(2))),
         tensors=(1, 2),
         micro_batches=(1, 2),
-        schedule=str(rng.choice(["gpipe", "1f1b", "zb-h1"])),
+        schedules=(str(rng.choice(["gpipe", "1f1b", "zb-h1"])),),
+    )
+
+
+def chosen(seed: int) -> TrainingProblem:
+    """The same with four layers more, short ones, and a choice of schedules, most of them interleaved."""
+    problem = small(seed)
+    assert isinstance(problem.costs, ProfiledLayers)
+    rng = np.random.default_rng(seed)
+    costs = problem.costs
+    times = {key: np.stack(costs.passes(*key) or ()).T for key in costs.measured}
+    sizes = {tensor: np.stack(costs.sizes(tensor) or ()).T for tensor in (1, 2)}
+    more = [int(rng.integers(costs.layers)) for _ in range(6 - costs.layers)]
+    tables = [{key: np.concatenate([table, table[more]]) for key, table in part.items()} for part in (times, sizes)]
+    schedules = ("interleaved",) if seed % 2 else ("gpipe", "1f1b", "interleaved", "zb-h1")
+    few = tuple(replace(pool, nodes=1, per_node=2) for pool in problem.cluster.pools)
+    cluster = Cluster(problem.cluster.name, few)
+    batch = int(rng.choice([4, 8]))
+    return replace(
+        problem, costs=ProfiledLayers(*tables), cluster=cluster, schedules=schedules, chunks=(2, 3), global_batch=batch
     )
 
 
@@ -59,6 +78,33 @@ def test_branch_and_bound_finds_the_optimum_and_search_nearly_always() -> None:
     assert len(gaps) > 0.8 * CASES
     assert np.mean(np.array(gaps) == 0.0) > 0.95
     assert np.mean(gaps) < 0.005
+
+
+def test_schedules_and_chunks_are_chosen() -> None:
+    gaps, orders = [], set()
+    for seed in range(12):
+        problem = chosen(seed)
+        try:
+            plan = exhaustive(problem)
+        except ProblemError:
+            continue
+        best = problem.value(plan)
+        orders.add((plan.schedule, plan.chunks))
+        assert problem.value(exact(problem)) == best
+        assert problem.bound(plan) <= best
+        gaps.append(problem.value(search(problem)) / best - 1.0)
+    assert len(gaps) > 8 and ("interleaved", 2) in orders and len(orders) > 2
+    assert 0.0 <= np.mean(gaps) < 0.02
+    assert np.mean(np.array(gaps) == 0.0) > 0.7
+
+
+def test_only_some_planners_know_several_chunks() -> None:
+    problem = chosen(1)
+    plan = PLANNERS["uniform-grid"](problem)
+    assert plan.chunks in (2, 3) and problem.value(plan) >= problem.value(exact(problem))
+    for name in ("pipedream", "alpa", "harp", "sailor"):
+        with pytest.raises(ProblemError, match="one chunk a stage"):
+            PLANNERS[name](problem)
 
 
 @pytest.mark.parametrize("name", PLANNERS)
@@ -82,7 +128,7 @@ def test_planners_give_plans_of_the_problem(name: str) -> None:
 def test_any_data_degree_with_filled_micro_batches() -> None:
     for seed in range(20):
         problem = replace(small(seed), global_batch=5, fill=True)
-        assert {problem.samples(data, batch) for data, batch in problem.degrees()} <= {5, 6, 8}
+        assert {problem.samples(data, batch) for data, batch, _, _ in problem.settings()} <= {5, 6, 8}
         plans = {plan: problem.value(plan) for plan in every_plan(problem)}
         best = min(plans.values())
         if best < np.inf:
@@ -93,6 +139,8 @@ def test_any_data_degree_with_filled_micro_batches() -> None:
 
 def test_bad_problems_are_refused() -> None:
     problem = small(0)
-    for changed in ({"tensors": ()}, {"micro_batches": ()}, {"global_batch": 0}, {"stages": 0}):
-        with pytest.raises(ConfigError):
+    bad: list[dict[str, object]] = [{"tensors": ()}, {"micro_batches": ()}, {"global_batch": 0}, {"stages": 0}]
+    bad += [{"schedules": ("2f2b",)}, {"schedules": ()}, {"chunks": (0,)}, {"global_batch": 3, "micro_batches": (2,)}]
+    for changed in bad:
+        with pytest.raises((ConfigError, UnknownName)):
             TrainingProblem(problem.costs, problem.cluster, **({"global_batch": 2} | changed))  # type: ignore[arg-type]
