@@ -23,14 +23,15 @@ def table(cost: npt.ArrayLike, name: str) -> FloatArray:
         raise ProblemError(f"problem {name!r}: cost is not a table of numbers ({cause})") from cause
 
 
-def columns(edges: Iterable[tuple[int, int, float]], name: str) -> tuple[IntArray, IntArray, FloatArray]:
+def columns(edges: Iterable[tuple[int, int, float]] | FloatArray, name: str) -> tuple[IntArray, IntArray, FloatArray]:
     """Split ``(source, target, bytes)`` triples into three columns, [e] each.
 
     Raises:
         ProblemError: an edge is not such a triple, or an end is not a whole number below 2^31.
     """
     try:
-        table = np.array([tuple(edge) for edge in edges], np.float64).reshape(-1, 3)
+        given = edges if isinstance(edges, np.ndarray) else [tuple(edge) for edge in edges]
+        table = np.array(given, np.float64).reshape(-1, 3)
     except (OverflowError, TypeError, ValueError) as cause:
         raise ProblemError(f"problem {name!r}: edges are not (source, target, bytes) triples ({cause})") from cause
     ends = table[:, :2]
@@ -70,7 +71,10 @@ def tensor_ids(source: IntArray, target: IntArray, tensors: Sequence[int] | None
 
 def largest_payloads(n: int, source: IntArray, payload: FloatArray, tensors: Sequence[int] | None) -> FloatArray:
     """[n] output bytes of each operator: every tensor counts once, at the size of its largest edge [byte]."""
-    ids = np.arange(len(source)) if tensors is None else np.asarray(tensors)
+    if tensors is None:
+        inside = (source >= 0) & (source < n)
+        return np.asarray(np.bincount(source[inside], payload[inside], n), np.float64)
+    ids = np.asarray(tensors)
     largest: dict[tuple[int, int], float] = {}
     for key, size in zip(zip(source.tolist(), ids.tolist(), strict=True), payload.tolist(), strict=True):
         largest[key] = max(largest.get(key, 0.0), size)
@@ -87,6 +91,8 @@ def broadcast(value: npt.ArrayLike, shape: tuple[int, ...], what: str, name: str
     Raises:
         ProblemError: it is not numeric or does not fit the shape; the message names the problem and ``what``.
     """
+    if isinstance(value, float):
+        return np.full(shape, value)
     try:
         return np.broadcast_to(np.asarray(value, np.float64), shape)
     except (OverflowError, TypeError, ValueError) as cause:

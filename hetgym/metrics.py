@@ -12,6 +12,7 @@ from collections.abc import Iterable
 
 import numpy as np
 
+from hetgym._types import IntArray
 from hetgym.planning import ranks
 from hetgym.planning.decode import decode_placement
 from hetgym.planning.list_scheduling import fastest_device, single_device_placement
@@ -61,8 +62,15 @@ def speedup(makespan: float, single_device: float) -> float:
     return ratio(single_device, makespan)
 
 
-def single_device_makespan(problem: Problem, runtime: str | Runtime = "classic") -> float:
+def single_device_makespan(
+    problem: Problem, runtime: str | Runtime = "classic", order: IntArray | None = None
+) -> float:
     """Simulated makespan of the ``single-device`` baseline: all operators on the one best device [s].
+
+    Args:
+        problem: the problem.
+        runtime: a preset's name, or the switches.
+        order: [n] operators by descending upward rank, if that is known already.
 
     >>> from hetgym.workloads import textbook
     >>> single_device_makespan(textbook("topcuoglu"))
@@ -74,7 +82,8 @@ def single_device_makespan(problem: Problem, runtime: str | Runtime = "classic")
         0,
         1,
     ):
-        order = ranks.list_order(problem.arrays, ranks.upward_rank(problem))
+        if order is None:
+            order = ranks.list_order(problem.arrays, ranks.upward_rank(problem))
         return float(np.cumsum(problem.cost[order, device])[-1])  # one after the other, nothing to transfer
     schedule = decode_placement(problem, single_device_placement(problem))
     return simulate(problem, schedule, switches).makespan

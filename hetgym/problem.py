@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from functools import cached_property
+from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, NamedTuple, cast
 
@@ -66,10 +66,17 @@ class Routes(NamedTuple):
     @classmethod
     def direct(cls, bandwidth: FloatArray) -> Routes:
         """Routes over dedicated links: one for every ordered pair of different devices, with the pair's bandwidth."""
-        apart = ~np.eye(len(bandwidth), dtype=np.bool_)
-        pointer = np.zeros(bandwidth.size + 1, np.int32)
-        np.cumsum(apart.ravel(), out=pointer[1:])
-        return cls(pointer, np.arange(pointer[-1], dtype=np.int32), bandwidth[apart])
+        apart, pointer, link = _direct_routes(len(bandwidth))
+        return cls(pointer, link, bandwidth[apart])
+
+
+@lru_cache(maxsize=8)
+def _direct_routes(d: int) -> tuple[BoolArray, IntArray, IntArray]:
+    """[d, d] true for different devices; pointers and link numbers of the routes between them."""
+    apart = ~np.eye(d, dtype=np.bool_)
+    pointer = np.zeros(d * d + 1, np.int32)
+    np.cumsum(apart.ravel(), out=pointer[1:])
+    return frozen(apart), frozen(pointer), frozen(np.arange(pointer[-1], dtype=np.int32))
 
 
 @record
@@ -186,9 +193,9 @@ class Problem:
             )
         e = len(edge_source)
         order = np.lexsort((edge_tensor, edge_target, edge_source))
-        self.edge_source: IntArray = frozen(np.asarray(edge_source)[order].astype(np.int32))
-        self.edge_target: IntArray = frozen(np.asarray(edge_target)[order].astype(np.int32))
-        self.edge_tensor: IntArray = frozen(np.asarray(edge_tensor)[order].astype(np.int32))
+        self.edge_source = _int32(edge_source, order)
+        self.edge_target = _int32(edge_target, order)
+        self.edge_tensor = _int32(edge_tensor, order)
         self.edge_bytes = self._real("edge_bytes", np.asarray(edge_bytes)[order], (e,))
         self._check_edges(n)
         self.latency = self._between("latency", latency, d, diagonal=0.0)
@@ -196,12 +203,21 @@ class Problem:
         self.weight_bytes = self._real("weight_bytes", weight_bytes, (n,))
         self.output_bytes = self._real("output_bytes", output_bytes, (n,))
         self.memory_capacity = self._real("memory_capacity", memory_capacity, (d,), finite=False)
-        self._set_routes(routes or Routes.direct(self.bandwidth), d)
+        if routes is None:
+            self.route_pointer, self.route_link, links = Routes.direct(self.bandwidth)
+            self.link_bandwidth = frozen(links)
+        else:
+            self._set_routes(routes, d)
         if np.shape(asynchronous) not in ((), (d,)):
             raise ProblemError(f"problem {name!r}: asynchronous has shape {np.shape(asynchronous)}, expected ({d},)")
         self.asynchronous: BoolArray = frozen(np.array(np.broadcast_to(asynchronous, (d,)), np.bool_))
-        self.occupancy = self._real("occupancy", tables.broadcast(occupancy, (n, d), "occupancy", name), (n, d))
-        if not ((self.occupancy > 0) & (self.occupancy <= 1)).all():
+        alone = isinstance(occupancy, float) and occupancy == 1.0
+        self.occupancy = (
+            frozen(np.ones((n, d)))
+            if alone
+            else self._real("occupancy", tables.broadcast(occupancy, (n, d), "occupancy", name), (n, d))
+        )
+        if not alone and not ((self.occupancy > 0) & (self.occupancy <= 1)).all():
             i, a = (int(k) for k in np.argwhere(~((self.occupancy > 0) & (self.occupancy <= 1)))[0])
             raise ProblemError(
                 f"problem {name!r}: occupancy[{i}, {a}] is {self.occupancy[i, a]}; it must be above 0 and at most 1"
@@ -222,8 +238,8 @@ class Problem:
             raise ProblemError(f"problem {self.name!r}: {what} is not an array of numbers ({cause})") from cause
         if array.shape != shape:
             raise ProblemError(f"problem {self.name!r}: {what} has shape {array.shape}, expected {shape}")
-        bad = ~(array >= 0) | (np.isinf(array) if finite else False)
-        if bad.any():
+        if array.size and not (array.min() >= 0 and (not finite or array.max() < np.inf)):
+            bad = ~(array >= 0) | (np.isinf(array) if finite else False)
             at = tuple(int(i) for i in np.argwhere(bad)[0])
             where = ", ".join(map(str, at))
             rule = "finite and not negative" if finite else "not negative and not NaN"
@@ -282,8 +298,8 @@ class Problem:
                     f"problem {self.name!r}: bandwidth[{a}, {b}] is {given[k]:g}, but the narrowest link of the route "
                     f"carries {least[k]:g} byte/s; they must be equal"
                 )
-        self.route_pointer: IntArray = frozen(pointer.astype(np.int32))
-        self.route_link: IntArray = frozen(link.astype(np.int32))
+        self.route_pointer = frozen(pointer.astype(np.int32))
+        self.route_link = frozen(link.astype(np.int32))
 
     @classmethod
     def build(cls, graph: DataflowGraph, platform: Platform, costs: str | CostModel = "auto") -> Problem:
@@ -327,7 +343,7 @@ class Problem:
     def from_arrays(
         cls,
         cost: npt.ArrayLike,
-        edges: Iterable[tuple[int, int, float]],
+        edges: Iterable[tuple[int, int, float]] | FloatArray,
         latency: npt.ArrayLike = 0.0,
         bandwidth: npt.ArrayLike = 1.0,
         *,
@@ -345,7 +361,7 @@ class Problem:
 
         Args:
             cost: [n, d] run times [s]; inf = not placeable.
-            edges: ``(source, target, bytes)`` triples.
+            edges: ``(source, target, bytes)`` triples, or an array [e, 3] of them.
             latency: seconds, one number or [d, d].
             bandwidth: byte/s, one number or [d, d].
             tensors: tensor id of each edge; by default every edge carries a tensor of its own.
@@ -388,9 +404,9 @@ class Problem:
                 name,
             ),
             memory_capacity=tables.broadcast(memory_capacity, (d,), "memory_capacity", name),
-            operator_names=operator_names or [f"op{i}" for i in range(n)],
+            operator_names=operator_names or _numbered("op", n),
             operator_kinds=operator_kinds or ["Task"] * n,
-            device_names=device_names or [f"dev{i}" for i in range(d)],
+            device_names=device_names or _numbered("dev", d),
             name=name,
             occupancy=occupancy,
         )
@@ -495,7 +511,7 @@ class Problem:
         d = self.num_devices
         if d == 1:
             return frozen(np.zeros(self.num_edges))
-        pairs = ~np.eye(d, dtype=np.bool_)
+        pairs = _direct_routes(d)[0]
         per_byte = float(np.mean(1.0 / self.bandwidth[pairs]))
         return frozen(float(np.mean(self.latency[pairs])) + self.edge_bytes * per_byte)
 
@@ -555,6 +571,17 @@ class Problem:
         routes = Routes(*(arrays.pop(key) for key in ("route_pointer", "route_link", "link_bandwidth")))
         names = {key: header[key] for key in ("operator_names", "operator_kinds", "device_names", "name")}
         return cls(**arrays, routes=routes, **names)  # type: ignore[arg-type]
+
+
+@lru_cache(maxsize=128)
+def _numbered(word: str, count: int) -> tuple[str, ...]:
+    """Names of operators or devices that have none."""
+    return tuple(f"{word}{i}" for i in range(count))
+
+
+def _int32(values: npt.ArrayLike, order: npt.NDArray[np.int64]) -> IntArray:
+    """An array of edges in sorted order."""
+    return frozen(np.asarray(values)[order].astype(np.int32))
 
 
 def _declared(header: Mapping[str, Any], names: Collection[str], where: str) -> dict[str, Array]:

@@ -189,6 +189,9 @@ class HetScheduleEnv(LaneEnv):
         suite: name or path of a suite.
         generator: name of a family of random graphs, or ``callable(rng) -> Problem``, which needs the ``max_*``
             arguments.
+        pool: number of problems that the generator makes, of which every episode draws one: episodes on a problem that
+            was drawn before begin many times as fast. By default every episode has a new problem.
+        pool_seed: seed of the pool; pools of different seeds share no problem, whatever the seeds of resets.
         batch: batch size of graphs given by name.
         costs: cost model of graphs on platforms, or its name.
         decode: start times of the final placement: ``"insertion"`` (HEFT's rule), ``"append"``,

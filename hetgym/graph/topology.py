@@ -36,7 +36,7 @@ def adjacency(n: int, source: IntArray, target: IntArray) -> Adjacency:
     >>> adjacency(3, np.array([0, 0, 1], np.int32), np.array([2, 1, 2], np.int32)).node
     array([1, 2, 2], dtype=int32)
     """
-    edge = np.lexsort((np.arange(len(source)), target, source)).astype(np.int32)
+    edge = np.lexsort((target, source)).astype(np.int32)  # a stable sort
     pointer = np.zeros(n + 1, np.int32)
     np.cumsum(np.bincount(source, minlength=n), out=pointer[1:])
     return Adjacency(frozen(pointer), frozen(target[edge].astype(np.int32)), frozen(edge))

@@ -6,7 +6,7 @@ import numpy as np
 
 from hetgym._types import FloatArray
 from hetgym.errors import ConfigError, require
-from hetgym.planning.ranks import least_cost_from_entry, least_cost_to_exit
+from hetgym.planning.ranks import least_cost_from_entry, least_cost_to_exit, longest_path_from_entry
 from hetgym.problem import Problem
 from hetgym.sim import Runtime
 from hetgym.sim import runtime as as_runtime
@@ -18,12 +18,7 @@ def critical_path_bound(problem: Problem) -> float:
     It is also the denominator of the schedule length ratio (SLR).
     """
     fastest = problem.cost.min(axis=1)
-    finish = np.zeros(problem.num_operators)
-    pointer, node = problem.predecessors.pointer, problem.predecessors.node
-    for i in problem.topological_order:
-        inputs = finish[node[pointer[i] : pointer[i + 1]]]
-        finish[i] = fastest[i] + (inputs.max() if len(inputs) else 0.0)
-    return float(finish.max())
+    return float((longest_path_from_entry(problem.arrays, fastest, np.zeros(problem.num_edges)) + fastest).max())
 
 
 def communication_bound(problem: Problem) -> float:

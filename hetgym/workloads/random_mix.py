@@ -2,14 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
 
 from hetgym.errors import ProblemError, unknown_name
-from hetgym.graph.generators import generate_graph
+from hetgym.graph.generators.tasks import Index, work_and_sizes
+from hetgym.graph.generators.topologies import inception_like_edges, layered_edges
 from hetgym.problem import Problem
 from hetgym.workloads.synthetic import edge_weights, scale_communication, unrelated_costs
+
+_TOPOLOGIES: dict[str, Callable[[np.random.Generator, int], tuple[Index, Index]]] = {
+    "layered": layered_edges,
+    "inception_like": inception_like_edges,
+}
 
 
 @dataclass(frozen=True)
@@ -61,8 +68,10 @@ class RandomMix:
         family = self.families[int(rng.integers(len(self.families)))]
         n = int(rng.integers(self.operators[0], self.operators[1] + 1))
         ccr = self.ccr[int(rng.integers(len(self.ccr)))]
-        graph = generate_graph(family, rng, tasks=n)
+        source, target = _TOPOLOGIES[family](rng, n)
+        work_and_sizes(rng, n, len(source))  # of the graph that generate_graph makes, and of which only edges are used
+        order = np.lexsort((target, source))
         cost = unrelated_costs(n, self.devices, rng, heterogeneity=self.heterogeneity)
-        seconds = scale_communication(edge_weights(len(graph.edges), rng), cost, ccr)
-        edges = zip(graph.edge_source.tolist(), graph.edge_target.tolist(), seconds.tolist(), strict=True)
+        seconds = scale_communication(edge_weights(len(source), rng), cost, ccr)
+        edges = np.stack([source[order], target[order], seconds], axis=1)
         return Problem.from_arrays(cost, edges, name=f"{family}-{n}-ccr{ccr:g}")

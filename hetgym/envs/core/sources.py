@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass
 from typing import Any, Generic, TypeVar
 
 import numpy as np
 
 from hetgym.costs import CostModel, cost_model
+from hetgym.envs.core.arguments import Arguments, whole
 from hetgym.envs.core.padding import Sizes
 from hetgym.errors import ConfigError, shown
 from hetgym.graph import DataflowGraph, load_graph
@@ -33,6 +34,29 @@ class Kind(Generic[Item, Sizes]):
     sizes: Callable[[Item], Sizes]
 
 
+@dataclass(frozen=True)
+class PoolArguments(Arguments):
+    """How many problems an environment takes from its generator.
+
+    Attributes:
+        pool: number of problems, of which every episode draws one; by default every episode has a new problem.
+        pool_seed: seed of the pool: pools of different seeds share no problem.
+    """
+
+    _: KW_ONLY
+    pool: int | None = whole(None)
+    pool_seed: int = whole(0, least=0)
+
+    def _refuse_pool(self, given: str | None) -> None:
+        """Refuse a pool of problems that no generator makes.
+
+        Raises:
+            ConfigError: the problems come from another source, which is named.
+        """
+        if self.pool is not None and given not in (None, "generator"):
+            raise ConfigError(f"pool belongs to a generator of problems; {given}=… is a pool itself")
+
+
 class Source(Generic[Item, Sizes]):
     """Provides a problem for each episode: one of several given ones, or one from a generator.
 
@@ -41,6 +65,8 @@ class Source(Generic[Item, Sizes]):
         items: problems of which every episode draws one with equal probability.
         generate: makes a new problem for every episode, if there are no items.
         limit: sizes within which all generated problems stay; None if unknown.
+        chosen: the size and the seed of the pool of generated problems, if there is one. Each problem has a random
+            generator of its own, so that it depends neither on the others nor on when it is first drawn.
 
     Raises:
         ConfigError: the list of items is empty.
@@ -52,8 +78,11 @@ class Source(Generic[Item, Sizes]):
         items: Iterable[Item] = (),
         generate: Callable[[np.random.Generator], Any] | None = None,
         limit: Sizes | None = None,
+        chosen: PoolArguments | None = None,
     ) -> None:
         self.kind, self.items, self.generate, self.limit = kind, tuple(items), generate, limit
+        self._pool = PoolArguments() if chosen is None else PoolArguments(pool=chosen.pool, pool_seed=chosen.pool_seed)
+        self._pooled: dict[int, Item] = {}
         if generate is None and not self.items:
             raise ConfigError(f"an environment needs at least one problem ({kind.expected}), the list is empty")
 
@@ -68,7 +97,21 @@ class Source(Generic[Item, Sizes]):
         """
         if self.generate is None:
             return self.items[0 if len(self.items) == 1 else int(rng.integers(len(self.items)))]
-        made = self.generate(rng)
+        size = self._pool.pool
+        if size is None:
+            return self._made(self.generate, rng)
+        number = int(rng.integers(size))
+        if number not in self._pooled:
+            self._pooled[number] = self._made(self.generate, np.random.default_rng([self._pool.pool_seed, number]))
+        return self._pooled[number]
+
+    @property
+    def size(self) -> int:
+        """Number of different problems; 0 if every episode has a new one."""
+        return len(self.items) if self.generate is None else self._pool.pool or 0
+
+    def _made(self, generate: Callable[[np.random.Generator], Any], rng: np.random.Generator) -> Item:
+        made = generate(rng)
         if not self.kind.is_one(made):
             raise ConfigError(f"the generator returned {type(made).__name__}, expected {self.kind.expected}")
         item: Item = made

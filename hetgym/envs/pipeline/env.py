@@ -162,6 +162,9 @@ class HetPipelineEnv(LaneEnv):
         platform: a Platform, a preset's name or a path, or a list of these; needs ``graph``.
         generator: ``callable(rng)`` that makes a pipeline; needs the ``max_*`` arguments unless it is a
             :class:`~hetgym.pipeline.RandomChains`.
+        pool: number of pipelines that the generator makes, of which every episode draws one: episodes on one that
+            was drawn before begin many times as fast. By default every episode has a new pipeline.
+        pool_seed: seed of the pool; pools of different seeds share no pipeline, whatever the seeds of resets.
         batch: batch size of graphs given by name.
         costs: cost model of graphs on platforms.
         blocks: the kind of blocks that are never cut in a graph, see :data:`hetgym.pipeline.BLOCKS`.

@@ -65,7 +65,9 @@ class PipelineLanes(RecordLanes):
         self._game = Game(rules.code, rules.turns, int(rules.split_backward), rules.rounds, int(sparse))
         self._instances: list[CutProblem | None] = [None] * count
         self._values: list[CutValue | None] = [None] * count
-        self._known: Remembered[str, tuple[CutProblem, dict[str, npt.NDArray[Any]]]] = Remembered(_REMEMBERED)
+        self._known: Remembered[str, tuple[CutProblem, dict[str, npt.NDArray[Any]]]] = Remembered(
+            max(_REMEMBERED, source.size)
+        )
         self._tables = records.Rows(count, TABLES)
         self._lanes = self._all_lanes()
 

@@ -10,9 +10,19 @@ from typing import Any
 import numpy as np
 
 from hetgym.costs import CostModel
-from hetgym.envs.core.arguments import Arguments, one_of, whole
+from hetgym.envs.core.arguments import one_of, whole
 from hetgym.envs.core.padding import BlockPadding
-from hetgym.envs.core.sources import Kind, Source, as_costs, generator_of, grid, listed, only_one, together
+from hetgym.envs.core.sources import (
+    Kind,
+    PoolArguments,
+    Source,
+    as_costs,
+    generator_of,
+    grid,
+    listed,
+    only_one,
+    together,
+)
 from hetgym.errors import ConfigError
 from hetgym.graph import DataflowGraph
 from hetgym.graph.transforms.training import OPTIMIZERS
@@ -39,7 +49,7 @@ PIPELINES: Kind[Pipeline, BlockPadding] = Kind("a PipelineProblem or a TrainingP
 
 
 @dataclass(frozen=True)
-class PipelineArguments(Arguments):
+class PipelineArguments(PoolArguments):
     """The source of an environment's pipelines; see :class:`~hetgym.envs.HetPipelineEnv`.
 
     Attributes:
@@ -73,10 +83,12 @@ class PipelineArguments(Arguments):
         """The source.
 
         Raises:
-            ConfigError: more than one kind of source, a graph without a platform, or a generator that cannot be called.
+            ConfigError: more than one kind of source, a graph without a platform, a pool without a generator, or a
+                generator that cannot be called.
         """
         given = only_one(problem=self.problem, graph=self.graph, generator=self.generator)
         together(self.graph, self.platform)
+        self._refuse_pool(given)
         if given == "problem":
             return Source(PIPELINES, [as_pipeline(item) for item in listed(self.problem)])
         if given == "graph":
@@ -85,7 +97,7 @@ class PipelineArguments(Arguments):
             return Source(PIPELINES, [training_pipeline(g, m, costs, self.blocks, self.optimizer) for g, m in pairs])
         generate = RandomChains() if self.generator is None else generator_of(self.generator, "PipelineProblem")
         limit = BlockPadding(*generate.limit) if isinstance(generate, RandomChains) else None
-        return Source(PIPELINES, generate=generate, limit=limit)
+        return Source(PIPELINES, generate=generate, limit=limit, chosen=self)
 
 
 def as_pipeline(source: Any) -> Pipeline:

@@ -10,6 +10,8 @@ from hetgym import metrics
 from hetgym._types import FloatArray, IntArray
 from hetgym.baselines import critical_path_bound, heft
 from hetgym.planning import ranks
+from hetgym.planning.list_scheduling import place_in_order
+from hetgym.planning.timeline import new_timeline
 from hetgym.problem import Problem
 from hetgym.sim import Runtime, simulate
 
@@ -52,18 +54,29 @@ def prepare(problem: Problem, runtime: Runtime, completion: str, reference: floa
         reference: makespan that returns compare with [s]; None = that of HEFT's schedule for the runtime.
     """
     upward, optimistic = ranks.upward_rank(problem), ranks.optimistic_cost(problem)
+    order = ranks.list_order(problem.arrays, upward)
+    classic = runtime == Runtime()
+    if reference is None:
+        reference = _planned_makespan(problem, order) if classic else heft_makespan(problem, runtime)
     return ScheduleInstance(
         problem=problem,
-        order=ranks.list_order(problem.arrays, upward),
+        order=order,
         upward=upward,
         downward=ranks.downward_rank(problem),
         optimistic=optimistic,
         tail=ranks.least_cost_to_exit(problem),
         bonus=optimistic if completion == "eft+oct" else np.zeros(problem.cost.shape),
-        reference=heft_makespan(problem, runtime) if reference is None else reference,
-        alone=metrics.single_device_makespan(problem, runtime),
+        reference=reference,
+        alone=metrics.single_device_makespan(problem, runtime, order),
         path=critical_path_bound(problem),
     )
+
+
+def _planned_makespan(problem: Problem, order: IntArray) -> float:
+    """As :func:`heft_makespan` under ``classic``, where planned times are the simulated ones [s]."""
+    free = np.full(problem.num_operators, -1, np.int32)
+    placed = new_timeline(problem)
+    return place_in_order(problem.arrays, placed, order, free, np.zeros(problem.cost.shape), True)
 
 
 def heft_makespan(problem: Problem, runtime: Runtime) -> float:

@@ -103,7 +103,7 @@ class PlaceLanes(RecordLanes):
         self._planned = replace(rules.simulated, memory="off", noise=0.0, seed=0)  # masks respect capacities
         self._books = not timeline.books_nothing(self._planned)
         self._like = timeline.new_timeline(ANY, self._planned) if self._books else TIMELINE
-        self._known: Remembered[str, Prepared] = Remembered(_REMEMBERED)
+        self._known: Remembered[str, Prepared] = Remembered(max(_REMEMBERED, source.size))
         self._problems, self._tables = records.Rows(count, PROBLEM), records.Rows(count, TABLES)
         self._placed, self._spare = records.Rows(count, self._like), records.Rows(count, self._like)
         self._sized: list[Timelines | None] = [None] * count
@@ -186,7 +186,7 @@ class PlaceLanes(RecordLanes):
         """An instance, its tables, and the fixed part of its observations."""
         self.padding.check(problem.name, (problem.num_operators, problem.num_edges, problem.num_devices))
         instance = prepare(problem, self.rules.simulated, self.rules.completion)
-        blank = fixed(instance, self.padding)
+        blank = fixed(instance, self.padding, "operators" in self.arrays)
         tables = tables_of(instance, self.rules.memory)
         return Prepared(
             instance,

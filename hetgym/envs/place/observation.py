@@ -96,12 +96,13 @@ def place_space(padding: GraphPadding) -> spaces.Dict:
     )
 
 
-def fixed(instance: ScheduleInstance, padding: GraphPadding) -> dict[str, npt.NDArray[Any]]:
+def fixed(instance: ScheduleInstance, padding: GraphPadding, whole: bool = True) -> dict[str, npt.NDArray[Any]]:
     """The part of a problem's observations that stays the same from step to step, padding included.
 
     Args:
         instance: the problem, which must fit within the padding.
         padding: sizes of the observations.
+        whole: false to fill in only what the levels ``candidates`` and ``flat`` contain.
 
     Returns:
         Arrays by key of :func:`place_space`; columns that change have their values at the start of an episode.
@@ -109,6 +110,10 @@ def fixed(instance: ScheduleInstance, padding: GraphPadding) -> dict[str, npt.ND
     problem, scale = instance.problem, scale_of(instance.reference)
     n, e, d = problem.num_operators, problem.num_edges, problem.num_devices
     seen = blank(_known_space(padding))
+    finite = np.where(np.isfinite(problem.cost), problem.cost, 0.0).sum(axis=0)
+    seen["devices"][:d, DeviceColumn.TOTAL_COST] = shares(finite / d, scale)
+    if not whole:
+        return seen
     transfer = shares(problem.mean_communication, scale)
     largest = np.zeros(n, np.float32)
     np.maximum.at(largest, problem.edge_source, transfer)
@@ -125,8 +130,6 @@ def fixed(instance: ScheduleInstance, padding: GraphPadding) -> dict[str, npt.ND
     seen["assignment"][:] = -1
     seen["edges"][:, :e] = problem.edge_source, problem.edge_target
     seen["edge_transfer"][:e] = transfer
-    finite = np.where(np.isfinite(problem.cost), problem.cost, 0.0).sum(axis=0)
-    seen["devices"][:d, DeviceColumn.TOTAL_COST] = shares(finite / d, scale)
     mean_bytes = float(problem.edge_bytes.mean()) if e else 0.0
     seen["links"][:d, :d] = shares(problem.latency + mean_bytes / problem.bandwidth, scale)
     for key, size in (("operator_mask", n), ("edge_mask", e), ("device_mask", d)):

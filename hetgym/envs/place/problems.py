@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 
 from hetgym.costs import CostModel
-from hetgym.envs.core.arguments import Arguments, whole
+from hetgym.envs.core.arguments import whole
 from hetgym.envs.core.padding import GraphPadding
-from hetgym.envs.core.sources import Kind, Source, as_costs, grid, listed, only_one, together
+from hetgym.envs.core.sources import Kind, PoolArguments, Source, as_costs, grid, listed, only_one, together
 from hetgym.errors import ConfigError
 from hetgym.graph import DataflowGraph
 from hetgym.platform import Platform
@@ -35,7 +35,7 @@ PROBLEMS: Kind[Problem, GraphPadding] = Kind("a hetgym.Problem", _is_problem, _s
 
 
 @dataclass(frozen=True)
-class ProblemArguments(Arguments):
+class ProblemArguments(PoolArguments):
     """The source of an environment's problems; see :class:`~hetgym.envs.HetScheduleEnv`.
 
     Attributes:
@@ -65,10 +65,12 @@ class ProblemArguments(Arguments):
         """The source.
 
         Raises:
-            ConfigError: more than one kind of source, or a graph or platform without the other.
+            ConfigError: more than one kind of source, a graph or platform without the other, or a pool without a
+                generator.
         """
         given = only_one(problem=self.problem, graph=self.graph, suite=self.suite, generator=self.generator)
         together(self.graph, self.platform)
+        self._refuse_pool(given)
         if given == "problem":
             return Source(PROBLEMS, [as_problem(item) for item in listed(self.problem)])
         if given == "graph":
@@ -77,9 +79,9 @@ class ProblemArguments(Arguments):
         if self.suite is not None:
             return Source(PROBLEMS, [spec.build() for spec in load_suite(self.suite).specs])
         if callable(self.generator):
-            return Source(PROBLEMS, generate=self.generator)
+            return Source(PROBLEMS, generate=self.generator, chosen=self)
         mix = RandomMix() if self.generator is None else RandomMix(families=(self.generator,))
-        return Source(PROBLEMS, generate=mix, limit=GraphPadding(*mix.limit))
+        return Source(PROBLEMS, generate=mix, limit=GraphPadding(*mix.limit), chosen=self)
 
 
 def as_problem(source: Any) -> Problem:

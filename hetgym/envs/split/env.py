@@ -145,6 +145,9 @@ class HetSplitEnv(LaneEnv):
         graph: a DataflowGraph, a zoo name or a path, or a list of these; needs ``platform``.
         platform: a Platform, a preset's name or a path, or a list of these; needs ``graph``.
         generator: ``callable(rng) -> (graph, platform)``; needs the ``max_*`` arguments.
+        pool: number of graphs that the generator makes, of which every episode draws one: episodes on a graph that
+            was drawn before begin many times as fast. By default every episode has a new graph.
+        pool_seed: seed of the pool; pools of different seeds share no graph, whatever the seeds of resets.
         batch: batch size of graphs given by name.
         fused: true to fuse graphs first (:func:`hetgym.graph.transforms.fuse`).
         costs: cost model, or the name of one.

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import numpy as np
 
-from hetgym.envs.core.arguments import Arguments, whole
+from hetgym.envs.core.arguments import whole
 from hetgym.envs.core.padding import GraphPadding
-from hetgym.envs.core.sources import Kind, Source, generator_of, grid, only_one, together
+from hetgym.envs.core.sources import Kind, PoolArguments, Source, generator_of, grid, only_one, together
 from hetgym.envs.split.networks import RandomNetworks
 from hetgym.graph import DataflowGraph
 from hetgym.platform import Platform
@@ -36,7 +36,7 @@ PAIRS: Kind[Pair, GraphPadding] = Kind("a hetgym.DataflowGraph and a hetgym.Plat
 
 
 @dataclass(frozen=True)
-class GraphArguments(Arguments):
+class GraphArguments(PoolArguments):
     """The source of an environment's graphs and platforms; see :class:`~hetgym.envs.HetSplitEnv`.
 
     Attributes:
@@ -56,12 +56,14 @@ class GraphArguments(Arguments):
         """The source.
 
         Raises:
-            ConfigError: a graph without a platform, both kinds of source, or a generator that cannot be called.
+            ConfigError: a graph without a platform, both kinds of source, a pool without a generator, or a generator
+                that cannot be called.
         """
-        only_one(graph=self.graph if self.graph is not None else self.platform, generator=self.generator)
+        given = only_one(graph=self.graph if self.graph is not None else self.platform, generator=self.generator)
         together(self.graph, self.platform)
+        self._refuse_pool(given)
         if self.graph is not None:
             return Source(PAIRS, grid(self.graph, self.platform, self.batch))
         if self.generator is None:
-            return Source(PAIRS, generate=RandomNetworks(), limit=RandomNetworks.LIMIT)
-        return Source(PAIRS, generate=generator_of(self.generator, "(graph, platform)"))
+            return Source(PAIRS, generate=RandomNetworks(), limit=RandomNetworks.LIMIT, chosen=self)
+        return Source(PAIRS, generate=generator_of(self.generator, "(graph, platform)"), chosen=self)

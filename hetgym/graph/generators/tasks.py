@@ -79,9 +79,14 @@ def random_tasks(
     Both are log-normal with the means ``flops`` [FLOP] and ``payload`` [byte]. The standard deviation of the logarithm
     is 0.8 for the work and 0.7 for the sizes.
     """
-    work = real(f"{name}: flops", flops) * mean_one(rng, n, 0.8)
-    size = real(f"{name}: payload", payload, maximum=_MOST_BYTES) * mean_one(rng, len(source), 0.7)
-    return task_graph(name, work, source, target, np.ceil(size).astype(np.int64))
+    per_task, per_edge = real(f"{name}: flops", flops), real(f"{name}: payload", payload, maximum=_MOST_BYTES)
+    work, size = work_and_sizes(rng, n, len(source))
+    return task_graph(name, per_task * work, source, target, np.ceil(per_edge * size).astype(np.int64))
+
+
+def work_and_sizes(rng: np.random.Generator, n: int, edges: int) -> tuple[FloatArray, FloatArray]:
+    """[n] work of tasks and [edges] sizes of edges, both of mean 1, as :func:`random_tasks` draws them."""
+    return mean_one(rng, n, 0.8), mean_one(rng, edges, 0.7)
 
 
 def mean_one(rng: np.random.Generator, n: int, spread: float) -> FloatArray:

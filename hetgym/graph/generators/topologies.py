@@ -34,6 +34,14 @@ def layered(
     >>> layered(np.random.default_rng(0), tasks=20)
     DataflowGraph('layered', 20 operators, 28 edges)
     """
+    source, target = layered_edges(rng, tasks, width, predecessors)
+    return random_tasks("layered", rng, tasks, source, target, flops, payload)
+
+
+def layered_edges(
+    rng: np.random.Generator, tasks: int, width: int | None = None, predecessors: int = 3
+) -> tuple[Index, Index]:
+    """Source and target, [e] each, of the edges of :func:`layered`, of which no two are equal."""
     whole("layered: tasks", tasks)
     whole("layered: predecessors", predecessors)
     widest = int(rng.integers(3, 10)) if width is None else whole("layered: width", width)
@@ -56,7 +64,7 @@ def layered(
     used = np.arange(limit) < count[:, None]
     source = (chosen + start[before][:, None])[used]
     target = np.broadcast_to(reader[:, None], used.shape)[used]
-    return random_tasks("layered", rng, tasks, source, target, flops, payload)
+    return source, target
 
 
 def daggen(
@@ -158,6 +166,14 @@ def inception_like(
     Raises:
         GraphError: a parameter out of range.
     """
+    source, target = inception_like_edges(rng, tasks, branches, length)
+    return random_tasks("inception_like", rng, tasks, source, target, flops, payload)
+
+
+def inception_like_edges(
+    rng: np.random.Generator, tasks: int, branches: tuple[int, int] = (2, 5), length: tuple[int, int] = (1, 4)
+) -> tuple[Index, Index]:
+    """Source and target, [e] each, of the edges of :func:`inception_like`, of which no two are equal."""
     whole("inception_like: tasks", tasks)
     bounded("inception_like", tasks, 2 * tasks)
     ranges = {"branches": branches, "length": length}
@@ -180,7 +196,7 @@ def inception_like(
         edges += [(end, used) for end in ends or [fork]]
         fork, used = used, used + 1
     table: Index = np.array(edges, np.int64).reshape(-1, 2)
-    return random_tasks("inception_like", rng, tasks, table[:, 0], table[:, 1], flops, payload)
+    return table[:, 0], table[:, 1]
 
 
 def _levels(rng: np.random.Generator, tasks: int, low: int, high: int) -> Index:

@@ -21,7 +21,7 @@ STEPS = {"HetPipeline-v0": 150, "HetSplit-v0": 40}  # others 400; each lane ends
 KINDS: dict[str, list[dict[str, Any]]] = {
     "HetSchedule-v0": [
         {},
-        {"observation": "candidates", "runtime": "links"},
+        {"observation": "candidates", "runtime": "links", "pool": 3},
         {"observation": "flat", "reward": "sparse"},
         {"decode": "best", "completion": "eft", "memory": "mask"},
         {"mode": "dispatch", "candidates": 3},

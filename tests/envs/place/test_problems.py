@@ -9,7 +9,8 @@ from schedule_tools import earliest_finish, rollout
 
 import hetgym
 from hetgym.envs import CANDIDATE_FEATURES, HetScheduleEnv
-from hetgym.workloads import textbook
+from hetgym.graph.generators import generate_graph
+from hetgym.workloads import RandomMix, textbook
 
 COLUMN = {feature.name: k for k, feature in enumerate(CANDIDATE_FEATURES)}
 
@@ -47,3 +48,35 @@ def test_a_generator_must_return_problems_that_fit() -> None:
     env = HetScheduleEnv(generator=lambda rng: textbook("topcuoglu"), max_operators=5, max_edges=50, max_devices=3)
     with pytest.raises(hetgym.ProblemError, match="10 operators, observations are padded to 5"):
         env.reset(seed=0)
+
+
+def drawn(**arguments) -> set[str]:
+    env = HetScheduleEnv(observation="candidates", completion="off", **arguments)
+    env.reset(seed=arguments["pool_seed"] + 100)
+    return {env.problem.digest for _ in range(40) if env.reset()}
+
+
+def test_a_pool_holds_so_many_problems_which_its_seed_alone_decides() -> None:
+    first, again, other = drawn(pool=5, pool_seed=0), drawn(pool=5, pool_seed=0), drawn(pool=5, pool_seed=1)
+    assert len(first) == len(other) == 5 and first == again and first.isdisjoint(other)
+    assert first < drawn(pool=7, pool_seed=0)  # the order in which they are drawn plays no part
+
+
+def test_a_pool_needs_a_generator() -> None:
+    with pytest.raises(hetgym.ConfigError, match="problem=… is a pool itself"):
+        HetScheduleEnv(problem=textbook("topcuoglu"), pool=3)
+    with pytest.raises(hetgym.ConfigError, match="graph=… is a pool itself"):
+        gym.make("HetSplit-v0", graph="alexnet", platform="cpu-gpu", pool=3)
+    with pytest.raises(hetgym.ConfigError, match="pool is 0"):
+        gym.make("HetPipeline-v0", pool=0)
+
+
+def test_a_random_mix_has_the_edges_of_the_graphs_that_its_families_name() -> None:
+    for family in RandomMix.EDGES:
+        problem = RandomMix(families=(family,), operators=(40, 40), ccr=(1.0,))(np.random.default_rng(7))
+        rng = np.random.default_rng(7)
+        for count in (1, 1, 1):  # of families, sizes and ratios
+            rng.integers(count)
+        graph = generate_graph(family, rng, tasks=40)
+        assert np.array_equal(problem.edge_source, graph.edge_source)
+        assert np.array_equal(problem.edge_target, graph.edge_target)
