@@ -15,7 +15,11 @@ from hetgym.planning.protocols import Scheduler
 from hetgym.planning.search import check_limits
 from hetgym.problem import Problem
 from hetgym.schedule import Schedule
-from hetgym.sim import Runtime
+from hetgym.sim import PRESETS, Runtime
+from hetgym.sim import runtime as as_runtime
+
+LARGEST = 2_000
+"""Operators up to which :func:`place_v2_search` leaves the classic model to the policy that was made for it."""
 
 
 def place_v1(problem: Problem, passes: int = 4) -> Schedule:
@@ -70,6 +74,9 @@ def place_v2_search(
 ) -> Schedule:
     """The pretrained region policy within a budget: region annealing whose regions it proposes.
 
+    With a limit of time, problems of up to :data:`LARGEST` operators are left to :func:`place_v1_search` under the
+    classic model: whatever share of the time it had there, the rest was better spent on it, too.
+
     Args:
         problem: the problem to schedule.
         start: the schedule that is improved, or the name of its scheduler; ``"best"``: the best of ``peft-again``,
@@ -85,6 +92,9 @@ def place_v2_search(
         OutOfMemory: the runtime enforces capacities, and no plan that fits was found.
     """
     check_limits("place-v2-search", budget, seconds)
+    small = problem.num_operators <= LARGEST
+    if start == "best" and seconds is not None and small and as_runtime(runtime) == PRESETS["classic"]:
+        return place_v1_search(problem, seed, budget, seconds)
     return load("place-v2").plan(problem, seconds, runtime=runtime, start=start, operators=budget, seed=seed)
 
 

@@ -22,14 +22,8 @@ from hetgym.sim import PRESETS, Runtime
 from hetgym.sim import runtime as as_runtime
 from hetgym.sim.runtime import runtime_name
 
-CLASSIC = "place-v1-search"
-"""The trained policy with its search that plans for the classic model."""
-
 REGIONS = "place-v2-search"
 """Region annealing whose regions a trained policy proposes."""
-
-LARGEST = 2_000
-"""Operators up to which :data:`CLASSIC` has half of the time under the classic model."""
 
 
 @overload
@@ -87,9 +81,8 @@ def portfolio(
 ) -> Schedule:
     """The best of a single device and list schedulers for the runtime, improved by a trained policy with its search.
 
-    Under the classic model another policy, made for it, has half of the time, if there is a limit of time. Where every
-    operator has one device only, or nothing takes time between devices, tabu search has all of the budget, and half of
-    it under other runtimes. The capacities of devices are respected whatever the runtime says about memory.
+    Where every operator has one device only, or nothing takes time between devices, tabu search has all of the budget,
+    and half of it under other runtimes. The capacities of devices are respected whatever the runtime says about memory.
 
     Args:
         problem: the problem to schedule.
@@ -122,8 +115,6 @@ def portfolio(
         start = tabu.schedule()
         if share == 1:
             return start
-    elif seconds is not None and runtime_name(asked) == "classic" and problem.num_operators <= LARGEST:
-        start = get(CLASSIC, seconds=seconds / 2)(problem)
     left = None if seconds is None else max(1e-9, seconds - (clock() - began))
     plan = get(REGIONS).function(problem, start=start, seed=seed, budget=budget, seconds=left, runtime=switches)
     return replace(plan, model=runtime_name(asked))

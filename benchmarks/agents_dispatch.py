@@ -160,16 +160,20 @@ def clairvoyant(env: HetScheduleEnv) -> dict[str, float]:
     """What runs without surprises could reach at best, over the reference; both know the noise, and nothing slows down.
 
     Returns:
-        A proven lower bound on the makespan of every run of the episode, and the plan of place-v2.
+        A proven lower bound on the makespan of every run of the episode, and two plans of place-v2: with inputs that
+        leave as soon as they exist, as in plans, and with inputs that are requested when all of them exist, as in runs.
     """
     lanes: Any = env.lanes
     drawn, problem, reference = lanes.drawn(0), lanes.problem(0), lanes.instance(0).reference
     factor = online_setting(problem, drawn.runtime).factor
     known = problem.replace(cost=problem.cost * factor[:, None])
     calm = replace(drawn.runtime, noise=0.0)
+    asked = replace(calm, transfers="aggregated")
+    planner = hetgym.agents.load("place-v2")
     return {
         "proven bound, noise known": lower_bound(known, runtime=calm) / reference,
-        "place-v2, noise known": hetgym.agents.load("place-v2").plan(known, runtime=calm).makespan / reference,
+        "place-v2, noise known": planner.plan(known, runtime=calm).makespan / reference,
+        "place-v2, noise known, inputs requested": planner.plan(known, runtime=asked).makespan / reference,
     }
 
 

@@ -40,6 +40,9 @@ SEEDS = {"small": 930_000, "large": 940_000}
 SPLICED_PROBLEMS, SPLICED_SEARCHES = 990_000, (10, 11)
 """Seeds of the random problems, and of the searches on networks, for *splices*."""
 
+SHARES = (0.5, 0.7, 0.85, 0.95)
+"""Shares of the time that place-v1 has before place-v2, for *classic*."""
+
 KINDS = ("trivial", "online", "list", "memory", "partition")
 NETWORKS = ("alexnet", "bert", "inception", "lstm", "nasnet", "squeezenet", "transformer", "vgg", "vit")
 BUDGETS = (0.005, 0.05, 0.5, 5.0)
@@ -47,11 +50,12 @@ EFFORTS = (2, 4, 8, 16, 32, 64, 128, 256)
 """Launches over the square of the number of operators, for *tries*."""
 
 
-def problems(small: int, large: int) -> dict[str, list[Problem]]:
-    """Random problems of 30 to 80 and of 400 operators."""
+def problems(small: int, large: int, first: int | None = None) -> dict[str, list[Problem]]:
+    """Random problems of 30 to 80 and of 400 operators; seeds count from ``first`` and 10 000 on."""
+    seeds = SEEDS if first is None else {"small": first, "large": first + 10_000}
     return {
-        "small": [RandomMix()(np.random.default_rng(SEEDS["small"] + k)) for k in range(small)],
-        "large": [RandomMix(operators=(400, 400))(np.random.default_rng(SEEDS["large"] + k)) for k in range(large)],
+        "small": [RandomMix()(np.random.default_rng(seeds["small"] + k)) for k in range(small)],
+        "large": [RandomMix(operators=(400, 400))(np.random.default_rng(seeds["large"] + k)) for k in range(large)],
     }
 
 
@@ -150,8 +154,11 @@ def _tries_for(points: list[tuple[float, float]], ratio: float) -> float:
     return float("inf")
 
 
-def lists(runtime: str, sets: dict[str, list[Problem]]) -> list[dict[str, Any]]:
-    """place-v2 without a budget over the best of all list schedulers together, and its time."""
+def lists(runtime: str, sets: dict[str, list[Problem]], effort: int | None) -> list[dict[str, Any]]:
+    """place-v2 without a budget over the best of all list schedulers together, and its time.
+
+    With an effort, a number of launches over the square of the number of operators, place-v2 has that budget instead.
+    """
     rows = []
     chosen = [row for row in hetgym.planning.rows() if row.kind in KINDS and row.available]
     for size, some in sets.items():
@@ -160,7 +167,8 @@ def lists(runtime: str, sets: dict[str, list[Problem]]) -> list[dict[str, Any]]:
             plans = [scheduler(problem, runtime) for scheduler in chosen]
             best = min(hetgym.simulate(problem, plan, runtime).makespan for plan in plans)
             began = time.perf_counter()
-            plan = get("place-v2")(problem, runtime)
+            work = None if effort is None else effort * problem.num_operators**2
+            plan = hetgym.agents.load("place-v2").plan(problem, runtime=runtime, operators=work)
             times.append(time.perf_counter() - began)
             ratios.append(plan.makespan / best)
         if some:
@@ -236,24 +244,30 @@ def splices(runtime: str, budget: float, small: int) -> list[dict[str, Any]]:
 
 
 def classic(sets: dict[str, list[Problem]], budgets: tuple[float, ...]) -> list[dict[str, Any]]:
-    """place-v2 over place-v1 under the classic model, without a budget and with some."""
+    """place-v2 over place-v1 under the classic model, without a budget and with some.
+
+    *alone* is the region policy's own search; the others begin with what place-v1 found in a share of the time.
+    ``place-v2-search`` leaves all of the time to place-v1.
+    """
     old, new = hetgym.agents.load("place-v1"), hetgym.agents.load("place-v2")
     rows = []
     for size, chosen in sets.items():
-        for budget in (None, *budgets):
-            ratios, spent = [], np.zeros((len(chosen), 2))
-            for number, problem in enumerate(chosen):
-                began = search.clock()
+        for budget in (None, *budgets) if chosen else ():
+            ratios: dict[str, list[float]] = {}
+            for problem in chosen:
                 first = old.plan(problem, budget).makespan
-                middle = search.clock()
-                ratios.append(new.plan(problem, budget, runtime="classic").makespan / first)
-                spent[number] = middle - began, search.clock() - middle
-            (interval,) = mean_intervals([ratios], np.random.default_rng(0))
-            row = {"what": "no budget" if budget is None else f"{budget:g} s", "problems": size, "ratio": interval.mean}
-            row |= {"low": interval.low, "high": interval.high}
-            rows.append(
-                row | {"place-v1 s": float(np.median(spent[:, 0])), "place-v2 s": float(np.median(spent[:, 1]))}
-            )
+                ratios.setdefault("alone", []).append(new.plan(problem, budget).makespan / first)
+                for share in SHARES if budget is not None else ():
+                    assert budget is not None
+                    began = search.clock()
+                    start = old.plan(problem, share * budget)
+                    left = max(1e-9, budget - (search.clock() - began))
+                    ratio = new.plan(problem, left, start=start).makespan / first
+                    ratios.setdefault(f"behind {share:.0%}", []).append(ratio)
+            intervals = mean_intervals(list(ratios.values()), np.random.default_rng(0))
+            for name, interval in zip(ratios, intervals, strict=True):
+                row = {"what": name, "budget": "none" if budget is None else f"{budget:g} s", "problems": size}
+                rows.append(row | {"ratio": interval.mean, "low": interval.low, "high": interval.high})
     return rows
 
 
@@ -265,11 +279,13 @@ def main() -> None:
     parser.add_argument("--large", type=int, default=16, help="problems of 400 operators")
     parser.add_argument("--budgets", default="", help="seconds, joined by commas")
     parser.add_argument("--only", default="", help="ways beside gain, joined by commas; all by default")
+    parser.add_argument("--first", type=int, help="seed of the first small problem; the first large one is 10 000 on")
+    parser.add_argument("--effort", type=int, help="of place-v2 in *lists*, by default its own")
     parser.add_argument("--linear", type=Path, help="policy of one hidden unit, trained alike")
     parser.add_argument("--json", type=Path)
     options = parser.parse_args()
     budgets = tuple(float(text) for text in options.budgets.split(",") if text)
-    sets = problems(options.small, options.large)
+    sets = problems(options.small, options.large, options.first)
     title, number = f"{options.what}, {options.runtime}", "{:.4f}".format
     search.perf_counter = time.process_time  # type: ignore[attr-defined]
     spread = {"95 %": lambda row: f"{row['low']:.4f} to {row['high']:.4f}"}
@@ -302,16 +318,13 @@ def main() -> None:
             show(f"times as many tries for the same, {options.runtime}", more, columns)
             found = [*found, *more]
     elif options.what == "lists":
-        found = lists(options.runtime, sets)
+        found = lists(options.runtime, sets, options.effort)
         columns = {"what": lambda row: row["what"], "over all lists": lambda row: number(row["ratio"]), **spread}
         show(title, found, columns | {"s": lambda row: f"{row['s']:.3f}"})
     elif options.what == "classic":
         found = classic(sets, budgets or (0.005, 0.05, 0.5, 2.0))
-        columns = {"what": lambda row: row["what"], "problems": lambda row: row["problems"]}
-        columns |= {"over place-v1": lambda row: number(row["ratio"]), **spread}
-        for name in ("place-v1 s", "place-v2 s"):
-            columns[name] = lambda row, name=name: f"{row[name]:.4f}"
-        show(title, found, columns)
+        columns = {name: lambda row, name=name: row[name] for name in ("problems", "budget", "what")}
+        show(title, found, columns | {"over place-v1": lambda row: number(row["ratio"]), **spread})
     elif options.what == "splices":
         found = splices(options.runtime, budgets[0] if budgets else 5.0, options.small)
         columns = {"what": lambda row: row["what"], "searches": lambda row: str(row["n"])}
