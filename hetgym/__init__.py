@@ -26,6 +26,7 @@ if TYPE_CHECKING:
         ProblemError,
         UnknownName,
     )
+    from hetgym.export import export_plan
     from hetgym.graph import DataflowGraph, load_graph
     from hetgym.planning import evaluate
     from hetgym.platform import Device, Link, Platform, load_platform
@@ -49,6 +50,7 @@ _HOME = {
         "ProblemError",
         "UnknownName",
     ),
+    "hetgym.export": ("export_plan",),
     "hetgym.graph": ("DataflowGraph", "load_graph"),
     "hetgym.platform": ("Device", "Link", "Platform", "load_platform"),
     "hetgym.problem": ("Problem",),
@@ -64,9 +66,9 @@ _MODULES = (
 __all__ = [
     "ConfigError", "DataflowGraph", "Device", "GraphError", "HetgymError", "InvalidSchedule", "Link", "MissingExtra",
     "OutOfMemory", "Platform", "PlatformError", "Problem", "ProblemError", "Runtime", "Schedule", "Trace",
-    "UnknownName", "agents", "baselines", "bench", "costs", "envs", "evaluate", "graph", "load_graph",
-    "load_platform", "load_problem", "parallel", "pipeline", "plan", "planning", "sim", "simulate", "validate",
-    "workloads",
+    "UnknownName", "agents", "baselines", "bench", "costs", "envs", "evaluate", "export_plan", "graph",
+    "load_graph", "load_platform", "load_problem", "parallel", "pipeline", "plan", "planning", "sim", "simulate",
+    "validate", "workloads",
 ]  # fmt: skip
 
 

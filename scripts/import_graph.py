@@ -23,7 +23,7 @@ ROOT = Path(__file__).parents[1]
 ROOMS = (
     "errors", "graph", "device", "platform", "measurements", "costs", "profiling", "problem", "transfer", "schedule",
     "workloads",
-    "sim", "planning", "pipeline", "parallel", "metrics", "baselines", "execution", "envs", "agents", "bench",
+    "sim", "planning", "pipeline", "parallel", "metrics", "baselines", "execution", "envs", "agents", "bench", "export",
     "scoring", "cli",
 )  # fmt: skip
 """Top-level modules and packages, lowest first: each imports itself and those before it.

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from hetgym.cli.exports import Exports, parse_exports
 from hetgym.cli.options import (
     ForceOption,
     ImportOption,
@@ -89,6 +90,17 @@ def plan(
     schedulers: Annotated[
         str, typer.Option(help="Run these instead (see 'hetgym list schedulers'), and show a table.")
     ] = "",
+    layers: Annotated[
+        bool, typer.Option("--layers", help="Place whole layers of the model instead of single operators.")
+    ] = False,
+    export: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="FORMAT[:FILE]",
+            help="Write the plan for another program: json, onnxruntime, accelerate, llama.cpp or pipelining. May be "
+            "given repeatedly. Default of FILE: a file beside plan.json.",
+        ),
+    ] = None,
     imports: ImportOption = None,
     out: OutOption = Path("results"),
     name: NameOption = "",
@@ -109,18 +121,21 @@ def plan(
     from hetgym.graph.transforms import fuse as fused
     from hetgym.graph.transforms import training as trained
     from hetgym.planning import get
+    from hetgym.planning.layers import by_layers
     from hetgym.platform import load_platform
     from hetgym.problem import Problem
     from hetgym.workloads import ProblemSpec
 
     import_files(imports)
+    wanted = parse_exports(export)
     if global_batch is not None:
         from hetgym.cli.plan_training import plan_training
 
         if not training:
             raise ConfigError("--global-batch is for training steps; add --training")
         output = Output(out, name, force, as_json)
-        return plan_training(model, platform, global_batch, framework, planner, schedule, output)
+        exports = Exports(wanted)
+        return plan_training(model, platform, global_batch, framework, planner, schedule, output, exports)
     if order not in ("device", "ready"):
         raise ConfigError(f"--order is device or ready, not {order!r}")
     under = pick_runtimes([f"{runtime},order=ready" if order == "ready" and runtime != "ready" else runtime])
@@ -133,11 +148,15 @@ def plan(
     graph = cast(graph, dtype) if dtype else graph
     graph = fused(graph).graph if fuse else graph
     graph = trained(graph) if training else graph
-    problem = Problem.build(graph, load_platform(platform))
+    devices = load_platform(platform)
+    problem = Problem.build(graph, devices)
+    problem = by_layers(problem) if layers else problem
     spec = ProblemSpec.held(problem, f"{graph.name}{f'-b{batch}' if batch else ''}@{problem.name.partition('@')[2]}")
     job = Job(spec.name, (spec,), chosen, under, command_line())
     asked: dict[str, str | int | None] = {"model": model, "platform": platform, "batch": batch}
-    return _run(job, Output(out, name, force, as_json), asked, bool(compare or schedulers))
+    sizes = parse_dims(dims) if dims else None
+    exports = Exports(wanted, {"platform": devices, "model": model, "batch": batch, "dims": sizes})
+    return _run(job, Output(out, name, force, as_json), asked, bool(compare or schedulers), exports)
 
 
 def parse_dims(texts: Sequence[str]) -> dict[str, int]:
@@ -163,7 +182,7 @@ def parse_dims(texts: Sequence[str]) -> dict[str, int]:
     return sizes
 
 
-def _run(job: Job, output: Output, asked: dict[str, str | int | None], table: bool) -> int:
+def _run(job: Job, output: Output, asked: dict[str, str | int | None], table: bool, exports: Exports) -> int:
     """Run the job, write the plan and show it; returns the exit code."""
     from hetgym.bench.folder import RunFolder
     from hetgym.bench.plan import BestTrace, plan_document
@@ -184,6 +203,7 @@ def _run(job: Job, output: Output, asked: dict[str, str | int | None], table: bo
         chosen = plan_document(keeper.best, **asked)  # type: ignore[arg-type]
         outcome.files["plan"] = folder.write_json("plan.json", chosen)
         document = document | {"plan": chosen}
+        outcome.files.update(exports.write(keeper.best, folder.path))
     if output.as_json:
         print_json(running.with_files(document, outcome))
     else:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from hetgym.cli.options import Output
 
 if TYPE_CHECKING:
+    from hetgym.cli.exports import Exports
     from hetgym.parallel import ParallelPlan, TrainingProblem, TrainingStep, TransformerSize
 
 SLOW = ("exact", "exhaustive")
@@ -15,7 +16,14 @@ SLOW = ("exact", "exhaustive")
 
 
 def plan_training(
-    model: str, cluster: str, global_batch: int, framework: str, planner: str, schedule: str, output: Output
+    model: str,
+    cluster: str,
+    global_batch: int,
+    framework: str,
+    planner: str,
+    schedule: str,
+    output: Output,
+    exports: Exports,
 ) -> int:
     """Plan a training step, print the plan and write it to ``plan.json``; returns the exit code.
 
@@ -63,6 +71,7 @@ def plan_training(
     }
     folder = make_folder(output.root, output.name, output.force)
     write_bytes(folder / "plan.json", json.dumps(document["plan"], indent=1).encode(), ConfigError)
+    files = exports.write(found[best], folder)
     if output.as_json:
         print_json(document)
         return 0
@@ -71,7 +80,8 @@ def plan_training(
     console.print(_stages(problem, found[best], step))
     if len(found) > 1:
         console.print(_planners(found, problem))
-    print_path("plan", folder / "plan.json")
+    for label, path in {"plan": folder / "plan.json", **files}.items():
+        print_path(label, path)
     return 0
 
 

@@ -3,7 +3,7 @@
 from hetgym.graph import transforms, zoo
 from hetgym.graph.dataflow import FEATURES, DataflowGraph, Edge, Feature
 from hetgym.graph.from_networkx import from_networkx, to_networkx
-from hetgym.graph.from_onnx import from_onnx
+from hetgym.graph.from_onnx import from_onnx, onnx_results
 from hetgym.graph.from_pt2 import from_pt2
 from hetgym.graph.from_torch import from_torch
 from hetgym.graph.from_trace import from_trace
@@ -39,6 +39,7 @@ __all__ = [
     "generate_graph",
     "layer_of",
     "load_graph",
+    "onnx_results",
     "relax_module",
     "to_json",
     "to_networkx",

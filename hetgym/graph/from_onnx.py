@@ -12,7 +12,7 @@ import numpy as np
 
 from hetgym._files import as_path, read_bytes
 from hetgym.errors import GraphError, HetgymWarning, require
-from hetgym.graph.assembly import assemble, unknown_kinds_sentence
+from hetgym.graph.assembly import assemble, living, unknown_kinds_sentence
 from hetgym.graph.dataflow import DataflowGraph
 from hetgym.graph.onnx_binding import Shape, bind
 
@@ -54,20 +54,44 @@ def from_onnx(
     Warns:
         HetgymWarning: one warning for each model, which names all operators of unknown kind.
     """
-    require("onnx", "onnx", "importing an ONNX model")
-    proto, label, where = _read(model)
-    title = name or label
-    try:
-        walker, results = _import(proto, batch, dict(dims or {}))
-        graph = assemble(title, walker.values, walker.steps, results)
-    except GraphError as error:
-        raise GraphError(f"{where}: {error}") from error.__cause__
+    graph, walker, _ = _assembled(model, batch, dims, name)
     sentence = unknown_kinds_sentence(graph)
     if sentence and walker.assumed:
         sentence += f"; outputs assumed as large as the first input: {', '.join(sorted(walker.assumed))}"
     if sentence:
         warnings.warn(sentence, HetgymWarning, stacklevel=2)
     return graph
+
+
+def onnx_results(
+    model: str | os.PathLike[str] | onnx.ModelProto, batch: int | None = None, dims: Mapping[str, int] | None = None
+) -> dict[str, str]:
+    """Name of each operator of :func:`from_onnx` -> the first value that its node writes.
+
+    An operator's name may differ from its node's, which may be empty or used twice; the values of a model are unique.
+
+    Raises:
+        GraphError, MissingExtra: as :func:`from_onnx`.
+    """
+    graph, walker, results = _assembled(model, batch, dims, None)
+    steps, _ = living(walker.steps, results)
+    return {op.name: step.outputs[0] for op, step in zip(graph.operators, steps, strict=True)}
+
+
+def _assembled(
+    model: str | os.PathLike[str] | onnx.ModelProto,
+    batch: int | None,
+    dims: Mapping[str, int] | None,
+    name: str | None,
+) -> tuple[DataflowGraph, Walker, list[str]]:
+    """The graph, the walk that it was made from, and the values that the model returns."""
+    require("onnx", "onnx", "importing an ONNX model")
+    proto, label, where = _read(model)
+    try:
+        walker, results = _import(proto, batch, dict(dims or {}))
+        return assemble(name or label, walker.values, walker.steps, results), walker, results
+    except GraphError as error:
+        raise GraphError(f"{where}: {error}") from error.__cause__
 
 
 def _read(model: object) -> tuple[onnx.ModelProto, str, str]:

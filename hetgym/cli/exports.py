@@ -1,0 +1,54 @@
+"""``--export``: plans in the forms of other programs, written beside the plan."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from hetgym.export import Format
+    from hetgym.parallel import ParallelPlan
+    from hetgym.sim import Trace
+
+
+@dataclass(frozen=True)
+class Exports:
+    """Forms in which a plan is wanted.
+
+    Attributes:
+        wanted: form and file; None for the form's own file in the run's folder.
+        arguments: of :func:`hetgym.export_plan`.
+    """
+
+    wanted: Sequence[tuple[Format, Path | None]]
+    arguments: Mapping[str, Any] = field(default_factory=dict)
+
+    def write(self, plan: Trace | ParallelPlan, folder: Path) -> dict[str, Path]:
+        """Write them all; returns the files by form."""
+        from hetgym.export import export_plan
+
+        found = {}
+        for form, file in self.wanted:
+            if file or form.name != "json":  # plan.json is there already
+                found[form.name] = file or folder / form.file
+                export_plan(plan, form.name, found[form.name], **self.arguments)
+        return found
+
+
+def parse_exports(texts: Sequence[str] | None) -> list[tuple[Format, Path | None]]:
+    """Forms and files of ``--export``.
+
+    Raises:
+        UnknownName: no such form.
+
+    >>> [(form.name, file) for form, file in parse_exports(["llama.cpp", "json:my/plan.json"])]
+    [('llama.cpp', None), ('json', PosixPath('my/plan.json'))]
+    """
+    if not texts:
+        return []
+    from hetgym.export import find_format
+
+    pairs = [text.partition(":") for text in texts]
+    return [(find_format(name.strip()), Path(file) if file else None) for name, _, file in pairs]

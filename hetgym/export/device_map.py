@@ -1,0 +1,118 @@
+"""Accelerate: ``device_map``, from paths of modules to devices.
+
+Source: Hugging Face Accelerate, "Big Model Inference" and ``accelerate.dispatch_model``: keys are paths of modules, a
+module covers its submodules, values are GPU numbers, ``"cpu"`` or other devices of PyTorch. A module that is named
+fetches its inputs; what a module that is not named does between its submodules runs where its inputs lie.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+from hetgym.errors import ConfigError
+from hetgym.export.placement import Placement, Target, lost
+
+PROGRAM = "Accelerate"
+
+
+def export_device_map(placement: Placement, weights: Iterable[str] | None = None) -> dict[str, int | str]:
+    """The largest modules that run on one device each, and their devices.
+
+    Args:
+        placement: the plan.
+        weights: names of the module's weights, as in ``module.state_dict()``. Those that no operator of the plan
+            reads, such as position embeddings that were folded into constants, go to the first device.
+
+    Returns:
+        Path of a module -> number of a GPU, ``"cpu"`` or ``"npu:0"``; paths of the zoo's Llama models are those of
+        ``transformers``.
+
+    Raises:
+        ConfigError: operators have no modules, or Accelerate would run one on another device than the plan.
+    """
+    paths = placement.modules(PROGRAM)
+    cpus = [target for target in placement.used if target.kind == "cpu"]
+    if len(cpus) > 1:
+        lost(PROGRAM, f"knows one CPU, and the plan uses {cpus[0].name} and {cpus[1].name}")
+    covered = _cover(placement, paths)
+    _check(placement, paths, covered)
+    found = {_renamed(placement, path): _device(target) for path, target in covered.items()}
+    for weight in weights or ():
+        if not any(_inside(weight, path) for path in found):
+            found[weight.rpartition(".")[0]] = _device(_first(placement))
+    return found
+
+
+def _inside(path: str, module: str) -> bool:
+    return not module or path == module or path.startswith(module + ".")
+
+
+def _cover(placement: Placement, paths: list[str]) -> dict[str, Target]:
+    """Path -> device of the largest modules whose operators all run on one device, in the order of the operators."""
+    devices: dict[str, set[int]] = {}
+    above = [_ancestors(path) for path in paths]
+    for i, ancestors in enumerate(above):
+        for path in ancestors:
+            devices.setdefault(path, set()).add(int(placement.device[i]))
+    found: dict[str, Target] = {}
+    for ancestors in above:
+        whole = next((path for path in ancestors if len(devices[path]) == 1), None)
+        if whole is not None:
+            found.setdefault(whole, placement.targets[next(iter(devices[whole]))])
+    return found
+
+
+def _ancestors(path: str) -> list[str]:
+    """A path and those above it, the outermost first."""
+    parts = path.split(".") if path else []
+    return [".".join(parts[:k]) for k in range(len(parts) + 1)]
+
+
+def _check(placement: Placement, paths: list[str], covered: Mapping[str, Target]) -> None:
+    """Refuse a plan that Accelerate would run elsewhere.
+
+    Raises:
+        ConfigError: such a plan; the message names an operator.
+    """
+    inputs, runs, wrong = placement.inputs(), {}, []
+    order = range(len(paths))
+    first = _first(placement)
+    for i in order:
+        module = next((path for path in _ancestors(paths[i]) if path in covered), None)
+        if module is not None:
+            runs[i] = covered[module]
+            continue
+        at = {runs[k].name: runs[k] for k in inputs[i] if k in runs}
+        runs[i] = next(iter(at.values()), first)
+        if placement.weighted[i] or len(at) > 1 or runs[i] != placement.where(i):
+            wrong.append(i)
+    if wrong:
+        name = placement.names[wrong[0]]
+        lost(
+            PROGRAM,
+            f"runs modules where their weights are, so {len(wrong)} of {len(paths)} operators, such as {name!r}, would "
+            "not run on the planned device; 'hetgym plan --layers' places whole layers",
+        )
+
+
+def _first(placement: Placement) -> Target:
+    """The main device of Accelerate: the first in the map that is not the CPU."""
+    used = [placement.where(i) for i in range(len(placement.names))]
+    return next((target for target in used if target.kind != "cpu"), used[0])
+
+
+def _device(target: Target) -> int | str:
+    if target.kind == "gpu":
+        return target.number
+    return "cpu" if target.kind == "cpu" else f"{target.kind}:{target.number}"
+
+
+def _renamed(placement: Placement, path: str) -> str:
+    """Path in the model of ``transformers`` that the zoo's language model stands for."""
+    if not placement.language_model or not path:
+        return path
+    if any(name.startswith(("embed_positions", "encoder.", "decoder.")) for name in placement.names):
+        raise ConfigError(
+            f"{PROGRAM}: the modules of {placement.title} have other names in transformers; plan the module"
+        )
+    return path if path == "lm_head" else f"model.{path}"

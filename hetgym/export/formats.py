@@ -1,0 +1,207 @@
+"""The table of formats, and the one function that writes any of them."""
+
+from __future__ import annotations
+
+import json
+import os
+import shlex
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from importlib.resources import files
+from pathlib import Path
+from typing import Any
+
+from hetgym._files import as_path, write_bytes
+from hetgym._json import parse
+from hetgym.bench.plan import plan_document
+from hetgym.errors import ConfigError, shown, unknown_name
+from hetgym.export.device_map import export_device_map
+from hetgym.export.llama_cpp import export_llama_cpp
+from hetgym.export.onnx_runtime import export_onnx_runtime
+from hetgym.export.pipelining import export_pipelining, export_stages
+from hetgym.export.placement import Placement
+from hetgym.parallel import ParallelPlan
+from hetgym.platform import Platform
+from hetgym.problem import Problem
+from hetgym.schedule import Schedule, validate
+from hetgym.sim import Trace, simulate
+
+SCHEMA = "plan.schema.json"
+
+
+@dataclass(frozen=True)
+class Format:
+    """A form of plans.
+
+    Attributes:
+        name: as in ``--export name``.
+        file: default name of its file.
+        holds: what of a plan it holds, for listings.
+    """
+
+    name: str
+    file: str
+    holds: str
+
+
+FORMATS = (
+    Format("json", "plan.json", "everything: devices and times of operators, or stages of training steps."),
+    Format("onnxruntime", "onnxruntime.json", "the device of each node, at most one of a kind."),
+    Format("accelerate", "device_map.json", "the device of each PyTorch module, one CPU and any GPUs."),
+    Format("llama.cpp", "llama.cpp.args", "the device of each layer and weight of a language model."),
+    Format("pipelining", "pipelining.json", "the modules at which torch.distributed.pipelining begins a stage."),
+)
+"""The forms of plans."""
+
+
+def find_format(name: str) -> Format:
+    """The form of a name.
+
+    Raises:
+        UnknownName: there is none.
+    """
+    for known in FORMATS:
+        if known.name == name:
+            return known
+    raise unknown_name("format of plans", name, [known.name for known in FORMATS])
+
+
+def plan_schema() -> dict[str, Any]:
+    """The JSON schema of plans, draft 2020-12: of operators, and of training steps."""
+    text = files("hetgym.export").joinpath(SCHEMA).read_text("utf-8")
+    schema: dict[str, Any] = parse(text, SCHEMA, ConfigError)
+    return schema
+
+
+def export_plan(
+    plan: Schedule | Trace | ParallelPlan,
+    format: str,
+    path: str | os.PathLike[str] | None = None,
+    *,
+    problem: Problem | None = None,
+    platform: Platform | None = None,
+    model: str | os.PathLike[str] | None = None,
+    batch: int | None = None,
+    dims: Mapping[str, int] | None = None,
+    weights: Iterable[str] | None = None,
+    layers: Sequence[str] | None = None,
+    backend: str = "CUDA",
+) -> dict[str, Any]:
+    """Put a plan into the form of another program.
+
+    Args:
+        plan: a schedule with its problem, a trace, or a plan of a training step.
+        format: name of a form of :data:`FORMATS`.
+        path: file to write; None writes none. For ``onnxruntime`` a path that ends in ``.onnx`` takes a copy of the
+            model with annotated nodes, and the session options go to the ``.json`` file beside it. For ``llama.cpp``
+            the file holds the words of the command line.
+        problem: the problem of a schedule.
+        platform: its devices; without it, every accelerator counts as a GPU.
+        model: the ONNX file that was planned, for ``onnxruntime``; the name of the model for ``json``.
+        batch: batch size with which the ONNX file was imported.
+        dims: sizes of its named axes.
+        weights: for ``accelerate``, names of all weights of the module, as in ``module.state_dict()``.
+        layers: for ``pipelining`` of a training step, the path of the submodule that begins each layer; those of Llama
+            in transformers by default.
+        backend: for ``llama.cpp``, the first part of the names of GPUs.
+
+    Returns:
+        What the file holds; for ``llama.cpp`` the words are ``"args"``.
+
+    Raises:
+        ConfigError: the form cannot hold the plan, and the message says what would be lost; or an argument is missing,
+            or the file cannot be written.
+        InvalidSchedule: the schedule is not one of the problem.
+        UnknownName: no such form.
+
+    >>> import hetgym
+    >>> problem = hetgym.Problem.build(hetgym.load_graph("gpt2"), hetgym.load_platform("cpu-gpu"))
+    >>> schedule = hetgym.baselines.get("single-device")(problem)
+    >>> export_plan(schedule, "accelerate", problem=problem)
+    {'': 0}
+    """
+    find_format(format)
+    file = None if path is None else as_path(path, "an exported plan", ConfigError)
+    if isinstance(plan, ParallelPlan):
+        document = _of_training(plan, format, layers)
+    elif format == "json":
+        document = plan_document(
+            _trace(plan, problem), os.fspath(model or ""), platform.name if platform else "", batch
+        )
+    else:
+        document = _of_operators(plan, format, file, _Context(problem, platform, model, batch, dims, weights, backend))
+    if file is not None:
+        args = document["args"] if format == "llama.cpp" else None
+        text = shlex.join(args) if args is not None else json.dumps(document, indent=1)
+        write_bytes(file.with_suffix(".json") if _annotates(format, file) else file, f"{text}\n".encode(), ConfigError)
+    return document
+
+
+@dataclass(frozen=True)
+class _Context:
+    """Arguments of :func:`export_plan` that some forms take."""
+
+    problem: Problem | None
+    platform: Platform | None
+    model: str | os.PathLike[str] | None
+    batch: int | None
+    dims: Mapping[str, int] | None
+    weights: Iterable[str] | None
+    backend: str
+
+
+def _annotates(format: str, file: Path | None) -> bool:
+    return format == "onnxruntime" and file is not None and file.suffix == ".onnx"
+
+
+def _of_operators(plan: Schedule | Trace, format: str, file: Path | None, given: _Context) -> dict[str, Any]:
+    """The document of a plan of operators."""
+    problem = _problem(plan, given.problem)
+    if isinstance(plan, Schedule):
+        validate(problem, plan)
+    placement = Placement.of(problem, plan.assignment, given.platform)
+    annotated = file if _annotates(format, file) else None
+    make: dict[str, Callable[[], dict[str, Any]]] = {
+        "onnxruntime": lambda: export_onnx_runtime(placement, given.model, given.batch, given.dims, annotated),
+        "accelerate": lambda: export_device_map(placement, given.weights),
+        "llama.cpp": lambda: export_llama_cpp(placement, given.backend),
+        "pipelining": lambda: export_pipelining(placement),
+    }
+    return make[format]()
+
+
+def _of_training(plan: ParallelPlan, format: str, layers: Sequence[str] | None) -> dict[str, Any]:
+    """The document of a plan of a training step.
+
+    Raises:
+        ConfigError: the form holds none.
+    """
+    if format == "json":
+        return plan.to_dict()
+    if format == "pipelining":
+        return export_stages(plan, layers)
+    raise ConfigError(
+        f"{format} holds no plan of a training step: its stages, replicas and micro-batches would be lost; "
+        "json and pipelining hold them"
+    )
+
+
+def _problem(plan: object, problem: Problem | None) -> Problem:
+    """The problem of a plan.
+
+    Raises:
+        ConfigError: there is none.
+    """
+    if isinstance(plan, Trace):
+        return plan.problem
+    if not isinstance(plan, Schedule):
+        raise ConfigError(f"a plan is a Schedule, a Trace or a ParallelPlan, not {shown(plan)}")
+    if problem is None:
+        raise ConfigError("a schedule is exported with its problem: export_plan(schedule, format, problem=problem)")
+    return problem
+
+
+def _trace(plan: Schedule | Trace, problem: Problem | None) -> Trace:
+    """The run of a plan."""
+    known = _problem(plan, problem)
+    return plan if isinstance(plan, Trace) else simulate(known, plan, plan.model)

@@ -1,0 +1,93 @@
+"""by_layers: the problem of placing whole layers instead of single operators."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from hetgym._types import FloatArray, IntArray
+from hetgym.errors import ProblemError
+from hetgym.graph.layers import layer_of
+from hetgym.problem import Problem, Routes
+
+LAYER = "Layer"
+"""Kind of an operator that stands for a layer."""
+
+
+def layers_of(problem: Problem) -> tuple[IntArray, list[str]]:
+    """The layer of each operator, and the name of each layer.
+
+    Returns:
+        [n] numbers of layers, in the order of their first operators; and the names: those of
+        :func:`hetgym.graph.layer_of`, or the operator's own where it belongs to no layer.
+    """
+    names: dict[str, int] = {}
+    number = np.array([names.setdefault(layer_of(name) or name, len(names)) for name in problem.operator_names])
+    return number.astype(np.int32), list(names)
+
+
+def by_layers(problem: Problem) -> Problem:
+    """Merge the operators of each layer into one, so that plans place whole layers.
+
+    A merged operator takes the sum of the run times, needs the sum of the weights, and writes the results that other
+    layers read; what is only used inside a layer takes no memory here. Results that several layers read keep their
+    tensor. Operators outside layers stay as they are.
+
+    Args:
+        problem: a problem whose operators are named by layers, see :func:`hetgym.graph.layer_of`.
+
+    Raises:
+        ProblemError: no operator is named by a layer, or the layers read from each other in a circle.
+
+    >>> from hetgym import Problem, load_graph, load_platform
+    >>> by_layers(Problem.build(load_graph("gpt2"), load_platform("cpu-gpu")))
+    Problem('gpt2@cpu-gpu', 18 operators, 17 edges, 2 devices)
+    """
+    layer, names = layers_of(problem)
+    if len(names) == problem.num_operators:
+        raise ProblemError(
+            f"problem {problem.name!r}: no operators are named after layers, as in layers.3.self_attn.q_proj; "
+            "plan its operators one by one"
+        )
+    m = len(names)
+    source, target = layer[problem.edge_source], layer[problem.edge_target]
+    outside = np.flatnonzero(source != target)
+    _, first = np.unique(np.stack([source, target, problem.edge_tensor])[:, outside], axis=1, return_index=True)
+    edges = outside[first]
+    written: dict[int, tuple[int, float]] = {}
+    for edge in edges.tolist():
+        tensor, size = int(problem.edge_tensor[edge]), float(problem.edge_bytes[edge])
+        written[tensor] = (int(source[edge]), max(size, written.get(tensor, (0, 0.0))[1]))
+    output = np.zeros(m)
+    for producer, size in written.values():
+        output[producer] += size
+    ends = ~np.isin(np.arange(problem.num_operators), problem.edge_source)
+    np.add.at(output, layer[ends], problem.output_bytes[ends])
+    cost = np.zeros((m, problem.num_devices))
+    np.add.at(cost, layer, problem.cost)
+    occupancy = np.zeros((m, problem.num_devices))
+    np.maximum.at(occupancy, layer, problem.occupancy)
+    counts = np.bincount(layer, minlength=m)
+    weights: FloatArray = np.zeros(m)
+    np.add.at(weights, layer, problem.weight_bytes)
+    try:
+        return Problem(
+            cost,
+            source[edges],
+            target[edges],
+            problem.edge_bytes[edges],
+            problem.edge_tensor[edges],
+            problem.latency,
+            problem.bandwidth,
+            weights,
+            output,
+            problem.memory_capacity,
+            names,
+            [LAYER if counts[k] > 1 else problem.operator_kinds[int(np.argmax(layer == k))] for k in range(m)],
+            problem.device_names,
+            problem.name,
+            Routes(problem.route_pointer, problem.route_link, problem.link_bandwidth),
+            problem.asynchronous,
+            occupancy,
+        )
+    except ProblemError as error:
+        raise ProblemError(f"its layers cannot be placed as wholes: {error}") from error
