@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import re
+import shlex
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from cli.commands import ask
 
 import hetgym.envs
 from hetgym.agents.algorithms import ALGORITHMS
@@ -16,8 +18,16 @@ from hetgym.sim import PRESETS
 DOCS = Path(__file__).parents[1] / "docs"
 PAGES = (
     "index", "environments", "simulator", "recipes", "benchmarking", "training", "policies", "language-models",
+<<<<<<< HEAD
     "clusters", "traces", "score",
+=======
+    "clusters", "traces", "exports",
+>>>>>>> 3472ea4 (Exports: a page whose code and commands run, a JSON schema, tests against the programs themselves)
 )  # fmt: skip
+
+
+COMMANDS = ("exports",)
+"""Pages whose commands run, too."""
 
 
 @pytest.fixture(autouse=True)
@@ -33,6 +43,7 @@ def tables() -> Iterator[None]:
         table.update(before)
 
 
+@pytest.mark.filterwarnings("ignore:.isinstance.treespec:FutureWarning")  # within torch.onnx
 @pytest.mark.parametrize("page", PAGES)
 def test_page_runs(page: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     if page in ("environments", "training"):
@@ -41,11 +52,20 @@ def test_page_runs(page: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
         pytest.importorskip("transformers")
     if page == "traces":
         pytest.importorskip("torch")
+    if page == "exports":
+        for module in ("onnxruntime", "onnxscript", "transformers"):
+            pytest.importorskip(module)
     monkeypatch.chdir(tmp_path)
-    blocks = re.findall(r"```python\n(.*?)```", (DOCS / f"{page}.md").read_text("utf-8"), re.DOTALL)
+    wanted = "python|bash" if page in COMMANDS else "python"
+    blocks = re.findall(rf"```({wanted})\n(.*?)```", (DOCS / f"{page}.md").read_text("utf-8"), re.DOTALL)
     assert blocks
     names: dict[str, object] = {"__name__": page}
-    for number, block in enumerate(blocks):
+    for number, (language, block) in enumerate(blocks):
+        if language == "bash":
+            for line in block.replace("\\\n", "").splitlines():
+                done = ask(*shlex.split(line)[1:], cwd=tmp_path)
+                assert done.returncode == 0, done.stderr
+            continue
         exec(compile(block, f"docs/{page}.md, block {number}", "exec", dont_inherit=True), names)
 
 

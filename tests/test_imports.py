@@ -40,6 +40,7 @@ HEAVY = (
     "torch_geometric",
     "onnx",
     "onnxruntime",
+    "accelerate",
     "matplotlib",
     "sklearn",
     "lightgbm",
@@ -63,6 +64,15 @@ def test_scheduling_and_simulating_load_no_extra() -> None:
     script = (
         "import hetgym, json, sys; from hetgym.workloads import textbook; p = textbook('topcuoglu');"
         "hetgym.simulate(p, hetgym.baselines.get('heft')(p)).to_chrome();"
+        "print(json.dumps(list(sys.modules)))"
+    )
+    assert set(json.loads(python(script))).isdisjoint(HEAVY)
+
+
+def test_exporting_loads_none_of_the_programs_that_plans_are_for() -> None:
+    script = (
+        "import hetgym, json, sys; from hetgym.workloads import textbook; p = textbook('topcuoglu');"
+        "s = hetgym.baselines.get('heft')(p); hetgym.export_plan(s, 'json', problem=p);"
         "print(json.dumps(list(sys.modules)))"
     )
     assert set(json.loads(python(script))).isdisjoint(HEAVY)

@@ -26,6 +26,7 @@ MODULES = frozenset(
         "hetgym.device",
         "hetgym.envs.sb3",
         "hetgym.errors",
+        "hetgym.export",
         "hetgym.execution",
         "hetgym.graph.generators",
         "hetgym.agents.distributed",

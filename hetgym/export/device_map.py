@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-from hetgym.errors import ConfigError
 from hetgym.export.placement import Placement, Target, lost
 
 PROGRAM = "Accelerate"
@@ -36,10 +35,12 @@ def export_device_map(placement: Placement, weights: Iterable[str] | None = None
         lost(PROGRAM, f"knows one CPU, and the plan uses {cpus[0].name} and {cpus[1].name}")
     covered = _cover(placement, paths)
     _check(placement, paths, covered)
-    found = {_renamed(placement, path): _device(target) for path, target in covered.items()}
+    found = {placement.path(path, PROGRAM): _device(target) for path, target in covered.items()}
     for weight in weights or ():
         if not any(_inside(weight, path) for path in found):
-            found[weight.rpartition(".")[0]] = _device(_first(placement))
+            owner = weight.rpartition(".")[0]
+            shared = any(_inside(path, owner) for path in found)
+            found[weight if shared else owner] = _device(_first(placement))
     return found
 
 
@@ -84,7 +85,7 @@ def _check(placement: Placement, paths: list[str], covered: Mapping[str, Target]
             continue
         at = {runs[k].name: runs[k] for k in inputs[i] if k in runs}
         runs[i] = next(iter(at.values()), first)
-        if placement.weighted[i] or len(at) > 1 or runs[i] != placement.where(i):
+        if len(at) > 1 or runs[i] != placement.where(i):
             wrong.append(i)
     if wrong:
         name = placement.names[wrong[0]]
@@ -105,14 +106,3 @@ def _device(target: Target) -> int | str:
     if target.kind == "gpu":
         return target.number
     return "cpu" if target.kind == "cpu" else f"{target.kind}:{target.number}"
-
-
-def _renamed(placement: Placement, path: str) -> str:
-    """Path in the model of ``transformers`` that the zoo's language model stands for."""
-    if not placement.language_model or not path:
-        return path
-    if any(name.startswith(("embed_positions", "encoder.", "decoder.")) for name in placement.names):
-        raise ConfigError(
-            f"{PROGRAM}: the modules of {placement.title} have other names in transformers; plan the module"
-        )
-    return path if path == "lm_head" else f"model.{path}"

@@ -6,7 +6,7 @@ paths of submodules to ``SplitPoint.BEGINNING`` or ``SplitPoint.END``.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Sequence, Set
 from typing import Any
 
 from hetgym.errors import ConfigError
@@ -31,17 +31,26 @@ def export_pipelining(placement: Placement) -> dict[str, Any]:
     starts = [0, *(i for i in range(1, len(device)) if device[i] != device[i - 1])]
     turn = [device[i] for i in starts]
     ring = list(dict.fromkeys(turn))
-    if turn != [ring[k % len(ring)] for k in range(len(turn))]:
-        back = next(k for k in range(len(turn)) if turn[k] != ring[k % len(ring)])
+    back = next((k for k in range(len(turn)) if turn[k] != ring[k % len(ring)]), None)
+    if back is not None:
         again, before = placement.targets[turn[back]].name, placement.targets[turn[back - 1]].name
         lost(
             PROGRAM,
             f"gives each device consecutive modules, and the plan goes from {before} back to {again} at "
             f"{placement.names[starts[back]]!r}; 'hetgym plan --layers' places whole layers",
         )
+    if len(turn) % len(ring):
+        lost(
+            PROGRAM,
+            f"gives each device equally many stages, and the plan has {len(turn)} stages on {len(ring)} devices; "
+            "'hetgym plan --layers' places whole layers",
+        )
     ends = [*starts[1:], len(device)]
     return {
-        "split_spec": dict(_split(placement, paths, start) for start in starts[1:]),
+        "split_spec": {
+            placement.path(path, PROGRAM): point
+            for path, point in (_split(placement, paths, start) for start in starts[1:])
+        },
         "stages": [
             {
                 "device": placement.where(start).name,
@@ -60,10 +69,11 @@ def _split(placement: Placement, paths: Sequence[str], start: int) -> tuple[str,
         ConfigError: the operators on either side are of the same module.
     """
     before, after = paths[start - 1], paths[start]
-    here = _entered(before, after)
+    called = set(paths)  # unlike lists of modules, which have no operators of their own
+    here = _entered(before, after, called)
     if here and not any(_under(path, here) for path in paths[:start]):
         return here, "beginning"
-    left = _entered(after, before)
+    left = _entered(after, before, called)
     if left and not any(_under(path, left) for path in paths[start:]):
         return left, "end"
     lost(
@@ -73,11 +83,11 @@ def _split(placement: Placement, paths: Sequence[str], start: int) -> tuple[str,
     )
 
 
-def _entered(outside: str, inside: str) -> str:
-    """The outermost module around ``inside`` that is not around ``outside``; empty if there is none."""
+def _entered(outside: str, inside: str, called: Set[str]) -> str:
+    """The outermost called module around ``inside`` that is not around ``outside``; empty if there is none."""
     parts = inside.split(".") if inside else []
     found = (".".join(parts[: k + 1]) for k in range(len(parts)))
-    return next((path for path in found if not _under(outside, path)), "")
+    return next((path for path in found if path in called and not _under(outside, path)), "")
 
 
 def _under(path: str, module: str) -> bool:

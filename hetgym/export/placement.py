@@ -147,6 +147,20 @@ class Placement:
             )
         return found
 
+    def path(self, module: str, program: str) -> str:
+        """Path of a module in the program's own model: language models of the zoo stand for those of transformers.
+
+        Raises:
+            ConfigError: the modules have other names there.
+        """
+        if not self.language_model or not module:
+            return module
+        if any(name.startswith(("embed_positions", "encoder.", "decoder.")) for name in self.names):
+            raise ConfigError(
+                f"{program}: the modules of {self.title} have other names in transformers; plan the module itself"
+            )
+        return module if module == "lm_head" else f"model.{module}"
+
 
 def lost(program: str, what: str) -> NoReturn:
     """Refuse a plan that a program cannot follow.

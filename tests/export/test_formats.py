@@ -1,0 +1,93 @@
+"""Plain JSON against its schema, the arguments of export_plan, and ``hetgym plan --export``."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from cli.commands import ask
+
+import hetgym
+from hetgym import ConfigError, InvalidSchedule, Problem, Schedule, UnknownName, export_plan
+from hetgym.export import FORMATS, find_format, plan_schema
+from hetgym.parallel import Group, ParallelPlan, Stage
+
+
+@pytest.fixture(scope="module")
+def problem() -> Problem:
+    return Problem.build(hetgym.load_graph("squeezenet"), hetgym.load_platform("cpu-gpu"))
+
+
+def test_json_follows_its_schema(problem: Problem, tmp_path: Path) -> None:
+    jsonschema = pytest.importorskip("jsonschema")
+    schema = plan_schema()
+    jsonschema.Draft202012Validator.check_schema(schema)
+    check = jsonschema.Draft202012Validator(schema)
+    schedule = hetgym.baselines.get("heft")(problem)
+    found = export_plan(schedule, "json", tmp_path / "p.json", problem=problem, model="squeezenet")
+    check.validate(json.loads((tmp_path / "p.json").read_text()))
+    again = Schedule.from_dict(found["schedule"])
+    assert hetgym.simulate(problem, again, found["runtime"]).makespan == found["makespan_s"]
+    trace = hetgym.simulate(problem, schedule, "links")
+    check.validate(export_plan(trace, "json"))
+    stage = Stage(0, 3, (Group("a100", 2),))
+    check.validate(export_plan(ParallelPlan((stage,), micro_batch=1, global_batch=2), "json"))
+    for change in ({"version": 2}, {"makespan_s": -1}, {"blocks": []}, {"own": 1}, {"format": "hetgym-parallel-plan"}):
+        assert not check.is_valid(found | change)
+    assert not check.is_valid({k: v for k, v in found.items() if k != "operators"})
+
+
+def test_bad_arguments_are_refused(problem: Problem, tmp_path: Path) -> None:
+    schedule = hetgym.baselines.get("heft")(problem)
+    with pytest.raises(UnknownName, match="format of plans 'jsn'; did you mean 'json'"):
+        export_plan(schedule, "jsn", problem=problem)
+    with pytest.raises(ConfigError, match="exported with its problem"):
+        export_plan(schedule, "json")
+    with pytest.raises(ConfigError, match="not {'assignment': "):
+        export_plan({"assignment": [0]}, "json", problem=problem)  # type: ignore[arg-type]
+    with pytest.raises(ConfigError, match="cannot be written"):
+        export_plan(schedule, "json", tmp_path / "none" / "p.json", problem=problem)
+    with pytest.raises(ConfigError, match="'cpu-gpu-npu' has other devices"):
+        export_plan(schedule, "accelerate", problem=problem, platform=hetgym.load_platform("cpu-gpu-npu"))
+    with pytest.raises(InvalidSchedule, match="1 operators are assigned"):
+        export_plan(Schedule([0], order=[[0], []]), "accelerate", problem=problem)
+
+
+def test_the_command_writes_every_form_that_holds_the_plan(tmp_path: Path) -> None:
+    words = ("plan", "llama-3-8b", "--dims", "sequence=64", "--phase", "decode", "--layers", "--platform", "cpu-gpu")
+    exports = ("--export", "llama.cpp", "--export", "json:my.json", "--export", "accelerate")
+    done = ask(*words, "--schedulers", "single-device", *exports, "--name", "p", "--json", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    folder = tmp_path / "results" / "p"
+    document = json.loads(done.stdout)
+    assert {"llama.cpp", "json", "accelerate"} <= document["files"].keys()
+    assert (folder / find_format("llama.cpp").file).read_text().startswith("--n-gpu-layers ")
+    assert json.loads((folder / "device_map.json").read_text()) in ({"": 0}, {"": "cpu"})
+    assert json.loads((tmp_path / "my.json").read_text())["operators"] == document["plan"]["operators"]
+    assert len(document["plan"]["operators"]) == 35
+
+
+def test_the_command_refuses_before_it_plans(tmp_path: Path) -> None:
+    done = ask("plan", "gpt2", "--platform", "cpu-gpu", "--export", "onnx", cwd=tmp_path)
+    assert done.returncode == 2 and "unknown format of plans 'onnx'; did you mean 'onnxruntime'" in done.stderr
+    assert not (tmp_path / "results").exists()
+    words = ("plan", "squeezenet", "--platform", "cpu-gpu", "--schedulers", "heft")
+    done = ask(*words, "--export", "llama.cpp", "--name", "p", cwd=tmp_path)
+    assert done.returncode == 2 and "llama.cpp runs language models, and squeezenet@cpu-gpu is none of" in done.stderr
+    assert (tmp_path / "results" / "p" / "plan.json").exists()
+    done = ask(*words, "--layers", cwd=tmp_path)
+    assert done.returncode == 2 and "no operators are named after layers" in done.stderr
+
+
+def test_training_plans_are_exported(tmp_path: Path) -> None:
+    words = ("plan", "gpt-1.7b", "--training", "--platform", "dgx-a100-64", "--global-batch", "8")
+    words += ("--planner", "uniform-grid", "--export", "json:t.json", "--export", "accelerate")
+    done = ask(*words, cwd=tmp_path)
+    assert done.returncode == 2 and "accelerate holds no plan of a training step" in done.stderr
+    assert json.loads((tmp_path / "t.json").read_text())["format"] == "hetgym-parallel-plan"
+
+
+def test_every_form_says_what_it_holds() -> None:
+    assert len({form.name for form in FORMATS}) == len({form.file for form in FORMATS}) == 5
+    assert all(form.holds.endswith(".") for form in FORMATS)
