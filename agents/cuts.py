@@ -8,9 +8,11 @@ from typing import Any
 
 from hetgym._config import read
 from hetgym._times import as_seconds
+from hetgym.baselines.parallel import search
 from hetgym.baselines.pipeline import annealed_cut
 from hetgym.envs.pipeline.lanes import PipelineLanes
 from hetgym.envs.pipeline.problems import as_pipeline
+from hetgym.envs.steps.lanes import StepLanes
 from hetgym.errors import ConfigError
 from hetgym.pipeline import CutProblem, Objective, PipelineProblem, Stage, TrainingPipeline, cut_problem
 
@@ -82,6 +84,8 @@ class CutPlanner:
 class CutAgent:
     """An agent for HetPipeline-v0 whose actions are the stages of a cut, which it makes at the reset.
 
+    On a training problem it follows the plan of :func:`~hetgym.baselines.parallel.search`.
+
     In the environment every decision must leave a way to end with the running round. A cut of several rounds may lack
     that where memory is tight; then the agent takes a cut of fewer rounds.
     """
@@ -107,6 +111,10 @@ class CutAgent:
             ConfigError: another environment.
         """
         lanes = getattr(env.unwrapped, "lanes", None)
+        if isinstance(lanes, StepLanes):
+            observation, info = env.reset(seed=seed, options=options)
+            self._turn, self._actions = 0, lanes.actions(0, search(lanes.problem(0)))
+            return observation, info
         if not isinstance(lanes, PipelineLanes):
             raise ConfigError("cuts are for HetPipeline-v0, not for another environment")
         observation, info = env.reset(seed=seed, options=options)

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
         SPLIT_DEVICE_FEATURES,
         SPLIT_OPERATOR_FEATURES,
     )
+    from hetgym.envs.steps.observation import LAYER_FEATURES, POOL_FEATURES, STEP_FEATURES
 
 _HOME = {
     "hetgym.envs.core.features": ("feature_table",),
@@ -37,6 +38,7 @@ _HOME = {
         "SPLIT_DEVICE_FEATURES",
         "SPLIT_OPERATOR_FEATURES",
     ),
+    "hetgym.envs.steps.observation": ("LAYER_FEATURES", "POOL_FEATURES", "STEP_FEATURES"),
 }
 
 __all__ = [
@@ -47,11 +49,14 @@ __all__ = [
     "DISPATCH_CANDIDATE_FEATURES",
     "DISPATCH_DEVICE_FEATURES",
     "ENVIRONMENTS",
+    "LAYER_FEATURES",
     "OPERATOR_FEATURES",
+    "POOL_FEATURES",
     "SPLIT_CANDIDATE_FEATURES",
     "SPLIT_DEVICE_FEATURES",
     "SPLIT_OPERATOR_FEATURES",
     "STAGE_FEATURES",
+    "STEP_FEATURES",
     "HetPipelineArguments",
     "HetPipelineEnv",
     "HetScheduleArguments",
