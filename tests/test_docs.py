@@ -18,11 +18,7 @@ from hetgym.sim import PRESETS
 DOCS = Path(__file__).parents[1] / "docs"
 PAGES = (
     "index", "environments", "simulator", "recipes", "benchmarking", "training", "policies", "language-models",
-<<<<<<< HEAD
-    "clusters", "traces", "score",
-=======
-    "clusters", "traces", "exports",
->>>>>>> 3472ea4 (Exports: a page whose code and commands run, a JSON schema, tests against the programs themselves)
+    "clusters", "traces", "score", "exports", "papers",
 )  # fmt: skip
 
 
@@ -50,6 +46,9 @@ def test_page_runs(page: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
         pytest.importorskip("stable_baselines3")
     if page == "language-models":
         pytest.importorskip("transformers")
+    if page == "papers":
+        for module in ("matplotlib", "pandas", "scipy"):
+            pytest.importorskip(module)
     if page == "traces":
         pytest.importorskip("torch")
     if page == "exports":

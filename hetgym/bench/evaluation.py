@@ -15,7 +15,9 @@ from hetgym.bench.fronts import Choice, Point, choices, front, ladder, points
 from hetgym.bench.groups import COLUMNS, GroupLine, Traits, grouped
 from hetgym.bench.loop import Tell
 from hetgym.bench.pareto import Measurement, measure, takes, with_gaps
+from hetgym.bench.ranks import EXTRA, Ranking, rankings
 from hetgym.bench.rows import Row, shortest
+from hetgym.errors import require
 from hetgym.workloads import ProblemSpec
 
 
@@ -30,6 +32,7 @@ class Evaluation:
         pareto: True to measure quality against time.
         budgets: budgets of searches for that, in rising order [s].
         time_limit: upper limit on the total time of these searches [s].
+        plots: True to rank the schedulers and to write the figures and tables of a paper.
     """
 
     reference: str = ""
@@ -37,6 +40,17 @@ class Evaluation:
     pareto: bool = False
     budgets: tuple[float, ...] = BUDGETS
     time_limit: float = TIME_LIMIT
+    plots: bool = False
+
+    def check(self) -> None:
+        """Refuse, before anything runs, what the installation cannot do.
+
+        Raises:
+            MissingExtra: figures are asked for, and matplotlib or SciPy is not installed.
+        """
+        if self.plots:
+            for module in ("matplotlib", "scipy"):
+                require(module, EXTRA, "--plots")
 
     def plan(self, schedulers: Sequence[Baseline], problems: int) -> Plan:
         """The budgets that are measured, and an upper bound on the time that this takes.
@@ -96,12 +110,14 @@ class Findings:
         against: comparisons with it.
         groups: lines of all columns.
         pareto: None if it was not asked for.
+        rankings: mean ranks and tests of each runtime, if figures were asked for.
     """
 
     reference: str
     against: list[Against]
     groups: list[GroupLine]
     pareto: Pareto | None = None
+    rankings: tuple[Ranking, ...] = ()
 
     def to_dict(self) -> dict[str, Any]:
         """JSON-ready entries of ``results.json``."""
@@ -111,18 +127,25 @@ class Findings:
             "against": [line.to_dict() for line in self.against],
             "groups": {by: [line.to_dict() for line in self.groups if line.by == by] for by in columns},
         }
+        if self.rankings:
+            entries["rankings"] = [ranking.to_dict() for ranking in self.rankings]
         return entries | ({"pareto": self.pareto.to_dict()} if self.pareto else {})
 
 
 def evaluate(asked: Evaluation, rows: Sequence[Row], traits: Traits, schedulers: Sequence[str]) -> Findings:
-    """Work out comparisons and groups from the rows of a run.
+    """Work out comparisons, groups and rankings from the rows of a run.
 
     Raises:
         UnknownName: the reference is not in the run.
     """
     reference = pick_reference(asked.reference, schedulers)
     telling = [by for by in COLUMNS if by in asked.by or len({COLUMNS[by](row, traits) for row in rows}) > 1]
-    return Findings(reference, against(rows, reference) if reference else [], grouped(rows, traits, telling, reference))
+    return Findings(
+        reference,
+        against(rows, reference) if reference else [],
+        grouped(rows, traits, telling, reference),
+        rankings=tuple(rankings(rows)) if asked.plots else (),
+    )
 
 
 def quality_against_time(

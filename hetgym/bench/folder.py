@@ -34,7 +34,7 @@ _FILES = (
 
 
 class RunFolder(Sink):
-    """``<root>/<name>/`` with ``rows.csv``, ``results.json``, ``report.html`` and ``traces/*.json``.
+    """``<root>/<name>/`` with ``rows.csv``, ``results.json``, ``report.html``, ``traces/*.json`` and ``paper/``.
 
     Args:
         root: folder of all runs; made if it is missing.
@@ -63,6 +63,7 @@ class RunFolder(Sink):
     def _clear(self) -> None:
         """Remove what an earlier run left, and nothing else."""
         old = [self.path / file for file in _FILES] + list((self.path / "traces").glob("*.json"))
+        old += [file for file in (self.path / "paper").glob("*") if file.suffix in (".csv", ".tex", ".pdf", ".png")]
         for file in old:
             file.unlink(missing_ok=True)
 

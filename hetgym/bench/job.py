@@ -20,6 +20,7 @@ from hetgym.bench.folder import RunFolder
 from hetgym.bench.formats import finite
 from hetgym.bench.groups import Traits
 from hetgym.bench.loop import Tell
+from hetgym.bench.paper import Showpiece, write_paper
 from hetgym.bench.pareto_files import write_pareto
 from hetgym.bench.report import Gantts, render
 from hetgym.bench.runner import Result, run
@@ -65,6 +66,7 @@ class Job:
             if spec.name in seen:
                 raise ConfigError(f"{self.title}: two problems are named {spec.name!r}; rows could not be told apart")
             seen.add(spec.name)
+        self.evaluation.check()
         pick_reference(self.evaluation.reference, [scheduler.name for scheduler in self.schedulers])
         if self.evaluation.pareto:
             self.evaluation.plan(self.schedulers, len(self.specs))
@@ -115,8 +117,9 @@ def execute(
     """
     executor = executor or Here()
     started = datetime.now().astimezone().isoformat(timespec="seconds")
-    gantts, traits = Gantts(), Traits()
-    result = run(job.specs, job.schedulers, job.runtimes, Tee(folder, gantts, traits, *sinks), progress, executor)
+    gantts, traits, showpiece = Gantts(), Traits(), Showpiece()
+    receivers = (folder, gantts, traits, *([showpiece] if job.evaluation.plots else []), *sinks)
+    result = run(job.specs, job.schedulers, job.runtimes, Tee(*receivers), progress, executor)
     folder.close()
     summary = summarise(result.rows)
     findings = evaluate(job.evaluation, result.rows, traits, result.schedulers)
@@ -135,6 +138,8 @@ def execute(
         "rows": folder.path / "rows.csv",
         **files,
     }
+    if job.evaluation.plots:
+        files["paper"] = write_paper(folder, job.title, result.rows, summary, findings, showpiece)
     return Outcome(result, summary, document, findings, files)
 
 

@@ -3,16 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from time import perf_counter
+from typing import TYPE_CHECKING
 
 from hetgym.baselines import Baseline, get
 from hetgym.bench.case import Case
 from hetgym.bench.executor import Batch, Executor, Here
 from hetgym.bench.loop import Loop, Tell
-from hetgym.bench.rows import Row
+from hetgym.bench.rows import COLUMNS, Row
 from hetgym.bench.sink import Sink
+from hetgym.errors import require
 from hetgym.workloads import ProblemSpec
+
+if TYPE_CHECKING:
+    from pandas import DataFrame
 
 
 @dataclass
@@ -37,6 +42,18 @@ class Result:
     def failures(self) -> list[Row]:
         """Rows whose scheduler failed."""
         return [row for row in self.rows if not row.ok]
+
+    def to_pandas(self) -> DataFrame:
+        """The rows as a table of pandas, a column for each attribute of :class:`Row`; missing numbers are NaN.
+
+        Raises:
+            MissingExtra: pandas is not installed.
+        """
+        pandas = require("pandas", "papers", "Result.to_pandas")
+        columns = {name: [getattr(row, name) for row in self.rows] for name in COLUMNS}
+        table: DataFrame = pandas.DataFrame(columns)
+        numbers = [field.name for field in fields(Row) if "float" in str(field.type)]
+        return table.astype(dict.fromkeys(numbers, "float64"))
 
 
 def run(

@@ -68,6 +68,10 @@ def bench(
     time_limit: Annotated[
         str, typer.Option(help="Most time for the searches of --pareto; the longest budgets are left out.")
     ] = LIMIT,
+    plots: Annotated[
+        bool,
+        typer.Option("--plots", help="Also write paper/: profiles, box plots, rank diagrams, tables as LaTeX and CSV."),
+    ] = False,
     ray: Annotated[
         str, typer.Option(metavar="[ADDRESS]", help="Run on a Ray cluster: auto, host:port, or one of this machine.")
     ] = "",
@@ -81,13 +85,13 @@ def bench(
 
     import_files(imports)
     chosen, under = pick_schedulers(schedulers), pick_runtimes(runtimes)
-    evaluation = _evaluation(against, by, pareto, budgets, time_limit)
+    evaluation = _evaluation(against, by, pareto, budgets, time_limit, plots)
     title, specs = _problems(suite, problems, devices)
     job = Job(title, specs, chosen, under, command_line(), evaluation)
     return _run(job, Output(out, name, force, as_json), traces, ray)
 
 
-def _evaluation(against: str, by: str, pareto: bool, budgets: str, time_limit: str) -> Evaluation:
+def _evaluation(against: str, by: str, pareto: bool, budgets: str, time_limit: str, plots: bool) -> Evaluation:
     """The evaluation that the options ask for.
 
     Raises:
@@ -102,7 +106,7 @@ def _evaluation(against: str, by: str, pareto: bool, budgets: str, time_limit: s
     if (budgets or time_limit != LIMIT) and not pareto:
         raise ConfigError("--budgets and --time-limit belong to --pareto: give that, too")
     grid = parse_budgets(budgets) if budgets else BUDGETS
-    return Evaluation(against, pick_columns(by), pareto, grid, parse_time(time_limit))
+    return Evaluation(against, pick_columns(by), pareto, grid, parse_time(time_limit), plots)
 
 
 def _problems(suite: str, files: Sequence[Path] | None, devices: int | None) -> tuple[str, tuple[ProblemSpec, ...]]:

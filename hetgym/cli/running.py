@@ -99,6 +99,15 @@ def print_evaluation(job: Job, outcome: Outcome) -> None:
             console.print(f"runtime {name}: mean gap to best by {by} (number of problems)", style="italic")
             for table in group_tables(findings.groups, by, name, ranking):
                 console.print(table)
+        for ranked in findings.rankings:
+            if ranked.runtime == name:
+                console.print(
+                    f"runtime {name}: Friedman's test gives p = {ranked.p_value:.2g} for {len(ranked.schedulers)} "
+                    f"schedulers on {ranked.problems} problems; mean ranks {ranked.critical_difference:.2f} apart "
+                    f"differ at the level {ranked.alpha:g}",
+                    style="italic",
+                    soft_wrap=True,
+                )
         if findings.pareto is not None:
             console.print(f"runtime {name}: what is best within a time", style="italic")
             console.print(choices_table(findings.pareto.choices[name]))

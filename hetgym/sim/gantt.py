@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from hetgym._types import FloatArray
-from hetgym.errors import require
+from hetgym.errors import ConfigError, require, shown, unknown_name
 from hetgym.graph.ops import GENERIC, KINDS
 from hetgym.sim.record import Record
 
@@ -21,6 +23,9 @@ COLOURS = {
     "reduce": "#ff9da6", "elementwise": "#54a24b", "move": "#72b7b2", "view": "#d4d0c8", "generic": "#6f87a6",
 }  # fmt: skip
 """Colour of each operator family: distinguishable in print and for most colour-blind readers."""
+
+WIDTH = 11.0
+"""Default width of a chart [inch]."""
 
 _TRANSFER = "#b8b8b8"
 _LABELS = 60  # a chart with more bars than this shows no names
@@ -45,23 +50,37 @@ def time_unit(seconds: float) -> tuple[float, str]:
     return (1e-9, "ns") if seconds > 0 else (1.0, "s")
 
 
-def draw(trace: Record, path: Path | None = None, size: tuple[float, float] | None = None, dpi: int = 100) -> Figure:
+def draw(
+    trace: Record,
+    path: Path | None = None,
+    size: tuple[float, float | None] | None = None,
+    dpi: int = 100,
+    colours: Mapping[str, str] | None = None,
+) -> Figure:
     """Draw a trace with matplotlib's Agg canvas: no display is needed.
 
     Args:
         trace: the run to draw.
         path: image file to write, whose suffix gives the format; None writes nothing.
-        size: width and height [inch]; by default the height follows from the number of rows.
+        size: width and height [inch]; without a height it follows from the number of rows.
         dpi: pixels per inch.
+        colours: name, kind or family of operators -> a colour as matplotlib writes it, such as ``"#4c78a8"``. A name
+            counts before a kind and a kind before a family; what is not mentioned has the colour of its family.
 
     Raises:
         MissingExtra: matplotlib is not installed.
+        ConfigError: an impossible size, or not a colour.
+        UnknownName: the problem has no operator of such a name, kind or family.
     """
     require("matplotlib", "plot", "drawing a Gantt chart")
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 
     problem = trace.problem
+    groups = _groups(trace, colours or {})
+    width, tallness = _checked(size)
+    narrow = width <= 0.7 * WIDTH  # beside text, where rows and letters are smaller
+    row, letters = (0.27, 8) if narrow else (0.42, 10)
     transfers: dict[tuple[int, int], list[tuple[float, float]]] = {}
     scale, unit = time_unit(trace.makespan)
     for t in trace.transfers:
@@ -71,37 +90,75 @@ def draw(trace: Record, path: Path | None = None, size: tuple[float, float] | No
     tall = problem.num_devices + link_height * len(links)
     centres = [*range(problem.num_devices)]
     centres += [problem.num_devices - 0.5 + link_height * (k + 0.5) for k in range(len(links))]
-    figure = Figure(figsize=size or (11, 1.3 + 0.42 * tall), dpi=dpi, layout="constrained")
+    figure = Figure(figsize=(width, tallness or 1.3 + row * tall), dpi=dpi, layout="constrained")
     FigureCanvasAgg(figure)
     axes = figure.add_subplot()
     axes.set_xlim(0, trace.makespan / scale * 1.01 or 1)
-    _bars(axes, trace, scale)
+    _bars(axes, trace, scale, [colour for _, colour in groups], width / WIDTH)
     crowded = any(len(spans) > _CROWD for spans in transfers.values())
     for centre, link in zip(centres[problem.num_devices :], links, strict=True):
         spans = transfers[link]
         _row(axes, centre, 0.5 * link_height, spans, [_TRANSFER] * len(spans), "none", crowded)
     labels = [*problem.device_names, *(f"{problem.device_names[a]} → {problem.device_names[b]}" for a, b in links)]
-    axes.set_yticks(centres, labels, parse_math=False, fontsize=10 if link_height == 1 else 7)  # names may hold $
+    axes.set_yticks(centres, labels, parse_math=False, fontsize=letters if link_height == 1 else 7)  # names may hold $
     axes.set_ylim(tall - 0.4, -0.6)
-    axes.set_xlabel(f"time [{unit}]")
+    axes.set_xlabel(f"time [{unit}]", fontsize=letters)
+    axes.tick_params(axis="x", labelsize=letters)
     axes.set_title(
         f"{problem.name} · {trace.scheduler or 'schedule'} · {trace.makespan / scale:.4g} {unit} ({trace.runtime})",
         loc="left",
-        fontsize=10,
+        fontsize=letters,
         parse_math=False,
     )
     axes.spines[["top", "right", "left"]].set_visible(False)
     axes.tick_params(axis="y", length=0)
     axes.grid(axis="x", color="#e6e6e6", linewidth=0.6)
     axes.set_axisbelow(True)
-    _legend(figure, axes, trace)
+    _legend(figure, axes, trace, groups)
     if path is not None:
         figure.savefig(path)
     return figure
 
 
-def _bars(axes: Any, trace: Record, scale: float) -> None:
-    """Draw the bars of each device, coloured by operator family, with names if there are few enough operators."""
+def _checked(size: tuple[float, float | None] | None) -> tuple[float, float | None]:
+    """Width and height [inch]; a height of None is to follow from the rows."""
+    width, height = (WIDTH, None) if size is None else size
+    for length in (width, height):
+        if length is not None and not 0 < length < math.inf:
+            raise ConfigError(f"the size of a chart is a width and a height in inches, not {shown(size)}")
+    return width, height
+
+
+def _groups(trace: Record, colours: Mapping[str, str]) -> list[tuple[str, str]]:
+    """The label and the colour of each operator."""
+    from matplotlib.colors import is_color_like
+
+    problem = trace.problem
+    known = {*problem.operator_names, *problem.operator_kinds, *COLOURS}
+    for name, colour in colours.items():
+        if name not in known:
+            raise unknown_name("name, kind or family of an operator", name, known)
+        if not is_color_like(colour):
+            raise ConfigError(
+                f"the colour of {shown(name)} is written as '#4c78a8' or 'tab:blue', not as {shown(colour)}"
+            )
+    found = []
+    for name, kind in zip(problem.operator_names, problem.operator_kinds, strict=True):
+        label = next((text for text in (name, kind) if text in colours), family(kind))
+        found.append((label, colours.get(label) or COLOURS[label]))
+    return found
+
+
+def _bars(axes: Any, trace: Record, scale: float, colours: list[str], room: float) -> None:
+    """Draw the bars of each device, with names where these fit and if there are few enough operators.
+
+    Args:
+        axes: where to draw.
+        trace: the run.
+        scale: the unit of time [s].
+        colours: colour of each operator.
+        room: width of the chart over the default width.
+    """
     problem = trace.problem
     edge = "white" if problem.num_operators <= 10 * _LABELS else "none"
     placed = trace.assignment[trace.assignment >= 0]  # a running episode has operators without a device
@@ -109,13 +166,12 @@ def _bars(axes: Any, trace: Record, scale: float) -> None:
     for device in range(problem.num_devices):
         members = np.flatnonzero(trace.assignment == device)
         spans = [(trace.start[i] / scale, (trace.finish[i] - trace.start[i]) / scale) for i in members]
-        colours = [COLOURS[family(problem.operator_kinds[i])] for i in members]
-        _row(axes, device, 0.72, spans, colours, edge, crowded)
+        _row(axes, device, 0.72, spans, [colours[i] for i in members], edge, crowded)
         if problem.num_operators > _LABELS:
             continue
         for i, (begin, width) in zip(members.tolist(), spans, strict=True):
             name = problem.operator_names[i]
-            if width > 0.011 * len(name) * trace.makespan / scale:
+            if width * room > 0.011 * len(name) * trace.makespan / scale:
                 axes.text(
                     begin + width / 2,
                     device,
@@ -167,12 +223,15 @@ def busy_share(begin: FloatArray, end: FloatArray, edges: FloatArray) -> FloatAr
     return np.maximum(share, 0.0)
 
 
-def _legend(figure: Any, axes: Any, trace: Record) -> None:
-    """Draw a legend of families, the largest share of the run time first; none if there is only one family."""
-    share = dict.fromkeys(COLOURS, 0.0)
+def _legend(figure: Any, axes: Any, trace: Record, groups: list[tuple[str, str]]) -> None:
+    """Draw a legend of colours, the largest share of the run time first; none if there is only one."""
+    share: dict[tuple[str, str], float] = {}
     for i in np.flatnonzero(trace.finish > trace.start).tolist():
-        share[family(trace.problem.operator_kinds[i])] += float(trace.finish[i] - trace.start[i])
-    shown = [name for name in sorted(share, key=lambda name: -share[name]) if share[name] > 0]
-    if len(shown) > 1:
-        bars = [axes.barh(0, 0, color=COLOURS[name], label=name) for name in shown]
-        figure.legend(bars, shown, loc="outside lower left", ncols=len(shown), frameon=False, fontsize=8)
+        share[groups[i]] = share.get(groups[i], 0.0) + float(trace.finish[i] - trace.start[i])
+    order = list(dict.fromkeys([*COLOURS, *(label for label, _ in share)]))
+    listed = sorted(share, key=lambda group: (-share[group], order.index(group[0])))
+    if len(listed) > 1:
+        bars = [axes.barh(0, 0, color=colour, label=label) for label, colour in listed]
+        columns = max(1, min(len(listed), int(figure.get_figwidth() / 1.05)))
+        names = [label for label, _ in listed]
+        figure.legend(bars, names, loc="outside lower left", ncols=columns, frameon=False, fontsize=8)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -84,13 +85,28 @@ class Trace(Record):
         text = json.dumps(self.to_chrome(), separators=(",", ":"))
         atomic_write(Path(path), lambda file: file.write(text.encode()))
 
-    def gantt(self, path: str | Path | None = None) -> Figure:
+    def gantt(
+        self,
+        path: str | Path | None = None,
+        size: tuple[float, float | None] | None = None,
+        dpi: int = 100,
+        colours: Mapping[str, str] | None = None,
+    ) -> Figure:
         """Draw devices and links over time with matplotlib; write an image if a path is given.
+
+        Args:
+            path: image file to write, whose suffix gives the format.
+            size: width and height [inch], such as ``(6.3, None)`` for a page of text; without a height it follows from
+                the number of rows.
+            dpi: pixels per inch.
+            colours: name, kind or family of operators -> colour, such as ``{"Conv": "#d9534f", "view": "white"}``.
 
         Raises:
             MissingExtra: matplotlib is not installed.
+            ConfigError: an impossible size, or not a colour.
+            UnknownName: the problem has no operator of such a name, kind or family.
         """
-        return draw(self, None if path is None else Path(path))
+        return draw(self, None if path is None else Path(path), size, dpi, colours)
 
 
 def _label(what: str, process: int, thread: int, name: str) -> dict[str, Any]:

@@ -18,6 +18,7 @@ from hypothesis import strategies as st
 import hetgym
 from hetgym import Problem, Runtime, Schedule, Trace, simulate
 from hetgym._types import IntArray
+from hetgym.errors import ConfigError, UnknownName
 from hetgym.graph import FAMILIES
 from hetgym.sim import PRESETS, online
 from hetgym.sim.gantt import COLOURS, family, time_unit
@@ -134,6 +135,25 @@ def test_gantt_draws_each_operator_and_link(trace: Trace) -> None:
     bars = [len(collection.get_paths()) for collection in axes.collections]
     assert bars == [3, 1, 1, 1]
     assert axes.get_title(loc="left") == "diamond · hand · 7 s (links)"
+
+
+def test_gantt_has_the_size_and_the_colours_that_are_asked_for(trace: Trace, tmp_path: Path) -> None:
+    pytest.importorskip("matplotlib")
+    from matplotlib.colors import to_hex
+
+    figure = trace.gantt(size=(6.3, None), dpi=50, colours={"join": "#112233", "Conv": "tab:red", "view": "white"})
+    assert figure.get_figwidth() == 6.3 and figure.dpi == 50
+    bars = [[to_hex(colour) for colour in found.get_facecolor()] for found in figure.axes[0].collections[:2]]
+    assert bars == [[COLOURS[family("Load")], "#d62728", "#112233"], ["#d62728"]]
+    assert [text.get_text() for text in figure.legends[0].get_texts()] == ["Conv", family("Load"), "join"]
+    assert tuple(trace.gantt(size=(4, 3)).get_size_inches()) == (4, 3)
+    for size in ((0, 3), (4, float("nan"))):
+        with pytest.raises(ConfigError, match="inches"):
+            trace.gantt(size=size)
+    with pytest.raises(ConfigError, match="colour of 'Conv'"):
+        trace.gantt(colours={"Conv": "reddish"})
+    with pytest.raises(UnknownName, match="did you mean 'Conv'"):
+        trace.gantt(colours={"Convv": "red"})
 
 
 def test_a_crowded_gantt_shows_shares_and_stays_quick() -> None:

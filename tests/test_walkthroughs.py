@@ -1,0 +1,60 @@
+"""Walk-throughs of the documentation: the commands of a page, run in an empty folder as they are printed."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import stat
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+
+
+def walk(page: str, heading: str, folder: Path) -> subprocess.CompletedProcess[str]:
+    """Run the shell blocks below a heading of a page in a folder, with this checkout's ``hetgym``."""
+    if not (bash := shutil.which("bash")) or sys.platform == "win32":
+        pytest.skip("needs bash")
+    text = (ROOT / "docs" / f"{page}.md").read_text("utf-8")
+    (section,) = re.findall(rf"^#+ {re.escape(heading)}\n(.*?)(?=^#+ |\Z)", text, re.DOTALL | re.MULTILINE)
+    blocks = re.findall(r"```bash\n(.*?)```", section, re.DOTALL)
+    assert blocks, f"docs/{page}.md has no commands below {heading!r}"
+    programs = folder.parent / "programs"
+    programs.mkdir()
+    for name, words in (("hetgym", '-W error -c "from hetgym.cli import main; main()"'), ("python", "")):
+        (programs / name).write_text(f'#!/bin/sh\nexec {sys.executable} {words} "$@"\n')
+        (programs / name).chmod(stat.S_IRWXU)
+    environment = os.environ | {
+        "PATH": os.pathsep.join([str(programs), os.environ["PATH"]]),
+        "PYTHONPATH": os.pathsep.join([str(ROOT), *filter(None, [os.environ.get("PYTHONPATH")])]),
+        "COLUMNS": "150",
+        "NO_COLOR": "1",
+    }
+    script = "set -euo pipefail\n" + "\n".join(blocks)
+    return subprocess.run(
+        [bash, "-c", script], cwd=folder, env=environment, capture_output=True, text=True, timeout=300
+    )
+
+
+@pytest.fixture
+def empty(tmp_path: Path) -> Path:
+    """An empty folder."""
+    folder = tmp_path / "empty"
+    folder.mkdir()
+    return folder
+
+
+def test_a_papers_figure_set_from_one_command(empty: Path) -> None:
+    pytest.importorskip("matplotlib"), pytest.importorskip("scipy")
+    done = walk("papers", "A figure set from one command", empty)
+    assert done.returncode == 0, done.stderr
+    text = (ROOT / "docs" / "papers.md").read_text("utf-8")
+    named = re.findall(r"`([\w-]+-links\.(?:pdf|tex))`", text)
+    paper = empty / "results" / "paper" / "paper"
+    assert len(named) == 10 and not [name for name in named if not (paper / name).stat().st_size]
+    (said,) = re.findall(r"^runtime links: Friedman.*$", done.stdout, re.MULTILINE)
+    assert said in text
