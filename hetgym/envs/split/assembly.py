@@ -3,8 +3,8 @@
 A search tries hundreds of splits of one graph. To rewrite the graph (:func:`hetgym.graph.transforms.split`) takes
 milliseconds for every operator that is split. Here each operator is a *block*: the operator itself, or its scatters,
 parts and gather. A block is made once for every way in which the operator and its neighbours are split. A problem is
-the concatenation of its blocks, and equal to that of the rewritten graph in all arrays but ``weight_bytes``, which
-are 0.
+the concatenation of its blocks, and equal to that of the rewritten graph in all arrays. Searches, which read no
+weights, leave ``weight_bytes`` at 0.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from hetgym._types import FloatArray
 from hetgym.costs import occupancy
 from hetgym.envs.split.instance import SplitInstance
 from hetgym.envs.split.menu import Choice
-from hetgym.graph import Operator
+from hetgym.graph import DataflowGraph, Operator
 from hetgym.graph.transforms import pieces
 from hetgym.graph.transforms.operands import Source, operands
 from hetgym.graph.transforms.pieces import cut
@@ -74,9 +74,12 @@ class Block(NamedTuple):
     Attributes:
         cost, occupancy: [m, d] of its operators.
         output_bytes: [m].
-        names, kinds: [m].
+        operators: [m]; names, kinds: [m] of them.
         first, result: place of the first part, and of the operator that gives the whole result, in the block.
         inner: [3, e] source, slot and target of edges within the block; ``inner_bytes``: [e].
+        readers, constants: [c] operator in the block, and number of a named constant that it reads; ``constant_bytes``:
+            [c].
+        unnamed: [m] bytes of constants without a name.
         outer: [4, e] operator of the graph, its part or :data:`WHOLE`, slot, and target in the block of the other
             edges that end in it; ``outer_bytes``: [e].
     """
@@ -84,6 +87,7 @@ class Block(NamedTuple):
     cost: FloatArray
     occupancy: FloatArray
     output_bytes: FloatArray
+    operators: tuple[Operator, ...]
     names: tuple[str, ...]
     kinds: tuple[str, ...]
     first: int
@@ -92,6 +96,10 @@ class Block(NamedTuple):
     inner_bytes: FloatArray
     outer: Ints
     outer_bytes: FloatArray
+    readers: Ints
+    constants: Ints
+    constant_bytes: FloatArray
+    unnamed: FloatArray
 
 
 class Places(NamedTuple):
@@ -113,10 +121,12 @@ class Assembly:
         instance: the graph on a platform, with the ways of splitting its key operators. No operator of the graph may
             be a part of an earlier split.
         menu: the choices that these ways belong to.
+        weights: true to fill in ``weight_bytes``.
     """
 
-    def __init__(self, instance: SplitInstance, menu: Sequence[Choice]) -> None:
-        self.instance, self.menu = instance, menu
+    def __init__(self, instance: SplitInstance, menu: Sequence[Choice], weights: bool = False) -> None:
+        self.instance, self.menu, self.weights = instance, menu, weights
+        self._names: dict[str, int] = {}
         graph, platform = instance.graph, instance.platform
         self._turn = {operator: turn for turn, operator in enumerate(instance.keys)}
         self._sources = operands(graph)
@@ -140,32 +150,21 @@ class Assembly:
             The problem, and where the operators of the graph went in it.
         """
         blocks = self._blocks_of(entries)
-        sizes = np.array([len(block.names) for block in blocks])
-        offset = np.concatenate([[0], np.cumsum(sizes)])
-        first = offset[:-1] + np.array([block.first for block in blocks])
-        result = offset[:-1] + np.array([block.result for block in blocks])
-        places = Places(offset, first)
-        inner = np.concatenate([block.inner for block in blocks], axis=1)
-        outer = np.concatenate([block.outer for block in blocks], axis=1)
+        places, sources, slots, targets = self._edges_of(blocks)
+        offset = places.offset
         inner_size = np.concatenate([block.inner_bytes for block in blocks])
         outer_size = np.concatenate([block.outer_bytes for block in blocks])
-        at_inner = np.repeat(offset[:-1], [block.inner.shape[1] for block in blocks])
-        at_outer = np.repeat(offset[:-1], [block.outer.shape[1] for block in blocks])
-        operator, part, slot, target = outer
-        source = np.where(part == WHOLE, result[operator], first[operator] + part)
-        sources = np.concatenate([inner[0] + at_inner, source])
-        slots = np.concatenate([inner[1], slot])
         _, tensor = np.unique(sources * _SLOTS + slots, return_inverse=True)
         platform = self.instance.platform
         problem = Problem(
             cost=np.concatenate([block.cost for block in blocks]),
             edge_source=sources.astype(np.int32),
-            edge_target=np.concatenate([inner[2] + at_inner, target + at_outer]).astype(np.int32),
+            edge_target=targets.astype(np.int32),
             edge_bytes=np.concatenate([inner_size, outer_size]),
             edge_tensor=tensor.reshape(-1).astype(np.int32),
             latency=platform.latency,
             bandwidth=platform.bandwidth,
-            weight_bytes=np.zeros(int(offset[-1])),
+            weight_bytes=self._weights(blocks, offset) if self.weights else np.zeros(int(offset[-1])),
             output_bytes=np.concatenate([block.output_bytes for block in blocks]),
             memory_capacity=self._capacity,
             operator_names=[name for block in blocks for name in block.names],
@@ -177,6 +176,40 @@ class Assembly:
             occupancy=np.concatenate([block.occupancy for block in blocks]),
         )
         return problem, places
+
+    def graph(self, entries: Sequence[int]) -> DataflowGraph:
+        """The graph with each key operator split by an entry of the menu: that of :meth:`problem`."""
+        blocks = self._blocks_of(entries)
+        places, sources, slots, targets = self._edges_of(blocks)
+        operators = [op for block in blocks for op in block.operators]
+        edges = zip(sources.tolist(), slots.tolist(), targets.tolist(), strict=True)
+        return DataflowGraph(operators, edges, self.instance.graph.name)
+
+    @staticmethod
+    def _edges_of(blocks: Sequence[Block]) -> tuple[Places, Ints, Ints, Ints]:
+        """Where operators go; source, slot and target, [e] each, of edges within blocks, then of those between them."""
+        offset = np.concatenate([[0], np.cumsum([len(block.operators) for block in blocks])])
+        first = offset[:-1] + np.array([block.first for block in blocks])
+        result = offset[:-1] + np.array([block.result for block in blocks])
+        inner = np.concatenate([block.inner for block in blocks], axis=1)
+        at_inner = np.repeat(offset[:-1], [block.inner.shape[1] for block in blocks])
+        at_outer = np.repeat(offset[:-1], [block.outer.shape[1] for block in blocks])
+        operator, part, slot, target = np.concatenate([block.outer for block in blocks], axis=1)
+        source = np.where(part == WHOLE, result[operator], first[operator] + part)
+        return (
+            Places(offset, first),
+            np.concatenate([inner[0] + at_inner, source]),
+            np.concatenate([inner[1], slot]),
+            np.concatenate([inner[2] + at_inner, target + at_outer]),
+        )
+
+    def _weights(self, blocks: Sequence[Block], offset: Ints) -> FloatArray:
+        """[n] see :attr:`hetgym.graph.DataflowGraph.resident_bytes`, summed up in the same order."""
+        constants = np.concatenate([block.constants for block in blocks])
+        size = np.concatenate([block.constant_bytes for block in blocks])
+        readers = np.concatenate([block.readers + at for block, at in zip(blocks, offset.tolist(), strict=False)])
+        shared = np.bincount(readers, size / np.bincount(constants)[constants], int(offset[-1]))
+        return np.asarray(shared + np.concatenate([block.unnamed for block in blocks]), np.float64)
 
     def _blocks_of(self, entries: Sequence[int]) -> list[Block]:
         n = len(self.instance.graph)
@@ -290,6 +323,7 @@ class Assembly:
             np.stack(cost, axis=1),
             np.stack(shares, axis=1),
             np.array([op.output_bytes for op in ops], np.float64),
+            tuple(ops),
             tuple(op.name for op in ops),
             tuple(op.kind for op in ops),
             first,
@@ -298,4 +332,21 @@ class Assembly:
             np.array([size for _, size in inner], np.float64),
             np.array([edge for edge, _ in outer], np.int64).reshape(-1, 4).T,
             np.array([size for _, size in outer], np.float64),
+            *self._constants(ops),
+        )
+
+    def _constants(self, ops: Sequence[Operator]) -> tuple[Ints, Ints, FloatArray, FloatArray]:
+        """The constants that operators read, for :class:`Block`."""
+        named = [
+            (place, self._names.setdefault(t.name, len(self._names)), t.bytes)
+            for place, op in enumerate(ops)
+            for t in dict.fromkeys(t for t in op.inputs if t.constant and t.name)
+        ]
+        columns = np.array([(place, name) for place, name, _ in named], np.int64).reshape(-1, 2)
+        unnamed = [sum(t.bytes for t in op.inputs if t.constant and not t.name) for op in ops]
+        return (
+            columns[:, 0],
+            columns[:, 1],
+            np.array([size for *_, size in named], np.float64),
+            np.array(unnamed, np.float64),
         )

@@ -1,11 +1,14 @@
 """The dynamics of HetSplit-v0: the makespan of a graph after every split.
 
 The ways in which an operator may be split depend on the operator alone (:mod:`hetgym.envs.split.options`), so they are
-computed once for each graph. The value of a split depends on all others: the graph is rewritten, priced, scheduled and
-simulated, and the result is cached.
+computed once for each graph. The value of a split depends on all others: the problem of the split graph is put together
+from blocks (:mod:`hetgym.envs.split.assembly`), scheduled and simulated, and the result is cached. The graph itself is
+made only when somebody asks for it. Graphs that hold splits already are rewritten split by split.
 """
 
 from __future__ import annotations
+
+from collections.abc import Callable
 
 import numpy as np
 
@@ -13,6 +16,7 @@ from hetgym import metrics
 from hetgym.baselines import get
 from hetgym.envs.core.memory import Remembered
 from hetgym.envs.core.sources import as_costs
+from hetgym.envs.split.assembly import Assembly
 from hetgym.envs.split.instance import SplitInstance
 from hetgym.envs.split.menu import Choice
 from hetgym.envs.split.options import Splitter
@@ -24,10 +28,13 @@ from hetgym.errors import OutOfMemory, ProblemError
 from hetgym.graph import DataflowGraph
 from hetgym.graph.transforms import fuse, split
 from hetgym.problem import Problem
-from hetgym.sim import simulate
+from hetgym.sim import Runtime, simulate
 from hetgym.sim.trace import Trace
 
-_GRAPHS, _NODES = 64, 512  # sizes of the caches
+GRAPHS = 64
+"""Graphs whose instances are kept, unless a source has more."""
+
+_NODES = 512  # splits that are kept
 
 
 class Splits:
@@ -36,19 +43,23 @@ class Splits:
     Args:
         rules: of the episodes.
         menu: the choices; the first leaves an operator whole.
+        graphs: number of graphs whose instances are kept.
     """
 
-    def __init__(self, rules: SplitRules, menu: tuple[Choice, ...]) -> None:
-        self.rules, self.menu = rules, menu
+    def __init__(self, rules: SplitRules, menu: tuple[Choice, ...], graphs: int = GRAPHS) -> None:
+        self.rules, self.menu, self._graphs = rules, menu, graphs
         self.scheduler, self.model, self.runtime = get(rules.scheduler), as_costs(rules.costs), rules.simulated
+        # What HEFT plans for the classic runtime is what comes out, bit for bit, so it need not be simulated.
+        self._exact = rules.scheduler == "heft" and self.runtime == Runtime() and rules.memory == "ignore"
         # Keys are object ids. Every cached value holds its object, so that no id is reused while it is a key.
-        self._instances: Remembered[tuple[int, int], tuple[Pair, SplitInstance]] = Remembered(_GRAPHS)
+        self._instances: Remembered[tuple[int, int], tuple[Pair, SplitInstance]] = Remembered(graphs)
         self._nodes: Remembered[tuple[int, Chosen], tuple[SplitInstance, SplitNode | None]] = Remembered(_NODES)
         self._split: Remembered[tuple[int, Chosen], tuple[SplitInstance, DataflowGraph]] = Remembered(_NODES)
-        self._patterns: Remembered[int, tuple[SplitInstance, int]] = Remembered(_GRAPHS)
+        self._assemblies: Remembered[int, tuple[SplitInstance, Assembly]] = Remembered(graphs)
+        self._patterns: Remembered[int, tuple[SplitInstance, int]] = Remembered(graphs)
 
-    def __reduce__(self) -> tuple[type[Splits], tuple[SplitRules, tuple[Choice, ...]]]:
-        return Splits, (self.rules, self.menu)  # ids have no meaning in another process
+    def __reduce__(self) -> tuple[type[Splits], tuple[SplitRules, tuple[Choice, ...], int]]:
+        return Splits, (self.rules, self.menu, self._graphs)  # ids have no meaning in another process
 
     def instance(self, pair: Pair) -> SplitInstance:
         """The instance of a graph and a platform."""
@@ -71,12 +82,23 @@ class Splits:
         return self._nodes.get((id(instance), chosen), lambda: (instance, self._attempt(instance, chosen)))[1]
 
     def _attempt(self, instance: SplitInstance, chosen: Chosen) -> SplitNode | None:
-        graph = self._graph(instance, chosen)
-        problem = Problem.build(graph, instance.platform, instance.prices) if chosen else instance.problem
+        problem, graph = self._split_all(instance, chosen)
         try:
-            return self._evaluated(graph, problem)
+            return self._evaluated(problem, graph)
         except (ProblemError, OutOfMemory):
             return None
+
+    def _split_all(self, instance: SplitInstance, chosen: Chosen) -> tuple[Problem, Callable[[], DataflowGraph]]:
+        """The problem of the graph after the chosen splits, and what makes that graph."""
+        if not chosen:
+            return instance.problem, lambda: instance.graph
+        if any(op.kind == "SplitView" for op in instance.graph.operators):  # its own splits may cancel with new ones
+            graph = self._graph(instance, chosen)
+            return Problem.build(graph, instance.platform, instance.prices), lambda: graph
+        taken = dict(chosen)
+        entries = [taken.get(turn, 0) for turn in range(len(instance.keys))]
+        made = self._assemblies.get(id(instance), lambda: (instance, Assembly(instance, self.menu, weights=True)))[1]
+        return made.problem(entries)[0], lambda: made.graph(entries)
 
     def _graph(self, instance: SplitInstance, chosen: Chosen) -> DataflowGraph:
         """The graph after the chosen splits."""
@@ -131,19 +153,21 @@ class Splits:
         """The run of a node's schedule."""
         return simulate(node.problem, node.schedule, self.runtime)
 
-    def _evaluated(self, graph: DataflowGraph, problem: Problem) -> SplitNode:
+    def _evaluated(self, problem: Problem, graph: Callable[[], DataflowGraph]) -> SplitNode:
         schedule = self.scheduler(problem)
+        if self._exact and schedule.finish is not None:
+            return SplitNode(problem, schedule, schedule.makespan, -np.inf, graph)
         trace = simulate(problem, schedule, self.runtime)
         looked = self.rules.memory == "mask"
         excess = float((trace.memory.peak - problem.memory_capacity).max()) if looked else -np.inf
-        return SplitNode(graph, problem, schedule, trace.makespan, excess)
+        return SplitNode(problem, schedule, trace.makespan, excess, graph)
 
     def _prepare(self, pair: Pair) -> SplitInstance:
         graph, platform = pair
         graph = fuse(graph).graph if self.rules.fused else graph
         prices = PriceList(self.model)
         problem = Problem.build(graph, platform, prices)
-        reference = self._evaluated(graph, problem).makespan
+        reference = self._evaluated(problem, lambda: graph).makespan
         found = Splitter(
             graph,
             platform,

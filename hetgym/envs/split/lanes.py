@@ -17,7 +17,7 @@ from hetgym.envs.core.rendering import gantt_pixels
 from hetgym.envs.core.replay import Replay
 from hetgym.envs.core.scaling import scale_of, shares
 from hetgym.envs.core.sources import Source, as_graph, as_platform
-from hetgym.envs.split.dynamics import Splits
+from hetgym.envs.split.dynamics import GRAPHS, Splits
 from hetgym.envs.split.instance import SplitInstance
 from hetgym.envs.split.observation import (
     NARROW,
@@ -38,8 +38,6 @@ from hetgym.envs.split.state import SplitNode, SplitState
 from hetgym.problem import Problem
 
 Prepared = tuple[SplitInstance, dict[str, npt.NDArray[Any]], list[npt.NDArray[np.float32]]]
-
-_REMEMBERED = 64  # number of graphs whose fixed observations are cached
 
 
 class SplitLanes(Lanes):
@@ -73,14 +71,15 @@ class SplitLanes(Lanes):
         self.menu = rules.menu(padding.devices)
         super().__init__(count, split_space(padding, len(self.menu)), NARROW, level, len(self.menu), hidden=True)
         self.source, self.rules, self.padding, self.sparse, self.batch = source, rules, padding, sparse, batch
-        self.splits = Splits(rules, self.menu)
+        kept = max(GRAPHS, source.size)
+        self.splits = Splits(rules, self.menu, kept)
         self.states: list[SplitState | None] = [None] * count
         self._entries = menu_table(self.menu)
-        self._known: Remembered[int, Prepared] = Remembered(_REMEMBERED)
+        self._known: Remembered[int, Prepared] = Remembered(kept)
         self._named: dict[tuple[str, str], Any] = {}
 
     def __getstate__(self) -> dict[str, Any]:
-        return {**self.__dict__, "_known": Remembered(_REMEMBERED), "_named": {}}  # keys are object ids
+        return {**self.__dict__, "_known": Remembered(self._known.limit), "_named": {}}  # keys are object ids
 
     def begin(self, lane: int, rng: np.random.Generator, options: dict[str, Any], seed: int | None) -> None:
         """Begin an episode on a graph and a platform drawn from the source, or on those of the options.

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import cached_property
 
 from hetgym.envs.split.instance import SplitInstance
 from hetgym.graph import DataflowGraph
@@ -18,18 +20,23 @@ class SplitNode:
     """A graph as split so far.
 
     Attributes:
-        graph: the graph, with parts as operators of their own.
         problem: the graph on the platform.
         schedule: the inner scheduler's.
         makespan: of that schedule under the runtime [s].
         excess: bytes by which the fullest device exceeds its memory, at most 0 if all fit; -inf if not computed.
+        rewrite: makes the graph, with parts as operators of their own.
     """
 
-    graph: DataflowGraph
     problem: Problem
     schedule: Schedule
     makespan: float
     excess: float
+    rewrite: Callable[[], DataflowGraph] = field(repr=False)
+
+    @cached_property
+    def graph(self) -> DataflowGraph:
+        """The graph, with parts as operators of their own."""
+        return self.rewrite()
 
 
 @dataclass(eq=False)

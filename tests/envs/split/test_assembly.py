@@ -11,9 +11,21 @@ from hetgym.envs.split.dynamics import Splits
 from hetgym.envs.split.networks import RandomNetworks
 from hetgym.envs.split.rules import SplitRules
 from hetgym.graph import DataflowGraph, Operator, Tensor, load_graph
+from hetgym.graph.transforms import split
 from hetgym.platform import load_platform
+from hetgym.problem import Problem
+from hetgym.sim import simulate
 
-ARRAYS = ("cost", "edge_source", "edge_target", "edge_bytes", "edge_tensor", "output_bytes", "occupancy")
+ARRAYS = (
+    "cost",
+    "edge_source",
+    "edge_target",
+    "edge_bytes",
+    "edge_tensor",
+    "weight_bytes",
+    "output_bytes",
+    "occupancy",
+)
 
 
 def compare(pair, rng, draws, **arguments):
@@ -21,7 +33,7 @@ def compare(pair, rng, draws, **arguments):
     rules = SplitRules(parts=("equal", "proportional", "sixteenths"), divisible=False, granularity=0.0, **arguments)
     splits = Splits(rules, rules.menu(len(pair[1])))
     instance = splits.instance(pair)
-    assembly, gathers = Assembly(instance, splits.menu), 0
+    assembly, bare, gathers = Assembly(instance, splits.menu, True), Assembly(instance, splits.menu), 0
     for _ in range(draws):
         same, share = int(rng.integers(1, len(splits.menu))), rng.uniform(0.3, 1.0)
         entries, alike = [0] * len(instance.keys), rng.random() < 0.5
@@ -33,16 +45,24 @@ def compare(pair, rng, draws, **arguments):
         rng.shuffle(chosen)
         node = splits.at(instance, tuple((int(turn), int(entry)) for turn, entry in chosen))
         made, places = assembly.problem(entries)
+        graph = instance.graph
+        for turn, entry in chosen:
+            name = instance.graph.operators[instance.keys[turn]].name
+            graph = split(graph, name, splits.menu[entry].axis, instance.options[turn][entry].lengths)
+        rewritten = Problem.build(graph, pair[1], instance.prices)
+        assert node.graph == graph and node.graph.name == graph.name
         for name in ARRAYS:
-            np.testing.assert_array_equal(getattr(made, name), getattr(node.problem, name), name)
-        assert made.operator_names == node.problem.operator_names
-        assert made.operator_kinds == node.problem.operator_kinds
-        assert get("heft")(made).makespan == node.makespan
+            np.testing.assert_array_equal(getattr(made, name), getattr(rewritten, name), name)
+        assert made.digest == rewritten.digest == node.problem.digest and made.name == rewritten.name
+        assert made.operator_names == rewritten.operator_names
+        assert made.operator_kinds == rewritten.operator_kinds
+        assert simulate(rewritten, get("heft")(rewritten)).makespan == node.makespan
+        unweighed = bare.problem(entries)[0]
+        assert not unweighed.weight_bytes.any() and np.array_equal(unweighed.cost, made.cost)
         for turn, entry in enumerate(entries):
             first = made.operator_names[places.first[instance.keys[turn]]]
             assert first == instance.graph.operators[instance.keys[turn]].name + ("/0" if entry else "")
-        split = sum(entry > 0 for entry in entries)
-        gathers += split - sum(name.endswith("/gather") for name in made.operator_names)
+        gathers += sum(entry > 0 for entry in entries) - sum(name.endswith("/gather") for name in made.operator_names)
     return gathers
 
 
