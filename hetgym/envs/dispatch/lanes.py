@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -13,6 +13,7 @@ from hetgym import metrics
 from hetgym._types import BoolArray, IntArray
 from hetgym.envs.core.arguments import whole_number
 from hetgym.envs.core.lanes import RecordLanes, only_options
+from hetgym.envs.core.memory import Remembered
 from hetgym.envs.core.padding import GraphPadding
 from hetgym.envs.core.rendering import gantt_pixels
 from hetgym.envs.core.replay import Replay
@@ -57,6 +58,31 @@ from hetgym.sim.progress import RUNNING, launch_order
 from hetgym.sim.run import online_setting
 from hetgym.sim.runtime import runtime_name
 
+_REMEMBERED = 256  # problems
+
+
+class Prepared(NamedTuple):
+    """What an episode needs of its problem and its conditions.
+
+    Attributes:
+        instance: the problem with its ranks and its reference.
+        drawn: the conditions.
+        jobs: whose ends count.
+        arrays: of the problem, for kernels.
+        tables: for kernels; of those that change, every episode has copies.
+        shown: the fixed part of the observations, by key.
+        total: [D] run time of the whole graph on each device alone, as observed.
+    """
+
+    instance: ScheduleInstance
+    drawn: Drawn
+    jobs: Jobs
+    arrays: records.Entry
+    tables: DispatchTables
+    shown: dict[str, npt.NDArray[Any]]
+    total: npt.NDArray[np.float32]
+
+
 _ONE_OPERATOR = Problem.from_arrays([[1.0]], [])  # any problem will do: switches do not depend on it
 
 
@@ -96,6 +122,7 @@ class DispatchLanes(RecordLanes):
         self._entropy = [0] * count
         self._logs: list[list[int]] = [[] for _ in range(count)]
         self._switches = online_setting(_ONE_OPERATOR, rules.simulated).switches
+        self._known: Remembered[str, Prepared] = Remembered(max(_REMEMBERED, source.size))
         self._problems, self._tables = records.Rows(count, PROBLEM), records.Rows(count, TABLES)
         self._states, self._runs = records.Rows(count, STATE), records.Rows(count, RUN)
         self._flows, self._spares = records.Rows(count, FLOWS), records.Rows(count, ROLLOUTS)
@@ -169,6 +196,9 @@ class DispatchLanes(RecordLanes):
     def _draw(self, lane: int, problem: Problem, problems: Sequence[Problem], rng: np.random.Generator) -> None:
         """Draw the conditions of an episode, play the reference under them, and prepare the lane for the agent."""
         rules, conditions = self.rules, self.conditions
+        if conditions.calm and rules.simulated.noise == 0.0 and len(problems) == 1:  # nothing is drawn
+            self._begin_with(lane, self._known.get(problem.digest, lambda: self._calm(lane, problem)))
+            return
         runtime = noisy(rules.simulated, conditions.noise, rng)
         gap = conditions.gap * heft_makespan(problems[0], rules.simulated) if len(problems) > 1 else 0.0
         drawn = given(problem, conditions, runtime, arrivals(problems, gap, rng))
@@ -178,18 +208,39 @@ class DispatchLanes(RecordLanes):
             self._reference(lane, problem, drawn, order, jobs)
             horizon = float(self._states[lane].finish.max())
             drawn = with_changes(problem, drawn, conditions, horizon, rng)
+        self._begin_with(lane, self._made(lane, problem, drawn, order, jobs))
+
+    def _calm(self, lane: int, problem: Problem) -> Prepared:
+        """What an episode without noise, arrivals and changes needs of its problem."""
+        drawn = given(problem, self.conditions, self.rules.simulated, np.zeros(problem.num_operators))
+        order = ranks.list_order(problem.arrays, ranks.upward_rank(problem))
+        return self._made(lane, problem, drawn, order, counted([problem], drawn.release, self.conditions.objective))
+
+    def _made(self, lane: int, problem: Problem, drawn: Drawn, order: IntArray, jobs: Jobs) -> Prepared:
+        """Play the reference under an episode's conditions, and prepare what the agent's episode needs."""
         reference = self._reference(lane, problem, drawn, order, jobs)
-        instance = prepare(problem, rules.simulated, rules.completion, reference)
-        self._instances[lane], self._drawn[lane] = instance, drawn
+        instance = prepare(problem, self.rules.simulated, self.rules.completion, reference)
         blank = fixed(instance, self.padding)
-        for key, array in self.arrays.items():
-            array[lane] = blank[key] if key in ("links", "device_mask") else -1 if key == "assignment" else 0
+        tables = tables_of(instance, drawn, blank, jobs)
+        shown: dict[str, npt.NDArray[Any]] = {key: blank[key] for key in ("links", "device_mask") if key in self.arrays}
         total = blank["devices"][:, DeviceColumn.TOTAL_COST]
+        return Prepared(instance, drawn, jobs, records.entry(problem.arrays), tables, shown, total)
+
+    def _begin_with(self, lane: int, prepared: Prepared) -> None:
+        """Give a lane its problem, the observation at the beginning of an episode, a run and scratch."""
+        instance, drawn, jobs, arrays, tables, shown, total = prepared
+        self._instances[lane], self._drawn[lane] = instance, drawn
+        for key, array in self.arrays.items():
+            array[lane] = shown.get(key, -1 if key == "assignment" else 0)
         self.arrays["devices"][lane, :, DispatchDeviceColumn.TOTAL_COST] = total
-        self._seat(lane, problem, drawn, tables_of(instance, drawn, blank, jobs))
+        problem = instance.problem
+        own = {name: getattr(tables, name).copy() for name in ("order", "turn", "bound", "left", "spare", "known")}
+        self._seat(lane, problem, drawn, tables._replace(**own), arrays)
+        self.state.reference[lane] = instance.reference
         n, d = problem.cost.shape
-        self._spares[lane] = new_rollouts(n, d, len(problem.arrays.link_bandwidth), jobs.came)
-        self._plans[lane] = new_plan(n, d, self._entropy[lane])
+        if self.rules.completion != "off":
+            self._spares[lane] = new_rollouts(n, d, len(problem.arrays.link_bandwidth), jobs.came)
+            self._plans[lane] = new_plan(n, d, self._entropy[lane])
 
     def _reference(self, lane: int, problem: Problem, drawn: Drawn, order: IntArray, jobs: Jobs) -> float:
         """Value of a run in which the first open operator always goes to the device of earliest estimated finish."""
@@ -197,9 +248,12 @@ class DispatchLanes(RecordLanes):
         dispatch(self._lanes.table[0], self._switches, self.state.turn, self._only(lane), FOLLOW, self.sparse)
         return float(self.state.reference[lane])
 
-    def _seat(self, lane: int, problem: Problem, drawn: Drawn, tables: DispatchTables) -> None:
+    def _seat(
+        self, lane: int, problem: Problem, drawn: Drawn, tables: DispatchTables, arrays: records.Entry | None = None
+    ) -> None:
         """Give a lane its problem, its tables and a run at time 0."""
-        self._problems[lane], self._tables[lane] = problem.arrays, tables
+        self._problems.put(lane, records.entry(problem.arrays) if arrays is None else arrays)
+        self._tables[lane] = tables
         factor = online_setting(problem, drawn.runtime).factor
         changes = drawn.devices, drawn.factors, drawn.moments
         run = new_run(problem.arrays, self._switches, factor, drawn.release, *changes)

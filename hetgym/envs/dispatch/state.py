@@ -27,7 +27,8 @@ from hetgym.sim.progress import Progress
 
 @record
 class DispatchTables(NamedTuple):
-    """One episode's tables for kernels. Only ``order``, ``turn``, ``bound``, ``known`` and ``left`` change.
+    """One episode's tables for kernels. Only ``order``, ``turn``, ``bound``, ``left``, ``spare`` and ``known``
+    change.
 
     A run has one job if the objective is the makespan, whatever it is made of.
 

@@ -34,6 +34,9 @@ from hetgym.schedule import Schedule
 
 _REMEMBERED = 256  # pipelines
 
+Prepared = tuple[CutProblem, records.Entry, dict[str, npt.NDArray[Any]]]
+"""A cut problem, its tables for kernels, and the observation at the beginning of an episode."""
+
 
 class PipelineLanes(RecordLanes):
     """Episodes of cutting pipelines side by side.
@@ -65,9 +68,7 @@ class PipelineLanes(RecordLanes):
         self._game = Game(rules.code, rules.turns, int(rules.split_backward), rules.rounds, int(sparse))
         self._instances: list[CutProblem | None] = [None] * count
         self._values: list[CutValue | None] = [None] * count
-        self._known: Remembered[str, tuple[CutProblem, dict[str, npt.NDArray[Any]]]] = Remembered(
-            max(_REMEMBERED, source.size)
-        )
+        self._known: Remembered[str, Prepared] = Remembered(max(_REMEMBERED, source.size))
         self._tables = records.Rows(count, TABLES)
         self._lanes = self._all_lanes()
 
@@ -102,10 +103,10 @@ class PipelineLanes(RecordLanes):
         pipeline = self.source.draw(rng) if forced is None else as_pipeline(forced)
         step = pipeline if isinstance(pipeline, TrainingPipeline) else TrainingPipeline(pipeline)
         key = step.digest if self.rules.code == TRAINING else step.problem.digest
-        instance, blank = self._known.get(key, lambda: self._prepare(step))
+        instance, tables, blank = self._known.get(key, lambda: self._prepare(step))
         if instance is not self._instances[lane]:
             self._instances[lane], self.names[lane] = instance, instance.problem.name
-            self._tables[lane] = instance.tables
+            self._tables.put(lane, tables)
         for name, array in self.arrays.items():
             array[lane] = blank[name]
         self.seeds[lane], self._values[lane] = seed, None
@@ -138,14 +139,14 @@ class PipelineLanes(RecordLanes):
         before = instance.reference if self.sparse else float(b.potential[lane])
         self.reward[lane] = (before - found.value) / instance.reference if instance.reference > 0 else 0.0
 
-    def _prepare(self, step: TrainingPipeline) -> tuple[CutProblem, dict[str, npt.NDArray[Any]]]:
-        """The cut problem of a pipeline, and the fixed part of its observations."""
+    def _prepare(self, step: TrainingPipeline) -> Prepared:
+        """What an episode needs of its pipeline."""
         instance = cut_problem(step, self.rules)
         if self.rules.completion:
             instance = with_remainders(instance)
         self.padding.check(instance.problem.name, (len(instance.names), instance.problem.num_devices))
         blank = fixed(instance, self.padding)
-        return instance, {key: blank[key] for key in self.arrays}
+        return instance, records.entry(instance.tables), {key: blank[key] for key in self.arrays}
 
     def optimum(self, lane: int) -> float:
         """See :func:`~hetgym.baselines.pipeline.optimum`; computed when the first episode on a pipeline ends [s]."""

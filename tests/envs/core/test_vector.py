@@ -24,7 +24,7 @@ KINDS: dict[str, list[dict[str, Any]]] = {
         {"observation": "candidates", "runtime": "links", "pool": 3},
         {"observation": "flat", "reward": "sparse"},
         {"decode": "best", "completion": "eft", "memory": "mask"},
-        {"mode": "dispatch", "candidates": 3},
+        {"mode": "dispatch", "candidates": 3, "pool": 2},
         {"mode": "dispatch", "observation": "candidates", "noise": 0.2, "jobs": 2, "slow_downs": 1, "losses": 1},
         {"mode": "dispatch", "observation": "flat", "runtime": "links", "reward": "sparse", "completion": "off"},
     ],
