@@ -11,6 +11,9 @@ from hetgym._types import FloatArray, Int64Array
 from hetgym.baselines.parallel.options import Options, in_flight
 from hetgym.parallel import ParallelPlan, TrainingProblem
 
+LARGEST = 1 << 28
+"""Most entries of a table; each takes 24 bytes."""
+
 
 def cuts(
     problem: TrainingProblem, found: Options, whole: bool = True, below: float = np.inf
@@ -28,7 +31,7 @@ def cuts(
         below: plans with this estimate or a longer one are not asked for [s].
 
     Yields:
-        Estimates [s] and plans.
+        Estimates [s] and plans; none if the tables would be too large.
     """
     layers = problem.costs.layers
     gpus = np.array([pool.gpus for pool in problem.cluster.pools])
@@ -36,10 +39,12 @@ def cuts(
     steps, most = found.used // unit, gpus // unit
     stride = np.append(1, np.cumprod(most + 1)[:-1]).astype(np.int64)
     take = steps @ stride
+    stages = int(min(problem.stages, layers, max(1, (gpus // found.used.clip(1)).max(axis=1).sum())))
+    if int(np.prod(most + 1)) * stages * (layers + 1) > LARGEST:
+        return
     free = np.stack(np.unravel_index(np.arange(int(np.prod(most + 1))), (most + 1)[::-1])[::-1], axis=1)
     allowed = np.ascontiguousarray((free[:, None, :] >= steps[None]).all(axis=2))  # [u, o]: what is left suffices
     power = free * unit @ (found.power / gpus)
-    stages = int(min(problem.stages, layers, max(1, (gpus // found.used.clip(1)).max(axis=1).sum())))
     kept = in_flight(found.setting.schedule, stages, found.turns)
     slots, held = found.slots(), found.held()
     limit, least, rest = np.inf, below, max(1, found.turns - 1)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from itertools import combinations
 
 import numpy as np
@@ -11,6 +11,7 @@ from hetgym._types import FloatArray, Int64Array
 from hetgym.baselines.parallel.options import Options, in_flight, options
 from hetgym.errors import ProblemError
 from hetgym.parallel import ParallelPlan, Setting, TrainingProblem
+from hetgym.planning.search import searching
 
 MOST = 1_000_000
 """Most plans that are simulated."""
@@ -40,13 +41,16 @@ def exhaustive(problem: TrainingProblem) -> ParallelPlan:
         ProblemError: no plan fits in memory, or there are more than :data:`MOST`.
     """
     best, least = None, np.inf
-    for count, plan in enumerate(every_plan(problem)):
-        if count >= MOST:
-            raise ProblemError(f"training problem: more than {MOST} plans; take 'exact' or 'search'")
-        value = problem.value(plan)
-        if value < least:
-            best, least = plan, value
-    return known(best)
+    with searching() as stopped:
+        for count, plan in enumerate(every_plan(problem)):
+            if stopped():
+                break
+            if count >= MOST:
+                raise ProblemError(f"training problem: more than {MOST} plans; take 'exact' or 'search'")
+            value = problem.value(plan)
+            if value < least:
+                best, least = plan, value
+        return known(best, problem, stopped())
 
 
 def exact(problem: TrainingProblem, start: ParallelPlan | None = None) -> ParallelPlan:
@@ -65,23 +69,41 @@ def exact(problem: TrainingProblem, start: ParallelPlan | None = None) -> Parall
     Raises:
         ProblemError: no plan fits in memory.
     """
-    search = _Search(problem, start)
-    for setting in problem.settings():
-        found = options(problem, setting)
-        if found is not None:
-            search.run(found)
-    return known(search.best)
+    with searching() as stopped:
+        search = _Search(problem, start, stopped)
+        for setting in problem.settings():
+            found = options(problem, setting)
+            if found is not None:
+                search.run(found)
+        return known(search.best, problem, stopped())
 
 
-def known(plan: ParallelPlan | None) -> ParallelPlan:
+def known(plan: ParallelPlan | None, problem: TrainingProblem, stopped: bool = False) -> ParallelPlan:
     """The plan.
+
+    Args:
+        plan: the best plan found, None if there is none.
+        problem: the problem.
+        stopped: True if Ctrl-C ended the search.
 
     Raises:
         ProblemError: there is none.
+        KeyboardInterrupt: the search ended before it found one.
     """
-    if plan is None:
-        raise ProblemError("training problem: no plan fits in the memory of the GPUs")
-    return plan
+    if plan is not None:
+        return plan
+    if stopped:
+        raise KeyboardInterrupt
+    missing = ""
+    for tensor in problem.tensors:
+        sizes = problem.costs.sizes(tensor)
+        if sizes is not None:
+            state = float(sizes.parameters.sum()) * tensor * problem.framework.state_bytes
+            room = sum(pool.gpus * pool.device.memory_capacity for pool in problem.cluster.pools)
+            if state > room:
+                missing = f": weights and optimizer state take {state / 1e9:.4g} GB, all GPUs have {room / 1e9:.4g} GB"
+            break
+    raise ProblemError(f"training problem: no plan fits in the memory of the GPUs{missing}")
 
 
 def runs(setting: Setting, stages: int, samples: int) -> bool:
@@ -131,7 +153,8 @@ def _before(
 class _Search:
     """Depth-first search with the best plan so far."""
 
-    def __init__(self, problem: TrainingProblem, start: ParallelPlan | None) -> None:
+    def __init__(self, problem: TrainingProblem, start: ParallelPlan | None, stopped: Callable[[], bool]) -> None:
+        self.stopped = stopped
         self.problem = problem
         self.best = start
         self.least = problem.value(start) if start is not None else np.inf
@@ -169,6 +192,8 @@ class _Search:
             path: [d] time of a micro-batch in all of them [s].
         """
         found, layers, at = self.found, self.problem.costs.layers, bounds[-1]
+        if self.stopped():
+            return
         if left == 0:
             self.consider(found.plan(pieces(bounds, chosen)))
             return
@@ -192,6 +217,8 @@ class _Search:
                 gradient leaves it [s].
         """
         found = self.found
+        if self.stopped():
+            return
         if end == 0:
             self.consider(found.plan(behind))
             return

@@ -12,6 +12,7 @@ from hetgym.baselines.parallel.exhaustive import known, runs
 from hetgym.baselines.parallel.options import Options, options
 from hetgym.errors import ProblemError
 from hetgym.parallel import Cluster, Group, ParallelPlan, Setting, TrainingProblem, uniform
+from hetgym.planning.search import searching
 
 
 def uniform_grid(problem: TrainingProblem) -> ParallelPlan:
@@ -24,19 +25,20 @@ def uniform_grid(problem: TrainingProblem) -> ParallelPlan:
     """
     best, least = None, np.inf
     layers = problem.costs.layers
-    for setting in problem.settings():
-        data, batch, _, chunks = setting
-        samples = problem.samples(data, batch)
-        for kind in problem.kinds(batch):
-            most = problem.cluster[kind.pool].gpus // (kind.tensor * data)
-            for stages in range(1, min(most, layers // chunks, problem.stages) + 1):
-                if not runs(setting, stages, samples):
-                    continue
-                plan = uniform(layers, stages, [kind] * data, batch, samples, *setting[2:])
-                value = problem.value(plan, least)
-                if value < least:
-                    best, least = plan, value
-    return known(best)
+    with searching() as stopped:
+        for setting in problem.settings():
+            data, batch, _, chunks = setting
+            samples = problem.samples(data, batch)
+            for kind in problem.kinds(batch):
+                most = problem.cluster[kind.pool].gpus // (kind.tensor * data)
+                for stages in range(1, min(most, layers // chunks, problem.stages) + 1):
+                    if stopped() or not runs(setting, stages, samples):
+                        continue
+                    plan = uniform(layers, stages, [kind] * data, batch, samples, *setting[2:])
+                    value = problem.value(plan, least)
+                    if value < least:
+                        best, least = plan, value
+        return known(best, problem, stopped())
 
 
 def pipedream(problem: TrainingProblem) -> ParallelPlan:
@@ -80,16 +82,17 @@ def sailor(problem: TrainingProblem) -> ParallelPlan:
         ProblemError: no plan fits in memory.
     """
     best, least = None, np.inf
-    for setting in _plain(problem):
-        found = options(problem, setting)
-        if found is None:
-            continue
-        for stages in range(1, min(problem.costs.layers, problem.stages, problem.cluster.gpus // setting.data) + 1):
-            for plan in _filled(problem, found, stages):
-                value = problem.value(plan, least)
-                if value < least:
-                    best, least = plan, value
-    return known(best)
+    with searching() as stopped:
+        for setting in _plain(problem):
+            found = options(problem, setting)
+            if found is None or stopped():
+                continue
+            for stages in range(1, min(problem.costs.layers, problem.stages, problem.cluster.gpus // setting.data) + 1):
+                for plan in _filled(problem, found, stages):
+                    value = problem.value(plan, least)
+                    if value < least:
+                        best, least = plan, value
+        return known(best, problem, stopped())
 
 
 def _filled(problem: TrainingProblem, found: Options, stages: int) -> Iterator[ParallelPlan]:
@@ -144,13 +147,14 @@ def _least(
 ) -> ParallelPlan:
     """The plan with the least estimate among all data degrees and micro-batches of the parts."""
     best, least = None, np.inf
-    for part in parts:
-        for setting in _plain(part):
-            found = options(part, setting, mixed=False)
-            if found is None:
-                continue
-            for estimate, plan in cuts(part, found, whole, least if whole else np.inf):
-                total = estimate if whole else found.turns * estimate
-                if total < least and problem.step(plan).fits:
-                    best, least = plan, total
-    return known(best)
+    with searching() as stopped:
+        for part in parts:
+            for setting in _plain(part):
+                found = options(part, setting, mixed=False)
+                if found is None or stopped():
+                    continue
+                for estimate, plan in cuts(part, found, whole, least if whole else np.inf):
+                    total = estimate if whole else found.turns * estimate
+                    if total < least and problem.step(plan).fits:
+                        best, least = plan, total
+        return known(best, problem, stopped())

@@ -12,6 +12,7 @@ from hetgym.baselines.parallel.cutting import cuts
 from hetgym.baselines.parallel.exhaustive import Piece, known, pieces, runs
 from hetgym.baselines.parallel.options import FEW, Options, in_flight, options
 from hetgym.parallel import ParallelPlan, Setting, TrainingProblem
+from hetgym.planning.search import searching
 
 STARTS = 2
 """Cuts of a setting that are simulated."""
@@ -42,13 +43,19 @@ def search(problem: TrainingProblem, tries: int = TRIES) -> ParallelPlan:
     Raises:
         ProblemError: no plan fits in memory.
     """
+    with searching() as stopped:
+        return _search(problem, tries, stopped)
+
+
+def _search(problem: TrainingProblem, tries: int, stopped: Callable[[], bool]) -> ParallelPlan:
+    """See :func:`search`; it ends when it is stopped."""
     values: dict[tuple[Setting, State], float] = {}
     starts: list[tuple[float, int, _Space, State]] = []
 
     def value(space: _Space, state: State) -> float:
         key = space.found.setting, state
         if key not in values:
-            values[key] = problem.value(space.found.plan(state)) if len(values) < tries else np.inf
+            values[key] = problem.value(space.found.plan(state)) if len(values) < tries and not stopped() else np.inf
         return values[key]
 
     bounds = []
@@ -60,7 +67,7 @@ def search(problem: TrainingProblem, tries: int = TRIES) -> ParallelPlan:
     for least, found in reversed(bounds):  # the largest data degrees, whose cuts are found soonest, come first
         order = found.setting[2:]
         best = bests.setdefault(order, np.inf)
-        if least >= best:
+        if least >= best or stopped():
             continue
         space = _Space(problem, found)
         guesses = space.guesses(best)
@@ -81,7 +88,7 @@ def search(problem: TrainingProblem, tries: int = TRIES) -> ParallelPlan:
             least, state = space.improved(state, value)
             if least < best:
                 best, plan = least, space.found.plan(state)
-    return known(plan)
+    return known(plan, problem, stopped())
 
 
 def bound(found: Options) -> float:

@@ -19,11 +19,12 @@ from hetgym.cli.options import (
     command_line,
     import_files,
 )
-from hetgym.errors import ConfigError
+from hetgym.errors import ConfigError, HetgymError
 
 if TYPE_CHECKING:
     from hetgym.bench.job import Job, Outcome
     from hetgym.bench.plan import BestTrace
+    from hetgym.platform import Platform
 
 LARGEST_SIZE = 2**31 - 1
 """Largest batch or symbolic dimension: no tensor library supports more elements along one axis."""
@@ -122,7 +123,6 @@ def plan(
     from hetgym.graph.transforms import training as trained
     from hetgym.planning import get
     from hetgym.planning.layers import by_layers
-    from hetgym.platform import load_platform
     from hetgym.problem import Problem
     from hetgym.workloads import ProblemSpec
 
@@ -133,6 +133,11 @@ def plan(
 
         if not training:
             raise ConfigError("--global-batch is for training steps; add --training")
+        others = {"batch": batch, "dims": dims, "phase": phase, "dtype": dtype, "fuse": fuse, "layers": layers}
+        others |= {"compare": compare, "schedulers": schedulers}
+        for option, given in others.items():
+            if given:
+                raise ConfigError(f"--{option} does not go with --global-batch; leave it out")
         output = Output(out, name, force, as_json)
         exports = Exports(wanted)
         return plan_training(model, platform, global_batch, framework, planner, schedule, output, exports)
@@ -144,11 +149,11 @@ def plan(
         ours = replace(get("portfolio", seconds=parse_time(budget), budget=2**62))
         chosen = (*(row for row in chosen if row.name != ours.name), ours)
     options = ({"dims": parse_dims(dims)} if dims else {}) | ({"phase": phase} if phase else {})
+    devices = _devices(platform)
     graph = load_graph(model, batch=batch, **options)
     graph = cast(graph, dtype) if dtype else graph
     graph = fused(graph).graph if fuse else graph
     graph = trained(graph) if training else graph
-    devices = load_platform(platform)
     problem = Problem.build(graph, devices)
     problem = by_layers(problem) if layers else problem
     spec = ProblemSpec.held(problem, f"{graph.name}{f'-b{batch}' if batch else ''}@{problem.name.partition('@')[2]}")
@@ -157,6 +162,28 @@ def plan(
     sizes = parse_dims(dims) if dims else None
     exports = Exports(wanted, {"platform": devices, "model": model, "batch": batch, "dims": sizes})
     return _run(job, Output(out, name, force, as_json), asked, bool(compare or schedulers), exports)
+
+
+def _devices(platform: str) -> Platform:
+    """Load a platform.
+
+    Raises:
+        HetgymError: it cannot be loaded.
+        ConfigError: it is a cluster.
+    """
+    from hetgym.parallel import load_cluster
+    from hetgym.platform import load_platform
+
+    try:
+        return load_platform(platform)
+    except HetgymError as error:
+        try:
+            load_cluster(platform)
+        except HetgymError:
+            raise error from None
+        raise ConfigError(
+            f"{platform} is a cluster: add --training and --global-batch to plan a step of a language model on it"
+        ) from error
 
 
 def parse_dims(texts: Sequence[str]) -> dict[str, int]:

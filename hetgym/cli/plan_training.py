@@ -34,10 +34,11 @@ def plan_training(
     from hetgym._files import write_bytes
     from hetgym.baselines.parallel import PLANNERS
     from hetgym.bench.folder import make_folder
-    from hetgym.cli.console import print_json, print_path, stdout
+    from hetgym.cli.console import print_json, print_path, stdout, tell
     from hetgym.errors import ConfigError, ProblemError, unknown_name
     from hetgym.parallel import FRAMEWORKS, SIZES, TrainingProblem, TransformerLayers, load_cluster
     from hetgym.pipeline import SCHEDULES
+    from hetgym.planning.search import ended_by_interrupt
 
     for what, name, known in (("language model", model, SIZES), ("framework", framework, FRAMEWORKS)):
         if name not in known:
@@ -50,11 +51,20 @@ def plan_training(
     problem = TrainingProblem(layers, gpus, global_batch, program, schedules=schedules)
     found: dict[str, ParallelPlan] = {}
     refused: ProblemError | None = None
-    for name in [n for n in PLANNERS if n not in SLOW] if planner == "all" else [planner]:
-        try:
-            found[name] = PLANNERS[name](problem)
-        except ProblemError as error:
-            refused = error
+    with ended_by_interrupt() as interrupts:
+        for name in [n for n in PLANNERS if n not in SLOW] if planner == "all" else [planner]:
+            try:
+                found[name] = PLANNERS[name](problem)
+            except ProblemError as error:
+                refused = error
+            except KeyboardInterrupt:
+                if not interrupts.came:
+                    raise
+            if interrupts.came:
+                break
+    if not found and interrupts.came:
+        tell("interrupted before a plan was found")
+        return 130
     if not found:
         assert refused is not None
         raise refused
@@ -72,9 +82,11 @@ def plan_training(
     folder = make_folder(output.root, output.name, output.force)
     write_bytes(folder / "plan.json", json.dumps(document["plan"], indent=1).encode(), ConfigError)
     files = exports.write(found[best], folder)
+    if interrupts.came:
+        tell("interrupted: the search ended early; the plan is the best that it had found")
     if output.as_json:
         print_json(document)
-        return 0
+        return 130 if interrupts.came else 0
     console = stdout()
     _print(figures, f"{model} on {gpus.name}, global batch {global_batch}, planned by {best}")
     console.print(_stages(problem, found[best], step))
@@ -82,7 +94,7 @@ def plan_training(
         console.print(_planners(found, problem))
     for label, path in {"plan": folder / "plan.json", **files}.items():
         print_path(label, path)
-    return 0
+    return 130 if interrupts.came else 0
 
 
 def _figures(problem: TrainingProblem, size: TransformerSize, plan: ParallelPlan, step: TrainingStep) -> dict[str, Any]:
@@ -156,7 +168,8 @@ def _stages(problem: TrainingProblem, plan: ParallelPlan, step: TrainingStep) ->
     table = table_of("stage", "layers", "GPUs", "busy", "memory", "of a GPU", left=("layers", "GPUs"))
     for s in range(plan.depth):
         pieces = plan.stages[s :: plan.depth]
-        layers = ", ".join(f"{piece.first} to {piece.last}" for piece in pieces)
+        spans = [f"{piece.first} to {piece.last}" for piece in pieces]
+        layers = ",\n".join(", ".join(spans[k : k + 2]) for k in range(0, len(spans), 2))
         counts = {group: pieces[0].groups.count(group) for group in dict.fromkeys(pieces[0].groups)}
         groups = " + ".join(f"{n} x {group.tensor} {group.pool}" for group, n in counts.items())
         share = step.memory[s] / step.capacity[s]
@@ -170,7 +183,7 @@ def _planners(found: dict[str, ParallelPlan], problem: TrainingProblem) -> Any:
     from hetgym.bench.formats import duration
     from hetgym.cli.tables import table_of
 
-    table = table_of("planner", "step", "GPUs", "stages", "replicas", "micro-batch", "schedule", left=("planner",))
+    table = table_of("planner", "step", "GPUs", "stages", "replicas", "samples", "schedule", left=("planner",))
     for name in sorted(found, key=lambda name: problem.value(found[name])):
         plan = found[name]
         figures = (plan.gpus, plan.depth, plan.replicas, plan.micro_batch)

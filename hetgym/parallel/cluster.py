@@ -10,6 +10,9 @@ from hetgym.device import Device
 from hetgym.errors import PlatformError, unknown_name
 from hetgym.parallel.network import Network
 
+MOST = 1 << 17
+"""Most GPUs of a pool."""
+
 
 @dataclass(frozen=True)
 class Pool:
@@ -33,6 +36,8 @@ class Pool:
     def __post_init__(self) -> None:
         check_number(self.nodes, f"pool {self.name!r}: nodes", PlatformError, minimum=1)
         check_number(self.per_node, f"pool {self.name!r}: per_node", PlatformError, minimum=1)
+        if self.gpus > MOST:
+            raise PlatformError(f"pool {self.name!r} has {self.gpus} GPUs; at most {MOST} are planned for")
 
     @property
     def name(self) -> str:

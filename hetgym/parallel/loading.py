@@ -70,6 +70,14 @@ def load_cluster(cluster: str | Path) -> Cluster:
             raise unknown_name("cluster", str(cluster), cluster_names())
         file = _PRESETS / f"{cluster}.yaml"
     document = read(_Document, {"name": file.stem, **load_yaml(file)}, str(cluster))
+    try:
+        return Cluster(document.name, _pools(document, cluster))
+    except PlatformError as error:
+        raise PlatformError(f"{cluster}: {error}") from error
+
+
+def _pools(document: _Document, cluster: str | Path) -> tuple[Pool, ...]:
+    """The pools of a file."""
     pools = []
     for pool in document.pools:
         if pool.links not in LINKS:
@@ -78,7 +86,4 @@ def load_cluster(cluster: str | Path) -> Cluster:
         if pool.network is not None:
             links = replace(links, network=pool.network)
         pools.append(Pool(pool.device, pool.nodes, pool.per_node, Nccl(links)))
-    try:
-        return Cluster(document.name, tuple(pools))
-    except PlatformError as error:
-        raise PlatformError(f"{cluster}: {error}") from error
+    return tuple(pools)

@@ -227,6 +227,20 @@ def ended_by_interrupt() -> Iterator[Interrupts]:
         _interrupts = outer
 
 
+@contextmanager
+def searching() -> Iterator[Callable[[], bool]]:
+    """Within, a search is under way that Ctrl-C may end.
+
+    Yields:
+        A function that says whether the search should end.
+    """
+    outer, _interrupts.searching = _interrupts.searching, True
+    try:
+        yield lambda: _interrupts.came
+    finally:
+        _interrupts.searching = outer
+
+
 def run(
     search: Search, budget: int, seconds: float | None, points: int = 1, began: float | None = None
 ) -> list[tuple[int, float, float]]:

@@ -3,12 +3,27 @@
 from __future__ import annotations
 
 import json
+import signal
 from pathlib import Path
 
 import pytest
 from cli.commands import ask
 
-from hetgym.parallel import FRAMEWORKS, SIZES, TransformerLayers, load_cluster, load_plan, training_step
+from hetgym.baselines.parallel import PLANNERS
+from hetgym.cli.exports import Exports
+from hetgym.cli.options import Output
+from hetgym.cli.plan_training import plan_training
+from hetgym.parallel import (
+    FRAMEWORKS,
+    SIZES,
+    ParallelPlan,
+    TrainingProblem,
+    TransformerLayers,
+    load_cluster,
+    load_plan,
+    training_step,
+)
+from hetgym.planning.search import searching
 
 CLUSTER = """
 name: two-nodes
@@ -58,12 +73,36 @@ def test_all_planners_side_by_side_and_what_limits_the_step(folder: Path) -> Non
     assert values["search"] == min(values.values())
 
 
+def test_an_interrupt_shows_and_writes_the_best_plan_so_far(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def interrupted(problem: TrainingProblem) -> ParallelPlan:
+        plan = PLANNERS["uniform-grid"](problem)
+        with searching() as stopped:
+            signal.raise_signal(signal.SIGINT)
+            assert stopped()
+        if problem.global_batch == 16:
+            raise KeyboardInterrupt
+        return plan
+
+    monkeypatch.chdir(folder)
+    monkeypatch.setitem(PLANNERS, "search", interrupted)
+    for batch, words in ((8, "the plan is the best"), (16, "before a plan was found")):
+        path = Path(f"interrupted-{batch}")
+        output, exports = Output(path, "one", False, False), Exports(())
+        code = plan_training("gpt-1.7b", "mine.yaml", batch, "megatron", "search", "1f1b", output, exports)
+        assert code == 130 and words in capsys.readouterr().err
+        assert (path / "one" / "plan.json").exists() == (batch == 8)
+
+
 @pytest.mark.parametrize(
     ("words", "message"),
     [
         (("plan", "gpt-1.7", *WORDS[2:]), "did you mean 'gpt-1.7b'"),
         ((*WORDS, "--planner", "serch"), "did you mean 'search'"),
         ((*WORDS, "--framework", "megatrn"), "did you mean 'megatron'"),
+        ((*WORDS, "--batch", "3"), "--batch does not go with --global-batch"),
+        (("plan", "gpt-1.7b", "--training", "--platform", "mine.yaml"), "mine.yaml is a cluster: add --training"),
         ((*WORDS, "--schedule", "1f1b,interleave"), "did you mean 'interleaved'"),
         (("plan", "gpt-1.7b", "--platform", "mine.yaml", "--global-batch", "8"), "add --training"),
         (("plan", "gpt-175b", *WORDS[2:]), "no plan fits in the memory"),

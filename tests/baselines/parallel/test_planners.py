@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+import signal
+from dataclasses import fields, replace
 
 import numpy as np
 import pytest
@@ -10,7 +11,17 @@ import pytest
 from hetgym.baselines.parallel import PLANNERS, every_plan, exact, exhaustive, search
 from hetgym.device import Device
 from hetgym.errors import ConfigError, ProblemError, UnknownName
-from hetgym.parallel import Cluster, Framework, MeasuredNetwork, Pool, ProfiledLayers, TrainingProblem, Wire
+from hetgym.parallel import (
+    Cluster,
+    Framework,
+    MeasuredNetwork,
+    ParallelPlan,
+    Pool,
+    ProfiledLayers,
+    TrainingProblem,
+    Wire,
+)
+from hetgym.planning.search import ended_by_interrupt
 
 CASES = 200
 
@@ -135,6 +146,30 @@ def test_any_data_degree_with_filled_micro_batches() -> None:
             assert all(5 <= plan.global_batch < 5 + plan.replicas * plan.micro_batch for plan in plans)
             assert problem.value(exact(problem)) == best <= problem.value(search(problem)) < np.inf
             assert best <= problem.value(exact(replace(problem, fill=False)))
+
+
+class Interrupted(TrainingProblem):
+    """A problem during whose n-th simulation Ctrl-C is pressed."""
+
+    def value(self, plan: ParallelPlan, limit: float = np.inf) -> float:
+        """The time of a step [s]."""
+        seen = self.cluster.__dict__.setdefault("seen", [])
+        seen.append(super().value(plan, limit))
+        if len(seen) == 3:
+            signal.raise_signal(signal.SIGINT)
+        return float(seen[-1])
+
+
+@pytest.mark.parametrize("name", ["search", "exact", "exhaustive", "uniform-grid", "sailor"])
+def test_an_interrupt_gives_the_best_plan_so_far(name: str) -> None:
+    base = small(4)
+    values = {field.name: getattr(base, field.name) for field in fields(base) if field.init}
+    problem = Interrupted(**values)
+    with ended_by_interrupt() as interrupts:
+        plan = PLANNERS[name](problem)
+    assert interrupts.came
+    seen = problem.cluster.__dict__["seen"]
+    assert len(seen) <= 12 and base.value(plan) == min(seen) < np.inf
 
 
 def test_bad_problems_are_refused() -> None:
