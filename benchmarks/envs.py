@@ -1,10 +1,16 @@
 """Steps per second of the environments with random legal actions, compared with well-known environments.
 
-    python benchmarks/envs.py [--json FILE] [--seconds 3] [--million]
+    python benchmarks/envs.py [--json FILE] [--seconds 3] [--million [ID ...]] [--only fixed random peers] [--warm-up 20]
 
-Problems have 100 and 250 operators on four devices, with three inputs per operator. *Scalar* is ``gym.make`` without
-the checker that Gymnasium adds for debugging; *lanes* are 64 of ``gym.make_vec``. Resets and final infos are
-included: episodes end every 100 or 250 steps. ``--million`` steps a million times and prints the process's growth.
+*Fixed*: HetSchedule-v0 on one problem of 100 or 250 operators on four devices, with three inputs per operator.
+*Random*: every environment on the random problems that it draws without arguments, with a new problem for each episode
+and with a pool of problems. Lanes on a pool are stepped for ``--warm-up`` seconds before they are timed: until all of
+its problems have been drawn, the time of the generator would be measured, too.
+
+*Scalar* is ``gym.make`` without the checker that Gymnasium adds for debugging; *lanes* are 64 of ``gym.make_vec``.
+Resets and final infos are included. Times are processor time of this process, in which nothing runs beside the
+environment, so that they hold on a machine that others use as well; the wall clock stands beside them.
+``--million`` takes a million steps in every environment and prints the process's growth.
 Peers in the same run: CartPole-v1 (scalar and Gymnasium's own 64 lanes), and JSSEnv (a job-shop environment; ta01)
 where it is installed.
 """
@@ -36,62 +42,103 @@ TARGETS = {
 COMPLETION_TARGET = 10e3
 """The same with the completion feature, 100 operators."""
 
+POOL = 256
+"""Problems of a pool."""
+
+RANDOM: tuple[tuple[str, dict[str, Any], float], ...] = (
+    ("HetSchedule-v0", {"observation": "candidates", "completion": "off"}, 500e3),
+    ("HetSchedule-v0", {"observation": "candidates"}, 60e3),
+    ("HetSchedule-v0", {"observation": "graph", "completion": "off"}, 150e3),
+    ("HetSchedule-v0", {"mode": "dispatch", "observation": "candidates", "completion": "off"}, 100e3),
+    ("HetSchedule-v0", {"mode": "dispatch", "observation": "candidates"}, 20e3),
+    ("HetSplit-v0", {}, 20e3),
+    ("HetPipeline-v0", {}, 200e3),
+)
+"""Environment, arguments, and the steps per second that 64 lanes on random problems are asked for."""
+
+RATIO = 3.0
+"""How many times as many steps as a scalar environment lanes are asked for."""
+
 COLUMNS: dict[str, Callable[[dict[str, Any]], str]] = {
     "environment": lambda row: row["environment"],
-    "operators": lambda row: str(row["operators"] or "-"),
+    "problems": lambda row: str(row["problems"]),
     "observation": lambda row: row["observation"],
     "completion": lambda row: row["completion"],
     "kind": lambda row: row["kind"],
     "steps / s": lambda row: f"{row['steps_per_second']:,.0f}",
+    "on the wall": lambda row: f"{row['wall']:,.0f}",
     "asked for": lambda row: f"{row['target']:,.0f}" if row["target"] else "-",
 }
 
 
-def scalar(env: gym.Env, choose: Callable[[Any, Any], Any], budget: float) -> float:
+class Watch:
+    """Sums up processor and wall time of what runs between :meth:`go` and :meth:`stop`."""
+
+    def __init__(self) -> None:
+        self.processor = self.wall = 0.0
+
+    def go(self) -> None:
+        self._wall, self._processor = time.perf_counter(), time.process_time()
+
+    def stop(self) -> None:
+        self.processor += time.process_time() - self._processor
+        self.wall += time.perf_counter() - self._wall
+
+    def speeds(self, steps: int) -> dict[str, float]:
+        """Steps per second of processor time, and of the wall clock."""
+        return {"steps_per_second": steps / self.processor, "wall": steps / self.wall}
+
+
+def scalar(env: gym.Env, choose: Callable[[Any, Any], Any], budget: float) -> dict[str, float]:
     """Steps per second of one environment, without the time to choose actions."""
     seen, info = env.reset(seed=0)
     for _ in range(3):  # kernels are compiled when they are first needed
         seen, _, _, _, info = env.step(choose(seen, info))
-    steps, spent, end = 0, 0.0, time.perf_counter() + budget
+    steps, watch, end = 0, Watch(), time.perf_counter() + budget
     while time.perf_counter() < end:
         action = choose(seen, info)
-        begin = time.perf_counter()
+        watch.go()
         seen, _, done, truncated, info = env.step(action)
         if done or truncated:
             seen, info = env.reset()
-        spent += time.perf_counter() - begin
+        watch.stop()
         steps += 1
-    return steps / spent
+    return watch.speeds(steps)
 
 
-def lanes(envs: gym.vector.VectorEnv, choose: Callable[[Any, Any], Any], budget: float) -> float:
-    """Steps per second of all lanes of a vector environment together."""
+def lanes(
+    envs: gym.vector.VectorEnv, choose: Callable[[Any, Any], Any], budget: float, warm_up: float = 0.0
+) -> dict[str, float]:
+    """Steps per second of all lanes of a vector environment together, after some seconds that do not count."""
     seen, info = envs.reset(seed=0)
     for _ in range(3):
         seen, _, _, _, info = envs.step(choose(seen, info))
-    steps, spent, end = 0, 0.0, time.perf_counter() + budget
+    end = time.perf_counter() + warm_up
+    while time.perf_counter() < end:
+        seen, _, _, _, info = envs.step(choose(seen, info))
+    steps, watch, end = 0, Watch(), time.perf_counter() + budget
     while time.perf_counter() < end:
         actions = choose(seen, info)
-        begin = time.perf_counter()
+        watch.go()
         seen, _, _, _, info = envs.step(actions)
-        spent += time.perf_counter() - begin
+        watch.stop()
         steps += envs.num_envs
-    return steps / spent
+    return watch.speeds(steps)
 
 
-def old_style(env: Any, rng: np.random.Generator, budget: float) -> float:
+def old_style(env: Any, rng: np.random.Generator, budget: float) -> dict[str, float]:
     """Steps per second of an environment with the interface before Gymnasium, such as JSSEnv."""
     seen = env.reset()
-    steps, spent, end = 0, 0.0, time.perf_counter() + budget
+    steps, watch, end = 0, Watch(), time.perf_counter() + budget
     while time.perf_counter() < end:
         action = int(rng.choice(np.flatnonzero(seen["action_mask"])))
-        begin = time.perf_counter()
+        watch.go()
         seen, _, done, *_ = env.step(action)
         if done:
             seen = env.reset()
-        spent += time.perf_counter() - begin
+        watch.stop()
         steps += 1
-    return steps / spent
+    return watch.speeds(steps)
 
 
 def legal(rng: np.random.Generator) -> tuple[Callable[[Any, Any], int], Callable[[Any, Any], Any]]:
@@ -128,38 +175,42 @@ def ours(budget: float, rng: np.random.Generator) -> list[dict[str, Any]]:
                         rows.append(
                             {
                                 "environment": f"HetSchedule-v0, {mode}",
-                                "operators": operators,
+                                "problems": f"{operators} operators",
                                 "observation": observation,
                                 "completion": completion,
                                 "kind": kind,
-                                "steps_per_second": speed,
+                                **speed,
                                 "target": target,
                             }
                         )
     return rows
 
 
-def others(budget: float, rng: np.random.Generator) -> list[dict[str, Any]]:
-    """The other two environments with their default arguments."""
+def drawn(budget: float, rng: np.random.Generator, warm_up: float) -> list[dict[str, Any]]:
+    """All environments on random problems."""
     rows = []
     one, many = legal(rng)
-    for name in ("HetSplit-v0", "HetPipeline-v0"):
-        speeds = {
-            "scalar": scalar(gym.make(name, disable_env_checker=True), one, budget),
-            "lanes": lanes(gym.make_vec(name, num_envs=LANES), many, budget),
-        }
-        rows += [
-            {
-                "environment": name,
-                "operators": 0,
-                "observation": "graph",
-                "completion": "-",
-                "kind": kind,
-                "steps_per_second": speed,
-                "target": 0,
+    for name, arguments, target in RANDOM:
+        for pool in (None, POOL):
+            speeds = {
+                "scalar": scalar(gym.make(name, disable_env_checker=True, pool=pool, **arguments), one, budget),
+                "lanes": lanes(
+                    gym.make_vec(name, num_envs=LANES, pool=pool, **arguments), many, budget, warm_up if pool else 0.0
+                ),
             }
-            for kind, speed in speeds.items()
-        ]
+            rows += [
+                {
+                    "environment": name + (", dispatch" if "mode" in arguments else ""),
+                    "problems": "new ones" if pool is None else f"a pool of {pool}",
+                    "observation": arguments.get("observation", "graph"),
+                    "completion": arguments.get("completion", "eft+oct" if name == "HetSchedule-v0" else "-"),
+                    "kind": kind,
+                    **speed,
+                    "target": target if kind == "lanes" else 0,
+                    "ratio": speed["steps_per_second"] / speeds["scalar"]["steps_per_second"],
+                }
+                for kind, speed in speeds.items()
+            ]
     return rows
 
 
@@ -180,20 +231,21 @@ def peers(budget: float, rng: np.random.Generator) -> list[dict[str, Any]]:
     return [
         {
             "environment": name,
-            "operators": 0,
+            "problems": "-",
             "observation": "-",
             "completion": "-",
             "kind": kind,
-            "steps_per_second": speed,
+            **speed,
             "target": 0,
         }
         for (name, kind), speed in found.items()
     ]
 
 
-def growth() -> dict[str, Any]:
+def growth(name: str) -> dict[str, Any]:
     """Growth of the process's memory over a million steps of 64 lanes of new problems, without the first tenth."""
-    envs = gym.make_vec("HetSchedule-v0", num_envs=LANES, observation="candidates", completion="off")
+    quick = {"observation": "candidates", "completion": "off"} if name == "HetSchedule-v0" else {}
+    envs = gym.make_vec(name, num_envs=LANES, **quick)
     _, many = legal(np.random.default_rng(0))
     seen, info = envs.reset(seed=0)
     sizes = []
@@ -201,22 +253,34 @@ def growth() -> dict[str, Any]:
         seen, _, _, _, info = envs.step(many(seen, info))
         if step % (100_000 // LANES) == 0:
             sizes.append(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024)
-    return {"first_tenth_mib": sizes[1], "end_mib": sizes[-1]}
+    return {"name": name, "first_tenth_mib": sizes[1], "end_mib": sizes[-1]}
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--seconds", type=float, default=3.0, help="of each measurement")
-    parser.add_argument("--million", action="store_true", help="also step a million times, for the memory")
+    parser.add_argument("--warm-up", type=float, default=20.0, help="seconds before lanes on a pool are timed")
+    parser.add_argument("--only", nargs="+", choices=("fixed", "random", "peers"), default=("fixed", "random", "peers"))
+    parser.add_argument("--million", nargs="*", metavar="ID", help="also step a million times, for the memory")
     parser.add_argument("--json", type=Path)
     options = parser.parse_args()
     rng = np.random.default_rng(0)
-    rows = [*ours(options.seconds, rng), *others(options.seconds, rng), *peers(options.seconds, rng)]
+    rows: list[dict[str, Any]] = []
+    if "fixed" in options.only:
+        rows += ours(options.seconds, rng)
+    if "random" in options.only:
+        rows += drawn(options.seconds, rng, options.warm_up)
+    if "peers" in options.only:
+        rows += peers(options.seconds, rng)
     show("Steps a second, random legal actions", rows, COLUMNS)
-    missed = [row for row in rows if row["steps_per_second"] < row["target"]]
-    print(f"{sum(row['target'] > 0 for row in rows) - len(missed)} of {sum(row['target'] > 0 for row in rows)} reached")
-    if options.million:
-        print("memory over a million steps: {first_tenth_mib:.0f} -> {end_mib:.0f} MiB".format(**growth()))
+    asked = [row for row in rows if row["target"]]
+    print(f"{sum(row['steps_per_second'] >= row['target'] for row in asked)} of {len(asked)} reached")
+    wide = [row["ratio"] for row in rows if row["kind"] == "lanes" and "ratio" in row]
+    if wide:
+        print(f"lanes on random problems: {min(wide):.1f} to {max(wide):.1f} times scalar, asked for {RATIO:g}")
+    if options.million is not None:
+        for name in options.million or sorted({name for name, _, _ in RANDOM}):
+            print("{name}, a million steps: {first_tenth_mib:.0f} -> {end_mib:.0f} MiB".format(**growth(name)))
     save(options.json, "envs", rows)
 
 

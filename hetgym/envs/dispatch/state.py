@@ -27,10 +27,10 @@ from hetgym.sim.progress import Progress
 
 @record
 class DispatchTables(NamedTuple):
-    """One episode's tables for kernels. Only ``order``, ``turn``, ``bound``, ``left``, ``spare`` and ``known``
-    change.
+    """One episode's tables for kernels.
 
-    A run has one job if the objective is the makespan, whatever it is made of.
+    Only ``order``, ``turn``, ``bound``, ``left``, ``spare`` and ``known`` change. A run has one job if the objective is
+    the makespan, whatever it is made of.
 
     Attributes:
         order: [n] operators by descending priority, in which candidates are offered.
