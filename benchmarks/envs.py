@@ -1,6 +1,6 @@
 """Steps per second of the environments with random legal actions, compared with well-known environments.
 
-    python benchmarks/envs.py [--json FILE] [--seconds 3] [--million [ID ...]] [--only fixed random peers] [--warm-up 20]
+    python benchmarks/envs.py [--json FILE] [--seconds 3] [--warm-up 20] [--only fixed random peers] [--million [ID …]]
 
 *Fixed*: HetSchedule-v0 on one problem of 100 or 250 operators on four devices, with three inputs per operator.
 *Random*: every environment on the random problems that it draws without arguments, with a new problem for each episode
@@ -78,9 +78,11 @@ class Watch:
         self.processor = self.wall = 0.0
 
     def go(self) -> None:
+        """Begin to measure."""
         self._wall, self._processor = time.perf_counter(), time.process_time()
 
     def stop(self) -> None:
+        """Add what has passed since :meth:`go`."""
         self.processor += time.process_time() - self._processor
         self.wall += time.perf_counter() - self._wall
 
