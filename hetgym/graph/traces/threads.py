@@ -67,28 +67,61 @@ def hand_over(threads: list[list[Step]]) -> None:
     which A has nothing to do itself, as far as recorded: idle, or within an annotation or a Python function. Calls of
     the device's runtime wait for the device instead.
 
+    A step that the end of the recording cut off, see :func:`_cut_off`, waits for the end of B's work in any case, and
+    is no work that another one could wait for.
+
     Args:
         threads: steps of each thread, as :func:`tile` makes them.
     """
     begins = [[step.start for step in steps] for steps in threads]
+    end = max(steps[-1].finish for steps in threads)
+    whole = [_cut_off(steps, end) for steps in threads]
     for a, steps in enumerate(threads):
         for i, step in enumerate(steps):
             if i > 0 and step.finish - step.start >= HANDOFF and step.kind != "runtime":
                 for b, others in enumerate(threads):
                     if b != a:
-                        _link(steps[i - 1], step, others, begins[b])
+                        cut = i == whole[a]
+                        _link(steps[i - 1], step, others, begins[b], whole[b] if cut else len(others), cut)
 
 
-def _link(before: Step, step: Step, others: list[Step], begins: list[float]) -> None:
-    """Link a step to the work of another thread within it, where the rules of :func:`hand_over` hold."""
-    first, last = bisect_right(begins, step.start) - 1, bisect_left(begins, step.finish) - 1
+def _cut_off(steps: list[Step], end: float) -> int:
+    """Number of the step that the end of the recording cut off; the number of steps if none was.
+
+    A thread that waits in a Python function when the profiler stops has an event that ends just then, or some
+    microseconds before or after the last event of the thread that stops it. That end says nothing about the wait.
+
+    Args:
+        steps: those of a thread.
+        end: of the recording [s].
+    """
+    i = len(steps) - 1
+    while i > 0 and steps[-1].finish - steps[i].start < HANDOFF:  # functions around it, which are closed with it
+        i -= 1
+    step = steps[i]
+    waits = step.kind in PASSIVE and step.finish - step.start >= HANDOFF and step.finish >= end - HANDOFF
+    return i if i > 0 and waits else len(steps)
+
+
+def _link(before: Step, step: Step, others: list[Step], begins: list[float], count: int, cut: bool) -> None:
+    """Link a step to the work of another thread within it, where the rules of :func:`hand_over` hold.
+
+    Args:
+        before: the step before it.
+        step: the step.
+        others: steps of the other thread.
+        begins: their starts [s].
+        count: how many of them are considered.
+        cut: True if the end of the recording cut the step off.
+    """
+    first, last = bisect_right(begins, step.start, 0, count) - 1, bisect_left(begins, step.finish, 0, count) - 1
     if first < 0 or last < first:
         return
     sleeps = others[first].kind == "idle" and others[first].finish > step.start
     begin = others[first].finish if sleeps else step.start
-    over = last + 1 == len(others) and others[last].finish <= step.finish
-    rests = over or others[last].kind == "idle"
-    end = step.finish if not rests else others[last].finish if over else others[last].start
+    idle = others[last].kind == "idle"
+    rests = cut or idle or (last + 1 == count and others[last].finish <= step.finish)
+    end = others[last].start if idle else min(step.finish, others[last].finish)
     if end - begin <= (step.finish - step.start) / 2 or not (sleeps or rests):
         return
     if not (sleeps and rests) and step.kind not in PASSIVE:
@@ -97,4 +130,4 @@ def _link(before: Step, step: Step, others: list[Step], begins: list[float]) -> 
         others[first].after.append((before, "handoff"))
     if rests:
         step.flexible = True
-        step.after.append((others[last if over else last - 1], "handoff"))
+        step.after.append((others[last - 1 if idle else last], "handoff"))
