@@ -37,6 +37,8 @@ class Device:
             its clock cycle; None = unknown.
         costs: fitted cost model that prices this device: the name of a shipped one, or a path; empty =
             the roofline.
+        half_costs: fitted cost model of operators in 16 and 8 bits of floating point, likewise; empty = the same as of
+            all others.
         model: name of the product.
         source: the document that the figures come from.
 
@@ -59,6 +61,7 @@ class Device:
     process: float | None = None
     lanes: int | None = None
     costs: str = ""
+    half_costs: str = ""
     model: str = ""
     source: str = ""
 

@@ -1,8 +1,9 @@
 """Laws that every cost model must obey: more work is not faster, every legal operator has a price, pricing is fast.
 
-    python benchmarks/costs/laws.py --json laws.json --markdown laws.md      # two minutes for eight models
+    python benchmarks/costs/laws.py --json laws.json --markdown laws.md      # two minutes
 
-For the roofline and every shipped model, on the devices that name it (else on one of the kind it was fitted on):
+For the roofline and every shipped model, on the devices that name it (else on one of the kind it was fitted on), and
+for pairs of models of one device:
 
 * *prices*: 10 000 random operators of all kinds, from 1 to 2^40 elements: the numbers of prices that are not finite and
   not positive (views may be free), the highest and the lowest price;
@@ -32,7 +33,7 @@ sys.path.insert(0, str(Path(__file__).parents[1]))
 from _common import save, show
 
 from hetgym import load_platform
-from hetgym.costs import CostModel, Roofline, artefact, load_costs
+from hetgym.costs import AutoCosts, CostModel, Roofline, artefact, load_costs
 from hetgym.device import Device
 from hetgym.graph import KINDS, Operator, Tensor
 from hetgym.graph.ops import DTYPE_BYTES
@@ -298,7 +299,10 @@ def devices() -> dict[str, Device]:
     for name in platform_names():
         for device in load_platform(name):
             found.setdefault(device.costs or f"any {device.kind}", device)
-            found.setdefault(f"any {device.kind}", replace(device, costs=""))
+            found.setdefault(f"any {device.kind}", replace(device, costs="", half_costs=""))
+            if device.half_costs:
+                found.setdefault(device.half_costs, device)
+                found.setdefault(f"{device.costs} + {device.half_costs}", device)
     return found
 
 
@@ -340,6 +344,8 @@ def main() -> None:
         if any(word in name for word in args.models):
             model = load_costs(name)
             rows.append(study(name, model, device_for(name, model, known), args.count))
+    both = [name for name in known if " + " in name and any(word in name for word in args.models)]
+    rows += [study(name, AutoCosts(), known[name], args.count) for name in both]
     columns: dict[str, Callable[[dict[str, Any]], str]] = {
         "model": lambda r: r["model"],
         "not finite": lambda r: str(r["prices"]["not_finite"]),

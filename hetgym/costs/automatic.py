@@ -1,4 +1,4 @@
-"""AutoCosts: for each device the fitted model that its description names, or the roofline."""
+"""AutoCosts: for each device the fitted models that its description names, or the roofline."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import numpy.typing as npt
 
 from hetgym._types import FloatArray
@@ -48,8 +49,12 @@ def _loaded(path: Path, changed: int, size: int) -> CostModel:
     return build(header, arrays, str(path))
 
 
+NARROW = ("float16", "bfloat16", "float8")
+"""Dtypes whose operators a device's ``half_costs`` prices, if it names such a model and has units for one of them."""
+
+
 class AutoCosts:
-    """The best known model of each device: the fitted model that its description names, or the roofline."""
+    """The best known models of each device: the fitted ones that its description names, or the roofline."""
 
     def predict(self, operators: Sequence[Operator], device: Device) -> FloatArray:
         """Run times on a device; see :class:`~hetgym.costs.protocol.CostModel`.
@@ -57,11 +62,25 @@ class AutoCosts:
         Raises:
             ArtefactError: the device names a model that does not exist.
         """
-        return self._of(device).predict(operators, device)
+        seconds = np.zeros(len(operators))
+        for model, at in self._models(operators, device):
+            seconds[at] = model.predict([operators[i] for i in at], device)
+        return seconds
 
     def spread(self, operators: Sequence[Operator], device: Device) -> tuple[FloatArray, FloatArray]:
         """Tenth and ninetieth percentile; see :class:`~hetgym.costs.protocol.CostModel`."""
-        return self._of(device).spread(operators, device)
+        low, high = np.zeros(len(operators)), np.zeros(len(operators))
+        for model, at in self._models(operators, device):
+            low[at], high[at] = model.spread([operators[i] for i in at], device)
+        return low, high
 
-    def _of(self, device: Device) -> CostModel:
-        return load_costs(device.costs) if device.costs else Roofline()
+    def _models(self, operators: Sequence[Operator], device: Device) -> list[tuple[CostModel, list[int]]]:
+        """Models of the device, each with the numbers of the operators that it prices."""
+        units = bool(device.half_costs) and any(dtype in device.peak_flops for dtype in NARROW)
+        narrow = [units and op.dtype in NARROW for op in operators]
+        names = {False: device.costs, True: device.half_costs}
+        return [
+            (load_costs(name) if name else Roofline(), [i for i, half in enumerate(narrow) if half == kind])
+            for kind, name in names.items()
+            if kind in narrow or not (kind or operators)
+        ]

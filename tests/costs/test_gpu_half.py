@@ -12,7 +12,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from hetgym.costs import CostModel, Roofline, artefact, load_costs
+import hetgym
+from hetgym.costs import AutoCosts, CostModel, Roofline, artefact, load_costs
 from hetgym.costs.gpu_gemm import GEMM_GPUS, LAUNCH, MEMORY_EFFICIENCY, GemmCosts
 from hetgym.costs.gpu_half import COLUMNS, HalfGpuCosts, HalfTrees
 from hetgym.costs.half_work import (
@@ -28,6 +29,7 @@ from hetgym.costs.half_work import (
 from hetgym.device import Device
 from hetgym.errors import ArtefactError
 from hetgym.graph import Operator, Tensor
+from hetgym.parallel import load_cluster
 
 MODEL = load_costs("gpu-half")
 A100 = Device("a", "gpu", {"float32": 19.5e12, "bfloat16": 312e12}, 2.039e12, processors=108, cache_bytes=40e6)
@@ -301,3 +303,28 @@ def test_the_scores_of_the_card_are_those_of_the_data():
     sys.path[:] = old
     found = script.shapes(script.read(Path(os.environ["HETGYM_DATA"]) / "aiconfigurator"), MODEL)
     assert [script._rounded(row) for row in found] == MODEL.card["scores"]["shapes held out"]
+
+
+@pytest.mark.parametrize("name", ["8gpu-node", "cpu-2gpu-nvlink"])
+def test_presets_price_16_bits_by_it_and_all_else_as_before(name: str) -> None:
+    device = next(device for device in hetgym.load_platform(name) if device.kind == "gpu")
+    graphs = {dtype: hetgym.load_graph("gpt2-xl", phase="decode", dtype=dtype) for dtype in ("bfloat16", "float32")}
+    for dtype, model in (("bfloat16", MODEL), ("float32", load_costs("gpu-eager-fp32"))):
+        operators = graphs[dtype].operators
+        named = [op.dtype == dtype for op in operators]
+        assert np.mean(named) > 0.9
+        got, expected = AutoCosts().predict(operators, device), model.predict(operators, device)
+        assert got[named].tolist() == expected[named].tolist()
+        got, expected = AutoCosts().spread(operators, device)[1], model.spread(operators, device)[1]
+        assert got[named].tolist() == expected[named].tolist()
+    plain = replace(device, peak_flops={"float32": device.peak_flops["float32"]})  # no units: as all else
+    single = load_costs("gpu-eager-fp32").predict(graphs["bfloat16"].operators, plain)
+    assert AutoCosts().predict(graphs["bfloat16"].operators, plain).tolist() == single.tolist()
+    assert AutoCosts().predict([], device).shape == (0,)
+
+
+def test_clusters_price_16_bits_by_it() -> None:
+    device = load_cluster("dgx-a100-64").pools[0].device
+    operators = [product(4096, 4096, 4096), product(16, 8192, 1024, dtype="float16")]
+    by_board = load_costs("gpu-gemm-bf16-a100").predict(operators, device)
+    assert AutoCosts().predict(operators, device).tolist() == by_board.tolist()  # its own trees, as named before
