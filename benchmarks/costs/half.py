@@ -3,6 +3,7 @@
     python benchmarks/costs/half.py fit    --data DIR --out hetgym/costs/artefacts   # two minutes on one core
     python benchmarks/costs/half.py shapes --data DIR        # the shipped trees, on shapes that their fit has not seen
     python benchmarks/costs/half.py boards --data DIR        # fits without a board, on that board; two minutes
+    python benchmarks/costs/half.py kinds  --data DIR        # attention likewise, by head size and dtype of the keys
 
 DIR is ``aiconfigurator`` of gemm.py with ``{a100,h100}_sxm/attention/vllm/<version>/`` beside ``gemm`` (NVIDIA,
 Apache-2.0). Reading it needs pyarrow; fitting needs ``hetgym[costs]``.
@@ -231,6 +232,36 @@ def boards(found: Sequence[Rows]) -> tuple[list[dict[str, Any]], dict[str, tuple
     return table, scatter
 
 
+def kinds(found: Sequence[Rows]) -> list[dict[str, Any]]:
+    """Errors of attention on boards held out, by head size and dtype of the keys.
+
+    ``known`` tells whether the other board was measured with that kind. ``centred`` is the mean error if the kind's own
+    median ratio, which only the board itself tells, is divided out.
+    """
+    table = []
+    attention = [rows for rows in found if rows.kind == "attention"]
+    for rows in attention:
+        rest = [other for other in attention if other is not rows]
+        model = HalfGpuCosts({kind: grown(kind, rest) if kind == "attention" else _EMPTY for kind in COLUMNS})
+        ratio = model.seconds("attention", rows.table, rows.gpu) / rows.seconds
+        known = np.unique(np.concatenate([other.sort for other in rest]))
+        place = {"board": rows.board, "from": ", ".join(other.board for other in rest)}
+        for what, use in groups(rows):
+            levels, count = np.zeros(len(ratio)), 0
+            for sort in np.unique(rows.sort[use]):
+                here = use & (rows.sort == sort)
+                levels[here], count = float(np.median(ratio[here])), count + 1
+                score = errors(ratio[here], np.ones(int(here.sum())))
+                score["centred"] = errors(ratio[here] / levels[here], np.ones(int(here.sum())))["mean"]
+                name = f"{what}, heads of {sort // 8}, {8 * (sort % 8)}-bit keys"
+                table.append({**place, "what": name, "known": "yes" if sort in known else "no", **score})
+            if count > 1:
+                whole = errors(ratio[use], np.ones(int(use.sum())))
+                whole["centred"] = errors(ratio[use] / levels[use], np.ones(int(use.sum())))["mean"]
+                table.append({**place, "what": what, "known": "", **whole})
+    return table
+
+
 _EMPTY = HalfTrees(
     Forest(*(np.zeros(s, d) for s, d in ((1, "i4"), (0, "i4"), (0, "f4"), (0, "i4"), (0, "i4"), (0, "f4")))),
     (0.0, 0.0),
@@ -269,7 +300,7 @@ def _rounded(row: Mapping[str, Any]) -> dict[str, Any]:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("what", choices=("fit", "shapes", "boards"))
+    parser.add_argument("what", choices=("fit", "shapes", "boards", "kinds"))
     parser.add_argument("--data", type=Path, default=Path(os.environ.get("HETGYM_DATA", ".")) / "aiconfigurator")
     parser.add_argument("--out", type=Path, default=gemm.ARTEFACTS)
     parser.add_argument("--artefacts", type=Path, default=gemm.ARTEFACTS)
@@ -279,16 +310,19 @@ def main() -> None:
     if args.what == "fit":
         fit(found, args.out)
         return
-    rows = shapes(found, HalfGpuCosts.load(args.artefacts / NAME)) if args.what == "shapes" else boards(found)[0]
+    if args.what == "shapes":
+        rows = shapes(found, HalfGpuCosts.load(args.artefacts / NAME))
+    else:
+        rows = kinds(found) if args.what == "kinds" else boards(found)[0]
+    figures = ("mean", "median", "p90", "bias", *(["centred"] if args.what == "kinds" else []))
     columns = {
         "board": lambda r: r["board"],
         "what": lambda r: r["what"],
-        "fitted to": lambda r: r.get("from", "all boards"),
+        "measured elsewhere" if args.what == "kinds" else "fitted to": lambda r: r.get(
+            "known", r.get("from", "all boards")
+        ),
         "n": lambda r: str(r["n"]),
-        **{
-            name: (lambda r, name=name: f"{100 * r[name]:.2f} %")  # type: ignore[misc]
-            for name in ("mean", "median", "p90", "bias")
-        },
+        **{name: (lambda r, name=name: f"{100 * r[name]:.2f} %") for name in figures},  # type: ignore[misc]
     }
     show(args.what, rows, columns)
     save(args.json, args.what, rows)

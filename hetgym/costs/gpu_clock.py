@@ -2,8 +2,10 @@
 
 rate = peak x issue share x clock share
 
-A scheduler with 32 lanes issues a multiply-add in every clock cycle and has no slot left for the loads of operands; one
-with 16 lanes has every second slot free (NVIDIA's tuning guides, Pascal to Hopper). Hence two issue shares.
+A scheduler with 16 lanes issues a multiply-add in every other cycle at most, since a warp of 32 threads takes two, and
+has the slots between for loads; one with 32 lanes issues one in every cycle (NVIDIA's tuning guides of Volta to
+Hopper). Hence two issue shares. On Pascal, whose schedulers have 32 lanes and two dispatch units each, the share of the
+other boards with 32 lanes is an assumption, which the measured shares of P4 and P100 bear out.
 
 A board whose power limit is below the need of its chip lowers the clock in proportion, as the voltage is at its minimum
 there. The need for each FLOP/s shrinks with the manufacturing process to the power :data:`SHRINK`: NVIDIA states 1.5

@@ -49,10 +49,11 @@ SHEETS: dict[str, Sheet] = {
 }
 """Words of a product's name -> its figures, from NVIDIA's data sheets and architecture whitepapers.
 
-A multiprocessor has 64 or 128 float32 lanes and four schedulers, on the P100 two. The data sheet of the A100 (2020)
-states 90 % of the delivered performance of the SXM4 board, at the same peaks, for the PCIe board of 40 GB. The same is
-assumed of the one of 80 GB, which has 50 W more but faster memory to feed. NVIDIA's whitepaper of the V100 states 1.5
-times the delivered bandwidth of the P100; the data sheets have 900 over 732 GB/s.
+A multiprocessor has 64 or 128 float32 lanes and four schedulers, on the P100 two. NVIDIA announced the A100 for PCIe
+(40 GB, June 2020) with the peaks of the SXM4 board and 90 % of its delivered performance. The same is assumed of the
+one of 80 GB, which has 50 W more but faster memory to feed. NVIDIA states 1.5 times the delivered bandwidth of the
+P100 for the V100; the data sheets have 900 over 732 GB/s, which leaves 0.82 of the figure. That it is the P100 that
+falls short, and as far on every board with its chip, is an assumption.
 """
 
 

@@ -22,7 +22,7 @@ from hetgym.costs.gaussian import Gaussian
 from hetgym.costs.neural import Neural
 from hetgym.costs.polynomial import Polynomial
 from hetgym.costs.regressor import Regressor
-from hetgym.costs.roofline import Roofline
+from hetgym.costs.roofline import Roofline, widened
 from hetgym.costs.wave import WaveLaw
 from hetgym.device import Device
 from hetgym.errors import ArtefactError, unknown_name
@@ -144,8 +144,10 @@ class LearnedCosts(artefact.Stored):
     def _compute(self, operators: list[Operator], device: Device) -> FloatArray:
         result = np.empty((len(operators), 3))
         anchors = [anchor_of(op) for op in operators]
-        operators = [anchor for anchor, _ in anchors]
-        more = np.array([moved for _, moved in anchors]) / device.memory_bandwidth
+        wide = [widened(anchor, device) for anchor, _ in anchors]
+        operators = [op for op, _ in wide]
+        more = np.array([moved + other for (_, moved), (_, other) in zip(anchors, wide, strict=True)])
+        more /= device.memory_bandwidth
         least = physics(operators, device)
         x = features(operators, device, self.in_graph)
         for name, at in self._by_class(operators).items():

@@ -247,6 +247,19 @@ def test_auto_takes_the_model_that_a_device_names(costs, tmp_path):
         AutoCosts().predict(operators, Device(**{**CPU.to_dict(), "costs": "gone"}))
 
 
+@pytest.mark.parametrize("name", ["xeon-core", "xeon-core-avx2"])
+def test_half_precision_is_no_faster_on_cores_without_it(name):
+    model = load_costs(name)
+    plain = Device("cpu", "cpu", {"float32": 1e11}, 2e10)
+    for m, k, n in ((1, 64, 64), (16, 512, 512), (256, 1024, 4096), (2048, 2048, 2048)):
+        pair = []
+        for dtype in ("float16", "float32"):
+            left, right, out = (Tensor(shape, dtype) for shape in ((m, k), (k, n), (m, n)))
+            pair.append(Operator("p", "MatMul", (left, right), (out,)))
+        half, single = model.predict(pair, plain)
+        assert half > single
+
+
 def test_predicting_needs_no_extra():
     script = (
         "import sys, hetgym; from hetgym import load_graph, load_platform;"
