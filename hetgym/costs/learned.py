@@ -146,8 +146,8 @@ class LearnedCosts(artefact.Stored):
         anchors = [anchor_of(op) for op in operators]
         wide = [widened(anchor, device) for anchor, _ in anchors]
         operators = [op for op, _ in wide]
-        more = np.array([moved + other for (_, moved), (_, other) in zip(anchors, wide, strict=True)])
-        more /= device.memory_bandwidth
+        moved = np.array([fused + other for (_, fused), (_, other) in zip(anchors, wide, strict=True)], np.float64)
+        more: FloatArray = moved / device.memory_bandwidth
         least = physics(operators, device)
         x = features(operators, device, self.in_graph)
         for name, at in self._by_class(operators).items():
