@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from hetgym.baselines.donf_memory import donf_memory
     from hetgym.baselines.dps import dps
     from hetgym.baselines.duet import duet
+    from hetgym.baselines.energy import TradeOff, energy_heft, trade_offs
     from hetgym.baselines.eop import eop
     from hetgym.baselines.etf import etf
     from hetgym.baselines.exact import cp_sat
@@ -75,6 +76,7 @@ _HOME = {
     "hetgym.baselines.donf_memory": ("donf_memory",),
     "hetgym.baselines.dps": ("dps",),
     "hetgym.baselines.duet": ("duet",),
+    "hetgym.baselines.energy": ("TradeOff", "energy_heft", "trade_offs"),
     "hetgym.baselines.eop": ("eop",),
     "hetgym.baselines.etf": ("etf",),
     "hetgym.baselines.exact": ("cp_sat",),
@@ -118,6 +120,7 @@ __all__ = [
     "GraphPlan",
     "Scheduler",
     "SchedulerPolicy",
+    "TradeOff",
     "annealing",
     "anytime",
     "area_bound",
@@ -137,6 +140,7 @@ __all__ = [
     "dps",
     "duet",
     "duplex",
+    "energy_heft",
     "eop",
     "etf",
     "fcfs",
@@ -178,6 +182,7 @@ __all__ = [
     "sjf",
     "sub_models",
     "sufferage",
+    "trade_offs",
     "tvm_fusion",
 ]
 

@@ -39,7 +39,11 @@ def _row(
     return Baseline(name, kind, f"hetgym.{function}", citation, complexity, options, needs, begin, model=model)
 
 
+_LEE = "Lee, Zomaya, IEEE TPDS 22(8), 2011 (energy beside time); Kimura et al., IEEE Cluster 2006 (slack)"
+
 ROWS: tuple[Baseline, ...] = (
+    _row("energy-heft", "energy", "baselines.energy:energy_heft", _LEE, "O(e p + s (n + e)), s steps of clocks"),
+    _row("slack-heft", "energy", "baselines.energy:energy_heft", _LEE, "O(e p + s (n + e)), as above", weight=0.0),
     _row("random", "trivial", "baselines.trivial:random_placement", "control", "O(n p)"),
     _row("round-robin", "trivial", "baselines.trivial:round_robin", "control", "O(n p)"),
     _row("single-device", "trivial", "baselines.trivial:single_device", "the default of every framework", "O(n p)"),

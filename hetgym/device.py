@@ -41,6 +41,9 @@ class Device:
             all others.
         model: name of the product.
         source: the document that the figures come from.
+        power_busy: power while it runs an operator at its full clock [W]; None = unknown.
+        power_idle: power while it runs none [W]; None = unknown.
+        price: rent of the device, in any currency [currency/h]; None = unknown.
 
     Raises:
         PlatformError: a number out of range, or an unknown kind, dtype or operator family.
@@ -64,6 +67,9 @@ class Device:
     half_costs: str = ""
     model: str = ""
     source: str = ""
+    power_busy: float | None = None
+    power_idle: float | None = None
+    price: float | None = None
 
     def __post_init__(self) -> None:
         who = f"device {self.name!r}"
@@ -97,6 +103,14 @@ class Device:
             check_number(self.process, f"{who}: process", PlatformError, positive=True)
         if self.lanes is not None:
             check_number(self.lanes, f"{who}: lanes", PlatformError, minimum=1)
+        for name in ("power_busy", "power_idle", "price"):
+            value = getattr(self, name)
+            if value is not None:
+                check_number(value, f"{who}: {name}", PlatformError, positive=name == "power_busy")
+        if (self.power_busy is None) != (self.power_idle is None):
+            raise PlatformError(f"{who}: power_busy and power_idle belong together: give both")
+        if self.power_busy is not None and self.power_idle is not None and self.power_idle > self.power_busy:
+            raise PlatformError(f"{who}: power_idle is {self.power_idle:g} W, above power_busy, {self.power_busy:g} W")
         object.__setattr__(self, "peak_flops", MappingProxyType(dict(self.peak_flops)))
         object.__setattr__(self, "efficiency", MappingProxyType(dict(self.efficiency)))
 

@@ -12,7 +12,7 @@ from collections.abc import Iterable
 
 import numpy as np
 
-from hetgym._types import IntArray
+from hetgym._types import BoolArray, FloatArray, IntArray
 from hetgym.planning import ranks
 from hetgym.planning.decode import decode_placement
 from hetgym.planning.list_scheduling import fastest_device, single_device_placement
@@ -146,3 +146,18 @@ def geometric_mean(values: Iterable[float]) -> float:
     if 0.0 in items:
         return 0.0
     return math.exp(math.fsum(math.log(value) for value in items) / len(items))
+
+
+def nondominated(points: FloatArray) -> BoolArray:
+    """[k] True for points of the Pareto front: no other point is at most as large everywhere and smaller somewhere.
+
+    Args:
+        points: [k, m] the values of m objectives, each to be small. Of equal points only the first is on the front.
+
+    >>> nondominated(np.array([[1.0, 3.0], [2.0, 2.0], [2.0, 4.0], [1.0, 3.0]]))
+    array([ True,  True, False, False])
+    """
+    kept = np.zeros(len(points), np.bool_)
+    for k in np.lexsort((np.arange(len(points)), *points.T[::-1])):  # whatever dominates a point comes before it
+        kept[k] = not (points[kept] <= points[k]).all(axis=1).any()
+    return kept

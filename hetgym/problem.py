@@ -45,9 +45,17 @@ _ARRAYS = {
     "link_bandwidth": ("float64", "l"),
     "asynchronous": ("bool", "d"),
     "occupancy": ("float64", "n", "d"),
+    "power_busy": ("float64", "d"),
+    "power_idle": ("float64", "d"),
+    "price": ("float64", "d"),
 }
-"""Name of an array in a file -> dtype and axes; the file's header fixes n and d, and ``pairs`` is d * d + 1. Files
-and digests leave ``occupancy`` out where it is 1 throughout."""
+"""Name of an array in a file -> dtype and axes; the file's header fixes n and d, and ``pairs`` is d * d + 1."""
+
+_USUAL = {"occupancy": 1.0, "power_busy": 0.0, "power_idle": 0.0, "price": 0.0}
+"""Arrays that files leave out where they have this value throughout."""
+
+_TARIFF = ("power_busy", "power_idle", "price")
+"""Arrays that no run depends on: digests leave them out."""
 
 
 class Routes(NamedTuple):
@@ -146,6 +154,9 @@ class Problem:
         occupancy: [n, d] share of the device, in (0, 1], that operator i needs to run at full speed; operators that run
             beside each other slow down as soon as their shares exceed 1 in sum. Read only where devices have several
             streams.
+        power_busy, power_idle: [d] power of each device while it runs an operator, and while it runs none [W]; 0
+            throughout = unknown.
+        price: [d] rent of each device [currency/h]; 0 throughout = unknown.
         operator_names, operator_kinds, device_names: for messages and pictures.
     """
 
@@ -168,6 +179,9 @@ class Problem:
         routes: Routes | None = None,
         asynchronous: npt.ArrayLike = False,
         occupancy: npt.ArrayLike = 1.0,
+        power_busy: npt.ArrayLike = 0.0,
+        power_idle: npt.ArrayLike = 0.0,
+        price: npt.ArrayLike = 0.0,
     ) -> None:
         self.name = name
         self.operator_names = tuple(operator_names)
@@ -221,6 +235,15 @@ class Problem:
             i, a = (int(k) for k in np.argwhere(~((self.occupancy > 0) & (self.occupancy <= 1)))[0])
             raise ProblemError(
                 f"problem {name!r}: occupancy[{i}, {a}] is {self.occupancy[i, a]}; it must be above 0 and at most 1"
+            )
+        self.power_busy = self._real("power_busy", tables.broadcast(power_busy, (d,), "power_busy", name), (d,))
+        self.power_idle = self._real("power_idle", tables.broadcast(power_idle, (d,), "power_idle", name), (d,))
+        self.price = self._real("price", tables.broadcast(price, (d,), "price", name), (d,))
+        if (self.power_idle > self.power_busy).any():
+            a = int(np.argmax(self.power_idle > self.power_busy))
+            raise ProblemError(
+                f"problem {name!r}: power_idle[{a}] is {self.power_idle[a]:g} W, above power_busy of "
+                f"{self.power_busy[a]:g} W"
             )
         self.successors = topology.adjacency(n, self.edge_source, self.edge_target)
         self.predecessors = topology.adjacency(n, self.edge_target, self.edge_source)
@@ -337,6 +360,7 @@ class Problem:
             routes=Routes(*platform.routes),
             asynchronous=[device.kind != "cpu" for device in platform.devices],
             occupancy=np.stack(shares, axis=1),
+            **{figure: _known([getattr(device, figure) for device in platform.devices]) for figure in _TARIFF},
         )
 
     @classmethod
@@ -352,6 +376,9 @@ class Problem:
         output_bytes: npt.ArrayLike | None = None,
         memory_capacity: npt.ArrayLike = np.inf,
         occupancy: npt.ArrayLike = 1.0,
+        power_busy: npt.ArrayLike = 0.0,
+        power_idle: npt.ArrayLike = 0.0,
+        price: npt.ArrayLike = 0.0,
         operator_names: Sequence[str] | None = None,
         operator_kinds: Sequence[str] | None = None,
         device_names: Sequence[str] | None = None,
@@ -370,6 +397,9 @@ class Problem:
                 of its largest edge.
             memory_capacity: bytes, one number or [d]; inf = unlimited.
             occupancy: share of a device that an operator needs to run at full speed, one number or [n, d].
+            power_busy: power of a device while it runs an operator, one number or [d] [W].
+            power_idle: power while it runs none, one number or [d] [W].
+            price: rent of a device, one number or [d] [currency/h].
             operator_names: ``["op0", "op1", …]`` by default.
             operator_kinds: ``"Task"`` by default.
             device_names: ``["dev0", "dev1", …]`` by default.
@@ -409,6 +439,9 @@ class Problem:
             device_names=device_names or _numbered("dev", d),
             name=name,
             occupancy=occupancy,
+            power_busy=power_busy,
+            power_idle=power_idle,
+            price=price,
         )
 
     def __deepcopy__(self, memo: object) -> Problem:
@@ -427,7 +460,7 @@ class Problem:
             name: getattr(self, name) for name in ("operator_names", "operator_kinds", "device_names", "name")
         }
         arguments["routes"] = Routes(self.route_pointer, self.route_link, self.link_bandwidth)
-        return arguments | {"asynchronous": self.asynchronous, "occupancy": self.occupancy}
+        return arguments | {name: getattr(self, name) for name in ("asynchronous", *_USUAL)}
 
     def replace(self, **changes: Any) -> Problem:
         """The same problem with other values for some of the constructor's arguments.
@@ -518,13 +551,13 @@ class Problem:
     @property
     def _stored(self) -> list[str]:
         """Names of the arrays that a file holds."""
-        return [name for name in _ARRAYS if name != "occupancy" or (self.occupancy < 1).any()]
+        return [name for name in _ARRAYS if name not in _USUAL or (getattr(self, name) != _USUAL[name]).any()]
 
     @cached_property
     def digest(self) -> str:
-        """SHA-256 of all arrays: problems with equal digests are equal but for their names."""
+        """SHA-256 of all arrays that a run depends on: all but names, powers and prices."""
         state = hashlib.sha256()
-        for array in self._stored:
+        for array in (name for name in self._stored if name not in _TARIFF):
             values = np.ascontiguousarray(getattr(self, array))
             state.update(f"{array}{values.shape}".encode())
             state.update(values.astype(values.dtype.newbyteorder("<"), copy=False).tobytes())
@@ -596,8 +629,13 @@ def _declared(header: Mapping[str, Any], names: Collection[str], where: str) -> 
     return {
         name: Array(dtype, tuple(sizes.get(axis, axis) for axis in axes))
         for name, (dtype, *axes) in _ARRAYS.items()
-        if name != "occupancy" or name in names
+        if name not in _USUAL or name in names
     }
+
+
+def _known(figures: Sequence[float | None]) -> FloatArray:
+    """[d] figures of devices; 0 throughout if one of them is unknown."""
+    return np.array([0.0] * len(figures) if None in figures else figures, np.float64)
 
 
 def _strings(header: Mapping[str, Any], key: str, where: str) -> list[str]:

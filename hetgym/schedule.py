@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import heapq
 import math
 from collections.abc import Iterable, Mapping, Sequence
@@ -39,6 +40,8 @@ class Schedule:
         scheduler: name of the scheduler, for tables and pictures.
         lower_bound: lower bound on the makespan of any schedule under ``model``, as proved by the scheduler [s].
         streams: largest number of operators that a device runs at the same time in the planned times.
+        speed: [n] clock of the device while it runs each operator, as a share of the full clock, in (0, 1]; an operator
+            takes its run time over its speed. None = the full clock throughout.
 
     >>> Schedule(assignment=[0, 1, 0], order=[[0, 2], [1]]).order
     (array([0, 2], dtype=int32), array([1], dtype=int32))
@@ -53,6 +56,7 @@ class Schedule:
     scheduler: str = ""
     lower_bound: float | None = None
     streams: int = 1
+    speed: FloatArray | None = None
 
     def __init__(
         self,
@@ -65,6 +69,7 @@ class Schedule:
         scheduler: str = "",
         lower_bound: float | None = None,
         streams: int = 1,
+        speed: npt.ArrayLike | None = None,
     ) -> None:
         if (order is not None) + (priority is not None) > 1:
             raise InvalidSchedule("a schedule has either an order or priorities, not both")
@@ -86,6 +91,9 @@ class Schedule:
         if isinstance(streams, bool) or not isinstance(streams, Integral) or streams < 1:
             raise InvalidSchedule(f"streams must be a whole number of at least 1, not {shown(streams)}")
         put(self, "streams", int(streams))
+        put(self, "speed", None if speed is None else _numbers(speed, "speed", len(self.assignment)))
+        if self.speed is not None and not ((self.speed > 0) & (self.speed <= 1)).all():
+            raise InvalidSchedule("speed must hold shares of the full clock, above 0 and at most 1")
 
     @classmethod
     def timed(
@@ -140,17 +148,22 @@ class Schedule:
             return self.order
         if self.start is None:
             raise InvalidSchedule("a schedule by priorities has no order before it is simulated")
-        finish = self.start + problem.cost[np.arange(len(self.assignment)), self.assignment]
+        finish = self.start + self.run_times(problem)
         rank = np.lexsort((problem.arrays.position, finish, self.start, self.assignment)).astype(np.int32)
         ends = np.cumsum(np.bincount(self.assignment, minlength=problem.num_devices))
         return tuple(frozen(part.copy()) for part in np.split(rank, ends[:-1]))
+
+    def run_times(self, problem: Problem) -> FloatArray:
+        """[n] run time of each operator on its device, at its speed [s]."""
+        cost = problem.cost[np.arange(len(self.assignment)), self.assignment]
+        return cost if self.speed is None else cost / self.speed
 
     def to_dict(self) -> dict[str, Any]:
         """A JSON-ready mapping from which :meth:`from_dict` restores the schedule."""
         fields: dict[str, Any] = {"assignment": self.assignment.tolist(), "model": self.model}
         if self.order is not None:
             fields["order"] = [row.tolist() for row in self.order]
-        for name in ("priority", "start", "finish"):
+        for name in ("priority", "start", "finish", "speed"):
             values = getattr(self, name)
             if values is not None:
                 fields[name] = values.tolist()
@@ -167,7 +180,7 @@ class Schedule:
         Raises:
             InvalidSchedule: an unknown field, or one of the wrong type.
         """
-        known = {"assignment", "order", "priority", "start", "finish", "model", "scheduler", "lower_bound", "streams"}
+        known = {field.name for field in dataclasses.fields(cls)}
         if not isinstance(fields, Mapping):
             raise InvalidSchedule(f"a schedule is restored from a mapping, not from {shown(fields)}")
         unknown = sorted(shown(field) for field in set(fields) - known)
@@ -250,9 +263,7 @@ def validate(problem: Problem, schedule: Schedule) -> ValidationReport:
     if schedule.start is not None:
         _check_times(problem, schedule)
     assignment = schedule.assignment
-    busy = np.bincount(
-        assignment, problem.cost[np.arange(problem.num_operators), assignment], minlength=problem.num_devices
-    )
+    busy = np.bincount(assignment, schedule.run_times(problem), minlength=problem.num_devices)
     remote = assignment[problem.edge_source] != assignment[problem.edge_target]
     return ValidationReport(
         makespan=None if schedule.finish is None else schedule.makespan,
@@ -377,7 +388,7 @@ def _check_deadlock(problem: Problem, order: Sequence[IntArray], listed: IntArra
 def _check_times(problem: Problem, schedule: Schedule) -> None:
     assert schedule.start is not None
     start, assignment = schedule.start, schedule.assignment
-    cost = problem.cost[np.arange(problem.num_operators), assignment]
+    cost = schedule.run_times(problem)
     finish = start + cost if schedule.finish is None else schedule.finish
     slack = TOLERANCE * float(np.abs(finish).max())
     for operator in np.flatnonzero((start < 0) | (finish < start + cost - slack)):

@@ -146,8 +146,9 @@ def execute(
 def pick_schedulers(text: str) -> tuple[Baseline, ...]:
     """Schedulers from a comma-separated list of names and kinds.
 
-    ``all`` stands for all that are installed and quick enough; those that prove optima take minutes and
-    have to be named, as in ``all,cp-sat``. A kind stands for all of that kind that are installed.
+    ``all`` stands for all that are installed, quick enough, and after short makespans. Those that prove optima take
+    minutes, those that weigh energy serve another purpose; they have to be named, as in ``all,cp-sat``. A kind stands
+    for all of that kind that are installed.
 
     Raises:
         UnknownName: no such scheduler.
@@ -155,7 +156,7 @@ def pick_schedulers(text: str) -> tuple[Baseline, ...]:
     """
     able = [row for row in rows() if row.available]
     groups = {kind: [row.name for row in able if row.kind == kind] for kind in KINDS}
-    groups["all"] = [row.name for row in able if row.kind != "exact"]
+    groups["all"] = [row.name for row in able if row.kind not in ("exact", "energy")]
     words = [word.strip() for word in text.split(",") if word.strip()]
     chosen = dict.fromkeys(name for word in words for name in groups.get(word, [word]))
     if not chosen:

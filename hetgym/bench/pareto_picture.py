@@ -25,6 +25,7 @@ MARKS = {
     "online": "^",
     "list": "o",
     "memory": "D",
+    "energy": "v",
     "partition": "s",
     "search": "o",
     "exact": "P",

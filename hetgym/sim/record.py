@@ -46,6 +46,8 @@ class Record:
         switches: of the runtime.
         order: for each device its operators in the order of their launches; empty if it was not recorded.
             Times alone do not determine it where operators have zero duration.
+        speed: [n] clock of the device during each operator, as a share of the full clock, which ``problem`` already
+            contains in its run times; None = the full clock.
     """
 
     problem: Problem
@@ -58,6 +60,7 @@ class Record:
     scheduler: str = ""
     switches: Runtime = field(default_factory=Runtime)
     order: tuple[IntArray, ...] = ()
+    speed: FloatArray | None = None
 
     @property
     def makespan(self) -> float:

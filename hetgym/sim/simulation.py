@@ -39,6 +39,7 @@ def simulate(problem: Problem, schedule: Schedule, runtime: str | Runtime = "cla
     """
     switches = as_runtime(runtime)
     validate(problem, schedule)
+    problem = at_speed(problem, schedule.speed)
     how = setting(problem, switches, schedule.priority is not None)
     workspace = new_workspace(problem.arrays, how)
     assignment = schedule.assignment.copy()
@@ -58,10 +59,16 @@ def simulate(problem: Problem, schedule: Schedule, runtime: str | Runtime = "cla
         order=_launch_order(problem, assignment, workspace.progress.slot)
         if how.switches.work_conserving
         else schedule.device_order(problem),
+        speed=schedule.speed,
     )
     if switches.memory == "enforce":
         check_capacity(trace, trace.memory)
     return trace
+
+
+def at_speed(problem: Problem, speed: FloatArray | None) -> Problem:
+    """A problem whose operators take their run times over [n] speeds; itself if there are none."""
+    return problem if speed is None else problem.replace(cost=problem.cost / speed[:, None])
 
 
 def _launch_order(problem: Problem, assignment: IntArray, slot: IntArray) -> tuple[IntArray, ...]:

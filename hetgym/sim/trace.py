@@ -13,6 +13,7 @@ import numpy as np
 
 from hetgym._files import atomic_write
 from hetgym.sim.blame import Blame, blame
+from hetgym.sim.energy import EnergyUse, energy_use, rent
 from hetgym.sim.gantt import draw
 from hetgym.sim.memory import MemoryUse, memory_use
 from hetgym.sim.record import Record, Transfer
@@ -36,6 +37,24 @@ class Trace(Record):
     def blame(self) -> Blame:
         """The causes that the makespan was spent on, see :mod:`hetgym.sim.blame`."""
         return blame(self)
+
+    @cached_property
+    def energy(self) -> EnergyUse:
+        """The energy that each device took, see :mod:`hetgym.sim.energy`.
+
+        Raises:
+            ProblemError: the problem does not state the power of its devices.
+        """
+        return energy_use(self)
+
+    @cached_property
+    def cost(self) -> float:
+        """The rent of all devices for the time in which the run held them [currency].
+
+        Raises:
+            ProblemError: the problem does not state the price of its devices.
+        """
+        return float(rent(self).sum())
 
     def to_chrome(self) -> dict[str, Any]:
         """The run in the Chrome trace event format, which ``ui.perfetto.dev`` opens.

@@ -166,6 +166,9 @@ class Neighbourhood:
             name=name or p.name,
             routes=Routes(p.route_pointer, p.route_link, links),
             asynchronous=p.asynchronous,
+            power_busy=p.power_busy,
+            power_idle=p.power_idle,
+            price=p.price,
         )
 
     def _drawn(self, rng: np.random.Generator) -> float:

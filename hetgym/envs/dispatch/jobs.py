@@ -61,6 +61,9 @@ def side_by_side(problems: Sequence[Problem]) -> Problem:
         Routes(first.route_pointer, first.route_link, first.link_bandwidth),
         first.asynchronous,
         joined("occupancy"),
+        first.power_busy,
+        first.power_idle,
+        first.price,
     )
 
 

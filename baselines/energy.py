@@ -1,0 +1,135 @@
+"""Schedulers that know power: HEFT that weighs energy against time and reclaims slack, and the front between both."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from hetgym._config import check_number
+from hetgym._types import FloatArray
+from hetgym.errors import ConfigError, unknown_name
+from hetgym.metrics import nondominated
+from hetgym.planning.decode import decode_placement
+from hetgym.planning.list_scheduling import place_by_priority
+from hetgym.planning.ranks import upward_rank
+from hetgym.planning.slack import SPEEDS, reclaim_slack
+from hetgym.problem import Problem
+from hetgym.schedule import Schedule
+from hetgym.sim import Runtime, Trace, simulate
+from hetgym.sim.energy import has_power
+from hetgym.sim.objective import OBJECTIVES, quantity
+
+WEIGHTS = (0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0, 100.0)
+"""Weights of energy, and of price, with which :func:`trade_offs` plans."""
+
+
+def energy_heft(
+    problem: Problem,
+    weight: float = 1.0,
+    reclaim: bool = True,
+    speeds: Sequence[float] = SPEEDS,
+    runtime: str | Runtime = "classic",
+) -> Schedule:
+    """Upward rank first, each operator where its finish and the energy that it takes are least; slack is reclaimed.
+
+    To the finish of an operator on a device, the energy that it takes there beyond idling is added. A joule counts as
+    ``weight`` over the mean power of devices beyond idling, which makes it a time. Weighing both follows Lee, Zomaya,
+    "Energy conscious scheduling for distributed computing systems under different operating conditions", IEEE TPDS
+    22(8), 2011; they compare devices by ratios instead. On a problem that states no power this is HEFT.
+
+    Args:
+        problem: the problem to schedule.
+        weight: of energy; 0 gives the placement and the makespan of HEFT.
+        reclaim: False to run everything at full clock, see :func:`hetgym.planning.slack.reclaim_slack`.
+        speeds: clocks that operators may run at, as shares of the full one.
+        runtime: the runtime that will run the schedule.
+
+    Raises:
+        ConfigError: a weight that is negative or not finite, or an impossible speed.
+        OutOfMemory: the runtime enforces capacities, and no plan that fits was found.
+    """
+    check_number(weight, "the weight of energy", ConfigError)
+    plan = _weighed(problem, weight, problem.power_busy - problem.power_idle, runtime)
+    return reclaim_slack(problem, plan, speeds, runtime) if reclaim and has_power(problem) else plan
+
+
+def _weighed(problem: Problem, weight: float, rate: FloatArray, runtime: str | Runtime) -> Schedule:
+    """HEFT with a price on time: [d] rates of devices, which count relative to their mean."""
+    bonus = None
+    if weight > 0 and rate.any():
+        cost = np.where(np.isfinite(problem.cost), problem.cost, 0.0)
+        bonus = weight * cost * rate / rate.mean()
+    return place_by_priority(problem, upward_rank(problem), bonus=bonus, runtime=runtime)
+
+
+@dataclass(frozen=True)
+class TradeOff:
+    """A plan, and what it takes.
+
+    Attributes:
+        schedule: the plan, with the times of the runtime.
+        trace: its simulation.
+        values: name of an objective -> makespan [s], energy [J] or cost [currency].
+    """
+
+    schedule: Schedule
+    trace: Trace
+    values: dict[str, float]
+
+
+def trade_offs(
+    problem: Problem,
+    objectives: Sequence[str] = ("makespan", "energy"),
+    runtime: str | Runtime = "classic",
+    speeds: Sequence[float] = SPEEDS,
+    beside: Iterable[Schedule] = (),
+) -> list[TradeOff]:
+    """Plans of which none is better than another in every objective: an estimate of the Pareto front.
+
+    Candidates are HEFT, :func:`energy_heft` with :data:`WEIGHTS`, the same with prices in place of powers, every device
+    alone, and the given schedules; each also with its slack reclaimed.
+
+    Args:
+        problem: the problem to schedule.
+        objectives: names out of ``makespan``, ``energy`` and ``cost``.
+        runtime: the runtime that will run the plans.
+        speeds: clocks that operators may run at, as shares of the full one.
+        beside: further schedules, such as that of ``hetgym.plan``.
+
+    Returns:
+        By ascending first objective; of plans with equal values only the first.
+
+    Raises:
+        UnknownName: no such objective.
+        ConfigError: no objective.
+        ProblemError: the problem does not state power or price, which an objective needs.
+    """
+    for name in objectives:
+        if name not in OBJECTIVES:
+            raise unknown_name("objective", name, OBJECTIVES)
+    if not objectives:
+        raise ConfigError("a front needs at least one objective")
+    found: list[TradeOff] = []
+    for plan in [*_candidates(problem, runtime), *beside]:
+        for schedule in (plan, reclaim_slack(problem, plan, speeds, runtime)) if has_power(problem) else (plan,):
+            trace = simulate(problem, schedule, runtime)
+            found.append(TradeOff(schedule, trace, {name: quantity(trace, name) for name in objectives}))
+    points = np.array([list(item.values.values()) for item in found])
+    kept = [found[k] for k in np.flatnonzero(nondominated(points))]
+    return sorted(kept, key=lambda item: tuple(item.values.values()))
+
+
+def _candidates(problem: Problem, runtime: str | Runtime) -> list[Schedule]:
+    """Plans at full clock."""
+    rates = {"energy": problem.power_busy - problem.power_idle, "price": problem.price}
+    plans = [replace(_weighed(problem, 0.0, problem.price, runtime), scheduler="heft")]
+    for what, rate in rates.items():
+        for weight in WEIGHTS if rate.any() else ():
+            plan = _weighed(problem, weight, rate, runtime)
+            plans.append(replace(plan, scheduler=f"heft, weight of {what} {weight:g}"))
+    for device in np.flatnonzero(np.isfinite(problem.cost).all(axis=0)).tolist():
+        alone = decode_placement(problem, np.full(problem.num_operators, device, np.int32))
+        plans.append(replace(alone, scheduler=f"all on {problem.device_names[device]}"))
+    return plans
