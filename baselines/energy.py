@@ -9,7 +9,7 @@ import numpy as np
 
 from hetgym._config import check_number
 from hetgym._types import FloatArray
-from hetgym.errors import ConfigError, unknown_name
+from hetgym.errors import ConfigError, OutOfMemory, unknown_name
 from hetgym.metrics import nondominated
 from hetgym.planning.decode import decode_placement
 from hetgym.planning.list_scheduling import place_by_priority
@@ -19,7 +19,9 @@ from hetgym.problem import Problem
 from hetgym.schedule import Schedule
 from hetgym.sim import Runtime, Trace, simulate
 from hetgym.sim.energy import has_power
-from hetgym.sim.objective import OBJECTIVES, quantity
+from hetgym.sim.objective import OBJECTIVES, Objective, quantity
+from hetgym.sim.runtime import runtime as as_runtime
+from hetgym.sim.runtime import runtime_name
 
 WEIGHTS = (0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0, 100.0)
 """Weights of energy, and of price, with which :func:`trade_offs` plans."""
@@ -105,20 +107,51 @@ def trade_offs(
         UnknownName: no such objective.
         ConfigError: no objective.
         ProblemError: the problem does not state power or price, which an objective needs.
+        OutOfMemory: no plan fits the capacities of the devices, which count whatever the runtime says.
     """
     for name in objectives:
         if name not in OBJECTIVES:
             raise unknown_name("objective", name, OBJECTIVES)
     if not objectives:
         raise ConfigError("a front needs at least one objective")
+    switches = as_runtime(runtime)
+    if np.isfinite(problem.memory_capacity).any():
+        switches = replace(switches, memory="enforce")
     found: list[TradeOff] = []
+    refused: OutOfMemory | None = None
     for plan in [*_candidates(problem, runtime), *beside]:
-        for schedule in (plan, reclaim_slack(problem, plan, speeds, runtime)) if has_power(problem) else (plan,):
-            trace = simulate(problem, schedule, runtime)
-            found.append(TradeOff(schedule, trace, {name: quantity(trace, name) for name in objectives}))
+        try:
+            for schedule in (plan, reclaim_slack(problem, plan, speeds, switches)) if has_power(problem) else (plan,):
+                trace = replace(simulate(problem, schedule, switches), runtime=runtime_name(as_runtime(runtime)))
+                found.append(TradeOff(schedule, trace, {name: quantity(trace, name) for name in objectives}))
+        except OutOfMemory as error:
+            refused = error
+    if not found:
+        assert refused is not None
+        raise refused
     points = np.array([list(item.values.values()) for item in found])
     kept = [found[k] for k in np.flatnonzero(nondominated(points))]
     return sorted(kept, key=lambda item: tuple(item.values.values()))
+
+
+def best_for(
+    problem: Problem, goal: Objective, runtime: str | Runtime = "classic", beside: Iterable[Schedule] = ()
+) -> TradeOff:
+    """The best plan of :func:`trade_offs` for an objective, which is relative to the plan of HEFT.
+
+    Args:
+        problem: the problem to schedule.
+        goal: the objective.
+        runtime: the runtime that will run the plan.
+        beside: further plans to choose from.
+
+    Raises:
+        ProblemError: the problem does not state power or price, which the objective needs.
+        OutOfMemory: no plan fits.
+    """
+    names = [name for name in OBJECTIVES if getattr(goal, name) > 0]
+    reference = simulate(problem, _weighed(problem, 0.0, problem.price, runtime), runtime)
+    return min(trade_offs(problem, names, runtime, beside=beside), key=lambda item: goal.value(item.trace, reference))
 
 
 def _candidates(problem: Problem, runtime: str | Runtime) -> list[Schedule]:

@@ -8,6 +8,7 @@ from typing import overload
 import numpy as np
 
 from hetgym._times import as_seconds
+from hetgym.baselines.energy import best_for
 from hetgym.baselines.parallel import search
 from hetgym.baselines.region_annealing import STARTS
 from hetgym.baselines.tabu import Tabu
@@ -18,7 +19,8 @@ from hetgym.planning.registry import get
 from hetgym.planning.search import check_limits, clock, run
 from hetgym.problem import Problem
 from hetgym.schedule import Schedule
-from hetgym.sim import PRESETS, Runtime
+from hetgym.sim import PRESETS, Objective, Runtime
+from hetgym.sim import objective as as_objective
 from hetgym.sim import runtime as as_runtime
 from hetgym.sim.runtime import runtime_name
 
@@ -28,7 +30,12 @@ REGIONS = "place-v2-search"
 
 @overload
 def plan(
-    problem: Problem, runtime: str | Runtime = "links", budget: str | float = "1s", *, seed: int = 0
+    problem: Problem,
+    runtime: str | Runtime = "links",
+    budget: str | float = "1s",
+    *,
+    seed: int = 0,
+    objective: str | Objective = "makespan",
 ) -> Schedule: ...
 
 
@@ -44,6 +51,7 @@ def plan(
     budget: str | float = "1s",
     *,
     seed: int = 0,
+    objective: str | Objective = "makespan",
 ) -> Schedule | ParallelPlan:
     """Find the best plan for a runtime within a time, see :func:`portfolio`.
 
@@ -54,22 +62,27 @@ def plan(
         budget: wall-clock time, in seconds or as in ``"50ms"``, compilation of kernels aside; results depend on the
             machine.
         seed: of the search's draws.
+        objective: ``makespan``, ``energy``, ``cost``, or weights of them as in ``makespan=1,energy=2``, each relative
+            to the plan of HEFT. Other objectives than the makespan choose among the shortest plan found and those of
+            :func:`hetgym.baselines.trade_offs`.
 
     Returns:
         A schedule whose times are those of the runtime's simulation; ``scheduler`` names the method that found it. For
         a training step, a plan of its stages.
 
     Raises:
-        ProblemError: neither of the two.
-        UnknownName: no preset of that name.
-        ConfigError: an invalid budget.
+        ProblemError: neither of the two, or a problem that does not state what the objective needs.
+        UnknownName: no preset or objective of that name.
+        ConfigError: an invalid budget or objective.
         OutOfMemory: no plan that fits was found; the message says what is missing.
     """
     if isinstance(problem, TrainingProblem):
         return search(problem)
     if not isinstance(problem, Problem):
         raise ProblemError(f"hetgym.plan takes a hetgym.Problem or a TrainingProblem, not {type(problem).__name__}")
-    return portfolio(problem, seed, budget=2**62, seconds=as_seconds(budget), runtime=runtime)
+    goal = as_objective(objective)
+    found = portfolio(problem, seed, budget=2**62, seconds=as_seconds(budget), runtime=runtime)
+    return found if goal.makespan == 1 else best_for(problem, goal, runtime, [found]).schedule
 
 
 def portfolio(

@@ -42,7 +42,7 @@ class Device:
         model: name of the product.
         source: the document that the figures come from.
         power_busy: power while it runs an operator at its full clock [W]; None = unknown.
-        power_idle: power while it runs none [W]; None = unknown.
+        power_idle: power while it runs none [W]; None = unknown, which counts as 0 beside a known ``power_busy``.
         price: rent of the device, in any currency [currency/h]; None = unknown.
 
     Raises:
@@ -107,8 +107,8 @@ class Device:
             value = getattr(self, name)
             if value is not None:
                 check_number(value, f"{who}: {name}", PlatformError, positive=name == "power_busy")
-        if (self.power_busy is None) != (self.power_idle is None):
-            raise PlatformError(f"{who}: power_busy and power_idle belong together: give both")
+        if self.power_idle is not None and self.power_busy is None:
+            raise PlatformError(f"{who}: power_idle is given without power_busy: give both")
         if self.power_busy is not None and self.power_idle is not None and self.power_idle > self.power_busy:
             raise PlatformError(f"{who}: power_idle is {self.power_idle:g} W, above power_busy, {self.power_busy:g} W")
         object.__setattr__(self, "peak_flops", MappingProxyType(dict(self.peak_flops)))

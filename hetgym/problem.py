@@ -360,7 +360,9 @@ class Problem:
             routes=Routes(*platform.routes),
             asynchronous=[device.kind != "cpu" for device in platform.devices],
             occupancy=np.stack(shares, axis=1),
-            **{figure: _known([getattr(device, figure) for device in platform.devices]) for figure in _TARIFF},
+            power_busy=(busy := _known([device.power_busy for device in platform.devices])),
+            power_idle=np.array([device.power_idle or 0.0 for device in platform.devices]) * busy.any(),
+            price=_known([device.price for device in platform.devices]),
         )
 
     @classmethod

@@ -14,6 +14,7 @@ from hetgym.bench.rows import Row, with_gaps
 from hetgym.bench.sink import Sink
 from hetgym.problem import Problem
 from hetgym.sim import Trace
+from hetgym.sim.energy import has_power, has_price
 from hetgym.workloads import ProblemSpec
 
 
@@ -140,4 +141,6 @@ def _row(
         lower_bound_s=bound,
         schedule_seconds=seconds,
         utilisation=float(trace.utilisation.mean()),
+        energy_j=trace.energy.total if has_power(problem) else None,
+        cost=trace.cost if has_price(problem) else None,
     )

@@ -155,6 +155,7 @@ def schedule_of(trace: Trace) -> Schedule:
         model=trace.runtime,
         scheduler=trace.scheduler,
         streams=trace.switches.streams,
+        speed=trace.speed,
     )
 
 

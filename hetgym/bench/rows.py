@@ -33,6 +33,8 @@ class Row:
         lower_bound_s: proved lower bound on every schedule's makespan [s].
         schedule_seconds: wall time that the scheduler took, kernels warm [s].
         utilisation: share of the makespan in which a device runs an operator, mean over devices.
+        energy_j: energy of all devices, None if the problem states no power [J].
+        cost: rent of the devices, None if the problem states no prices [currency].
         status: ``"ok"``, or the sentence that says what went wrong.
     """
 
@@ -55,6 +57,8 @@ class Row:
     lower_bound_s: float | None = None
     schedule_seconds: float | None = None
     utilisation: float | None = None
+    energy_j: float | None = None
+    cost: float | None = None
     status: str = "ok"
 
     @property

@@ -22,10 +22,10 @@ if TYPE_CHECKING:
     from hetgym.schedule import Schedule
     from hetgym.sim import Runtime
 
-KINDS = ("trivial", "online", "list", "memory", "partition", "search", "policy", "exact", "plugin")
+KINDS = ("trivial", "online", "list", "memory", "energy", "partition", "search", "policy", "exact", "plugin")
 """Kinds of schedulers: controls; those that see ready operators only; those that rank the whole graph; those that
-keep within memory; those that cut the graph into parts first; searches; trained policies; those that prove optima;
-and those of other installed packages."""
+keep within memory; those that weigh energy; those that cut the graph into parts first; searches; trained policies;
+those that prove optima; and those of other installed packages."""
 
 Target = str | Callable[..., Any]
 """A function or a class, or the place where it is found: ``"package.module:name"``."""

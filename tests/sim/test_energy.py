@@ -101,7 +101,6 @@ def test_platforms_hand_power_on_only_if_all_devices_have_it() -> None:
 @pytest.mark.parametrize(
     "fields",
     [
-        {"power_busy": 100.0},
         {"power_idle": 1.0},
         {"power_busy": 10.0, "power_idle": 20.0},
         {"power_busy": 0.0, "power_idle": 0.0},
