@@ -2,11 +2,13 @@
 
     log seconds = log sum over k of exp(theta[k, board, precision, runtime]) x amount[k]
 
-    theta = start[k] + shared[k] + by precision[k] + by runtime[k] + by precision and runtime[k]
-        + board[group of k] + board and precision[group] + board and runtime[group] + board[k]
+    theta = start[k] + shared[parent of k] + own[k] + by precision[parent] + by runtime[parent]
+        + by precision and runtime[parent] + board[group of k] + board and precision[group] + board and runtime[group]
+        + board[k]
 
 Every term is shrunk to zero by a normal prior of its own width, so that boards share what they can. Amounts of one
-group (arithmetic, movement, weights, starts, transfers, calls) share the factors of a board. The loss is a pseudo-Huber
+group (arithmetic, movement, weights, starts, transfers, calls) share the factors of a board; strided products have
+the parent that others of their kind have. The loss is a pseudo-Huber
 function of predicted / measured - 1, the error that is reported. Each row of a network with many rows counts for less,
 since errors of one network go together.
 """
@@ -24,7 +26,10 @@ from hetgym.costs.phone import RATES
 
 START: dict[str, float] = {
     "operations of products": 1 / 4e12,
+    "operations of strided products": 1 / 4e12,
+    "operations of dilated products": 1 / 4e12,
     "operations of pointwise products": 1 / 2e12,
+    "operations of strided pointwise products": 1 / 2e12,
     "operations of products of activations": 1 / 2e12,
     "operations of grouped products": 1 / 1e11,
     "operations of products in space": 1 / 4e12,
@@ -33,10 +38,14 @@ START: dict[str, float] = {
     "elements of products": 1 / 4e10,
     "elements of grouped products": 1 / 2e10,
     "elements of arithmetic": 1 / 2e10,
+    "elements of poolings": 1 / 2e10,
     "elements of normalisations": 1 / 1e10,
+    "elements of softmax": 1 / 1e10,
     "elements of functions": 1 / 2e10,
     "elements of joints": 1 / 3e10,
+    "elements of resizing to the nearest": 1 / 2e10,
     "elements of resizing": 1 / 1e10,
+    "elements of resizing with corners aligned": 1 / 1e10,
     "elements of movements": 1 / 1e10,
     "elements of views": 1 / 1e10,
     "elements beyond the memory on the chip": 1 / 4e10,
@@ -51,9 +60,14 @@ GROUPS = ("operations", "elements", "weights", "operators", "elements in and out
 SLOTS = np.array([max((i for i, g in enumerate(GROUPS) if name.startswith(g)), default=0) for name in RATES])
 SLOTS[[i for i, name in enumerate(RATES) if name.startswith("operations of grouped")]] = GROUPS.index("elements")
 SLOTS[RATES.index("views")] = GROUPS.index("operators")
+PARENTS = np.array([RATES.index(name.replace("strided ", "")) for name in RATES])
+"""The number of the coefficient whose terms a coefficient shares: its own, except for strided products."""
 
-WIDTHS: dict[str, float] = {"k": 2.5, "pk": 0.5, "rk": 0.5, "prk": 1.0, "bg": 1.0, "bpg": 0.3, "brg": 0.3, "bk": 0.1}
-"""Term, by its indices (k coefficient, g group, b board, p precision, r runtime) -> width of its prior."""
+WIDTHS: dict[str, float] = {
+    "h": 1.0, "k": 0.5, "ph": 0.3, "rh": 0.3, "prh": 0.3, "bg": 1.0, "bpg": 0.3, "brg": 0.3, "bk": 0.1,
+}  # fmt: skip
+"""Term, by its indices (k coefficient, h its parent, g group, b board, p precision, r runtime) -> width of its
+prior."""
 
 NOISE, BEND, POWER = 0.25, 0.15, 0.5
 """Width of errors, where the loss becomes linear, and the power of a network's rows that a row's weight loses. These
@@ -77,7 +91,11 @@ class Fit:
             "p": sorted({row.precision for row in rows}),
             "r": sorted({row.runtime for row in rows}),
         }
-        sizes = {name: len(values) for name, values in self.axes.items()} | {"k": len(RATES), "g": len(GROUPS)}
+        sizes = {name: len(values) for name, values in self.axes.items()} | {
+            "k": len(RATES),
+            "h": len(RATES),
+            "g": len(GROUPS),
+        }
         widths = WIDTHS | dict(widths or {})
         self.shapes = {term: tuple(sizes[letter] for letter in term) for term in widths}
         spread = np.concatenate([np.full(int(np.prod(shape)), widths[term]) for term, shape in self.shapes.items()])
@@ -116,7 +134,8 @@ class Fit:
         count = len(next(iter(codes.values())))
         at = np.zeros((count, len(RATES)), np.int64)
         for letter, size in zip(term, self.shapes[term], strict=True):
-            index = np.arange(len(RATES)) if letter == "k" else SLOTS if letter == "g" else codes[letter][:, None]
+            own = {"k": np.arange(len(RATES)), "h": PARENTS, "g": SLOTS}
+            index = own[letter] if letter in own else codes[letter][:, None]
             at = at * size + index
         return at
 
@@ -138,9 +157,13 @@ class Fit:
 
     def predict(self, rows: Sequence[Row], found: Mapping[Key, Network]) -> FloatArray:
         """[n] seconds."""
+        return np.asarray(self.parts(rows, found).sum(axis=1), np.float64)
+
+    def parts(self, rows: Sequence[Row], found: Mapping[Key, Network]) -> FloatArray:
+        """[n, k] seconds of each coefficient's amount."""
         known = {place: self.rates(*place) for place in {(row.board, row.precision, row.runtime) for row in rows}}
         theta = np.array([known[row.board, row.precision, row.runtime] for row in rows])
-        return np.asarray(np.exp(_logs(rows, found) + theta).sum(axis=1), np.float64)
+        return np.asarray(np.exp(_logs(rows, found) + theta), np.float64)
 
 
 def _logs(rows: Sequence[Row], found: Mapping[Key, Network]) -> FloatArray:

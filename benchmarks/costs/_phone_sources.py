@@ -123,7 +123,7 @@ def hrnet_ocr() -> Network:
     bn.BatchNorm2d, bn.BatchNorm2d_class = nn.BatchNorm2d, nn.BatchNorm2d
     module = importlib.import_module("models.seg_hrnet_ocr")
     module.BatchNorm2d = nn.BatchNorm2d
-    return Normalised(module.HighResolutionNet(config), lambda out: out[0]), image(1024, 2048)
+    return Normalised(module.HighResolutionNet(config), lambda out: out[1]), image(1024, 2048)
 
 
 class _Space(dict[str, Any]):
@@ -192,16 +192,30 @@ def yolov6() -> Network:
     load("meituan+YOLOv6", "yolov6")
     config = importlib.import_module("yolov6.utils.config").Config.fromfile("configs/yolov6n.py")
     setattr(config, "training_mode", "repvgg")  # noqa: B010
-    net = importlib.import_module("yolov6.models.yolo").build_model(config, 80, torch.device("cpu"))
     common = importlib.import_module("yolov6.layers.common")
+    init = common.RepVGGBlock.__init__
+    init.__defaults__ = (*init.__defaults__[:-2], True, False)  # blocks as they are deployed: one convolution each
+    net = importlib.import_module("yolov6.models.yolo").build_model(config, 80, torch.device("cpu"))
     for layer in net.modules():
-        if isinstance(layer, common.RepVGGBlock):
-            layer.switch_to_deploy()
         if isinstance(layer, nn.Upsample):
             layer.recompute_scale_factor = None
     net.export = True
     net.detect.export = True
-    return net, image(640)
+    return _Boxes(net), image(640)
+
+
+class _Boxes(nn.Module):
+    """Boxes as corners, and the best class, as the definitions of YOLOv6 take them from its result."""
+
+    def __init__(self, net: nn.Module) -> None:
+        super().__init__()
+        self.net = net
+
+    def forward(self, x: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        out = self.net(x)[0]  # and the feature maps
+        half = out[..., 2:4] / 2
+        scores, labels = (out[..., 5:] * out[..., 4:5]).max(-1)
+        return torch.cat([out[..., :2] - half, out[..., :2] + half], -1), scores, labels
 
 
 def yolor() -> Network:
@@ -307,6 +321,7 @@ def esrgan() -> Network:
 
 def efficientvit(name: str) -> Callable[[], Network]:
     def build() -> Network:
+        torch.cuda.amp.autocast = lambda **_: lambda method: method  # type: ignore[assignment,misc] # hides attention
         net = load("CVHub520+efficientvit", "efficientvit.cls_model_zoo").create_cls_model(name, pretrained=False)
         return Normalised(net), image(224)
 

@@ -23,7 +23,10 @@ from hetgym.graph.ops import GENERIC, KINDS, Operator, Tensor
 
 AMOUNTS: tuple[str, ...] = (
     "operations of products",
+    "operations of strided products",
+    "operations of dilated products",
     "operations of pointwise products",
+    "operations of strided pointwise products",
     "operations of products of activations",
     "operations of grouped products",
     "operations of products in space",
@@ -32,10 +35,14 @@ AMOUNTS: tuple[str, ...] = (
     "elements of products",
     "elements of grouped products",
     "elements of arithmetic",
+    "elements of poolings",
     "elements of normalisations",
+    "elements of softmax",
     "elements of functions",
     "elements of joints",
+    "elements of resizing to the nearest",
     "elements of resizing",
+    "elements of resizing with corners aligned",
     "elements of movements",
     "elements of views",
     "elements beyond the memory on the chip",
@@ -44,20 +51,25 @@ AMOUNTS: tuple[str, ...] = (
 )
 """Columns of a table of amounts.
 
-* *Operations* of convolutions and products of matrices, in tiles of :data:`TILE`: multiply-adds times 2. Pointwise
-  products are convolutions with a window of one element. Grouped products are depthwise and grouped convolutions, which
-  compute in vectors, without tiles. Products in space are convolutions over three axes, which few compilers map to the
-  matrix unit.
+* *Operations* of convolutions and products of matrices, in tiles of :data:`TILE` and :data:`SIDES`: multiply-adds times
+  2. Pointwise products are convolutions with a window of one element, and products of matrices with weights. Strided
+  products skip elements of their input, dilated ones spread their window. Grouped products are depthwise and grouped
+  convolutions, which compute in vectors, without tiles. Products in space are convolutions over three axes, which few
+  compilers map to the matrix unit.
 * *Weights*: constant elements that a product reads.
 * *Elements* that an operator reads and writes, without weights, in channels padded to :data:`TILE`: of products, of
-  arithmetic (additions, reductions, poolings), of normalisations and softmax, of functions (GELU, sigmoid, division),
-  of joints (concatenations), of resizing, of other movements (copies, paddings, gathers) and of views that permute or
-  cut. Those of one operator beyond :data:`ON_CHIP` count once more.
+  arithmetic (additions, reductions), of poolings, of normalisations, of softmax, of functions (GELU, sigmoid,
+  division), of joints (concatenations), of resizing by the nearest element, by interpolation, and by interpolation with
+  the corners aligned, of other movements (copies, paddings, gathers) and of views that permute or cut. Those of one
+  operator beyond :data:`ON_CHIP` count once more.
 * *Operators*: 1 for each, and for each part of a fused one that is not free; *views* likewise.
 """
 
 TILE = 32
 """Rows, columns and reduction of the blocks that the matrix unit multiplies; each is padded to a multiple of this."""
+
+SIDES = (8, 4)
+"""Height and width of the blocks of an image that a convolution computes, each block :data:`TILE` channels deep."""
 
 ON_CHIP = 4e6
 """Elements that the memory on the chip holds: 8 MiB of 16 bits."""
@@ -113,7 +125,8 @@ def _row(op: Operator) -> list[float]:
             continue
         row[_NUMBER["operators"]] += 1.0
         real = float(op.outputs[0].size) if kind == "Resize" else out
-        row[_NUMBER[f"elements of {_group(kind, family)}"]] += 2.0 * real
+        group = _resizing(anchor) if kind == "Resize" else _group(kind, family)
+        row[_NUMBER[f"elements of {group}"]] += 2.0 * real
     return row
 
 
@@ -124,7 +137,7 @@ def _anchor(op: Operator, anchor: Operator, row: list[float]) -> None:
     moved = sum(_padded(t) for t in op.outputs)
     selects = anchor.kind in ("Slice", "Split", "Gather", "GatherElements", "GatherND")  # read what they write
     moved += moved if selects else sum(_padded(t) for t in op.inputs if not t.constant)
-    kind = _group(anchor.kind, family)
+    kind = _resizing(anchor) if anchor.kind == "Resize" else _group(anchor.kind, family)
     row[_NUMBER["operators"]] += 1.0
     if anchor.kind == "Attention":
         _attention(anchor, row)
@@ -143,12 +156,22 @@ def _anchor(op: Operator, anchor: Operator, row: list[float]) -> None:
 
 
 def _group(kind: str, family: str) -> str:
-    """The group of an operator's elements, unless it is a product."""
+    """The group of an operator's elements, unless it is a product or resizes."""
     if family == "move":
-        return {"Concat": "joints", "Resize": "resizing"}.get(kind, "movements")
+        return "joints" if kind == "Concat" else "movements"
     if family == "normalise":
-        return "normalisations"
+        return "softmax" if "Softmax" in kind else "normalisations"
+    if family == "pool":
+        return "poolings"
     return "functions" if kind in FUNCTIONS else "arithmetic"
+
+
+def _resizing(anchor: Operator) -> str:
+    """The group of the elements of a part that resizes: by its own attributes, which only an anchor keeps."""
+    if anchor.attributes.get("mode", "nearest" if anchor.kind == "Resize" else "linear") == "nearest":
+        return "resizing to the nearest"
+    aligned = anchor.attributes.get("coordinate_transformation_mode") == "align_corners"
+    return "resizing with corners aligned" if aligned else "resizing"
 
 
 def _padded(tensor: Tensor) -> float:
@@ -163,16 +186,28 @@ def _product(op: Operator, constant: bool) -> tuple[str, float]:
     if op.kind not in ("Conv", "MatMul", "Gemm") or len(op.inputs) < 2:
         return "products", op.flops
     batch, m, n, k = loops(op)
-    conv = op.kind == "Conv"
-    if conv and n < _VECTORS and batch > 1:
+    if op.kind != "Conv":
+        return "pointwise products" if constant else "products of activations", 2.0 * batch * _pad(m) * _pad(n) * _pad(
+            k
+        )
+    if n < _VECTORS and batch > 1:
         return "grouped products", 2.0 * batch * m * n * k
-    window = max(float(math.prod(op.inputs[1].shape[2:])), 1.0) if conv else 1.0
-    padded = 2.0 * batch * _pad(m) * _pad(n) * _pad(k / window) * window
-    if conv and len(op.inputs[1].shape) > 4:
+    window = max(float(math.prod(op.inputs[1].shape[2:])), 1.0)
+    shape = op.outputs[0].shape
+    rows = float(shape[0]) * _pad(shape[2], SIDES[0]) * _pad(shape[3], SIDES[1]) if len(shape) == 4 else _pad(m)
+    padded = 2.0 * batch * rows * _pad(n) * _pad(k / window) * window
+    if len(op.inputs[1].shape) > 4:
         return "products in space", padded
-    if conv and window == 1.0:
-        return "pointwise products", padded
-    return ("products" if constant or conv else "products of activations"), padded
+    if _most(op, "dilations") > 1:
+        return "dilated products", padded
+    name = "pointwise products" if window == 1.0 else "products"
+    return f"strided {name}" if _most(op, "strides") > 1 else name, padded
+
+
+def _most(op: Operator, name: str) -> int:
+    """The largest number of an attribute with one number for each axis."""
+    value = op.attributes.get(name)
+    return max((v for v in value if isinstance(v, int)), default=1) if isinstance(value, tuple) else 1
 
 
 def _attention(op: Operator, row: list[float]) -> None:
@@ -181,13 +216,14 @@ def _attention(op: Operator, row: list[float]) -> None:
     moved = 2.0 * batch * (m * k + n * k + m * n)
     row[_NUMBER["operations of products of activations"]] += 4.0 * batch * _pad(m) * _pad(n) * _pad(k)
     row[_NUMBER["elements of products"]] += moved
-    row[_NUMBER["elements of normalisations"]] += 2.0 * batch * m * n
+    row[_NUMBER["elements of softmax"]] += 2.0 * batch * m * n
     row[_NUMBER["elements beyond the memory on the chip"]] += max(0.0, moved - ON_CHIP)
     row[_NUMBER["operators"]] += 3.0
 
 
-def _pad(size: float) -> float:
-    return math.ceil(size / TILE) * float(TILE)
+def _pad(size: float, tile: int | None = None) -> float:
+    tile = tile or TILE
+    return math.ceil(size / tile) * float(tile)
 
 
 def _steps(op: Operator) -> float:

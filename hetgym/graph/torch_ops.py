@@ -115,6 +115,9 @@ _ATTRIBUTES = {
     "num_layers": "num_layers",
     "bidirectional": "bidirectional",
 }
+_INTERPOLATION = {"linear": "linear", "cubic": "cubic"}
+"""Part of the name of an operator that resizes -> ONNX's mode; the others take the nearest number."""
+
 _SPATIAL = {"stride": "strides", "dilation": "dilations", "kernel_size": "kernel_shape"}
 
 
@@ -166,6 +169,10 @@ def attributes_of(
         kept["transB"] = 1
     elif kind in ("LSTM", "GRU", "RNN", "LSTMCell", "GRUCell", "RNNCell"):
         kept["hidden_size"] = shapes[2][-1]
+    elif kind == "Resize":
+        kept["mode"] = next((mode for word, mode in _INTERPOLATION.items() if word in name), "nearest")
+        if arguments.get("align_corners"):
+            kept["coordinate_transformation_mode"] = "align_corners"
     return kept
 
 
