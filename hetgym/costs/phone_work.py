@@ -194,7 +194,8 @@ def _product(op: Operator, constant: bool) -> tuple[str, float]:
         return "grouped products", 2.0 * batch * m * n * k
     window = max(float(math.prod(op.inputs[1].shape[2:])), 1.0)
     shape = op.outputs[0].shape
-    rows = float(shape[0]) * _pad(shape[2], SIDES[0]) * _pad(shape[3], SIDES[1]) if len(shape) == 4 else _pad(m)
+    image = len(shape) == 4 and min(shape[2:]) > 1  # one row is no image: it is cut into blocks along its length
+    rows = float(shape[0]) * _pad(shape[2], SIDES[0]) * _pad(shape[3], SIDES[1]) if image else _pad(m)
     padded = 2.0 * batch * rows * _pad(n) * _pad(k / window) * window
     if len(op.inputs[1].shape) > 4:
         return "products in space", padded

@@ -53,11 +53,49 @@ def amount(op, name):
 
 
 def test_products_are_padded_to_tiles():
-    assert amount(conv(), "operations of products") == 2 * 128 * 32 * 64 * 9
+    assert amount(conv(), "operations of products") == 2 * (16 * 12) * 32 * 64 * 9
     assert amount(conv(), "weights") == 24 * 40 * 9
     assert amount(conv(), "elements of products") == 100 * (64 + 32)
-    assert amount(conv(window=1), "operations of pointwise products") == 2 * 128 * 32 * 64
+    assert amount(conv(window=1), "operations of pointwise products") == 2 * (16 * 12) * 32 * 64
     assert amount(conv(), "operations of pointwise products") == 0
+
+
+def test_an_image_of_one_row_is_cut_along_its_length():
+    x, w = Tensor((1, 32, 1, 100)), Tensor((32, 32, 1, 1), constant=True)
+    flat = Operator("flat", "Conv", (x, w), (x,), {"group": 1, "kernel_shape": (1, 1)})
+    assert amount(flat, "operations of pointwise products") == 2 * 128 * 32 * 32
+
+
+@pytest.mark.parametrize(
+    ("attributes", "window", "name"),
+    [
+        ({"strides": (2, 2)}, 3, "strided products"),
+        ({"strides": (2, 2)}, 1, "strided pointwise products"),
+        ({"strides": (2, 2), "dilations": (1, 2)}, 3, "dilated products"),
+        ({"strides": (1, 1), "dilations": (1, 1)}, 3, "products"),
+    ],
+)
+def test_strides_and_dilations_set_products_apart(attributes, window, name):
+    op = conv(window=window)
+    op = replace(op, attributes={**op.attributes, **attributes})
+    row = amounts([op])[0]
+    kinds = {n for n, value in zip(AMOUNTS, row, strict=True) if value and n.startswith("operations")}
+    assert kinds == {f"operations of {name}"}
+
+
+@pytest.mark.parametrize(
+    ("attributes", "name"),
+    [
+        ({}, "resizing to the nearest"),
+        ({"mode": "linear"}, "resizing"),
+        ({"mode": "linear", "coordinate_transformation_mode": "align_corners"}, "resizing with corners aligned"),
+    ],
+)
+def test_resizing_is_told_apart_by_its_mode(attributes, name):
+    x, y = Tensor((1, 32, 4, 4)), Tensor((1, 32, 8, 8))
+    row = amounts([Operator("up", "Resize", (x,), (y,), attributes)])[0]
+    kinds = {n: value for n, value in zip(AMOUNTS, row, strict=True) if value}
+    assert kinds == {f"elements of {name}": 32 * (16 + 64), "operators": 1}
 
 
 def test_depthwise_products_are_not():

@@ -110,6 +110,20 @@ def test_operators_map_onto_the_vocabulary(case):
     assert all(other.kind == "Cast" for other in graph.operators[:-1])  # embedding needs whole numbers
 
 
+@pytest.mark.parametrize(
+    ("mode", "aligned", "attributes"),
+    [
+        ("nearest", None, {"mode": "nearest"}),
+        ("bilinear", False, {"mode": "linear"}),
+        ("bilinear", True, {"mode": "linear", "coordinate_transformation_mode": "align_corners"}),
+        ("bicubic", False, {"mode": "cubic"}),
+    ],
+)
+def test_resizing_keeps_its_mode(mode, aligned, attributes):
+    graph = imported(lambda m, x: F.interpolate(x, (9, 9), mode=mode, align_corners=aligned), (1, 2, 4, 4))
+    assert graph.operators[-1].attributes == attributes
+
+
 def test_every_kind_in_the_table_is_known():
     assert set(ATEN.values()) <= KINDS.keys()
 
