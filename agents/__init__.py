@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from hetgym.agents.candidates import CandidatePolicy
     from hetgym.agents.checkpoint import Checkpoint
     from hetgym.agents.cuts import CutPlanner
+    from hetgym.agents.hub import write_hub_folder
     from hetgym.agents.network_policy import NetworkPolicy
     from hetgym.agents.place.planner import PlacePlanner
     from hetgym.agents.pretrained import load, names
@@ -31,6 +32,7 @@ _HOME = {
     "hetgym.agents.candidates": ("CandidatePolicy",),
     "hetgym.agents.checkpoint": ("Checkpoint",),
     "hetgym.agents.cuts": ("CutPlanner",),
+    "hetgym.agents.hub": ("write_hub_folder",),
     "hetgym.agents.network_policy": ("NetworkPolicy",),
     "hetgym.agents.place.planner": ("PlacePlanner",),
     "hetgym.agents.pretrained": ("load", "names"),
@@ -63,6 +65,7 @@ __all__ = [
     "play",
     "trained_for",
     "uniform",
+    "write_hub_folder",
 ]
 
 __getattr__ = lazy(__name__, _HOME)

@@ -26,6 +26,12 @@ CARD_LIMIT = 1 << 20
 WEIGHTS_LIMIT = 64 << 20
 """Largest size of a policy's weights [byte]: 17 million numbers, a thousand times as many as any shipped one has."""
 
+HUB_WEIGHTS, HUB_CARD = "model.safetensors", "config.json"
+"""Names of the two files in a folder that is laid out as repositories of models on the Hugging Face Hub are."""
+
+NETWORK_FORMAT = "hetgym-policy"
+"""Format of the policies that ``hetgym train`` writes, which PyTorch runs."""
+
 Weights = Mapping[str, npt.NDArray[Any]]
 """Arrays by name."""
 
@@ -91,26 +97,47 @@ def save_pair(path: str | Path, form: str, weights: Weights, card: Mapping[str, 
         ArtefactError: a file cannot be written.
     """
     arrays = {name: np.ascontiguousarray(weight, np.float32) for name, weight in sorted(weights.items())}
-    text = json.dumps({**card, "format": form, "version": VERSION}, indent=1, sort_keys=True, allow_nan=False) + "\n"
     save_tensors(Path(f"{path}.safetensors"), arrays, ArtefactError)
-    write_bytes(Path(f"{path}.json"), text.encode(), ArtefactError)
+    write_bytes(Path(f"{path}.json"), card_text({**card, "format": form, "version": VERSION}), ArtefactError)
 
 
 def load_pair(path: str | Path, *formats: str) -> tuple[dict[str, Any], dict[str, npt.NDArray[Any]]]:
     """Read what :func:`save_pair` wrote: the card and the weights.
 
     Args:
-        path: without suffix.
+        path: without suffix; or a folder in the Hub's layout.
         formats: accepted formats.
 
     Raises:
         ArtefactError: missing, damaged, or of another format or version; the message says which.
     """
     stem = as_path(path, "a policy", ArtefactError)
-    page = Path(f"{stem}.json")
+    weights, page = places(stem)
+    card = read_card(page)
+    check_format(card, str(page), ArtefactError, VERSION, *formats)
+    return load_tensors(weights, policy_file(*formats), card)
+
+
+def places(stem: Path) -> tuple[Path, Path]:
+    """The files of weights and of the card: beside each other, or in a folder laid out as on the Hugging Face Hub."""
+    if stem.is_dir():
+        return stem / HUB_WEIGHTS, stem / HUB_CARD
+    return Path(f"{stem}.safetensors"), Path(f"{stem}.json")
+
+
+def read_card(page: Path) -> dict[str, Any]:
+    """Read a card; an empty one stands for JSON that is no object.
+
+    Raises:
+        ArtefactError: missing, too long, or not JSON.
+    """
     card = parse(read_text(page, CARD_LIMIT, ArtefactError), str(page), ArtefactError)
-    check_format(card if isinstance(card, dict) else {}, str(page), ArtefactError, VERSION, *formats)
-    return load_tensors(Path(f"{stem}.safetensors"), policy_file(*formats), card)
+    return card if isinstance(card, dict) else {}
+
+
+def card_text(card: Mapping[str, Any]) -> bytes:
+    """A card as the bytes of a file that people can read."""
+    return (json.dumps(card, indent=1, sort_keys=True, allow_nan=False) + "\n").encode()
 
 
 @dataclass(frozen=True)

@@ -21,7 +21,7 @@ from hetgym.errors import ArtefactError, ConfigError, shown
 from hetgym.problem import Problem
 from hetgym.schedule import Schedule
 
-FORMAT = "hetgym-policy"
+FORMAT = artefact.NETWORK_FORMAT
 
 _FILE = artefact.policy_file(FORMAT)
 
@@ -108,12 +108,14 @@ def load_policy(path: str | Path) -> NetworkPolicy:
     """Read a policy.
 
     Args:
-        path: a file that ``hetgym train`` or :meth:`NetworkPolicy.save` wrote.
+        path: a file that ``hetgym train`` or :meth:`NetworkPolicy.save` wrote; or a folder that
+            :func:`hetgym.agents.write_hub_folder` made of it.
 
     Raises:
         ArtefactError: missing, damaged, or not a policy.
     """
-    card, weights = artefact.load(path, _FILE)
+    folder = isinstance(path, str | Path) and Path(path).is_dir()
+    card, weights = artefact.load_pair(path, FORMAT) if folder else artefact.load(path, _FILE)
     try:
         network = _network_of(card, weights, str(path))
         network.load_state_dict({name: torch.from_numpy(weight) for name, weight in weights.items()})

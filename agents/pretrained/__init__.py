@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Literal, overload
 
 from hetgym.agents import candidates
-from hetgym.agents.artefact import PolicyFiles, read_policy
+from hetgym.agents.artefact import HUB_CARD, HUB_WEIGHTS, NETWORK_FORMAT, PolicyFiles, read_card, read_policy
 from hetgym.agents.candidates import CandidatePolicy, PipelinePolicy, SchedulePolicy, SplitPolicy
 from hetgym.agents.place import planner as place
 from hetgym.agents.place.planner import PlacePlanner
@@ -56,7 +56,8 @@ def load(policy: str | Path) -> Policy:
 
     Args:
         policy: see :func:`names`; or the path of a ``.safetensors`` file that ``hetgym train`` wrote, which needs
-            PyTorch, or of a compiled policy with its card beside it, which does not.
+            PyTorch, or of a compiled policy with its card beside it, which does not; or a folder with either in the
+            layout of the Hugging Face Hub (:func:`~hetgym.agents.write_hub_folder`).
 
     Returns:
         A :class:`~hetgym.agents.PlacePlanner` for ``place-v1``, a :class:`~hetgym.agents.RegionPlanner` for
@@ -76,18 +77,31 @@ def load(policy: str | Path) -> Policy:
         raise ConfigError(f"a policy is loaded by its name or path, not by {type(policy).__name__}")
     if str(policy).endswith(".safetensors"):
         return _read_file(Path(policy))
-    if policy not in names():
+    if str(policy) not in names() and Path(policy).is_dir():
+        return _read_folder(Path(policy))
+    if str(policy) not in names():
         raise unknown_name("policy", str(policy), names())
     return read(str(policy))
 
 
 def _read_file(path: Path) -> Policy:
     """A policy of the user's own."""
+    if path.name == HUB_WEIGHTS and (path.parent / HUB_CARD).exists():
+        return _read_folder(path.parent)
     if path.with_suffix(".json").exists():
         return read_policy(path.with_suffix(""), *FILES)
     from hetgym.agents.network_policy import load_policy
 
     return load_policy(path)
+
+
+def _read_folder(folder: Path) -> Policy:
+    """A policy in a folder of the Hub's layout."""
+    if read_card(folder / HUB_CARD).get("format") != NETWORK_FORMAT:
+        return read_policy(folder, *FILES)
+    from hetgym.agents.network_policy import load_policy
+
+    return load_policy(folder)
 
 
 @cache
