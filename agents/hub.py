@@ -96,7 +96,12 @@ def page(card: Mapping[str, Any], title: str, licence: str = "") -> str:
         lines += [f"Trained by `{recipe.get('algorithm')}`: {' '.join(str(recipe['description']).split())}.", ""]
     if scores:
         lines += ["Measured on held-out problems after training (`ratio_x` is the mean makespan relative to `x`):", ""]
-        lines += ["| figure | value |", "|---|---|", *(f"| `{key}` | {value:.4g} |" for key, value in scores.items()), ""]
+        lines += [
+            "| figure | value |",
+            "|---|---|",
+            *(f"| `{key}` | {value:.4g} |" for key, value in scores.items()),
+            "",
+        ]
     lines += ["`config.json` holds the whole card: the recipe, its seed, and the versions of the libraries."]
     head = yaml.safe_dump(front, sort_keys=False, allow_unicode=True)
     return f"---\n{head}---\n\n" + "\n".join(lines) + "\n"

@@ -19,6 +19,7 @@ DOCS = Path(__file__).parents[1] / "docs"
 PAGES = (
     "index", "environments", "simulator", "recipes", "benchmarking", "training", "policies", "language-models",
     "clusters", "traces", "score", "exports", "papers", "energy",
+    "adapters",
 )  # fmt: skip
 
 
@@ -42,7 +43,7 @@ def tables() -> Iterator[None]:
 @pytest.mark.filterwarnings("ignore:.isinstance.treespec:FutureWarning")  # within torch.onnx
 @pytest.mark.parametrize("page", PAGES)
 def test_page_runs(page: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    if page in ("environments", "training"):
+    if page in ("adapters", "environments", "training"):
         pytest.importorskip("stable_baselines3")
     if page == "language-models":
         pytest.importorskip("transformers")

@@ -14,6 +14,10 @@ EXAMPLES = {
     "random_agent.py": (["--episodes", "1"], [], "HetPipeline-v0"),
     "maskable_ppo.py": (["--steps", "4096"], ["torch", "sb3_contrib"], "return after"),
     "rllib_ppo.py": (["--iterations", "1", "--runners", "0"], ["tree", "ray.rllib"], "return after"),
+    "torchrl_ppo.py": (["--steps", "2048"], ["torchrl"], "return after"),
+    "tianshou_dqn.py": (["--steps", "512"], ["tianshou.algorithm"], "return after"),
+    "pufferlib_ppo.py": (["--steps", "4096"], ["pufferlib._C", "pyro"], "return after"),
+    "minari_dataset.py": (["own/heft-v0", "--episodes", "2"], ["minari", "h5py"], "2 episodes"),
     "own_scheduler.py": (["--schedulers", "mutation,heft"], [], "mutation"),
 }
 """File -> arguments, modules that it needs, a word of its output."""

@@ -10,14 +10,14 @@ if TYPE_CHECKING:
     from hetgym.agents.networks.actor_critic import ActionFeatures, ActorCritic
     from hetgym.agents.networks.encoder import OperatorDeviceEncoder
     from hetgym.agents.networks.heads import CandidateHead, ValueHead
-    from hetgym.agents.networks.pyg import to_data, to_hetero_data
+    from hetgym.agents.networks.pyg import to_batch, to_data, to_hetero_data
     from hetgym.agents.sizes import Sizes
 
 _HOME = {
     "hetgym.agents.networks.actor_critic": ("ActionFeatures", "ActorCritic"),
     "hetgym.agents.networks.encoder": ("OperatorDeviceEncoder",),
     "hetgym.agents.networks.heads": ("CandidateHead", "ValueHead"),
-    "hetgym.agents.networks.pyg": ("to_data", "to_hetero_data"),
+    "hetgym.agents.networks.pyg": ("to_batch", "to_data", "to_hetero_data"),
     "hetgym.agents.sizes": ("Sizes",),
 }
 
@@ -28,6 +28,7 @@ __all__ = [
     "OperatorDeviceEncoder",
     "Sizes",
     "ValueHead",
+    "to_batch",
     "to_data",
     "to_hetero_data",
 ]

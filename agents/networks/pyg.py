@@ -105,6 +105,34 @@ def to_hetero_data(observation: Observation) -> Any:
     return data
 
 
+def to_batch(observations: Observation, hetero: bool = False) -> Any:
+    """The observations of many environments as one batch of graphs.
+
+    Args:
+        observations: [L, …] by key, as vector environments return them for ``observation="graph"``.
+        hetero: true for graphs of :func:`to_hetero_data`; otherwise those of :func:`to_data`.
+
+    Returns:
+        A :class:`torch_geometric.data.Batch` of L graphs in the order of the environments. ``action_mask`` is [L, A].
+
+    Raises:
+        ConfigError: observations of one environment, or without the graph.
+        MissingExtra: PyTorch Geometric is not installed.
+
+    >>> import gymnasium as gym, hetgym
+    >>> observations, _ = gym.make_vec("HetSchedule-v0", 2, problem=hetgym.workloads.textbook("topcuoglu")).reset(seed=0)
+    >>> to_batch(observations).num_graphs
+    2
+    """
+    kind_of_observation(observations)
+    count = {np.shape(part)[0] for part in observations.values() if np.ndim(part)}
+    if np.ndim(observations["action_mask"]) != 2 or len(count) != 1:
+        raise ConfigError("a batch is made of the observations of several environments, [L, …] by key")
+    convert = to_hetero_data if hetero else to_data
+    graphs = [convert({key: part[lane] for key, part in observations.items()}) for lane in range(count.pop())]
+    return _geometric().Batch.from_data_list(graphs)
+
+
 def _batch_of_one(observation: Observation) -> tuple[str, dict[str, Any]]:
     """The kind of decision, and the observation as float tensors [1, …].
 

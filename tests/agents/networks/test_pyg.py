@@ -15,7 +15,7 @@ from hetgym.workloads import textbook
 torch = pytest.importorskip("torch")
 pytest.importorskip("torch_geometric")
 
-from hetgym.agents.networks import OperatorDeviceEncoder, to_data, to_hetero_data  # noqa: E402
+from hetgym.agents.networks import OperatorDeviceEncoder, to_batch, to_data, to_hetero_data  # noqa: E402
 
 CASES: dict[str, dict[str, Any]] = {
     "place": {"id": "HetSchedule-v0"},
@@ -83,7 +83,24 @@ def test_devices_that_cannot_run_an_operator_are_not_joined_to_it() -> None:
     assert data["runs_on"].edge_index.T.tolist() == [[0, 0], [1, 0], [1, 1]]
 
 
+@pytest.mark.parametrize("hetero", [False, True])
+def test_batches_of_lanes_hold_their_graphs(hetero: bool) -> None:
+    envs = gym.make_vec("HetSchedule-v0", num_envs=3, completion="off")
+    observations, infos = envs.reset(seed=0)
+    batch = to_batch(observations, hetero)
+    assert batch.action_mask.tolist() == infos["action_mask"].tolist()
+    for lane in range(3):
+        alone = (to_hetero_data if hetero else to_data)({key: part[lane] for key, part in observations.items()})
+        for ours, theirs in zip(alone.stores, batch.get_example(lane).stores, strict=True):
+            assert ours.keys() == theirs.keys()
+            assert all(torch.equal(ours[key], theirs[key]) for key in ours if torch.is_tensor(ours[key]))
+
+
 def test_refusals() -> None:
+    with pytest.raises(ConfigError, match="several environments"):
+        to_batch(observed("place"))
+    with pytest.raises(ConfigError, match="observation='graph'"):
+        to_batch(gym.make_vec("HetSchedule-v0", num_envs=2, observation="candidates").reset(seed=0)[0])
     with pytest.raises(ConfigError, match="a chain of blocks"):
         to_hetero_data(observed("pipeline"))
     few = gym.make("HetSchedule-v0", observation="candidates").reset(seed=0)[0]

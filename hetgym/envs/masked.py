@@ -1,0 +1,53 @@
+"""Observations beside their masks in one dictionary, the form in which Tianshou's algorithms look for masks."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import gymnasium as gym
+import numpy as np
+from gymnasium import spaces
+
+from hetgym.envs.core.scalar import LaneEnv
+from hetgym.errors import ConfigError, shown
+
+
+class MaskedObservation(gym.Wrapper[Any, np.int64, Any, np.int64], gym.utils.RecordConstructorArgs):
+    """Observations ``{"obs": what the environment gives, "mask": [A] int8, 1 where an action is legal}``.
+
+    Tianshou passes ``obs`` to networks, and its Q-learning takes actions, greedy and random ones, from ``mask``. With
+    ``observation="flat"`` networks get vectors, of which the mask is no part.
+
+    Args:
+        env: one of hetgym's environments, or a wrapper of it.
+
+    Raises:
+        ConfigError: an environment without masks.
+
+    >>> import hetgym
+    >>> env = MaskedObservation(gym.make("HetSchedule-v0", observation="flat", completion="off"))
+    >>> observation, info = env.reset(seed=0)
+    >>> observation["obs"].shape, observation["mask"].tolist() == info["action_mask"].astype(int).tolist()
+    ((52,), True)
+    """
+
+    def __init__(self, env: gym.Env[Any, np.int64]) -> None:
+        gym.utils.RecordConstructorArgs.__init__(self)
+        super().__init__(env)
+        if not isinstance(env, gym.Env) or not isinstance(env.unwrapped, LaneEnv):
+            raise ConfigError(f"masks are known of hetgym's environments, not of {shown(env)}")
+        actions = env.unwrapped.action_space.n
+        self.observation_space = spaces.Dict({"obs": env.observation_space, "mask": spaces.MultiBinary(int(actions))})
+
+    def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Any, dict[str, Any]]:
+        """Begin an episode; for arguments and errors see the environment."""
+        observation, info = self.env.reset(seed=seed, options=options)
+        return self._masked(observation, info), info
+
+    def step(self, action: Any) -> tuple[Any, Any, bool, bool, dict[str, Any]]:
+        """Take a decision; for errors see the environment."""
+        observation, reward, terminated, truncated, info = self.env.step(action)
+        return self._masked(observation, info), reward, terminated, truncated, info
+
+    def _masked(self, observation: Any, info: dict[str, Any]) -> dict[str, Any]:
+        return {"obs": observation, "mask": info["action_mask"].astype(np.int8)}

@@ -1,0 +1,191 @@
+"""Environments under the libraries of others; each test runs where its library is installed."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import gymnasium as gym
+import numpy as np
+import pytest
+
+from hetgym.envs.masked import MaskedObservation
+from hetgym.errors import ConfigError, UnknownName
+
+pytestmark = pytest.mark.filterwarnings("ignore")  # of these libraries
+
+SMALL: dict[str, Any] = {"observation": "flat", "completion": "off"}
+LIBRARIES = ("torchrl", "tianshou", "pufferlib", "minari", "huggingface_hub", "torch_geometric", "ray", "torch")
+
+
+def test_none_is_imported_unless_asked_for() -> None:
+    code = f"import sys, hetgym, hetgym.envs.masked, hetgym.agents.hub; print([n for n in {LIBRARIES} if n in sys.modules])"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"
+
+
+def test_masks_beside_observations() -> None:
+    env = MaskedObservation(gym.make("HetSchedule-v0", **SMALL))
+    plain = gym.make("HetSchedule-v0", **SMALL)
+    (seen, info), (known, _), over = env.reset(seed=1), plain.reset(seed=1), False
+    while not over:
+        assert env.observation_space.contains(seen)
+        assert (seen["obs"] == known).all() and seen["mask"].tolist() == info["action_mask"].tolist()
+        action = int(np.flatnonzero(seen["mask"])[-1])
+        seen, reward, over, _, info = env.step(action)
+        known, expected, *_ = plain.step(action)
+        assert reward == expected
+    assert gym.make(env.spec).observation_space == env.observation_space
+    with pytest.raises(ConfigError, match="masks are known"):
+        MaskedObservation(gym.make("CartPole-v1"))
+
+
+def test_tianshou_acts_within_masks() -> None:
+    pytest.importorskip("tianshou.algorithm")
+    import torch
+    from tianshou.algorithm.modelfree.dqn import DiscreteQLearningPolicy
+    from tianshou.data import Collector, CollectStats, VectorReplayBuffer
+    from tianshou.env import DummyVectorEnv
+    from tianshou.utils.net.common import Net
+
+    def collected() -> Any:
+        torch.manual_seed(0)
+        np.random.seed(0)  # noqa: NPY002
+        make = lambda: MaskedObservation(gym.make("HetSchedule-v0", mode="dispatch", **SMALL))  # noqa: E731
+        envs = DummyVectorEnv([make, make])
+        envs.seed([3, 4])
+        space = make().observation_space["obs"]
+        actions = make().action_space
+        network = Net(state_shape=space.shape, action_shape=actions.n, hidden_sizes=[8])
+        policy = DiscreteQLearningPolicy(model=network, action_space=actions, eps_training=0.5, eps_inference=0.5)
+        buffer = VectorReplayBuffer(4096, 2)
+        Collector[CollectStats](policy, envs, buffer).collect(n_step=200, reset_before_collect=True)
+        return buffer[:]
+
+    found, again = collected(), collected()
+    assert (np.take_along_axis(found.obs.mask, found.act[:, None], 1) == 1).all() and (found.obs.mask == 0).any()
+    assert (found.act == again.act).all() and (found.rew == again.rew).all()
+    assert (found.info.illegal_actions == 0).all()
+
+
+@pytest.mark.parametrize("lanes", [0, 3])
+def test_torchrl_acts_within_masks(lanes: int) -> None:
+    pytest.importorskip("torchrl")
+    import torch
+    from torchrl.envs import ActionMask, DTypeCastTransform, GymWrapper, TransformedEnv, check_env_specs
+
+    arguments = {"observation": "candidates", "completion": "off", "mode": "dispatch"}
+
+    def made() -> Any:
+        if lanes:
+            env = gym.make_vec("HetSchedule-v0", num_envs=lanes, autoreset_mode="Disabled", **arguments)
+        else:
+            env = gym.make("HetSchedule-v0", **arguments)
+        wrapped = TransformedEnv(GymWrapper(env, categorical_action_encoding=True))
+        wrapped.append_transform(DTypeCastTransform(torch.int8, torch.bool, in_keys=["action_mask"]))
+        wrapped.append_transform(ActionMask())
+        wrapped.set_seed(0)
+        torch.manual_seed(0)
+        return wrapped
+
+    check_env_specs(made(), seed=0)
+    played = [made().rollout(80, break_when_any_done=False) for _ in range(2)]
+    mask, action = played[0]["action_mask"], played[0]["action"]
+    assert mask.gather(-1, action[..., None]).all() and not mask.all()
+    assert (played[0]["next", "candidates"] == played[1]["next", "candidates"]).all()
+    assert played[0]["next", "done"].any()
+
+
+def test_pufferlib_lanes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)  # PufferLib makes a link where it is imported
+    pytest.importorskip("pufferlib")
+    pytest.importorskip("stable_baselines3")
+    import pufferlib.emulation
+    import pufferlib.vector
+
+    from hetgym.envs.puffer import LanePufferEnv
+    from hetgym.envs.sb3 import make_vec_env
+
+    env = pufferlib.vector.make(LanePufferEnv, env_args=["HetSchedule-v0", 3], env_kwargs={"completion": "off"})
+    known = make_vec_env("HetSchedule-v0", 3, seed=5, **SMALL)
+    observations, infos = env.reset(5)
+    expected, actions = known.reset(), int(env.single_action_space.n)
+    assert infos == [] and observations.shape == (3, *env.single_observation_space.shape)
+    ended = 0
+    for _ in range(120):
+        assert (observations[:, :-actions] == expected).all()
+        assert (observations[:, -actions:] == known.action_masks()).all()
+        assert env.observation_space.contains(observations)
+        chosen = observations[:, -actions:].argmax(axis=1)
+        observations, rewards, terminals, truncations, infos = env.step(chosen)
+        expected, known_rewards, dones, known_infos = known.step(chosen)
+        assert (rewards == known_rewards).all() and (terminals == dones).all() and not truncations.any()
+        for lane, info in zip(np.flatnonzero(dones), infos, strict=True):
+            assert info["episode_return"] == known_infos[lane]["episode"]["r"]
+            assert info["makespan"] == known_infos[lane]["makespan"]
+        ended += len(infos)
+    assert ended > 0
+    env.close()
+
+    with pytest.raises(UnknownName, match="HetSchedule-v0"):
+        LanePufferEnv("HetSchedul-v0")
+    for level in ("graph", "candidates"):
+        with pytest.raises(ConfigError, match="flat"):
+            LanePufferEnv("HetSchedule-v0", 2, observation=level)
+    with pytest.raises(ConfigError, match="call reset"):
+        LanePufferEnv("HetSchedule-v0", 2, completion="off").step([0, 0])
+
+    emulated = pufferlib.emulation.GymnasiumPufferEnv(gym.make("HetSchedule-v0", completion="off"))
+    scalar = gym.make("HetSchedule-v0", completion="off")
+    seen, _ = emulated.reset(seed=2)
+    read = pufferlib.emulation.nativize(seen[0], emulated.env.observation_space, emulated.obs_dtype)
+    assert all((read[key] == part).all() for key, part in scalar.reset(seed=2)[0].items())
+
+
+def test_without_pufferlib_one_sentence_says_what_to_do(monkeypatch: pytest.MonkeyPatch) -> None:
+    from hetgym.errors import MissingExtra
+
+    monkeypatch.setitem(sys.modules, "pufferlib", None)
+    monkeypatch.delitem(sys.modules, "hetgym.envs.puffer", raising=False)
+    with pytest.raises(MissingExtra, match="need pufferlib 3"):
+        __import__("hetgym.envs.puffer")
+
+
+def test_minari_datasets_of_experts(tmp_path: Path) -> None:
+    pytest.importorskip("minari")
+    pytest.importorskip("h5py")
+    script = Path(__file__).parents[2] / "examples" / "minari_dataset.py"
+
+    def run(*arguments: str) -> Any:
+        return subprocess.run([sys.executable, str(script), *arguments], cwd=tmp_path, capture_output=True, text=True)
+
+    for name in ("a", "b"):
+        done = run(f"own/{name}-v0", "--expert", "heft", "--episodes", "2", "--out", name)
+        assert done.returncode == 0, done.stderr
+        assert "2 episodes" in done.stdout and "mean return +0.0000" in done.stdout  # HEFT is the reference
+    assert run("own/p-v0", "--expert", "place-v1", "--episodes", "1", "--observation", "candidates").returncode == 0
+    reading = (
+        "import minari, numpy as np, hetgym; from minari import MinariDataset as D\n"
+        "a, b, p = (D(f'{f}/data') for f in ('a/own/a-v0', 'b/own/b-v0', 'datasets/own/p-v0'))\n"
+        "for one, two in zip(a.iterate_episodes(), b.iterate_episodes(), strict=True):\n"
+        "    assert (one.actions == two.actions).all() and (one.rewards == two.rewards).all()\n"
+        "    legal = one.observations['action_mask'][:-1]\n"
+        "    assert legal[np.arange(len(one.actions)), one.actions].all()\n"
+        "    assert all((part == two.observations[key]).all() for key, part in one.observations.items())\n"
+        "env = a.recover_environment()\n"
+        "assert env.reset(seed=0)[0]['action_mask'].shape == one.observations['action_mask'].shape[1:]\n"
+        "print(a.total_episodes, p.total_episodes)\n"
+    )
+    done = subprocess.run([sys.executable, "-c", reading], cwd=tmp_path, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.split() == ["2", "1"]
+    for arguments, words in (
+        (["--expert", "hetf"], "unknown policy 'hetf'"),
+        (["--episodes", "0"], "at least one episode"),
+        (["--out", "a"], "exists already"),
+    ):
+        name = "own/a-v0" if "--out" in arguments else "own/c-v0"
+        refused = run(name, *arguments)
+        assert refused.returncode != 0 and words in refused.stderr and "Traceback" not in refused.stderr
