@@ -36,6 +36,7 @@ class InExpertsOrder(gym.Wrapper[Any, Any, Any, Any]):
         return self.env.spec
 
     def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> Any:
+        """Begin an episode; options are the expert's."""
         return (
             self.expert.reset(self.env, seed, options) if hasattr(self.expert, "reset") else self.env.reset(seed=seed)
         )

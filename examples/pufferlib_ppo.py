@@ -29,6 +29,7 @@ class Masked(nn.Module):
         self.logits, self.value = nn.Linear(128, self.actions), nn.Linear(128, 1)
 
     def forward(self, observations: Tensor, state: object = None) -> tuple[Tensor, Tensor]:
+        """Logits and values of observations."""
         hidden = self.body(observations[..., : -self.actions])
         legal = observations[..., -self.actions :] > 0
         return self.logits(hidden).masked_fill(~legal, -1e9), self.value(hidden)
@@ -40,7 +41,7 @@ class Quiet(pufferlib.pufferl.PuffeRL):
     """The trainer without its dashboard."""
 
     def print_dashboard(self, *_: object, **__: object) -> None:
-        pass
+        """Print nothing."""
 
 
 def mean_return(policy: Masked) -> float:

@@ -39,6 +39,7 @@ class Rows(nn.Module):
         self.score = nn.Sequential(nn.Linear(128, 64), nn.Tanh(), nn.Linear(64, 1))
 
     def forward(self, candidates: Tensor, devices: Tensor) -> Tensor:
+        """[..., D] a score for each device."""
         rows = self.row(torch.cat([candidates, devices], dim=-1))
         return self.score(torch.cat([rows, rows.mean(dim=-2, keepdim=True).expand_as(rows)], dim=-1)).squeeze(-1)
 
@@ -52,6 +53,7 @@ class Value(nn.Module):
         self.value = nn.Linear(64, 1)
 
     def forward(self, candidates: Tensor, devices: Tensor) -> Tensor:
+        """[..., 1] the value."""
         return self.value(self.row(torch.cat([candidates, devices], dim=-1)).mean(dim=-2))
 
 

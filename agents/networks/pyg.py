@@ -120,7 +120,8 @@ def to_batch(observations: Observation, hetero: bool = False) -> Any:
         MissingExtra: PyTorch Geometric is not installed.
 
     >>> import gymnasium as gym, hetgym
-    >>> observations, _ = gym.make_vec("HetSchedule-v0", 2, problem=hetgym.workloads.textbook("topcuoglu")).reset(seed=0)
+    >>> envs = gym.make_vec("HetSchedule-v0", 2, problem=hetgym.workloads.textbook("topcuoglu"))
+    >>> observations, _ = envs.reset(seed=0)
     >>> to_batch(observations).num_graphs
     2
     """

@@ -16,7 +16,8 @@ class MaskedObservation(gym.Wrapper[Any, np.int64, Any, np.int64], gym.utils.Rec
     """Observations ``{"obs": what the environment gives, "mask": [A] int8, 1 where an action is legal}``.
 
     Tianshou passes ``obs`` to networks, and its Q-learning takes actions, greedy and random ones, from ``mask``. With
-    ``observation="flat"`` networks get vectors, of which the mask is no part.
+    ``observation="flat"`` networks get vectors, of which the mask is no part. Infos have the same entries at every step,
+    without the results that end an episode, because Tianshou's buffers refuse values that only some steps have.
 
     Args:
         env: one of hetgym's environments, or a wrapper of it.
@@ -36,18 +37,21 @@ class MaskedObservation(gym.Wrapper[Any, np.int64, Any, np.int64], gym.utils.Rec
         super().__init__(env)
         if not isinstance(env, gym.Env) or not isinstance(env.unwrapped, LaneEnv):
             raise ConfigError(f"masks are known of hetgym's environments, not of {shown(env)}")
-        actions = env.unwrapped.action_space.n
+        self._entries: tuple[str, ...] = ()
+        actions = env.unwrapped.lanes.action_space.n
         self.observation_space = spaces.Dict({"obs": env.observation_space, "mask": spaces.MultiBinary(int(actions))})
 
     def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Any, dict[str, Any]]:
         """Begin an episode; for arguments and errors see the environment."""
         observation, info = self.env.reset(seed=seed, options=options)
+        self._entries = tuple(info)
         return self._masked(observation, info), info
 
     def step(self, action: Any) -> tuple[Any, Any, bool, bool, dict[str, Any]]:
         """Take a decision; for errors see the environment."""
         observation, reward, terminated, truncated, info = self.env.step(action)
-        return self._masked(observation, info), reward, terminated, truncated, info
+        kept = {key: info[key] for key in self._entries}
+        return self._masked(observation, info), reward, terminated, truncated, kept
 
     def _masked(self, observation: Any, info: dict[str, Any]) -> dict[str, Any]:
         return {"obs": observation, "mask": info["action_mask"].astype(np.int8)}

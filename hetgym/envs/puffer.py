@@ -16,7 +16,17 @@ from hetgym.envs.core.lanes import LaneArguments, as_actions, as_seed
 from hetgym.errors import ConfigError, MissingExtra
 
 if TYPE_CHECKING:
-    PufferEnv: Any
+
+    class PufferEnv:
+        """The attributes that PufferLib's own class has."""
+
+        observations: npt.NDArray[np.float32]
+        rewards: npt.NDArray[np.float32]
+        terminals: npt.NDArray[np.bool_]
+        truncations: npt.NDArray[np.bool_]
+
+        def __init__(self, buf: Any = None) -> None: ...
+
 else:
     try:
         from pufferlib import PufferEnv
