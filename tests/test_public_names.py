@@ -24,6 +24,7 @@ MODULES = frozenset(
         "hetgym.baselines.parallel",
         "hetgym.agents.sb3",
         "hetgym.device",
+        "hetgym.envs.masked",
         "hetgym.envs.sb3",
         "hetgym.errors",
         "hetgym.export",
