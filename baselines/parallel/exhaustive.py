@@ -98,7 +98,7 @@ def known(plan: ParallelPlan | None, problem: TrainingProblem, stopped: bool = F
     for tensor in problem.tensors:
         sizes = problem.costs.sizes(tensor)
         if sizes is not None:
-            state = float(sizes.parameters.sum()) * tensor * problem.framework.state_bytes
+            state = float(sizes.parameters.sum()) * tensor * problem.framework.state(problem.cluster.gpus)
             room = sum(pool.gpus * pool.device.memory_capacity for pool in problem.cluster.pools)
             if state > room:
                 missing = f": weights and optimizer state take {state / 1e9:.4g} GB, all GPUs have {room / 1e9:.4g} GB"

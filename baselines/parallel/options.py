@@ -9,7 +9,7 @@ from functools import cache
 import numpy as np
 
 from hetgym._types import FloatArray, Int64Array, frozen
-from hetgym.parallel import Group, ParallelPlan, Setting, Stage, TrainingProblem
+from hetgym.parallel import Group, ParallelPlan, Setting, Stage, TrainingProblem, passing_bytes
 from hetgym.pipeline.schedules import orders, peak_activations
 
 FEW = 8
@@ -33,6 +33,7 @@ class Options:
         work: [l + 1] sums of the least work of the layers before each, for all replicas.
         power: [pools] work that all GPUs of a pool do in a second.
         room: [kinds] bytes of a GPU, less those of the libraries.
+        once: [kinds, l] bytes that each layer needs while it is computed, see :func:`passing_bytes`.
     """
 
     setting: Setting
@@ -46,6 +47,7 @@ class Options:
     work: FloatArray
     power: FloatArray
     room: FloatArray
+    once: FloatArray
 
     @property
     def data(self) -> int:
@@ -66,6 +68,15 @@ class Options:
         """Least time of the longest slot: that of any layer, or all work over what all GPUs do in a second [s]."""
         return max(float(self.fastest.max()), float(self.work[-1] / self.power.sum()))
 
+    def largest(self) -> FloatArray:
+        """[kinds, l + 1, l + 1] most bytes that one of the layers i to j needs while it is computed."""
+        layers = self.once.shape[1]
+        most = np.zeros((len(self.once), layers + 1, layers + 1))
+        if self.once.any():
+            for i in range(layers):
+                most[:, i, i + 1 :] = np.maximum.accumulate(self.once[:, i:], axis=1)
+        return most
+
     def plan(self, stages: Iterable[tuple[int, int, int]]) -> ParallelPlan:
         """The plan of stages, or of pieces under several chunks, given as (first layer, end, option)."""
         data, micro_batch, schedule, chunks = self.setting
@@ -82,7 +93,7 @@ class Options:
         """[o, l + 1, l + 1] most micro-batches whose activations fit in memory; negative if the weights do not."""
         state = self.state[:, None, :] - self.state[:, :, None]
         stash = self.stash[:, None, :] - self.stash[:, :, None]
-        left = self.room[:, None, None] * (1 + 1e-12) - state
+        left = self.room[:, None, None] * (1 + 1e-12) - state - self.largest()
         most = np.divide(left, stash, out=np.where(left < 0, -1.0, np.inf), where=stash > 0)
         return np.stack([most[np.unique(row)].min(axis=0) for row in self.replicas])
 
@@ -131,6 +142,7 @@ def options(problem: TrainingProblem, setting: Setting, mixed: bool = True) -> O
         work=work,
         power=power,
         room=np.array(room, np.float64),
+        once=np.stack([_once(problem, kind, micro_batch) for kind in kinds]),
     )
 
 
@@ -183,7 +195,14 @@ def _sums(problem: TrainingProblem, kind: Group, setting: Setting) -> FloatArray
     assert passes is not None and sizes is not None
     columns = (
         passes.forward + passes.backward / (2.0 if setting.schedule == "zb-h1" else 1.0),
-        sizes.parameters * problem.framework.state_bytes,
+        sizes.parameters * problem.framework.state(setting.data),
         sizes.stash * setting.micro_batch,
     )
     return np.stack([np.append(0.0, np.cumsum(column)) for column in columns])
+
+
+def _once(problem: TrainingProblem, kind: Group, micro_batch: int) -> FloatArray:
+    """[l] bytes that each layer needs while it is computed on a kind of groups."""
+    sizes = problem.costs.sizes(kind.tensor)
+    assert sizes is not None
+    return passing_bytes(sizes, problem.framework, micro_batch)

@@ -68,7 +68,10 @@ def plan(
         ),
     ] = None,
     framework: Annotated[
-        str, typer.Option(help="Training program on the cluster; see 'hetgym list frameworks'.")
+        str,
+        typer.Option(
+            help="Training program on the cluster; see 'hetgym list frameworks'. With switches: megatron,zero=1."
+        ),
     ] = "megatron",
     planner: Annotated[
         str, typer.Option(help="Planner of training steps; see 'hetgym list planners'. all: a table of all.")

@@ -36,16 +36,15 @@ def plan_training(
     from hetgym.bench.folder import make_folder
     from hetgym.cli.console import print_json, print_path, stdout, tell
     from hetgym.errors import ConfigError, ProblemError, unknown_name
-    from hetgym.parallel import FRAMEWORKS, SIZES, TrainingProblem, TransformerLayers, load_cluster
+    from hetgym.parallel import SIZES, TrainingProblem, TransformerLayers, framework_of, load_cluster
     from hetgym.pipeline import SCHEDULES
     from hetgym.planning.search import ended_by_interrupt
 
-    for what, name, known in (("language model", model, SIZES), ("framework", framework, FRAMEWORKS)):
-        if name not in known:
-            raise unknown_name(what, name, known)
+    if model not in SIZES:
+        raise unknown_name("language model", model, SIZES)
     if planner != "all" and planner not in PLANNERS:
         raise unknown_name("planner of training steps", planner, PLANNERS)
-    gpus, size, program = load_cluster(cluster), SIZES[model], FRAMEWORKS[framework]
+    gpus, size, program = load_cluster(cluster), SIZES[model], framework_of(framework)
     schedules = tuple(SCHEDULES) if schedule == "all" else tuple(word.strip() for word in schedule.split(","))
     layers = TransformerLayers(size, gpus, program)
     problem = TrainingProblem(layers, gpus, global_batch, program, schedules=schedules)

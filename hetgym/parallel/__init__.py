@@ -6,14 +6,21 @@ models predict for the operators of a transformer (:class:`TransformerLayers`).
 """
 
 from hetgym.parallel.cluster import Cluster, Pool
-from hetgym.parallel.framework import FRAMEWORKS, Framework
+from hetgym.parallel.framework import FRAMEWORKS, Framework, framework_of
 from hetgym.parallel.layers import LayerCosts, Passes, ProfiledLayers, Sizes
 from hetgym.parallel.loading import cluster_names, load_cluster
 from hetgym.parallel.network import MeasuredNetwork, Nccl, Network, Wire
 from hetgym.parallel.plan import Group, ParallelPlan, Stage, load_plan, uniform
 from hetgym.parallel.problem import Setting, TrainingProblem
 from hetgym.parallel.reduction import as_pipeline, plan_of
-from hetgym.parallel.step import TrainingStep, gradient_all_reduce, stage_memory, training_step
+from hetgym.parallel.step import (
+    TrainingStep,
+    gradient_all_reduce,
+    passing_bytes,
+    shared_passes,
+    stage_memory,
+    training_step,
+)
 from hetgym.parallel.transformer import SIZES, TransformerLayers, TransformerSize
 
 __all__ = [
@@ -40,10 +47,13 @@ __all__ = [
     "Wire",
     "as_pipeline",
     "cluster_names",
+    "framework_of",
     "gradient_all_reduce",
     "load_cluster",
     "load_plan",
+    "passing_bytes",
     "plan_of",
+    "shared_passes",
     "stage_memory",
     "training_step",
     "uniform",

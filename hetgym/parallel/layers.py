@@ -33,11 +33,13 @@ class Sizes(NamedTuple):
         parameters: [l] number of parameters.
         stash: [l] bytes that a sample leaves in memory between the passes.
         boundary: [l] bytes of a sample that the layer hands to the next one, of the whole group.
+        work: [l] bytes of a sample that the layer needs while its activations are recomputed; empty if not known.
     """
 
     parameters: FloatArray
     stash: FloatArray
     boundary: FloatArray
+    work: FloatArray = frozen(np.zeros(0))
 
 
 class LayerCosts(Protocol):

@@ -9,7 +9,7 @@ from types import MappingProxyType
 from typing import Protocol
 
 from hetgym._config import check_number
-from hetgym.costs.collectives import Links, all_reduce_seconds, send_seconds
+from hetgym.costs.collectives import Links, all_gather_seconds, all_reduce_seconds, send_seconds
 from hetgym.errors import PlatformError
 
 
@@ -22,6 +22,10 @@ class Network(Protocol):
 
     def all_reduce(self, size: float, gpus: int, nodes: int) -> float:
         """Time of an all-reduce of ``size`` bytes over GPUs that are spread evenly over nodes [s]."""
+        ...
+
+    def gather(self, size: float, gpus: int, nodes: int) -> float:
+        """Time of an all-gather, or a reduce-scatter, of ``size`` bytes of all GPUs together [s]."""
         ...
 
 
@@ -42,6 +46,10 @@ class Nccl:
     def all_reduce(self, size: float, gpus: int, nodes: int) -> float:
         """Time of an all-reduce [s]; GPUs that the nodes do not divide count as one more on each."""
         return all_reduce_seconds(size, nodes * -(-gpus // nodes), self.links, nodes)
+
+    def gather(self, size: float, gpus: int, nodes: int) -> float:
+        """Time of an all-gather or a reduce-scatter [s]."""
+        return all_gather_seconds(size, nodes * -(-gpus // nodes), self.links, nodes)
 
 
 @dataclass(frozen=True)
@@ -120,6 +128,10 @@ class MeasuredNetwork:
         """Time of an all-reduce [s]: a ring in each node, then one over the nodes."""
         near = -(-gpus // nodes)
         return _ring(self._near(near), size, near) + _ring(self.between, size / near, nodes)
+
+    def gather(self, size: float, gpus: int, nodes: int) -> float:
+        """Time of an all-gather or a reduce-scatter [s]: half of the steps of an all-reduce."""
+        return 0.5 * self.all_reduce(size, gpus, nodes)
 
     def _near(self, gpus: int) -> Wire:
         return next((wire for count, wire in self.inside.items() if count >= gpus), self.between)

@@ -59,7 +59,7 @@ def as_pipeline(problem: TrainingProblem, data: int, micro_batch: int, tensors: 
         raise ConfigError("no pool has a tensor degree")
     name = f"{problem.global_batch} samples, {data} replicas, micro-batch {micro_batch}"
     chain = PipelineProblem.chain(np.stack(forward, axis=1), kinds, transfer, name=name)
-    half, state = np.stack(backward, axis=1), whole.parameters * problem.framework.state_bytes
+    half, state = np.stack(backward, axis=1), whole.parameters * problem.framework.state(data)
     return TrainingPipeline(chain, half, half, stash=whole.stash * micro_batch, state=state)
 
 

@@ -87,7 +87,7 @@ def training_step(
     table = schedule_table(plan.schedule, p, plan.micro_batches, v)
     ends, pipeline, bubble, busy = np.zeros(p), 0.0, 0.0, np.zeros(p)
     for groups in dict.fromkeys(zip(*(stage.groups for stage in plan.stages), strict=True)):
-        seconds = _seconds(plan, groups, costs, framework)
+        seconds = _seconds(plan, groups, costs, cluster, framework)
         moves = _moves(plan, groups, costs, cluster, framework)
         done = stage_finishes(table, *(_blocked(seconds, moves) if framework.blocking else (seconds, moves)))
         ends = np.maximum(ends, done)
@@ -104,7 +104,8 @@ def training_step(
             reduced[s] = max(reduced[s] - last, reduced[s] / max(1, sum(k.last - k.first + 1 for k in pieces)))
         for group in dict.fromkeys(plan.stages[s].groups):
             passes, _ = _known(costs, group, plan.micro_batch)
-            updated[s] = max(updated[s], sum(float(passes.update[stage.layers].sum()) for stage in pieces))
+            shared = plan.replicas if framework.zero else 1
+            updated[s] = max(updated[s], sum(float(passes.update[stage.layers].sum()) for stage in pieces) / shared)
     after = float((ends + reduced).max())
     total = float((ends + reduced + updated).max())
     memory, capacity = stage_memory(plan, costs, cluster, framework)
@@ -121,19 +122,38 @@ def stage_memory(
     for s in range(p):
         for group in dict.fromkeys(plan.stages[s].groups):
             _, sizes = _known(costs, group, plan.micro_batch)
-            used = framework.context_bytes
+            used, most = framework.context_bytes, 0.0
+            once = passing_bytes(sizes, framework, plan.micro_batch)
             for stage in plan.stages[s::p]:
-                used += float(sizes.parameters[stage.layers].sum()) * framework.state_bytes
+                used += float(sizes.parameters[stage.layers].sum()) * framework.state(plan.replicas)
                 used += kept[s] * plan.micro_batch * float(sizes.stash[stage.layers].sum())
-            memory[s] = max(memory[s], used)
+                most = max(most, float(once[stage.layers].max()))
+            memory[s] = max(memory[s], used + most)
             capacity[s] = min(capacity[s], cluster[group.pool].device.memory_capacity)
     return memory, capacity
+
+
+def passing_bytes(sizes: Sizes, framework: Framework, micro_batch: int) -> FloatArray:
+    """[l] bytes on a GPU that each layer needs while it is computed, and that the next layer takes over.
+
+    What is recomputed, if the framework counts it; the layer's own gradient before replicas share it out (ZeRO 2) and
+    its gathered parameters (ZeRO 3).
+    """
+    own = (framework.kept_bytes if framework.zero >= 2 else 0.0) + (
+        framework.weight_bytes if framework.zero == 3 else 0
+    )
+    once: FloatArray = sizes.parameters * own
+    return once + sizes.work * micro_batch if framework.working and len(sizes.work) else once
 
 
 def gradient_all_reduce(
     plan: ParallelPlan, stage: Stage, costs: LayerCosts, cluster: Cluster, framework: Framework
 ) -> float:
-    """Time to reduce a stage's gradients among its replicas [s].
+    """Time that the replicas of a stage communicate once a step [s].
+
+    Without ZeRO they reduce gradients. With ZeRO 1 each reduces its share of the gradients, and gathers the updated
+    parameters. With ZeRO 2 gradients are reduced in every backward pass, and parameters are gathered; with ZeRO 3 both
+    happen in every pass, see :func:`shared_passes`.
 
     Groups of the same pool share nodes as far as they fit. Groups of several pools go at the pace of the slowest.
     """
@@ -143,25 +163,59 @@ def gradient_all_reduce(
     longest = 0.0
     for group in dict.fromkeys(stage.groups):
         _, sizes = _known(costs, group, plan.micro_batch)
-        pool = cluster[group.pool]
-        moved = float(sizes.parameters[stage.layers].sum()) * framework.gradient_bytes
-        together = max(1, pool.per_node // group.tensor)
-        nodes = -(-replicas // together)
-        if nodes == 1 and any(other.pool != group.pool for other in stage.groups):
-            nodes = 2
-        longest = max(longest, pool.network.all_reduce(moved, replicas, nodes))
+        network, parameters = cluster[group.pool].network, float(sizes.parameters[stage.layers].sum())
+        nodes, spent = _nodes(stage, group, cluster), 0.0
+        if framework.zero == 0:
+            spent = network.all_reduce(parameters * framework.gradient_bytes, replicas, nodes)
+        if framework.zero == 1:
+            spent = network.gather(parameters * framework.gradient_bytes, replicas, nodes)
+        if framework.zero in (1, 2):
+            spent += network.gather(parameters * framework.weight_bytes, replicas, nodes)
+        longest = max(longest, spent)
     return longest
 
 
-def _seconds(plan: ParallelPlan, groups: tuple[Group, ...], costs: LayerCosts, framework: Framework) -> FloatArray:
-    """[2 or 3, 1, v * p] seconds of the passes of each piece on its group."""
+def shared_passes(
+    stage: Stage, group: Group, sizes: Sizes, cluster: Cluster, framework: Framework
+) -> tuple[float, float]:
+    """Time that a group communicates with the other replicas in each forward and backward pass of a stage [s].
+
+    ZeRO 2 reduces and scatters gradients in every backward pass; ZeRO 3 gathers parameters in both passes, too
+    (Rajbhandari et al., "ZeRO", SC 2020, section 7).
+    """
+    if framework.zero < 2 or len(stage.groups) < 2:
+        return 0.0, 0.0
+    network, parameters = cluster[group.pool].network, float(sizes.parameters[stage.layers].sum())
+    replicas, nodes = len(stage.groups), _nodes(stage, group, cluster)
+    reduced = network.gather(parameters * framework.gradient_bytes, replicas, nodes)
+    gathered = network.gather(parameters * framework.weight_bytes, replicas, nodes) if framework.zero == 3 else 0.0
+    return gathered, gathered + reduced
+
+
+def _nodes(stage: Stage, group: Group, cluster: Cluster) -> int:
+    """Number of nodes over which the replicas of a stage are spread, if all were like a group."""
+    together = max(1, cluster[group.pool].per_node // group.tensor)
+    nodes = -(-len(stage.groups) // together)
+    return 2 if nodes == 1 and any(other.pool != group.pool for other in stage.groups) else nodes
+
+
+def _seconds(
+    plan: ParallelPlan, groups: tuple[Group, ...], costs: LayerCosts, cluster: Cluster, framework: Framework
+) -> FloatArray:
+    """[2 or 3, 1, v * p] seconds of the passes of each piece on its group.
+
+    With ``overlap`` a pass takes the longer of its computation and its communication with other replicas.
+    """
     split = plan.schedule == "zb-h1"
     seconds = np.zeros((3 if split else 2, 1, len(plan.stages)))
     for k, (stage, group) in enumerate(zip(plan.stages, groups, strict=True)):
-        passes, _ = _known(costs, group, plan.micro_batch)
+        passes, sizes = _known(costs, group, plan.micro_batch)
         turn = framework.turn / plan.chunks
-        seconds[0, 0, k] = passes.forward[stage.layers].sum() + turn / 3.0
+        forward = passes.forward[stage.layers].sum() + turn / 3.0
         backward = passes.backward[stage.layers].sum() + turn * 2.0 / 3.0
+        gathered, reduced = shared_passes(stage, group, sizes, cluster, framework)
+        seconds[0, 0, k] = max(forward, gathered) if framework.overlap else forward + gathered
+        backward = max(backward, reduced) if framework.overlap else backward + reduced
         seconds[1:, 0, k] = backward / 2.0 if split else backward
     return seconds
 
@@ -178,7 +232,7 @@ def _moves(
         a, b = groups[k], groups[(k + 1) % plan.depth]
         _, sizes = _known(costs, a, plan.micro_batch)
         moved = float(sizes.boundary[plan.stages[k].last]) * plan.micro_batch
-        moved /= min(a.tensor, b.tensor) if framework.scatter else 1
+        moved /= min(a.tensor, b.tensor) if framework.scatter or framework.sequence else 1
         for pool in (a.pool, b.pool):
             if (pool, moved) not in known:
                 known[pool, moved] = cluster[pool].network.send(moved, 1 if tight else 2)

@@ -165,20 +165,23 @@ class TransformerLayers:
 
     def _counted(self, tensor: int) -> Sizes | None:
         at = self.size
-        if at.heads % tensor or at.kv_heads % tensor:
+        if at.heads % tensor or at.kv_heads % tensor or (self.framework.sequence and at.sequence % tensor):
             return None
         h, x = at.hidden, float(at.sequence * at.hidden * _width(at.dtype))
         llama = at.style == "llama"
         products = h * (at.joint + h + (3 if llama else 2) * at.inner) / tensor
         small = 2 * h if llama else 6 * h + (at.joint + at.inner) / tensor
         table = -(-at.vocabulary // tensor) * h
-        stash = x if self.framework.recompute else _kept(at, tensor)
+        shared = tensor if self.framework.sequence else 1  # GPUs that share out the tokens of the residual stream
+        kept = _kept(at, tensor, self.framework.sequence)
+        stash = x / shared if self.framework.recompute else kept
         logits = at.sequence * at.vocabulary / tensor * (_width(at.dtype) + 4.0)
         first = table if llama else table + at.sequence * h
         last = h + table if llama else 2.0 * h  # GPT's head shares the table
         parameters = [first, *[products + small] * at.blocks, last]
-        stashes = [x, *[stash] * at.blocks, logits]
-        return Sizes(*(frozen(np.array(a, np.float64)) for a in (parameters, stashes, [x] * (at.blocks + 2))))
+        stashes = [x / shared, *[stash] * at.blocks, logits]
+        work = [0.0, *[kept if self.framework.recompute else 0.0] * at.blocks, 0.0]
+        return Sizes(*(frozen(np.array(a, np.float64)) for a in (parameters, stashes, [x] * (at.blocks + 2), work)))
 
     def passes(self, pool: str, tensor: int, micro_batch: int) -> Passes | None:
         """Times on ``tensor`` GPUs of one node of a pool; None if the model does not divide so."""
@@ -193,11 +196,11 @@ class TransformerLayers:
             return None
         at, device = self.size, self.cluster[pool].device
         shared = self._all_reduce(pool, tensor, micro_batch)
-        forward, backward = [], []
+        forward, backward, sequence = [], [], self.framework.sequence
         for operators, reductions in (
-            (embedding(at, tensor, micro_batch), 1),
-            (block(at, tensor, micro_batch), 2),
-            (head(at, tensor, micro_batch), 1),
+            (embedding(at, tensor, micro_batch, sequence), 1),
+            (block(at, tensor, micro_batch, sequence), 2),
+            (head(at, tensor, micro_batch, sequence), 1),
         ):
             gradients = [op for forth in reversed(operators) for op in backward_operators(forth)]
             forward.append(self._pass(operators, device, tensor, reductions * shared))
@@ -217,23 +220,28 @@ class TransformerLayers:
         return float(np.hypot(kernels**BLUR, host**BLUR) ** (1.0 / BLUR))
 
     def _all_reduce(self, pool: str, tensor: int, micro_batch: int) -> float:
-        """Time to reduce the residual stream over a group [s]."""
+        """Time to reduce the residual stream over a group, or to scatter and gather it [s]."""
         if tensor == 1:
             return 0.0
         found = self.cluster[pool]
         moved = float(micro_batch * self.size.sequence * self.size.hidden * _width(self.size.dtype))
+        if self.framework.sequence:
+            return 2.0 * found.network.gather(moved, tensor, -(-tensor // found.per_node))
         return found.network.all_reduce(moved, tensor, -(-tensor // found.per_node))
 
 
-def block(size: TransformerSize, tensor: int, micro_batch: int) -> list[Operator]:
+def block(size: TransformerSize, tensor: int, micro_batch: int, sequence: bool = False) -> list[Operator]:
     """Operators of a block on one GPU of a tensor-parallel group, in the order of their launches.
+
+    With ``sequence`` a GPU has its share of the tokens, except between the all-gather before the first product of the
+    attention or the feed-forward layer and the reduce-scatter behind the last.
 
     >>> sum(op.kind == "MatMul" for op in block(TransformerSize(64, 4, 1, 16), 2, 1))
     6
     """
     rows, h, wide = micro_batch * size.sequence, size.hidden, size.inner // tensor
     own, depth = micro_batch * size.heads // tensor, h // size.heads
-    x, part = (rows, h), (rows, h // tensor)
+    x, part = (rows // (tensor if sequence else 1), h), (rows, h // tensor)
     made: list[Operator] = []
 
     def add(name: str, kind: str, shape: tuple[int, ...], *operands: Tensor, **attributes: Attribute) -> Tensor:
@@ -245,7 +253,11 @@ def block(size: TransformerSize, tensor: int, micro_batch: int) -> list[Operator
         return Tensor(shape, size.dtype, constant=True, name=name)
 
     def product(name: str, value: Tensor, inner: int, outer: int) -> Tensor:
-        return add(name, "MatMul", (rows, outer), value, weight(f"{name}.weight", inner, outer))
+        whole = value if value.shape[0] == rows else Tensor((rows, *value.shape[1:]), size.dtype)
+        return add(name, "MatMul", (rows, outer), whole, weight(f"{name}.weight", inner, outer))
+
+    def share(value: Tensor) -> Tensor:
+        return value if not sequence else Tensor(x, size.dtype)
 
     def normal(name: str, value: Tensor) -> Tensor:
         kind = "RMSNormalization" if size.style == "llama" else "LayerNormalization"
@@ -259,12 +271,12 @@ def block(size: TransformerSize, tensor: int, micro_batch: int) -> list[Operator
         heads = [(micro_batch, count // tensor, size.sequence, depth) for count in (size.heads, size.kv_heads)]
         query, key, value = (Tensor(shape, size.dtype) for shape in (heads[0], heads[1], heads[1]))
         mixed = add("attention", "Attention", part, query, key, value, is_causal=1)
-        out = product("projection", mixed, h // tensor, h)
+        out = share(product("projection", mixed, h // tensor, h))
         stream = add("residual_attention", "Add", x, out, stream)
         flat = normal("norm_feed_forward", stream)
         gate = add("activation", "Swish", (rows, wide), product("gate", flat, h, wide))
         inner = add("gated", "Mul", (rows, wide), gate, product("up", flat, h, wide))
-        add("residual_feed_forward", "Add", x, product("down", inner, wide, h), stream)
+        add("residual_feed_forward", "Add", x, share(product("down", inner, wide, h)), stream)
         return made
     scores, per_head = (own, size.sequence, size.sequence), (own, size.sequence, depth)
     query, key, value = (Tensor(shape, size.dtype) for shape in (per_head, (own, depth, size.sequence), per_head))
@@ -274,54 +286,63 @@ def block(size: TransformerSize, tensor: int, micro_batch: int) -> list[Operator
     score = add("attention_dropout", "Mul", scores, score, Tensor(scores, "bool"))
     mixed = add("context", "MatMul", per_head, score, value)
     mixed = add("context_heads", "Transpose", part, mixed)
-    out = product("projection", mixed, h // tensor, h)
+    out = share(product("projection", mixed, h // tensor, h))
     out = add("projection_dropout", "Mul", x, out, Tensor(x, "bool"))
     stream = add("residual_attention", "Add", x, out, stream)
     inner = add("activation", "Gelu", (rows, wide), product("up", normal("norm_feed_forward", stream), h, wide))
-    out = product("down", inner, wide, h)
+    out = share(product("down", inner, wide, h))
     out = add("down_dropout", "Mul", x, out, Tensor(x, "bool"))
     add("residual_feed_forward", "Add", x, out, stream)
     return made
 
 
-def embedding(size: TransformerSize, tensor: int, micro_batch: int) -> list[Operator]:
-    """Operators of the embedding on one GPU of a tensor-parallel group."""
-    x = Tensor((micro_batch * size.sequence, size.hidden), size.dtype)
+def embedding(size: TransformerSize, tensor: int, micro_batch: int, sequence: bool = False) -> list[Operator]:
+    """Operators of the embedding on one GPU of a tensor-parallel group; for ``sequence`` see :func:`block`."""
+    rows = micro_batch * size.sequence
+    whole = Tensor((rows, size.hidden), size.dtype)
+    x = Tensor((rows // (tensor if sequence else 1), size.hidden), size.dtype)
     table = Tensor((-(-size.vocabulary // tensor), size.hidden), size.dtype, constant=True, name="table")
     tokens = Tensor((micro_batch * size.sequence,), "int64")
     return [
-        Operator("embedding", "Gather", (table, tokens), (x,)),
+        Operator("embedding", "Gather", (table, tokens), (whole,)),
         Operator("position", "Add", (x, x), (x,)),
         Operator("embedding_dropout", "Mul", (x, Tensor(x.shape, "bool")), (x,)),
     ]
 
 
-def head(size: TransformerSize, tensor: int, micro_batch: int) -> list[Operator]:
-    """Operators of the last normalisation, the logits and the loss on one GPU of a tensor-parallel group."""
+def head(size: TransformerSize, tensor: int, micro_batch: int, sequence: bool = False) -> list[Operator]:
+    """Operators of the last normalisation, the logits and the loss on one GPU of a tensor-parallel group.
+
+    For ``sequence`` see :func:`block`.
+    """
     rows, columns = micro_batch * size.sequence, -(-size.vocabulary // tensor)
-    x = Tensor((rows, size.hidden), size.dtype)
+    whole = Tensor((rows, size.hidden), size.dtype)
+    x = Tensor((rows // (tensor if sequence else 1), size.hidden), size.dtype)
     scale = Tensor((size.hidden,), size.dtype, constant=True, name="norm.weight")
     table = Tensor((size.hidden, columns), size.dtype, constant=True, name="table")
     logits, wide = Tensor((rows, columns), size.dtype), Tensor((rows, columns), "float32")
     return [
         Operator("norm", "LayerNormalization", (x, scale), (x,)),
-        Operator("logits", "MatMul", (x, table), (logits,)),
+        Operator("logits", "MatMul", (whole, table), (logits,)),
         Operator("logits_float32", "Cast", (logits,), (wide,)),
         Operator("loss", "LogSoftmax", (wide,), (wide,)),
     ]
 
 
-def _kept(size: TransformerSize, tensor: int) -> float:
+def _kept(size: TransformerSize, tensor: int, sequence: bool = False) -> float:
     """Bytes of a sample that a block keeps for its backward pass, without recomputation [byte].
 
-    What the operators of :func:`block` read, each tensor once: inputs of norms and products, scores and masks.
+    What the operators of :func:`block` read, each tensor once: inputs of norms and products, scores and masks. With
+    ``sequence`` each GPU keeps its share of the tokens of what was gathered, and gathers it again.
     """
     kept: dict[tuple[str, tuple[int, ...]], float] = {}
-    for op in block(size, tensor, 1):
+    gathered = (size.sequence, size.hidden)
+    for op in block(size, tensor, 1, sequence):
         if op.kind != "Add":
             for k, value in enumerate(op.inputs):
                 if not value.constant:
-                    kept[f"{op.name}{k}", value.shape] = value.bytes
+                    share = tensor if sequence and op.kind == "MatMul" and value.shape == gathered else 1
+                    kept[f"{op.name}{k}", value.shape] = value.bytes / share
     return sum(kept.values())
 
 

@@ -174,7 +174,7 @@ class Episode:
                 need += (
                     found.state[kind, b] - found.state[kind, a] + kept * (found.stash[kind, b] - found.stash[kind, a])
                 )
-            room = float(found.room[kind])
+            room = float(found.room[kind]) - float(found.once[kind, first : self.turn + 1].max())
             share = min(share, (room * (1 + 1e-12) - need) / room if room > 0 else -1.0)
         return share
 

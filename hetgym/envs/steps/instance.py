@@ -158,8 +158,8 @@ class StepInstance:
         hasher = hashlib.sha256(repr(self.reference).encode())
         for choices in self.choices:
             found = choices.found
-            hasher.update(repr((found.setting, found.turns, found.kinds)).encode())
-            for array in (found.replicas, found.used, found.slot, found.state, found.stash, found.room, choices.gpus):
+            hasher.update(repr((found.setting, found.turns, found.kinds, choices.gpus.tolist())).encode())
+            for array in (found.replicas, found.used, found.slot, found.state, found.stash, found.room, found.once):
                 hasher.update(np.ascontiguousarray(array).tobytes())
         return hasher.hexdigest()
 
