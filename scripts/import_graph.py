@@ -21,7 +21,8 @@ import networkx as nx
 ROOT = Path(__file__).parents[1]
 
 ROOMS = (
-    "errors", "graph", "device", "platform", "measurements", "costs", "profiling", "problem", "transfer", "schedule",
+    "errors", "graph", "device", "platform", "measurements", "topology", "costs", "profiling", "problem", "transfer",
+    "schedule",
     "workloads",
     "sim", "planning", "pipeline", "parallel", "metrics", "baselines", "execution", "envs", "agents", "bench", "export",
     "scoring", "cli",

@@ -41,6 +41,7 @@ MODULES = frozenset(
         "hetgym.platform",
         "hetgym.problem",
         "hetgym.schedule",
+        "hetgym.topology",
         "hetgym.scoring",
     }
 )

@@ -20,6 +20,7 @@ from hetgym.cli.bench import bench
 from hetgym.cli.fit import fit
 from hetgym.cli.list import list_
 from hetgym.cli.plan import plan
+from hetgym.cli.platform import platform
 from hetgym.cli.profile import profile
 from hetgym.cli.score import score
 from hetgym.cli.streams import forgiving, interruptible
@@ -56,7 +57,7 @@ def _options(
     """Take the options that stand before a command."""
 
 
-for _command in (bench, plan, adversary, score, validate, profile, fit, train):
+for _command in (bench, plan, platform, adversary, score, validate, profile, fit, train):
     app.command()(_command)
 app.command("list")(list_)
 

@@ -40,7 +40,8 @@ def plan(
     platform: Annotated[
         str,
         typer.Option(
-            help="A preset (see 'hetgym list platforms') or a YAML file. With --global-batch a cluster: "
+            help="A preset (see 'hetgym list platforms'), a YAML file, or a description of a machine (see "
+            "'hetgym platform'). With --global-batch a cluster: "
             "a preset (see 'hetgym list clusters') or a YAML file."
         ),
     ],
@@ -175,10 +176,10 @@ def _devices(platform: str) -> Platform:
         ConfigError: it is a cluster.
     """
     from hetgym.parallel import load_cluster
-    from hetgym.platform import load_platform
+    from hetgym.topology import find_platform
 
     try:
-        return load_platform(platform)
+        return find_platform(platform)
     except HetgymError as error:
         try:
             load_cluster(platform)

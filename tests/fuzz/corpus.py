@@ -29,6 +29,7 @@ from hetgym.workloads import textbook
 from tests.fuzz.loaders import SIZES, checkpoint_tensors
 from tests.graph.test_from_pt2 import MODULES, saved, unpacked
 from tests.graph.traces import BACKWARD, CHAKRA, NODES, QUEUE, rank
+from tests.topology.samples import DGX, HWLOC, NCCL, NCCL_SWITCH, PCIE
 from tests.workloads.test_job_shops import FLEXIBLE, FT06, TAILLARD
 from tests.workloads.test_loading import PARTITIONING, WORKFLOW_14, WORKFLOW_15
 from tests.workloads.test_task_graphs import COMMUNICATION, DOT, PLAIN
@@ -80,6 +81,17 @@ def corpus(folder: Path) -> dict[str, list[Entry]]:
             Entry(name, text.encode()) for name, text in (("a.jsp", FT06), ("a.txt", TAILLARD), ("a.fjs", FLEXIBLE))
         ],
         "platform": _files("configs/platforms/*.yaml") + _data("hostile/merge_bomb.yaml"),
+        "topology": [
+            Entry(name, text.encode())
+            for name, text in (
+                ("a.txt", DGX),
+                ("b.txt", PCIE),
+                ("a.xml", NCCL),
+                ("b.xml", NCCL_SWITCH),
+                ("c.xml", HWLOC),
+            )
+        ],
+        "boards": _files("configs/boards.yaml"),
         "suite": _files("configs/suites/*.yaml") + _data("hostile/*.yaml"),
         "recipe": _files("configs/train/*.yaml") + _data("hostile/rec2.yaml"),
         "best-known": _files("configs/suites/hetbench-v1/best_known.json"),

@@ -31,6 +31,7 @@ from hetgym.measurements.table import Journal
 from hetgym.pipeline import load as load_pipeline
 from hetgym.platform import load_platform
 from hetgym.profiling.plans import table_items
+from hetgym.topology import import_platform, load_boards
 from hetgym.workloads import load_best_known, load_suite, replay, textbook
 
 SIZES = Sizes(8, 8, 1)
@@ -128,6 +129,13 @@ def dataset_card(path: Path) -> None:
     Dataset.load(path.with_name("data.csv.gz"))
 
 
+def topology(path: Path) -> None:
+    """Descriptions of machines; a platform must have routes and rates."""
+    found = import_platform(path, gpu="" if b"UUID" in path.read_bytes() else "A100 PCIE 40GB")
+    assert np.isfinite(found.latency).all() and (found.bandwidth > 0).all()
+    found.description.encode()
+
+
 def machine_card(path: Path) -> None:
     """The machine of a card."""
     MachineCard.from_json(path.read_bytes().decode("utf-8", "replace"), str(path))
@@ -213,6 +221,8 @@ LOADERS: dict[str, Loader] = {
     "dot": Loader(task_graph, "words"),
     "job-shop": Loader(problem, "words"),
     "platform": Loader(load_platform, "yaml"),
+    "topology": Loader(topology, "words"),
+    "boards": Loader(load_boards, "yaml"),
     "suite": Loader(load_suite, "yaml"),
     "recipe": Loader(load_recipe, "yaml"),
     "best-known": Loader(load_best_known, "json"),

@@ -1,0 +1,68 @@
+"""``hetgym platform``: a platform file from what describes a machine."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from hetgym.cli.options import JsonOption
+
+
+def platform(
+    file: Annotated[
+        Path,
+        typer.Argument(
+            help="Output of 'nvidia-smi -L; nvidia-smi topo -m', of 'lstopo --of xml', of NCCL (NCCL_TOPO_DUMP_FILE), "
+            "or the NAME.csv.gz of 'hetgym profile'."
+        ),
+    ],
+    out: Annotated[Path | None, typer.Option(help="Platform file to write, which ends in .yaml.")] = None,
+    boards: Annotated[
+        Path | None, typer.Option(help="YAML file of data sheets, for devices that hetgym has none of.")
+    ] = None,
+    gpu: Annotated[str, typer.Option(help="Product of all GPUs, where the file does not name them.")] = "",
+    gpus_only: Annotated[bool, typer.Option("--gpus-only", help="Leave out the CPUs.")] = False,
+    as_json: JsonOption = False,
+) -> int:
+    """Read a platform from a description of a machine, show it and write it to a platform file."""
+    from hetgym.bench.formats import duration, size
+    from hetgym.cli.console import print_json, print_path, stdout
+    from hetgym.cli.tables import table_of
+    from hetgym.errors import ConfigError
+    from hetgym.profiling.describe import write_platform
+    from hetgym.topology import import_platform, load_boards
+
+    if out is not None and out.suffix not in (".yaml", ".yml"):
+        raise ConfigError(f"--out {out}: a platform file ends in .yaml")
+    known = load_boards(boards) if boards else ()
+    found = import_platform(file, known, gpu, not gpus_only, out.stem if out else "")
+    document = found.to_dict()
+    for device in document["devices"]:
+        for key in [key for key, value in device.items() if value in (None, "", {}, float("inf"))]:
+            del device[key]
+    if out is not None:
+        write_platform(out, document)
+    if as_json:
+        print_json(document)
+        return 0
+    console = stdout()
+    console.print(f"{found.name}: {found.description}", style="bold", soft_wrap=True)
+    table = table_of("device", "model", "float32", "memory", "of", left=("device", "model"))
+    for device in found:
+        rate = device.peak_flops.get("float32", max(device.peak_flops.values()))
+        bandwidth, capacity = f"{device.memory_bandwidth / 1e9:.4g} GB/s", device.memory_capacity
+        limit = size(capacity) if capacity < float("inf") else "∞"
+        table.add_row(device.name, device.model, f"{rate / 1e12:.3g} TFLOP/s", bandwidth, limit)
+    console.print(table)
+    table = table_of("link", "kind", "bandwidth", "latency", left=("link", "kind"))
+    for link in found.links:
+        if link.start < link.end:
+            payload = f"{link.bandwidth * link.efficiency / 1e9:.4g} GB/s"
+            table.add_row(f"{link.start} - {link.end}", link.kind, payload, duration(link.latency))
+    if found.links:
+        console.print(table)
+    if out is not None:
+        print_path("platform", out)
+    return 0

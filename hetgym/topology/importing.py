@@ -1,0 +1,96 @@
+"""import_platform: a platform from a file that describes a machine, whichever program wrote it."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+
+from hetgym._files import as_path, decoded, read_unpacked
+from hetgym.errors import HetgymError, PlatformError
+from hetgym.measurements import Dataset
+from hetgym.platform import Platform, load_platform
+from hetgym.topology.boards import Board
+from hetgym.topology.descriptions import hwloc, nccl, nvidia_smi
+from hetgym.topology.machine import Machine
+from hetgym.topology.xml import parse_xml
+
+LARGEST = 64 << 20
+"""Largest description that is read [byte]: lstopo writes some 500 for each core and PCI device."""
+
+
+def import_platform(
+    path: str | os.PathLike[str], boards: Sequence[Board] = (), gpu: str = "", cpus: bool = True, name: str = ""
+) -> Platform:
+    """A platform from a description of a machine.
+
+    Recognised are the text of ``nvidia-smi topo -m`` (best after that of ``nvidia-smi -L``), the XML of ``lstopo`` and
+    of NCCL (``NCCL_TOPO_DUMP_FILE``), the table ``NAME.csv.gz`` of ``hetgym profile`` with its card beside it, and
+    platform files. Bandwidths of links are those that the file states, else those of data sheets; PCIe switches and
+    network cards are left out.
+
+    Args:
+        path: the file.
+        boards: data sheets of devices that the package has none of, see :func:`load_boards`.
+        gpu: name of all GPUs, for a matrix of ``nvidia-smi`` without names.
+        cpus: False to leave out the CPUs of ``lstopo``.
+        name: name of the platform; that of the file by default.
+
+    Raises:
+        PlatformError: the file is of none of these forms, or names a device without a data sheet; the message says
+            what to add.
+        ConfigError, ArtefactError: a platform file or a table is malformed.
+
+    >>> import_platform("none.txt")
+    Traceback (most recent call last):
+    hetgym.errors.PlatformError: none.txt: no such file
+    """
+    file = as_path(path, "a description of a machine", PlatformError)
+    if file.suffix in (".yaml", ".yml"):
+        return load_platform(file)
+    title = name or file.name.partition(".")[0]
+    if file.name.endswith(".csv.gz"):
+        return _profiled(file, title)
+    data = read_unpacked(file, LARGEST, PlatformError)
+    try:
+        return _machine(data, str(file), gpu, cpus).platform(title, boards)
+    except PlatformError:
+        raise
+    except HetgymError as error:
+        raise PlatformError(f"{file}: {error}") from error
+
+
+def _machine(data: bytes, where: str, gpu: str, cpus: bool) -> Machine:
+    """The machine that a description names.
+
+    Raises:
+        PlatformError: an unknown form.
+    """
+    if data.lstrip(b"\xef\xbb\xbf \t\r\n").startswith(b"<"):
+        root = parse_xml(data, where)
+        if root.tag == "topology":
+            return hwloc(root, where, cpus)
+        if root.tag == "system":
+            return nccl(root, where)
+        raise PlatformError(f"{where}: XML of {root.tag!r}; lstopo writes 'topology', and NCCL 'system'")
+    return nvidia_smi(decoded(data, where, PlatformError), where, gpu)
+
+
+def _profiled(table: Path, name: str) -> Platform:
+    """The device that ``hetgym profile`` measured, with the sustained rates that it found."""
+    found = Dataset.load(table)
+    device = replace(found.device, model=found.device.model or found.machine.cpu)
+    return Platform(name, (device,), description=f"{found.machine.label}, as measured")
+
+
+def find_platform(platform: str | os.PathLike[str]) -> Platform:
+    """A preset by name, a platform file, or a description of a machine.
+
+    Raises:
+        UnknownName: no preset has that name.
+        PlatformError, ConfigError, ArtefactError: see :func:`import_platform`.
+    """
+    text = os.fspath(platform)
+    described = text.endswith((".txt", ".xml", ".xml.gz", ".csv.gz"))
+    return import_platform(text) if described else load_platform(text)

@@ -1,0 +1,116 @@
+"""Descriptions of machines in the forms of the programs that write them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+LSTOPO = (Path(__file__).parent / "lstopo.xml").read_bytes()
+"""What ``lstopo --of xml`` of hwloc 2.9 wrote on a virtual machine of two cores, but for names of host and kernel."""
+
+_LEGEND = """
+Legend:
+
+  X    = Self
+  SYS  = Connection traversing PCIe as well as the SMP interconnect between NUMA nodes (e.g., QPI/UPI)
+  NV#  = Connection traversing a bonded set of # NVLinks
+"""
+
+
+def _matrix(entry: str, count: int, tail: str = "") -> str:
+    """``nvidia-smi topo -m`` of a machine whose GPUs are all linked alike, on two sockets."""
+    head = "".join(f"\tGPU{k}" for k in range(count)) + "\tNIC0\tCPU Affinity\tNUMA Affinity\tGPU NUMA ID\n"
+    rows = ""
+    for row in range(count):
+        cells = [" X " if k == row else entry for k in range(count)]
+        socket = 2 * row // count
+        rows += (
+            "\t".join([f"GPU{row}", *cells, "SYS", f"{52 * socket}-{52 * socket + 51}", str(socket), "", "N/A"]) + "\n"
+        )
+    return head + rows + "NIC0\t" + "SYS\t" * count + " X \n" + _LEGEND + tail
+
+
+NAMES = "".join(f"GPU {k}: NVIDIA A100-SXM4-80GB (UUID: GPU-{k:08x}-0000-0000-0000-000000000000)\n" for k in range(8))
+"""``nvidia-smi -L`` of a DGX A100."""
+
+DGX = NAMES + _matrix("NV12", 8)
+"""A DGX A100: the matrix names all twelve NVLinks for each pair, since they end at switches."""
+
+H100 = _matrix("NV18", 8)
+"""A DGX H100, without the names of its GPUs."""
+
+PCIE = """\tGPU0\tGPU1\tGPU2\tGPU3\tCPU Affinity\tNUMA Affinity
+GPU0\t X \tNV12\tSYS\tSYS\t0-23\t0
+GPU1\tNV12\t X \tSYS\tSYS\t24-47\t1
+GPU2\tSYS\tSYS\t X \tNV12\t48-71\t2
+GPU3\tSYS\tSYS\tNV12\t X \t72-95\t3
+"""
+"""Four A100 on PCIe, two pairs of which are bridged by NVLink."""
+
+
+def _nccl_gpu(number: int, links: str, speed: str = "", width: int = 0) -> str:
+    return f"""  <cpu numaid="{number}" affinity="ffffff" arch="x86_64" vendor="AuthenticAMD">
+    <pci busid="000{number + 1}:00:00.0" class="0x030200" vendor="0x10de" device="0x20b5" subsystem_vendor="0x10de"
+         subsystem_device="0x1533" link_speed="{speed}" link_width="{width}">
+      <gpu dev="{number}" sm="80" rank="{number}" gdr="1">
+        {links}
+      </gpu>
+    </pci>
+  </cpu>
+"""
+
+
+NCCL = (
+    '<system version="1">\n'
+    + "".join(
+        _nccl_gpu(k, f'<nvlink target="000{(k ^ 1) + 1}:00:00.0" count="12" tclass="0x030200"/>') for k in range(4)
+    )
+    + "</system>\n"
+)
+"""The same machine as NCCL sees it, the form of ``NCCL_TOPO_DUMP_FILE``."""
+
+NCCL_SWITCH = (
+    '<system version="1">\n'
+    + "".join(
+        _nccl_gpu(
+            k,
+            "".join(f'<nvlink target="0000:c{s}:00.0" count="6" tclass="0x068000"/>' for s in range(2)),
+            "16.0 GT/s PCIe",
+            16,
+        )
+        for k in range(4)
+    )
+    + "</system>\n"
+)
+"""Four GPUs with six NVLinks to each of two switches."""
+
+HWLOC = """<?xml version="1.0" encoding="UTF-8"?>
+<!DOCTYPE topology SYSTEM "hwloc2.dtd">
+<topology version="2.0">
+ <object type="Machine" os_index="0" nodeset="0x00000003" gp_index="1">
+  <object type="Package" os_index="0" nodeset="0x00000001" gp_index="2">
+   <info name="CPUModel" value="AMD EPYC 7742 64-Core Processor"/>
+   <object type="NUMANode" os_index="0" nodeset="0x00000001" gp_index="3" local_memory="270000000000"/>
+   <object type="Core" os_index="0" nodeset="0x00000001" gp_index="4"/>
+   <object type="Bridge" gp_index="5" bridge_type="0-1" depth="0" bridge_pci="0000:[00-09]">
+    <object type="PCIDev" gp_index="6" pci_busid="0000:07:00.0" pci_type="0302 [10de:20b2] [10de:1463] a1"
+            pci_link_speed="31.507692">
+     <info name="PCIVendor" value="NVIDIA Corporation"/>
+     <object type="OSDev" gp_index="7" name="cuda0" subtype="CUDA" osdev_type="5">
+      <info name="GPUModel" value="NVIDIA A100-SXM4-80GB"/>
+     </object>
+    </object>
+    <object type="PCIDev" gp_index="8" pci_busid="0000:08:00.0" pci_type="0108 [144d:a824] [144d:a801] 00"/>
+   </object>
+  </object>
+  <object type="Package" os_index="1" nodeset="0x00000002" gp_index="9">
+   <info name="CPUModel" value="AMD EPYC 7742 64-Core Processor"/>
+   <object type="NUMANode" os_index="1" nodeset="0x00000002" gp_index="10" local_memory="270000000000"/>
+   <object type="Bridge" gp_index="11" bridge_type="0-1" depth="0" bridge_pci="0000:[80-89]">
+    <object type="PCIDev" gp_index="12" pci_busid="0000:87:00.0" pci_type="0302 [10de:20b2] [10de:1463] a1"
+            pci_link_speed="15.753846"/>
+   </object>
+  </object>
+ </object>
+</topology>
+"""
+"""Two sockets with a GPU each, in the form of hwloc 2; the second GPU is known by its PCI numbers alone."""

@@ -1,0 +1,167 @@
+"""Platforms from descriptions of machines, and what is refused."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+import yaml
+from cli.commands import ask
+from topology.samples import DGX, H100, HWLOC, LSTOPO, NCCL, NCCL_SWITCH, PCIE
+
+import hetgym
+from hetgym import ConfigError, HetgymError, Platform, PlatformError
+from hetgym.measurements.dataset import FOLDER
+from hetgym.topology import find_platform, import_platform, load_boards
+from hetgym.topology.boards import shipped_boards
+
+
+def read(folder: Path, data: str | bytes, name: str = "topo.txt", **options: object) -> Platform:
+    file = folder / name
+    file.write_bytes(data if isinstance(data, bytes) else data.encode())
+    return import_platform(file, **options)
+
+
+def links(platform: Platform) -> dict[tuple[str, str], float]:
+    return {(link.start, link.end): link.bandwidth for link in platform.links if link.start < link.end}
+
+
+def test_a_dgx_is_the_preset_of_it(tmp_path: Path) -> None:
+    found = read(tmp_path, DGX, "dgx.txt")
+    preset = hetgym.load_platform("8gpu-node")
+    assert found.name == "dgx" and len(found) == 8 and "nvswitch" in found.switches
+    for ours, theirs in zip(found, preset, strict=True):
+        for figure in (
+            "model",
+            "peak_flops",
+            "memory_bandwidth",
+            "memory_capacity",
+            "processors",
+            "cache_bytes",
+            "costs",
+        ):
+            assert getattr(ours, figure) == getattr(theirs, figure)
+    assert (found.bandwidth == preset.bandwidth).all() and (found.latency == preset.latency).all()
+
+
+def test_bridged_pairs_keep_their_links(tmp_path: Path) -> None:
+    smi = read(tmp_path, PCIE, gpu="NVIDIA A100 80GB PCIe")
+    xml = read(tmp_path, NCCL, "topo.xml")
+    for found in (smi, xml):
+        assert {device.model for device in found} == {"NVIDIA A100 PCIe 80 GB"}
+        direct = {pair: rate for pair, rate in links(found).items() if pair[0].startswith("gpu") and "gpu" in pair[1]}
+        assert direct == {("gpu0", "gpu1"): 300e9, ("gpu2", "gpu3"): 300e9}
+        assert [link.end for link in found.route("gpu0", "gpu2")] == ["host0", "host1", "host2", "gpu2"]
+    assert links(smi) == links(xml)
+
+
+def test_switches_and_stated_rates(tmp_path: Path) -> None:
+    found = read(tmp_path, NCCL_SWITCH, "topo.xml")
+    assert links(found)["gpu2", "nvswitch"] == 12 * 25e9
+    assert links(found)["gpu2", "host2"] == pytest.approx(31.5e9, rel=1e-3)  # 16 lanes of 16 GT/s
+    h100 = read(tmp_path, H100, gpu="NVIDIA H100 80GB HBM3")
+    assert links(h100)["gpu0", "nvswitch"] == 450e9 and h100["gpu0"].processors == 132
+
+
+def test_lstopo_names_processors_memory_and_cards(tmp_path: Path) -> None:
+    found = read(tmp_path, HWLOC, "machine.xml")
+    assert [device.name for device in found] == ["cpu0", "cpu1", "gpu0", "gpu1"]
+    assert found["cpu1"].memory_capacity == 270e9 and found["cpu1"].model == "AMD EPYC 7742"
+    assert {found["gpu0"].model, found["gpu1"].model} == {"NVIDIA A100 SXM4 80 GB"}
+    assert links(found)["gpu0", "host0"] == 31.507692e9 and links(found)["gpu1", "host1"] == 15.753846e9
+    assert "NVLinks are not stated" in found.description
+    assert [device.name for device in read(tmp_path, HWLOC, "m.xml", cpus=False)] == ["gpu0", "gpu1"]
+
+
+def test_a_real_file_of_lstopo_needs_the_data_sheet_of_its_processor(tmp_path: Path) -> None:
+    with pytest.raises(PlatformError, match="no data sheet of the device 'AMD EPYC'; add one by 'hetgym platform this"):
+        read(tmp_path, LSTOPO, "this.xml")
+    (tmp_path / "own.yaml").write_text(
+        "boards: [{name: AMD EPYC, device: {kind: cpu, peak_flops: {float32: 1e11}, memory_bandwidth: 2e10}}]"
+    )
+    (device,) = read(tmp_path, LSTOPO, "this.xml", boards=load_boards(tmp_path / "own.yaml"))
+    assert device.name == "cpu" and device.memory_capacity == 25276502016
+
+
+def test_profiles_are_platforms() -> None:
+    found = import_platform(FOLDER / "xeon-core.csv.gz")
+    assert found.name == "xeon-core" and found["cpu"].peak_flops["float32"] == 1.661e11
+
+
+def test_plan_takes_a_description(tmp_path: Path) -> None:
+    (tmp_path / "dgx.txt").write_text(DGX)
+    done = ask("plan", "alexnet", "--platform", "dgx.txt", "--schedulers", "heft", cwd=tmp_path)
+    assert done.returncode == 0 and "alexnet@dgx" in done.stdout, done.stderr
+    assert find_platform("cpu-gpu") == hetgym.load_platform("cpu-gpu")
+
+
+def test_the_command_writes_a_platform_file(tmp_path: Path) -> None:
+    (tmp_path / "topo.xml").write_text(HWLOC)
+    done = ask("platform", "topo.xml", "--out", "mine.yaml", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert "2 x AMD EPYC 7742, 2 x NVIDIA A100 SXM4 80 GB" in done.stdout and "gpu0 - host0" in done.stdout
+    again = hetgym.load_platform(tmp_path / "mine.yaml")
+    assert again.to_dict() == import_platform(tmp_path / "topo.xml", name="mine").to_dict()
+    done = ask("platform", "topo.xml", "--gpus-only", "--json", cwd=tmp_path)
+    assert [device["name"] for device in json.loads(done.stdout)["devices"]] == ["gpu0", "gpu1"]
+    done = ask("platform", "topo.xml", "--out", "mine.txt", cwd=tmp_path)
+    assert done.returncode == 2 and "--out mine.txt: a platform file ends in .yaml" in done.stderr
+
+
+BOMB = '<!DOCTYPE s [<!ENTITY a "aaaaaaaaaa"><!ENTITY b "&a;&a;&a;&a;">]><system><cpu numaid="&b;"/></system>'
+
+BAD = {
+    "nothing.txt": ("", "no matrix of 'nvidia-smi topo -m'"),
+    "names.txt": (PCIE, "does not name its GPUs; put the output of 'nvidia-smi -L' before it"),
+    "entry.txt": (DGX.replace("NV12", "NVX", 1), "GPU0 and GPU1 are linked by 'NVX', which is no link"),
+    "rows.txt": (DGX.replace("\nGPU7", "\nGPV7"), "the matrix names 8 GPUs and has 7 rows"),
+    "twice.txt": (DGX.replace("\nGPU7", "\nGPU6"), "row 'GPU6' does not fit a matrix of 8 GPUs"),
+    "bomb.xml": (BOMB, "declares types of its own"),
+    "deep.xml": ("<a>" * 300, "nested deeper than 200"),
+    "open.xml": ("<system><cpu>", "not XML"),
+    "encoding.xml": ('<?xml version="1.0" encoding="none"?><system/>', "not XML"),
+    "other.xml": ("<html/>", "XML of 'html'; lstopo writes 'topology', and NCCL 'system'"),
+    "old.xml": (HWLOC.replace('version="2.0"', ""), "written by hwloc 1"),
+    "empty.xml": ("<system/>", "it names no GPU and no CPU"),
+    "memory.xml": (HWLOC.replace("270000000000", "much", 1), "local_memory is 'much', which is no whole number"),
+    "card.xml": (NCCL.replace("0x20b5", "0xffff"), "no data sheet of the device with PCI numbers 10de:ffff"),
+    "count.xml": (NCCL.replace('count="12"', 'count="-1"'), "an nvlink of count '-1'"),
+    "alone.xml": ("<system><gpu dev='0'/></system>", "a gpu stands outside cpu and pci"),
+}
+
+
+@pytest.mark.parametrize("name", BAD)
+def test_bad_descriptions_are_refused_in_a_sentence(name: str, tmp_path: Path) -> None:
+    data, message = BAD[name]
+    with pytest.raises(PlatformError) as refused:
+        read(tmp_path, data, name)
+    assert message in str(refused.value) and "\n" not in str(refused.value)
+
+
+def test_bad_data_sheets_are_refused(tmp_path: Path) -> None:
+    for text, message in (
+        ("boards: 3", "boards is 3, expected a list"),
+        ("boards: [{name: X, device: {kind: gpu}}]", "key 'peak_flops' is missing"),
+        ("boards: [{name: '-', device: {}}]", "a board is named by words"),
+        ("boards: [{name: X, nvlink: -1, device: {}}]", "nvlink is -1.0; it must be positive"),
+        ("bords: []", "unknown key 'bords'; did you mean 'boards'?"),
+    ):
+        (tmp_path / "b.yaml").write_text(text)
+        with pytest.raises(HetgymError, match=message.replace("(", "\\(").replace("?", "\\?")):
+            load_boards(tmp_path / "b.yaml")
+    with pytest.raises(ConfigError, match="no such file"):
+        load_boards(tmp_path / "none.yaml")
+
+
+def test_every_data_sheet_is_found_by_its_model_and_its_numbers() -> None:
+    from hetgym.topology.boards import find_board
+
+    boards = shipped_boards()
+    assert len({number for board in boards for number in board.pci}) == sum(len(board.pci) for board in boards)
+    for board in boards:
+        for number in board.pci:
+            assert find_board("", number.upper(), (), "x") is board
+        assert find_board(f"NVIDIA {board.name}", "", (), "x") is board
+        assert board.named("gpu").source
+    assert yaml.safe_load((Path(hetgym.__file__).parent / "configs/boards.yaml").read_text())["boards"]
