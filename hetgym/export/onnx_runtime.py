@@ -163,7 +163,7 @@ def shortest_rules(wanted: Mapping[str, str]) -> dict[str, str]:
         if set(count) == {inherited}:
             continue
         prefix = os.path.commonprefix([names[0], names[-1]])
-        most = max(sorted(count), key=lambda value: count[value])
+        most = inherited if count[inherited] == max(count.values()) else max(sorted(count), key=count.__getitem__)
         if prefix and prefix == prefix.strip() and most != inherited:
             rules[prefix] = inherited = most
         parts: dict[str, list[str]] = {}
