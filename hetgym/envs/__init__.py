@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     from hetgym.envs.core.features import feature_table
     from hetgym.envs.core.replay import Replay, replay, replay_pipeline, replay_split
     from hetgym.envs.dispatch.observation import DISPATCH_CANDIDATE_FEATURES, DISPATCH_DEVICE_FEATURES
+    from hetgym.envs.objective import ObjectiveReward
     from hetgym.envs.pipeline.env import HetPipelineArguments, HetPipelineEnv
     from hetgym.envs.pipeline.observation import BLOCK_FEATURES, CUT_FEATURES, STAGE_FEATURES
     from hetgym.envs.place.observation import CANDIDATE_FEATURES, DEVICE_FEATURES, OPERATOR_FEATURES
@@ -28,6 +29,7 @@ _HOME = {
     "hetgym.envs.core.replay": ("Replay", "replay", "replay_pipeline", "replay_split"),
     "hetgym.envs.dispatch.observation": ("DISPATCH_CANDIDATE_FEATURES", "DISPATCH_DEVICE_FEATURES"),
     "hetgym.envs.pipeline.env": ("HetPipelineArguments", "HetPipelineEnv"),
+    "hetgym.envs.objective": ("ObjectiveReward",),
     "hetgym.envs.pipeline.observation": ("BLOCK_FEATURES", "CUT_FEATURES", "STAGE_FEATURES"),
     "hetgym.envs.place.observation": ("CANDIDATE_FEATURES", "DEVICE_FEATURES", "OPERATOR_FEATURES"),
     "hetgym.envs.registration": ("ENVIRONMENTS", "register"),
@@ -63,6 +65,7 @@ __all__ = [
     "HetScheduleEnv",
     "HetSplitArguments",
     "HetSplitEnv",
+    "ObjectiveReward",
     "Replay",
     "feature_table",
     "register",

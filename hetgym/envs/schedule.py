@@ -37,8 +37,10 @@ class HetScheduleArguments(Conditions, ScheduleRules, ProblemArguments, LaneArgu
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if self.mode == "place" and not (self.calm and self.tries == 0):
-            raise ConfigError("noise, jobs, changes, slow_downs, losses, objective and tries need mode='dispatch'")
+        if self.mode == "place" and not (self.calm and self.tries == 0 and self.deadline == 0):
+            raise ConfigError(
+                "noise, jobs, changes, slow_downs, losses, objective, tries and deadline need mode='dispatch'"
+            )
 
     def lanes(self, count: int) -> Lanes:
         """Make lanes of the environment.
@@ -219,6 +221,9 @@ class HetScheduleEnv(LaneEnv):
         tries: changes tried before each decision to a plan for all operators that are left, and ten times as many
             before the first one. To keep to the plan is a third roll-out behind ``completion`` and ``flow``. By
             default there is no plan.
+        deadline: time that each job has from its arrival, over the makespan of HEFT for that job alone. At the end,
+            ``info`` has ``miss_rate``, the share of jobs that ended later, and ``tardiness``, the mean time by which
+            jobs were late [s]. 0, the default, for no deadlines.
         render_mode: ``"ansi"`` (text), ``"rgb_array"`` (a Gantt chart) or ``"human"`` (the text,
             printed after each step).
 

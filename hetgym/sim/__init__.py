@@ -1,5 +1,6 @@
 """The simulator: runtimes, the kernel that runs schedules, and traces of what happened."""
 
+from hetgym.sim.deadlines import Lateness, lateness
 from hetgym.sim.energy import EnergyUse
 from hetgym.sim.objective import OBJECTIVES, Objective, objective
 from hetgym.sim.online import Decision, Estimate, Loss, OnlineSimulation, Situation, SlowDown, online
@@ -13,6 +14,7 @@ __all__ = [
     "Decision",
     "EnergyUse",
     "Estimate",
+    "Lateness",
     "Loss",
     "Objective",
     "OnlineSimulation",
@@ -21,6 +23,7 @@ __all__ = [
     "SlowDown",
     "Trace",
     "Transfer",
+    "lateness",
     "objective",
     "online",
     "runtime",

@@ -34,6 +34,8 @@ class Conditions(Arguments):
         objective: ``"makespan"``, or ``"job-time"``: mean time from a job's arrival to its end.
         tries: changes of the plan that are tried before each decision, 0 for no plan; see
             :mod:`hetgym.envs.dispatch.plans`.
+        deadline: time from a job's arrival to its deadline, over the makespan of HEFT for that job alone; 0 for no
+            deadlines.
     """
 
     _: KW_ONLY
@@ -46,6 +48,7 @@ class Conditions(Arguments):
     losses: int = whole(0, least=0, most=4096)
     objective: Literal["makespan", "job-time"] = "makespan"
     tries: int = whole(0, least=0, most=1_000_000)
+    deadline: float = real(0.0)
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -58,7 +61,7 @@ class Conditions(Arguments):
     @property
     def calm(self) -> bool:
         """True without noise, late arrivals and changes, and if the makespan is the objective."""
-        names = [field.name for field in fields(Conditions) if field.name not in ("candidates", "tries")]
+        names = [field.name for field in fields(Conditions) if field.name not in ("candidates", "tries", "deadline")]
         calm = Conditions()
         return all(
             (tuple(value) if isinstance(value, list) else value) == getattr(calm, name)

@@ -8,8 +8,10 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from hetgym._types import FloatArray, IntArray
+from hetgym.envs.place.instance import heft_makespan
 from hetgym.errors import ConfigError
 from hetgym.problem import Problem, Routes
+from hetgym.sim import Runtime
 
 
 def side_by_side(problems: Sequence[Problem]) -> Problem:
@@ -92,6 +94,21 @@ class Jobs(NamedTuple):
 
     job: IntArray
     came: FloatArray
+
+
+def deadlines(
+    problems: Sequence[Problem], release: FloatArray, factor: float, runtime: Runtime
+) -> tuple[Jobs, FloatArray]:
+    """All jobs, and [j] their deadlines: the arrival, and a multiple of the makespan of HEFT for the job alone [s].
+
+    Args:
+        problems: the jobs.
+        release: [n] time at which each operator becomes known [s].
+        factor: the multiple.
+        runtime: the runtime of the makespans.
+    """
+    jobs = counted(problems, release, "job-time")
+    return jobs, jobs.came + factor * np.array([heft_makespan(problem, runtime) for problem in problems])
 
 
 def counted(problems: Sequence[Problem], release: FloatArray, objective: str) -> Jobs:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -10,7 +11,7 @@ import numpy.typing as npt
 
 from hetgym import _records as records
 from hetgym import metrics
-from hetgym._types import BoolArray, IntArray
+from hetgym._types import BoolArray, FloatArray, IntArray
 from hetgym.envs.core.arguments import whole_number
 from hetgym.envs.core.lanes import RecordLanes, only_options
 from hetgym.envs.core.memory import Remembered
@@ -21,7 +22,7 @@ from hetgym.envs.core.sources import Source, listed
 from hetgym.envs.dispatch.candidates import complete
 from hetgym.envs.dispatch.conditions import Conditions, Drawn, given, noisy, with_changes
 from hetgym.envs.dispatch.dynamics import BEGIN, FOLLOW, PLAY, dispatch
-from hetgym.envs.dispatch.jobs import Jobs, arrivals, counted, side_by_side
+from hetgym.envs.dispatch.jobs import Jobs, arrivals, counted, deadlines, side_by_side
 from hetgym.envs.dispatch.observation import (
     DISPATCH_NARROW,
     DispatchDeviceColumn,
@@ -52,7 +53,7 @@ from hetgym.errors import ConfigError
 from hetgym.planning import ranks
 from hetgym.problem import Problem
 from hetgym.schedule import Schedule
-from hetgym.sim import Trace
+from hetgym.sim import Trace, lateness
 from hetgym.sim.decisions import new_run
 from hetgym.sim.progress import RUNNING, launch_order
 from hetgym.sim.run import online_setting
@@ -120,6 +121,7 @@ class DispatchLanes(RecordLanes):
         self._instances: list[ScheduleInstance | None] = [None] * count
         self._drawn: list[Drawn | None] = [None] * count
         self._entropy = [0] * count
+        self._due: list[tuple[Jobs, FloatArray] | None] = [None] * count
         self._logs: list[list[int]] = [[] for _ in range(count)]
         self._switches = online_setting(_ONE_OPERATOR, rules.simulated).switches
         self._known: Remembered[str, Prepared] = Remembered(max(_REMEMBERED, source.size))
@@ -190,6 +192,9 @@ class DispatchLanes(RecordLanes):
         self.padding.check(problem.name, (problem.num_operators, problem.num_edges, problem.num_devices))
         self.names[lane], self.seeds[lane], self._logs[lane] = problem.name, seed, []
         self._draw(lane, problem, problems, np.random.default_rng(self._entropy[lane]))
+        if self.conditions.deadline > 0:
+            release, factor = self.drawn(lane).release, self.conditions.deadline
+            self._due[lane] = deadlines(problems, release, factor, replace(self.rules.simulated, noise=0.0))
         self.illegal[lane] = 0
         self._advance(self.state.turn, self._only(lane), BEGIN)
 
@@ -320,7 +325,7 @@ class DispatchLanes(RecordLanes):
         value, reference = float(self.state.potential[lane]), instance.reference
         makespan = float(trace.finish.max())
         total = (reference - value) / reference if reference > 0 else 0.0
-        return {
+        return self._late(lane, trace) | {
             "makespan": makespan,
             "value": value,
             "reference": reference,
@@ -331,6 +336,14 @@ class DispatchLanes(RecordLanes):
             "reward_terms": {"reference": 1.0, self.conditions.objective.replace("-", "_"): total - 1.0},
             "replay": Replay(instance.problem.id, self.seeds[lane], tuple(self._logs[lane]), self._entropy[lane]),
         }
+
+    def _late(self, lane: int, trace: Trace) -> dict[str, Any]:
+        """Share of jobs that missed their deadlines, and mean tardiness [s]; nothing without deadlines."""
+        due = self._due[lane]
+        if due is None:
+            return {}
+        late = lateness(trace, due[1], due[0].job)
+        return {"miss_rate": late.miss_rate, "tardiness": late.mean}
 
     def frame(self, lane: int, mode: str) -> Any:
         """A text or a Gantt chart of the operators that have started."""
