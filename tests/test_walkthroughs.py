@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import shutil
@@ -58,3 +59,16 @@ def test_a_papers_figure_set_from_one_command(empty: Path) -> None:
     assert len(named) == 10 and not [name for name in named if not (paper / name).stat().st_size]
     (said,) = re.findall(r"^runtime links: Friedman.*$", done.stdout, re.MULTILINE)
     assert said in text
+
+
+def test_maskable_ppo_on_own_graphs_is_compared_by_file_name(empty: Path) -> None:
+    pytest.importorskip("sb3_contrib")
+    done = walk("training", "Own graphs, from a file to the benchmark", empty)
+    assert done.returncode == 0, done.stderr
+    (results,) = empty.glob("results/2*/results.json")
+    rows = json.loads(results.read_text("utf-8"))["rows"]
+    policy = "results/mine-s0/policy.safetensors"
+    assert {row["scheduler"] for row in rows} == {policy, "heft", "peft"}
+    assert {row["problem"] for row in rows} == {"unseen-5", "unseen-6", "unseen-7"}
+    assert all(row["status"] == "ok" and row["makespan_s"] > 0 for row in rows)
+    assert policy in done.stdout

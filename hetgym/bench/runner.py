@@ -13,7 +13,8 @@ from hetgym.bench.executor import Batch, Executor, Here
 from hetgym.bench.loop import Loop, Tell
 from hetgym.bench.rows import COLUMNS, Row
 from hetgym.bench.sink import Sink
-from hetgym.errors import require
+from hetgym.errors import ConfigError, require, shown
+from hetgym.problem import Problem
 from hetgym.workloads import ProblemSpec
 
 if TYPE_CHECKING:
@@ -57,7 +58,7 @@ class Result:
 
 
 def run(
-    specs: Sequence[ProblemSpec],
+    specs: Sequence[ProblemSpec | Problem],
     schedulers: Sequence[str | Baseline],
     runtimes: Sequence[str] = ("classic", "links"),
     sink: Sink | None = None,
@@ -70,24 +71,30 @@ def run(
     goes on. On Ctrl-C the rows that are finished are returned, marked as interrupted.
 
     Args:
-        specs: the problems; each is built when its turn comes.
+        specs: the problems, or specifications of which each is built when its turn comes. A problem
+            has a name of its own.
         schedulers: names, or table rows such as ``hetgym.baselines.get("cpgc", budget=0)``.
         runtimes: names of runtime presets.
         sink: receives rows and traces as they come; by default nothing does.
         progress: called before every schedule and at the end.
         executor: runs the schedulers; by default this process does, one after the other.
 
+    Raises:
+        UnknownName: no scheduler, or no runtime, of that name.
+        ConfigError: something else than a problem, or a problem with the name of another.
+
     >>> from hetgym.workloads import ProblemSpec
     >>> result = run([ProblemSpec.textbook("topcuoglu")], ["heft", "single-device"], ["classic"])
     >>> [(row.scheduler, row.makespan_s) for row in result.rows]
     [('heft', 80.0), ('single-device', 127.0)]
     """
+    chosen = _specs(specs)
     table = [get(item) if isinstance(item, str) else item for item in schedulers]
-    loop = Loop(runtimes, len(specs) * len(table), sink, progress)
+    loop = Loop(runtimes, len(chosen) * len(table), sink, progress)
     result = Result(loop.runtimes, tuple(row.name for row in table), loop.rows)
 
     def batches() -> Iterator[Batch]:
-        for spec in specs:
+        for spec in chosen:
             loop.step(spec.name)
             yield Batch(Case.of(spec, loop.runtimes), table)
 
@@ -99,3 +106,20 @@ def run(
         result.interrupted = True
     result.seconds = perf_counter() - began
     return result
+
+
+def _specs(items: Sequence[ProblemSpec | Problem]) -> list[ProblemSpec]:
+    """Specifications of problems, those of existing problems by their names."""
+    specs: list[ProblemSpec] = []
+    for item in items:
+        if isinstance(item, Problem):
+            if any(item.name == other.name for other in specs):
+                raise ConfigError(
+                    f"two problems are called {shown(item.name)}; give one another name by replace(name=...)"
+                )
+            specs.append(ProblemSpec.held(item))
+        elif isinstance(item, ProblemSpec):
+            specs.append(item)
+        else:
+            raise ConfigError(f"a problem, or a specification of one, is {shown(item)}")
+    return specs

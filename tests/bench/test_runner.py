@@ -251,3 +251,13 @@ def test_schedulers_that_take_the_runtime_plan_for_each() -> None:
     assert len(made.seconds) == 3
     blind = attempt(baselines.get("donf-classic"), problem, ["classic", "links"])
     assert blind.traces[0].assignment.tolist() == blind.traces[1].assignment.tolist()
+
+
+def test_problems_run_beside_specifications() -> None:
+    problem = textbook("topcuoglu")
+    rows = run([problem, SPECS[1]], ["heft"], ["classic"]).rows
+    assert [(row.problem, row.makespan_s) for row in rows] == [("topcuoglu", 80), ("arabnejad-barbosa", 133)]
+    with pytest.raises(ConfigError, match="two problems are called 'topcuoglu'"):
+        run([problem, problem], ["heft"], ["classic"])
+    with pytest.raises(ConfigError, match="is 'topcuoglu'"):
+        run(["topcuoglu"], ["heft"], ["classic"])  # type: ignore[list-item]
