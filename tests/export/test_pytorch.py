@@ -139,8 +139,8 @@ def test_plans_that_accelerate_would_not_follow(net: Net) -> None:
 
 SPLITS = [
     HALVES,
-    {"tokens": 2, "add": 2},
-    {"layers.1": 2, "layers.2": 1, "layers.3": 2, "head": 2},
+    pytest.param({"tokens": 2, "add": 2}, marks=pytest.mark.slow),
+    pytest.param({"layers.1": 2, "layers.2": 1, "layers.3": 2, "head": 2}, marks=pytest.mark.slow),
     {"layers.3.add": 2, "head": 2},
 ]
 
