@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from hetgym._types import FloatArray
+from hetgym._types import FloatArray, frozen
 from hetgym.errors import ConfigError, require
 from hetgym.planning.ranks import least_cost_from_entry, least_cost_to_exit, longest_path_from_entry
 from hetgym.problem import Problem
@@ -17,8 +17,9 @@ def critical_path_bound(problem: Problem) -> float:
 
     It is also the denominator of the schedule length ratio (SLR).
     """
-    fastest = problem.cost.min(axis=1)
-    return float((longest_path_from_entry(problem.arrays, fastest, np.zeros(problem.num_edges)) + fastest).max())
+    fastest = frozen(problem.cost.min(axis=1))  # read-only like mean costs, or the kernel would be compiled anew
+    free = frozen(np.zeros(problem.num_edges))
+    return float((longest_path_from_entry(problem.arrays, fastest, free) + fastest).max())
 
 
 def communication_bound(problem: Problem) -> float:
