@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Mapping, Sequence
+from operator import attrgetter
 from typing import Any
 
 from hetgym._config import check_number
@@ -15,7 +16,7 @@ from hetgym.agents.recipe import manner
 from hetgym.agents.splits.moves import FEATURES
 from hetgym.agents.splits.search import Entries, SplitSearch, new_ground
 from hetgym.agents.splits.starts import in_entries
-from hetgym.baselines import eop
+from hetgym.baselines import eop, greedy_split
 from hetgym.envs.core.lanes import Lanes, Observation
 from hetgym.envs.core.sources import as_graph, as_platform
 from hetgym.envs.split.dynamics import Splits
@@ -99,7 +100,8 @@ class SplitPlanner:
 
         Returns:
             The best plan that was found, never longer than the inner scheduler's of the unsplit graph, nor than EOP's,
-            which places its parts itself. With a budget of time EOP does not tune its ratios.
+            which places its parts itself, nor than greedy splitting's. With a budget of time there is no greedy
+            splitting, and EOP does not tune its ratios.
 
         Raises:
             ConfigError: not a graph or not a platform, an invalid budget, or arguments that are not rules of
@@ -121,7 +123,8 @@ class SplitPlanner:
             schedule = with_times(node.problem, schedule, rules.simulated)
         name = self.card.get("name", "split policy")
         if rival is not None and rival.makespan < schedule.makespan:
-            return dataclasses.replace(rival, schedule=dataclasses.replace(rival.schedule, scheduler=f"{name}+eop"))
+            scheduler = f"{name}+{rival.schedule.scheduler}"
+            return dataclasses.replace(rival, schedule=dataclasses.replace(rival.schedule, scheduler=scheduler))
         schedule = dataclasses.replace(schedule, scheduler=f"{name}+{rules.scheduler}")
         return GraphPlan(node.graph, node.problem, schedule)
 
@@ -150,25 +153,27 @@ class SplitPlanner:
         splits: int | None,
         seed: int,
     ) -> tuple[Entries, GraphPlan | None]:
-        """The best entries, and EOP's plan, from which the search also began; None on a single device."""
+        """The best entries, and the best plan of EOP and greedy splitting, with which it began; None on one device."""
         if rules.memory != "ignore":
             raise ConfigError(f"this policy does not know memory={rules.memory!r}, only memory='ignore'")
         check_number(0 if splits is None else splits, "splits", ConfigError)
         if splits is not None and splits != int(splits):
             raise ConfigError(f"splits is {splits}; it must be a whole number")
         seconds, began = limits(budget)
-        rival = None
+        rivals = []
         if len(instance.platform) > 1:
-            sweeps, graph, model = (3 if seconds is None else 0), instance.graph, instance.prices.model
-            rival = eop(graph, instance.platform, model, sweeps=sweeps, runtime=rules.simulated)
-        starts = [] if rival is None else [in_entries(instance, menu, rival.graph)]
+            graph, platform, model = instance.graph, instance.platform, instance.prices.model
+            rivals.append(eop(graph, platform, model, sweeps=3 if seconds is None else 0, runtime=rules.simulated))
+            if seconds is None:
+                rivals.append(greedy_split(graph, platform, model, rules.scheduler, runtime=rules.simulated))
+        starts = [in_entries(instance, menu, rival.graph) for rival in rivals]
         ground = new_ground(instance, menu)
         search = SplitSearch(ground, rules.scheduler, rules.simulated, self.network, seed, starts=starts)
         if splits is None:
             splits = search.patterns + max(LEAST_EFFORT, EFFORT * len(instance.keys)) if seconds is None else 2**31
         while search.priced < splits and not search.finished and (seconds is None or clock() - began < seconds):
             search.advance(min(splits, search.priced + SLICE))
-        return search.best, rival
+        return search.best, min(rivals, key=attrgetter("makespan"), default=None)
 
 
 FILES = PolicyFiles("hetgym-split-policy", SplitPlanner)
