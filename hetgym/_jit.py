@@ -8,7 +8,7 @@ import os
 import re
 import sys
 from collections.abc import Callable
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from threading import Timer
 from time import monotonic
@@ -217,3 +217,21 @@ def _tie_to_all_sources(dispatcher: Any) -> None:
     index = getattr(dispatcher._cache, "_cache_file", None)
     if index is not None:
         index._version = f"{index._version} {sources_stamp()}"
+        index.save = partial(save_kernel, index)
+
+
+def save_kernel(index: Any, key: Any, data: Any) -> None:
+    """Save a compiled kernel in a file that is named by what it was compiled from, and then in its index.
+
+    Numba numbers the files. Two processes that compile the same function for different types at the same time give both
+    the same number, and from then on the index of one names the code of the other.
+
+    Args:
+        index: Numba's ``IndexDataCacheFile`` of a function.
+        key: types, processor and code of the kernel.
+        data: the kernel.
+    """
+    made_from = hashlib.sha256(index._dump((index._version, index._source_stamp, key))).hexdigest()
+    name = f"{index._index_name.removesuffix('.nbi')}.{made_from[:24]}.nbc"
+    index._save_data(name, data)
+    index._save_index(index._load_index() | {key: name})

@@ -8,7 +8,10 @@ import subprocess
 import sys
 from pathlib import Path
 
+from numba.core.caching import IndexDataCacheFile
+
 import hetgym
+from hetgym._jit import save_kernel
 
 SCRIPT = """
 import numpy as np
@@ -76,3 +79,18 @@ def test_a_constant_that_kernels_import_is_part_of_their_stamp(tmp_path: Path) -
     lines[busy], lines[busy + 1] = lines[busy + 1], lines[busy]
     columns.write_text("".join(lines), "utf-8")
     assert stamp() != before
+
+
+def test_kernels_that_two_processes_save_at_the_same_time_are_not_mistaken(tmp_path: Path) -> None:
+    """Each of two processes reads the empty index before the other has written it."""
+    both = [IndexDataCacheFile(str(tmp_path), "kernel", "stamp") for _ in range(2)]
+    for process in both:
+        process._load_index = dict
+    save_kernel(both[0], "plain", "code for plain")
+    save_kernel(both[1], "booked", "code for booked")
+    fresh = IndexDataCacheFile(str(tmp_path), "kernel", "stamp")
+    assert fresh.load("booked") == "code for booked" and fresh.load("plain") is None
+    save_kernel(fresh, "plain", "newer code for plain")
+    assert [fresh.load(key) for key in ("booked", "plain")] == ["code for booked", "newer code for plain"]
+    both[0]._save_data("kernel.1.nbc", "numbered")
+    assert fresh.load("plain") == "newer code for plain"
