@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -114,7 +115,7 @@ def load_policy(path: str | Path) -> NetworkPolicy:
     Raises:
         ArtefactError: missing, damaged, or not a policy.
     """
-    folder = isinstance(path, str | Path) and Path(path).is_dir()
+    folder = isinstance(path, str | Path) and os.path.isdir(path)
     card, weights = artefact.load_pair(path, FORMAT) if folder else artefact.load(path, _FILE)
     try:
         network = _network_of(card, weights, str(path))

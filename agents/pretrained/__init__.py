@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from functools import cache
 from pathlib import Path
 from typing import Literal, overload
@@ -77,7 +78,7 @@ def load(policy: str | Path) -> Policy:
         raise ConfigError(f"a policy is loaded by its name or path, not by {type(policy).__name__}")
     if str(policy).endswith(".safetensors"):
         return _read_file(Path(policy))
-    if str(policy) not in names() and Path(policy).is_dir():
+    if str(policy) not in names() and os.path.isdir(policy):
         return _read_folder(Path(policy))
     if str(policy) not in names():
         raise unknown_name("policy", str(policy), names())
@@ -86,7 +87,7 @@ def load(policy: str | Path) -> Policy:
 
 def _read_file(path: Path) -> Policy:
     """A policy of the user's own."""
-    if path.name == HUB_WEIGHTS and (path.parent / HUB_CARD).exists():
+    if path.name == HUB_WEIGHTS and os.path.exists(path.parent / HUB_CARD):
         return _read_folder(path.parent)
     if path.with_suffix(".json").exists():
         return read_policy(path.with_suffix(""), *FILES)

@@ -99,7 +99,8 @@ def amounts(operators: Sequence[Operator]) -> FloatArray:
     >>> from hetgym.graph import Tensor
     >>> x, w = Tensor((1, 40)), Tensor((40, 32), constant=True)
     >>> row = amounts([Operator("fc", "MatMul", (x, w), (Tensor((1, 32)),))])[0]
-    >>> [float(row[AMOUNTS.index(name)]) for name in ("operations of products", "weights", "elements of products")]
+    >>> names = "operations of pointwise products", "weights", "elements of products"
+    >>> [float(row[AMOUNTS.index(name)]) for name in names]
     [131072.0, 1280.0, 96.0]
     """
     return np.array([_row(op) for op in operators], np.float64).reshape(len(operators), len(AMOUNTS))

@@ -29,7 +29,7 @@ class MaskedObservation(gym.Wrapper[Any, np.int64, Any, np.int64], gym.utils.Rec
     >>> env = MaskedObservation(gym.make("HetSchedule-v0", observation="flat", completion="off"))
     >>> observation, info = env.reset(seed=0)
     >>> observation["obs"].shape, observation["mask"].tolist() == info["action_mask"].astype(int).tolist()
-    ((52,), True)
+    ((56,), True)
     """
 
     def __init__(self, env: gym.Env[Any, np.int64]) -> None:

@@ -13,6 +13,7 @@ from hetgym.envs.dispatch.observation import DispatchCandidateColumn, DispatchDe
 from hetgym.envs.pipeline.observation import BlockColumn, CutColumn, StageColumn
 from hetgym.envs.place.observation import CandidateColumn, DeviceColumn, OperatorColumn
 from hetgym.envs.split.observation import SplitCandidateColumn, SplitDeviceColumn, SplitOperatorColumn
+from hetgym.envs.steps.observation import LayerColumn, PoolColumn, StepColumn
 from hetgym.graph.transforms import AXES
 
 TABLES = {
@@ -27,6 +28,9 @@ TABLES = {
     "BLOCK_FEATURES": BlockColumn,
     "STAGE_FEATURES": StageColumn,
     "CUT_FEATURES": CutColumn,
+    "LAYER_FEATURES": LayerColumn,
+    "POOL_FEATURES": PoolColumn,
+    "STEP_FEATURES": StepColumn,
 }
 ENVS = Path(hetgym.envs.__file__).parent
 
