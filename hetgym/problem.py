@@ -399,9 +399,9 @@ class Problem:
                 of its largest edge.
             memory_capacity: bytes, one number or [d]; inf = unlimited.
             occupancy: share of a device that an operator needs to run at full speed, one number or [n, d].
-            power_busy: power of a device while it runs an operator, one number or [d] [W].
-            power_idle: power while it runs none, one number or [d] [W].
-            price: rent of a device, one number or [d] [currency/h].
+            power_busy: power of a device while it runs an operator, one number or [d], in W.
+            power_idle: power while it runs none, one number or [d], in W.
+            price: rent of a device, one number or [d], in currency/h.
             operator_names: ``["op0", "op1", …]`` by default.
             operator_kinds: ``"Task"`` by default.
             device_names: ``["dev0", "dev1", …]`` by default.
