@@ -9,9 +9,6 @@ import html
 import re
 from typing import Any
 
-DIRECTIVE = re.compile(r"<p>\.\. math::</p>\s*<pre><code>(.*?)</code></pre>", re.DOTALL)
-"""A formula of a docstring, as Markdown leaves it."""
-
 FORMULA = re.compile(r'<(span|div) class="arithmatex">\\([(\[])(.*?)\\[)\]]</\1>', re.DOTALL)
 
 

@@ -17,13 +17,22 @@ ROLE = re.compile(r":(?:\w+:)?\w+:<code>~?([^<]*)</code>")
 DOCTEST = re.compile(r"^( *)>>> .*\n(?:\1\S.*\n?)*", re.MULTILINE)
 
 
-class Examples(griffe.Extension):
-    """Doctests become blocks of code."""
+FORMULA = re.compile(r"^( *)\.\. math::(.*)\n\n?((?:\1 +\S.*\n)*)", re.MULTILINE)
+INLINE = re.compile(r":math:`([^`]+)`")
+
+
+class Docstrings(griffe.Extension):
+    """What docstrings write for other readers becomes Markdown: doctests blocks of code, formulas formulas."""
 
     def on_object(self, *, obj: griffe.Object, **_: Any) -> None:
-        """Fence the doctests of an object's docstring."""
+        """Convert the docstring of an object."""
         if obj.docstring is not None:
-            obj.docstring.value = DOCTEST.sub(_fenced, obj.docstring.value + "\n")
+            text = INLINE.sub(lambda found: f"${found[1]}$", obj.docstring.value + "\n")
+            obj.docstring.value = DOCTEST.sub(_fenced, FORMULA.sub(_displayed, text))
+
+
+def _displayed(found: re.Match[str]) -> str:
+    return f"{found[1]}$$\n{found[1]}{' '.join((found[2] + found[3]).split())}\n{found[1]}$$\n"
 
 
 def _fenced(found: re.Match[str]) -> str:
