@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import re
+import subprocess
+import sys
 from pathlib import Path
 
 import yaml
+
+import hetgym
 
 ROOT = Path(__file__).parents[1]
 
@@ -25,3 +29,22 @@ def test_it_covers_systems_pythons_and_dependencies() -> None:
     assert oldest is not None and min(matrix["python"], key=lambda version: int(version.split(".")[1])) == oldest[1]
     assert {row["versions"] for row in jobs["dependencies"]["strategy"]["matrix"]["include"]} == {"oldest", "newest"}
     assert {system.partition("-")[0] for system in jobs["package"]["strategy"]["matrix"]["os"]} >= {"windows", "macos"}
+
+
+def test_a_release_is_of_one_version() -> None:
+    def check(tag: str) -> subprocess.CompletedProcess[str]:
+        return subprocess.run(
+            [sys.executable, ROOT / "scripts" / "check_release.py", tag], capture_output=True, text=True
+        )
+
+    assert check(f"v{hetgym.__version__}").returncode == 0
+    other = check("v99.0")
+    assert other.returncode == 1 and len(other.stdout.splitlines()) == 3
+    jobs = yaml.safe_load((ROOT / ".github" / "workflows" / "release.yml").read_text("utf-8"))["jobs"]
+    assert any("check_release.py" in step.get("run", "") for step in jobs["distributions"]["steps"])
+
+
+def test_forms_of_issues_are_readable() -> None:
+    for path in (ROOT / ".github" / "ISSUE_TEMPLATE").glob("*.yml"):
+        form = yaml.safe_load(path.read_text("utf-8"))
+        assert {"name", "description", "body"} <= form.keys() and all("label" in x["attributes"] for x in form["body"])
