@@ -8,6 +8,7 @@ import os
 import re
 import sys
 from collections.abc import Callable
+from contextlib import suppress
 from functools import cache, partial
 from pathlib import Path
 from threading import Timer
@@ -218,6 +219,13 @@ def _tie_to_all_sources(dispatcher: Any) -> None:
     if index is not None:
         index._version = f"{index._version} {sources_stamp()}"
         index.save = partial(save_kernel, index)
+        save = dispatcher._cache.save_overload
+
+        def save_if_possible(signature: Any, result: Any) -> None:
+            with suppress(OSError):  # the folder cannot be written, or the disk is full: the kernel works all the same
+                save(signature, result)
+
+        dispatcher._cache.save_overload = save_if_possible
 
 
 def save_kernel(index: Any, key: Any, data: Any) -> None:

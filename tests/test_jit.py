@@ -8,10 +8,11 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
 from numba.core.caching import IndexDataCacheFile
 
 import hetgym
-from hetgym._jit import save_kernel
+from hetgym._jit import lean, save_kernel, step
 
 SCRIPT = """
 import numpy as np
@@ -94,3 +95,21 @@ def test_kernels_that_two_processes_save_at_the_same_time_are_not_mistaken(tmp_p
     assert [fresh.load(key) for key in ("booked", "plain")] == ["code for booked", "newer code for plain"]
     both[0]._save_data("kernel.1.nbc", "numbered")
     assert fresh.load("plain") == "newer code for plain"
+
+
+def test_a_cache_that_cannot_be_written_changes_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(_: object) -> None:
+        raise PermissionError("read-only")
+
+    @step
+    def twice(x: float) -> float:
+        return 2.0 * x
+
+    @lean
+    def outer(x: float) -> float:
+        return twice(x) + 1.0
+
+    for kernel in (twice, outer):
+        locator = type(kernel._cache._impl.locator)  # type: ignore[attr-defined]
+        monkeypatch.setattr(locator, "ensure_cache_path", refuse)
+    assert outer(3.0) == 7.0
