@@ -3,7 +3,7 @@
 Checked at 400, 800 and 1280 pixels, light and dark: that no page scrolls sideways, that no formula is left raw, that
 every picture loads, that nothing is fetched from elsewhere; and that every link within the site leads somewhere.
 
-    mkdocs build --strict --site-dir site && python scripts/check_site.py site --pictures /tmp/pages
+    mkdocs build --strict --site-dir site && python scripts/check_site.py site --pictures pages
 
 Only Chromium is needed, in PATH or named by ``--browser``.
 """
