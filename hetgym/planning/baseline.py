@@ -10,7 +10,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from functools import cache
 from importlib import import_module
-from importlib.machinery import ModuleSpec, PathFinder
+from importlib.machinery import ModuleSpec
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -189,9 +189,10 @@ def _spec(module: str) -> ModuleSpec | None:
     parts = module.split(".")
     for k in range(len(parts)):
         name = ".".join(parts[: k + 1])
-        spec = PathFinder.find_spec(name, path)
+        loaded = sys.modules.get(name)
+        finders = (finder.find_spec(name, path) for finder in sys.meta_path)  # editable installations add their own
+        spec = getattr(loaded, "__spec__", None) or next((found for found in finders if found is not None), None)
         if spec is None:
             return None
-        loaded = sys.modules.get(name)
         path = getattr(loaded, "__path__", spec.submodule_search_locations)
     return spec

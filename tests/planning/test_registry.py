@@ -307,3 +307,26 @@ def test_what_is_no_problem_is_refused_in_one_sentence(name: str, wrong: object)
         hetgym.baselines.get(name)(wrong)  # type: ignore[arg-type]
     with pytest.raises(hetgym.ProblemError, match="hetgym.Problem"):
         hetgym.plan(wrong)  # type: ignore[call-overload]
+
+
+EDITABLE = """
+import importlib.util, sys
+
+class Finder:
+    @staticmethod
+    def find_spec(name, path=None, target=None):
+        if name == "hetgym":
+            return importlib.util.spec_from_file_location(name, FILE, submodule_search_locations=[FOLDER])
+
+sys.meta_path.insert(0, Finder)
+from hetgym.baselines import get
+print(get("heft").plans_for)
+"""
+
+
+def test_schedulers_know_their_arguments_in_an_editable_installation(tmp_path: Path) -> None:
+    """Such an installation finds the package by a finder of its own, not by a folder in the path."""
+    file = Path(hetgym.__file__)
+    script = EDITABLE.replace("FILE", repr(str(file))).replace("FOLDER", repr(str(file.parent)))
+    done = subprocess.run([sys.executable, "-I", "-c", script], cwd=tmp_path, capture_output=True, text=True)
+    assert done.stdout == "any\n", done.stderr

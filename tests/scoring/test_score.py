@@ -24,7 +24,7 @@ from hetgym.baselines import get
 def schedule(problem, runtime):
     if problem.num_devices == 4:
         raise ValueError("four devices")
-    return get("heft")(problem)
+    return get("heft")(problem, runtime)
 """
 
 
@@ -40,7 +40,7 @@ def test_rows_are_ratios_to_best_known_makespans_and_to_a_search(tmp_path: Path)
     first, second, *_ = found["rows"]
     problem, known = specs[0].build(), specs[0].known
     assert known is not None
-    assert first["makespan_s"] == simulate(problem, get("heft")(problem), "links").makespan
+    assert first["makespan_s"] == simulate(problem, get("heft")(problem, "links"), "links").makespan
     assert (first["reference"], first["reference_s"]) == ("best known", known.best["links"].makespan_s)
     assert first["score"] == first["reference_s"] / first["makespan_s"] < 1
     assert (second["status"], second["score"], second["makespan_s"]) == ("ValueError: four devices", 0.0, None)
