@@ -47,6 +47,7 @@ class SplicedAnnealing(Search):
 
     Attributes:
         leg: the search that is under way.
+        ended: the number of searches before it; the plans of those that found one are in ``found``.
     """
 
     def __init__(
@@ -63,7 +64,7 @@ class SplicedAnnealing(Search):
         self.leg = self._new_leg(start)
         if self.leg.best is not None:
             self.start = self.leg.best
-        self.before = 0
+        self.before = self.ended = 0
         self._note()
 
     def _new_leg(self, start: str | Schedule) -> RegionAnnealing:
@@ -80,22 +81,23 @@ class SplicedAnnealing(Search):
         """Search until the target is reached; see :meth:`Search.advance`."""
         legs = min(LEGS, total // (LEG * self.problem.num_operators**2))
         if legs < LEAST:  # with a limit of time the total is an estimate, and may fall after the first leg
-            legs = LEAST if self.found else 1
+            legs = LEAST if self.ended else 1
         while self.placed < target and not self.finished:
-            number = len(self.found)
-            end = total if number >= legs - 1 else total * (number + 1) // legs
+            last = self.ended >= legs - 1
+            end = total if last else total * (self.ended + 1) // legs
             if self.placed < end:
                 self.leg.advance(min(target, end) - self.before, end - self.before)
                 self._note()
-            elif number >= legs - 1:
+            elif last:
                 return
             else:
-                self._next_leg(number + 2 == legs)
+                self._next_leg(self.ended + 2 == legs)
 
     def _next_leg(self, last: bool) -> None:
         """Begin another leg, the last one with the best splice."""
         if self.leg.best is not None:
             self.found.append(self.leg.schedule())
+        self.ended += 1
         start = self._spliced() if last and self.found else self.start
         self.before = self.placed
         self.leg = self._new_leg(start)

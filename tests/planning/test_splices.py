@@ -8,6 +8,7 @@ import pytest
 from hetgym import simulate, validate
 from hetgym.baselines import get
 from hetgym.baselines.spliced_annealing import LEAST, LEG, LEGS, SplicedAnnealing
+from hetgym.errors import OutOfMemory
 from hetgym.planning import course
 from hetgym.planning.search import run
 from hetgym.planning.splices import splice
@@ -74,3 +75,14 @@ def test_capacities_hold_in_long_searches() -> None:
     validate(tight, plan)
     assert len(search.found) == LEAST
     assert (np.bincount(plan.assignment, weight, problem.num_devices) <= tight.memory_capacity).all()
+
+
+def test_legs_that_find_no_plan_that_fits_are_as_many_as_others() -> None:
+    problem = Problem.from_arrays(
+        np.ones((6, 2)), [(k, k + 1, 1.0) for k in range(5)], weight_bytes=10.0, memory_capacity=20.0
+    )
+    search = SplicedAnnealing(problem, runtime=replace(PRESETS["links"], memory="enforce"))
+    run(search, 20 * LEG * problem.num_operators**2, None)
+    assert search.ended == LEGS - 1
+    with pytest.raises(OutOfMemory, match="the weights take"):
+        search.schedule()
