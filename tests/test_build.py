@@ -37,7 +37,7 @@ def checkout(folder: Path, links: bool) -> Path:
 def build(folder: Path) -> tuple[set[str], str]:
     """Files that a build gives, relative to the package, and what it says if it fails."""
     done = subprocess.run(
-        [sys.executable, "setup.py", "--quiet", "build_py"], cwd=folder, capture_output=True, text=True, timeout=120
+        [sys.executable, "setup.py", "--quiet", "build_py"], cwd=folder, capture_output=True, text=True, timeout=300
     )
     assert (done.returncode == 0) == (not done.stderr.startswith("error")), done.stderr
     return files(folder / "build" / "lib" / "hetgym"), done.stderr

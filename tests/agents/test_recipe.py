@@ -126,4 +126,4 @@ def test_recipes_are_read_without_pytorch() -> None:
         "import sys; from hetgym.cli.catalogue import entries; entries('recipes'); import hetgym.agents.sb3;"
         "assert not {'torch', 'stable_baselines3'} & set(sys.modules)"
     )
-    subprocess.run([sys.executable, "-W", "error", "-c", code], check=True, timeout=120)
+    subprocess.run([sys.executable, "-W", "error", "-c", code], check=True, timeout=300)

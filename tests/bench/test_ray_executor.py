@@ -208,7 +208,7 @@ def test_the_command_joins_a_cluster_and_says_nothing_of_it(executor: Executor, 
     address = ray.get_runtime_context().gcs_address
     words = ["bench", "--suite", "quick", "--schedulers", "heft,peft", "--name", "x", "--json", "--ray", address]
     command = [sys.executable, "-W", "error", "-c", "from hetgym.cli import main; main()", *words]
-    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=120)
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=300)
     assert (done.returncode, done.stderr) == (0, "")
     document = json.loads(done.stdout)
     assert document["executor"] == executor.description

@@ -159,7 +159,7 @@ def browse(report: Path, address: str = "", script: str = "") -> str:
         "--v=0",
         "--dump-dom",
     ]
-    done = subprocess.run([CHROMIUM, *options, f"{page.as_uri()}{address}"], capture_output=True, text=True, timeout=60)
+    done = subprocess.run([CHROMIUM, *options, f"{page.as_uri()}{address}"], capture_output=True, text=True, timeout=99)
     console = [line for line in done.stderr.splitlines() if "CONSOLE" in line]
     assert not console, console
     assert 'data-ready="yes"' in done.stdout and "data-error" not in done.stdout

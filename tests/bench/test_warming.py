@@ -113,5 +113,5 @@ def test_a_helper_looks_up_every_scheduler_that_the_run_has() -> None:
         "import os; warming.serve(os.getppid())\n"
         f"sys.exit(len(found) != {len(baselines.names())})\n"
     )
-    done = subprocess.run([sys.executable, "-c", script], input=names, capture_output=True, text=True, timeout=120)
+    done = subprocess.run([sys.executable, "-c", script], input=names, capture_output=True, text=True, timeout=300)
     assert (done.returncode, done.stdout) == (0, "." * len(baselines.names())), done.stderr

@@ -133,7 +133,7 @@ def shell(line: str, cwd: Path, **environment: str) -> subprocess.CompletedProce
     """A line of bash in which HETGYM stands for the command; it echoes its exit code to stderr at the end."""
     text = line.replace("HETGYM", " ".join(f"'{word}'" for word in command()))
     return subprocess.run(
-        ["bash", "-c", text], cwd=cwd, env=ENVIRONMENT | environment, capture_output=True, text=True, timeout=120
+        ["bash", "-c", text], cwd=cwd, env=ENVIRONMENT | environment, capture_output=True, text=True, timeout=300
     )
 
 

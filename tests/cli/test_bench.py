@@ -129,7 +129,7 @@ def test_a_failed_scheduler_is_named_and_gives_exit_code_1(tmp_path: Path) -> No
 
 def test_a_warning_is_one_line(tmp_path: Path) -> None:
     command = [sys.executable, "-c", PLUGINS + HETGYM, "bench", "--suite", "quick", "--schedulers", "loud"]
-    done = subprocess.run(command, cwd=tmp_path, env=ENVIRONMENT, capture_output=True, text=True, timeout=120)
+    done = subprocess.run(command, cwd=tmp_path, env=ENVIRONMENT, capture_output=True, text=True, timeout=300)
     lines = [line for line in done.stderr.splitlines() if "Foo" in line]
     assert lines == ["hetgym: warning: operator 'Foo' is unknown; its cost is a guess"]
 
@@ -158,7 +158,7 @@ def stopped(tmp_path: Path, how: signal.Signals) -> subprocess.Popen[str]:
 @pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
 def test_a_stopped_run_keeps_finished_rows_and_writes_the_summary(tmp_path: Path, how: signal.Signals) -> None:
     process = stopped(tmp_path, how)
-    out, error = process.communicate(timeout=60)
+    out, error = process.communicate(timeout=300)
     assert process.returncode == 130
     assert "Traceback" not in error and "interrupted: 1 of 3 problems are complete" in error
     folder = tmp_path / "results" / "x"
@@ -169,7 +169,7 @@ def test_a_stopped_run_keeps_finished_rows_and_writes_the_summary(tmp_path: Path
 
 def test_a_killed_run_keeps_its_finished_rows(tmp_path: Path) -> None:
     process = stopped(tmp_path, signal.SIGKILL)
-    process.communicate(timeout=60)
+    process.communicate(timeout=300)
     assert process.returncode == -signal.SIGKILL
     kept = rows(tmp_path / "results" / "x")
     assert [r["scheduler"] for r in kept] == ["heft"] * 2 + ["sleepy"] * 2 + ["heft"] * 2

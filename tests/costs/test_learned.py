@@ -125,9 +125,9 @@ def test_500_operators_take_less_than_5_ms_warm(costs):
     costs.predict(operators, CPU)
     best = 9.9
     for _ in range(20):
-        start = time.perf_counter()
+        start = time.process_time()
         costs.predict(operators, CPU)
-        best = min(best, time.perf_counter() - start)
+        best = min(best, time.process_time() - start)
     assert best < 5e-3
 
 

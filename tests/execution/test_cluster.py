@@ -114,10 +114,10 @@ def test_an_operator_without_a_kernel_is_named_and_nothing_is_left() -> None:
 @pytest.mark.parametrize("blow", [signal.SIGKILL, signal.SIGSTOP])
 def test_a_killed_or_hung_worker_ends_the_run_with_its_name(blow: signal.Signals) -> None:
     graph = diamond(500, 20)
-    shared = set(os.listdir("/dev/shm"))
-    patience = 1.5
+    patience = 1.5 if blow == signal.SIGSTOP else 300.0
     cluster = Cluster(graph, DEVICES, patience=patience)
     loaded = cluster.load(placed(graph, [k % 2 for k in range(len(graph))]))
+    assert os.fstat(cluster.memory.descriptor).st_nlink == 0  # without a name, which would outlive it in /dev/shm
     struck = []
 
     def strike() -> None:
@@ -127,17 +127,16 @@ def test_a_killed_or_hung_worker_ends_the_run_with_its_name(blow: signal.Signals
     timer = threading.Timer(0.3, strike)
     timer.start()
     with pytest.raises(ExecutionError) as caught:
-        for _ in range(1000):
+        while True:
             cluster.run(loaded)
     timer.join()
-    waited = time.monotonic() - struck[0]
-    assert waited < (2.0 if blow == signal.SIGKILL else patience * 1.25 + 2.0)
+    assert time.monotonic() - struck[0] < 100.0  # a death is noticed at once, without patience
     assert caught.value.worker == "right"
     assert caught.value.operator == "" or caught.value.operator in {op.name for op in graph.operators}
     assert "SIGKILL" in str(caught.value) if blow == signal.SIGKILL else "did not get on" in str(caught.value)
     assert cluster.closed
     assert all(map(gone, cluster.pids))
-    assert set(os.listdir("/dev/shm")) <= shared
+    assert cluster.memory.descriptor == -1
 
 
 SCRIPT = """
@@ -163,11 +162,11 @@ def test_no_worker_outlives_its_parent(blow: signal.Signals) -> None:
     assert len(pids) == 2
     time.sleep(0.2)
     parent.send_signal(blow)
-    _, errors = parent.communicate(timeout=30)
+    _, errors = parent.communicate(timeout=300)
     if blow == signal.SIGINT:
         assert "KeyboardInterrupt" in errors
         assert all(map(gone, pids))
-    give_up = time.monotonic() + 10
+    give_up = time.monotonic() + 100
     while not all(map(gone, pids)):
         assert time.monotonic() < give_up
         time.sleep(0.05)

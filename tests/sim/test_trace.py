@@ -161,9 +161,9 @@ def test_a_crowded_gantt_shows_shares_and_stays_quick() -> None:
     n = 10_000
     problem = Problem.from_arrays(np.ones((n, 2)), [(i, i + 1, 0.0) for i in range(n - 1)])
     trace = simulate(problem, Schedule(np.arange(n) % 2, order=[np.arange(0, n, 2), np.arange(1, n, 2)]))
-    begin = time.perf_counter()
+    begin = time.process_time()
     (axes,) = trace.gantt().axes
-    assert time.perf_counter() - begin < 10
+    assert time.process_time() - begin < 10
     areas = [patch.get_data() for patch in axes.patches if type(patch).__name__ == "StepPatch"]
     assert len(areas) == 4  # two devices, two directions
     for area in areas[:2]:

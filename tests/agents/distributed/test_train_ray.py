@@ -185,7 +185,7 @@ def test_the_command_goes_on_when_a_worker_is_killed_and_stops_at_ctrl_c(tmp_pat
     after = workers_of(run.pid)
     assert len(after) == 2 and killed not in after
     run.send_signal(signal.SIGINT)
-    out, said = run.communicate(timeout=60)
+    out, said = run.communicate(timeout=300)
     assert (run.returncode, out) == (130, "")
     lines = said.splitlines()
     assert lines[0].endswith("on 1 node: 2 workers")
