@@ -188,3 +188,9 @@ def test_circles_and_chains() -> None:
 def test_only_the_command_line_knows_of_a_terminal(module: str) -> None:
     words = graph.modules()[module].read_text("utf-8")
     assert not re.search(r"^\s*(from|import) (rich|typer)\b", words, re.M)
+
+
+def test_the_figure_shows_every_room() -> None:
+    text = (Path(__file__).parents[1] / "docs" / "images" / "rooms.svg").read_text()
+    shown = {name for words in re.findall("font-weight='600'[^>]*>([^<]*)<", text) for name in words.split(", ")}
+    assert shown == {*graph.ROOMS, "private modules"}

@@ -121,7 +121,8 @@ def runtimes() -> list[Entry]:
     from hetgym.bench.job import explain
     from hetgym.sim import PRESETS
 
-    return [{"name": name, "summary": explain(switches)} for name, switches in PRESETS.items()]
+    clauses = {name: explain(switches) for name, switches in PRESETS.items()}
+    return [{"name": name, "summary": f"{clause[0].upper()}{clause[1:]}."} for name, clause in clauses.items()]
 
 
 def costs() -> list[Entry]:

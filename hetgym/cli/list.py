@@ -23,12 +23,12 @@ def list_(
     """List what hetgym knows by name."""
     from hetgym.cli.catalogue import entries
     from hetgym.cli.console import print_json, stdout
-    from hetgym.cli.tables import catalogue_table
+    from hetgym.cli.tables import catalogue
 
     import_files(imports)
     rows = entries(what)
     if as_json:
         print_json({what: rows})
     else:
-        stdout().print(catalogue_table(rows, roomy=what in ("schedulers", "platforms")))
+        stdout().print(catalogue(rows))
     return 0

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any
 
-from rich.box import HORIZONTALS, SIMPLE_HEAD
+from rich.box import SIMPLE_HEAD
+from rich.console import Group, RenderableType
+from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
@@ -242,28 +244,42 @@ def shortened(name: str, most: int = 34) -> str:
     return name if len(name) <= most else f"…{name[1 - most :]}"
 
 
-def catalogue_table(rows: Sequence[dict[str, Any]], roomy: bool) -> Table:
-    """The rows of a catalogue.
+PROSE = ("description", "summary", "citation", "source", "notes", "settings", "devices")
+"""Columns of catalogues that are texts: they stand below a row's name and facts."""
+
+
+def catalogue(rows: Sequence[dict[str, Any]]) -> RenderableType:
+    """The rows of a catalogue: a table of numbers and words, or a paragraph each where there are texts.
 
     Args:
         rows: at least one row; all have the same keys.
-        roomy: True to separate the rows by lines, for cells of several lines.
     """
-    table = Table(show_lines=roomy, box=HORIZONTALS if roomy else SIMPLE_HEAD)
+    if any(column in PROSE for column in rows[0]):
+        return Group(*(part for row in rows for part in _paragraphs(row)))
+    table = Table(box=SIMPLE_HEAD)
     for heading, value in rows[0].items():
         numeric = isinstance(value, int | float)
         heading = {"gflop": "GFLOP", "weights_mb": "weights MB"}.get(heading, heading)
-        table.add_column(
-            heading, justify="right" if numeric else "left", no_wrap=heading in ("name", "kind") or numeric
-        )
+        table.add_column(heading, justify="right" if numeric else "left", no_wrap=heading == "name" or numeric)
     for row in rows:
-        table.add_row(*map(_cell, row.values()), end_section=False)
+        table.add_row(*map(_cell, row.values()))
     return table
+
+
+def _paragraphs(row: dict[str, Any]) -> Iterator[RenderableType]:
+    facts = [f"{key} {_cell(value)}" for key, value in row.items() if key not in ("name", *PROSE) and value]
+    head = Text(str(row["name"]), style="bold")
+    if facts:
+        head.append(f"  {' · '.join(facts)}", style="not bold dim")
+    yield head
+    for key in PROSE:
+        if row.get(key):
+            yield Padding(Text(_cell(row[key])), (0, 0, 0, 4))
 
 
 def _cell(value: Any) -> str:
     if isinstance(value, list):
-        return "\n".join(value)
+        return ", ".join(value)
     if isinstance(value, float):
         return f"{value:,.0f}" if value >= 1000 else f"{value:.3g}"
     return f"{value:,}" if isinstance(value, int) else str(value)

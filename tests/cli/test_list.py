@@ -19,6 +19,9 @@ def test_lists(what: str, tmp_path: Path) -> None:
     shown = ask("list", what, cwd=tmp_path)
     assert shown.returncode == 0 and entries
     assert all(entry["name"] in shown.stdout for entry in entries)
+    for entry in entries:
+        text = (entry.get("summary") or entry.get("description") or "One.").partition(" [")[0]  # options come behind it
+        assert text[0] == text[0].upper() and text.endswith("."), f"{entry['name']}: no full sentence"
 
 
 def test_a_process_lists_the_same(tmp_path: Path) -> None:

@@ -6,16 +6,14 @@ import io
 from dataclasses import replace
 
 import numpy as np
-import pytest
-from rich.console import Console
-from rich.table import Table
+from rich.console import Console, RenderableType
 
 from hetgym import Problem, Schedule, simulate
 from hetgym.bench import Measured, Row, against, choices, grouped, points, summarise
 from hetgym.bench.groups import Traits
 from hetgym.bench.plan import device_shares
 from hetgym.bench.rows import with_gaps
-from hetgym.cli.tables import against_table, catalogue_table, choices_table, device_table, group_tables, summary_table
+from hetgym.cli.tables import against_table, catalogue, choices_table, device_table, group_tables, summary_table
 
 
 def row(problem: str, scheduler: str, makespan: float | None) -> Row:
@@ -29,7 +27,7 @@ def row(problem: str, scheduler: str, makespan: float | None) -> Row:
 ROWS = with_gaps([row("a", "heft", 4.0), row("a", "x", 2.0), row("a", "y", None)])
 
 
-def shown(*tables: Table) -> str:
+def shown(*tables: RenderableType) -> str:
     text = io.StringIO()
     Console(file=text, width=110).print(*tables)
     return text.getvalue()
@@ -80,8 +78,14 @@ def test_devices_show_what_they_do() -> None:
     assert first[1:4] == ["1", "1", "s"] and first[-4:] == ["3", "MB", "0", "B"] and second[-2:] == ["3", "MB"]
 
 
-@pytest.mark.parametrize("roomy", [True, False])
-def test_catalogues_align_numbers_to_the_right(roomy: bool) -> None:
-    entries = [{"name": "a", "operators": 1234, "gflop": 0.5, "devices": ["x", "y"]}]
-    text = shown(catalogue_table(entries, roomy))
-    assert all(word in text for word in ("GFLOP", "1,234", "0.5", "x", "y"))
+def test_catalogues_of_numbers_are_tables() -> None:
+    text = shown(catalogue([{"name": "a", "operators": 1234, "gflop": 0.5, "pools": ["x", "y"]}]))
+    assert all(word in text for word in ("GFLOP", "1,234", "0.5", "x, y"))
+
+
+def test_catalogues_with_texts_are_paragraphs_which_nothing_cuts() -> None:
+    row = {"name": "a", "problems": 1234, "trained for": [], "summary": " ".join(["word"] * 40) + ".", "source": ""}
+    first, *others = shown(catalogue([row])).splitlines()
+    assert first.split() == ["a", "problems", "1,234"]
+    assert len(others) > 1 and " ".join(" ".join(others).split()) == row["summary"]
+    assert all(line.startswith("    word") for line in others)
