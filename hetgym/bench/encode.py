@@ -45,22 +45,25 @@ def significant(value: float, digits: int = DIGITS) -> float | int:
 
 
 def encode_graph(problem: Problem) -> str:
-    """Operators and edges, which all platforms of a graph share."""
+    """Operators and edges, which all platforms of a graph share; ``tensor`` only where edges share one."""
     kinds = sorted(set(problem.operator_kinds))
-    return compact(
-        {
-            "ops": list(problem.operator_names),
-            "kinds": kinds,
-            "kind": [kinds.index(kind) for kind in problem.operator_kinds],
-            "source": deltas(problem.edge_source),
-            "target": problem.edge_target.tolist(),
-            "bytes": [significant(size) for size in problem.edge_bytes.tolist()],
-        }
-    )
+    fields: dict[str, Any] = {
+        "ops": list(problem.operator_names),
+        "kinds": kinds,
+        "kind": [kinds.index(kind) for kind in problem.operator_kinds],
+        "source": deltas(problem.edge_source),
+        "target": problem.edge_target.tolist(),
+        "bytes": [significant(size) for size in problem.edge_bytes.tolist()],
+        "weights": [significant(size) for size in problem.weight_bytes.tolist()],
+        "outputs": [significant(size) for size in problem.output_bytes.tolist()],
+    }
+    if len(np.unique(problem.edge_tensor)) < problem.num_edges:
+        fields["tensor"] = deltas(problem.edge_tensor)
+    return compact(fields)
 
 
 def encode_problem(problem: Problem, lower_bound: float) -> dict[str, Any]:
-    """Devices, run times and links; times in quanta, -1 where an operator cannot run."""
+    """Devices, run times, links and memories; times in quanta, -1 for what is infinite."""
     unit = quantum(lower_bound)
     return {
         "devices": list(problem.device_names),
@@ -69,6 +72,7 @@ def encode_problem(problem: Problem, lower_bound: float) -> dict[str, Any]:
         "cost": [[significant(x / unit, 4) for x in column] for column in problem.cost.T.tolist()],
         "latency": [[significant(x / unit, 4) for x in row] for row in problem.latency.tolist()],
         "rate": [[significant(x * unit) for x in row] for row in problem.bandwidth.tolist()],
+        "memory": [significant(size) for size in problem.memory_capacity.tolist()],
     }
 
 
@@ -85,7 +89,8 @@ def encode_bound(lower_bound: float, unit: float) -> float | int:
 def encode_trace(trace: Trace, lower_bound: float) -> str:
     """Encode one run: ``a`` devices, ``s`` starts, ``w`` the time for which each transfer waited for its link.
 
-    ``d`` and ``t`` (run and transfer times) are included only if the runtime changed them.
+    ``d`` and ``t`` (run and transfer times) are included only if the runtime changed them, ``c`` only if readers of a
+    tensor on one device share a copy of it.
     """
     p, unit = trace.problem, quantum(lower_bound)
     n = p.num_operators
@@ -99,6 +104,8 @@ def encode_trace(trace: Trace, lower_bound: float) -> str:
     duration = trace.finish - trace.start
     if not np.allclose(duration, p.cost[np.arange(n), trace.assignment], rtol=1e-6, atol=unit / 10):
         fields["d"] = _quanta(duration, unit).tolist()
+    if trace.switches.transfers == "cached":
+        fields["c"] = 1
     edges = np.flatnonzero(trace.remote)
     waits = _quanta(trace.sent[edges] - trace.finish[p.edge_source[edges]], unit)
     if waits.any():

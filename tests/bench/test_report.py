@@ -267,3 +267,39 @@ def test_a_browser_hides_what_was_not_measured(outcome: Outcome) -> None:
 def test_a_run_without_results_still_renders(outcome: Outcome) -> None:
     document: dict[str, Any] = outcome.document | {"rows": [], "summary": [], "summary_by_platform": {}}
     assert "<!doctype html>" in render(document, Gantts())
+
+
+@needs_browser
+def test_charts_show_the_memory_of_the_simulation(tmp_path: Path) -> None:
+    rng = np.random.default_rng(3)
+    n = 40
+    edges = [(int(i), j, float(rng.integers(1, 10**6))) for j in range(1, n) for i in np.unique(rng.integers(0, j, 3))]
+    tensors = [source for source, *_ in edges]  # each output is one tensor, which several read: copies are shared
+    sizes = {source: size for source, _, size in edges}
+    problem = Problem.from_arrays(
+        rng.uniform(1e-4, 2e-4, (n, 3)),
+        [(i, j, sizes[i]) for i, j, _ in edges],
+        latency=1e-5,
+        bandwidth=1e9,
+        weight_bytes=rng.uniform(0, 1e6, n),
+        output_bytes=rng.uniform(0, 1e6, n),
+        memory_capacity=[1e6, 1e9, np.inf],
+        tensors=tensors,
+        name="stored@three",
+    )
+    table = (baselines.get("heft"),)
+    runtimes = ("links", "framework")
+    done = execute(Job("m", (ProblemSpec.held(problem),), table, runtimes, ()), RunFolder(tmp_path, "run", "none"))
+    for runtime in runtimes:
+        trace = simulate(problem, table[0](problem, runtime), runtime)
+        script = """
+          const view = panels[0], bar = view.bars.find(b => b.store === 0), box = view.canvas.getBoundingClientRect();
+          const at = { clientX: box.left + (bar.x0 + bar.x1) / 2, clientY: box.top + bar.y0 + 2, pointerId: 1 };
+          view.canvas.dispatchEvent(new PointerEvent("pointermove", at));
+          document.body.dataset.tip = document.getElementById("tip").textContent;
+          document.body.dataset.peaks = view.trace.memory.map(store => store.most).join(" ");
+        """
+        page = browse(done.files["report"], f"#runtime={runtime}&a=heft&b=", script)
+        peaks = re.search('data-peaks="([^"]*)"', page)
+        assert peaks and [float(x) for x in peaks[1].split()] == pytest.approx(trace.memory.peak.tolist(), rel=1e-3)
+        assert re.search(r'data-tip="Memory of dev0[\d.]+ MB at [\d.]+ msat most [\d.]+ MB of 1.00 MB"', page)
