@@ -11,6 +11,11 @@ from hypothesis import HealthCheck, settings
 if "PYTEST_XDIST_WORKER" in os.environ:  # each worker has a core: threads would fight for them
     os.environ.setdefault("OMP_NUM_THREADS", "1")
 
+# Without their bytecode, each of a hundred processes would compile every module, and each worker would rewrite every
+# test, again. Numba writes kernels into the same folders in any case.
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+sys.dont_write_bytecode = False
+
 ROOT = Path(__file__).parents[1]
 sys.path.insert(0, str(ROOT / "tests"))  # tests import oracle.py and strategies.py by name
 

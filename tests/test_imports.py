@@ -28,6 +28,7 @@ def script(name: str) -> ModuleType:
 
 
 graph = script("import_graph")
+MODULES = graph.modules()
 
 
 def python(script: str) -> str:
@@ -184,9 +185,9 @@ def test_circles_and_chains() -> None:
     assert graph.circles(imports("hetgym.a hetgym.a")) == [["hetgym.a"]]
 
 
-@pytest.mark.parametrize("module", sorted(name for name in graph.modules() if not name.startswith("hetgym.cli")))
+@pytest.mark.parametrize("module", sorted(name for name in MODULES if not name.startswith("hetgym.cli")))
 def test_only_the_command_line_knows_of_a_terminal(module: str) -> None:
-    words = graph.modules()[module].read_text("utf-8")
+    words = MODULES[module].read_text("utf-8")
     assert not re.search(r"^\s*(from|import) (rich|typer)\b", words, re.M)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-from cli.commands import run, said
+from cli.commands import ask, said
 
 from hetgym import Problem, baselines, simulate
 from hetgym.cli.charts import COLUMNS, chart
@@ -13,26 +13,26 @@ from hetgym.workloads import load_problem, textbook
 
 
 def test_a_pair_is_shown_with_both_charts_and_saved(tmp_path: Path) -> None:
-    done = run("adversary", "heft", "--against", "single-device", "--budget", "100", "--name", "a", cwd=tmp_path)
+    done = ask("adversary", "heft", "--against", "single-device", "--budget", "100", "--name", "a", cwd=tmp_path)
     assert (done.returncode, said(done)) == (0, "")
     problem = load_problem(tmp_path / "results" / "a" / "heft-against-single-device.npz")
     makespans = [simulate(problem, baselines.get(name)(problem)).makespan for name in ("heft", "single-device")]
     assert done.stdout.startswith(f"heft takes {makespans[0] / makespans[1]:.2f} times as long as single-device: ")
     assert "\nheft: " in done.stdout and "\nsingle-device: " in done.stdout and "dev0  " in done.stdout
     hint = done.stdout.splitlines()[-1].partition("hetgym ")[2]
-    assert run(*hint.split(), "--schedulers", "heft", cwd=tmp_path).returncode == 0
+    assert ask(*hint.split(), "--schedulers", "heft", cwd=tmp_path).returncode == 0
 
 
 def test_several_schedulers_give_a_table(tmp_path: Path) -> None:
     words = ("adversary", "heft,peft", "cpop", "--budget", "20", "--runtime", "links", "--name", "m")
-    done = run(*words, cwd=tmp_path)
+    done = ask(*words, cwd=tmp_path)
     assert (done.returncode, said(done)) == (0, "")
     assert "under links" in done.stdout and "scheduler" in done.stdout
     files = sorted(path.name for path in (tmp_path / "results" / "m").iterdir())
     assert len(files) == 7 and "peft-against-cpop.npz" in files and "adversary.json" in files
-    again = run(*words, cwd=tmp_path)
+    again = ask(*words, cwd=tmp_path)
     assert again.returncode == 2 and "--force" in again.stderr
-    alone = run("adversary", "heft", "--against", "peft", "--budget", "5", "--name", "m", "--force", cwd=tmp_path)
+    alone = ask("adversary", "heft", "--against", "peft", "--budget", "5", "--name", "m", "--force", cwd=tmp_path)
     assert alone.returncode == 0
     assert {path.name for path in (tmp_path / "results" / "m").iterdir()} == {"heft-against-peft.npz", "adversary.json"}
 
@@ -40,7 +40,7 @@ def test_several_schedulers_give_a_table(tmp_path: Path) -> None:
 def test_json_starts_from_a_file(tmp_path: Path) -> None:
     textbook("topcuoglu").save(tmp_path / "start.npz")
     words = ("adversary", "heft", "--against", "cpop", "--start", "start.npz", "--within", "2", "--budget", "30")
-    done = run(*words, "--json", cwd=tmp_path)
+    done = ask(*words, "--json", cwd=tmp_path)
     assert done.returncode == 0, done.stderr
     (found,) = json.loads(done.stdout)["found"]
     assert found["trail"][0] == {"evaluation": 1, "ratio": 80 / 86, "change": ""}

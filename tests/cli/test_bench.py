@@ -108,13 +108,13 @@ def test_problem_files_take_the_place_of_a_suite(tmp_path: Path) -> None:
 def test_task_graphs_get_their_devices_on_the_command_line(tmp_path: Path) -> None:
     (tmp_path / "two.stg").write_text("2\n0 0 0\n1 3 1 0\n2 4 1 0\n3 0 2 1 2\n")
     words = ("--schedulers", "heft", "--runtime", "classic", "--name", "x", "--traces", "none")
-    done = run("bench", "--problems", "two.stg", "--devices", "2", *words, cwd=tmp_path)
+    done = ask("bench", "--problems", "two.stg", "--devices", "2", *words, cwd=tmp_path)
     assert done.returncode == 0, done.stderr
     found = rows(tmp_path / "results" / "x")
     assert [(row["problem"], float(row["makespan_s"])) for row in found] == [("two@2-devices", 4.0)]
-    done = run("bench", "--problems", "two.stg", *words, cwd=tmp_path)
+    done = ask("bench", "--problems", "two.stg", *words, cwd=tmp_path)
     assert done.returncode == 2 and "two.stg: the file does not say how many processors" in done.stderr
-    done = run("bench", "--suite", "quick", "--devices", "2", cwd=tmp_path)
+    done = ask("bench", "--suite", "quick", "--devices", "2", cwd=tmp_path)
     assert done.returncode == 2 and "--devices belongs to --problems" in done.stderr
 
 
