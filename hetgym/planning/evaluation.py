@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from itertools import pairwise
@@ -12,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from hetgym._jit import jit
+from hetgym._threads import cores
 from hetgym._types import FloatArray, IntArray
 from hetgym.errors import ConfigError, InvalidSchedule, OutOfMemory, unknown_name
 from hetgym.planning import ranks
@@ -184,17 +184,12 @@ def _priorities(orders: IntArray, how: Setting) -> FloatArray:
 
 def _in_parts(count: int, work: Callable[[slice], FloatArray], most: int | None) -> FloatArray:
     """Spread a batch over threads; kernels release the interpreter lock. Small batches stay on one thread."""
-    threads = min(most or _cores(), count // LEAST_BATCH)
+    threads = min(most or cores(), count // LEAST_BATCH)
     if threads < 2:
         return work(slice(0, count))
     ends = [count * k // threads for k in range(threads + 1)]
     with ThreadPoolExecutor(threads) as pool:
         return np.concatenate(list(pool.map(work, (slice(a, b) for a, b in pairwise(ends)))))
-
-
-def _cores() -> int:
-    """Cores that this process may use."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def _within_memory(problem: Problem, schedule: Schedule, switches: Runtime) -> float:

@@ -8,7 +8,7 @@ cannot differ.
 from __future__ import annotations
 
 import abc
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import KW_ONLY, dataclass
 from typing import Any
 
@@ -17,6 +17,7 @@ import numpy.typing as npt
 from gymnasium import spaces
 
 from hetgym import _records as records
+from hetgym._threads import cores, each
 from hetgym._types import BoolArray, FloatArray
 from hetgym.envs.core.arguments import Arguments
 from hetgym.envs.core.spaces import Level, Reward, blank, level_space
@@ -207,6 +208,10 @@ def only_options(options: dict[str, Any], *known: str) -> tuple[Any, ...]:
     return tuple(options.get(name) for name in known)
 
 
+_LEAST_LANES = 8
+"""Lanes that keep a thread busy for longer than it takes to start."""
+
+
 class RecordLanes(Lanes):
     """Lanes whose kernels take all arrays as one record, ``_lanes``; a copy makes a record of its own arrays."""
 
@@ -215,6 +220,26 @@ class RecordLanes(Lanes):
     @abc.abstractmethod
     def _all_lanes(self) -> records.Rows:
         """The arrays that the kernels need of the lanes, as a row of one record."""
+
+    @staticmethod
+    def _spread(work: Callable[[BoolArray], None], active: BoolArray) -> None:
+        """Call a kernel for all active lanes: on several threads if there are many, each with a share of the lanes.
+
+        Lanes share nothing that a kernel writes, so the results do not depend on the number of threads.
+
+        Args:
+            work: takes [L] bool, true for lanes to work on; long enough for a thread to be worth its start.
+            active: [L] true for all of them.
+        """
+        lanes = np.flatnonzero(active)
+        threads = min(len(lanes) // _LEAST_LANES, cores()) if len(lanes) >= 2 * _LEAST_LANES else 1
+        if threads < 2:
+            work(active)
+            return
+        shares = np.zeros((threads, len(active)), np.bool_)
+        for thread in range(threads):
+            shares[thread, lanes[thread::threads]] = True
+        each(work, list(shares))
 
     def __getstate__(self) -> dict[str, Any]:
         return {key: value for key, value in self.__dict__.items() if key != "_lanes"}

@@ -278,9 +278,16 @@ class DispatchLanes(RecordLanes):
 
     def _advance(self, actions: npt.NDArray[np.int64], active: BoolArray, purpose: int) -> None:
         row = self._lanes.table[0]
-        dispatch(row, self._switches, actions, active, purpose, self.sparse)
-        if self.rules.completion != "off":
-            complete(row, self._switches, active, self.conditions.tries)
+
+        def advance(some: BoolArray) -> None:
+            dispatch(row, self._switches, actions, some, purpose, self.sparse)
+            if self.rules.completion != "off":
+                complete(row, self._switches, some, self.conditions.tries)
+
+        if self.rules.completion == "off":
+            advance(active)
+        else:
+            self._spread(advance, active)
 
     def instance(self, lane: int) -> ScheduleInstance:
         """The instance of a lane's episode, which must have begun."""

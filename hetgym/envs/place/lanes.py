@@ -178,9 +178,16 @@ class PlaceLanes(RecordLanes):
 
     def _advance(self, actions: npt.NDArray[np.int64], active: BoolArray, opening: bool) -> None:
         row = self._lanes.table[0]
-        place(row, actions, active, opening, self._insertion, self._sparse, self._like)
-        if self.rules.completion != "off":
-            complete(row, active, self._insertion, self._like)
+
+        def advance(some: BoolArray) -> None:
+            place(row, actions, some, opening, self._insertion, self._sparse, self._like)
+            if self.rules.completion != "off":
+                complete(row, some, self._insertion, self._like)
+
+        if self.rules.completion == "off":
+            advance(active)
+        else:
+            self._spread(advance, active)
 
     def _prepare(self, problem: Problem) -> Prepared:
         """An instance, its tables, and the fixed part of its observations."""
