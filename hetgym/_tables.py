@@ -7,7 +7,8 @@ from collections.abc import Iterable, Sequence
 import numpy as np
 import numpy.typing as npt
 
-from hetgym._types import FloatArray, IntArray
+from hetgym._jit import lean
+from hetgym._types import FloatArray, Int64Array, IntArray
 from hetgym.errors import ProblemError
 
 
@@ -69,7 +70,9 @@ def tensor_ids(source: IntArray, target: IntArray, tensors: Sequence[int] | None
     return ids
 
 
-def largest_payloads(n: int, source: IntArray, payload: FloatArray, tensors: Sequence[int] | None) -> FloatArray:
+def largest_payloads(
+    n: int, source: IntArray | Int64Array, payload: FloatArray, tensors: Sequence[int] | None
+) -> FloatArray:
     """[n] output bytes of each operator: every tensor counts once, at the size of its largest edge [byte]."""
     if tensors is None:
         inside = (source >= 0) & (source < n)
@@ -97,3 +100,27 @@ def broadcast(value: npt.ArrayLike, shape: tuple[int, ...], what: str, name: str
         return np.broadcast_to(np.asarray(value, np.float64), shape)
     except (OverflowError, TypeError, ValueError) as cause:
         raise ProblemError(f"problem {name!r}: {what} does not fit shape {shape} ({cause})") from cause
+
+
+@lean
+def all_within(values: FloatArray, finite: bool) -> bool:
+    """True if no number of an array, [k], is negative or NaN and, if ``finite``, none is infinite."""
+    for value in values:  # noqa: SIM110
+        if not value >= 0.0 or (finite and value == np.inf):
+            return False
+    return True
+
+
+@lean
+def in_order(n: int, source: IntArray, target: IntArray, tensor: IntArray) -> bool:
+    """True if edges are sorted by source, target and tensor, none is a loop or double, and all ends are below n."""
+    for k in range(len(source)):
+        a, b = source[k], target[k]
+        if a < 0 or b < 0 or a >= n or b >= n or a == b:
+            return False
+        if k > 0 and (
+            a < source[k - 1]
+            or (a == source[k - 1] and (b < target[k - 1] or (b == target[k - 1] and tensor[k] <= tensor[k - 1])))
+        ):
+            return False
+    return True

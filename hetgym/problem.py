@@ -19,7 +19,7 @@ from hetgym import _tables as tables
 from hetgym._artefacts import Array, Kind, check_format, load_npz, save_npz
 from hetgym._files import as_path
 from hetgym._records import record
-from hetgym._types import BoolArray, FloatArray, IntArray, frozen
+from hetgym._types import BoolArray, FloatArray, Int64Array, IntArray, frozen
 from hetgym.errors import ProblemError
 from hetgym.graph import topology
 
@@ -206,12 +206,15 @@ class Problem:
                 "all its costs are infinite"
             )
         e = len(edge_source)
-        order = np.lexsort((edge_tensor, edge_target, edge_source))
-        self.edge_source = _int32(edge_source, order)
-        self.edge_target = _int32(edge_target, order)
-        self.edge_tensor = _int32(edge_tensor, order)
-        self.edge_bytes = self._real("edge_bytes", np.asarray(edge_bytes)[order], (e,))
-        self._check_edges(n)
+        ends = [np.asarray(values).astype(np.int32) for values in (edge_source, edge_target, edge_tensor)]
+        if tables.in_order(n, *ends):
+            self.edge_bytes = self._real("edge_bytes", edge_bytes, (e,))
+        else:
+            order = np.lexsort((edge_tensor, edge_target, edge_source))
+            ends = [values[order] for values in ends]
+            self.edge_bytes = self._real("edge_bytes", np.asarray(edge_bytes)[order], (e,))
+            self._check_edges(n, *ends)
+        self.edge_source, self.edge_target, self.edge_tensor = (frozen(values) for values in ends)
         self.latency = self._between("latency", latency, d, diagonal=0.0)
         self.bandwidth = self._between("bandwidth", bandwidth, d, diagonal=np.inf)
         self.weight_bytes = self._real("weight_bytes", weight_bytes, (n,))
@@ -236,19 +239,21 @@ class Problem:
             raise ProblemError(
                 f"problem {name!r}: occupancy[{i}, {a}] is {self.occupancy[i, a]}; it must be above 0 and at most 1"
             )
-        self.power_busy = self._real("power_busy", tables.broadcast(power_busy, (d,), "power_busy", name), (d,))
-        self.power_idle = self._real("power_idle", tables.broadcast(power_idle, (d,), "power_idle", name), (d,))
-        self.price = self._real("price", tables.broadcast(price, (d,), "price", name), (d,))
-        if (self.power_idle > self.power_busy).any():
+        self.power_busy, self.power_idle, self.price = (
+            _nothing(d)
+            if isinstance(value, float) and value == 0.0
+            else self._real(what, tables.broadcast(value, (d,), what, name), (d,))
+            for what, value in (("power_busy", power_busy), ("power_idle", power_idle), ("price", price))
+        )
+        if self.power_idle is not self.power_busy and (self.power_idle > self.power_busy).any():
             a = int(np.argmax(self.power_idle > self.power_busy))
             raise ProblemError(
                 f"problem {name!r}: power_idle[{a}] is {self.power_idle[a]:g} W, above power_busy of "
                 f"{self.power_busy[a]:g} W"
             )
-        self.successors = topology.adjacency(n, self.edge_source, self.edge_target)
-        self.predecessors = topology.adjacency(n, self.edge_target, self.edge_source)
-        indegree = np.diff(self.predecessors.pointer)
-        self.topological_order = topology.kahn_order(self.successors, indegree)
+        self.successors, self.predecessors, self.topological_order = topology.arrange(
+            n, self.edge_source, self.edge_target
+        )
         if len(self.topological_order) < n:
             cycle = [self.operator_names[i] for i in topology.find_cycle(self.successors, self.topological_order)]
             raise ProblemError(f"problem {name!r} has a cycle: {' -> '.join([*cycle, cycle[0]])}")
@@ -261,7 +266,7 @@ class Problem:
             raise ProblemError(f"problem {self.name!r}: {what} is not an array of numbers ({cause})") from cause
         if array.shape != shape:
             raise ProblemError(f"problem {self.name!r}: {what} has shape {array.shape}, expected {shape}")
-        if array.size and not (array.min() >= 0 and (not finite or array.max() < np.inf)):
+        if not tables.all_within(array.reshape(-1), finite):
             bad = ~(array >= 0) | (np.isinf(array) if finite else False)
             at = tuple(int(i) for i in np.argwhere(bad)[0])
             where = ", ".join(map(str, at))
@@ -278,14 +283,13 @@ class Problem:
             raise ProblemError(f"problem {self.name!r}: bandwidth[{a}, {b}] is 0; it must be positive")
         return frozen(array)
 
-    def _check_edges(self, n: int) -> None:
-        source, target = self.edge_source, self.edge_target
+    def _check_edges(self, n: int, source: IntArray, target: IntArray, tensor: IntArray) -> None:
         bad = (source < 0) | (source >= n) | (target < 0) | (target >= n) | (source == target)
         if bad.any():
             k = int(np.flatnonzero(bad)[0])
             why = "is a loop" if source[k] == target[k] else f"leaves the operators 0..{n - 1}"
             raise ProblemError(f"problem {self.name!r}: edge {source[k]} -> {target[k]} {why}")
-        same = (np.diff(source) == 0) & (np.diff(target) == 0) & (np.diff(self.edge_tensor) == 0)
+        same = (np.diff(source) == 0) & (np.diff(target) == 0) & (np.diff(tensor) == 0)
         if same.any():
             k = int(np.flatnonzero(same)[0])
             raise ProblemError(f"problem {self.name!r}: edge {source[k]} -> {target[k]} is given twice for one tensor")
@@ -444,6 +448,45 @@ class Problem:
             power_busy=power_busy,
             power_idle=power_idle,
             price=price,
+        )
+
+    @classmethod
+    def from_edges(
+        cls,
+        cost: FloatArray,
+        source: IntArray | Int64Array,
+        target: IntArray | Int64Array,
+        payload: FloatArray,
+        name: str,
+    ) -> Problem:
+        """As :meth:`from_arrays` with defaults, for arrays of edges that are sorted and carry a tensor each.
+
+        Args:
+            cost: [n, d] run times [s]; inf = not placeable.
+            source: [e] operator at the start of each edge.
+            target: [e] operator at its end.
+            payload: [e] bytes.
+            name: for messages and reports.
+
+        Raises:
+            ProblemError: as for the constructor.
+        """
+        n, d = cost.shape
+        return cls(
+            cost=cost,
+            edge_source=source.astype(np.int32),
+            edge_target=target.astype(np.int32),
+            edge_bytes=payload,
+            edge_tensor=np.arange(len(source), dtype=np.int32),
+            latency=np.zeros((d, d)),
+            bandwidth=np.ones((d, d)),
+            weight_bytes=np.zeros(n),
+            output_bytes=tables.largest_payloads(n, source, payload, None),
+            memory_capacity=np.full(d, np.inf),
+            operator_names=_numbered("op", n),
+            operator_kinds=_repeated("Task", n),
+            device_names=_numbered("dev", d),
+            name=name,
         )
 
     def __deepcopy__(self, memo: object) -> Problem:
@@ -608,15 +651,22 @@ class Problem:
         return cls(**arrays, routes=routes, **names)  # type: ignore[arg-type]
 
 
+@lru_cache(maxsize=8)
+def _nothing(d: int) -> FloatArray:
+    """[d] zeros, for all problems whose devices state no power and no price."""
+    return frozen(np.zeros(d))
+
+
+@lru_cache(maxsize=128)
+def _repeated(word: str, count: int) -> tuple[str, ...]:
+    """The kinds of operators that all have the same one."""
+    return (word,) * count
+
+
 @lru_cache(maxsize=128)
 def _numbered(word: str, count: int) -> tuple[str, ...]:
     """Names of operators or devices that have none."""
     return tuple(f"{word}{i}" for i in range(count))
-
-
-def _int32(values: npt.ArrayLike, order: npt.NDArray[np.int64]) -> IntArray:
-    """An array of edges in sorted order."""
-    return frozen(np.asarray(values)[order].astype(np.int32))
 
 
 def _declared(header: Mapping[str, Any], names: Collection[str], where: str) -> dict[str, Array]:

@@ -97,9 +97,9 @@ class DataflowGraph:
         self.edge_bytes: FloatArray = frozen(
             np.array([self.operators[s].outputs[o].bytes for s, o, _ in triples], np.float64)
         )
-        self.successors = topology.adjacency(n, self.edge_source, self.edge_target)
-        self.predecessors = topology.adjacency(n, self.edge_target, self.edge_source)
-        self.topological_order = topology.kahn_order(self.successors, self.in_degree)
+        self.successors, self.predecessors, self.topological_order = topology.arrange(
+            n, self.edge_source, self.edge_target
+        )
         if len(self.topological_order) < n:
             cycle = [self.operators[i].name for i in topology.find_cycle(self.successors, self.topological_order)]
             raise GraphError(f"graph {name!r} has a cycle: {' -> '.join([*cycle, cycle[0]])}")

@@ -12,10 +12,14 @@ import numpy as np
 import numpy.typing as npt
 
 from hetgym._heap import Heaps, new_heaps, pop, push
-from hetgym._jit import jit, lean
-from hetgym._types import BoolArray, IntArray, frozen
+from hetgym._jit import jit, lean, step
+from hetgym._records import record
+from hetgym._types import BoolArray, Int64Array, IntArray, frozen
+
+Table = npt.NDArray[np.int64]
 
 
+@record
 class Adjacency(NamedTuple):
     """Compressed sparse rows: the neighbours of ``i`` are ``node[pointer[i]:pointer[i + 1]]``.
 
@@ -72,6 +76,78 @@ def kahn_order(successors: Adjacency, indegree: IntArray) -> IntArray:
     order = np.empty(n, np.int32)
     count = _kahn(successors.pointer, successors.node, np.array(indegree, np.int32), new_heaps([n]), order)
     return frozen(order[:count].copy() if count < n else order)
+
+
+@lean
+def sort_edges(source: Int64Array, target: Int64Array, by_target: Table, by_source: Table, at: Int64Array) -> None:
+    """Sort edges by source, then target, then position.
+
+    Args:
+        source: [e] node at the start of each edge.
+        target: [e] node at the end of each edge.
+        by_target: [2, e] scratch.
+        by_source: [2, e] filled in with sources and targets.
+        at: [n] scratch.
+    """
+    _sort_by(target, source, target, by_target, at)
+    _sort_by(by_target[0], by_target[0], by_target[1], by_source, at)
+
+
+@step
+def _sort_by(key: Int64Array, source: Int64Array, target: Int64Array, edges: Table, at: Int64Array) -> None:
+    """Write edges in the order of their keys."""
+    for i in range(len(at)):
+        at[i] = 0
+    for k in range(len(key)):
+        at[key[k]] += 1
+    before = 0
+    for i in range(len(at)):
+        before, at[i] = before + at[i], before
+    for k in range(len(key)):
+        to = at[key[k]]
+        edges[0, to], edges[1, to] = source[k], target[k]
+        at[key[k]] += 1
+
+
+# A counting sort: edges are taken in their order, and so are the edges of each row. ``at`` is scratch.
+@step
+def _fill_rows(
+    here: IntArray, there: IntArray, pointer: IntArray, node: IntArray, edge: IntArray, at: IntArray
+) -> None:
+    n = len(at)
+    for i in range(n + 1):
+        pointer[i] = 0
+    for k in range(len(here)):
+        pointer[here[k] + 1] += 1
+    for i in range(n):
+        pointer[i + 1] += pointer[i]
+        at[i] = pointer[i]
+    for k in range(len(here)):
+        to = at[here[k]]
+        node[to], edge[to] = there[k], k
+        at[here[k]] += 1
+
+
+@lean
+def _arrange(source: IntArray, target: IntArray, after: Adjacency, before: Adjacency, waiting: IntArray) -> None:
+    _fill_rows(source, target, after.pointer, after.node, after.edge, waiting)
+    _fill_rows(target, source, before.pointer, before.node, before.edge, waiting)
+    for i in range(len(waiting)):
+        waiting[i] = before.pointer[i + 1] - before.pointer[i]
+
+
+def arrange(n: int, source: IntArray, target: IntArray) -> tuple[Adjacency, Adjacency, IntArray]:
+    """Successors, predecessors, and the order of :func:`kahn_order`, of edges that are sorted by source and target."""
+    e = len(source)
+    after, before = (
+        Adjacency(np.empty(n + 1, np.int32), np.empty(e, np.int32), np.empty(e, np.int32)) for _ in range(2)
+    )
+    waiting, order = np.empty(n, np.int32), np.empty(n, np.int32)
+    _arrange(source, target, after, before, waiting)
+    count = _kahn(after.pointer, after.node, waiting, new_heaps([n]), order)
+    for array in (*after, *before):
+        frozen(array)
+    return after, before, frozen(order[:count].copy() if count < n else order)
 
 
 def find_cycle(successors: Adjacency, order: IntArray) -> list[int]:

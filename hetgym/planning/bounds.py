@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 
-from hetgym._types import FloatArray, frozen
+from hetgym._jit import lean
+from hetgym._types import FloatArray
 from hetgym.errors import ConfigError, require
-from hetgym.planning.ranks import least_cost_from_entry, least_cost_to_exit, longest_path_from_entry
-from hetgym.problem import Problem
+from hetgym.planning.ranks import least_cost_from_entry, least_cost_to_exit
+from hetgym.problem import Problem, ProblemArrays
 from hetgym.sim import Runtime
 from hetgym.sim import runtime as as_runtime
 
@@ -17,9 +18,25 @@ def critical_path_bound(problem: Problem) -> float:
 
     It is also the denominator of the schedule length ratio (SLR).
     """
-    fastest = frozen(problem.cost.min(axis=1))  # read-only like mean costs, or the kernel would be compiled anew
-    free = frozen(np.zeros(problem.num_edges))
-    return float((longest_path_from_entry(problem.arrays, fastest, free) + fastest).max())
+    n = problem.num_operators
+    return longest_free_path(problem.arrays, np.empty(n), np.empty(n))
+
+
+@lean
+def longest_free_path(p: ProblemArrays, fastest: FloatArray, begin: FloatArray) -> float:
+    """As :func:`critical_path_bound`, for kernels; ``fastest`` and ``begin``, [n] each, are scratch."""
+    n, d = p.cost.shape
+    for i in range(n):
+        fastest[i], begin[i] = p.cost[i, 0], 0.0
+        for a in range(1, d):
+            fastest[i] = min(fastest[i], p.cost[i, a])
+    longest = 0.0
+    for i in p.topological_order:
+        end = begin[i] + fastest[i]
+        longest = max(longest, end)
+        for edge in range(p.successor_pointer[i], p.successor_pointer[i + 1]):
+            begin[p.successor[edge]] = max(begin[p.successor[edge]], end)
+    return longest
 
 
 def communication_bound(problem: Problem) -> float:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import numpy as np
 
 from hetgym._jit import lean, step
-from hetgym._types import FloatArray, IntArray
+from hetgym._types import FloatArray, IntArray, frozen
 from hetgym.planning.capacity import fitted
 from hetgym.planning.ranks import list_order
 from hetgym.planning.timeline import Timeline, book, fits, new_timeline, planned, roomiest, start_on
@@ -69,10 +69,21 @@ def fastest_device(problem: Problem, operators: IntArray | list[int] | None = No
         problem: the problem.
         operators: ids of the operators; all by default.
     """
-    cost = problem.cost if operators is None else problem.cost[operators]
-    placeable = np.isfinite(cost)
-    total = np.where(placeable, cost, 0.0).sum(axis=0)
-    return int(np.lexsort((total, -placeable.sum(axis=0)))[0])
+    return int(_fastest_device(problem.cost if operators is None else frozen(problem.cost[operators])))
+
+
+@lean
+def _fastest_device(cost: FloatArray) -> int:
+    best, most, least = 0, -1, np.inf
+    for a in range(cost.shape[1]):
+        count, total = 0, 0.0
+        for i in range(cost.shape[0]):
+            if cost[i, a] < np.inf:
+                count += 1
+                total += cost[i, a]
+        if count > most or (count == most and total < least):
+            best, most, least = a, count, total
+    return best
 
 
 def single_device_placement(problem: Problem) -> IntArray:

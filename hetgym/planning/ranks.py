@@ -24,14 +24,15 @@ def longest_path_to_exit(p: ProblemArrays, weight: FloatArray, communication: Fl
         communication: [e] time of each edge [s].
     """
     rank = np.empty(len(weight))
-    _write_longest_path_to_exit(p, weight, communication, rank)
+    write_longest_path_to_exit(p, weight, communication, rank)
     return rank
 
 
 @lean
-def _write_longest_path_to_exit(
+def write_longest_path_to_exit(
     p: ProblemArrays, weight: FloatArray, communication: FloatArray, rank: FloatArray
 ) -> None:
+    """As :func:`longest_path_to_exit`, for kernels: fills ``rank``, [n]."""
     for k in range(len(weight) - 1, -1, -1):
         i = p.topological_order[k]
         tail = 0.0
@@ -43,14 +44,15 @@ def _write_longest_path_to_exit(
 def longest_path_from_entry(p: ProblemArrays, weight: FloatArray, communication: FloatArray) -> FloatArray:
     """[n] longest path from an entry to an operator's start, with times as in :func:`longest_path_to_exit` [s]."""
     rank = np.zeros(len(weight))
-    _write_longest_path_from_entry(p, weight, communication, rank)
+    write_longest_path_from_entry(p, weight, communication, rank)
     return rank
 
 
 @lean
-def _write_longest_path_from_entry(
+def write_longest_path_from_entry(
     p: ProblemArrays, weight: FloatArray, communication: FloatArray, rank: FloatArray
 ) -> None:
+    """As :func:`longest_path_from_entry`, for kernels: fills ``rank``, [n] of zeros."""
     for i in p.topological_order:
         for edge in range(p.successor_pointer[i], p.successor_pointer[i + 1]):
             j = p.successor[edge]
@@ -96,7 +98,8 @@ def write_bottom_level(p: ProblemArrays, assignment: IntArray, level: FloatArray
 
 
 @lean
-def _write_optimistic_cost(p: ProblemArrays, communication: FloatArray, table: FloatArray) -> None:
+def write_optimistic_cost(p: ProblemArrays, communication: FloatArray, table: FloatArray) -> None:
+    """As :func:`optimistic_cost`, for kernels: fills ``table``, [n, d] of zeros; ``communication`` is that of edges."""
     n, d = p.cost.shape
     for k in range(n - 1, -1, -1):
         i = p.topological_order[k]
@@ -116,12 +119,13 @@ def optimistic_cost(problem: Problem) -> FloatArray:
     Source: Arabnejad, Barbosa, IEEE TPDS 25(3), 2014, equation 2.
     """
     table = np.zeros(problem.cost.shape)
-    _write_optimistic_cost(problem.arrays, problem.mean_communication, table)
+    write_optimistic_cost(problem.arrays, problem.mean_communication, table)
     return table
 
 
 @lean
-def _write_least_cost_to_exit(p: ProblemArrays, table: FloatArray) -> None:
+def write_least_cost_to_exit(p: ProblemArrays, table: FloatArray) -> None:
+    """As :func:`least_cost_to_exit`, for kernels: fills ``table``, [n, d] of zeros."""
     n, d = p.cost.shape
     for k in range(n - 1, -1, -1):
         i = p.topological_order[k]
@@ -141,7 +145,7 @@ def least_cost_to_exit(problem: Problem) -> FloatArray:
     As :func:`optimistic_cost`, with each transfer at its true price between the two devices.
     """
     table = np.zeros(problem.cost.shape)
-    _write_least_cost_to_exit(problem.arrays, table)
+    write_least_cost_to_exit(problem.arrays, table)
     return table
 
 

@@ -2,21 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
 
+from hetgym._jit import jit
+from hetgym._types import FloatArray, Int64Array
 from hetgym.errors import ProblemError, unknown_name
-from hetgym.graph.generators.tasks import Index, work_and_sizes
-from hetgym.graph.generators.topologies import inception_like_edges, layered_edges
+from hetgym.graph.generators.topologies import layered_scratch, write_inception_like, write_layered
+from hetgym.graph.topology import sort_edges
 from hetgym.problem import Problem
-from hetgym.workloads.synthetic import edge_weights, scale_communication, unrelated_costs
+from hetgym.workloads.synthetic import edge_weights, scale_communication, speeds, write_unrelated_costs
 
-_TOPOLOGIES: dict[str, Callable[[np.random.Generator, int], tuple[Index, Index]]] = {
-    "layered": layered_edges,
-    "inception_like": inception_like_edges,
-}
+_PREDECESSORS, _BRANCHES, _LENGTH = 3, (2, 5), (1, 4)  # the defaults of the graph generators
+_CLASSES, _SPREAD = 4, 0.8  # those of unrelated costs
 
 
 @dataclass(frozen=True)
@@ -68,10 +67,43 @@ class RandomMix:
         family = self.families[int(rng.integers(len(self.families)))]
         n = int(rng.integers(self.operators[0], self.operators[1] + 1))
         ccr = self.ccr[int(rng.integers(len(self.ccr)))]
-        source, target = _TOPOLOGIES[family](rng, n)
-        work_and_sizes(rng, n, len(source))  # of the graph that generate_graph makes, and of which only edges are used
-        order = np.lexsort((target, source))
-        cost = unrelated_costs(n, self.devices, rng, heterogeneity=self.heterogeneity)
-        seconds = scale_communication(edge_weights(len(source), rng), cost, ccr)
-        edges = np.stack([source[order], target[order], seconds], axis=1)
-        return Problem.from_arrays(cost, edges, name=f"{family}-{n}-ccr{ccr:g}")
+        most, d = n * self.EDGES[family], self.devices
+        edges, cost = np.empty((2, 2, most), np.int64), np.empty((n, d))
+        scratch = np.empty(max(layered_scratch(n, _PREDECESSORS), 2 * _BRANCHES[1], n), np.int64)
+        layered, classes, affinity = family == "layered", np.empty(n, np.int64), np.empty((_CLASSES, d))
+        e = _draw(rng, layered, self.heterogeneity, scratch, edges, np.empty(n), classes, speeds(d), affinity, cost)
+        source, target = edges[1].reshape(-1)[: 2 * e].reshape(2, e)
+        seconds = scale_communication(edge_weights(e, rng), cost, ccr)
+        return Problem.from_edges(cost, source, target, seconds, name=f"{family}-{n}-ccr{ccr:g}")
+
+
+@jit
+def _draw(
+    rng: np.random.Generator,
+    layered: bool,
+    heterogeneity: float,
+    scratch: Int64Array,
+    edges: Int64Array,
+    work: FloatArray,
+    classes: Int64Array,
+    speed: FloatArray,
+    affinity: FloatArray,
+    cost: FloatArray,
+) -> int:
+    """Draw edges, by source and target, and costs; the rest is scratch. Returns the number of edges, e.
+
+    The edges are left at the beginning of ``edges[1]``: e sources, then e targets.
+    """
+    n, rows = len(cost), edges[0]
+    if layered:
+        widest = int(rng.integers(3, 10))
+        e = write_layered(rng, n, widest, _PREDECESSORS, scratch, rows[0], rows[1])
+    else:
+        e = write_inception_like(rng, n, _BRANCHES[0], _BRANCHES[1], _LENGTH[0], _LENGTH[1], scratch, rows[0], rows[1])
+    for _ in range(n + e):  # work and sizes of the graph that generate_graph makes, and of which only edges are used
+        rng.standard_normal()
+    flat = edges[1].reshape(-1)
+    middle = np.empty((2, e), np.int64)
+    sort_edges(rows[0, :e], rows[1, :e], middle, flat[: 2 * e].reshape((2, e)), scratch[:n])
+    write_unrelated_costs(rng, heterogeneity, _SPREAD, True, True, work, classes, speed, affinity, cost)
+    return int(e)

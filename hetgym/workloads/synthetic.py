@@ -11,7 +11,9 @@ from typing import Literal
 import numpy as np
 import numpy.typing as npt
 
-from hetgym._types import FloatArray
+from hetgym._jit import jit
+from hetgym._tables import all_within
+from hetgym._types import FloatArray, Int64Array
 from hetgym.errors import ProblemError
 
 SPEEDS = (1.0, 1.5, 2.5, 4.0)
@@ -58,14 +60,79 @@ def unrelated_costs(
     """
     _counts(n=n, devices=devices, classes=classes)
     _positive(False, heterogeneity=heterogeneity, spread=spread)
-    seconds = rng.lognormal(1.0, spread, n) if work is None else _vector("work", work, n)
-    group = rng.integers(0, classes, n) if operator_class is None else np.asarray(operator_class)
-    if group.shape != (n,) or group.dtype.kind not in "iu" or ((group < 0) | (group >= classes)).any():
+    seconds = np.empty(n) if work is None else _vector("work", work, n)
+    group = np.empty(n, np.int64) if operator_class is None else np.asarray(operator_class)
+    if operator_class is not None and (
+        group.shape != (n,) or group.dtype.kind not in "iu" or ((group < 0) | (group >= classes)).any()
+    ):
         raise ProblemError(f"operator_class must hold {n} numbers from 0 to {classes - 1}")
-    nominal = np.interp(np.linspace(0, len(SPEEDS) - 1, devices), np.arange(len(SPEEDS)), SPEEDS)
-    speed = rng.permutation(nominal) * rng.uniform(0.5, 1.5, devices)
-    affinity = rng.lognormal(0.0, heterogeneity, (classes, devices))
-    return np.asarray(seconds[:, None] / (speed * affinity[group]), np.float64)
+    cost, affinity = np.empty((n, devices)), np.empty((classes, devices))
+    drawn = work is None, operator_class is None
+    kinds = np.array(group, np.int64)
+    write_unrelated_costs(rng, heterogeneity, spread, *drawn, np.array(seconds), kinds, speeds(devices), affinity, cost)
+    return cost
+
+
+def speeds(devices: int) -> FloatArray:
+    """[p] nominal speeds: :data:`SPEEDS`, or as many numbers between them."""
+    return np.interp(np.linspace(0, len(SPEEDS) - 1, devices), np.arange(len(SPEEDS)), SPEEDS)
+
+
+# Whoever is to come to place k is drawn from the first k + 1: as many bits as k has, again until they are at most k.
+@jit
+def _shuffle(rng: np.random.Generator, values: FloatArray) -> None:
+    """As ``rng.shuffle``, which permutes in the same way."""
+    for k in range(len(values) - 1, 0, -1):
+        mask = 1
+        while mask < k:
+            mask = 2 * mask + 1
+        other = rng.integers(0, 1 << 32) & mask
+        while other > k:
+            other = rng.integers(0, 1 << 32) & mask
+        values[k], values[other] = values[other], values[k]
+
+
+@jit
+def write_unrelated_costs(
+    rng: np.random.Generator,
+    heterogeneity: float,
+    spread: float,
+    draw_work: bool,
+    draw_class: bool,
+    work: FloatArray,
+    operator_class: Int64Array,
+    speed: FloatArray,
+    affinity: FloatArray,
+    cost: FloatArray,
+) -> None:
+    """As :func:`unrelated_costs`, for kernels.
+
+    Args:
+        rng: source of all randomness.
+        heterogeneity: see there.
+        spread: see there.
+        draw_work: true to fill ``work`` in.
+        draw_class: true to fill ``operator_class`` in.
+        work: [n] seconds on a device of speed 1.
+        operator_class: [n] class of each operator.
+        speed: [p] nominal speeds, which are overwritten.
+        affinity: [classes, p] filled in.
+        cost: [n, p] filled in.
+    """
+    n, d = cost.shape
+    for i in range(n if draw_work else 0):
+        work[i] = rng.lognormal(1.0, spread)
+    for i in range(n if draw_class else 0):
+        operator_class[i] = rng.integers(0, len(affinity))
+    _shuffle(rng, speed)
+    for a in range(d):
+        speed[a] *= rng.uniform(0.5, 1.5)
+    for c in range(len(affinity)):
+        for a in range(d):
+            affinity[c, a] = rng.lognormal(0.0, heterogeneity)
+    for i in range(n):
+        for a in range(d):
+            cost[i, a] = work[i] / (speed[a] * affinity[operator_class[i], a])
 
 
 def range_based_costs(
@@ -177,16 +244,22 @@ def scale_communication(edge_weight: npt.ArrayLike, cost: npt.ArrayLike, ccr: fl
     weight = np.asarray(edge_weight, np.float64)
     table = np.asarray(cost, np.float64)
     _positive(False, ccr=ccr)
-    if weight.ndim != 1 or not np.isfinite(weight).all() or (weight < 0).any():
+    if weight.ndim != 1 or not all_within(np.ascontiguousarray(weight), True):
         raise ProblemError("edge weights must be a row of finite numbers that are not negative")
-    placeable = np.isfinite(table)
-    if table.ndim != 2 or np.isnan(table).any() or (table < 0).any() or not placeable.any(axis=1).all():
+    finite = all_within(table.ravel(), True)
+    placeable: npt.NDArray[np.bool_] | None = None if finite else np.isfinite(table)
+    if table.ndim != 2 or (
+        placeable is not None and (np.isnan(table).any() or (table < 0).any() or not placeable.any(axis=1).all())
+    ):
         raise ProblemError("cost must be [operators, devices], not negative, with a finite number in every row")
     if len(weight) == 0:
         return weight.copy()
     if weight.max() == 0:
         raise ProblemError("edge weights are all 0: no scale gives them a communication-to-computation ratio")
-    mean = float(np.mean(np.where(placeable, table, 0.0).sum(axis=1) / placeable.sum(axis=1)))
+    if placeable is None:
+        mean = float(np.mean(table.sum(axis=1) / table.shape[1]))
+    else:
+        mean = float(np.mean(np.where(placeable, table, 0.0).sum(axis=1) / placeable.sum(axis=1)))
     return np.asarray(weight * (ccr * mean / float(weight.mean())), np.float64)
 
 

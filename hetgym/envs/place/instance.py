@@ -7,13 +7,16 @@ from typing import NamedTuple
 import numpy as np
 
 from hetgym import metrics
+from hetgym._jit import lean
 from hetgym._types import FloatArray, IntArray
-from hetgym.baselines import critical_path_bound, heft
+from hetgym.baselines import heft
 from hetgym.planning import ranks
+from hetgym.planning.bounds import longest_free_path
 from hetgym.planning.list_scheduling import place_in_order
+from hetgym.planning.ready_queue import ReadyQueue, new_queue
 from hetgym.planning.timeline import new_timeline
-from hetgym.problem import Problem
-from hetgym.sim import Runtime, simulate
+from hetgym.problem import Problem, ProblemArrays
+from hetgym.sim import PRESETS, Runtime, simulate
 
 
 class ScheduleInstance(NamedTuple):
@@ -53,23 +56,50 @@ def prepare(problem: Problem, runtime: Runtime, completion: str, reference: floa
         completion: see :class:`~hetgym.envs.HetScheduleEnv`; with ``"eft+oct"`` the bonus is the optimistic cost.
         reference: makespan that returns compare with [s]; None = that of HEFT's schedule for the runtime.
     """
-    upward, optimistic = ranks.upward_rank(problem), ranks.optimistic_cost(problem)
-    order = ranks.list_order(problem.arrays, upward)
-    classic = runtime == Runtime()
+    n, d = problem.cost.shape
+    p, queue = problem.arrays, new_queue(n)
+    upward, downward, order = np.empty(n), np.zeros(n), np.empty(n, np.int32)
+    optimistic, tail, fastest, begin = np.zeros((n, d)), np.zeros((n, d)), np.empty(n), np.empty(n)
+    weight, communication = problem.mean_cost, problem.mean_communication
+    path = _fill(p, weight, communication, queue, upward, downward, optimistic, tail, order, fastest, begin)
     if reference is None:
+        classic = runtime == PRESETS["classic"]
         reference = _planned_makespan(problem, order) if classic else heft_makespan(problem, runtime)
     return ScheduleInstance(
         problem=problem,
         order=order,
         upward=upward,
-        downward=ranks.downward_rank(problem),
+        downward=downward,
         optimistic=optimistic,
-        tail=ranks.least_cost_to_exit(problem),
-        bonus=optimistic if completion == "eft+oct" else np.zeros(problem.cost.shape),
+        tail=tail,
+        bonus=optimistic if completion == "eft+oct" else np.zeros((n, d)),
         reference=reference,
         alone=metrics.single_device_makespan(problem, runtime, order),
-        path=critical_path_bound(problem),
+        path=path,
     )
+
+
+@lean
+def _fill(
+    p: ProblemArrays,
+    weight: FloatArray,
+    communication: FloatArray,
+    queue: ReadyQueue,
+    upward: FloatArray,
+    downward: FloatArray,
+    optimistic: FloatArray,
+    tail: FloatArray,
+    order: IntArray,
+    fastest: FloatArray,
+    begin: FloatArray,
+) -> float:
+    """Fill the tables of an instance, of which all but ``upward`` and ``order`` are zeros; returns the path [s]."""
+    ranks.write_longest_path_to_exit(p, weight, communication, upward)
+    ranks.write_longest_path_from_entry(p, weight, communication, downward)
+    ranks.write_optimistic_cost(p, communication, optimistic)
+    ranks.write_least_cost_to_exit(p, tail)
+    ranks.write_list_order(p, queue, upward, order)
+    return longest_free_path(p, fastest, begin)
 
 
 def _planned_makespan(problem: Problem, order: IntArray) -> float:

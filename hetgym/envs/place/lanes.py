@@ -57,7 +57,7 @@ class Prepared(NamedTuple):
         instance: the problem with its ranks and its reference.
         arrays: of the problem, for kernels.
         tables: of the instance, for kernels.
-        blank: the observation at the beginning of an episode, by key.
+        blank: the observation at the beginning of an episode, by key; what kernels write anew is left out.
     """
 
     instance: ScheduleInstance
@@ -157,8 +157,8 @@ class PlaceLanes(RecordLanes):
         self._orders[lane] = None if chosen is None else tuple(chosen.tolist())
         if instance is not self._instances[lane] or prepared.tables.record is not self._tables[lane]:
             self._take(lane, prepared)
-        for key, array in self.arrays.items():
-            array[lane] = prepared.blank[key]
+        for key, array in prepared.blank.items():  # kernels write the others
+            self.arrays[key][lane] = array
         if chosen is not None and self.level == "graph":
             self.arrays["operators"][lane, chosen, OperatorColumn.TURN] = turns(problem.num_operators)
         self.seeds[lane], self._schedules[lane] = seed, None
@@ -199,7 +199,7 @@ class PlaceLanes(RecordLanes):
             instance,
             records.entry(problem.arrays),
             records.entry(tables),
-            {key: blank[key] for key in self.arrays},
+            {key: array for key, array in blank.items() if key in self.arrays},
         )
 
     def _take(self, lane: int, prepared: Prepared) -> None:

@@ -105,15 +105,18 @@ def fixed(instance: ScheduleInstance, padding: GraphPadding, whole: bool = True)
         whole: false to fill in only what the levels ``candidates`` and ``flat`` contain.
 
     Returns:
-        Arrays by key of :func:`place_space`; columns that change have their values at the start of an episode.
+        Arrays by key of :func:`place_space`, of which those that are left out are zeros; columns that change have
+        their values at the start of an episode.
     """
     problem, scale = instance.problem, scale_of(instance.reference)
     n, e, d = problem.num_operators, problem.num_edges, problem.num_devices
-    seen = blank(_known_space(padding))
+    devices = np.zeros((padding.devices, len(DeviceColumn)), np.float32)
     finite = np.where(np.isfinite(problem.cost), problem.cost, 0.0).sum(axis=0)
-    seen["devices"][:d, DeviceColumn.TOTAL_COST] = shares(finite / d, scale)
+    devices[:d, DeviceColumn.TOTAL_COST] = shares(finite / d, scale)
     if not whole:
-        return seen
+        return {"devices": devices}
+    seen = blank(_known_space(padding))
+    seen["devices"] = devices
     transfer = shares(problem.mean_communication, scale)
     largest = np.zeros(n, np.float32)
     np.maximum.at(largest, problem.edge_source, transfer)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from hetgym._jit import jit
 from hetgym.errors import GraphError, shown
 from hetgym.graph.dataflow import DataflowGraph
 from hetgym.graph.generators.tasks import Index, bounded, random_tasks, real, whole
@@ -45,26 +46,80 @@ def layered_edges(
     whole("layered: tasks", tasks)
     whole("layered: predecessors", predecessors)
     widest = int(rng.integers(3, 10)) if width is None else whole("layered: width", width)
-    bounded("layered", tasks, tasks * min(predecessors, widest))
-    start = _levels(rng, tasks, 1, widest)
-    sizes = np.diff(start)
-    level = np.repeat(np.arange(len(sizes)), sizes)
-    reader = np.arange(sizes[0], tasks)
-    before = level[reader] - 1
-    count = np.minimum(rng.integers(1, predecessors + 1, len(reader)), sizes[before])
-    # Draw without replacement, all rows at once. The k-th draw is an index into the tasks not yet chosen; adding 1 for
-    # each earlier choice that is not larger, smallest first, turns it into an index into all tasks.
-    limit = int(min(predecessors, sizes.max()))
-    chosen = np.zeros((len(reader), limit), np.int64)
+    most = min(predecessors, widest)
+    bounded("layered", tasks, tasks * most)
+    source, target = np.empty(tasks * most, np.int64), np.empty(tasks * most, np.int64)
+    e = write_layered(
+        rng, tasks, widest, predecessors, np.empty(layered_scratch(tasks, most), np.int64), source, target
+    )
+    return source[:e], target[:e]
+
+
+def layered_scratch(tasks: int, most: int) -> int:
+    """Numbers that :func:`write_layered` needs as scratch; ``most`` is the smaller of a width and an in-degree."""
+    return tasks + 1 + tasks * (most + 1)
+
+
+# Readers draw without replacement, in turns. The k-th draw is an index into the tasks not yet chosen; adding 1 for each
+# earlier choice that is not larger, smallest first, turns it into an index into all tasks.
+@jit
+def write_layered(
+    rng: np.random.Generator, tasks: int, widest: int, predecessors: int, scratch: Index, source: Index, target: Index
+) -> int:
+    """As :func:`layered_edges`, for kernels.
+
+    Args:
+        rng: source of all randomness.
+        tasks: number of tasks, n.
+        widest: most tasks of a layer.
+        predecessors: most tasks of the previous layer that a task reads from.
+        scratch: as long as :func:`layered_scratch` says.
+        source: [n * min(predecessors, widest)] filled in as far as there are edges.
+        target: likewise.
+
+    Returns:
+        Number of edges.
+    """
+    most = min(predecessors, widest)
+    start, count, chosen = scratch, tasks + 1, 2 * tasks + 1  # where the counts and the choices begin in the scratch
+    layers, used, limit = 0, 0, 0
+    for _ in range(tasks):  # as many widths as there could be layers
+        width = int(rng.integers(1, widest + 1))
+        if used < tasks:
+            start[layers] = used
+            limit = max(limit, min(width, tasks - used))
+            used += width
+            layers += 1
+    start[layers] = tasks
+    limit = min(limit, most)
+    first = start[1]
+    for reader in range(first, tasks):
+        scratch[count + reader] = rng.integers(1, predecessors + 1)
     for k in range(limit):
-        pick = np.floor(rng.random(len(reader)) * np.maximum(sizes[before] - k, 1)).astype(np.int64)
-        for taken in np.sort(chosen[:, :k], axis=1).T:
-            pick += pick >= taken
-        chosen[:, k] = pick
-    used = np.arange(limit) < count[:, None]
-    source = (chosen + start[before][:, None])[used]
-    target = np.broadcast_to(reader[:, None], used.shape)[used]
-    return source, target
+        layer = 1
+        for reader in range(first, tasks):
+            if reader == start[layer + 1]:
+                layer += 1
+            pick = int(rng.random() * max(start[layer] - start[layer - 1] - k, 1))
+            row, last = chosen + reader * most, -1
+            for _ in range(k):
+                least = tasks
+                for j in range(row, row + k):
+                    if last < scratch[j] < least:
+                        least = scratch[j]
+                if pick >= least:
+                    pick += 1
+                last = least
+            scratch[row + k] = pick
+    edges, layer = 0, 1
+    for reader in range(first, tasks):
+        if reader == start[layer + 1]:
+            layer += 1
+        for k in range(min(scratch[count + reader], start[layer] - start[layer - 1])):
+            source[edges] = start[layer - 1] + scratch[chosen + reader * most + k]
+            target[edges] = reader
+            edges += 1
+    return edges
 
 
 def daggen(
@@ -182,21 +237,62 @@ def inception_like_edges(
             raise GraphError(f"inception_like: {name} is {shown(bounds)}; it must be the fewest and the most")
         whole(f"inception_like: most of {name}", bounds[1], whole(f"inception_like: fewest of {name}", bounds[0]))
         bounded(f"inception_like: {name}", bounds[1])
-    edges: list[tuple[int, int]] = []
-    fork, used = 0, 1
+    source, target = np.empty(2 * tasks, np.int64), np.empty(2 * tasks, np.int64)
+    scratch = np.empty(2 * branches[1], np.int64)
+    e = write_inception_like(rng, tasks, branches[0], branches[1], length[0], length[1], scratch, source, target)
+    return source[:e], target[:e]
+
+
+@jit
+def write_inception_like(
+    rng: np.random.Generator,
+    tasks: int,
+    fewest: int,
+    most: int,
+    shortest: int,
+    longest: int,
+    scratch: Index,
+    source: Index,
+    target: Index,
+) -> int:
+    """As :func:`inception_like_edges`, for kernels.
+
+    Args:
+        rng: source of all randomness.
+        tasks: number of tasks, n.
+        fewest: chains of a block.
+        most: chains of a block.
+        shortest: tasks of a chain.
+        longest: tasks of a chain.
+        scratch: [2 * most] numbers.
+        source: [2 n] filled in as far as there are edges.
+        target: likewise.
+
+    Returns:
+        Number of edges.
+    """
+    edges, fork, used, join = 0, 0, 1, tasks - 1
     while used < tasks:
-        join = tasks - 1
-        ends: list[int] = []
-        sizes = rng.integers(length[0], length[1] + 1, int(rng.integers(branches[0], branches[1] + 1)))
-        for size in sizes.tolist():
-            chain = list(range(used, min(used + size, join)))
-            edges += zip([fork, *chain], chain, strict=False)
-            ends += chain[-1:]
-            used += len(chain)
-        edges += [(end, used) for end in ends or [fork]]
+        branches, ends = rng.integers(fewest, most + 1), 0
+        for branch in range(branches):
+            scratch[branch] = rng.integers(shortest, longest + 1)
+        for branch in range(branches):
+            before = fork
+            for task in range(used, min(used + scratch[branch], join)):
+                source[edges], target[edges] = before, task
+                edges += 1
+                before = task
+            if before != fork:
+                scratch[most + ends] = before
+                ends += 1
+                used = before + 1
+        if ends == 0:
+            scratch[most], ends = fork, 1
+        for k in range(ends):
+            source[edges], target[edges] = scratch[most + k], used
+            edges += 1
         fork, used = used, used + 1
-    table: Index = np.array(edges, np.int64).reshape(-1, 2)
-    return table[:, 0], table[:, 1]
+    return edges
 
 
 def _levels(rng: np.random.Generator, tasks: int, low: int, high: int) -> Index:
