@@ -28,6 +28,7 @@ from numba.core.typing.templates import AttributeTemplate, infer_getattr
 from numba.extending import NativeValue, intrinsic, models, register_model, typeof_impl, unbox
 from numba.np.arrayobj import make_array
 
+from hetgym._jit import lean
 from hetgym._types import Int64Array
 
 R = TypeVar("R", bound=type)
@@ -71,18 +72,15 @@ class Entry(NamedTuple):
 
 def entry(record: Any) -> Entry:
     """A record with its row."""
-    numbers: list[int] = []
-    _collect(record, numbers)
-    return Entry(record, np.array(numbers, np.int64))
+    kind = type(record)
+    if kind not in _WIDTHS:
+        _WIDTHS[kind] = width(record)
+    row = np.empty(_WIDTHS[kind], np.int64)
+    _copy_row(record, row)
+    return Entry(record, row)
 
 
-def _collect(record: Any, numbers: list[int]) -> None:
-    for field in record:
-        if isinstance(field, tuple):
-            _collect(field, numbers)
-        else:
-            assert field.flags.c_contiguous
-            numbers += [field.ctypes.data, *field.shape]
+_WIDTHS: dict[type, int] = {}
 
 
 class Record(types.Type):  # type: ignore[misc]
@@ -237,6 +235,26 @@ def _array(context: Any, builder: Any, kind: Any, row: Any, at: int) -> Any:
         for k, value in enumerate(values):
             array = builder.insert_value(array, value, (members.get_field_position(name), k))
     return array
+
+
+@intrinsic  # type: ignore[untyped-decorator]
+def _row_into(typing: Any, record: Any, row: Any) -> Any:
+    """Copy the row of a record."""
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        to = make_array(signature.args[1])(context, builder, arguments[1]).data
+        for word in range(_width(record)):
+            builder.store(
+                builder.load(cgutils.gep_inbounds(builder, arguments[0], word)), cgutils.gep_inbounds(builder, to, word)
+            )
+        return context.get_dummy_value()
+
+    return types.none(record, row), generate
+
+
+@lean
+def _copy_row(record: Any, row: Int64Array) -> None:
+    _row_into(record, row)
 
 
 class Rows:

@@ -7,6 +7,7 @@ environments see only the arrays.
 from __future__ import annotations
 
 import hashlib
+import sys
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from functools import cached_property, lru_cache
 from pathlib import Path
@@ -230,7 +231,7 @@ class Problem:
         self.asynchronous: BoolArray = frozen(np.array(np.broadcast_to(asynchronous, (d,)), np.bool_))
         alone = isinstance(occupancy, float) and occupancy == 1.0
         self.occupancy = (
-            frozen(np.ones((n, d)))
+            _whole(n, d)
             if alone
             else self._real("occupancy", tables.broadcast(occupancy, (n, d), "occupancy", name), (n, d))
         )
@@ -596,16 +597,24 @@ class Problem:
     @property
     def _stored(self) -> list[str]:
         """Names of the arrays that a file holds."""
-        return [name for name in _ARRAYS if name not in _USUAL or (getattr(self, name) != _USUAL[name]).any()]
+        n, d = self.cost.shape
+        shared = _whole(n, d), _nothing(d)
+        return [
+            name
+            for name in _ARRAYS
+            if name not in _USUAL
+            or not (any((found := getattr(self, name)) is one for one in shared) or (found == _USUAL[name]).all())
+        ]
 
     @cached_property
     def digest(self) -> str:
         """SHA-256 of all arrays that a run depends on: all but names, powers and prices."""
         state = hashlib.sha256()
-        for array in (name for name in self._stored if name not in _TARIFF):
-            values = np.ascontiguousarray(getattr(self, array))
-            state.update(f"{array}{values.shape}".encode())
-            state.update(values.astype(values.dtype.newbyteorder("<"), copy=False).tobytes())
+        for array in self._stored:
+            if array not in _TARIFF:
+                values = getattr(self, array)
+                state.update(f"{array}{values.shape}".encode())
+                state.update(values if sys.byteorder == "little" else values.byteswap())
         return state.hexdigest()
 
     @property
@@ -649,6 +658,12 @@ class Problem:
         routes = Routes(*(arrays.pop(key) for key in ("route_pointer", "route_link", "link_bandwidth")))
         names = {key: header[key] for key in ("operator_names", "operator_kinds", "device_names", "name")}
         return cls(**arrays, routes=routes, **names)  # type: ignore[arg-type]
+
+
+@lru_cache(maxsize=128)
+def _whole(n: int, d: int) -> FloatArray:
+    """[n, d] ones, for all problems of a size whose operators need whole devices."""
+    return frozen(np.ones((n, d)))
 
 
 @lru_cache(maxsize=8)

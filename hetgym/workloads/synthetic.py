@@ -6,6 +6,7 @@ Pure functions on arrays; all randomness comes from the Generator that is passed
 from __future__ import annotations
 
 import math
+from functools import lru_cache
 from typing import Literal
 
 import numpy as np
@@ -75,6 +76,11 @@ def unrelated_costs(
 
 def speeds(devices: int) -> FloatArray:
     """[p] nominal speeds: :data:`SPEEDS`, or as many numbers between them."""
+    return _nominal(devices).copy()
+
+
+@lru_cache(maxsize=8)
+def _nominal(devices: int) -> FloatArray:
     return np.interp(np.linspace(0, len(SPEEDS) - 1, devices), np.arange(len(SPEEDS)), SPEEDS)
 
 

@@ -124,7 +124,7 @@ class DispatchLanes(RecordLanes):
         self._due: list[tuple[Jobs, FloatArray] | None] = [None] * count
         self._logs: list[list[int]] = [[] for _ in range(count)]
         self._switches = online_setting(_ONE_OPERATOR, rules.simulated).switches
-        self._known: Remembered[str, Prepared] = Remembered(max(_REMEMBERED, source.size))
+        self._known: Remembered[Problem, Prepared] = Remembered(max(_REMEMBERED, source.size))
         self._problems, self._tables = records.Rows(count, PROBLEM), records.Rows(count, TABLES)
         self._states, self._runs = records.Rows(count, STATE), records.Rows(count, RUN)
         self._flows, self._spares = records.Rows(count, FLOWS), records.Rows(count, ROLLOUTS)
@@ -202,7 +202,7 @@ class DispatchLanes(RecordLanes):
         """Draw the conditions of an episode, play the reference under them, and prepare the lane for the agent."""
         rules, conditions = self.rules, self.conditions
         if conditions.calm and rules.simulated.noise == 0.0 and len(problems) == 1:  # nothing is drawn
-            self._begin_with(lane, self._known.get(problem.digest, lambda: self._calm(lane, problem)))
+            self._begin_with(lane, self._known.get(problem, lambda: self._calm(lane, problem)))
             return
         runtime = noisy(rules.simulated, conditions.noise, rng)
         gap = conditions.gap * heft_makespan(problems[0], rules.simulated) if len(problems) > 1 else 0.0

@@ -44,7 +44,7 @@ from hetgym.sim import Runtime, Trace, simulate
 _REMEMBERED = 256  # problems
 
 
-_SPARE_TIMELINES = 8  # pairs that no lane uses, for each lane
+_SPARE_TIMELINES = 8, 64  # pairs that no lane uses: for each lane, and at least
 
 Timelines = tuple[records.Entry, ...]
 """The timelines of a lane: its decisions, and scratch."""
@@ -103,7 +103,7 @@ class PlaceLanes(RecordLanes):
         self._planned = replace(rules.simulated, memory="off", noise=0.0, seed=0)  # masks respect capacities
         self._books = not timeline.books_nothing(self._planned)
         self._like = timeline.new_timeline(ANY, self._planned) if self._books else TIMELINE
-        self._known: Remembered[str, Prepared] = Remembered(max(_REMEMBERED, source.size))
+        self._known: Remembered[Problem, Prepared] = Remembered(max(_REMEMBERED, source.size))
         self._problems, self._tables = records.Rows(count, PROBLEM), records.Rows(count, TABLES)
         self._placed, self._spare = records.Rows(count, self._like), records.Rows(count, self._like)
         self._sized: list[Timelines | None] = [None] * count
@@ -149,7 +149,7 @@ class PlaceLanes(RecordLanes):
         """
         forced, order = only_options(options, "problem", "order")
         problem = self.source.draw(rng) if forced is None else as_problem(forced)
-        prepared = self._known.get(problem.digest, lambda: self._prepare(problem))
+        prepared = self._known.get(problem, lambda: self._prepare(problem))
         instance, chosen = prepared.instance, None
         if order is not None:
             chosen = _ordered(problem, order)
@@ -222,7 +222,7 @@ class PlaceLanes(RecordLanes):
             kept.setdefault(held[0].record.assignment.shape + held[0].record.busy.size.shape, []).append(held)
         free = kept.get(problem.cost.shape)
         if not free:
-            if sum(map(len, kept.values())) > _SPARE_TIMELINES * self.count:
+            if sum(map(len, kept.values())) > max(_SPARE_TIMELINES[0] * self.count, _SPARE_TIMELINES[1]):
                 kept.clear()
             free = [tuple(records.entry(timeline.new_timeline(problem, self._planned)) for _ in range(2))]
         placed, spare = self._sized[lane] = free.pop()
