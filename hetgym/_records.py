@@ -72,15 +72,12 @@ class Entry(NamedTuple):
 
 def entry(record: Any) -> Entry:
     """A record with its row."""
-    kind = type(record)
-    if kind not in _WIDTHS:
-        _WIDTHS[kind] = width(record)
-    row = np.empty(_WIDTHS[kind], np.int64)
-    _copy_row(record, row)
-    return Entry(record, row)
+    row = np.empty(_WIDEST, np.int64)
+    return Entry(record, row[: _copy_row(record, row)].copy())
 
 
-_WIDTHS: dict[type, int] = {}
+_WIDEST = 512
+"""Most integers of a row."""
 
 
 class Record(types.Type):  # type: ignore[misc]
@@ -239,22 +236,24 @@ def _array(context: Any, builder: Any, kind: Any, row: Any, at: int) -> Any:
 
 @intrinsic  # type: ignore[untyped-decorator]
 def _row_into(typing: Any, record: Any, row: Any) -> Any:
-    """Copy the row of a record."""
+    """Copy the row of a record into an array that is long enough for every record; returns its width."""
+    words = _width(record)
+    if words > _WIDEST:
+        raise TypeError(f"a {record.name} has {words} words, more than {_WIDEST}")
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         to = make_array(signature.args[1])(context, builder, arguments[1]).data
-        for word in range(_width(record)):
-            builder.store(
-                builder.load(cgutils.gep_inbounds(builder, arguments[0], word)), cgutils.gep_inbounds(builder, to, word)
-            )
-        return context.get_dummy_value()
+        for word in range(words):
+            found = builder.load(cgutils.gep_inbounds(builder, arguments[0], word))
+            builder.store(found, cgutils.gep_inbounds(builder, to, word))
+        return context.get_constant(types.intp, words)
 
-    return types.none(record, row), generate
+    return types.intp(record, row), generate
 
 
 @lean
-def _copy_row(record: Any, row: Int64Array) -> None:
-    _row_into(record, row)
+def _copy_row(record: Any, row: Int64Array) -> int:
+    return int(_row_into(record, row))
 
 
 class Rows:

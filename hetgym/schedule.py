@@ -97,26 +97,31 @@ class Schedule:
 
     @classmethod
     def timed(
-        cls, assignment: IntArray, rows: Sequence[IntArray], start: FloatArray, finish: FloatArray, scheduler: str
+        cls,
+        assignment: IntArray,
+        rows: Sequence[IntArray],
+        start: FloatArray | None,
+        finish: FloatArray | None,
+        scheduler: str,
     ) -> Schedule:
         """A schedule with an order and times for ``classic``, of arrays that a kernel filled and nobody need check.
 
         Args:
             assignment: [n] int32.
             rows: for each device, its operators in order, int32; not copied.
-            start: [n] planned start [s].
-            finish: [n] planned finish [s].
+            start: [n] planned start [s]; None for a schedule without times.
+            finish: [n] planned finish [s]; None without start times.
             scheduler: name of the scheduler.
         """
-        if not np.isfinite(finish).all():  # costs whose sum is beyond float64
+        if finish is not None and not np.isfinite(finish).all():  # costs whose sum is beyond float64
             return cls(assignment, order=rows, start=start, finish=finish, scheduler=scheduler)
         made = cls.__new__(cls)
         made.__dict__.update(
             assignment=frozen(assignment.copy()),
             order=tuple(frozen(row) for row in rows),
             priority=None,
-            start=frozen(start.copy()),
-            finish=frozen(finish.copy()),
+            start=None if start is None else frozen(start.copy()),
+            finish=None if finish is None else frozen(finish.copy()),
             model="classic",
             scheduler=scheduler,
             lower_bound=None,

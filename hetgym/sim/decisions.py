@@ -16,7 +16,17 @@ from hetgym.sim import fair
 from hetgym.sim.changes import lose, slow_down
 from hetgym.sim.kernel import AGGREGATED, CACHED, FAIR, State, Switches, new_state, settle, way_free
 from hetgym.sim.loop import CHANGED, DECIDE, go_on
-from hetgym.sim.progress import CHANGE, EVENTS, OPEN, QUEUED, RELEASE, Progress, online_progress
+from hetgym.sim.progress import (
+    CHANGE,
+    EVENTS,
+    QUEUED,
+    RELEASE,
+    WAITING,
+    Progress,
+    clear,
+    online_progress,
+    open_up,
+)
 from hetgym.sim.requests import fetch_edge, find_copy, pull
 from hetgym.transfer import transfer_time
 
@@ -45,22 +55,31 @@ def new_run(
         moment: [c] time of each change [s].
     """
     s, g = new_state(p), online_progress(p, switches, factor, changed, change)
-    inputs = np.diff(p.predecessor_pointer)
-    s.sent[:] = s.arrived[:] = np.inf
-    s.waiting[:] = inputs
+    flows = fair.new_flows(p, switches.communication == FAIR)
+    restart(p, s, g, flows)
     late = np.flatnonzero(release > 0)
-    g.missing[:] = inputs + (release > 0)
-    g.status[g.missing == 0] = OPEN
-    g.tally[0] = np.count_nonzero(g.missing == 0)
-    g.assignment[:] = -1
-    g.slowdown[:] = 1.0
-    g.head[:] = g.tail[:] = g.pulled[:] = np.arange(len(g.head)) * len(g.status)
-    code = np.concatenate([RELEASE + p.position[late].astype(np.int64), CHANGE + np.arange(len(moment))])
-    key = np.concatenate([release[late], moment])
-    order = np.lexsort((code, key))  # a sorted array is a heap
-    g.heaps.key[: len(key)], g.heaps.code[: len(key)] = key[order], code[order]
-    g.heaps.size[EVENTS] = len(key)
-    return s, g, fair.new_flows(p, switches.communication == FAIR)
+    if len(late) or len(moment):
+        g.missing[late] += 1
+        g.status[late] = WAITING
+        g.tally[0] = np.count_nonzero(g.missing == 0)
+        code = np.concatenate([RELEASE + p.position[late].astype(np.int64), CHANGE + np.arange(len(moment))])
+        key = np.concatenate([release[late], moment])
+        order = np.lexsort((code, key))  # a sorted array is a heap
+        g.heaps.key[: len(key)], g.heaps.code[: len(key)] = key[order], code[order]
+        g.heaps.size[EVENTS] = len(key)
+    return s, g, flows
+
+
+@lean
+def restart(p: ProblemArrays, s: State, g: Progress, flows: fair.Flows) -> None:
+    """Return a run without late operators and changes to time 0, before the first decision."""
+    clear(p, s, g, flows)
+    for i in range(len(g.status)):
+        g.missing[i] = s.waiting[i]
+        if g.missing[i] == 0:
+            open_up(g, i)
+    for device in range(len(g.head)):
+        g.head[device] = g.tail[device] = g.pulled[device] = device * len(g.status)
 
 
 @lean

@@ -58,7 +58,7 @@ class Padding:
         Raises:
             ProblemError: a size is too large; the message names it and the argument to raise.
         """
-        for (what, limit), size in zip(self.sizes.items(), sizes, strict=True):
+        for (what, limit), size in zip(vars(self).items(), sizes, strict=True):
             if size > limit:
                 raise ProblemError(
                     f"problem {name!r} has {size} {what}, observations are padded to {limit}; "

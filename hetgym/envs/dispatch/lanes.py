@@ -54,12 +54,18 @@ from hetgym.planning import ranks
 from hetgym.problem import Problem
 from hetgym.schedule import Schedule
 from hetgym.sim import Trace, lateness
-from hetgym.sim.decisions import new_run
+from hetgym.sim.decisions import new_run, restart
 from hetgym.sim.progress import RUNNING, launch_order
 from hetgym.sim.run import online_setting
 from hetgym.sim.runtime import runtime_name
 
 _REMEMBERED = 256  # problems
+
+_SPARE_RUNS = 4  # runs on a problem that are kept though no lane uses them
+
+
+Run = tuple[records.Entry, records.Entry, records.Entry]
+"""A run's :class:`~hetgym.sim.kernel.State`, :class:`~hetgym.sim.progress.Progress` and flows."""
 
 
 class Prepared(NamedTuple):
@@ -73,6 +79,7 @@ class Prepared(NamedTuple):
         tables: for kernels; of those that change, every episode has copies.
         shown: the fixed part of the observations, by key.
         total: [D] run time of the whole graph on each device alone, as observed.
+        runs: runs on this problem that no lane uses; None if the conditions are not the same in every episode.
     """
 
     instance: ScheduleInstance
@@ -82,6 +89,7 @@ class Prepared(NamedTuple):
     tables: DispatchTables
     shown: dict[str, npt.NDArray[Any]]
     total: npt.NDArray[np.float32]
+    runs: list[Run] | None
 
 
 _ONE_OPERATOR = Problem.from_arrays([[1.0]], [])  # any problem will do: switches do not depend on it
@@ -122,7 +130,9 @@ class DispatchLanes(RecordLanes):
         self._drawn: list[Drawn | None] = [None] * count
         self._entropy = [0] * count
         self._due: list[tuple[Jobs, FloatArray] | None] = [None] * count
-        self._logs: list[list[int]] = [[] for _ in range(count)]
+        self._log = np.zeros((count, padding.operators), np.int64)
+        self._held: list[tuple[Run, list[Run] | None] | None] = [None] * count
+        self._calm_always = conditions.calm and rules.simulated.noise == 0.0
         self._switches = online_setting(_ONE_OPERATOR, rules.simulated).switches
         self._known: Remembered[Problem, Prepared] = Remembered(max(_REMEMBERED, source.size))
         self._problems, self._tables = records.Rows(count, PROBLEM), records.Rows(count, TABLES)
@@ -190,8 +200,11 @@ class DispatchLanes(RecordLanes):
                 raise ConfigError("options['problem'] is an empty list; it must hold at least one problem")
         problem = side_by_side(problems)
         self.padding.check(problem.name, (problem.num_operators, problem.num_edges, problem.num_devices))
-        self.names[lane], self.seeds[lane], self._logs[lane] = problem.name, seed, []
-        self._draw(lane, problem, problems, np.random.default_rng(self._entropy[lane]))
+        self.names[lane], self.seeds[lane] = problem.name, seed
+        if self._calm_always and len(problems) == 1:  # nothing is drawn
+            self._begin_with(lane, self._known.get(problem, lambda: self._calm(lane, problem)))
+        else:
+            self._draw(lane, problem, problems, np.random.default_rng(self._entropy[lane]))
         if self.conditions.deadline > 0:
             release, factor = self.drawn(lane).release, self.conditions.deadline
             self._due[lane] = deadlines(problems, release, factor, replace(self.rules.simulated, noise=0.0))
@@ -201,9 +214,6 @@ class DispatchLanes(RecordLanes):
     def _draw(self, lane: int, problem: Problem, problems: Sequence[Problem], rng: np.random.Generator) -> None:
         """Draw the conditions of an episode, play the reference under them, and prepare the lane for the agent."""
         rules, conditions = self.rules, self.conditions
-        if conditions.calm and rules.simulated.noise == 0.0 and len(problems) == 1:  # nothing is drawn
-            self._begin_with(lane, self._known.get(problem, lambda: self._calm(lane, problem)))
-            return
         runtime = noisy(rules.simulated, conditions.noise, rng)
         gap = conditions.gap * heft_makespan(problems[0], rules.simulated) if len(problems) > 1 else 0.0
         drawn = given(problem, conditions, runtime, arrivals(problems, gap, rng))
@@ -219,7 +229,10 @@ class DispatchLanes(RecordLanes):
         """What an episode without noise, arrivals and changes needs of its problem."""
         drawn = given(problem, self.conditions, self.rules.simulated, np.zeros(problem.num_operators))
         order = ranks.list_order(problem.arrays, ranks.upward_rank(problem))
-        return self._made(lane, problem, drawn, order, counted([problem], drawn.release, self.conditions.objective))
+        jobs = counted([problem], drawn.release, self.conditions.objective)
+        prepared, held = self._made(lane, problem, drawn, order, jobs), self._held[lane]
+        assert held is not None
+        return prepared._replace(runs=[held[0]])  # the reference's, which is over
 
     def _made(self, lane: int, problem: Problem, drawn: Drawn, order: IntArray, jobs: Jobs) -> Prepared:
         """Play the reference under an episode's conditions, and prepare what the agent's episode needs."""
@@ -229,18 +242,18 @@ class DispatchLanes(RecordLanes):
         tables = tables_of(instance, drawn, blank, jobs)
         shown: dict[str, npt.NDArray[Any]] = {key: blank[key] for key in ("links", "device_mask") if key in self.arrays}
         total = blank["devices"][:, DeviceColumn.TOTAL_COST]
-        return Prepared(instance, drawn, jobs, records.entry(problem.arrays), tables, shown, total)
+        return Prepared(instance, drawn, jobs, records.entry(problem.arrays), tables, shown, total, None)
 
     def _begin_with(self, lane: int, prepared: Prepared) -> None:
         """Give a lane its problem, the observation at the beginning of an episode, a run and scratch."""
-        instance, drawn, jobs, arrays, tables, shown, total = prepared
+        instance, drawn, jobs, arrays, tables, shown, total, runs = prepared
         self._instances[lane], self._drawn[lane] = instance, drawn
         for key, array in self.arrays.items():
             array[lane] = shown.get(key, -1 if key == "assignment" else 0)
         self.arrays["devices"][lane, :, DispatchDeviceColumn.TOTAL_COST] = total
         problem = instance.problem
         own = {name: getattr(tables, name).copy() for name in ("order", "turn", "bound", "left", "spare", "known")}
-        self._seat(lane, problem, drawn, tables._replace(**own), arrays)
+        self._seat(lane, problem, drawn, tables._replace(**own), arrays, runs)
         self.state.reference[lane] = instance.reference
         n, d = problem.cost.shape
         if self.rules.completion != "off":
@@ -254,15 +267,31 @@ class DispatchLanes(RecordLanes):
         return float(self.state.reference[lane])
 
     def _seat(
-        self, lane: int, problem: Problem, drawn: Drawn, tables: DispatchTables, arrays: records.Entry | None = None
+        self,
+        lane: int,
+        problem: Problem,
+        drawn: Drawn,
+        tables: DispatchTables,
+        arrays: records.Entry | None = None,
+        runs: list[Run] | None = None,
     ) -> None:
-        """Give a lane its problem, its tables and a run at time 0."""
+        """Give a lane its problem, its tables and a run at time 0; the run that it had becomes free for others."""
+        before = self._held[lane]
+        if before is not None and before[1] is not None and len(before[1]) < _SPARE_RUNS:
+            before[1].append(before[0])
         self._problems.put(lane, records.entry(problem.arrays) if arrays is None else arrays)
         self._tables[lane] = tables
-        factor = online_setting(problem, drawn.runtime).factor
-        changes = drawn.devices, drawn.factors, drawn.moments
-        run = new_run(problem.arrays, self._switches, factor, drawn.release, *changes)
-        self._states[lane], self._runs[lane], self._flows[lane] = run
+        if runs:
+            run = runs.pop()
+            restart(problem.arrays, *(part.record for part in run))
+        else:
+            factor = online_setting(problem, drawn.runtime).factor
+            changes = drawn.devices, drawn.factors, drawn.moments
+            state, progress, flows = new_run(problem.arrays, self._switches, factor, drawn.release, *changes)
+            run = records.entry(state), records.entry(progress), records.entry(flows)
+        for rows, part in zip((self._states, self._runs, self._flows), run, strict=True):
+            rows.put(lane, part)
+        self._held[lane] = run, runs
 
     def _only(self, lane: int) -> BoolArray:
         """[L] true for this lane alone."""
@@ -272,8 +301,11 @@ class DispatchLanes(RecordLanes):
 
     def step(self, actions: npt.NDArray[np.int64], active: BoolArray) -> None:
         """Take a decision in each active lane."""
-        for lane in np.flatnonzero(active).tolist():
-            self._logs[lane].append(int(actions[lane]))
+        lanes = np.flatnonzero(active)
+        turns = self.state.turn[lanes]
+        if len(lanes) and turns.max() >= self._log.shape[1]:
+            self._log = np.concatenate([self._log, np.zeros_like(self._log)], axis=1)
+        self._log[lanes, turns] = actions[lanes]
         self._advance(actions, active, PLAY)
 
     def _advance(self, actions: npt.NDArray[np.int64], active: BoolArray, purpose: int) -> None:
@@ -329,6 +361,7 @@ class DispatchLanes(RecordLanes):
     def result(self, lane: int) -> dict[str, Any]:
         """Makespan, value and reference [s], SLR, speed-up, the run as a trace and as a schedule, and the replay."""
         instance, trace = self.instance(lane), self.trace(lane)
+        assert trace.order is not None
         value, reference = float(self.state.potential[lane]), instance.reference
         makespan = float(trace.finish.max())
         total = (reference - value) / reference if reference > 0 else 0.0
@@ -338,10 +371,15 @@ class DispatchLanes(RecordLanes):
             "reference": reference,
             "slr": metrics.schedule_length_ratio(makespan, instance.path),
             "speedup": metrics.speedup(makespan, instance.alone),
-            "schedule": Schedule(trace.assignment, order=launch_order(self._runs[lane]), scheduler="agent"),
+            "schedule": Schedule.timed(trace.assignment, trace.order, None, None, "agent"),
             "trace": trace,
             "reward_terms": {"reference": 1.0, self.conditions.objective.replace("-", "_"): total - 1.0},
-            "replay": Replay(instance.problem.id, self.seeds[lane], tuple(self._logs[lane]), self._entropy[lane]),
+            "replay": Replay(
+                instance.problem.id,
+                self.seeds[lane],
+                tuple(self._log[lane, : self.state.turn[lane]].tolist()),
+                self._entropy[lane],
+            ),
         }
 
     def _late(self, lane: int, trace: Trace) -> dict[str, Any]:
