@@ -124,3 +124,15 @@ def in_order(n: int, source: IntArray, target: IntArray, tensor: IntArray) -> bo
         ):
             return False
     return True
+
+
+@lean
+def finite_somewhere(cost: FloatArray) -> bool:
+    """True if every row of a table has a finite number."""
+    for i in range(cost.shape[0]):
+        found = False
+        for a in range(cost.shape[1]):
+            found = found or cost[i, a] < np.inf
+        if not found:
+            return False
+    return True

@@ -199,9 +199,8 @@ class Problem:
         self.cost = self._real("cost", cost, (n, d), finite=False)
         if n == 0 or d == 0:
             raise ProblemError(f"problem {name!r} has {n} operators and {d} devices; it needs at least one of each")
-        nowhere = np.flatnonzero(~np.isfinite(self.cost).any(axis=1))
-        if len(nowhere):
-            i = int(nowhere[0])
+        if not tables.finite_somewhere(self.cost):
+            i = int(np.flatnonzero(~np.isfinite(self.cost).any(axis=1))[0])
             raise ProblemError(
                 f"problem {name!r}: operator {i} ({self.operator_names[i]!r}) cannot be placed on any device: "
                 "all its costs are infinite"
@@ -228,7 +227,9 @@ class Problem:
             self._set_routes(routes, d)
         if np.shape(asynchronous) not in ((), (d,)):
             raise ProblemError(f"problem {name!r}: asynchronous has shape {np.shape(asynchronous)}, expected ({d},)")
-        self.asynchronous: BoolArray = frozen(np.array(np.broadcast_to(asynchronous, (d,)), np.bool_))
+        self.asynchronous: BoolArray = (
+            _never(d) if asynchronous is False else frozen(np.array(np.broadcast_to(asynchronous, (d,)), np.bool_))
+        )
         alone = isinstance(occupancy, float) and occupancy == 1.0
         self.occupancy = (
             _whole(n, d)
@@ -277,6 +278,8 @@ class Problem:
 
     def _between(self, what: str, values: npt.ArrayLike, d: int, diagonal: float) -> FloatArray:
         """Check a device-to-device matrix and set its diagonal to the conventional value."""
+        if values is _diagonal(d, 0.0, diagonal) or values is _diagonal(d, 1.0, diagonal):
+            return values
         array = np.array(self._real(what, values, (d, d), finite=what == "latency"))
         np.fill_diagonal(array, diagonal)
         if what == "bandwidth" and (array <= 0).any():
@@ -479,8 +482,8 @@ class Problem:
             edge_target=target.astype(np.int32),
             edge_bytes=payload,
             edge_tensor=np.arange(len(source), dtype=np.int32),
-            latency=np.zeros((d, d)),
-            bandwidth=np.ones((d, d)),
+            latency=_diagonal(d, 0.0, 0.0),
+            bandwidth=_diagonal(d, 1.0, np.inf),
             weight_bytes=np.zeros(n),
             output_bytes=tables.largest_payloads(n, source, payload, None),
             memory_capacity=np.full(d, np.inf),
@@ -581,6 +584,8 @@ class Problem:
     @cached_property
     def mean_cost(self) -> FloatArray:
         """[n] mean run time over the devices that can run the operator [s]."""
+        if tables.all_within(self.cost.reshape(-1), True):
+            return frozen(self.cost.sum(axis=1) / self.num_devices)
         placeable = np.isfinite(self.cost)
         return frozen(np.where(placeable, self.cost, 0.0).sum(axis=1) / placeable.sum(axis=1))
 
@@ -658,6 +663,18 @@ class Problem:
         routes = Routes(*(arrays.pop(key) for key in ("route_pointer", "route_link", "link_bandwidth")))
         names = {key: header[key] for key in ("operator_names", "operator_kinds", "device_names", "name")}
         return cls(**arrays, routes=routes, **names)  # type: ignore[arg-type]
+
+
+@lru_cache(maxsize=8)
+def _never(d: int) -> BoolArray:
+    """[d] false, for all problems whose hosts do not run ahead."""
+    return frozen(np.zeros(d, np.bool_))
+
+
+@lru_cache(maxsize=16)
+def _diagonal(d: int, apart: float, same: float) -> FloatArray:
+    """[d, d] one number between devices and another one within them, for all problems with equal links."""
+    return frozen(np.where(np.eye(d, dtype=np.bool_), same, apart))
 
 
 @lru_cache(maxsize=128)

@@ -8,17 +8,21 @@ workflow of hours.
 from __future__ import annotations
 
 from functools import lru_cache
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 from gymnasium import spaces
 
+from hetgym._jit import lean
+from hetgym._records import record
+from hetgym._types import FloatArray, Int64Array, IntArray
 from hetgym.envs.core.features import Column, features_of
 from hetgym.envs.core.padding import GraphPadding
-from hetgym.envs.core.scaling import CLIP, scale_of, shares
+from hetgym.envs.core.scaling import CLIP, scale_of, share
 from hetgym.envs.core.spaces import blank, feature_box
 from hetgym.envs.place.instance import ScheduleInstance
+from hetgym.problem import ProblemArrays
 
 
 class OperatorColumn(Column):
@@ -109,35 +113,89 @@ def fixed(instance: ScheduleInstance, padding: GraphPadding, whole: bool = True)
         their values at the start of an episode.
     """
     problem, scale = instance.problem, scale_of(instance.reference)
-    n, e, d = problem.num_operators, problem.num_edges, problem.num_devices
     devices = np.zeros((padding.devices, len(DeviceColumn)), np.float32)
-    finite = np.where(np.isfinite(problem.cost), problem.cost, 0.0).sum(axis=0)
-    devices[:d, DeviceColumn.TOTAL_COST] = shares(finite / d, scale)
     if not whole:
+        _write_devices(problem.arrays, scale, devices)
         return {"devices": devices}
     seen = blank(_known_space(padding))
     seen["devices"] = devices
-    transfer = shares(problem.mean_communication, scale)
-    largest = np.zeros(n, np.float32)
-    np.maximum.at(largest, problem.edge_source, transfer)
-    table = seen["operators"]
-    table[:n, OperatorColumn.MEAN_COST] = shares(problem.mean_cost, scale)
-    table[:n, OperatorColumn.LEAST_COST] = shares(problem.cost.min(axis=1), scale)
-    table[:n, OperatorColumn.UPWARD_RANK] = shares(instance.upward, scale)
-    table[:n, OperatorColumn.DOWNWARD_RANK] = shares(instance.downward, scale)
-    table[:n, OperatorColumn.OUTPUT_TRANSFER] = largest
-    table[:n, OperatorColumn.IN_DEGREE] = np.minimum(np.diff(problem.predecessors.pointer) / 8, CLIP)
-    table[:n, OperatorColumn.OUT_DEGREE] = np.minimum(np.diff(problem.successors.pointer) / 8, CLIP)
-    table[instance.order, OperatorColumn.TURN] = turns(n)
-    seen["costs"][:n, :d] = shares(problem.cost, scale)
-    seen["assignment"][:] = -1
-    seen["edges"][:, :e] = problem.edge_source, problem.edge_target
-    seen["edge_transfer"][:e] = transfer
-    mean_bytes = float(problem.edge_bytes.mean()) if e else 0.0
-    seen["links"][:d, :d] = shares(problem.latency + mean_bytes / problem.bandwidth, scale)
-    for key, size in (("operator_mask", n), ("edge_mask", e), ("device_mask", d)):
-        seen[key][:size] = 1
+    mean_bytes = float(problem.edge_bytes.mean()) if problem.num_edges else 0.0
+    ranks = instance.order, instance.upward, instance.downward, problem.mean_cost, problem.mean_communication
+    _write_fixed(problem.arrays, *ranks, mean_bytes, scale, Fixed(*(seen[key] for key in Fixed._fields)))
     return seen
+
+
+@record
+class Fixed(NamedTuple):
+    """The arrays that :func:`fixed` fills; see :func:`place_space`."""
+
+    operators: npt.NDArray[np.float32]
+    costs: npt.NDArray[np.float32]
+    assignment: Int64Array
+    edges: Int64Array
+    edge_transfer: npt.NDArray[np.float32]
+    devices: npt.NDArray[np.float32]
+    links: npt.NDArray[np.float32]
+    operator_mask: npt.NDArray[np.int8]
+    edge_mask: npt.NDArray[np.int8]
+    device_mask: npt.NDArray[np.int8]
+
+
+@lean
+def _write_devices(p: ProblemArrays, scale: float, devices: npt.NDArray[np.float32]) -> None:
+    """Write each device's share of the run time of the whole graph."""
+    n, d = p.cost.shape
+    for a in range(d):
+        total = 0.0
+        for i in range(n):
+            if p.cost[i, a] < np.inf:
+                total += p.cost[i, a]
+        devices[a, DeviceColumn.TOTAL_COST] = share(total / d, scale)
+
+
+@lean
+def _write_fixed(
+    p: ProblemArrays,
+    order: IntArray,
+    upward: FloatArray,
+    downward: FloatArray,
+    mean_cost: FloatArray,
+    transfer: FloatArray,
+    mean_bytes: float,
+    scale: float,
+    seen: Fixed,
+) -> None:
+    """Fill blank observations; ``mean_cost`` [n] and ``transfer`` [e] are means over devices [s]."""
+    n, d = p.cost.shape
+    _write_devices(p, scale, seen.devices)
+    for k in range(len(seen.assignment)):
+        seen.assignment[k] = -1
+    for edge in range(len(transfer)):
+        source = p.edge_source[edge]
+        seen.edges[0, edge], seen.edges[1, edge] = source, p.successor[edge]
+        seen.edge_transfer[edge] = share(transfer[edge], scale)
+        seen.edge_mask[edge] = 1
+        row = seen.operators[source]
+        row[OperatorColumn.OUTPUT_TRANSFER] = max(row[OperatorColumn.OUTPUT_TRANSFER], seen.edge_transfer[edge])
+    for turn in range(n):
+        i = order[turn]
+        row = seen.operators[i]
+        least = np.inf
+        for a in range(d):
+            least = min(least, p.cost[i, a])
+            seen.costs[i, a] = share(p.cost[i, a], scale)
+        row[OperatorColumn.MEAN_COST] = share(mean_cost[i], scale)
+        row[OperatorColumn.LEAST_COST] = share(least, scale)
+        row[OperatorColumn.UPWARD_RANK] = share(upward[i], scale)
+        row[OperatorColumn.DOWNWARD_RANK] = share(downward[i], scale)
+        row[OperatorColumn.IN_DEGREE] = min((p.predecessor_pointer[i + 1] - p.predecessor_pointer[i]) / 8, CLIP)
+        row[OperatorColumn.OUT_DEGREE] = min((p.successor_pointer[i + 1] - p.successor_pointer[i]) / 8, CLIP)
+        row[OperatorColumn.TURN] = turn / max(1, n - 1)
+        seen.operator_mask[i] = 1
+    for a in range(d):
+        seen.device_mask[a] = 1
+        for b in range(d):
+            seen.links[a, b] = share(p.latency[a, b] + mean_bytes / p.bandwidth[a, b], scale)
 
 
 @lru_cache(maxsize=16)
