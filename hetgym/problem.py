@@ -595,6 +595,8 @@ class Problem:
         d = self.num_devices
         if d == 1:
             return frozen(np.zeros(self.num_edges))
+        if self.latency is _diagonal(d, 0.0, 0.0) and self.bandwidth is _diagonal(d, 1.0, np.inf):
+            return self.edge_bytes
         pairs = _direct_routes(d)[0]
         per_byte = float(np.mean(1.0 / self.bandwidth[pairs]))
         return frozen(float(np.mean(self.latency[pairs])) + self.edge_bytes * per_byte)
@@ -602,14 +604,13 @@ class Problem:
     @property
     def _stored(self) -> list[str]:
         """Names of the arrays that a file holds."""
-        n, d = self.cost.shape
-        shared = _whole(n, d), _nothing(d)
-        return [
+        shared = {"occupancy": _whole(*self.cost.shape)} | dict.fromkeys(_TARIFF, _nothing(self.num_devices))
+        usual = {
             name
-            for name in _ARRAYS
-            if name not in _USUAL
-            or not (any((found := getattr(self, name)) is one for one in shared) or (found == _USUAL[name]).all())
-        ]
+            for name, value in _USUAL.items()
+            if (found := getattr(self, name)) is shared[name] or (found == value).all()
+        }
+        return [name for name in _ARRAYS if name not in usual]
 
     @cached_property
     def digest(self) -> str:

@@ -260,13 +260,14 @@ def scale_communication(edge_weight: npt.ArrayLike, cost: npt.ArrayLike, ccr: fl
         raise ProblemError("cost must be [operators, devices], not negative, with a finite number in every row")
     if len(weight) == 0:
         return weight.copy()
-    if weight.max() == 0:
+    share = float(weight.mean())
+    if share == 0:
         raise ProblemError("edge weights are all 0: no scale gives them a communication-to-computation ratio")
     if placeable is None:
         mean = float(np.mean(table.sum(axis=1) / table.shape[1]))
     else:
         mean = float(np.mean(np.where(placeable, table, 0.0).sum(axis=1) / placeable.sum(axis=1)))
-    return np.asarray(weight * (ccr * mean / float(weight.mean())), np.float64)
+    return np.asarray(weight * (ccr * mean / share), np.float64)
 
 
 def _gamma(rng: np.random.Generator, cv: float, shape: tuple[int, int]) -> FloatArray:
