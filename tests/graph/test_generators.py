@@ -24,6 +24,7 @@ from hetgym.graph.generators import (
     transformer,
 )
 from hetgym.graph.generators.tasks import task_graph
+from hetgym.graph.generators.topologies import inception_like_edges, layered_edges
 
 RANDOM = {"layered": layered, "daggen": daggen, "inception_like": inception_like, "fork_join": fork_join}
 
@@ -131,6 +132,21 @@ def test_inception_like(tasks, seed):
     assert (graph.in_degree[off] == 1).all() and (graph.out_degree[off] == 1).all()
     trunk = graph.depth[graph.on_trunk]
     assert np.diff(np.sort(trunk)).max(initial=0) <= 5  # four tasks and the join
+
+
+@pytest.mark.parametrize(
+    ("edges", "sources", "targets", "following"),
+    [
+        (layered_edges, "2 0 1 1 3 0 1 2 1 3 4 6 5 7 6", "4 4 4 5 6 6 7 7 8 8 9 10 11 11 11", 753),
+        (inception_like_edges, "0 1 2 0 4 5 6 0 8 9 3 7 10", "1 2 3 4 5 6 7 8 9 10 11 11 11", 34),
+    ],
+)
+def test_compiled_generators_draw_what_numpy_drew(edges, sources, targets, following):
+    """Edges, and the next draw, as they were when NumPy drew them in arrays."""
+    draw = rng(1)
+    source, target = edges(draw, 12)
+    assert " ".join(map(str, source)) == sources and " ".join(map(str, target)) == targets
+    assert draw.integers(1000) == following
 
 
 def test_inception_like_with_one_chain_length_is_regular():

@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 
 from hetgym import ProblemError
 from hetgym.workloads import cvb_costs, edge_weights, range_based_costs, scale_communication, unrelated_costs
+from hetgym.workloads.synthetic import SPEEDS
 
 FAMILIES = {"unrelated": unrelated_costs, "range": range_based_costs, "cvb": cvb_costs}
 
@@ -22,6 +23,18 @@ def test_costs_are_positive_finite_and_repeatable(family, n, p, seed):
     assert cost.shape == (n, p) and cost.dtype == np.float64
     assert (cost > 0).all() and np.isfinite(cost).all()
     np.testing.assert_array_equal(cost, FAMILIES[family](n, p, rng(seed)))
+
+
+@pytest.mark.parametrize("devices", [1, 4, 7])
+def test_unrelated_costs_are_those_of_numpys_draws(devices):
+    one, other = rng(3), rng(3)
+    cost = unrelated_costs(20, devices, one, heterogeneity=0.6)
+    work, group = other.lognormal(1.0, 0.8, 20), other.integers(0, 4, 20)
+    nominal = np.interp(np.linspace(0, 3, devices), np.arange(4), SPEEDS)
+    speed = other.permutation(nominal) * other.uniform(0.5, 1.5, devices)
+    affinity = other.lognormal(0.0, 0.6, (4, devices))
+    np.testing.assert_allclose(cost, work[:, None] / (speed * affinity[group]), rtol=1e-14)
+    assert one.bit_generator.state == other.bit_generator.state
 
 
 def test_without_heterogeneity_devices_differ_by_one_factor():
