@@ -101,10 +101,11 @@ def print_evaluation(job: Job, outcome: Outcome) -> None:
                 console.print(table)
         for ranked in findings.rankings:
             if ranked.runtime == name:
+                failed = f"; without {', '.join(ranked.left_out)}, which failed" if ranked.left_out else ""
                 console.print(
                     f"runtime {name}: Friedman's test gives p = {ranked.p_value:.2g} for {len(ranked.schedulers)} "
                     f"schedulers on {ranked.problems} problems; mean ranks {ranked.critical_difference:.2f} apart "
-                    f"differ at the level {ranked.alpha:g}",
+                    f"differ at the level {ranked.alpha:g}{failed}",
                     style="italic",
                     soft_wrap=True,
                 )

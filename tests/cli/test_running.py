@@ -7,11 +7,13 @@ from pathlib import Path
 
 import pytest
 
-from hetgym import baselines
+from hetgym import Problem, Schedule, baselines
 from hetgym.bench.evaluation import Evaluation
 from hetgym.bench.folder import RunFolder
 from hetgym.bench.job import Job, execute
 from hetgym.cli.running import announce, print_evaluation, print_tables
+from hetgym.errors import ProblemError
+from hetgym.planning import Baseline
 from hetgym.workloads import Best, BestKnown, ProblemSpec, textbook
 
 SPECS = (ProblemSpec.textbook("topcuoglu"), ProblemSpec.textbook("arabnejad-barbosa"))
@@ -38,6 +40,20 @@ def test_tables_that_were_asked_for_are_shown(tmp_path: Path, capsys: pytest.Cap
     shown = capsys.readouterr().out
     assert "makespan over cpop" in shown and "textbook" in shown and "what is best within a time" in shown
     assert "…" not in shown
+
+
+def test_schedulers_without_a_rank_are_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    pytest.importorskip("scipy")
+
+    def fails(problem: Problem) -> Schedule:
+        raise ProblemError("no")
+
+    broken = Baseline("broken", "search", fails, "a test", "O(1)")
+    table = (*map(baselines.get, ("heft", "peft")), broken)
+    asked = Job("a test", SPECS, table, ("classic",), (), Evaluation(plots=True))
+    print_evaluation(asked, execute(asked, RunFolder(tmp_path, "run", traces="none")))
+    told = " ".join(capsys.readouterr().out.split())
+    assert "for 2 schedulers on 2 problems" in told and told.endswith("without broken, which failed")
 
 
 @pytest.mark.parametrize(("makespan", "told"), [(85.0, True), (73.0, False)])
