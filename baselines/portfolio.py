@@ -80,9 +80,7 @@ def plan(
         return search(problem)
     if not isinstance(problem, Problem):
         raise ProblemError(f"hetgym.plan takes a hetgym.Problem or a TrainingProblem, not {type(problem).__name__}")
-    goal = as_objective(objective)
-    found = portfolio(problem, seed, budget=2**62, seconds=as_seconds(budget), runtime=runtime)
-    return found if goal.makespan == 1 else best_for(problem, goal, runtime, [found]).schedule
+    return portfolio(problem, seed, budget=2**62, seconds=as_seconds(budget), runtime=runtime, objective=objective)
 
 
 def portfolio(
@@ -91,6 +89,7 @@ def portfolio(
     budget: int = 1_000_000,
     seconds: float | None = None,
     runtime: str | Runtime = "classic",
+    objective: str | Objective = "makespan",
 ) -> Schedule:
     """The best of a single device and list schedulers for the runtime, improved by a trained policy with its search.
 
@@ -103,18 +102,26 @@ def portfolio(
         budget: largest number of operators launched in trials.
         seconds: limit of wall-clock time [s]; without one, the default, results do not depend on the machine.
         runtime: the runtime that will run the schedule.
+        objective: see :func:`plan`.
 
     Returns:
-        A schedule that is never longer than those of the best single device, HEFT and PEFT for the runtime.
+        A schedule that is never longer than those of the best single device, HEFT and PEFT for the runtime; for another
+        objective than the makespan, one of no higher value.
 
     Raises:
-        ConfigError: a negative budget, or a time that is not positive.
+        ProblemError: the problem does not state what the objective needs.
+        UnknownName: no such objective.
+        ConfigError: a negative budget, a time that is not positive, or an invalid objective.
         OutOfMemory: no plan that fits was found; the message says what is missing.
 
     >>> from hetgym.workloads import textbook
     >>> portfolio(textbook("topcuoglu"), runtime="links").makespan
     77.0
     """
+    goal = as_objective(objective)
+    if goal.makespan < 1:
+        found = portfolio(problem, seed, budget, seconds, runtime)
+        return best_for(problem, goal, runtime, [found]).schedule
     began = check_limits("portfolio", budget, seconds)
     asked = switches = as_runtime(runtime)
     if np.isfinite(problem.memory_capacity).any():

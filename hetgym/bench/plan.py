@@ -9,17 +9,27 @@ import numpy as np
 
 from hetgym._types import FloatArray
 from hetgym.bench.sink import Sink
+from hetgym.problem import Problem
 from hetgym.schedule import Schedule
-from hetgym.sim import Trace
+from hetgym.sim import Objective, Trace
+from hetgym.sim.energy import has_power, has_price
 from hetgym.workloads import ProblemSpec
 
 FORMAT_VERSION = 1
 
+MAKESPAN = Objective(makespan=1.0)
+
 
 class BestTrace(Sink):
-    """Keeps the shortest run that fits the devices; of equal ones that with the fewest transfers, then the first."""
+    """Keeps the best run that fits the devices; of equal ones that with the fewest transfers, then the first.
 
-    def __init__(self) -> None:
+    Args:
+        objective: what makes a run good.
+        reference: the run that its energy and cost are relative to; for the makespan alone it does not matter.
+    """
+
+    def __init__(self, objective: Objective = MAKESPAN, reference: Trace | None = None) -> None:
+        self.objective, self.reference = objective, reference
         self.best: Trace | None = None
         self.lacks: dict[str, float] = {}  # scheduler -> bytes that its run lacks on some device
 
@@ -28,18 +38,18 @@ class BestTrace(Sink):
         excess = float(lacking(trace).max())
         if excess > 0:
             self.lacks[trace.scheduler] = excess
-        elif self.best is None or _cost(trace) < _cost(self.best):
+        elif self.best is None or self._rank(trace) < self._rank(self.best):
             self.best = trace
+
+    def _rank(self, trace: Trace) -> tuple[float, int]:
+        value = trace.makespan if self.reference is None else self.objective.value(trace, self.reference)
+        return value, int(trace.remote.sum())
 
 
 def lacking(trace: Trace) -> FloatArray:
     """[d] bytes by which a run exceeds the capacity of each device, 0 where it fits."""
     excess: FloatArray = np.maximum(trace.memory.peak - trace.problem.memory_capacity, 0.0)
     return excess
-
-
-def _cost(trace: Trace) -> tuple[float, int]:
-    return trace.makespan, int(trace.remote.sum())
 
 
 @dataclass(frozen=True)
@@ -159,7 +169,14 @@ def schedule_of(trace: Trace) -> Schedule:
     )
 
 
-def plan_document(trace: Trace, model: str, platform: str, batch: int | None) -> dict[str, Any]:
+def plan_document(
+    trace: Trace,
+    model: str,
+    platform: str,
+    batch: int | None,
+    objective: Objective = MAKESPAN,
+    problem: Problem | None = None,
+) -> dict[str, Any]:
     """The content of ``plan.json``: a device and times for every operator, and the schedule as hetgym reads it.
 
     Args:
@@ -167,6 +184,8 @@ def plan_document(trace: Trace, model: str, platform: str, batch: int | None) ->
         model: name or file of the model, as the user gave it.
         platform: name or file of the platform, as the user gave it.
         batch: batch size that the user gave; None for the model's own.
+        objective: what the plan is for.
+        problem: the problem at full clock; by default that of the run.
     """
     p = trace.problem
     return {
@@ -175,10 +194,13 @@ def plan_document(trace: Trace, model: str, platform: str, batch: int | None) ->
         "model": model,
         "platform": platform,
         "batch": batch,
-        "problem": p.id,
+        "problem": (problem or p).id,
         "runtime": trace.runtime,
         "scheduler": trace.scheduler,
+        "objective": vars(objective),
         "makespan_s": trace.makespan,
+        "energy_j": trace.energy.total if has_power(p) else None,
+        "cost": trace.cost if has_price(p) else None,
         "devices": [vars(share) for share in device_shares(trace)],
         "blocks": [vars(block) for block in blocks(trace)],
         "kinds_s": kind_seconds(trace),

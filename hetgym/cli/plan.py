@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from hetgym.bench.job import Job, Outcome
     from hetgym.bench.plan import BestTrace
     from hetgym.platform import Platform
+    from hetgym.problem import Problem
 
 LARGEST_SIZE = 2**31 - 1
 """Largest batch or symbolic dimension: no tensor library supports more elements along one axis."""
@@ -91,6 +92,13 @@ def plan(
         typer.Option(help="device: devices keep to the plan's order. ready: they serve first come, first served."),
     ] = "device",
     budget: Annotated[str, typer.Option(help="Time to search, such as 500ms or 1min.")] = "10s",
+    objective: Annotated[
+        str,
+        typer.Option(
+            help="makespan, energy, cost, or weights as in makespan=1,energy=2, relative to HEFT's plan. Devices must "
+            "state their powers or prices."
+        ),
+    ] = "makespan",
     compare: Annotated[bool, typer.Option("--compare", help="Run all schedulers beside it, and show a table.")] = False,
     schedulers: Annotated[
         str, typer.Option(help="Run these instead (see 'hetgym list schedulers'), and show a table.")
@@ -117,10 +125,9 @@ def plan(
     Says what the plan gains over the best single device, what goes where, whether it fits, and what limits it; and
     writes it to <out>/<name>/plan.json beside the report. Plans respect the memory of the devices.
     """
-    from dataclasses import replace
-
     from hetgym._times import parse_time
     from hetgym.bench.job import Job, pick_runtimes, pick_schedulers
+    from hetgym.bench.plan import BestTrace
     from hetgym.graph import load_graph
     from hetgym.graph.transforms import cast
     from hetgym.graph.transforms import fuse as fused
@@ -128,6 +135,8 @@ def plan(
     from hetgym.planning import get
     from hetgym.planning.layers import by_layers
     from hetgym.problem import Problem
+    from hetgym.sim import objective as as_objective
+    from hetgym.sim import simulate
     from hetgym.workloads import ProblemSpec
 
     import_files(imports)
@@ -138,7 +147,7 @@ def plan(
         if not training:
             raise ConfigError("--global-batch is for training steps; add --training")
         others = {"batch": batch, "dims": dims, "phase": phase, "dtype": dtype, "fuse": fuse, "layers": layers}
-        others |= {"compare": compare, "schedulers": schedulers}
+        others |= {"compare": compare, "schedulers": schedulers, "objective": objective != "makespan"}
         for option, given in others.items():
             if given:
                 raise ConfigError(f"--{option} does not go with --global-batch; leave it out")
@@ -149,8 +158,9 @@ def plan(
         raise ConfigError(f"--order is device or ready, not {order!r}")
     under = pick_runtimes([f"{runtime},order=ready" if order == "ready" and runtime != "ready" else runtime])
     chosen = pick_schedulers(schedulers or ("all" if compare else PLAIN))
+    goal = as_objective(objective)
     if not schedulers:
-        ours = replace(get("portfolio", seconds=parse_time(budget), budget=2**62))
+        ours = get("portfolio", seconds=parse_time(budget), budget=2**62, objective=goal)
         chosen = (*(row for row in chosen if row.name != ours.name), ours)
     options = ({"dims": parse_dims(dims)} if dims else {}) | ({"phase": phase} if phase else {})
     devices = _devices(platform)
@@ -165,7 +175,12 @@ def plan(
     asked: dict[str, str | int | None] = {"model": model, "platform": platform, "batch": batch}
     sizes = parse_dims(dims) if dims else None
     exports = Exports(wanted, {"platform": devices, "model": model, "batch": batch, "dims": sizes})
-    return _run(job, Output(out, name, force, as_json), asked, bool(compare or schedulers), exports)
+    reference = None
+    if goal.makespan < 1:
+        reference = simulate(problem, get("heft")(problem, runtime=under[0]), under[0])
+        goal.value(reference, reference)  # an error now if the devices do not state what it needs
+    keeper = BestTrace(goal, reference)
+    return _run(job, keeper, Output(out, name, force, as_json), asked, bool(compare or schedulers), exports)
 
 
 def _devices(platform: str) -> Platform:
@@ -213,17 +228,23 @@ def parse_dims(texts: Sequence[str]) -> dict[str, int]:
     return sizes
 
 
-def _run(job: Job, output: Output, asked: dict[str, str | int | None], table: bool, exports: Exports) -> int:
+def _run(
+    job: Job,
+    keeper: BestTrace,
+    output: Output,
+    asked: dict[str, str | int | None],
+    table: bool,
+    exports: Exports,
+) -> int:
     """Run the job, write the plan and show it; returns the exit code."""
     from hetgym.bench.folder import RunFolder
-    from hetgym.bench.plan import BestTrace, plan_document
+    from hetgym.bench.plan import plan_document
     from hetgym.cli import running
     from hetgym.cli.console import print_json, tell
     from hetgym.errors import OutOfMemory
     from hetgym.planning.search import ended_by_interrupt
 
     folder = RunFolder(output.root, output.name, "best", output.force)
-    keeper = BestTrace()
     with ended_by_interrupt() as interrupts, running.executing(job) as executor:
         outcome = running.run_job(job, folder, executor, keeper)
     document = outcome.document
@@ -231,7 +252,8 @@ def _run(job: Job, output: Output, asked: dict[str, str | int | None], table: bo
         refused = [row.status for row in outcome.result.rows if row.scheduler == "portfolio" and not row.ok]
         raise OutOfMemory(refused[0] if refused else "no plan of these schedulers fits the memory of the devices")
     if keeper.best is not None:
-        chosen = plan_document(keeper.best, **asked)  # type: ignore[arg-type]
+        problem = job.specs[0].build()
+        chosen = plan_document(keeper.best, **asked, objective=keeper.objective, problem=problem)  # type: ignore[arg-type]
         outcome.files["plan"] = folder.write_json("plan.json", chosen)
         document = document | {"plan": chosen}
         outcome.files.update(exports.write(keeper.best, folder.path))
@@ -242,6 +264,8 @@ def _run(job: Job, output: Output, asked: dict[str, str | int | None], table: bo
             running.print_tables(job, outcome)
         if keeper.best is not None:
             _print_plan(keeper, outcome)
+            if keeper.reference is not None:
+                _print_front(keeper, problem)
         running.print_files(outcome)
     running.report_problems(job, outcome)
     if interrupts.came:
@@ -277,6 +301,7 @@ def _print_plan(keeper: BestTrace, outcome: Outcome) -> None:
             lacks = keeper.lacks.get(scheduler)
             but = f", but that lacks {size(lacks)} of memory" if lacks else ""
             console.print(f"{duration(row.makespan_s)} {words}, {ratio:.2f} times as long{but}", soft_wrap=True)
+    _print_quantities(keeper)
     bound = max((row.lower_bound_s for row in rows.values() if row.lower_bound_s is not None), default=0.0)
     if 0 < bound <= best.makespan * (1 + PROVED) and runtime(label).noise == 0:
         left = 1 - bound / best.makespan
@@ -293,3 +318,39 @@ def _print_plan(keeper: BestTrace, outcome: Outcome) -> None:
     console.print(f"transfers: {count} edges cross devices, {size(amount)}", soft_wrap=True)
     causes = [f"{cause} {percent(share)}" for cause, share in best.blame.shares.items() if share >= 0.0005]
     console.print(f"what the time is spent on, along the critical chain: {', '.join(causes)}", soft_wrap=True)
+
+
+def _print_quantities(keeper: BestTrace) -> None:
+    """Energy and rent of the plan, where they are known, beside those of HEFT's."""
+    from hetgym.cli.console import stdout
+    from hetgym.sim.energy import has_power, has_price
+    from hetgym.sim.objective import quantity
+
+    best, reference = keeper.best, keeper.reference
+    assert best is not None
+    for name, unit, known in (("energy", " J", has_power), ("cost", "", has_price)):
+        if not known(best.problem):
+            continue
+        value = quantity(best, name)
+        other = 0.0 if reference is None else quantity(reference, name)
+        beside = f", {value / other:.2f} times that of HEFT's plan" if other > 0 else ""
+        stdout().print(f"{name} {value:.4g}{unit}{beside}", soft_wrap=True)
+    if best.speed is not None and (best.speed < 1).any():
+        slower = int((best.speed < 1).sum())
+        stdout().print(f"{slower} operators at a lower clock, down to {best.speed.min():.0%} of the full one")
+
+
+def _print_front(keeper: BestTrace, problem: Problem) -> None:
+    """The plans of which none is better in all that the objective weighs, the makespan included."""
+    from hetgym.baselines import trade_offs
+    from hetgym.bench.plan import schedule_of
+    from hetgym.cli.console import stdout
+    from hetgym.cli.tables import front_table
+    from hetgym.sim import OBJECTIVES
+
+    best = keeper.best
+    assert best is not None
+    names = [name for name in OBJECTIVES if name == "makespan" or getattr(keeper.objective, name) > 0]
+    front = trade_offs(problem, names, best.switches, beside=[schedule_of(best)])
+    stdout().print("plans of which none is better in everything", style="italic")
+    stdout().print(front_table([(item.schedule.scheduler, item.values) for item in front]))

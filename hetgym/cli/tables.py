@@ -244,6 +244,20 @@ def shortened(name: str, most: int = 34) -> str:
     return name if len(name) <= most else f"…{name[1 - most :]}"
 
 
+def front_table(plans: Sequence[tuple[str, Mapping[str, float]]]) -> Table:
+    """Plans with their makespan [s], energy [J] and cost.
+
+    Args:
+        plans: at least one scheduler with its values by name; all have the same names.
+    """
+    units = {"energy": "energy [J]"}
+    table = table_of("plan", *(units.get(name, name) for name in plans[0][1]), left=("plan",))
+    for scheduler, values in plans:
+        cells = (duration(value) if name == "makespan" else f"{value:.4g}" for name, value in values.items())
+        table.add_row(scheduler, *cells)
+    return table
+
+
 PROSE = ("description", "summary", "citation", "source", "notes", "settings", "devices")
 """Columns of catalogues that are texts: they stand below a row's name and facts."""
 

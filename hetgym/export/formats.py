@@ -126,7 +126,7 @@ def export_plan(
         document = _of_training(plan, format, layers)
     elif format == "json":
         document = plan_document(
-            _trace(plan, problem), os.fspath(model or ""), platform.name if platform else "", batch
+            _trace(plan, problem), os.fspath(model or ""), platform.name if platform else "", batch, problem=problem
         )
     else:
         document = _of_operators(plan, format, file, _Context(problem, platform, model, batch, dims, weights, backend))

@@ -116,12 +116,28 @@ def test_a_model_that_fits_no_device_is_spread_or_refused(tmp_path: Path) -> Non
     assert "no plan fits: the weights take 0.57" in done.stderr and "GB are missing" in done.stderr
 
 
+def test_plans_for_another_objective_take_less_of_it(tmp_path: Path) -> None:
+    words = ("plan", "squeezenet", "--platform", "cpu-gpu-npu", "--budget", "50ms")
+    done = ask(*words, "--objective", "makespan=1,energy=1", "--name", "p", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert "times that of HEFT's plan" in done.stdout and "none is better in everything" in done.stdout
+    plan = json.loads((tmp_path / "results" / "p" / "plan.json").read_text())
+    problem = hetgym.Problem.build(load_graph("squeezenet"), load_platform("cpu-gpu-npu"))
+    assert plan["problem"] == problem.id and plan["objective"] == {"makespan": 0.5, "energy": 0.5, "cost": 0.0}
+    trace = simulate(problem, Schedule.from_dict(plan["schedule"]), "links")
+    assert (trace.makespan, trace.energy.total) == (plan["makespan_s"], plan["energy_j"])
+    heft = simulate(problem, baselines.heft(problem, runtime="links"), "links")
+    assert trace.makespan / heft.makespan + trace.energy.total / heft.energy.total < 2.0
+
+
 def test_odd_words_of_plan_are_refused_in_one_sentence(tmp_path: Path) -> None:
     for words, reason in (
         (("--dtype", "float17"), "a graph cannot be cast to 'float17'"),
         (("--phase", "decode"), "option 'phase' is for language models"),
         (("--order", "random"), "--order is device or ready"),
         (("--budget", "soon"), "'soon' is no time"),
+        (("--objective", "energi"), "unknown objective 'energi'; did you mean 'energy'"),
+        (("--objective", "cost"), "does not state the price of all devices"),
         (("--runtime", "links,stream=2"), "unknown switch of a runtime 'stream'; did you mean 'streams'"),
         (("--runtime", "links,streams=x"), "streams cannot be 'x'"),
     ):

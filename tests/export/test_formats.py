@@ -31,6 +31,9 @@ def test_json_follows_its_schema(problem: Problem, tmp_path: Path) -> None:
     assert hetgym.simulate(problem, again, found["runtime"]).makespan == found["makespan_s"]
     trace = hetgym.simulate(problem, schedule, "links")
     check.validate(export_plan(trace, "json"))
+    slow = export_plan(hetgym.baselines.get("slack-heft")(problem), "json", problem=problem)
+    check.validate(slow)
+    assert min(slow["schedule"]["speed"]) < 1 and slow["problem"] == problem.id and slow["energy_j"] < found["energy_j"]
     stage = Stage(0, 3, (Group("a100", 2),))
     check.validate(export_plan(ParallelPlan((stage,), micro_batch=1, global_batch=2), "json"))
     for change in ({"version": 2}, {"makespan_s": -1}, {"blocks": []}, {"own": 1}, {"format": "hetgym-parallel-plan"}):
