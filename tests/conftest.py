@@ -11,6 +11,10 @@ from hypothesis import HealthCheck, settings
 if "PYTEST_XDIST_WORKER" in os.environ:  # each worker has a core: threads would fight for them
     os.environ.setdefault("OMP_NUM_THREADS", "1")
 
+# Threads of torch that wait for each other give their core up: where other processes need it, an example whose threads
+# spin takes four times as long.
+os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
+
 # Without their bytecode, each of a hundred processes would compile every module, and each worker would rewrite every
 # test, again. Numba writes kernels into the same folders in any case.
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)

@@ -34,6 +34,7 @@ def splice(problem: Problem, c: course.Course, plans: list[tuple[IntArray, IntAr
         switches: of the course.
     """
     inside = np.zeros(problem.num_operators, np.bool_)
+    plans = [(assignment.copy(), order.copy()) for assignment, order in plans]  # writable: one kernel for all callers
     before = np.inf
     while c.value[course.BEST] < before:
         before = float(c.value[course.BEST])
