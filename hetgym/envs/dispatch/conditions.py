@@ -101,6 +101,8 @@ def given(problem: Problem, conditions: Conditions, runtime: Runtime, release: F
     """
     drawn = Drawn(runtime, release, *changes_of(problem, conditions.changes))
     alive = survivors(problem, drawn)
+    if alive.all():
+        return drawn
     homeless = ~np.isfinite(problem.cost[:, alive]).any(axis=1)
     if homeless.any():
         name = problem.operator_names[int(np.argmax(homeless))]

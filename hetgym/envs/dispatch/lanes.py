@@ -202,7 +202,9 @@ class DispatchLanes(RecordLanes):
         self.padding.check(problem.name, (problem.num_operators, problem.num_edges, problem.num_devices))
         self.names[lane], self.seeds[lane] = problem.name, seed
         if self._calm_always and len(problems) == 1:  # nothing is drawn
-            self._begin_with(lane, self._known.get(problem, lambda: self._calm(lane, problem)))
+            fresh = forced is None and self.source.size == 0  # nobody will see this problem again
+            known = self._calm(lane, problem) if fresh else self._known.get(problem, lambda: self._calm(lane, problem))
+            self._begin_with(lane, known)
         else:
             self._draw(lane, problem, problems, np.random.default_rng(self._entropy[lane]))
         if self.conditions.deadline > 0:

@@ -149,7 +149,10 @@ class PlaceLanes(RecordLanes):
         """
         forced, order = only_options(options, "problem", "order")
         problem = self.source.draw(rng) if forced is None else as_problem(forced)
-        prepared = self._known.get(problem, lambda: self._prepare(problem))
+        if forced is None and self.source.size == 0:  # nobody will see this problem again
+            prepared = self._prepare(problem)
+        else:
+            prepared = self._known.get(problem, lambda: self._prepare(problem))
         instance, chosen = prepared.instance, None
         if order is not None:
             chosen = _ordered(problem, order)

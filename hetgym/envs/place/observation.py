@@ -117,7 +117,7 @@ def fixed(instance: ScheduleInstance, padding: GraphPadding, whole: bool = True)
     if not whole:
         _write_devices(problem.arrays, scale, devices)
         return {"devices": devices}
-    seen = blank(_known_space(padding))
+    seen = {key: np.zeros(shape, dtype) for key, shape, dtype in _known_shapes(padding)}
     seen["devices"] = devices
     mean_bytes = float(problem.edge_bytes.mean()) if problem.num_edges else 0.0
     ranks = instance.order, instance.upward, instance.downward, problem.mean_cost, problem.mean_communication
@@ -199,9 +199,9 @@ def _write_fixed(
 
 
 @lru_cache(maxsize=16)
-def _known_space(padding: GraphPadding) -> spaces.Dict:
-    """As :func:`place_space`, made once; it must not be changed."""
-    return place_space(padding)
+def _known_shapes(padding: GraphPadding) -> tuple[tuple[str, tuple[int, ...], Any], ...]:
+    """Keys of :func:`place_space` with the shapes and dtypes of their arrays."""
+    return tuple((key, array.shape, array.dtype) for key, array in blank(place_space(padding)).items())
 
 
 def turns(count: int) -> npt.NDArray[np.float64]:
