@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from itertools import combinations
 
 import numpy as np
@@ -70,12 +71,19 @@ def exact(problem: TrainingProblem, start: ParallelPlan | None = None) -> Parall
         ProblemError: no plan fits in memory.
     """
     with searching() as stopped:
-        search = _Search(problem, start, stopped)
-        for setting in problem.settings():
-            found = options(problem, setting)
-            if found is not None:
-                search.run(found)
-        return known(search.best, problem, stopped())
+        return known(branch_and_bound(problem, start, stopped), problem, stopped())
+
+
+def branch_and_bound(
+    problem: TrainingProblem, start: ParallelPlan | None, stopped: Callable[[], bool], most: float = np.inf
+) -> ParallelPlan | None:
+    """See :func:`exact`; the best plan when ``most`` nodes of the tree were seen, None if none was found."""
+    search = _Search(problem, start, stopped, most)
+    for setting in problem.settings():
+        found = options(problem, setting)
+        if found is not None:
+            search.run(found)
+    return search.best
 
 
 def known(plan: ParallelPlan | None, problem: TrainingProblem, stopped: bool = False) -> ParallelPlan:
@@ -98,7 +106,9 @@ def known(plan: ParallelPlan | None, problem: TrainingProblem, stopped: bool = F
     for tensor in problem.tensors:
         sizes = problem.costs.sizes(tensor)
         if sizes is not None:
-            state = float(sizes.parameters.sum()) * tensor * problem.framework.state(problem.cluster.gpus)
+            zero = max(problem.zeros, default=problem.framework.zero)
+            shared = replace(problem.framework, zero=zero)
+            state = float(sizes.parameters.sum()) * tensor * shared.state(problem.cluster.gpus)
             room = sum(pool.gpus * pool.device.memory_capacity for pool in problem.cluster.pools)
             if state > room:
                 missing = f": weights and optimizer state take {state / 1e9:.4g} GB, all GPUs have {room / 1e9:.4g} GB"
@@ -153,8 +163,10 @@ def _before(
 class _Search:
     """Depth-first search with the best plan so far."""
 
-    def __init__(self, problem: TrainingProblem, start: ParallelPlan | None, stopped: Callable[[], bool]) -> None:
-        self.stopped = stopped
+    def __init__(
+        self, problem: TrainingProblem, start: ParallelPlan | None, stopped: Callable[[], bool], most: float
+    ) -> None:
+        self.interrupted, self.left = stopped, most
         self.problem = problem
         self.best = start
         self.least = problem.value(start) if start is not None else np.inf
@@ -172,6 +184,11 @@ class _Search:
         most = min(self.problem.stages, self.problem.costs.layers)
         self.kept = in_flight(found.setting.schedule, most, found.turns)
         self.extend(self.problem.costs.layers, (), np.zeros(len(self.gpus), np.int64), np.zeros(found.data))
+
+    def stopped(self) -> bool:
+        """True if the search is to end; counts a node."""
+        self.left -= 1
+        return self.left < 0 or self.interrupted()
 
     def consider(self, plan: ParallelPlan) -> None:
         """Keep the plan if it is better."""

@@ -79,9 +79,12 @@ class Options:
 
     def plan(self, stages: Iterable[tuple[int, int, int]]) -> ParallelPlan:
         """The plan of stages, or of pieces under several chunks, given as (first layer, end, option)."""
-        data, micro_batch, schedule, chunks = self.setting
-        made = tuple(Stage(first, end - 1, self.groups(option)) for first, end, option in stages)
-        return ParallelPlan(made, micro_batch, self.turns * data * micro_batch, schedule, chunks)
+        return self.plan_of_stages(tuple(Stage(first, end - 1, self.groups(option)) for first, end, option in stages))
+
+    def plan_of_stages(self, made: tuple[Stage, ...]) -> ParallelPlan:
+        """The plan of stages with groups."""
+        setting, each = self.setting, self.setting.data * self.setting.micro_batch
+        return ParallelPlan(made, setting.micro_batch, self.turns * each, *setting[2:])
 
     def slots(self) -> FloatArray:
         """[o, l + 1, l + 1] time of a micro-batch in layers i to j on the slowest replica [s]; inf for i >= j."""
@@ -106,7 +109,7 @@ def options(problem: TrainingProblem, setting: Setting, mixed: bool = True) -> O
         setting: data degree, micro-batch and schedule.
         mixed: also mixtures of two kinds of groups from different pools.
     """
-    data, micro_batch = setting.data, setting.micro_batch
+    data, micro_batch, problem = setting.data, setting.micro_batch, problem.under(setting)
     pools = [pool.name for pool in problem.cluster.pools]
     gpus = np.array([pool.gpus for pool in problem.cluster.pools])
     kinds = problem.kinds(micro_batch)

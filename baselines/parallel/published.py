@@ -27,14 +27,15 @@ def uniform_grid(problem: TrainingProblem) -> ParallelPlan:
     layers = problem.costs.layers
     with searching() as stopped:
         for setting in problem.settings():
-            data, batch, _, chunks = setting
+            data, batch, chunks = setting.data, setting.micro_batch, setting.chunks
             samples = problem.samples(data, batch)
-            for kind in problem.kinds(batch):
+            for kind in problem.under(setting).kinds(batch):
                 most = problem.cluster[kind.pool].gpus // (kind.tensor * data)
                 for stages in range(1, min(most, layers // chunks, problem.stages) + 1):
                     if stopped() or not runs(setting, stages, samples):
                         continue
-                    plan = uniform(layers, stages, [kind] * data, batch, samples, *setting[2:])
+                    plan = uniform(layers, stages, [kind] * data, batch, samples, *setting.order)
+                    plan = replace(plan, zero=setting.zero, sequence=setting.sequence)
                     value = problem.value(plan, least)
                     if value < least:
                         best, least = plan, value
@@ -121,7 +122,7 @@ def _filled(problem: TrainingProblem, found: Options, stages: int) -> Iterator[P
                         left[name] -= kind.tensor
                 made.append(replace(stage, groups=tuple(groups)) if len(groups) == found.data else None)
             if all(made):
-                yield replace(shape, stages=tuple(stage for stage in made if stage))
+                yield found.plan_of_stages(tuple(stage for stage in made if stage))
 
 
 def _plain(problem: TrainingProblem) -> list[Setting]:

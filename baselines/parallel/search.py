@@ -9,7 +9,7 @@ import numpy as np
 
 from hetgym._types import FloatArray
 from hetgym.baselines.parallel.cutting import cuts
-from hetgym.baselines.parallel.exhaustive import Piece, known, pieces, runs
+from hetgym.baselines.parallel.exhaustive import Piece, branch_and_bound, known, pieces, runs
 from hetgym.baselines.parallel.options import FEW, Options, in_flight, options
 from hetgym.parallel import ParallelPlan, Setting, TrainingProblem
 from hetgym.planning.search import searching
@@ -23,6 +23,15 @@ KEPT = 4
 TRIES = 4000
 """Most plans that are simulated in all."""
 
+SMALL = (12, 16)
+"""Most layers and GPUs of problems that branch and bound is tried on."""
+
+NODES = 10_000
+"""Most nodes of its tree."""
+
+Value = tuple[float, float]
+"""Time of a step [s], inf if it does not fit; and how full its fullest GPU is then, which a search makes smaller."""
+
 State = tuple[Piece, ...]
 """Stages, or their chunks in the order of the layers."""
 
@@ -34,7 +43,9 @@ def search(problem: TrainingProblem, tries: int = TRIES) -> ParallelPlan:
     Of the others, the cuts by dynamic programming, which know neither transfers nor all-reduces, and equal cuts are
     simulated, as long as their estimate is shorter than that step. With several chunks, the stages of such a cut share
     out the layers of every round. The best are improved: boundaries move, stages take other groups or mixtures of them,
-    swap, merge and split, as long as the simulated step gets shorter. The same problem gives the same plan.
+    swap, merge and split, as long as the simulated step gets shorter, and a plan that does not fit, as long as its
+    fullest GPU gets emptier. The best plan is tried under the other switches of the framework that may be chosen. In
+    small problems branch and bound goes on from it. The same problem gives the same plan.
 
     Args:
         problem: the problem.
@@ -49,13 +60,16 @@ def search(problem: TrainingProblem, tries: int = TRIES) -> ParallelPlan:
 
 def _search(problem: TrainingProblem, tries: int, stopped: Callable[[], bool]) -> ParallelPlan:
     """See :func:`search`; it ends when it is stopped."""
-    values: dict[tuple[Setting, State], float] = {}
-    starts: list[tuple[float, int, _Space, State]] = []
+    values: dict[tuple[Setting, State], Value] = {}
+    starts: list[tuple[Value, int, _Space, State]] = []
 
-    def value(space: _Space, state: State) -> float:
+    def value(space: _Space, state: State) -> Value:
         key = space.found.setting, state
         if key not in values:
-            values[key] = problem.value(space.found.plan(state)) if len(values) < tries and not stopped() else np.inf
+            if len(values) >= tries or stopped():
+                return np.inf, np.inf
+            seconds = problem.value(plan := space.found.plan(state))
+            values[key] = seconds, problem.fullest(plan) if seconds == np.inf else 0.0
         return values[key]
 
     bounds = []
@@ -65,7 +79,7 @@ def _search(problem: TrainingProblem, tries: int, stopped: Callable[[], bool]) -
             bounds.append((bound(found), found))
     bests: dict[tuple[str, int], float] = {}
     for least, found in reversed(bounds):  # the largest data degrees, whose cuts are found soonest, come first
-        order = found.setting[2:]
+        order = found.setting.order
         best = bests.setdefault(order, np.inf)
         if least >= best or stopped():
             continue
@@ -75,20 +89,36 @@ def _search(problem: TrainingProblem, tries: int, stopped: Callable[[], bool]) -
         for estimate, state in sorted(guesses)[:STARTS] + grids:
             if estimate < bests[order]:
                 starts.append((value(space, state), len(starts), space, state))
-                bests[order] = min(bests[order], starts[-1][0])
+                bests[order] = min(bests[order], starts[-1][0][0])
     best, plan = np.inf, None
     kept: dict[tuple[str, int], int] = {}
     for start, _, space, state in sorted(starts, key=lambda entry: entry[:2]):
-        order = space.found.setting[2:]
+        order = space.found.setting.order
         kept[order] = kept.get(order, 0) + 1
-        if kept[order] <= KEPT and (start < np.inf or space.chunks > 1):
+        if kept[order] <= KEPT and (start[0] < np.inf or space.chunks > 1):
             mixed = options(problem, space.found.setting)  # begins with those of the space
             assert mixed is not None
             space = _Space(problem, mixed)
-            least, state = space.improved(state, value)
+            (least, _), state = space.improved(state, value)
             if least < best:
                 best, plan = least, space.found.plan(state)
+    for other in _switched(problem, plan):
+        if (least := problem.value(other, best)) < best:
+            best, plan = least, other
+    if problem.costs.layers <= SMALL[0] and problem.cluster.gpus <= SMALL[1]:
+        plan = branch_and_bound(problem, plan, stopped, NODES)
     return known(plan, problem, stopped())
+
+
+def _switched(problem: TrainingProblem, plan: ParallelPlan | None) -> Iterator[ParallelPlan]:
+    """A plan under all switches of the framework that may be chosen."""
+    if plan is not None and (problem.zeros or problem.sequences):
+        known = problem.under(plan).kinds(plan.micro_batch)
+        for zero in problem.zeros or (None,):
+            for sequence in problem.sequences or (None,):
+                other = replace(plan, zero=zero, sequence=sequence)
+                if problem.under(other).kinds(plan.micro_batch) == known:
+                    yield other
 
 
 def bound(found: Options) -> float:
@@ -202,13 +232,13 @@ class _Space:
         slots = np.array([float(self.slots[option, first, end]) for first, end, option in state])
         return float(self.time(slots.reshape(self.chunks, depth).sum(axis=0)))
 
-    def improved(self, state: State, value: Callable[[_Space, State], float]) -> tuple[float, State]:
+    def improved(self, state: State, value: Callable[[_Space, State], Value]) -> tuple[Value, State]:
         """A state without better neighbours, and its value."""
         least, better = value(self, state), True
         while better:
             better = False
             for other in self.neighbours(state):
-                if self.estimate(other) < least and value(self, other) < least:
+                if self.estimate(other) < least[0] and value(self, other) < least:
                     least, state, better = value(self, other), other, True
                     break
         return least, state

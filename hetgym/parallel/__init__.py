@@ -7,7 +7,7 @@ models predict for the operators of a transformer (:class:`TransformerLayers`).
 
 from hetgym.parallel.cluster import Cluster, Pool
 from hetgym.parallel.framework import FRAMEWORKS, Framework, framework_of
-from hetgym.parallel.layers import LayerCosts, Passes, ProfiledLayers, Sizes
+from hetgym.parallel.layers import LayerCosts, Passes, ProfiledLayers, Sizes, SwitchedCosts, switched
 from hetgym.parallel.loading import cluster_names, load_cluster
 from hetgym.parallel.network import MeasuredNetwork, Nccl, Network, Wire
 from hetgym.parallel.plan import Group, ParallelPlan, Stage, load_plan, uniform
@@ -40,6 +40,7 @@ __all__ = [
     "Setting",
     "Sizes",
     "Stage",
+    "SwitchedCosts",
     "TrainingProblem",
     "TrainingStep",
     "TransformerLayers",
@@ -55,6 +56,7 @@ __all__ = [
     "plan_of",
     "shared_passes",
     "stage_memory",
+    "switched",
     "training_step",
     "uniform",
 ]

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import NamedTuple, Protocol
+from dataclasses import replace
+from typing import NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
 import numpy.typing as npt
 
 from hetgym._types import FloatArray, frozen
-from hetgym.errors import ProblemError
+from hetgym.errors import ConfigError, ProblemError
+from hetgym.parallel.framework import Framework
 
 
 class Passes(NamedTuple):
@@ -57,6 +59,35 @@ class LayerCosts(Protocol):
     def sizes(self, tensor: int) -> Sizes | None:
         """Sizes under a tensor degree; None if the model does not divide so."""
         ...
+
+
+@runtime_checkable
+class SwitchedCosts(LayerCosts, Protocol):
+    """Costs that can be asked about another framework."""
+
+    def under(self, framework: Framework) -> LayerCosts:
+        """The costs of the same model under a framework."""
+        ...
+
+
+def switched(
+    costs: LayerCosts, framework: Framework, zero: int | None, sequence: bool | None
+) -> tuple[LayerCosts, Framework]:
+    """Costs and framework with ZeRO and sequence parallelism as a plan has them; None leaves the framework's.
+
+    Raises:
+        ConfigError: the costs were measured with the framework's sequence parallelism, and the plan has another.
+    """
+    shared = framework.zero if zero is None else zero
+    tokens = framework.sequence if sequence is None else sequence
+    if (shared, tokens) == (framework.zero, framework.sequence):
+        return costs, framework
+    changed = replace(framework, zero=shared, sequence=tokens)
+    if tokens == framework.sequence:
+        return costs, changed
+    if not isinstance(costs, SwitchedCosts):
+        raise ConfigError(f"a plan has sequence={tokens}, but its costs of layers are known for {not tokens} alone")
+    return costs.under(changed), changed
 
 
 class ProfiledLayers:

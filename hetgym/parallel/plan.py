@@ -89,6 +89,8 @@ class ParallelPlan:
         global_batch: samples of a step.
         schedule: order of forward and backward passes, one of :data:`~hetgym.pipeline.SCHEDULES`.
         chunks: pieces of the model on each GPU under ``interleaved``, v.
+        zero: what replicas share out, as in :class:`~hetgym.parallel.Framework`; None for what the framework says.
+        sequence: whether groups share out tokens, as there; None for what the framework says.
 
     Raises:
         ConfigError: stages that leave out or repeat layers, or with different numbers of groups; pieces of an
@@ -107,9 +109,13 @@ class ParallelPlan:
     global_batch: int
     schedule: str = "1f1b"
     chunks: int = 1
+    zero: int | None = None
+    sequence: bool | None = None
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "stages", tuple(self.stages))
+        if self.zero not in (None, 0, 1, 2, 3) or self.sequence not in (None, False, True):
+            raise ConfigError(f"plan: zero is {self.zero!r} and sequence {self.sequence!r}; 0 to 3, and True or False")
         for what in ("micro_batch", "global_batch", "chunks"):
             _whole(f"plan: {what}", getattr(self, what))
         if self.schedule not in SCHEDULES:
@@ -178,6 +184,7 @@ class ParallelPlan:
             "global_batch": self.global_batch,
             "schedule": self.schedule,
             "chunks": self.chunks,
+            **{name: value for name in ("zero", "sequence") if (value := getattr(self, name)) is not None},
             "stages": [
                 {
                     "first": stage.first,
@@ -207,6 +214,8 @@ class _Document:
     global_batch: int
     schedule: str = "1f1b"
     chunks: int = 1
+    zero: int | None = None
+    sequence: bool | None = None
 
 
 def load_plan(path: str | os.PathLike[str]) -> ParallelPlan:
@@ -221,7 +230,15 @@ def load_plan(path: str | os.PathLike[str]) -> ParallelPlan:
     if found.format != FORMAT:
         raise ConfigError(f"{file}: not a plan of a training step: 'format' must be {FORMAT!r}")
     try:
-        return ParallelPlan(found.stages, found.micro_batch, found.global_batch, found.schedule, found.chunks)
+        return ParallelPlan(
+            found.stages,
+            found.micro_batch,
+            found.global_batch,
+            found.schedule,
+            found.chunks,
+            found.zero,
+            found.sequence,
+        )
     except ConfigError as error:
         raise ConfigError(f"{file}: {error}") from error
 

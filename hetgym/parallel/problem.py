@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from itertools import product
 from math import inf
 from typing import NamedTuple
 
@@ -14,7 +15,7 @@ from hetgym._types import FloatArray, frozen
 from hetgym.errors import ConfigError, unknown_name
 from hetgym.parallel.cluster import Cluster
 from hetgym.parallel.framework import Framework
-from hetgym.parallel.layers import LayerCosts
+from hetgym.parallel.layers import LayerCosts, switched
 from hetgym.parallel.plan import Group, ParallelPlan
 from hetgym.parallel.step import TrainingStep, stage_memory, training_step
 from hetgym.pipeline import SCHEDULES
@@ -28,12 +29,21 @@ class Setting(NamedTuple):
         micro_batch: samples of a micro-batch.
         schedule: order of forward and backward passes, one of :data:`~hetgym.pipeline.SCHEDULES`.
         chunks: pieces of the model on each GPU; 1 except under ``interleaved``.
+        zero: what replicas share out; None for what the framework says.
+        sequence: whether groups share out tokens; None for what the framework says.
     """
 
     data: int
     micro_batch: int
     schedule: str = "1f1b"
     chunks: int = 1
+    zero: int | None = None
+    sequence: bool | None = None
+
+    @property
+    def order(self) -> tuple[str, int]:
+        """Schedule and chunks."""
+        return self.schedule, self.chunks
 
 
 @dataclass(frozen=True)
@@ -52,9 +62,11 @@ class TrainingProblem:
         fill: True to allow all data degrees: where they do not divide the global batch, the last micro-batches are
             filled up, and a step processes a few samples more.
         chunks: pieces of the model on each GPU that may be chosen under ``interleaved``; 1 is 1F1B.
+        zeros: stages of ZeRO that may be chosen; none for the framework's.
+        sequences: whether sequence parallelism may be chosen, such as ``(False, True)``; none for the framework's.
 
     Raises:
-        ConfigError: a number out of range, or nothing to choose from.
+        ConfigError: a number out of range, nothing to choose from, or costs that do not know sequence parallelism.
         UnknownName: no such schedule.
     """
 
@@ -68,7 +80,12 @@ class TrainingProblem:
     schedules: tuple[str, ...] = ("1f1b",)
     fill: bool = False
     chunks: tuple[int, ...] = (2, 4)
+    zeros: tuple[int, ...] = ()
+    sequences: tuple[bool, ...] = ()
     _sums: dict[tuple[Group, int, str], FloatArray] = field(default_factory=dict, init=False, repr=False, compare=False)
+    _under: dict[tuple[int | None, bool | None], TrainingProblem] = field(
+        default_factory=dict, init=False, repr=False, compare=False
+    )
 
     def __post_init__(self) -> None:
         if isinstance(self.schedules, str):
@@ -90,6 +107,11 @@ class TrainingProblem:
         for schedule in self.schedules:
             if schedule not in SCHEDULES:
                 raise unknown_name("pipeline schedule", schedule, SCHEDULES)
+        for what in ("zeros", "sequences"):
+            object.__setattr__(self, what, tuple(sorted(dict.fromkeys(getattr(self, what)))))
+        for zero in self.zeros or (None,):
+            for sequence in self.sequences or (None,):
+                switched(self.costs, self.framework, zero, sequence)
         if next(self.settings(), None) is None:
             raise ConfigError(
                 f"training problem: no micro-batch of {list(self.micro_batches)} divides a global batch of "
@@ -98,6 +120,8 @@ class TrainingProblem:
 
     def settings(self) -> Iterator[Setting]:
         """What plans may have in common: data degrees and micro-batches in rising order, each under each schedule.
+
+        Without replicas there is nothing for ZeRO to share out, and only its least stage is offered.
 
         The product of both divides the global batch. With ``fill``, replicas process fewer micro-batches than with one
         replica less.
@@ -114,7 +138,10 @@ class TrainingProblem:
                     and data * batch <= self.global_batch
                     and self._turns(data, batch) < self._turns(data - 1, batch)
                 ):
-                    yield from (Setting(data, batch, *order) for order in orders)
+                    zeros = self.zeros[:1] if data == 1 else self.zeros
+                    for order in orders:
+                        for switches in product(zeros or (None,), self.sequences or (None,)):
+                            yield Setting(data, batch, *order, *switches)
 
     def samples(self, data: int, micro_batch: int) -> int:
         """Samples of a step: the global batch, or the next multiple of data degree times micro-batch."""
@@ -134,18 +161,32 @@ class TrainingProblem:
             and self.costs.passes(pool.name, tensor, micro_batch) is not None
         ]
 
+    def under(self, chosen: Setting | ParallelPlan) -> TrainingProblem:
+        """The problem under the framework of a setting or plan, with its costs of layers."""
+        key = chosen.zero, chosen.sequence
+        if key == (None, None):
+            return self
+        if key not in self._under:
+            costs, framework = switched(self.costs, self.framework, *key)
+            self._under[key] = replace(self, costs=costs, framework=framework, zeros=(), sequences=())
+        return self._under[key]
+
     def step(self, plan: ParallelPlan) -> TrainingStep:
         """Simulate the step of a plan."""
-        return training_step(plan, self.costs, self.cluster, self.framework)
+        at = self.under(plan)
+        return training_step(plan, at.costs, self.cluster, at.framework)
 
     def value(self, plan: ParallelPlan, limit: float = inf) -> float:
         """Time of the step of a plan [s]; inf if it does not fit in memory, or surely takes ``limit`` or longer."""
         if self.bound(plan) >= limit:
             return inf
-        memory, capacity = stage_memory(plan, self.costs, self.cluster, self.framework)
-        if (memory > capacity).any():
-            return inf
-        return self.step(plan).seconds
+        return inf if self.fullest(plan) > 1.0 else self.step(plan).seconds
+
+    def fullest(self, plan: ParallelPlan) -> float:
+        """Share of its memory that the fullest GPU of a plan needs; above 1 if the plan does not fit."""
+        at = self.under(plan)
+        memory, capacity = stage_memory(plan, at.costs, self.cluster, at.framework)
+        return float((memory / capacity).max())
 
     def bound(self, plan: ParallelPlan) -> float:
         """A lower bound on the step of a plan [s].
@@ -154,11 +195,11 @@ class TrainingProblem:
         its passes and the time of the stages behind; weight passes, which a schedule may postpone, are left out. With
         several chunks a micro-batch passes all of them, and every group needs M times the passes of its chunks.
         """
-        longest = 0.0
+        longest, at = 0.0, self.under(plan)
         for groups in dict.fromkeys(zip(*(stage.groups for stage in plan.stages), strict=True)):
             behind, loads = 0.0, [0.0] * plan.depth
             for k in reversed(range(len(plan.stages))):
-                stage, sums = plan.stages[k], self.slots(groups[k], plan.micro_batch, plan.schedule)
+                stage, sums = plan.stages[k], at.slots(groups[k], plan.micro_batch, plan.schedule)
                 slot = float(sums[stage.last + 1] - sums[stage.first])
                 loads[k % plan.depth] += slot
                 behind = slot + behind if plan.chunks > 1 else max(plan.micro_batches * slot, slot + behind)

@@ -10,7 +10,7 @@ from hetgym._types import FloatArray
 from hetgym.errors import ConfigError
 from hetgym.parallel.cluster import Cluster
 from hetgym.parallel.framework import Framework
-from hetgym.parallel.layers import LayerCosts, Passes, Sizes
+from hetgym.parallel.layers import LayerCosts, Passes, Sizes, switched
 from hetgym.parallel.plan import Group, ParallelPlan, Stage
 from hetgym.pipeline.evaluation import schedule_table, stage_finishes
 from hetgym.pipeline.schedules import peaks_of
@@ -81,7 +81,7 @@ def training_step(
             know a pool, tensor degree and micro-batch of the plan.
         UnknownName: the plan uses an unknown pool.
     """
-    framework = framework or Framework()
+    costs, framework = switched(costs, framework or Framework(), plan.zero, plan.sequence)
     _check(plan, costs, cluster)
     p, v = plan.depth, plan.chunks
     table = schedule_table(plan.schedule, p, plan.micro_batches, v)
@@ -116,6 +116,7 @@ def stage_memory(
     plan: ParallelPlan, costs: LayerCosts, cluster: Cluster, framework: Framework
 ) -> tuple[FloatArray, FloatArray]:
     """[p] most bytes on a GPU of each stage, and [p] least memory of such a GPU [byte]."""
+    costs, framework = switched(costs, framework, plan.zero, plan.sequence)
     p, v = plan.depth, plan.chunks
     kept = peaks_of(plan.schedule, p, plan.micro_batches, v)
     memory, capacity = np.zeros(p), np.full(p, np.inf)

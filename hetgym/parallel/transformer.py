@@ -151,11 +151,20 @@ class TransformerLayers:
         self.costs = costs or AutoCosts()
         self._passes: dict[tuple[str, int, int], Passes | None] = {}
         self._sizes: dict[int, Sizes | None] = {}
+        self._under: dict[Framework, TransformerLayers] = {}
 
     @property
     def layers(self) -> int:
         """Number of layers: blocks, embedding and head."""
         return self.size.blocks + 2
+
+    def under(self, framework: Framework) -> TransformerLayers:
+        """The same model under another framework."""
+        if replace(framework, zero=self.framework.zero) == self.framework:  # costs of layers know nothing of ZeRO
+            return self
+        if framework not in self._under:
+            self._under[framework] = TransformerLayers(self.size, self.cluster, framework, self.costs)
+        return self._under[framework]
 
     def sizes(self, tensor: int) -> Sizes | None:
         """Sizes under a tensor degree; None if it does not divide the heads."""

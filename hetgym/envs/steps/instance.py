@@ -13,7 +13,7 @@ from hetgym.baselines.parallel import search, uniform_grid
 from hetgym.baselines.parallel.exhaustive import runs
 from hetgym.baselines.parallel.options import Options, options
 from hetgym.errors import ConfigError, ProblemError
-from hetgym.parallel import ParallelPlan, TrainingProblem
+from hetgym.parallel import ParallelPlan, Setting, TrainingProblem
 from hetgym.pipeline.schedules import peaks_of
 
 MOST = 1 << 22
@@ -169,14 +169,14 @@ class StepInstance:
         Raises:
             ConfigError: the plan is none of the problem's, or its groups are no option of a stage.
         """
-        setting = (plan.replicas, plan.micro_batch, plan.schedule, plan.chunks)
+        setting = Setting(plan.replicas, plan.micro_batch, plan.schedule, plan.chunks, plan.zero, plan.sequence)
         known = [choices.found.setting for choices in self.choices]
         if plan.layers != self.problem.costs.layers or setting not in known:
-            raise ConfigError(f"the plan, {plan.layers} layers under {setting}, is none of the training problem's")
+            raise ConfigError(f"the plan, {plan.layers} layers under {tuple(setting)}, is none of the training problem's")
         choices = self.choices[known.index(setting)]
         groups = [choices.found.groups(option) for option in range(len(choices.take))]
         if plan.depth not in choices.depths:
-            raise ConfigError(f"the training problem has no plan of {plan.depth} stages under {setting}")
+            raise ConfigError(f"the training problem has no plan of {plan.depth} stages under {tuple(setting)}")
         taken = [known.index(setting), plan.depth - 1]
         for stage in plan.stages:
             if stage.groups not in groups:

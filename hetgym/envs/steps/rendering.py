@@ -24,9 +24,11 @@ def step_text(at: Episode, value: float) -> str:
     scale, unit = time_unit(at.instance.reference)
     lines = [f"{at.instance.name}: {at.turn}/{at.layers} layers, reference {at.instance.reference / scale:.4g} {unit}"]
     if at.setting >= 0:
-        data, batch, schedule, chunks = at.choices.found.setting
+        data, batch, schedule, chunks, zero, sequence = at.choices.found.setting
+        switches = "" if zero is None else f", ZeRO {zero}"
+        switches += "" if sequence is None else f", sequence parallelism {'on' if sequence else 'off'}"
         stages = f"{at.depth} stages, " if at.depth else ""
-        lines.append(f"{stages}{data} replicas, micro-batch {batch}, {schedule}, {chunks} chunks")
+        lines.append(f"{stages}{data} replicas, micro-batch {batch}, {schedule}, {chunks} chunks{switches}")
     slots = _slots(at)
     for k, ((first, end, _), slot) in enumerate(zip(at.pieces, slots.tolist(), strict=True)):
         bar = "█" * round(_COLUMNS * slot / max(float(slots.max()), 1e-300))

@@ -139,7 +139,7 @@ def test_planners_give_plans_of_the_problem(name: str) -> None:
 def test_any_data_degree_with_filled_micro_batches() -> None:
     for seed in range(20):
         problem = replace(small(seed), global_batch=5, fill=True)
-        assert {problem.samples(data, batch) for data, batch, _, _ in problem.settings()} <= {5, 6, 8}
+        assert {problem.samples(*setting[:2]) for setting in problem.settings()} <= {5, 6, 8}
         plans = {plan: problem.value(plan) for plan in every_plan(problem)}
         best = min(plans.values())
         if best < np.inf:
