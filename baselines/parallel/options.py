@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, cached_property
 
 import numpy as np
 
@@ -56,7 +56,16 @@ class Options:
 
     def groups(self, option: int) -> tuple[Group, ...]:
         """The groups of an option."""
-        return tuple(self.kinds[k] for k in self.replicas[option])
+        return self._groups[option]
+
+    @cached_property
+    def _groups(self) -> list[tuple[Group, ...]]:
+        return [tuple(self.kinds[k] for k in row) for row in self.replicas.tolist()]
+
+    @cached_property
+    def _rows(self) -> list[Int64Array]:
+        """Kinds of each option."""
+        return [np.array(sorted(set(row))) for row in self.replicas.tolist()]
 
     @property
     def fastest(self) -> FloatArray:
@@ -90,7 +99,7 @@ class Options:
         """[o, l + 1, l + 1] time of a micro-batch in layers i to j on the slowest replica [s]; inf for i >= j."""
         each = self.slot[:, None, :] - self.slot[:, :, None]
         below = np.tri(each.shape[1], dtype=np.bool_)
-        return np.stack([np.where(below, np.inf, each[np.unique(row)].max(axis=0)) for row in self.replicas])
+        return np.stack([np.where(below, np.inf, each[row].max(axis=0)) for row in self._rows])
 
     def held(self) -> FloatArray:
         """[o, l + 1, l + 1] most micro-batches whose activations fit in memory; negative if the weights do not."""
@@ -98,7 +107,7 @@ class Options:
         stash = self.stash[:, None, :] - self.stash[:, :, None]
         left = self.room[:, None, None] * (1 + 1e-12) - state - self.largest()
         most = np.divide(left, stash, out=np.where(left < 0, -1.0, np.inf), where=stash > 0)
-        return np.stack([most[np.unique(row)].min(axis=0) for row in self.replicas])
+        return np.stack([most[row].min(axis=0) for row in self._rows])
 
 
 def options(problem: TrainingProblem, setting: Setting, mixed: bool = True) -> Options | None:
@@ -157,6 +166,8 @@ def in_flight(schedule: str, stages: int, turns: int) -> FloatArray:
         stages: most stages.
         turns: micro-batches.
     """
+    if schedule == "1f1b":
+        return np.minimum(np.arange(1.0, stages + 1), turns)
     kept = np.full(stages, np.inf)
     for p in range(1, stages + 1):
         # A schedule that keeps fewer micro-batches than it has will keep no more if it gets more of them.

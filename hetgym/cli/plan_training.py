@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from hetgym.cli.options import Output
@@ -27,6 +28,8 @@ def plan_training(
 ) -> int:
     """Plan a training step, print the plan and write it to ``plan.json``; returns the exit code.
 
+    If no plan fits, the planner is asked again and may choose ZeRO and sequence parallelism, too.
+
     Raises:
         UnknownName: no model, cluster, framework or planner of that name.
         ProblemError: no plan fits in memory.
@@ -48,18 +51,22 @@ def plan_training(
     schedules = tuple(SCHEDULES) if schedule == "all" else tuple(word.strip() for word in schedule.split(","))
     layers = TransformerLayers(size, gpus, program)
     problem = TrainingProblem(layers, gpus, global_batch, program, schedules=schedules)
+    names = [n for n in PLANNERS if n not in SLOW] if planner == "all" else [planner]
     found: dict[str, ParallelPlan] = {}
     refused: ProblemError | None = None
     with ended_by_interrupt() as interrupts:
-        for name in [n for n in PLANNERS if n not in SLOW] if planner == "all" else [planner]:
-            try:
-                found[name] = PLANNERS[name](problem)
-            except ProblemError as error:
-                refused = error
-            except KeyboardInterrupt:
-                if not interrupts.came:
-                    raise
-            if interrupts.came:
+        for asked in (problem, replace(problem, zeros=(0, 1, 2, 3), sequences=(False, True))):
+            for name in names:
+                try:
+                    found[name] = PLANNERS[name](asked)
+                except ProblemError as error:
+                    refused = error
+                except KeyboardInterrupt:
+                    if not interrupts.came:
+                        raise
+                if interrupts.came:
+                    break
+            if found or interrupts.came:
                 break
     if not found and interrupts.came:
         tell("interrupted before a plan was found")
@@ -81,6 +88,8 @@ def plan_training(
     folder = make_folder(output.root, output.name, output.force)
     write_bytes(folder / "plan.json", json.dumps(document["plan"], indent=1).encode(), ConfigError)
     files = exports.write(found[best], folder)
+    if found[best].zero is not None:
+        tell(f"no plan fits under {framework!r} as it is; the planner chose ZeRO and sequence parallelism, too")
     if interrupts.came:
         tell("interrupted: the search ended early; the plan is the best that it had found")
     if output.as_json:
@@ -117,6 +126,8 @@ def _figures(problem: TrainingProblem, size: TransformerSize, plan: ParallelPlan
         "micro_batches": plan.micro_batches,
         "schedule": plan.schedule,
         "chunks": plan.chunks,
+        "zero": problem.under(plan).framework.zero,
+        "sequence": problem.under(plan).framework.sequence,
         "memory_bytes": step.memory.tolist(),
         "limit": step.limit,
     }
@@ -133,7 +144,9 @@ def _print(step: dict[str, Any], title: str) -> None:
         f"{duration(step['seconds'])} a step on {step['gpus']} of {step['gpus_of_cluster']} GPUs: "
         f"{_count(step['stages'], 'stage')}, {_count(step['replicas'], 'replica')}, "
         f"{_count(step['micro_batches'], 'micro-batch')} of {step['micro_batch']} under {step['schedule']}"
-        + (f" with {step['chunks']} chunks" if step["chunks"] > 1 else ""),
+        + (f" with {step['chunks']} chunks" if step["chunks"] > 1 else "")
+        + (f", ZeRO {step['zero']}" if step["zero"] else "")
+        + (", sequence parallelism" if step["sequence"] else ""),
         style="bold",
         soft_wrap=True,
     )
