@@ -72,7 +72,8 @@ def plan(
     framework: Annotated[
         str,
         typer.Option(
-            help="Training program on the cluster; see 'hetgym list frameworks'. With switches: megatron,zero=1."
+            help="Training program on the cluster; see 'hetgym list frameworks'. With switches: megatron,zero=1. "
+            "zero=any and sequence=any leave them to the planner."
         ),
     ] = "megatron",
     planner: Annotated[

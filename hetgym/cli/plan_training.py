@@ -15,6 +15,12 @@ if TYPE_CHECKING:
 SLOW = ("exact", "exhaustive")
 """Planners that ``all`` leaves out: they are for small problems."""
 
+ANY: dict[str, tuple[str, tuple[Any, ...]]] = {
+    "zero=any": ("zeros", (0, 1, 2, 3)),
+    "sequence=any": ("sequences", (False, True)),
+}
+"""Switches of a framework that the planner chooses: argument of the problem, and its values."""
+
 
 def plan_training(
     model: str,
@@ -47,15 +53,18 @@ def plan_training(
         raise unknown_name("language model", model, SIZES)
     if planner != "all" and planner not in PLANNERS:
         raise unknown_name("planner of training steps", planner, PLANNERS)
-    gpus, size, program = load_cluster(cluster), SIZES[model], framework_of(framework)
+    words = [word.strip() for word in framework.split(",")]
+    fixed = ",".join(word for word in words if word not in ANY)
+    gpus, size, program = load_cluster(cluster), SIZES[model], framework_of(fixed)
     schedules = tuple(SCHEDULES) if schedule == "all" else tuple(word.strip() for word in schedule.split(","))
     layers = TransformerLayers(size, gpus, program)
-    problem = TrainingProblem(layers, gpus, global_batch, program, schedules=schedules)
+    chosen = {name: values for word, (name, values) in ANY.items() if word in words}
+    problem = TrainingProblem(layers, gpus, global_batch, program, schedules=schedules, **chosen)
     names = [n for n in PLANNERS if n not in SLOW] if planner == "all" else [planner]
     found: dict[str, ParallelPlan] = {}
     refused: ProblemError | None = None
     with ended_by_interrupt() as interrupts:
-        for asked in (problem, replace(problem, zeros=(0, 1, 2, 3), sequences=(False, True))):
+        for asked in (problem, replace(problem, **dict(ANY.values()))):
             for name in names:
                 try:
                     found[name] = PLANNERS[name](asked)
@@ -88,7 +97,7 @@ def plan_training(
     folder = make_folder(output.root, output.name, output.force)
     write_bytes(folder / "plan.json", json.dumps(document["plan"], indent=1).encode(), ConfigError)
     files = exports.write(found[best], folder)
-    if found[best].zero is not None:
+    if not chosen and found[best].zero is not None:
         tell(f"no plan fits under {framework!r} as it is; the planner chose ZeRO and sequence parallelism, too")
     if interrupts.came:
         tell("interrupted: the search ended early; the plan is the best that it had found")

@@ -49,6 +49,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return path
 
 
+TIGHT = ("plan", "gpt-1.7b", "--training", "--platform", "tight.yaml", "--global-batch", "8")
 WORDS = ("plan", "gpt-1.7b", "--training", "--platform", "mine.yaml", "--global-batch", "32")
 
 
@@ -62,6 +63,22 @@ def test_a_step_is_planned_and_its_plan_can_be_read_back(folder: Path) -> None:
     step = training_step(plan, TransformerLayers(SIZES["gpt-1.7b"], cluster, framework), cluster, framework)
     assert step.seconds == document["step"]["seconds"]
     assert step.fits
+
+
+def test_the_planner_chooses_switches_where_memory_needs_them(folder: Path) -> None:
+    one = CLUSTER.replace("nodes: 2", "nodes: 1").replace("80e9", "7.8e9").replace("32e9", "1e8")
+    (folder / "tight.yaml").write_text(one)
+    done = ask(*TIGHT, "--name", "tight", cwd=folder)
+    assert done.returncode == 0, done.stderr
+    assert "chose ZeRO and sequence parallelism" in done.stderr
+    plan = load_plan(folder / "results" / "tight" / "plan.json")
+    assert plan.sequence and ", sequence parallelism\n" in done.stdout
+    asked = ask(*WORDS, "--framework", "megatron,zero=any", "--name", "any", "--json", cwd=folder)
+    assert asked.returncode == 0 and asked.stderr == ""
+    free = json.loads(asked.stdout)
+    assert free["plan"]["zero"] == free["step"]["zero"] and "sequence" not in free["plan"]
+    fixed = json.loads(ask(*WORDS, "--name", "fixed", "--json", cwd=folder).stdout)
+    assert free["step"]["seconds"] < fixed["step"]["seconds"]
 
 
 def test_all_planners_side_by_side_and_what_limits_the_step(folder: Path) -> None:

@@ -44,6 +44,29 @@ def layers() -> ProfiledLayers:
     return ProfiledLayers({("gpu", 1, 1): [[1.0, 2.0, 0.5]] * 4}, {1: [[10.0, 8.0, 0.0]] * 4})
 
 
+def test_planners_choose_sequence_parallelism_of_transformers_alone() -> None:
+    gpus = load_cluster("dgx-a100-64").pools[0]
+    whole = Framework(state_bytes=18.0)
+    needs = []
+    for framework in (whole, replace(whole, sequence=True)):
+        sizes = TransformerLayers(SIZE, Cluster("c", (gpus,)), framework).sizes(4)
+        assert sizes is not None
+        needs.append(18.0 * float(sizes.parameters.sum()) + float(sizes.stash.sum()))
+    room = 0.5 * sum(needs)
+    small = Cluster("c", (replace(gpus, nodes=1, per_node=4, device=replace(gpus.device, memory_capacity=room)),))
+    problem = TrainingProblem(
+        TransformerLayers(SIZE, small, whole), small, 1, whole, tensors=(4,), sequences=(False, True)
+    )
+    plan = search(problem)
+    assert plan.sequence is True and problem.step(plan).fits
+    assert problem.value(replace(plan, sequence=False)) == np.inf
+    shared = replace(whole, sequence=True)
+    step = training_step(replace(plan, sequence=None), TransformerLayers(SIZE, small, shared), small, shared)
+    assert step.seconds == problem.value(plan)
+    with pytest.raises(ConfigError, match="known for True alone|known for False alone"):
+        TrainingProblem(layers(), cluster(), 8, sequences=(True,))
+
+
 def test_the_state_of_a_parameter_is_that_of_the_paper() -> None:
     """7.5 billion parameters on 64 replicas, mixed precision with Adam: 120, 31.4, 16.6 and 1.9 GB (figure 1)."""
     found = [Framework(state_bytes=16.0, kept_bytes=2.0, zero=zero).state(64) * 7.5 for zero in range(4)]

@@ -172,7 +172,9 @@ class StepInstance:
         setting = Setting(plan.replicas, plan.micro_batch, plan.schedule, plan.chunks, plan.zero, plan.sequence)
         known = [choices.found.setting for choices in self.choices]
         if plan.layers != self.problem.costs.layers or setting not in known:
-            raise ConfigError(f"the plan, {plan.layers} layers under {tuple(setting)}, is none of the training problem's")
+            raise ConfigError(
+                f"the plan, {plan.layers} layers under {tuple(setting)}, is none of the training problem's"
+            )
         choices = self.choices[known.index(setting)]
         groups = [choices.found.groups(option) for option in range(len(choices.take))]
         if plan.depth not in choices.depths:

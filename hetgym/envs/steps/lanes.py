@@ -154,6 +154,8 @@ class StepLanes(Lanes):
         each[:, StepColumn.DATA] = [several[k].found.data / gpus for k in legal.tolist()]
         each[:, StepColumn.TURNS] = turns / instance.problem.global_batch
         each[:, StepColumn.CHUNKS] = [min(several[k].chunks, 80) / 8 for k in legal.tolist()]
+        each[:, StepColumn.ZERO] = [(several[k].found.setting.zero or 0) / 3 for k in legal.tolist()]
+        each[:, StepColumn.SEQUENCE] = [bool(several[k].found.setting.sequence) for k in legal.tolist()]
         each[:, StepColumn.LOAD] = shares(ahead.load[legal] * turns, scale)
         each[:, StepColumn.EVEN] = shares(ahead.even[legal] * turns, scale)
         each[:, StepColumn.BOUND] = shares(ahead.bound[legal], scale)

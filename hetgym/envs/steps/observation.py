@@ -67,6 +67,8 @@ class StepColumn(Column):
     BOUND = "reference", "proven lower bound on the step after the decision"
     ESTIMATE = "reference", "sum of all stages and M - 1 times the longest, if the rest were shared evenly"
     MEMORY_LEFT = "capacity", "memory left on the stage's GPUs after the decision; 1 before stages are chosen"
+    ZERO = "1/3", "stage of ZeRO; 0 where the framework sets it"
+    SEQUENCE = "-", "1 if tensor-parallel groups share out tokens; 0 where the framework sets it"
 
 
 LAYER_FEATURES = features_of(LayerColumn)
