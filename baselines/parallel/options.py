@@ -167,7 +167,7 @@ def in_flight(schedule: str, stages: int, turns: int) -> FloatArray:
         turns: micro-batches.
     """
     if schedule == "1f1b":
-        return np.minimum(np.arange(1.0, stages + 1), turns)
+        return np.asarray(np.minimum(np.arange(1.0, stages + 1), turns))
     kept = np.full(stages, np.inf)
     for p in range(1, stages + 1):
         # A schedule that keeps fewer micro-batches than it has will keep no more if it gets more of them.

@@ -102,9 +102,7 @@ def _search(problem: TrainingProblem, tries: int, stopped: Callable[[], bool]) -
             (least, _), state = space.improved(state, value)
             if least < best:
                 best, plan = least, space.found.plan(state)
-    for other in _switched(problem, plan):
-        if (least := problem.value(other, best)) < best:
-            best, plan = least, other
+    plan = min(_switched(problem, plan), key=problem.value, default=plan)  # of equals the least switches
     if problem.costs.layers <= SMALL[0] and problem.cluster.gpus <= SMALL[1]:
         plan = branch_and_bound(problem, plan, stopped, NODES)
     return known(plan, problem, stopped())

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 SLOW = ("exact", "exhaustive")
 """Planners that ``all`` leaves out: they are for small problems."""
 
-ANY: dict[str, tuple[str, tuple[Any, ...]]] = {
+ANY: dict[str, tuple[str, Any]] = {
     "zero=any": ("zeros", (0, 1, 2, 3)),
     "sequence=any": ("sequences", (False, True)),
 }
@@ -58,13 +58,14 @@ def plan_training(
     gpus, size, program = load_cluster(cluster), SIZES[model], framework_of(fixed)
     schedules = tuple(SCHEDULES) if schedule == "all" else tuple(word.strip() for word in schedule.split(","))
     layers = TransformerLayers(size, gpus, program)
-    chosen = {name: values for word, (name, values) in ANY.items() if word in words}
+    chosen: dict[str, Any] = {name: values for word, (name, values) in ANY.items() if word in words}
     problem = TrainingProblem(layers, gpus, global_batch, program, schedules=schedules, **chosen)
     names = [n for n in PLANNERS if n not in SLOW] if planner == "all" else [planner]
     found: dict[str, ParallelPlan] = {}
     refused: ProblemError | None = None
     with ended_by_interrupt() as interrupts:
-        for asked in (problem, replace(problem, **dict(ANY.values()))):
+        every: dict[str, Any] = dict(ANY.values())
+        for asked in (problem, replace(problem, **every)):
             for name in names:
                 try:
                     found[name] = PLANNERS[name](asked)
