@@ -38,6 +38,7 @@ START: dict[str, float] = {
     "elements of products": 1 / 4e10,
     "elements of grouped products": 1 / 2e10,
     "elements of arithmetic": 1 / 2e10,
+    "elements of reductions": 1 / 1e10,
     "elements of poolings": 1 / 2e10,
     "elements of normalisations": 1 / 1e10,
     "elements of softmax": 1 / 1e10,

@@ -89,6 +89,32 @@ def fcn() -> Network:
     return Normalised(net, lambda out: out["out"].argmax(1)), image(520)
 
 
+class _Boxes3D(nn.Module):
+    """Orientation, confidence and size of boxes, by github.com/skhadem/3D-BoundingBox."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        from torchvision import models
+
+        self.features = models.vgg19_bn(weights=None).features
+        self.orientation, self.confidence = (self._head(256, out) for out in (4, 2))
+        self.size = self._head(512, 3)
+
+    @staticmethod
+    def _head(width: int, out: int) -> nn.Module:
+        return nn.Sequential(
+            nn.Linear(512 * 7 * 7, width), nn.ReLU(), nn.Linear(width, width), nn.ReLU(), nn.Linear(width, out)
+        )
+
+    def forward(self, x: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        x = self.features(x).flatten(1)
+        return nn.functional.normalize(self.orientation(x).view(-1, 2, 2), dim=2), self.confidence(x), self.size(x)
+
+
+def boxes_3d() -> Network:
+    return Normalised(_Boxes3D()), image(224)
+
+
 def inception() -> Network:
     from torchvision import models
 
@@ -408,6 +434,7 @@ NETWORKS: dict[tuple[str, str], Callable[[], Network]] = {
     ("trocr", "TrOCRDecoder"): decoder(6, 256, 8, 1024, 64044, 20, 578, nn.ReLU),
     ("yolov3", "Yolo-v3"): ultralytics_model("yolov3-tiny"),
     ("deepbox", "Yolo2DDetection"): ultralytics_model("yolov3-tiny", 224, 640),
+    ("deepbox", "VGG3DDetection"): boxes_3d,
     ("yolov8_det", "YOLOv8-Detection"): ultralytics_model("yolov8n"),
     ("yolov8_seg", "YOLOv8-Segmentation"): ultralytics_model("yolov8n-seg"),
     ("yolov10_det", "YOLOv10-Detection"): ultralytics_model("yolov10n"),

@@ -14,7 +14,7 @@ import json
 import os
 import sys
 from collections.abc import Callable
-from contextlib import suppress
+from contextlib import nullcontext, suppress
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -82,6 +82,7 @@ def bisenet() -> Network:
 def cavaface() -> Network:
     load("cavalleria+cavaface", "backbone")
     sys.modules["config"] = SimpleNamespace(configurations={1: {}})  # type: ignore[assignment]
+    torch.cuda.amp.autocast = lambda _: nullcontext()  # type: ignore[assignment,misc] # hides all convolutions
     net = importlib.import_module("backbone.resnet_irse").IR_SE_100([112, 112])
     return Normalised(net), image(112)
 
@@ -463,6 +464,15 @@ def blaze(module: str, cls: str, size: int, **sizes: Any) -> Callable[[], Networ
     return build
 
 
+def hand_landmarks() -> Network:
+    return hub("mediapipe_hand_gesture.model").HandLandmarkDetector(), image(224)
+
+
+def gestures() -> Network:
+    net = hub("mediapipe_hand_gesture.model").CannedGestureClassifier()
+    return net, (torch.zeros(1, 64), torch.zeros(1, 64))
+
+
 def whisper_encoder() -> Network:
     import transformers
 
@@ -536,14 +546,21 @@ class _Noise(nn.Module):
         return self.net(x, time, text, return_dict=False)[0]
 
 
+def _scores(self: Any, query: Tensor, key: Tensor, mask: Tensor | None = None) -> Tensor:
+    """Weights of an attention, written out."""
+    scores = query @ key.transpose(-1, -2) * self.scale
+    return (scores if mask is None else scores + mask).softmax(-1)
+
+
 def diffusion(part: str, width: int) -> Callable[[], Network]:
     """Parts of Stable Diffusion 1.5 (width 768) and 2.1 (width 1024)."""
 
     def build() -> Network:
         import transformers
         from diffusers import AutoencoderKL, ControlNetModel, UNet2DConditionModel
-        from diffusers.models.attention_processor import AttnProcessor
+        from diffusers.models.attention_processor import Attention, AttnProcessor
 
+        Attention.get_attention_scores = _scores  # its own adds a product to an empty constant of the same size
         heads = 8 if width == 768 else [5, 10, 20, 20]
         more: dict[str, Any] = {"cross_attention_dim": width, "attention_head_dim": heads}
         if width == 1024:
@@ -639,10 +656,13 @@ NETWORKS: dict[tuple[str, str], Callable[[], Network]] = {
     ("face_det_lite", "Lightweight-Face-Detection"): own("face_det_lite", "FaceDetLite", 480, 640, 1),
     ("foot_track_net", "Person-Foot-Detection"): own("foot_track_net", "FootTrackNet", 480, 640),
     ("gear_guard_net", "PPE-Detection"): gear_guard,
+    ("mediapipe_face", "FaceDetector"): blaze("blazeface", "BlazeFace", 256, back_model=True),
     ("mediapipe_face", "FaceLandmarkDetector"): blaze("blazeface_landmark", "BlazeFaceLandmark", 192),
     ("mediapipe_hand", "HandDetector"): blaze("blazepalm", "BlazePalm", 256),
     ("mediapipe_hand", "HandLandmarkDetector"): blaze("blazehand_landmark", "BlazeHandLandmark", 256),
     ("mediapipe_hand_gesture", "PalmDetector"): blaze("blazepalm", "BlazePalm", 256),
+    ("mediapipe_hand_gesture", "HandLandmarkDetector"): hand_landmarks,
+    ("mediapipe_hand_gesture", "CannedGestureClassifier"): gestures,
     ("mediapipe_pose", "PoseDetector"): blaze("blazepose", "BlazePose", 128),
     ("mediapipe_pose", "PoseLandmarkDetector"): blaze("blazepose_landmark", "BlazePoseLandmark", 256),
     ("mediapipe_selfie", "MediaPipe-Selfie-Segmentation"): own("mediapipe_selfie", "SelfieSegmentation", 256, 256),

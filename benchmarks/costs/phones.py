@@ -182,7 +182,7 @@ def cross(arguments: argparse.Namespace) -> list[dict[str, Any]]:
     out: list[dict[str, Any]] = []
     for unit in UNITS:
         chosen = usable(rows, kept, unit, held=False)
-        for name in PARTITIONS:
+        for name in (*PARTITIONS, "family"):
             table(f"{unit}, networks of the fit, partition '{name}'", chosen, crossed(chosen, found, name), out)
     return out
 
@@ -258,7 +258,8 @@ def held(arguments: argparse.Namespace) -> list[dict[str, Any]]:
         if unit == "NPU":
             once(chosen, fitted.predict(chosen, found), out)
             every = usable(rows, kept, unit, held=None)
-            table("NPU, every network left out once, those held out included", every, crossed(every, found), out)
+            for name in (PARTITIONS[0], "family"):
+                table(f"NPU, every network left out once, by '{name}'", every, crossed(every, found, name), out)
     everything = [row for row in rows if row.unit == "NPU"]
     guess = two_factors(everything)
     known = np.flatnonzero(~np.isnan(guess))

@@ -35,6 +35,7 @@ AMOUNTS: tuple[str, ...] = (
     "elements of products",
     "elements of grouped products",
     "elements of arithmetic",
+    "elements of reductions",
     "elements of poolings",
     "elements of normalisations",
     "elements of softmax",
@@ -58,10 +59,10 @@ AMOUNTS: tuple[str, ...] = (
   compilers map to the matrix unit.
 * *Weights*: constant elements that a product reads.
 * *Elements* that an operator reads and writes, without weights, in channels padded to :data:`TILE`: of products, of
-  arithmetic (additions, reductions), of poolings, of normalisations, of softmax, of functions (GELU, sigmoid,
-  division), of joints (concatenations), of resizing by the nearest element, by interpolation, and by interpolation with
-  the corners aligned, of other movements (copies, paddings, gathers) and of views that permute or cut. Those of one
-  operator beyond :data:`ON_CHIP` count once more.
+  arithmetic (additions), of reductions (sums, means and extremes along axes), of poolings, of normalisations, of
+  softmax, of functions (GELU, sigmoid, division), of joints (concatenations), of resizing by the nearest element, by
+  interpolation, and by interpolation with the corners aligned, of other movements (copies, paddings, gathers) and of
+  views that permute or cut. Those of one operator beyond :data:`ON_CHIP` count once more.
 * *Operators*: 1 for each, and for each part of a fused one that is not free; *views* likewise.
 """
 
@@ -158,6 +159,8 @@ def _anchor(op: Operator, anchor: Operator, row: list[float]) -> None:
 
 def _group(kind: str, family: str) -> str:
     """The group of an operator's elements, unless it is a product or resizes."""
+    if kind.startswith(("Reduce", "Arg")):
+        return "reductions"
     if family == "move":
         return "joints" if kind == "Concat" else "movements"
     if family == "normalise":
