@@ -65,12 +65,12 @@ PARENTS = np.array([RATES.index(name.replace("strided ", "")) for name in RATES]
 """The number of the coefficient whose terms a coefficient shares: its own, except for strided products."""
 
 WIDTHS: dict[str, float] = {
-    "h": 1.0, "k": 0.5, "ph": 0.3, "rh": 0.3, "prh": 0.3, "bg": 1.0, "bpg": 0.3, "brg": 0.3, "bk": 0.1,
+    "h": 2.0, "k": 0.5, "ph": 0.3, "rh": 0.3, "prh": 0.3, "bg": 1.0, "bpg": 0.3, "brg": 0.3, "bk": 0.1,
 }  # fmt: skip
 """Term, by its indices (k coefficient, h its parent, g group, b board, p precision, r runtime) -> width of its
 prior."""
 
-NOISE, BEND, POWER = 0.25, 0.15, 0.5
+NOISE, BEND, POWER = 0.1, 0.15, 0.5
 """Width of errors, where the loss becomes linear, and the power of a network's rows that a row's weight loses. These
 and the widths were chosen by cross-validation over the networks of the fit."""
 

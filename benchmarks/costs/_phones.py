@@ -2,8 +2,8 @@
 
 Splits by ``hetgym-phones-1`` and ``-2`` were scored by earlier forms of the fit, which used them up. The present one is
 another hash of the names. Its quarter is not untouched: earlier forms had been chosen and scored with these models, and
-their errors had been read. The amount that the present form adds, reductions, was chosen by cross-validation over the
-other three quarters.
+their errors had been read. What the present form adds (the amount of reductions, wider priors) was chosen by
+cross-validation over the other three quarters.
 """
 
 from __future__ import annotations

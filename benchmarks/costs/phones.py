@@ -46,7 +46,7 @@ SEED = 0  # of the random cells that the two-factor fit holds out
 ARTEFACTS = {("NPU", "qnn"): "hexagon-qnn", ("NPU", "tflite"): "hexagon-tflite", ("NPU", "onnx"): "hexagon-onnx",
              ("CPU", "onnx"): "kryo-onnx"}  # fmt: skip
 UNITS = ("NPU", "CPU")
-VARIANTS = (("h", 2.5), ("k", 0.2), ("k", 1.0), ("prh", 0.1), ("prh", 1.0), ("bg", 0.5), ("bpg", 0.1), ("bk", 0.3))
+VARIANTS = (("h", 1.0), ("k", 0.2), ("k", 1.0), ("prh", 0.1), ("prh", 1.0), ("bg", 0.5), ("bpg", 0.1), ("bk", 0.3))
 """Terms of the fit, and other widths of their priors."""
 QUANTISED_CPU = ("Snapdragon 7 Gen 4", "Q-6690", "QCS6490")
 """Boards whose ONNX runtime ran quantised networks on the CPU; elsewhere single networks only ran there."""
@@ -197,7 +197,7 @@ def variants(arguments: argparse.Namespace) -> list[dict[str, Any]]:
     choices += [(f"tiles of {size}", phone_work, "TILE", size) for size in (1, 8, 64, 128)]
     choices += [(f"{size:g} elements on the chip", phone_work, "ON_CHIP", size) for size in (1e6, 16e6, 64e6)]
     choices += [(f"width {w:g} of {term}", _phone_fit, "WIDTHS", _phone_fit.WIDTHS | {term: w}) for term, w in VARIANTS]
-    choices += [(f"width {w:g} of errors", _phone_fit, "NOISE", w) for w in (0.15, 0.4)]
+    choices += [(f"width {w:g} of errors", _phone_fit, "NOISE", w) for w in (0.05, 0.25)]
     choices += [(f"weights by power {w:g}", _phone_fit, "POWER", w) for w in (0.0, 1.0)]
     out = []
     for what, module, name, value in choices:
