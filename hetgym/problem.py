@@ -597,9 +597,16 @@ class Problem:
             return frozen(np.zeros(self.num_edges))
         if self.latency is _diagonal(d, 0.0, 0.0) and self.bandwidth is _diagonal(d, 1.0, np.inf):
             return self.edge_bytes
-        pairs = _direct_routes(d)[0]
-        per_byte = float(np.mean(1.0 / self.bandwidth[pairs]))
-        return frozen(float(np.mean(self.latency[pairs])) + self.edge_bytes * per_byte)
+        latency, per_byte = self.mean_transfer
+        return frozen(latency + self.edge_bytes * per_byte)
+
+    @cached_property
+    def mean_transfer(self) -> tuple[float, float]:
+        """Mean latency, and mean time that a byte takes, over all ordered pairs of different devices [s]."""
+        pairs = _direct_routes(self.num_devices)[0]
+        if not pairs.any():
+            return 0.0, 0.0
+        return float(np.mean(self.latency[pairs])), float(np.mean(1.0 / self.bandwidth[pairs]))
 
     @property
     def _stored(self) -> list[str]:

@@ -12,7 +12,7 @@ from hetgym._types import FloatArray
 from hetgym.agents.splits.moves import FEATURES, Plan, draw_moves, log_odds, new_moves
 from hetgym.agents.splits.tables import Tables, new_tables
 from hetgym.baselines import get
-from hetgym.envs.split.assembly import Assembly, Places
+from hetgym.envs.split.assembly import Assembly, Numbered, Places
 from hetgym.envs.split.instance import SplitInstance
 from hetgym.envs.split.menu import Choice
 from hetgym.errors import OutOfMemory, ProblemError
@@ -117,6 +117,8 @@ class SplitSearch:
     ) -> None:
         self.instance, self.tables, self._assembly = ground
         self.runtime, self.network, self.scheduler = runtime, network, get(scheduler)
+        self._exact = scheduler == "heft" and runtime == PRESETS["classic"]  # then no problem is made
+        self._blocks: Numbered | None = None
         keys, entries = self.tables.legal.shape
         self._rng = np.random.default_rng(seed)
         self._moves = new_moves(DRAWS, keys)
@@ -180,6 +182,10 @@ class SplitSearch:
     def _price(self, entries: Entries) -> float:
         """Makespan of a plan [s]; inf if the inner scheduler finds none."""
         if entries not in self._known:
+            priced = self._assembly.price(entries, self._blocks) if self._exact else None
+            if priced is not None:
+                self._blocks, self._known[entries], _ = priced
+                return self._known[entries]
             try:
                 self._known[entries] = self.evaluate(entries).makespan
             except (ProblemError, OutOfMemory):

@@ -49,7 +49,19 @@ def adjacency(n: int, source: IntArray, target: IntArray) -> Adjacency:
 # ``waiting[i]`` is the number of predecessors of i that are not in the order yet; i is pushed once, when it becomes 0.
 # Nodes on a cycle, and those behind one, are never pushed.
 @lean
-def _kahn(pointer: IntArray, index: IntArray, waiting: IntArray, ready: Heaps, order: IntArray) -> int:
+def write_kahn_order(pointer: IntArray, index: IntArray, waiting: IntArray, ready: Heaps, order: IntArray) -> int:
+    """As :func:`kahn_order`, for kernels.
+
+    Args:
+        pointer: [n + 1] row starts of the successors.
+        index: [e] the successors.
+        waiting: [n] number of predecessors of each node; overwritten.
+        ready: heaps whose first one is empty and has room for n nodes.
+        order: [n] filled in.
+
+    Returns:
+        Number of nodes that are in the order.
+    """
     count = 0
     for node in range(len(waiting)):
         if waiting[node] == 0:
@@ -74,7 +86,7 @@ def kahn_order(successors: Adjacency, indegree: IntArray) -> IntArray:
     """
     n = len(indegree)
     order = np.empty(n, np.int32)
-    count = _kahn(successors.pointer, successors.node, np.array(indegree, np.int32), new_heaps([n]), order)
+    count = write_kahn_order(successors.pointer, successors.node, np.array(indegree, np.int32), new_heaps([n]), order)
     return frozen(order[:count].copy() if count < n else order)
 
 
@@ -111,9 +123,17 @@ def _sort_by(key: Int64Array, source: Int64Array, target: Int64Array, edges: Tab
 
 # A counting sort: edges are taken in their order, and so are the edges of each row. ``at`` is scratch.
 @step
-def _fill_rows(
-    here: IntArray, there: IntArray, pointer: IntArray, node: IntArray, edge: IntArray, at: IntArray
-) -> None:
+def fill_rows(here: IntArray, there: IntArray, pointer: IntArray, node: IntArray, edge: IntArray, at: IntArray) -> None:
+    """Write compressed sparse rows of edges, each row in the order of the edges.
+
+    Args:
+        here: [e] node in whose row each edge stands.
+        there: [e] its other end.
+        pointer: [n + 1] filled in with row starts.
+        node: [e] filled in with the other ends.
+        edge: [e] filled in with the edges.
+        at: [n] scratch.
+    """
     n = len(at)
     for i in range(n + 1):
         pointer[i] = 0
@@ -130,8 +150,8 @@ def _fill_rows(
 
 @lean
 def _arrange(source: IntArray, target: IntArray, after: Adjacency, before: Adjacency, waiting: IntArray) -> None:
-    _fill_rows(source, target, after.pointer, after.node, after.edge, waiting)
-    _fill_rows(target, source, before.pointer, before.node, before.edge, waiting)
+    fill_rows(source, target, after.pointer, after.node, after.edge, waiting)
+    fill_rows(target, source, before.pointer, before.node, before.edge, waiting)
     for i in range(len(waiting)):
         waiting[i] = before.pointer[i + 1] - before.pointer[i]
 
@@ -144,7 +164,7 @@ def arrange(n: int, source: IntArray, target: IntArray) -> tuple[Adjacency, Adja
     )
     waiting, order = np.empty(n, np.int32), np.empty(n, np.int32)
     _arrange(source, target, after, before, waiting)
-    count = _kahn(after.pointer, after.node, waiting, new_heaps([n]), order)
+    count = write_kahn_order(after.pointer, after.node, waiting, new_heaps([n]), order)
     for array in (*after, *before):
         frozen(array)
     return after, before, frozen(order[:count].copy() if count < n else order)

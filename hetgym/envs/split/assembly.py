@@ -15,9 +15,11 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from hetgym._records import entry as row_of
 from hetgym._types import FloatArray
 from hetgym.costs import occupancy
 from hetgym.envs.split.instance import SplitInstance
+from hetgym.envs.split.joining import WHOLE, BlockArrays, Joiner, Loads
 from hetgym.envs.split.menu import Choice
 from hetgym.graph import DataflowGraph, Operator
 from hetgym.graph.transforms import pieces
@@ -27,9 +29,6 @@ from hetgym.graph.transforms.splitting import joints
 from hetgym.problem import Problem, Routes
 
 Ints = npt.NDArray[np.int64]
-
-WHOLE = -1
-"""Stands for the result of an operator, not for one of its parts."""
 
 _SLOTS = 1 << 12  # more outputs than any operator has
 
@@ -72,34 +71,32 @@ class Block(NamedTuple):
     """Operators that take the place of one, and the edges that end at them.
 
     Attributes:
-        cost, occupancy: [m, d] of its operators.
+        arrays: what they add to a problem.
+        occupancy: [m, d] of its operators.
         output_bytes: [m].
         operators: [m]; names, kinds: [m] of them.
-        first, result: place of the first part, and of the operator that gives the whole result, in the block.
-        inner: [3, e] source, slot and target of edges within the block; ``inner_bytes``: [e].
-        readers, constants: [c] operator in the block, and number of a named constant that it reads; ``constant_bytes``:
-            [c].
-        unnamed: [m] bytes of constants without a name.
-        outer: [4, e] operator of the graph, its part or :data:`WHOLE`, slot, and target in the block of the other
-            edges that end in it; ``outer_bytes``: [e].
+        number: place among the blocks of the assembly.
     """
 
-    cost: FloatArray
+    arrays: BlockArrays
     occupancy: FloatArray
     output_bytes: FloatArray
     operators: tuple[Operator, ...]
     names: tuple[str, ...]
     kinds: tuple[str, ...]
-    first: int
-    result: int
-    inner: Ints
-    inner_bytes: FloatArray
-    outer: Ints
-    outer_bytes: FloatArray
-    readers: Ints
-    constants: Ints
-    constant_bytes: FloatArray
-    unnamed: FloatArray
+    number: int
+
+
+class Numbered(NamedTuple):
+    """The blocks of a graph with splits.
+
+    Attributes:
+        entries: [k] of the key operators.
+        numbers: [n] of the blocks.
+    """
+
+    entries: tuple[int, ...]
+    numbers: Ints
 
 
 class Places(NamedTuple):
@@ -135,10 +132,17 @@ class Assembly:
             self._edges[edge.target].append((edge.source, edge.slot))
         self._forms: dict[tuple[int, int], Form] = {}
         self._blocks: dict[tuple[int, int, tuple[bool, ...], bool], Block] = {}
+        self._next = [self._around(i) for i in range(len(graph))]
+        self._table, self._sizes = np.zeros((0, 0), np.int64), np.zeros((0, 3), np.int64)
+        self._joiner = Joiner(instance.problem)
         self._spared: dict[tuple[int, int, int, int], bool] = {}
         self._capacity = np.array([device.memory_capacity for device in platform.devices])
         self._routes = Routes(*platform.routes)
         self._kinds = [device.kind != "cpu" for device in platform.devices]
+
+    def _around(self, operator: int) -> tuple[int, ...]:
+        """The operators that an operator reads from, and those that read from it."""
+        return (*{source for source, _ in self._edges[operator]}, *self.instance.readers[operator])
 
     def problem(self, entries: Sequence[int]) -> tuple[Problem, Places]:
         """The problem with each key operator split by an entry of the menu.
@@ -152,12 +156,12 @@ class Assembly:
         blocks = self._blocks_of(entries)
         places, sources, slots, targets = self._edges_of(blocks)
         offset = places.offset
-        inner_size = np.concatenate([block.inner_bytes for block in blocks])
-        outer_size = np.concatenate([block.outer_bytes for block in blocks])
+        inner_size = np.concatenate([block.arrays.inner_bytes for block in blocks])
+        outer_size = np.concatenate([block.arrays.outer_bytes for block in blocks])
         _, tensor = np.unique(sources * _SLOTS + slots, return_inverse=True)
         platform = self.instance.platform
         problem = Problem(
-            cost=np.concatenate([block.cost for block in blocks]),
+            cost=np.concatenate([block.arrays.cost for block in blocks]),
             edge_source=sources.astype(np.int32),
             edge_target=targets.astype(np.int32),
             edge_bytes=np.concatenate([inner_size, outer_size]),
@@ -189,12 +193,11 @@ class Assembly:
     def _edges_of(blocks: Sequence[Block]) -> tuple[Places, Ints, Ints, Ints]:
         """Where operators go; source, slot and target, [e] each, of edges within blocks, then of those between them."""
         offset = np.concatenate([[0], np.cumsum([len(block.operators) for block in blocks])])
-        first = offset[:-1] + np.array([block.first for block in blocks])
-        result = offset[:-1] + np.array([block.result for block in blocks])
-        inner = np.concatenate([block.inner for block in blocks], axis=1)
-        at_inner = np.repeat(offset[:-1], [block.inner.shape[1] for block in blocks])
-        at_outer = np.repeat(offset[:-1], [block.outer.shape[1] for block in blocks])
-        operator, part, slot, target = np.concatenate([block.outer for block in blocks], axis=1)
+        first, result = offset[:-1] + np.stack([block.arrays.ends for block in blocks], axis=1)
+        inner = np.concatenate([block.arrays.inner for block in blocks], axis=1)
+        at_inner = np.repeat(offset[:-1], [block.arrays.inner.shape[1] for block in blocks])
+        at_outer = np.repeat(offset[:-1], [block.arrays.outer.shape[1] for block in blocks])
+        operator, part, slot, target = np.concatenate([block.arrays.outer for block in blocks], axis=1)
         source = np.where(part == WHOLE, result[operator], first[operator] + part)
         return (
             Places(offset, first),
@@ -205,27 +208,64 @@ class Assembly:
 
     def _weights(self, blocks: Sequence[Block], offset: Ints) -> FloatArray:
         """[n] see :attr:`hetgym.graph.DataflowGraph.resident_bytes`, summed up in the same order."""
-        constants = np.concatenate([block.constants for block in blocks])
-        size = np.concatenate([block.constant_bytes for block in blocks])
-        readers = np.concatenate([block.readers + at for block, at in zip(blocks, offset.tolist(), strict=False)])
+        arrays = [block.arrays for block in blocks]
+        constants = np.concatenate([a.constants for a in arrays])
+        size = np.concatenate([a.constant_bytes for a in arrays])
+        readers = np.concatenate([a.readers + at for a, at in zip(arrays, offset.tolist(), strict=False)])
         shared = np.bincount(readers, size / np.bincount(constants)[constants], int(offset[-1]))
-        return np.asarray(shared + np.concatenate([block.unnamed for block in blocks]), np.float64)
+        return np.asarray(shared + np.concatenate([a.unnamed for a in arrays]), np.float64)
+
+    def price(self, entries: Sequence[int], near: Numbered | None = None) -> tuple[Numbered, float, Loads] | None:
+        """HEFT's makespan of :meth:`problem` [s], and the loads of devices, without making the problem.
+
+        Args:
+            entries: [k] of the key operators; 0 leaves one whole.
+            near: blocks of other entries, from an earlier price: only those that differ are looked for.
+
+        Returns:
+            The blocks, makespan and loads; None if there is an operator that no device can run.
+        """
+        numbers = self._numbers(entries, near)
+        n, e, stuck = self._sizes[numbers].sum(axis=0).tolist()
+        if stuck:
+            return None
+        makespan, loads = self._joiner.price(self._table, numbers, (n, e, len(self._names)))
+        return Numbered(tuple(entries), numbers), makespan, loads
+
+    def _numbers(self, entries: Sequence[int], near: Numbered | None) -> Ints:
+        """[n] numbers of the blocks."""
+        if near is None:
+            return np.array([block.number for block in self._blocks_of(entries)], np.int64)
+        keys, entry = self.instance.keys, self._entries(entries)
+        changed = [keys[turn] for turn, (new, old) in enumerate(zip(entries, near.entries, strict=True)) if new != old]
+        around = {i for key in changed for i in (key, *self._next[key])}
+        numbers = near.numbers.copy()
+        for i in around:
+            numbers[i] = self._block_of(i, entry).number
+        return numbers
 
     def _blocks_of(self, entries: Sequence[int]) -> list[Block]:
-        n = len(self.instance.graph)
-        entry = [0] * n
+        entry = self._entries(entries)
+        return [self._block_of(i, entry) for i in range(len(entry))]
+
+    def _entries(self, entries: Sequence[int]) -> list[int]:
+        """[n] entries of all operators, 0 for those that are no key operators."""
+        entry = [0] * len(self.instance.graph)
         for operator, turn in self._turn.items():
             entry[operator] = entries[turn]
-        forms = [self.form(i, entry[i]) for i in range(n)]
-        spared = [
-            tuple(self.spares(i, entry[i], k, entry[scatter.source[0]]) for k, scatter in enumerate(form.scatters))
-            for i, form in enumerate(forms)
-        ]
-        needed = [True] * n
-        for i in range(n):
-            if forms[i].gather is not None:
-                needed[i] = self._needs_gather(i, forms, spared)
-        return [self._block(i, entry[i], forms[i], spared[i], needed[i]) for i in range(n)]
+        return entry
+
+    def _block_of(self, operator: int, entry: Sequence[int]) -> Block:
+        """The block of an operator, which depends on its own entry and those of its neighbours."""
+        form = self.form(operator, entry[operator])
+        gathered = form.gather is None or self._needs_gather(operator, entry)
+        return self._block(operator, entry[operator], form, self._spares(operator, entry), gathered)
+
+    def _spares(self, operator: int, entry: Sequence[int]) -> tuple[bool, ...]:
+        """For each scatter of an operator, whether it cancels with the gather of its source."""
+        own = entry[operator]
+        scatters = self.form(operator, own).scatters
+        return tuple(self.spares(operator, own, k, entry[s.source[0]]) for k, s in enumerate(scatters))
 
     def form(self, operator: int, entry: int) -> Form:
         """An operator split by an entry of the menu."""
@@ -244,14 +284,14 @@ class Assembly:
             self._spared[key] = source.gather is not None and not how["overlap"] and alike
         return self._spared[key]
 
-    def _needs_gather(self, operator: int, forms: Sequence[Form], spared: Sequence[tuple[bool, ...]]) -> bool:
+    def _needs_gather(self, operator: int, entry: Sequence[int]) -> bool:
         """True unless every reader takes the parts as they are."""
         cancelled = False
         for reader in self.instance.readers[operator]:
-            form = forms[reader]
+            form = self.form(reader, entry[reader])
             if any(source[0] == operator for source, _ in form.whole):
                 return True
-            for scatter, gone in zip(form.scatters, spared[reader], strict=True):
+            for scatter, gone in zip(form.scatters, self._spares(reader, entry), strict=True):
                 if scatter.source[0] == operator:
                     if not gone:
                         return True
@@ -293,8 +333,22 @@ class Assembly:
     def _block(self, operator: int, entry: int, form: Form, spared: tuple[bool, ...], gathered: bool) -> Block:
         key = operator, entry, spared, gathered
         if key not in self._blocks:
-            self._blocks[key] = self._make(form, spared, gathered)
+            self._blocks[key] = block = self._make(form, spared, gathered)
+            self._note(block)
         return self._blocks[key]
+
+    def _note(self, block: Block) -> None:
+        """Write a new block into the tables of all blocks."""
+        number, row = block.number, row_of(block.arrays).row
+        if number == len(self._table):
+            table, sizes = self._table, self._sizes
+            self._table = np.zeros((max(64, 2 * number), len(row)), np.int64)
+            self._sizes = np.zeros((len(self._table), 3), np.int64)
+            if number:
+                self._table[:number], self._sizes[:number] = table, sizes
+        stuck = ~np.isfinite(block.arrays.cost).any(axis=1)
+        edges = len(block.arrays.inner_bytes) + len(block.arrays.outer_bytes)
+        self._table[number], self._sizes[number] = row, (len(block.operators), edges, stuck.sum())
 
     def _make(self, form: Form, spared: tuple[bool, ...], gathered: bool) -> Block:
         kept = [scatter for scatter, gone in zip(form.scatters, spared, strict=True) if not gone]
@@ -317,22 +371,28 @@ class Assembly:
         if joins:
             inner += [((first + k, 0, last), part.outputs[0].bytes) for k, part in enumerate(form.parts)]
         devices = self.instance.platform.devices
-        cost = [self.instance.prices.predict(ops, device) for device in devices]
-        shares = [occupancy(ops, *priced) for priced in zip(devices, cost, strict=True)]
+        times = [self.instance.prices.predict(ops, device) for device in devices]
+        shares = [occupancy(ops, *priced) for priced in zip(devices, times, strict=True)]
+        cost = np.stack(times, axis=1)
+        able = np.isfinite(cost)
+        with np.errstate(invalid="ignore"):  # of operators that no device can run
+            mean = np.where(able, cost, 0.0).sum(axis=1) / able.sum(axis=1)
+        arrays = BlockArrays(
+            cost,
+            mean,
+            np.array([first, last], np.int64),
+            *_columns(inner, 3),
+            *_columns(outer, 4),
+            *self._constants(ops),  # type: ignore[arg-type]
+        )
         return Block(
-            np.stack(cost, axis=1),
+            arrays,
             np.stack(shares, axis=1),
             np.array([op.output_bytes for op in ops], np.float64),
             tuple(ops),
             tuple(op.name for op in ops),
             tuple(op.kind for op in ops),
-            first,
-            last,
-            np.array([edge for edge, _ in inner], np.int64).reshape(-1, 3).T,
-            np.array([size for _, size in inner], np.float64),
-            np.array([edge for edge, _ in outer], np.int64).reshape(-1, 4).T,
-            np.array([size for _, size in outer], np.float64),
-            *self._constants(ops),
+            len(self._blocks),
         )
 
     def _constants(self, ops: Sequence[Operator]) -> tuple[Ints, Ints, FloatArray, FloatArray]:
@@ -345,8 +405,14 @@ class Assembly:
         columns = np.array([(place, name) for place, name, _ in named], np.int64).reshape(-1, 2)
         unnamed = [sum(t.bytes for t in op.inputs if t.constant and not t.name) for op in ops]
         return (
-            columns[:, 0],
-            columns[:, 1],
+            columns[:, 0].copy(),
+            columns[:, 1].copy(),
             np.array([size for *_, size in named], np.float64),
             np.array(unnamed, np.float64),
         )
+
+
+def _columns(edges: Sequence[tuple[tuple[int, ...], float]], rows: int) -> tuple[Ints, FloatArray]:
+    """[rows, e] ends of edges, and [e] their bytes."""
+    ends = np.array([edge for edge, _ in edges], np.int64).reshape(-1, rows)
+    return np.ascontiguousarray(ends.T), np.array([size for _, size in edges], np.float64)

@@ -18,6 +18,7 @@ from hetgym.envs.core.memory import Remembered
 from hetgym.envs.core.sources import as_costs
 from hetgym.envs.split.assembly import Assembly
 from hetgym.envs.split.instance import SplitInstance
+from hetgym.envs.split.joining import loads_of
 from hetgym.envs.split.menu import Choice
 from hetgym.envs.split.options import Splitter
 from hetgym.envs.split.pricing import PriceList
@@ -28,6 +29,7 @@ from hetgym.errors import OutOfMemory, ProblemError
 from hetgym.graph import DataflowGraph
 from hetgym.graph.transforms import fuse, split
 from hetgym.problem import Problem
+from hetgym.schedule import Schedule
 from hetgym.sim import Runtime, simulate
 from hetgym.sim.trace import Trace
 
@@ -82,23 +84,40 @@ class Splits:
         return self._nodes.get((id(instance), chosen), lambda: (instance, self._attempt(instance, chosen)))[1]
 
     def _attempt(self, instance: SplitInstance, chosen: Chosen) -> SplitNode | None:
-        problem, graph = self._split_all(instance, chosen)
-        try:
-            return self._evaluated(problem, graph)
-        except (ProblemError, OutOfMemory):
-            return None
-
-    def _split_all(self, instance: SplitInstance, chosen: Chosen) -> tuple[Problem, Callable[[], DataflowGraph]]:
-        """The problem of the graph after the chosen splits, and what makes that graph."""
         if not chosen:
-            return instance.problem, lambda: instance.graph
+            return self._made(lambda: instance.problem, lambda: instance.graph)
         if any(op.kind == "SplitView" for op in instance.graph.operators):  # its own splits may cancel with new ones
             graph = self._graph(instance, chosen)
-            return Problem.build(graph, instance.platform, instance.prices), lambda: graph
+            return self._made(lambda: Problem.build(graph, instance.platform, instance.prices), lambda: graph)
         taken = dict(chosen)
         entries = [taken.get(turn, 0) for turn in range(len(instance.keys))]
         made = self._assemblies.get(id(instance), lambda: (instance, Assembly(instance, self.menu, weights=True)))[1]
-        return made.problem(entries)[0], lambda: made.graph(entries)
+
+        def build() -> Problem:
+            return made.problem(entries)[0]
+
+        def rewrite() -> DataflowGraph:
+            return made.graph(entries)
+
+        if self._exact:
+            before = self._nodes.peek((id(instance), chosen[:-1]))
+            priced = made.price(entries, None if before is None or before[1] is None else before[1].blocks)
+            if priced is not None:
+                blocks, makespan, loads = priced
+
+                def plan() -> tuple[Problem, Schedule]:
+                    problem = build()
+                    return problem, self.scheduler(problem)
+
+                return SplitNode(makespan, loads, -np.inf, plan, rewrite, blocks)
+        return self._made(build, rewrite)
+
+    def _made(self, build: Callable[[], Problem], graph: Callable[[], DataflowGraph]) -> SplitNode | None:
+        """The node of a problem that is made; None if the inner scheduler finds no schedule within memory."""
+        try:
+            return self._evaluated(build(), graph)
+        except (ProblemError, OutOfMemory):
+            return None
 
     def _graph(self, instance: SplitInstance, chosen: Chosen) -> DataflowGraph:
         """The graph after the chosen splits."""
@@ -155,12 +174,17 @@ class Splits:
 
     def _evaluated(self, problem: Problem, graph: Callable[[], DataflowGraph]) -> SplitNode:
         schedule = self.scheduler(problem)
+        loads = loads_of(problem, schedule.assignment)
+
+        def plan() -> tuple[Problem, Schedule]:
+            return problem, schedule
+
         if self._exact and schedule.finish is not None:
-            return SplitNode(problem, schedule, schedule.makespan, -np.inf, graph)
+            return SplitNode(schedule.makespan, loads, -np.inf, plan, graph)
         trace = simulate(problem, schedule, self.runtime)
         looked = self.rules.memory == "mask"
         excess = float((trace.memory.peak - problem.memory_capacity).max()) if looked else -np.inf
-        return SplitNode(problem, schedule, trace.makespan, excess, graph)
+        return SplitNode(trace.makespan, loads, excess, plan, graph)
 
     def _prepare(self, pair: Pair) -> SplitInstance:
         graph, platform = pair

@@ -223,13 +223,11 @@ def show_devices(devices: npt.NDArray[np.float32], instance: SplitInstance, node
         instance: of the graph.
         node: the graph as split so far.
     """
-    problem, assignment = node.problem, node.schedule.assignment
-    n, d = problem.cost.shape
-    busy = np.bincount(assignment, problem.cost[np.arange(n), assignment], minlength=d).astype(np.float64)
-    weights = np.bincount(assignment, problem.weight_bytes, minlength=d) / problem.memory_capacity
+    busy, operators, weights = node.loads
+    d = len(busy)
     devices[:d, SplitDeviceColumn.BUSY] = shares(busy, scale_of(instance.reference))
-    devices[:d, SplitDeviceColumn.SHARE] = np.bincount(assignment, minlength=d) / n
-    devices[:d, SplitDeviceColumn.WEIGHTS] = np.minimum(weights, CLIP)
+    devices[:d, SplitDeviceColumn.SHARE] = operators / operators.sum()
+    devices[:d, SplitDeviceColumn.WEIGHTS] = np.minimum(weights / instance.problem.memory_capacity, CLIP)
 
 
 def show_decided(row: npt.NDArray[np.float32], option: Option | None, choice: Choice) -> None:

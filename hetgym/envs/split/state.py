@@ -6,7 +6,9 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cached_property
 
+from hetgym.envs.split.assembly import Numbered
 from hetgym.envs.split.instance import SplitInstance
+from hetgym.envs.split.joining import Loads
 from hetgym.graph import DataflowGraph
 from hetgym.problem import Problem
 from hetgym.schedule import Schedule
@@ -17,21 +19,38 @@ Chosen = tuple[tuple[int, int], ...]
 
 @dataclass(frozen=True, eq=False)
 class SplitNode:
-    """A graph as split so far.
+    """A graph as split so far; what hardly anybody asks for is made when it is asked for.
 
     Attributes:
-        problem: the graph on the platform.
-        schedule: the inner scheduler's.
-        makespan: of that schedule under the runtime [s].
+        makespan: of the inner scheduler's schedule under the runtime [s].
+        loads: of the devices under that schedule.
         excess: bytes by which the fullest device exceeds its memory, at most 0 if all fit; -inf if not computed.
-        rewrite: makes the graph, with parts as operators of their own.
+        plan: makes the problem and the schedule.
+        rewrite: makes the graph.
+        blocks: that the problem is put together from, where it was priced without being made.
     """
 
-    problem: Problem
-    schedule: Schedule
     makespan: float
+    loads: Loads
     excess: float
+    plan: Callable[[], tuple[Problem, Schedule]] = field(repr=False)
     rewrite: Callable[[], DataflowGraph] = field(repr=False)
+    blocks: Numbered | None = field(default=None, repr=False)
+
+    @cached_property
+    def planned(self) -> tuple[Problem, Schedule]:
+        """The graph on the platform, and the inner scheduler's schedule."""
+        return self.plan()
+
+    @property
+    def problem(self) -> Problem:
+        """The graph on the platform."""
+        return self.planned[0]
+
+    @property
+    def schedule(self) -> Schedule:
+        """The inner scheduler's schedule."""
+        return self.planned[1]
 
     @cached_property
     def graph(self) -> DataflowGraph:
