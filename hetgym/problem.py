@@ -343,9 +343,13 @@ class Problem:
                 known model for each device.
 
         Raises:
-            ProblemError: an operator that no device can run.
+            ProblemError: an operator that no device can run; or names instead of a graph and a platform.
         """
         from hetgym.costs import cost_model, occupancy
+
+        for given, reader in ((graph, "load_graph"), (platform, "load_platform")):
+            if isinstance(given, str | Path):
+                raise ProblemError(f"Problem.build takes what hetgym.{reader} returns, not the name {str(given)!r}")
 
         model = cost_model(costs) if isinstance(costs, str) else costs
         cost = [model.predict(graph.operators, device) for device in platform.devices]

@@ -283,6 +283,8 @@ def _name(problem: Problem, operator: int) -> str:
 
 
 def _check_placement(problem: Problem, schedule: Schedule) -> None:
+    if not isinstance(schedule, Schedule):
+        raise InvalidSchedule(f"a schedule is a hetgym.Schedule, not {type(schedule).__name__}")
     n, d = problem.num_operators, problem.num_devices
     if len(schedule.assignment) != n:
         raise InvalidSchedule(f"coverage: {len(schedule.assignment)} operators are assigned, the problem has {n}")

@@ -236,3 +236,8 @@ def test_the_pointers_of_routes_do_not_fall() -> None:
 def test_whole_numbers_beyond_floats_are_one_sentence(arguments):
     with pytest.raises(ProblemError):
         Problem.from_arrays(**arguments)
+
+
+def test_names_are_not_a_graph_and_a_platform() -> None:
+    with pytest.raises(ProblemError, match=r"takes what hetgym.load_graph returns, not the name 'resnet50'"):
+        Problem.build("resnet50", "cpu-gpu")  # type: ignore[arg-type]

@@ -287,3 +287,8 @@ def test_fields_of_another_type_are_one_sentence(fields):
     with pytest.raises(InvalidSchedule) as refused:
         Schedule.from_dict(fields)
     assert str(refused.value).isprintable() and len(str(refused.value)) <= 600
+
+
+def test_a_placement_alone_is_no_schedule() -> None:
+    with pytest.raises(InvalidSchedule, match="a schedule is a hetgym.Schedule, not list"):
+        validate(textbook("topcuoglu"), [0] * 10)  # type: ignore[arg-type]

@@ -151,6 +151,8 @@ def import_file(path: str | Path) -> ModuleType:
     file = Path(path).resolve()
     if file in _files:
         return _files[file]
+    if not file.exists():
+        raise ConfigError(f"{path}: no such file")
     if file.suffix != ".py" or not file.is_file():
         raise ConfigError(f"{path}: not a Python file that could be imported")
     spec = spec_from_file_location(f"{file.stem}_{zlib.crc32(str(file).encode()):08x}", file)

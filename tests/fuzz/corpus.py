@@ -17,6 +17,7 @@ import yaml
 from onnx import TensorProto, helper, numpy_helper
 
 import hetgym
+from hetgym.agents.artefact import HUB_CARD, HUB_WEIGHTS
 from hetgym.agents.checkpoint import Checkpoint
 from hetgym.agents.network_policy import NetworkPolicy
 from hetgym.agents.networks import ActorCritic
@@ -308,12 +309,15 @@ def _measurements() -> dict[str, list[Entry]]:
 def _policies(folder: Path) -> dict[str, list[Entry]]:
     kinds = {"place-v1": "place", "place-v2": "region"}
     found: dict[str, list[Entry]] = {"policy": [], "checkpoint": []}
-    found |= {f"{kind}-{part}": [] for kind in ("candidate", *kinds.values()) for part in ("card", "weights")}
+    parts = ("candidate", "hub", *kinds.values())
+    found |= {f"{kind}-{part}": [] for kind in parts for part in ("card", "weights")}
     for name in ("dispatch-v1", "pipeline-v1", "split-v1", *kinds):
         weights, card = ((PACKAGE / f"agents/pretrained/{name}{end}").read_bytes() for end in (".safetensors", ".json"))
         kind = kinds.get(name, "candidate")
         found[f"{kind}-card"].append(Entry("p.json", card, {"p.safetensors": weights}))
         found[f"{kind}-weights"].append(Entry("p.safetensors", weights, {"p.json": card}))
+        found["hub-card"].append(Entry(HUB_CARD, card, {HUB_WEIGHTS: weights}))
+        found["hub-weights"].append(Entry(HUB_WEIGHTS, weights, {HUB_CARD: card}))
     for level in ("candidates", "graph"):
         path = folder / f"{level}.safetensors"
         NetworkPolicy(ActorCritic("place", level, SIZES), {"step": 3, "recipe": {"arguments": {}}}).save(path)

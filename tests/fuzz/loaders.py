@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import tempfile
 import zipfile
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -14,7 +15,8 @@ import networkx as nx
 import numpy as np
 
 import hetgym
-from hetgym.agents import candidates
+from hetgym.agents import candidates, write_hub_folder
+from hetgym.agents.artefact import HUB_CARD, HUB_WEIGHTS
 from hetgym.agents.checkpoint import Checkpoint, learner_tensors, restore_learner
 from hetgym.agents.network_policy import load_policy
 from hetgym.agents.networks import ActorCritic, Sizes
@@ -163,6 +165,17 @@ def region_card(path: Path) -> None:
     regions.FILES.load(path.with_suffix(""))
 
 
+def hub_folder(path: Path) -> None:
+    """A folder in the Hub's layout; a policy that loads can be written as such a folder again."""
+    names = dict.fromkeys((path.name, HUB_WEIGHTS, HUB_CARD))
+    with tempfile.TemporaryDirectory(dir=path.parent) as made:
+        for name in names:
+            Path(made, name).write_bytes(path.with_name(name).read_bytes())
+        hetgym.agents.load(made)
+        write_hub_folder(made, Path(made, "again"))
+        hetgym.agents.load(Path(made, "again"))
+
+
 def policy(path: Path) -> None:
     """Policies of training runs."""
     assert isinstance(load_policy(path).arguments, dict)
@@ -239,6 +252,8 @@ LOADERS: dict[str, Loader] = {
     "place-weights": Loader(place_card, "tensors"),
     "region-card": Loader(region_card, "json"),
     "region-weights": Loader(region_card, "tensors"),
+    "hub-card": Loader(hub_folder, "json"),
+    "hub-weights": Loader(hub_folder, "tensors"),
     "policy": Loader(policy, "tensors"),
     "checkpoint": Loader(checkpoint, "tensors"),
     "schedule": Loader(schedule, "json"),

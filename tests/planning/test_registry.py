@@ -188,7 +188,7 @@ def test_a_file_that_fails_enters_nothing(text: str, why: str, tmp_path: Path) -
 @pytest.mark.parametrize("name", ["none.py", ".", "table.csv"])
 def test_what_is_no_python_file(name: str, tmp_path: Path) -> None:
     (tmp_path / "table.csv").write_text("1,2")
-    with pytest.raises(ConfigError, match="not a Python file that could be imported"):
+    with pytest.raises(ConfigError, match="no such file" if name == "none.py" else "not a Python file that could be"):
         import_file(tmp_path / name)
 
 
