@@ -67,7 +67,11 @@ def page(card: Mapping[str, Any], title: str, licence: str = "") -> str:
         card: of the policy.
         title: name of the model.
         licence: see :func:`write_hub_folder`.
+
+    Raises:
+        ArtefactError: the recipe or the evaluation of the card is not a mapping.
     """
+    artefact.check_recipe(card)
     environment, scores = _environment(card), _scores(card)
     front: dict[str, Any] = {
         "library_name": "hetgym",
