@@ -136,8 +136,15 @@ def read_card(page: Path) -> dict[str, Any]:
 
 
 def card_text(card: Mapping[str, Any]) -> bytes:
-    """A card as the bytes of a file that people can read."""
-    return (json.dumps(card, indent=1, sort_keys=True, allow_nan=False) + "\n").encode()
+    """A card as the bytes of a file that people can read.
+
+    Raises:
+        ArtefactError: a number of the card is infinite or NaN, which JSON has no form for.
+    """
+    try:
+        return (json.dumps(card, indent=1, sort_keys=True, allow_nan=False) + "\n").encode()
+    except ValueError as error:
+        raise ArtefactError("the card holds a number that is infinite or NaN, which JSON has no form for") from error
 
 
 @dataclass(frozen=True)

@@ -50,13 +50,14 @@ def write_hub_folder(policy: str | Path, folder: str | Path, *, name: str | None
     load(policy)  # refuses what is none
     card, weights = _parts(policy)
     title = name or str(card.get("name") or target.resolve().name)
+    readme, text = page(card, title, licence).encode(), artefact.card_text(card)
     try:
         target.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise ArtefactError(f"{target}: no folder can be made there ({error.strerror})") from error
     save_tensors(target / artefact.HUB_WEIGHTS, weights, ArtefactError)
-    write_bytes(target / artefact.HUB_CARD, artefact.card_text(card), ArtefactError)
-    write_bytes(target / PAGE, page(card, title, licence).encode(), ArtefactError)
+    write_bytes(target / artefact.HUB_CARD, text, ArtefactError)
+    write_bytes(target / PAGE, readme, ArtefactError)
     return target
 
 

@@ -8,7 +8,7 @@ import pytest
 
 import hetgym
 from hetgym.agents import load, write_hub_folder
-from hetgym.agents.artefact import load_pair
+from hetgym.agents.artefact import card_text, load_pair
 from hetgym.agents.hub import page
 from hetgym.agents.pretrained import FOLDER, names
 from hetgym.errors import ArtefactError, HetgymError, UnknownName
@@ -73,6 +73,10 @@ def test_what_is_no_policy_is_refused(tmp_path: Path) -> None:
         write_hub_folder("place-v1", tmp_path / "file" / "below")
     with pytest.raises(ArtefactError, match="not figures by name"):
         page({"evaluation": [1]}, "x")
+    with pytest.raises(ArtefactError, match="the recipe of the card"):
+        page({"recipe": "none"}, "x")
+    with pytest.raises(ArtefactError, match="infinite or NaN"):
+        card_text({"scale": float("inf")})
     folder = write_hub_folder("place-v1", target)
     (folder / "config.json").write_text('{"format": "other"}')
     with pytest.raises(ArtefactError, match="format version"):
