@@ -233,6 +233,8 @@ def test_not_ours(tmp_path: Path) -> None:
     assert_refused(tmp_path / "absent.npz", "absent.npz: no such file$")
     (tmp_path / "folder.npz").mkdir()
     assert_refused(tmp_path / "folder.npz", "folder.npz: not a regular file")
+    assert_refused(tmp_path / "problem", "problem: no such file$")
+    (tmp_path / "problem.toml").touch()
     assert_refused(tmp_path / "problem.toml", "unknown problem format '.toml'; known: ")
 
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from hetgym._files import reason
 from hetgym._types import FloatArray
 from hetgym.errors import ConfigError, require, shown, unknown_name
 from hetgym.graph.ops import GENERIC, KINDS
@@ -116,7 +117,10 @@ def draw(
     axes.set_axisbelow(True)
     _legend(figure, axes, trace, groups)
     if path is not None:
-        figure.savefig(path)
+        try:
+            figure.savefig(path)
+        except (OSError, ValueError) as cause:  # no such folder, or no such format
+            raise ConfigError(f"{path}: the chart cannot be written ({reason(cause)})") from cause
     return figure
 
 

@@ -122,7 +122,7 @@ class Trace(Record):
 
         Raises:
             MissingExtra: matplotlib is not installed.
-            ConfigError: an impossible size, or not a colour.
+            ConfigError: an impossible size, not a colour, or a file that cannot be written.
             UnknownName: the problem has no operator of such a name, kind or family.
         """
         return draw(self, None if path is None else Path(path), size, dpi, colours)

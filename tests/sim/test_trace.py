@@ -154,6 +154,9 @@ def test_gantt_has_the_size_and_the_colours_that_are_asked_for(trace: Trace, tmp
         trace.gantt(colours={"Conv": "reddish"})
     with pytest.raises(UnknownName, match="did you mean 'Conv'"):
         trace.gantt(colours={"Convv": "red"})
+    for file, why in (("none/plan.png", "No such file"), ("plan.abc", "abc")):
+        with pytest.raises(ConfigError, match=f"{file}: the chart cannot be written .*{why}"):
+            trace.gantt(tmp_path / file)
 
 
 def test_a_crowded_gantt_shows_shares_and_stays_quick() -> None:

@@ -298,6 +298,7 @@ def test_bad_files(tmp_path: Path) -> None:
             (tmp_path / name).write_bytes(data)
             with pytest.raises(ProblemError, match=name):
                 load(tmp_path / name)
+    (tmp_path / "problem.yaml").touch()
     with pytest.raises(ProblemError, match="unknown problem format '.yaml'"):
         load_problem(tmp_path / "problem.yaml")
     with pytest.raises(ProblemError, match="not a file of dnn-partitioning"):
