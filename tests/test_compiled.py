@@ -17,7 +17,7 @@ from hetgym.sim import PRESETS, online
 from hetgym.workloads import textbook
 
 ENTRIES = (
-    "graph.topology.write_kahn_order", "sim.sweep.run_orders", "sim.loop.run_schedules", "sim.decisions.decide",
+    "graph.topology._kahn", "sim.sweep.run_orders", "sim.loop.run_schedules", "sim.decisions.decide",
     "sim.decisions.look", "schedule._count_waiting",
     "planning.decode.decode_all", "planning.evaluation._first_wrong",
     "planning.list_scheduling.place_in_order", "planning.timeline.write_device_order",

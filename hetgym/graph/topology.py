@@ -48,7 +48,7 @@ def adjacency(n: int, source: IntArray, target: IntArray) -> Adjacency:
 
 # ``waiting[i]`` is the number of predecessors of i that are not in the order yet; i is pushed once, when it becomes 0.
 # Nodes on a cycle, and those behind one, are never pushed.
-@lean
+@step
 def write_kahn_order(pointer: IntArray, index: IntArray, waiting: IntArray, ready: Heaps, order: IntArray) -> int:
     """As :func:`kahn_order`, for kernels.
 
@@ -78,6 +78,11 @@ def write_kahn_order(pointer: IntArray, index: IntArray, waiting: IntArray, read
     return count
 
 
+@lean
+def _kahn(pointer: IntArray, index: IntArray, waiting: IntArray, ready: Heaps, order: IntArray) -> int:
+    return write_kahn_order(pointer, index, waiting, ready, order)
+
+
 def kahn_order(successors: Adjacency, indegree: IntArray) -> IntArray:
     """Topological order that always takes the smallest ready id (Kahn 1962, min-heap).
 
@@ -86,7 +91,7 @@ def kahn_order(successors: Adjacency, indegree: IntArray) -> IntArray:
     """
     n = len(indegree)
     order = np.empty(n, np.int32)
-    count = write_kahn_order(successors.pointer, successors.node, np.array(indegree, np.int32), new_heaps([n]), order)
+    count = _kahn(successors.pointer, successors.node, np.array(indegree, np.int32), new_heaps([n]), order)
     return frozen(order[:count].copy() if count < n else order)
 
 
@@ -164,9 +169,9 @@ def arrange(n: int, source: IntArray, target: IntArray) -> tuple[Adjacency, Adja
     )
     waiting, order = np.empty(n, np.int32), np.empty(n, np.int32)
     _arrange(source, target, after, before, waiting)
-    count = write_kahn_order(after.pointer, after.node, waiting, new_heaps([n]), order)
     for array in (*after, *before):
         frozen(array)
+    count = _kahn(after.pointer, after.node, waiting, new_heaps([n]), order)
     return after, before, frozen(order[:count].copy() if count < n else order)
 
 
