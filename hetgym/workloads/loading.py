@@ -76,7 +76,7 @@ def load_problem(path: str | os.PathLike[str], devices: int | None = None) -> Pr
     if is_protobuf(file):
         return _recorded(file)
     if not file.name.endswith((".json", ".json.gz")):
-        if not file.exists():
+        if not os.path.exists(file):  # unlike Path.exists it takes names of any length
             raise ProblemError(f"{path}: no such file")
         raise ProblemError(f"{path}: unknown problem format {file.suffix!r}; known: {_KNOWN}")
     parsed = read_json(file)
