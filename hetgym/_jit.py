@@ -219,6 +219,7 @@ def _tie_to_all_sources(dispatcher: Any) -> None:
     if index is not None:
         index._version = f"{index._version} {sources_stamp()}"
         index.save = partial(save_kernel, index)
+        index._load_index = partial(known_kernels, index._load_index)
         save = dispatcher._cache.save_overload
 
         def save_if_possible(signature: Any, result: Any) -> None:
@@ -226,6 +227,21 @@ def _tie_to_all_sources(dispatcher: Any) -> None:
                 save(signature, result)
 
         dispatcher._cache.save_overload = save_if_possible
+
+
+def known_kernels(load: Callable[[], dict[Any, str]]) -> dict[Any, str]:
+    """The kernels of an index; none if one of them is for a type that this process cannot import.
+
+    A program may have kernels compiled for records of its own. Numba reads an index as a whole, and others could not
+    read it any more.
+
+    Args:
+        load: reads the index: types, processor and code of each kernel -> its file.
+    """
+    try:
+        return load()
+    except (ImportError, AttributeError):
+        return {}
 
 
 def save_kernel(index: Any, key: Any, data: Any) -> None:

@@ -12,7 +12,7 @@ import pytest
 from numba.core.caching import IndexDataCacheFile
 
 import hetgym
-from hetgym._jit import lean, save_kernel, step
+from hetgym._jit import known_kernels, lean, save_kernel, step
 
 SCRIPT = """
 import numpy as np
@@ -113,3 +113,12 @@ def test_a_cache_that_cannot_be_written_changes_nothing(monkeypatch: pytest.Monk
         locator = type(kernel._cache._impl.locator)  # type: ignore[attr-defined]
         monkeypatch.setattr(locator, "ensure_cache_path", refuse)
     assert outer(3.0) == 7.0
+
+
+@pytest.mark.parametrize("error", [ModuleNotFoundError("No module named 'mine'"), AttributeError("no record")])
+def test_kernels_for_types_of_another_program_are_no_obstacle(error: Exception) -> None:
+    def load() -> dict[str, str]:
+        raise error
+
+    assert known_kernels(load) == {}
+    assert known_kernels(lambda: {"key": "file"}) == {"key": "file"}
