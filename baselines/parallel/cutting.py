@@ -52,14 +52,14 @@ def cuts(
         limit = max(0.0, (least - float(found.fastest.sum())) / rest)
     while True:
         sums, choice = _suffixes(slots, held, kept, take.astype(np.int64), allowed, found.work, power, limit)
-        reach = sums[:, 0, -1]
+        reach = sums[:, -1, 0]
         if not np.isfinite(reach).any():
             return
         k = int(np.argmin(reach))
         plan_stages, longest = [], 0.0
         at, left = 0, len(free) - 1
         for step in range(k, -1, -1):
-            option, end = choice[step, at, left]
+            option, end = choice[step, left, at]
             plan_stages.append((at, int(end), int(option)))
             longest = max(longest, float(slots[option, at, end]))
             at, left = int(end), left - int(take[option])
@@ -96,17 +96,20 @@ def _suffixes(
         limit: longest slot [s].
 
     Returns:
-        [k, l + 1, u] least sum with k + 1 stages and at most u GPUs, inf if there is none; and [k, l + 1, u, 2] option
+        [k, u, l + 1] least sum with k + 1 stages and at most u GPUs, inf if there is none; and [k, u, l + 1, 2] option
         and end of the first of them.
     """
     count, layers = len(kept), slots.shape[1]
-    sums = np.full((count, layers, len(allowed)), np.inf)
-    choice = np.zeros((count, layers, len(allowed), 2), np.int64)
-    _fill(slots, held, kept, take, allowed, work, power, limit, sums, choice)
+    sums = np.full((count, len(allowed), layers), np.inf)
+    choice = np.zeros((count, len(allowed), layers, 2), np.int64)
+    spare = min(limit, 1e300) * (1 + 1e-9)
+    begin = np.searchsorted(work, work[-1] - spare * power)
+    end = np.maximum(begin, np.searchsorted(work, spare * (power[-1] - power) + 1e-9 * work[-1], side="right"))
+    _fill(slots, held, kept, take, allowed, begin, np.minimum(end, layers - 1), limit, sums, choice)
     return sums, choice
 
 
-# After step k, sums[k, i, u] is the least sum of slots of exactly k + 1 stages that hold the layers from i on and take
+# After step k, sums[k, u, i] is the least sum of slots of exactly k + 1 stages that hold the layers from i on and take
 # at most u GPUs. A stage is added before the suffixes of step k - 1. Cost: O(k u o l^2). Suffixes are left out if
 # they are too much work for their GPUs within the limit, or if the layers before them are too much for the others.
 @lean
@@ -116,38 +119,32 @@ def _fill(
     kept: FloatArray,
     take: Int64Array,
     allowed: np.ndarray,
-    work: FloatArray,
-    power: FloatArray,
+    begin: Int64Array,
+    end: Int64Array,
     limit: float,
     sums: FloatArray,
     choice: Int64Array,
 ) -> None:
-    """See :func:`_suffixes`."""
+    """See :func:`_suffixes`; ``begin`` and ``end`` [u] bound the first layers of suffixes."""
     options, last = slots.shape[0], slots.shape[1] - 1
-    total, spare = power[-1], limit * (1 + 1e-9)
     low = last  # first layer from which the stages before reach the end
     for k in range(sums.shape[0]):
         lowest = last
-        for u in range(sums.shape[2]):
-            begin, stop = 0, last
-            while begin < last and work[last] - work[begin] > spare * power[u]:
-                begin += 1
-            while stop > begin and work[stop - 1] > spare * (total - power[u]) + 1e-9 * work[last]:
-                stop -= 1
+        for u in range(sums.shape[1]):
             for o in range(options):
                 if not allowed[u, o]:
                     continue
                 rest = u - take[o]
-                for i in range(begin, stop):
+                for i in range(begin[u], end[u]):
                     for j in range(max(low, i + 1), last + 1):
                         slot = slots[o, i, j]
                         if slot > limit:
                             break
                         if kept[k] <= held[o, i, j]:
-                            value = slot if k == 0 else slot + sums[k - 1, j, rest]
-                            if value < sums[k, i, u]:
+                            value = slot if k == 0 else slot + sums[k - 1, rest, j]
+                            if value < sums[k, u, i]:
                                 lowest = min(lowest, i)
-                                sums[k, i, u] = value
-                                choice[k, i, u, 0] = o
-                                choice[k, i, u, 1] = j
+                                sums[k, u, i] = value
+                                choice[k, u, i, 0] = o
+                                choice[k, u, i, 1] = j
         low = lowest
