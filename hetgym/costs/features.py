@@ -12,6 +12,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
@@ -132,10 +133,26 @@ def features(operators: Sequence[Operator], device: Device, in_graph: bool | Seq
     Returns:
         [n, f] columns :data:`FEATURES`, all finite.
     """
+    return described(operators, device, in_graph)[1]
+
+
+def described(
+    operators: Sequence[Operator], device: Device, in_graph: bool | Sequence[bool] = True
+) -> tuple[FloatArray, FloatArray]:
+    """Physical bounds and features, as :func:`physics` and :func:`features` return them, in one pass.
+
+    Returns:
+        [n] seconds; [n, f] columns :data:`FEATURES`.
+    """
     figures = Figures.of(device)
     flags = [in_graph] * len(operators) if isinstance(in_graph, bool) else in_graph
-    table = [_row(op, figures, flag) for op, flag in zip(operators, flags, strict=True)]
-    return np.array(table, np.float64).reshape(len(operators), len(FEATURES))
+    amounts = [_Amounts(op.flops, op.bytes_read, op.bytes_written) for op in operators]
+    times = [_times(op, some, figures) for op, some in zip(operators, amounts, strict=True)]
+    table = [
+        _row(op, some, pair, figures, flag)
+        for op, some, pair, flag in zip(operators, amounts, times, flags, strict=True)
+    ]
+    return _bounds(times, figures), np.array(table, np.float64).reshape(len(operators), len(FEATURES))
 
 
 def physics(operators: Sequence[Operator], device: Device) -> FloatArray:
@@ -145,33 +162,41 @@ def physics(operators: Sequence[Operator], device: Device) -> FloatArray:
         [n] seconds, positive; inf where the device cannot compute in the operator's dtype.
     """
     figures = Figures.of(device)
-    result = np.empty(len(operators))
-    for i, op in enumerate(operators):
-        compute, memory = _times(op, figures)
-        result[i] = max(compute, memory) + max(figures.floor, 1e-7)
-    return result
+    amounts = (_Amounts(op.flops, op.bytes_read, op.bytes_written) for op in operators)
+    return _bounds([_times(op, some, figures) for op, some in zip(operators, amounts, strict=True)], figures)
 
 
-def _times(op: Operator, figures: Figures) -> tuple[float, float]:
-    flops, moved = op.flops, op.bytes_read + op.bytes_written
+class _Amounts(NamedTuple):
+    """What an operator does: FLOPs, bytes read and bytes written."""
+
+    flops: float
+    read: float
+    written: float
+
+
+def _bounds(times: list[tuple[float, float]], figures: Figures) -> FloatArray:
+    return np.array([max(pair) for pair in times], np.float64) + max(figures.floor, 1e-7)
+
+
+def _times(op: Operator, some: _Amounts, figures: Figures) -> tuple[float, float]:
+    """Seconds of the arithmetic and of the memory traffic at peak rates."""
     rate = figures.peak("float32" if op.spec.family == "generic" else op.dtype)
-    compute = 0.0 if flops == 0 else (flops / rate if rate > 0 else math.inf)
-    return compute, moved / figures.bandwidth
+    compute = 0.0 if some.flops == 0 else (some.flops / rate if rate > 0 else math.inf)
+    return compute, (some.read + some.written) / figures.bandwidth
 
 
-def _row(op: Operator, figures: Figures, in_graph: bool) -> list[float]:
+def _row(op: Operator, some: _Amounts, times: tuple[float, float], figures: Figures, in_graph: bool) -> list[float]:
     batch, m, n, k = loops(op)
-    compute, memory = _times(op, figures)
+    compute, memory = times
     compute = compute if math.isfinite(compute) else 1e9
     log_compute, log_memory = _log(compute * 1e9), _log(memory * 1e9)
     tiled = [value for tile in TILES for value in _tiling(batch, m, n, tile, figures.processors)]
-    moved = op.bytes_read + op.bytes_written
     conv = op.spec.family in ("conv", "pool")
-    strides = op.attributes.get("strides", (1,))
+    window, strides = _window(op), op.attributes.get("strides", (1,))
     return [
-        _log(op.flops),
-        _log(op.bytes_read),
-        _log(op.bytes_written),
+        _log(some.flops),
+        _log(some.read),
+        _log(some.written),
         _log(op.weight_bytes),
         log_compute,
         log_memory,
@@ -180,7 +205,7 @@ def _row(op: Operator, figures: Figures, in_graph: bool) -> list[float]:
         _log(m),
         _log(n),
         _log(k),
-        _log(_window(op)),
+        _log(window),
         float(strides[0]) if isinstance(strides, tuple) and strides else 1.0,
         _log(_int(op, "group", 1)),
         _log(_sizes(op).shape[-1]) if conv and _sizes(op).shape else 0.0,
@@ -188,9 +213,9 @@ def _row(op: Operator, figures: Figures, in_graph: bool) -> list[float]:
         _align(n),
         _align(k),
         _fill(n),
-        _fill(k / _window(op)),
+        _fill(k / window),
         *tiled,
-        _log(moved) - math.log2(figures.cache),
+        _log(some.read + some.written) - math.log2(figures.cache),
         _log(op.inputs[0].bytes) if op.inputs else 0.0,
         float(min(len(op.inputs), 16)),
         *_axes(op),

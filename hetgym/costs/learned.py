@@ -16,9 +16,10 @@ from hetgym.costs import artefact
 from hetgym.costs.blend import Blend
 from hetgym.costs.boosted import Boosted
 from hetgym.costs.calibrated import Calibrated
-from hetgym.costs.features import FEATURES, class_of, family_of, features, physics
+from hetgym.costs.features import FEATURES, class_of, described, family_of
 from hetgym.costs.fused import anchor_of
 from hetgym.costs.gaussian import Gaussian
+from hetgym.costs.halves import not_below_halves
 from hetgym.costs.neural import Neural
 from hetgym.costs.polynomial import Polynomial
 from hetgym.costs.regressor import Regressor
@@ -71,8 +72,8 @@ class LearnedCosts(artefact.Stored):
 
     A class without measurements takes the model of its family; a family without measurements takes the roofline. A
     fused operator costs as much as its anchor plus the additional memory traffic. Outside the measured shapes the ratio
-    is that at the edge, and never beyond the fitted ratios, so that prices grow with the physical bound. Results are
-    cached by shape.
+    is that at the edge, and never beyond the fitted ratios, so that prices grow with the physical bound. No price is
+    below that of half the batch. Results are cached by shape.
 
     Args:
         model: a key of :data:`REGRESSORS`.
@@ -142,14 +143,18 @@ class LearnedCosts(artefact.Stored):
         return members
 
     def _compute(self, operators: list[Operator], device: Device) -> FloatArray:
-        result = np.empty((len(operators), 3))
         anchors = [anchor_of(op) for op in operators]
         wide = [widened(anchor, device) for anchor, _ in anchors]
         operators = [op for op, _ in wide]
         moved = np.array([fused + other for (_, fused), (_, other) in zip(anchors, wide, strict=True)], np.float64)
         more: FloatArray = moved / device.memory_bandwidth
-        least = physics(operators, device)
-        x = features(operators, device, self.in_graph)
+        result = not_below_halves(operators, lambda some: self._alone(some, device))
+        return np.round(result + more[:, None], _RESOLUTION)
+
+    def _alone(self, operators: list[Operator], device: Device) -> FloatArray:
+        """[n, 3] seconds by the regressors, and their percentiles."""
+        result = np.empty((len(operators), 3))
+        least, x = described(operators, device, self.in_graph)
         for name, at in self._by_class(operators).items():
             if name not in self.classes:
                 result[at] = Roofline().predict([operators[i] for i in at], device)[:, None]
@@ -158,7 +163,7 @@ class LearnedCosts(artefact.Stored):
             ratio, _ = model.regressor.predict(x[at])
             seconds = least[at] * np.exp(ratio)
             result[at] = seconds[:, None] * np.exp([0.0, model.p10, model.p90])
-        return np.round(result + more[:, None], _RESOLUTION)
+        return result
 
     def save(self, path: str | Path) -> None:
         """Write the model; see :mod:`~hetgym.costs.artefact`."""

@@ -1,0 +1,65 @@
+"""Half the batch of an operator: a price of the whole that is below that of a half would be a fault of the model.
+
+Measurements are few where operators are small, and fits to them wave. In tables of kernels twice the rows are sometimes
+faster, too, but no plan should count on it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+
+import numpy as np
+
+from hetgym._types import FloatArray
+from hetgym.graph.ops import Operator, Tensor
+
+
+def not_below_halves(operators: Sequence[Operator], price: Callable[[list[Operator]], FloatArray]) -> FloatArray:
+    """Prices of operators, each at least that of half the batch.
+
+    Args:
+        operators: n operators.
+        price: map from m operators to [m, k] prices.
+
+    Returns:
+        [n, k] prices.
+    """
+    chains = [list(halves(operator)) for operator in operators]
+    first = np.cumsum([0, *map(len, chains[:-1])])
+    prices = price([operator for chain in chains for operator in chain])
+    return np.asarray(np.maximum.reduceat(prices, first, axis=0))
+
+
+def halves(operator: Operator) -> Iterator[Operator]:
+    """The operator, the operator with half the batch, half of that, and so on while its size is even.
+
+    The batch is the leading axis of the first output. All outputs and all operands that are no constants follow, if
+    their leading axis has the same size; an operand of one axis does so only beside an output of one axis.
+
+    >>> x, w, y = Tensor((6, 8)), Tensor((8, 2), constant=True), Tensor((6, 2))
+    >>> [(op.inputs[0].shape, op.outputs[0].shape) for op in halves(Operator("fc", "MatMul", (x, w), (y,)))]
+    [((6, 8), (6, 2)), ((3, 8), (3, 2))]
+    """
+    yield operator
+    shape = operator.outputs[0].shape if operator.outputs else ()
+    batch = shape[0] if shape else 0
+
+    def follows(tensor: Tensor) -> bool:
+        own = tensor.shape
+        return own[:1] == shape[:1] and not tensor.constant and (len(own) > 1 or len(shape) == 1)
+
+    sides = [[(tensor, follows(tensor)) for tensor in side] for side in (operator.inputs, operator.outputs)]
+    if not any(half for _, half in sides[0]):
+        return
+    attributes, fixed = dict(operator.attributes), operator.weight_bytes
+    while batch and batch % 2 == 0:
+        batch //= 2
+        inputs, outputs = (
+            tuple(Tensor((batch, *t.shape[1:]), t.dtype, t.constant) if half else t for t, half in side)
+            for side in sides
+        )
+        for key, rest in (("flops", 0.0), ("reads", fixed)):
+            stated = attributes.get(key)
+            if isinstance(stated, int | float):
+                attributes[key] = rest + max(0.0, stated - rest) / 2
+        yield Operator(operator.name, operator.kind, inputs, outputs, attributes)
