@@ -185,8 +185,8 @@ def complete(lanes: Int64Array, switches: Switches, active: BoolArray, tries: in
         lanes: row of a :class:`~hetgym.envs.dispatch.state.DispatchRecord`.
         switches: of the runtime.
         active: [L] true for lanes that have taken a decision.
-        tries: changes of the plan to try, :data:`~hetgym.envs.dispatch.improving.FIRST` times as many before the
-            first decision; without any there is no plan.
+        tries: changes of the plan to try, :data:`~hetgym.envs.dispatch.improving.FIRST` times as many where operators
+            are new, as before the first decision; without any there is no plan.
     """
     r = read_lanes(lanes)
     b, seen = r.state, r.observation
@@ -212,8 +212,8 @@ def complete(lanes: Int64Array, switches: Switches, active: BoolArray, tries: in
         if tries > 0 and best >= 0:
             plan = read_plan(r.plans[lane])
             operator, device = _decision(seen, lane, best)
+            effort = tries * FIRST if refresh(tables, g, plan) else tries
             _renew(p, tables, g, spare, plan, switches, operator, device, due)
-            effort = tries * FIRST if b.turn[lane] == 0 else tries
             improve(p, tables, g, spare, plan, switches, effort)
             for action in range(wait + 1):
                 if seen.mask[lane, action]:
@@ -251,8 +251,7 @@ def _renew(
     device: int,
     due: float,
 ) -> None:
-    """Bring the plan up to date: it becomes one of the two roll-outs after a decision if that is better."""
-    refresh(tables, g, plan)
+    """A plan that is up to date becomes one of the two roll-outs after a decision if that is better."""
     for by_rank in range(2):
         keep(plan)
         before = judge(p, tables, g, spare, plan, switches)

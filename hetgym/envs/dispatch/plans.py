@@ -27,8 +27,8 @@ NOTHING, AS_PLANNED = -1, -2
 # Invariant: ``order[:many[0]]`` holds each operator that is known and not committed once, behind its predecessors, and
 # ``turn`` is its inverse there.
 @step
-def refresh(tables: DispatchTables, g: Progress, plan: Plan) -> None:
-    """Drop what is committed, and append what is new, for which the plan has no device yet.
+def refresh(tables: DispatchTables, g: Progress, plan: Plan) -> bool:
+    """Drop what is committed, and append what is new, for which the plan has no device yet; true if anything is new.
 
     After the loss of a device everything is new, for operators that had been committed may be left once more.
     """
@@ -45,11 +45,13 @@ def refresh(tables: DispatchTables, g: Progress, plan: Plan) -> None:
         if g.status[i] <= OPEN:
             plan.order[kept], plan.turn[i] = i, kept
             kept += 1
+    known = kept
     for i in tables.order:
         if g.status[i] <= OPEN and tables.release[i] <= g.clock[0] and plan.turn[i] < 0:
             plan.order[kept], plan.turn[i], plan.device[i] = i, kept, -1
             kept += 1
     plan.many[0] = kept
+    return kept > known
 
 
 @step
