@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
@@ -13,7 +13,6 @@ from hetgym._types import BoolArray, FloatArray, IntArray
 from hetgym.costs.features import class_of, family_of, features, physics
 from hetgym.costs.learned import REGRESSORS, ClassModel, LearnedCosts
 from hetgym.costs.regressor import Regressor, grouped_folds
-from hetgym.costs.roofline import Roofline
 from hetgym.device import Device
 from hetgym.errors import ArtefactError, unknown_name
 from hetgym.graph.ops import Operator
@@ -178,8 +177,10 @@ def predict_rows(costs: LearnedCosts, table: Measurements, device: Device) -> Fl
     Returns:
         [n] seconds; those of the roofline where the model has neither the class nor the family.
     """
-    operators = priced(table)
-    x = features(operators, device, [row.context == "graph" for row in table])
-    ratio, _ = costs.ratios(operators, x)
-    known = np.isfinite(ratio)
-    return np.where(known, physics(operators, device) * np.exp(ratio), Roofline().predict(operators, device))
+    operators, within = priced(table), np.array([row.context == "graph" for row in table])
+    seconds = np.empty(len(operators))
+    for in_graph in (False, True):
+        at = np.flatnonzero(within == in_graph).tolist()
+        model = replace(costs, in_graph=in_graph, _known={})
+        seconds[at] = model.predict([operators[i] for i in at], device)
+    return seconds

@@ -35,7 +35,6 @@ from hetgym.costs.gpu_work import (
     physics,
     work,
 )
-from hetgym.costs.halves import not_below_halves
 from hetgym.costs.regressor import refuse_others
 from hetgym.costs.roofline import Roofline, peak_flops, widened
 from hetgym.device import Device
@@ -217,11 +216,6 @@ class EagerGpuCosts(artefact.Stored):
         wide = [widened(anchor, device) for anchor, _ in anchors]
         operators = [anchor for anchor, _ in wide]
         more = np.array([moved + other for (_, moved), (_, other) in zip(anchors, wide, strict=True)]) / gpu.bandwidth
-        result = not_below_halves(operators, lambda some: self._alone(some, device, gpu))
-        return np.asarray(result + more[:, None])
-
-    def _alone(self, operators: list[Operator], device: Device, gpu: Gpu) -> FloatArray:
-        """[n, 3] seconds of anchors by the trees, and their percentiles."""
         result = np.zeros((len(operators), 3))
         members: dict[str, list[int]] = {}
         for i, op in enumerate(operators):
@@ -249,7 +243,7 @@ class EagerGpuCosts(artefact.Stored):
             scatter = np.exp([0.0, *self.classes[name].scatter])
             spread = device.launch_overhead + seconds[:, None] * scatter
             result[at] = np.where(able[:, None], spread, np.inf)
-        return result
+        return result + more[:, None]
 
     def save(self, path: str | Path) -> None:
         """Write the model; see :mod:`~hetgym.costs.artefact`.

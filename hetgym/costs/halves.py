@@ -1,7 +1,6 @@
 """Half the batch of an operator: a price of the whole that is below that of a half would be a fault of the model.
 
-Measurements are few where operators are small, and fits to them wave. In tables of kernels twice the rows are sometimes
-faster, too, but no plan should count on it.
+Measurements are few where operators are small, and fits to them wave.
 """
 
 from __future__ import annotations
@@ -34,7 +33,8 @@ def halves(operator: Operator) -> Iterator[Operator]:
     """The operator, the operator with half the batch, half of that, and so on while its size is even.
 
     The batch is the leading axis of the first output. All outputs and all operands that are no constants follow, if
-    their leading axis has the same size; an operand of one axis does so only beside an output of one axis.
+    their leading axis has the same size; an operand of one axis does so only beside an output of one axis. FLOPs and
+    bytes that the attributes state, as those of gradients do, follow as well, but for the bytes of constants.
 
     >>> x, w, y = Tensor((6, 8)), Tensor((8, 2), constant=True), Tensor((6, 2))
     >>> [(op.inputs[0].shape, op.outputs[0].shape) for op in halves(Operator("fc", "MatMul", (x, w), (y,)))]

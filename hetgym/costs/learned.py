@@ -11,7 +11,7 @@ from typing import Any, Self
 import numpy as np
 import numpy.typing as npt
 
-from hetgym._types import BoolArray, FloatArray
+from hetgym._types import FloatArray
 from hetgym.costs import artefact
 from hetgym.costs.blend import Blend
 from hetgym.costs.boosted import Boosted
@@ -117,23 +117,6 @@ class LearnedCosts(artefact.Stored):
             rows = self._compute(list(new.values()), device)
             known.update(zip(new, map(tuple, rows.tolist()), strict=True))
         return np.array([known[key] for key in keys], np.float64).reshape(len(operators), 3)
-
-    def ratios(self, operators: Sequence[Operator], x: FloatArray) -> tuple[FloatArray, BoolArray]:
-        """Log ratios from features, without the physics.
-
-        Args:
-            operators: n operators.
-            x: [n, f] their features.
-
-        Returns:
-            [n] log ratios, NaN where there is no model for the class; [n] True where it was in the fitted range.
-        """
-        found = np.full(len(operators), np.nan)
-        inside = np.zeros(len(operators), np.bool_)
-        for name, at in self._by_class(operators).items():
-            if name in self.classes:
-                found[at], inside[at] = self.classes[name].regressor.predict(x[at])
-        return found, inside
 
     def _by_class(self, operators: Sequence[Operator]) -> dict[str, list[int]]:
         members: dict[str, list[int]] = {}

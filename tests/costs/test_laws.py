@@ -84,8 +84,8 @@ def test_a_model_is_tried_on_a_device_of_its_kind(laws):
     assert laws.device_for("cpu-something", None, known).kind == "cpu"
 
 
-@pytest.mark.parametrize("name", ["xeon-core", "xeon-core-avx2", "gpu-eager-fp32"])
-def test_twice_the_batch_is_never_faster_by_fitted_models(laws, pairs, name):
+@pytest.mark.parametrize("name", ["xeon-core", "xeon-core-avx2"])
+def test_twice_the_batch_is_never_faster_by_fits_to_cpus(laws, pairs, name):
     model = load_costs(name)
     found = laws.doubled(model, laws.device_for(name, model, laws.devices()), pairs)
     assert found["faster"] == 0 and found["pairs"] > 1000

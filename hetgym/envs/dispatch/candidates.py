@@ -251,7 +251,7 @@ def _renew(
     device: int,
     due: float,
 ) -> None:
-    """A plan that is up to date becomes one of the two roll-outs after a decision if that is better."""
+    """Replace a plan, which is up to date, by one of the two roll-outs after a decision if that is better."""
     for by_rank in range(2):
         keep(plan)
         before = judge(p, tables, g, spare, plan, switches)
