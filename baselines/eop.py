@@ -76,7 +76,7 @@ def eop(
     """
     if not 0 <= share <= 1 or sweeps < 0:
         raise ConfigError(f"eop: share is {share} and sweeps is {sweeps}; expected 0 to 1, and 0 or more")
-    model = cost_model(costs) if isinstance(costs, str) else costs
+    model = cost_model(costs)
     base = tvm_fusion(graph, platform, model, runtime)
     home = int(np.bincount(base.schedule.assignment).argmax())
     choices: dict[str, _Choice] = {}

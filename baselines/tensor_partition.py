@@ -56,7 +56,7 @@ def greedy_split(
     if evaluations < 1 or not 0 <= gain < 1:
         raise ConfigError(f"greedy_split: evaluations is {evaluations} and gain is {gain}; expected 1 or more, 0 to 1")
     scheduler = get(inner)
-    model = cost_model(costs) if isinstance(costs, str) else costs
+    model = cost_model(costs)
 
     def planned(candidate: DataflowGraph) -> GraphPlan:
         problem = Problem.build(candidate, platform, model)

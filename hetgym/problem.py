@@ -339,11 +339,12 @@ class Problem:
         Args:
             graph: the operators and tensors.
             platform: the devices and links.
-            costs: a :class:`~hetgym.costs.CostModel`, or the name of one; ``"auto"`` takes the best
-                known model for each device.
+            costs: a :class:`~hetgym.costs.CostModel`, or the name of one (:func:`hetgym.costs.cost_model`);
+                ``"auto"`` takes the best known model for each device.
 
         Raises:
             ProblemError: an operator that no device can run; or names instead of a graph and a platform.
+            UnknownName: no cost model has this name.
         """
         from hetgym.costs import cost_model, occupancy
 
@@ -351,7 +352,7 @@ class Problem:
             if isinstance(given, str | Path):
                 raise ProblemError(f"Problem.build takes what hetgym.{reader} returns, not the name {str(given)!r}")
 
-        model = cost_model(costs) if isinstance(costs, str) else costs
+        model = cost_model(costs)
         cost = [model.predict(graph.operators, device) for device in platform.devices]
         shares = [occupancy(graph.operators, *priced) for priced in zip(platform.devices, cost, strict=True)]
         return cls(

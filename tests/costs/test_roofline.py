@@ -5,10 +5,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hetgym import Problem, UnknownName, load_platform
+from hetgym import ConfigError, Problem, UnknownName, load_graph, load_platform
 from hetgym.costs import COST_MODELS, CostModel, Roofline, cost_model, occupancy
 from hetgym.costs.roofline import EFFICIENCY, FALLBACK, MEMORY_EFFICIENCY, peak_flops
 from hetgym.device import DEVICE_KINDS, Device
+from hetgym.errors import ArtefactError
 from hetgym.graph import FAMILIES, KINDS, Operator, Tensor, generate_graph
 from hetgym.graph.ops import DTYPE_BYTES
 from hetgym.platform import platform_names
@@ -119,6 +120,21 @@ def test_the_registry():
         assert isinstance(cost_model(name), CostModel)
     with pytest.raises(UnknownName, match="unknown cost model 'rofline'; did you mean 'roofline'"):
         cost_model("rofline")
+    with pytest.raises(UnknownName, match="known: auto, gpu-eager-fp32, .*xeon-core"):
+        cost_model("blnd")
+
+
+def test_fitted_models_by_name() -> None:
+    fitted = cost_model("xeon-core")
+    graph, platform = load_graph("alexnet"), load_platform("cpu-gpu")
+    cost = Problem.build(graph, platform, "xeon-core").cost
+    for number, device in enumerate(platform.devices):  # prices every device, whatever model it names
+        assert (cost[:, number] == fitted.predict(graph.operators, device)).all()
+    assert (Problem.build(graph, platform, fitted).cost == cost).all()
+    with pytest.raises(ArtefactError, match="no cost model 'missing.npz'"):
+        cost_model("missing.npz")
+    with pytest.raises(ConfigError, match="costs is 3; it must be a cost model"):
+        Problem.build(graph, platform, 3)
 
 
 def test_occupancy_is_the_share_of_the_time_in_which_the_device_works():

@@ -9,7 +9,6 @@ from typing import Any, Generic, TypeVar
 
 import numpy as np
 
-from hetgym.costs import CostModel, cost_model
 from hetgym.envs.core.arguments import Arguments, whole
 from hetgym.envs.core.padding import Sizes
 from hetgym.errors import ConfigError, shown
@@ -155,12 +154,19 @@ def listed(value: Any) -> list[Any]:
 
 
 def together(graph: Any, platform: Any) -> None:
-    """Refuse a graph without a platform, and a platform without a graph.
+    """Refuse a graph without a platform, and a platform without a graph; a name that does not exist is told first.
 
     Raises:
-        ConfigError: only one is given.
+        ConfigError: only one is given, or it is no graph or platform.
+        UnknownName: it is a name that does not exist.
+        GraphError: it is a file that is missing or malformed.
+        PlatformError: likewise.
     """
     if (graph is None) != (platform is None):
+        for one in listed(graph) if platform is None else ():
+            as_graph(one)
+        for one in listed(platform) if graph is None else ():
+            as_platform(one)
         raise ConfigError("graph=… and platform=… belong together: give both")
 
 
@@ -205,17 +211,3 @@ def as_platform(source: Any) -> Platform:
     if isinstance(source, str | os.PathLike):
         return load_platform(os.fspath(source))
     raise ConfigError(f"expected a hetgym.Platform, a name or a path, got {type(source).__name__}")
-
-
-def as_costs(costs: Any) -> CostModel:
-    """Return a cost model unchanged, or look it up by name.
-
-    Raises:
-        UnknownName: no model has this name.
-        ConfigError: neither a cost model nor a name.
-    """
-    if isinstance(costs, str):
-        return cost_model(costs)
-    if not isinstance(costs, CostModel):
-        raise ConfigError(f"costs is {shown(costs)}; it must be a cost model or the name of one")
-    return costs

@@ -9,14 +9,13 @@ from typing import Any
 
 import numpy as np
 
-from hetgym.costs import CostModel
+from hetgym.costs import CostModel, cost_model
 from hetgym.envs.core.arguments import one_of, whole
 from hetgym.envs.core.padding import BlockPadding
 from hetgym.envs.core.sources import (
     Kind,
     PoolArguments,
     Source,
-    as_costs,
     generator_of,
     grid,
     listed,
@@ -77,7 +76,7 @@ class PipelineArguments(PoolArguments):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        as_costs(self.costs)
+        cost_model(self.costs)
         one_of("blocks", self.blocks, tuple(BLOCKS))
         one_of("optimizer", self.optimizer, tuple(OPTIMIZERS))
 
@@ -108,7 +107,7 @@ class PipelineArguments(PoolArguments):
         if given == "problem":
             return Source(PIPELINES, [as_pipeline(item) for item in listed(self.problem)])
         if given == "graph":
-            costs = as_costs(self.costs)
+            costs = cost_model(self.costs)
             pairs = grid(self.graph, self.platform, self.batch)
             return Source(PIPELINES, [training_pipeline(g, m, costs, self.blocks, self.optimizer) for g, m in pairs])
         generate = RandomChains() if self.generator is None else generator_of(self.generator, "PipelineProblem")

@@ -9,10 +9,10 @@ from typing import Any
 
 import numpy as np
 
-from hetgym.costs import CostModel
+from hetgym.costs import CostModel, cost_model
 from hetgym.envs.core.arguments import whole
 from hetgym.envs.core.padding import GraphPadding
-from hetgym.envs.core.sources import Kind, PoolArguments, Source, as_costs, grid, listed, only_one, together
+from hetgym.envs.core.sources import Kind, PoolArguments, Source, grid, listed, only_one, together
 from hetgym.errors import ConfigError
 from hetgym.graph import DataflowGraph
 from hetgym.platform import Platform
@@ -59,7 +59,7 @@ class ProblemArguments(PoolArguments):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        as_costs(self.costs)
+        cost_model(self.costs)
 
     def source(self) -> Source[Problem, GraphPadding]:
         """The source.
@@ -74,7 +74,7 @@ class ProblemArguments(PoolArguments):
         if given == "problem":
             return Source(PROBLEMS, [as_problem(item) for item in listed(self.problem)])
         if given == "graph":
-            costs, pairs = as_costs(self.costs), grid(self.graph, self.platform, self.batch)
+            costs, pairs = cost_model(self.costs), grid(self.graph, self.platform, self.batch)
             return Source(PROBLEMS, [Problem.build(graph, platform, costs) for graph, platform in pairs])
         if self.suite is not None:
             return Source(PROBLEMS, [spec.build() for spec in load_suite(self.suite).specs])

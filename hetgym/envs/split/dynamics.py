@@ -14,8 +14,8 @@ import numpy as np
 
 from hetgym import metrics
 from hetgym.baselines import get
+from hetgym.costs import cost_model
 from hetgym.envs.core.memory import Remembered
-from hetgym.envs.core.sources import as_costs
 from hetgym.envs.split.assembly import Assembly
 from hetgym.envs.split.instance import SplitInstance
 from hetgym.envs.split.joining import loads_of
@@ -50,7 +50,7 @@ class Splits:
 
     def __init__(self, rules: SplitRules, menu: tuple[Choice, ...], graphs: int = GRAPHS) -> None:
         self.rules, self.menu, self._graphs = rules, menu, graphs
-        self.scheduler, self.model, self.runtime = get(rules.scheduler), as_costs(rules.costs), rules.simulated
+        self.scheduler, self.model, self.runtime = get(rules.scheduler), cost_model(rules.costs), rules.simulated
         # What HEFT plans for the classic runtime is what comes out, bit for bit, so it need not be simulated.
         self._exact = rules.scheduler == "heft" and self.runtime == Runtime() and rules.memory == "ignore"
         # Keys are object ids. Every cached value holds its object, so that no id is reused while it is a key.

@@ -7,9 +7,8 @@ from dataclasses import KW_ONLY, dataclass
 from typing import Any, Literal
 
 from hetgym.baselines import get
-from hetgym.costs import CostModel
+from hetgym.costs import CostModel, cost_model
 from hetgym.envs.core.arguments import Arguments, real, whole
-from hetgym.envs.core.sources import as_costs
 from hetgym.envs.split.menu import PARTS, Choice, menu
 from hetgym.errors import ConfigError, shown
 from hetgym.graph.transforms import AXES
@@ -61,7 +60,7 @@ class SplitRules(Arguments):
         if not isinstance(self.scheduler, str):
             raise ConfigError(f"scheduler is {shown(self.scheduler)}; it must be a scheduler's name")
         get(self.scheduler)
-        as_costs(self.costs)
+        cost_model(self.costs)
         self.menu(2)
 
     @property
