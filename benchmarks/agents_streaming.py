@@ -133,7 +133,7 @@ def main() -> None:
     parser.add_argument("--slow-downs", type=int, default=0)
     parser.add_argument("--first", type=int, default=700_000, help="seed of the first episode")
     parser.add_argument("--policies", nargs="+", default=["dispatch-v1", "dispatch-v2"], help="names or paths")
-    parser.add_argument("--tries", type=int, default=300, help="changes of the plan for each decision of the rule")
+    parser.add_argument("--tries", type=int, default=300, help="of the rule, for each decision and job")
     parser.add_argument("--json", type=Path, help="file for the numbers")
     options = parser.parse_args()
     rule = linear(DISPATCH_CANDIDATE_FEATURES, completion=1.0, flow=0.3)

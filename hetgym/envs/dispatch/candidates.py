@@ -9,7 +9,7 @@ from hetgym._types import BoolArray, Int64Array
 from hetgym.envs.core.scaling import CLIP, share
 from hetgym.envs.dispatch.improving import FIRST, improve
 from hetgym.envs.dispatch.observation import DispatchCandidateColumn
-from hetgym.envs.dispatch.plans import FLOW, NOTHING, adopt, follow, judge, keep, refresh, take_back
+from hetgym.envs.dispatch.plans import FLOW, NOTHING, adopt, follow, jobs_left, judge, keep, refresh, take_back
 from hetgym.envs.dispatch.rollouts import Rollouts, play_on, survey
 from hetgym.envs.dispatch.state import (
     DispatchObservation,
@@ -185,8 +185,9 @@ def complete(lanes: Int64Array, switches: Switches, active: BoolArray, tries: in
         lanes: row of a :class:`~hetgym.envs.dispatch.state.DispatchRecord`.
         switches: of the runtime.
         active: [L] true for lanes that have taken a decision.
-        tries: changes of the plan to try, :data:`~hetgym.envs.dispatch.improving.FIRST` times as many where operators
-            are new, as before the first decision; without any there is no plan.
+        tries: changes of the plan to try for each job that is left,
+            :data:`~hetgym.envs.dispatch.improving.FIRST` times as many where operators are new, as before the first
+            decision; without any there is no plan.
     """
     r = read_lanes(lanes)
     b, seen = r.state, r.observation
@@ -213,6 +214,7 @@ def complete(lanes: Int64Array, switches: Switches, active: BoolArray, tries: in
             plan = read_plan(r.plans[lane])
             operator, device = _decision(seen, lane, best)
             effort = tries * FIRST if refresh(tables, g, plan) else tries
+            effort *= jobs_left(tables, plan)
             _renew(p, tables, g, spare, plan, switches, operator, device, due)
             improve(p, tables, g, spare, plan, switches, effort)
             for action in range(wait + 1):

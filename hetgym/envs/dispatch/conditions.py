@@ -32,7 +32,7 @@ class Conditions(Arguments):
         slow_downs: number of slow-downs drawn for each episode, within the makespan of the reference without them.
         losses: number of losses drawn for each episode, within the same time; see :func:`draw_losses`.
         objective: ``"makespan"``, or ``"job-time"``: mean time from a job's arrival to its end.
-        tries: changes of the plan that are tried before each decision, 0 for no plan; see
+        tries: changes of the plan that are tried before each decision for each job that is left, 0 for no plan; see
             :mod:`hetgym.envs.dispatch.plans`.
         deadline: time from a job's arrival to its deadline, over the makespan of HEFT for that job alone; 0 for no
             deadlines.

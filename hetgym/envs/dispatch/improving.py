@@ -1,8 +1,9 @@
-"""Improving a plan while the run goes on: regions move to other devices, operators to other turns.
+"""Improving a plan while the run goes on: regions move to other devices, operators to other turns, jobs past others.
 
 A region is a connected piece of the graph: where transfers are dear, no single operator can leave the device of its
-neighbours, and no greedy roll-out shows that a whole region should. A change is kept if the plan that it makes is
-better, or worse by less than a random bound that falls to 0 (simulated annealing).
+neighbours, and no greedy roll-out shows that a whole region should. Nor does a single operator that goes before those
+of another job help its own: all that the job has left must. A change is kept if the plan that it makes is better, or
+worse by less than a random bound that falls to 0 (simulated annealing).
 """
 
 from __future__ import annotations
@@ -18,13 +19,19 @@ from hetgym.sim.kernel import Switches
 from hetgym.sim.progress import Progress
 
 FIRST = 10
-"""How many times as many changes are tried before the first decision as before others."""
+"""How many times as many changes are tried where operators are new as before other decisions."""
 
 REGIONS = 0.6
-"""Share of changes that move a region; the others give an operator another turn."""
+"""Share of changes that move a region; the others give turns."""
+
+JOBS = 0.3
+"""Share of changes that let a job pass others where there are several; the rest gives one operator another turn."""
 
 DOUBLINGS = 5
 """A region has at most 1, 2, 4, 8 or 16 operators."""
+
+WINDOWS = 9
+"""A job passes others within at most 2, 4, 8, … 512 turns."""
 
 HEAT = 0.02
 """First temperature, as a share of the value of the plan."""
@@ -58,13 +65,15 @@ def improve(
     keep(plan)
     for k in range(tries if plan.many[0] > 1 and value < np.inf else 0):
         limit = value - HEAT * best * (1.0 - k / tries) * np.log(1.0 - draw(plan))
-        count, source, target = 0, -1, -1
-        if draw(plan) < REGIONS:
+        count, source, target, passed, chance = 0, -1, -1, 0, draw(plan)
+        if chance < REGIONS:
             count = _move(p, g, plan)
+        elif chance < REGIONS + JOBS and len(tables.came) > 1:
+            passed = _pass(tables, plan)
         else:
             source, target = _turn(p, plan)
             _shift(plan, source, target)
-        if count == 0 and source == target:
+        if count == 0 and passed == 0 and source == target:
             continue
         other = judge(p, tables, g, r, plan, switches)
         if other <= limit:
@@ -75,6 +84,9 @@ def improve(
         elif count > 0:
             for m in range(count):
                 plan.device[plan.moved[m]] = plan.before[m]
+        elif passed > 0:
+            for at in range(plan.many[0]):
+                plan.order[at], plan.turn[plan.before[at]] = plan.before[at], at
         else:
             _shift(plan, target, source)
     take_back(plan)
@@ -115,6 +127,32 @@ def _neighbour(p: ProblemArrays, plan: Plan, operator: int) -> int:
     if k < last - first:
         return int(p.predecessor[first + k])
     return int(p.successor[p.successor_pointer[operator] + k - (last - first)])
+
+
+# No operator reads one of another job, so neither the job nor the others change their order among themselves.
+@step
+def _pass(tables: DispatchTables, plan: Plan) -> int:
+    """Put a random job's operators before or behind all others in a random window of turns.
+
+    Returns:
+        The number of turns that have another operator now; ``before`` holds those that they had.
+    """
+    n = plan.many[0]
+    width = min(n, 2 << _among(plan, WINDOWS))
+    first = _among(plan, n - width + 1)
+    job = tables.job[plan.order[first + _among(plan, width)]]
+    ahead, changed = draw(plan) < 0.5, 0
+    for at in range(n):
+        plan.before[at] = plan.order[at]
+    at = first
+    for one in range(2):
+        for k in range(first, first + width):
+            i = plan.before[k]
+            if (tables.job[i] == job) == (ahead == (one == 0)):
+                changed += plan.order[at] != i
+                plan.order[at], plan.turn[i] = i, at
+                at += 1
+    return changed
 
 
 @step

@@ -55,6 +55,16 @@ def refresh(tables: DispatchTables, g: Progress, plan: Plan) -> bool:
 
 
 @step
+def jobs_left(tables: DispatchTables, plan: Plan) -> int:
+    """Number of jobs that the plan holds operators of."""
+    for j in range(len(tables.left)):
+        tables.left[j] = 0.0
+    for k in range(plan.many[0]):
+        tables.left[tables.job[plan.order[k]]] = 1.0
+    return int(tables.left.sum())
+
+
+@step
 def adopt(c: Course, plan: Plan) -> None:
     """Take a roll-out that has been played as the plan, unless it left an operator out that no device can run."""
     if c.many[1] < plan.many[0]:

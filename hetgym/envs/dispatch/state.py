@@ -44,7 +44,7 @@ class DispatchTables(NamedTuple):
         job: [n] job of each operator.
         came: [j] arrival of each job [s]; 0 if the objective is the makespan.
         bound: [j] estimated lower bound on each job's end, given the committed operators [s].
-        left: [j] scratch: work that is left of each job [s].
+        left: [j] scratch: what is left of each job.
         spare: [n] scratch.
         known: [n] true if its row has been written.
         operators: [N, 12] rows of the operators to be written once they are known.
