@@ -22,8 +22,8 @@ from hetgym.sim import Runtime
 EFFORT = 40
 """Operators launched in trials without a budget, over the square of their number."""
 
-MOST = 20_000_000
-"""Most operators launched without a budget."""
+LEAST, MOST = 1_000_000, 20_000_000
+"""Bounds of the operators launched without a budget."""
 
 
 class RegionPlanner(SchedulePlanner):
@@ -70,7 +70,8 @@ class RegionPlanner(SchedulePlanner):
             start: the schedule that is improved, or the name of its scheduler; see
                 :func:`~hetgym.baselines.region_annealing.region_annealing`.
             operators: largest number of operators launched in trials, instead of a time: the result is the same on
-                every machine. By default :data:`EFFORT` times the square of their number, at most :data:`MOST`.
+                every machine. By default :data:`EFFORT` times the square of their number, within :data:`LEAST` and
+                :data:`MOST`.
             seed: of the search's draws.
 
         Returns:
@@ -86,7 +87,7 @@ class RegionPlanner(SchedulePlanner):
         if not isinstance(start, str | Schedule):
             raise ConfigError(f"start is {shown(start)}; it must be a Schedule, or the name of a scheduler")
         if operators is None:
-            operators = min(MOST, EFFORT * problem.num_operators**2) if seconds is None else 2**62
+            operators = max(LEAST, min(MOST, EFFORT * problem.num_operators**2)) if seconds is None else 2**62
         search = SplicedAnnealing(problem, start, seed, runtime, lambda: new_proposals(problem, self.network))
         run(search, operators, seconds, began=began)
         found = search.schedule()
