@@ -11,7 +11,7 @@ for pairs of models of one device:
   absurd ones: the number of pairs where twice the batch is cheaper, and the worst ratio of the two prices;
 * *precision*: products and attention in float16 and float32, on the device and on one without its narrow units: the
   number of pairs in which float16 is dearer although there are units (by more than a kernel's constant time), and in
-  which it is cheaper although there are none;
+  which it is cheaper although there are none. Units are such that the device computes faster with them;
 * *better board*: all operators on the device, and on one with twice the bandwidth or twice the arithmetic: the share
   that is dearer there, and the worst ratio;
 * *500 operators*: CPU time of one call of ``predict`` for operators of new shapes, and of a second call for the same.
@@ -255,19 +255,21 @@ CONSTANT = 12e-6
 def precision(model: CostModel, device: Device, seed: int, count: int) -> dict[str, int]:
     """Numbers of products dearer in float16 on a device with units for it, and cheaper on one without."""
     rates = {name: rate for name, rate in device.peak_flops.items() if DTYPE_BYTES[name] > 2}
-    narrow = [name for name in device.peak_flops if name in ("float16", "bfloat16")]
+    narrow = device.peak_flops.get("float16", device.peak_flops.get("bfloat16", 0.0))
     result = {"slower_with_units": 0, "faster_without_units": 0}
     for build in (_product, _batched, _attention):
         pairs = [
             [build(2 ** (i % 8), _sizes(seed + i, False), dtype) for i in range(count // 3)]
             for dtype in ("float16", "float32")
         ]
-        if narrow and "float32" in rates:
+        if not (narrow and "float32" in rates):
+            continue
+        if narrow > rates["float32"]:
             half, single = (model.predict(operators, device) for operators in pairs)
             result["slower_with_units"] += int((half > single + CONSTANT).sum())
-            plain = replace(device, peak_flops=rates)
-            half, single = (model.predict(operators, plain) for operators in pairs)
-            result["faster_without_units"] += int((half < single * (1 - TOLERANCE)).sum())
+        plain = replace(device, peak_flops=rates)
+        half, single = (model.predict(operators, plain) for operators in pairs)
+        result["faster_without_units"] += int((half < single * (1 - TOLERANCE)).sum())
     return result
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -14,7 +15,7 @@ from hetgym._types import FloatArray
 from hetgym.costs import artefact, gpu_eager, gpu_gemm, gpu_half, phone
 from hetgym.costs.learned import LearnedCosts
 from hetgym.costs.protocol import CostModel
-from hetgym.costs.roofline import Roofline
+from hetgym.costs.roofline import Roofline, widened
 from hetgym.device import Device
 from hetgym.graph.ops import Operator
 
@@ -54,7 +55,11 @@ NARROW = ("float16", "bfloat16", "float8")
 
 
 class AutoCosts:
-    """The best known models of each device: the fitted ones that its description names, or the roofline."""
+    """The best known models of each device: the fitted ones that its description names, or the roofline.
+
+    Where one model prices 16 bits and another one float32, no product or attention is dearer in 16 bits than in
+    float32: its price is the smaller one.
+    """
 
     def predict(self, operators: Sequence[Operator], device: Device) -> FloatArray:
         """Run times on a device; see :class:`~hetgym.costs.protocol.CostModel`.
@@ -65,6 +70,9 @@ class AutoCosts:
         seconds = np.zeros(len(operators))
         for model, at in self._models(operators, device):
             seconds[at] = model.predict([operators[i] for i in at], device)
+        model, at, wide = self._in_float32(operators, device)
+        if at:
+            seconds[at] = np.minimum(seconds[at], model.predict(wide, device))
         return seconds
 
     def spread(self, operators: Sequence[Operator], device: Device) -> tuple[FloatArray, FloatArray]:
@@ -72,15 +80,33 @@ class AutoCosts:
         low, high = np.zeros(len(operators)), np.zeros(len(operators))
         for model, at in self._models(operators, device):
             low[at], high[at] = model.spread([operators[i] for i in at], device)
+        model, at, wide = self._in_float32(operators, device)
+        if at:
+            lower, upper = model.spread(wide, device)
+            low[at], high[at] = np.minimum(low[at], lower), np.minimum(high[at], upper)
         return low, high
 
     def _models(self, operators: Sequence[Operator], device: Device) -> list[tuple[CostModel, list[int]]]:
         """Models of the device, each with the numbers of the operators that it prices."""
-        units = bool(device.half_costs) and any(dtype in device.peak_flops for dtype in NARROW)
-        narrow = [units and op.dtype in NARROW for op in operators]
+        narrow = [_by_half_costs(op, device) for op in operators]
         names = {False: device.costs, True: device.half_costs}
         return [
             (load_costs(name) if name else Roofline(), [i for i, half in enumerate(narrow) if half == kind])
             for kind, name in names.items()
             if kind in narrow or not (kind or operators)
         ]
+
+    def _in_float32(self, operators: Sequence[Operator], device: Device) -> tuple[CostModel, list[int], list[Operator]]:
+        """The float32 model of a device with another one for 16 bits; numbers of the products; these in float32."""
+        if not device.costs or "float32" not in device.peak_flops:
+            return Roofline(), [], []
+        rates = {dtype: rate for dtype, rate in device.peak_flops.items() if dtype not in NARROW}
+        plain = replace(device, peak_flops=rates)
+        at = [i for i, op in enumerate(operators) if _by_half_costs(op, device) and op.spec.family == "matmul"]
+        return load_costs(device.costs), at, [widened(operators[i], plain)[0] for i in at]
+
+
+def _by_half_costs(operator: Operator, device: Device) -> bool:
+    """True if the device's ``half_costs`` prices an operator."""
+    units = any(dtype in device.peak_flops for dtype in NARROW)
+    return bool(device.half_costs) and units and operator.dtype in NARROW

@@ -10,6 +10,7 @@ stream include the time of the launch. The fit subtracts it, and the prediction 
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, astuple, dataclass, fields, replace
 from pathlib import Path
@@ -20,6 +21,7 @@ import numpy.typing as npt
 
 from hetgym._types import BoolArray, FloatArray
 from hetgym.costs import artefact
+from hetgym.costs.batches import never_faster
 from hetgym.costs.forest import ARRAYS, Forest
 from hetgym.costs.fused import anchor_of
 from hetgym.costs.gpu_clock import Sustained
@@ -29,6 +31,7 @@ from hetgym.costs.gpu_work import (
     PRODUCT_FEATURES,
     PRODUCTS,
     ROW_FEATURES,
+    WORK,
     Gpu,
     class_of,
     features,
@@ -104,7 +107,8 @@ class EagerGpuCosts(artefact.Stored):
     as elementwise, normalisations as layer norm, recurrent cells as products, fused operators as their anchors. A
     convolution costs the smaller of two prices, since libraries choose the faster algorithm: that of its own class,
     which was measured with windows of three and mostly far more work than one image gives, and that of the equivalent
-    product. Results are cached by shape.
+    product. Twice the batch never costs less: the smallest price of a batch, its double, and so on counts. Results are
+    cached by shape.
 
     Args:
         classes: each of :data:`~hetgym.costs.gpu_work.CLASSES` -> its trees.
@@ -227,13 +231,8 @@ class EagerGpuCosts(artefact.Stored):
             peak = np.array([peak_flops(device, _dtype(operators[i])) for i in at])
             able = (peak > 0) | (table[:, 4] == 0)
             rate = np.where(peak > 0, peak, gpu.peak)
-            seconds = self.kernels(name, table, gpu, rate)
-            if name == "conv":
-                for product in ("linear", "batched"):
-                    alike = (table[:, 0] > 1) == (product == "batched")
-                    if alike.any():
-                        as_product = self.kernels(product, table[alike], gpu, rate[alike])
-                        seconds[alike] = np.minimum(seconds[alike], as_product)
+            weights = np.array([operators[i].weight_bytes for i in at])
+            seconds = self._bounded(name, table, gpu, rate, weights)
             odd = _odd(name, [operators[i] for i in at])
             if odd.any():
                 stated = physics("elementwise", table[odd], gpu, rate[odd] * self.share(gpu))
@@ -244,6 +243,45 @@ class EagerGpuCosts(artefact.Stored):
             spread = device.launch_overhead + seconds[:, None] * scatter
             result[at] = np.where(able[:, None], spread, np.inf)
         return result + more[:, None]
+
+    def _bounded(self, kind: str, table: FloatArray, gpu: Gpu, peak: FloatArray, weights: FloatArray) -> FloatArray:
+        """Kernel times of one class as graphs are priced: twice the batch never takes less.
+
+        Args:
+            kind: one of :data:`~hetgym.costs.gpu_work.CLASSES`.
+            table: [r, 11] from :func:`~hetgym.costs.gpu_work.work`.
+            gpu: the device.
+            peak: [r] rate in each operator's dtype, by the data sheet [FLOP/s].
+            weights: [r] bytes that an operator reads whatever its batch.
+
+        Returns:
+            [r] seconds, positive, without the launch.
+        """
+        last = table.shape[1]
+        ways = (kind, *(("linear", "batched") if kind == "conv" else ()))
+        low = math.exp(min(self.classes[way].limits[0] for way in ways))
+
+        def price(rows: FloatArray) -> FloatArray:
+            work, rate = rows[:, :last], rows[:, last]
+            seconds = self.kernels(kind, work, gpu, rate)
+            for way in ways[1:]:
+                alike = (work[:, 0] > 1) == (way == "batched")
+                if alike.any():
+                    seconds[alike] = np.minimum(seconds[alike], self.kernels(way, work[alike], gpu, rate[alike]))
+            return seconds
+
+        def least(rows: FloatArray) -> FloatArray:
+            rate = rows[:, last] * (self.share(gpu) if kind in PRODUCTS else 1.0)
+            return low * physics(kind, rows[:, :last], gpu, rate)
+
+        grows = np.zeros((len(table), last + 1), np.bool_)
+        grows[:, [WORK.index(what) for what in ("flops", "read", "written", "images")]] = True
+        several = (table[:, 0] > 1) & (kind == "batched")
+        grows[several, WORK.index("batch")] = True
+        grows[~several, WORK.index("m")] = True
+        fixed = np.zeros(grows.shape)
+        fixed[:, WORK.index("read")] = np.minimum(weights, table[:, WORK.index("read")])
+        return never_faster(price, least, np.column_stack([table, peak]), grows, fixed)
 
     def save(self, path: str | Path) -> None:
         """Write the model; see :mod:`~hetgym.costs.artefact`.

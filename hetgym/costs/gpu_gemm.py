@@ -12,7 +12,7 @@ these the trees learn the library's choice of kernels.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, fields, replace
 from pathlib import Path
 from typing import Any, Self
@@ -21,8 +21,9 @@ import numpy as np
 import numpy.typing as npt
 
 from hetgym._config import check_number
-from hetgym._types import BoolArray, FloatArray, IntArray
+from hetgym._types import BoolArray, FloatArray
 from hetgym.costs import artefact
+from hetgym.costs.batches import never_faster
 from hetgym.costs.forest import ARRAYS, Forest
 from hetgym.costs.regressor import refuse_others
 from hetgym.costs.roofline import Roofline
@@ -47,9 +48,6 @@ LARGEST_RATIO = 50.0
 
 REMEMBERED = 1 << 16
 """Most shapes in a model's cache; a full cache is emptied."""
-
-DOUBLINGS = 24
-"""Most doublings of a batch whose prices bound that of the batch; a product without numbers never grows."""
 
 TILES = (
     (16, 64),
@@ -276,8 +274,9 @@ class GemmCosts(artefact.Stored):
             fresh = sorted(set(keys))
         if fresh:
             table = np.array(fresh, np.float64)
-            column = np.where(table[:, 0] > 1, 0, 1).astype(np.int32)
-            prices = never_faster(self._raw, self._least, table, column)
+            batch = np.where(table[:, 0] > 1, 0, 1)
+            grows = np.arange(table.shape[1]) == batch[:, None]
+            prices = never_faster(self._raw, self._least, table, grows)
             self._known.update(zip(fresh, prices.tolist(), strict=True))
         return np.array([self._known[key] for key in keys], np.float64)
 
@@ -344,37 +343,6 @@ def half_dtypes(device: Device) -> tuple[str, ...]:
     if "bfloat16" in device.peak_flops:
         return "bfloat16", "float16"
     return ("float16",) if "float16" in device.peak_flops else ()
-
-
-def never_faster(
-    price: Callable[[FloatArray], FloatArray],
-    least: Callable[[FloatArray], FloatArray],
-    table: FloatArray,
-    column: IntArray,
-) -> FloatArray:
-    """Prices that do not fall when a batch is doubled: the smallest among those of the batch, its double, and so on.
-
-    Libraries, and trees that are fitted to them, take less time for a few more rows in one case of six. A caller may
-    pad its batch, so the larger batch's price is the bound of the smaller one's.
-
-    Args:
-        price: map from rows of a table to seconds.
-        least: map from rows of a table to seconds that no price is below; it grows with the batch.
-        table: [r, c] operators.
-        column: [r] column that holds the size of the batch.
-
-    Returns:
-        [r] seconds.
-    """
-    best = price(table)
-    rest, table = np.arange(len(table)), table.copy()
-    for _ in range(DOUBLINGS):
-        table[rest, column[rest]] *= 2.0
-        rest = rest[least(table[rest]) < best[rest]]
-        if not len(rest):
-            break
-        best[rest] = np.minimum(best[rest], price(table[rest]))
-    return best
 
 
 def mean_forest(forests: Sequence[Forest]) -> Forest:

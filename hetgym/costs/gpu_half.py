@@ -19,8 +19,9 @@ from typing import Any, Self
 import numpy as np
 import numpy.typing as npt
 
-from hetgym._types import FloatArray, IntArray
+from hetgym._types import BoolArray, FloatArray
 from hetgym.costs import artefact
+from hetgym.costs.batches import never_faster
 from hetgym.costs.forest import ARRAYS, Forest
 from hetgym.costs.fused import anchor_of
 from hetgym.costs.gpu_gemm import (
@@ -30,7 +31,6 @@ from hetgym.costs.gpu_gemm import (
     GemmCosts,
     GemmGpu,
     half_dtypes,
-    never_faster,
 )
 from hetgym.costs.half_work import (
     ATTENTION_FEATURES,
@@ -163,7 +163,7 @@ class HalfGpuCosts(artefact.Stored):
         rows = np.maximum(np.asarray(table, np.float64), 1.0)
         if kind == "attention":
             rows[:, 7] = table[:, 7]
-        return never_faster(price, least, rows, _batch(kind, rows))
+        return never_faster(price, least, rows, _grows(kind, rows))
 
     def _priced(self, operators: Sequence[Operator], device: Device) -> tuple[FloatArray, list[str]]:
         """Run times, and for each operator the class whose trees priced it, or an empty text."""
@@ -269,10 +269,10 @@ def _work(kind: str, rows: FloatArray, gpu: HalfGpu) -> tuple[FloatArray, FloatA
     return product_physics(rows, gpu, bits), product_features(rows, gpu, bits)
 
 
-def _batch(kind: str, rows: FloatArray) -> IntArray:
-    """[r] column that holds the batch: of products their number, or the rows of a single one."""
+def _grows(kind: str, rows: FloatArray) -> BoolArray:
+    """[r, c] True for the column that holds the batch: of products their number, or the rows of a single one."""
     at = np.zeros(len(rows)) if kind == "attention" else rows[:, 0] <= 1
-    return np.asarray(at, np.int32)
+    return np.asarray(np.arange(rows.shape[1]) == at[:, None], np.bool_)
 
 
 def _classified(op: Operator, able: Sequence[str], gpu: HalfGpu) -> tuple[str, tuple[float, ...]]:

@@ -13,13 +13,13 @@ import numpy.typing as npt
 
 from hetgym._types import FloatArray
 from hetgym.costs import artefact
+from hetgym.costs.batches import not_below_halves
 from hetgym.costs.blend import Blend
 from hetgym.costs.boosted import Boosted
 from hetgym.costs.calibrated import Calibrated
 from hetgym.costs.features import FEATURES, class_of, described, family_of
 from hetgym.costs.fused import anchor_of
 from hetgym.costs.gaussian import Gaussian
-from hetgym.costs.halves import not_below_halves
 from hetgym.costs.neural import Neural
 from hetgym.costs.polynomial import Polynomial
 from hetgym.costs.regressor import Regressor

@@ -115,11 +115,20 @@ def test_results_are_kept_by_shape_and_device():
     costs.classes["linear"] = replace(costs.classes["linear"], trees=Counting())
     ops = [linear(64, 64, 64)] * 3 + [linear(64, 64, 128)]
     first = costs.predict(ops, GPU)
-    assert calls == [2]
+    assert calls[0] == 2 and max(calls) == 2  # the others are of twice the rows, and so on
+    asked = len(calls)
     np.testing.assert_array_equal(costs.predict(ops[::-1], GPU), first[::-1])
-    assert calls == [2]
+    assert len(calls) == asked
     faster = costs.predict(ops, replace(GPU, peak_flops={"float32": 1e15}, memory_bandwidth=1e14))
-    assert calls == [2, 2] and (faster < first).all()
+    assert calls[asked] == 2 and (faster < first).all()
+
+
+def test_twice_the_batch_never_takes_less():
+    """Of a fit that prices 512 rows, less than a millisecond of FLOPs, above 1024, the latter counts for both."""
+    classes = {kind: ClassTrees(stump(2.0, 0.0) if kind == "linear" else stump(0.0), (-3, 3), 0.0) for kind in CLASSES}
+    costs = EagerGpuCosts(classes, sustained=Sustained(1.0, 1.0, 16e-12))
+    once, twice, more = costs.predict([linear(rows, 4096, 4096) for rows in (512, 1024, 2048)], GPU)
+    assert once == twice < more
 
 
 def test_products_run_at_the_sustained_rate():

@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 
 from hetgym import PlatformError
 from hetgym.costs import CostModel, Roofline
+from hetgym.costs.batches import DOUBLINGS
 from hetgym.costs.gpu_gemm import (
-    DOUBLINGS,
     FLOOR,
     GEMM_FEATURES,
     GEMM_GPUS,

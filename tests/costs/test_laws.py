@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from hetgym import load_platform
-from hetgym.costs import Roofline, artefact, load_costs
+from hetgym.costs import AutoCosts, Roofline, artefact, load_costs
 from hetgym.graph import KINDS
 
 SCRIPT = Path(__file__).parents[2] / "benchmarks" / "costs" / "laws.py"
@@ -84,8 +84,14 @@ def test_a_model_is_tried_on_a_device_of_its_kind(laws):
     assert laws.device_for("cpu-something", None, known).kind == "cpu"
 
 
-@pytest.mark.parametrize("name", ["xeon-core", "xeon-core-avx2"])
-def test_twice_the_batch_is_never_faster_by_fits_to_cpus(laws, pairs, name):
+@pytest.mark.parametrize("name", ["xeon-core", "xeon-core-avx2", "gpu-eager-fp32"])
+def test_twice_the_batch_is_never_faster_by_fits(laws, pairs, name):
     model = load_costs(name)
     found = laws.doubled(model, laws.device_for(name, model, laws.devices()), pairs)
     assert found["faster"] == 0 and found["pairs"] > 1000
+
+
+def test_half_precision_is_never_slower_where_there_are_units(laws):
+    device = laws.devices()["gpu-eager-fp32 + gpu-half"]
+    found = laws.precision(AutoCosts(), device, 0, 3000)
+    assert found == {"slower_with_units": 0, "faster_without_units": 0}
