@@ -32,10 +32,10 @@ from hetgym.planning.timeline import with_times
 from hetgym.platform import Platform
 from hetgym.sim import PRESETS
 
-EFFORT = 8
+EFFORT = 32
 """Plans that are priced without a budget for each key operator, besides the patterns."""
 
-LEAST_EFFORT = 100
+LEAST_EFFORT = 400
 """Fewest of them."""
 
 SLICE = 10
