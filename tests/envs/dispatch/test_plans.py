@@ -75,6 +75,30 @@ def test_plans_show_what_greedy_roll_outs_do_not() -> None:
     assert np.mean(ratios) < 0.99
 
 
+def test_plans_let_jobs_pass_others() -> None:
+    """Without changes that let a job pass others, plans for the mean time of jobs save 7 % here, with them 11 %."""
+    ratios = []
+    for seed in range(6):
+        found = []
+        for tries in (0, 100):
+            env = HetScheduleEnv(
+                mode="dispatch",
+                runtime="links",
+                observation="candidates",
+                objective="job-time",
+                jobs=4,
+                gap=0.1,
+                tries=tries,
+            )
+            obs, info = env.reset(seed=seed)
+            done = False
+            while not done:
+                obs, _, done, _, info = env.step(best(obs, info))
+            found.append(info["value"])
+        ratios.append(found[1] / found[0])
+    assert np.mean(ratios) < 0.91
+
+
 @pytest.mark.parametrize(
     "conditions",
     [
