@@ -196,8 +196,8 @@ class PipelineLanes(RecordLanes):
         total = (instance.reference - found.value) / instance.reference if instance.reference > 0 else 0.0
         least = self._least(instance)
         devices = [stage.device for stage in stages]
-        loads, depth = np.zeros(instance.problem.num_devices), len(set(devices))
-        np.add.at(loads, devices, found.forward + found.backward + found.weight)
+        depth, busy = len(set(devices)), found.forward + found.backward + found.weight
+        loads = np.bincount(devices, busy, instance.problem.num_devices)
         actions = self.state.log[lane, : self.state.turn[lane]]
         return {
             "value": found.value,
