@@ -19,11 +19,11 @@ from hetgym.problem import Problem
 from hetgym.schedule import Schedule
 from hetgym.sim import Runtime
 
-EFFORT = 40
-"""Operators launched in trials without a budget, over the square of their number."""
+EFFORT, SMALL_EFFORT = 40, 250
+"""Least and most operators launched in trials without a budget, over the square of their number."""
 
-LEAST, MOST = 1_000_000, 20_000_000
-"""Bounds of the operators launched without a budget."""
+ENOUGH, MOST = 1_000_000, 20_000_000
+"""Operators launched without a budget as far as :data:`EFFORT` and :data:`SMALL_EFFORT` allow; most of all."""
 
 
 class RegionPlanner(SchedulePlanner):
@@ -70,8 +70,8 @@ class RegionPlanner(SchedulePlanner):
             start: the schedule that is improved, or the name of its scheduler; see
                 :func:`~hetgym.baselines.region_annealing.region_annealing`.
             operators: largest number of operators launched in trials, instead of a time: the result is the same on
-                every machine. By default :data:`EFFORT` times the square of their number, within :data:`LEAST` and
-                :data:`MOST`.
+                every machine. By default :data:`EFFORT` times the square of their number or :data:`ENOUGH`, whichever
+                is more, but no more than :data:`SMALL_EFFORT` times that square, or :data:`MOST`.
             seed: of the search's draws.
 
         Returns:
@@ -87,7 +87,9 @@ class RegionPlanner(SchedulePlanner):
         if not isinstance(start, str | Schedule):
             raise ConfigError(f"start is {shown(start)}; it must be a Schedule, or the name of a scheduler")
         if operators is None:
-            operators = max(LEAST, min(MOST, EFFORT * problem.num_operators**2)) if seconds is None else 2**62
+            square = problem.num_operators**2
+            most = min(MOST, SMALL_EFFORT * square)
+            operators = min(most, max(ENOUGH, EFFORT * square)) if seconds is None else 2**62
         search = SplicedAnnealing(problem, start, seed, runtime, lambda: new_proposals(problem, self.network))
         run(search, operators, seconds, began=began)
         found = search.schedule()

@@ -98,7 +98,7 @@ class AutoCosts:
 
     def _in_float32(self, operators: Sequence[Operator], device: Device) -> tuple[CostModel, list[int], list[Operator]]:
         """The float32 model of a device with another one for 16 bits; numbers of the products; these in float32."""
-        if not device.costs or "float32" not in device.peak_flops:
+        if not (device.costs and device.half_costs) or "float32" not in device.peak_flops:
             return Roofline(), [], []
         rates = {dtype: rate for dtype, rate in device.peak_flops.items() if dtype not in NARROW}
         plain = replace(device, peak_flops=rates)

@@ -160,7 +160,7 @@ class Plan(NamedTuple):
         kept_order: [n] copy of the order.
         kept_device: [n] devices of that order's operators.
         moved: [n] scratch: operators that a change moves to another device.
-        before: [n] scratch: their devices before.
+        before: [n] scratch: their devices before; or the operators of the turns before.
         asked: [d] scratch: time of the last request for inputs on each device [s].
         many: [2] number of operators; number of devices alive when it was found.
         random: [1] state of the generator of changes.
