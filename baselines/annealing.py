@@ -127,7 +127,7 @@ class Annealing(Staged):
             self.enter(WalkAnnealing(problem, start, decode, seed, share, cooling))
         else:
             reorder = MIX[decode][-1] / sum(MIX[decode]) if decode != "bottom-level" else REORDER
-            self.enter(RegionAnnealing(problem, start, seed, share, cooling, switches, 1, reorder))
+            self.enter(RegionAnnealing(problem, start, seed, share, cooling, switches, 1, reorder, exchanged=0.0))
 
 
 class WalkAnnealing(Search):

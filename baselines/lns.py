@@ -86,7 +86,7 @@ class Lns(Staged):
             self.enter(WalkLns(problem, start, seed, size, share))
         else:
             sizes = min(size, problem.num_operators).bit_length()
-            self.enter(RegionAnnealing(problem, start, seed, share, COOLING, switches, sizes, REORDER))
+            self.enter(RegionAnnealing(problem, start, seed, share, COOLING, switches, sizes, REORDER, exchanged=0.0))
 
 
 class WalkLns(Search):

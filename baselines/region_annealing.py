@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import replace
 from typing import NamedTuple
 
@@ -12,7 +13,7 @@ from hetgym.errors import ConfigError, OutOfMemory
 from hetgym.planning import capacity, course, device_orders, proposals, regions
 from hetgym.planning.registry import get
 from hetgym.planning.search import Cooling, Search, check_limits, run
-from hetgym.planning.timeline import with_times
+from hetgym.planning.timeline import as_run, with_times
 from hetgym.problem import Problem, ProblemArrays
 from hetgym.schedule import Schedule
 from hetgym.sim import Runtime
@@ -71,8 +72,9 @@ def region_annealing(
 ) -> Schedule:
     """Move regions between devices and operators in the order, priced by simulation under the runtime.
 
-    A region is a connected piece of 1 to 32 operators around one that would save time elsewhere. What is better is
-    accepted, and sometimes what is worse, ever more rarely: the temperature falls geometrically with the budget spent.
+    A region is a connected piece of 1 to 32 operators around one that would save time elsewhere; half of them change
+    places with a piece of the device where they go. What is better is accepted, and sometimes what is worse, ever more
+    rarely: the temperature falls geometrically with the budget spent.
     The best schedule seen is returned, never worse than the start.
 
     Args:
@@ -99,6 +101,34 @@ def region_annealing(
     return search.schedule()
 
 
+def first_plans(problem: Problem, runtime: Runtime, starts: Iterable[str | Schedule]) -> list[Schedule]:
+    """Plans with their simulated times, the best one first: those that fit by makespan, then the others.
+
+    Args:
+        problem: the problem to schedule.
+        runtime: the runtime that will run the schedule.
+        starts: schedules, or names of schedulers; plans of the same makespan are taken for the same.
+
+    Raises:
+        UnknownName: no such scheduler.
+    """
+    limited, name = capacity.limited(problem, runtime), runtime_name(runtime)
+    found: dict[tuple[bool, float], Schedule] = {}
+    for start in starts:
+        if isinstance(start, Schedule):
+            plan = with_times(problem, start, runtime)
+        else:
+            try:
+                plan = get(start)(problem, runtime)
+            except OutOfMemory:
+                plan = get(start)(problem, replace(runtime, memory="off"))
+            if plan.model != name:
+                plan = with_times(problem, plan, runtime)
+        excess = limited and bool(capacity.missing(problem, plan, runtime).any())
+        found.setdefault((excess, plan.makespan), plan)
+    return [found[key] for key in sorted(found)]
+
+
 class RegionAnnealing(Search):
     """The search behind :func:`region_annealing`, and behind other searches under other runtimes than ``classic``.
 
@@ -114,6 +144,7 @@ class RegionAnnealing(Search):
             :data:`REORDER_BESIDE` with a network.
         guide: proposals of a network; without one, all regions are drawn as :mod:`hetgym.planning.regions` does.
         trust: share of regions that it proposes.
+        exchanged: share of regions in whose place one of the other device comes.
     """
 
     def __init__(
@@ -128,6 +159,7 @@ class RegionAnnealing(Search):
         reorder: float | None = None,
         guide: proposals.Proposals | None = None,
         trust: float = TRUST,
+        exchanged: float = regions.EXCHANGED,
     ) -> None:
         forced = device_orders.forced(problem)
         self.adapts = heat is None and not forced
@@ -135,40 +167,37 @@ class RegionAnnealing(Search):
             heat = HEAT[forced] * min(1.0, WIDE / problem.num_operators) ** 2
         if not (0 < heat < np.inf and 0 < cooling <= 1):
             raise ConfigError(f"{NAME}: heat is {heat} and cooling {cooling}; both must be positive, cooling at most 1")
+        self.heat, self.cools = heat, cooling
         self.problem, self.runtime = problem, replace(as_runtime(runtime), noise=0.0, seed=0)
         self.limited = capacity.limited(problem, self.runtime)
-        first = self._start(start)
-        self.course = course.new_course(problem, self.runtime, first.assignment, course.turns_of(problem, first))
+        first = first_plans(problem, self.runtime, STARTS if start == "best" else (start,))[0]
         self.switches = course.switches_of(problem, self.runtime)
-        self.rng = np.random.default_rng(seed)
-        hot = heat * float(self.course.value[course.BEST])
-        self.cooling = Cooling(hot, cooling * hot)
-        self.helped = reorder is None and guide is not None and len(guide.bias) > 0
-        reorder = 0.0 if self.switches.by_arrival else 1.0 if forced else REORDER if reorder is None else reorder
-        self.mix = Mix(reorder, CRITICAL, sizes, trust)
-        self.guide = guide or proposals.new_proposals(problem)
-        self.placed = int(self.course.counts[course.PLACED])
-        self.finished = hot == 0.0 or (problem.num_devices == 1 and self.switches.by_arrival)
-        self.best: Schedule | None = None
+        self.course = course.new_course(problem, self.runtime, first.assignment, course.turns_of(problem, first))
         if self.limited:
             self.course.room[:] = problem.memory_capacity
+        self.rng = np.random.default_rng(seed)
+        self.helped = reorder is None and guide is not None and len(guide.bias) > 0
+        reorder = 0.0 if self.switches.by_arrival else 1.0 if forced else REORDER if reorder is None else reorder
+        self.mix = Mix(reorder, CRITICAL, sizes, trust, exchanged)
+        self._begin(first, guide)
+
+    def restart(self, first: Schedule, guide: proposals.Proposals | None = None) -> None:
+        """Begin anew with another plan, which has simulated times; draws and the room for weights go on."""
+        turns = course.turns_of(self.problem, first)
+        course.restart(self.problem, self.course, first.assignment, turns, self.switches)
+        self.makespan = np.inf
+        self._begin(first, guide)
+
+    def _begin(self, first: Schedule, guide: proposals.Proposals | None) -> None:
+        """Begin with the plan that the course holds."""
+        hot = self.heat * float(self.course.value[course.CURRENT])
+        self.cooling = Cooling(hot, self.cools * hot)
+        self.guide = guide or proposals.new_proposals(self.problem)
+        self.placed = int(self.course.counts[course.PLACED])
+        self.finished = hot == 0.0 or (self.problem.num_devices == 1 and self.switches.by_arrival)
+        self.best: Schedule | None = None
         self._compare(first)
         self._next, self._seen = self.placed, float(self.course.value[course.BEST])
-
-    def _start(self, start: str | Schedule) -> Schedule:
-        """The schedule that is improved, with its simulated times; it need not fit."""
-        problem, runtime = self.problem, replace(self.runtime, memory="off")
-        if isinstance(start, Schedule):
-            return with_times(problem, start, runtime)
-        plans = []
-        for name in STARTS if start == "best" else (start,):
-            try:
-                plans.append(get(name)(problem, self.runtime))
-            except OutOfMemory:
-                plans.append(get(name)(problem, runtime))
-        plans = [plan if plan.model == runtime_name(runtime) else with_times(problem, plan, runtime) for plan in plans]
-        fits = [plan for plan in plans if not (self.limited and capacity.missing(problem, plan, runtime).any())]
-        return min(fits or plans, key=lambda plan: plan.makespan)
 
     def advance(self, target: int, total: int) -> None:
         """Anneal until the target is reached; see :meth:`Search.advance`."""
@@ -199,8 +228,7 @@ class RegionAnnealing(Search):
         found = float(self.course.value[course.BEST])
         if found < self._seen:
             self._seen = found
-            plan = replace(course.best_plan(self.problem, self.course), scheduler=NAME)
-            self._compare(with_times(self.problem, plan, self.runtime))
+            self._compare(as_run(self.problem, course.best_plan(self.problem, self.course, NAME), self.runtime))
 
     def _compare(self, plan: Schedule) -> None:
         """Save a plan with simulated times if it is the best one that fits; if it does not fit, leave less room."""
@@ -212,8 +240,7 @@ class RegionAnnealing(Search):
                 self._seen, self._lacking = float(self.course.value[course.BEST]), excess
                 return
         if self.best is None or plan.makespan < self.best.makespan:
-            self.best = replace(plan, model=runtime_name(self.runtime))
-            self.makespan = plan.makespan
+            self.best, self.makespan = plan, plan.makespan
 
     def schedule(self) -> Schedule:
         """The best schedule so far.
@@ -235,12 +262,14 @@ class Mix(NamedTuple):
         critical: share of these that take one of the critical chain.
         sizes: number of sizes of regions, each twice the one before.
         trust: share of regions that a guide proposes.
+        exchanged: share of regions in whose place one of the other device comes.
     """
 
     reorder: float
     critical: float
     sizes: int
     trust: float
+    exchanged: float
 
 
 # Before each iteration the course holds the times of its plan, and the best plan so far. The Metropolis rule is
@@ -278,7 +307,7 @@ def _anneal(
         else:
             lacked, makespan = course.lacking(c), c.value[course.CURRENT]
             heat = temperature / makespan if makespan > 0.0 else 1.0
-            count = proposals.propose(p, c, g, rng, mix.trust, heat, mix.sizes, switches)
+            count = proposals.propose(p, c, g, rng, mix.trust, heat, mix.sizes, mix.exchanged, switches)
             if count == 0:
                 continue
             lacks, price = course.lacking(c), np.inf

@@ -10,16 +10,15 @@ from collections.abc import Callable
 from dataclasses import replace
 from operator import attrgetter
 
-import numpy as np
-
-from hetgym.baselines.region_annealing import RegionAnnealing
+from hetgym.baselines.region_annealing import STARTS, RegionAnnealing, first_plans
 from hetgym.planning import course, splices
 from hetgym.planning.proposals import Proposals
 from hetgym.planning.search import Search
-from hetgym.planning.timeline import with_times
+from hetgym.planning.timeline import as_run
 from hetgym.problem import Problem
 from hetgym.schedule import Schedule
 from hetgym.sim import Runtime
+from hetgym.sim import runtime as as_runtime
 
 LEGS = 8
 """Most searches; the last one improves the splice of what the others found."""
@@ -58,20 +57,16 @@ class SplicedAnnealing(Search):
         runtime: str | Runtime = "classic",
         guide: Callable[[], Proposals] | None = None,
     ) -> None:
-        self.problem, self.runtime, self.guide = problem, runtime, guide
-        self.start, self.rng = start, np.random.default_rng(seed)
+        self.problem, self.guide = problem, guide
+        self.runtime = replace(as_runtime(runtime), noise=0.0, seed=0)
+        self.start = first_plans(problem, self.runtime, STARTS if start == "best" else (start,))[0]
         self.found: list[Schedule] = []
-        self.leg = self._new_leg(start)
-        if self.leg.best is not None:
-            self.start = self.leg.best
+        self.leg = RegionAnnealing(problem, self.start, seed, runtime=self.runtime, guide=self._proposals())
         self.before = self.ended = 0
         self._note()
 
-    def _new_leg(self, start: str | Schedule) -> RegionAnnealing:
-        guide = None if self.guide is None else self.guide()
-        leg = RegionAnnealing(self.problem, start, runtime=self.runtime, guide=guide)
-        leg.rng = self.rng
-        return leg
+    def _proposals(self) -> Proposals | None:
+        return None if self.guide is None else self.guide()
 
     def _note(self) -> None:
         self.placed, self.finished = self.before + self.leg.placed, self.leg.finished
@@ -100,23 +95,19 @@ class SplicedAnnealing(Search):
         self.ended += 1
         start = self._spliced() if last and self.found else self.start
         self.before = self.placed
-        self.leg = self._new_leg(start)
+        self.leg.restart(start, self._proposals())
         self._note()
 
     def _spliced(self) -> Schedule:
         """The best splice of the plans found, if it is better than all of them in simulation, else the best of them."""
         plans = sorted(self.found, key=attrgetter("makespan"))
-        lists = [(plan.assignment, course.turns_of(self.problem, plan)) for plan in plans]
-        c = course.new_course(self.problem, self.leg.runtime, *lists[0])
-        c.room[:] = self.leg.course.room
-        splices.splice(self.problem, c, lists[1:], self.leg.switches)
+        first, *others = [(plan.assignment, course.turns_of(self.problem, plan)) for plan in plans]
+        c = self.leg.course
+        course.restart(self.problem, c, *first, self.leg.switches)
+        splices.splice(self.problem, c, others, self.leg.switches)
         self.placed += int(c.counts[course.PLACED])
-        plan = replace(course.best_plan(self.problem, c), scheduler=plans[0].scheduler)
-        return min(
-            plans[0],
-            with_times(self.problem, plan, replace(self.leg.runtime, memory="off")),
-            key=attrgetter("makespan"),
-        )
+        found = as_run(self.problem, course.best_plan(self.problem, c, plans[0].scheduler), self.runtime)
+        return min(plans[0], found, key=attrgetter("makespan"))
 
     def schedule(self) -> Schedule:
         """The best schedule so far.

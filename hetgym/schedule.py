@@ -103,8 +103,11 @@ class Schedule:
         start: FloatArray | None,
         finish: FloatArray | None,
         scheduler: str,
+        model: str = "classic",
+        lower_bound: float | None = None,
+        streams: int = 1,
     ) -> Schedule:
-        """A schedule with an order and times for ``classic``, of arrays that a kernel filled and nobody need check.
+        """A schedule with an order and times, of arrays that a kernel filled and nobody need check.
 
         Args:
             assignment: [n] int32.
@@ -112,9 +115,12 @@ class Schedule:
             start: [n] planned start [s]; None for a schedule without times.
             finish: [n] planned finish [s]; None without start times.
             scheduler: name of the scheduler.
+            model: name of the runtime for which the times were planned.
+            lower_bound: as proved by the scheduler [s].
+            streams: largest number of operators that a device runs at the same time.
         """
         if finish is not None and not np.isfinite(finish).all():  # costs whose sum is beyond float64
-            return cls(assignment, order=rows, start=start, finish=finish, scheduler=scheduler)
+            return cls(assignment, rows, None, start, finish, model, scheduler, lower_bound, streams)
         made = cls.__new__(cls)
         made.__dict__.update(
             assignment=frozen(assignment.copy()),
@@ -122,10 +128,10 @@ class Schedule:
             priority=None,
             start=None if start is None else frozen(start.copy()),
             finish=None if finish is None else frozen(finish.copy()),
-            model="classic",
+            model=model,
             scheduler=scheduler,
-            lower_bound=None,
-            streams=1,
+            lower_bound=lower_bound,
+            streams=streams,
         )
         return made
 
@@ -207,6 +213,8 @@ def _rows(order: Sequence[npt.ArrayLike]) -> tuple[IntArray, ...]:
 
 
 def _whole_numbers(values: npt.ArrayLike, what: str) -> IntArray:
+    if isinstance(values, np.ndarray) and values.dtype == np.int32 and values.ndim == 1:
+        return frozen(values.copy())
     try:
         array = np.asarray(values, np.float64)
     except (OverflowError, TypeError, ValueError) as cause:

@@ -215,12 +215,10 @@ def new_course(problem: Problem, runtime: Runtime, assignment: IntArray, order: 
         return Times(np.zeros(n), np.zeros(n), np.zeros(e), np.zeros(1))
 
     rows = (n - 1) // GRID + 1
-    turn = np.empty(n, np.int32)
-    turn[order] = np.arange(n, dtype=np.int32)
     course = Course(
-        assignment=np.array(assignment, np.int32),
-        order=np.array(order, np.int32),
-        turn=turn,
+        assignment=np.zeros(n, np.int32),
+        order=np.zeros(n, np.int32),
+        turn=np.zeros(n, np.int32),
         now=times(),
         trial=times(),
         marks=_new_front(p, rows),
@@ -245,8 +243,17 @@ def new_course(problem: Problem, runtime: Runtime, assignment: IntArray, order: 
         value=np.zeros(2),
         counts=np.zeros(6, np.int64),
     )
-    begin(p, course, switches_of(problem, runtime))
+    restart(problem, course, assignment, order, switches_of(problem, runtime))
     return course
+
+
+def restart(problem: Problem, course: Course, assignment: IntArray, order: IntArray, switches: Switches) -> None:
+    """Take another plan into a course, as :func:`new_course` does; its room stays."""
+    course.assignment[:] = assignment
+    course.order[:] = order
+    course.turn[order] = np.arange(len(order), dtype=np.int32)
+    course.counts[:] = 0
+    begin(problem.arrays, course, switches)
 
 
 def turns_of(problem: Problem, schedule: Schedule) -> IntArray:
@@ -278,10 +285,11 @@ def switches_of(problem: Problem, runtime: Runtime) -> Switches:
     )
 
 
-def best_plan(problem: Problem, course: Course) -> Schedule:
+def best_plan(problem: Problem, course: Course, scheduler: str = "") -> Schedule:
     """Placement and device orders of the best plan of a course, without times."""
     assignment, order = course.best_assignment, course.best_order
-    return Schedule(assignment.copy(), order=[order[assignment[order] == a] for a in range(problem.num_devices)])
+    rows = [order[assignment[order] == a] for a in range(problem.num_devices)]
+    return Schedule.timed(assignment, rows, None, None, scheduler)
 
 
 @lean

@@ -170,6 +170,7 @@ def propose(
     share: float,
     heat: float,
     most: int,
+    exchanged: float,
     switches: Switches,
 ) -> int:
     """Put a region on another device; return the number of its operators, 0 if the draw gave none.
@@ -182,6 +183,7 @@ def propose(
         share: of regions that the network proposes; the others are drawn as :mod:`hetgym.planning.regions` does.
         heat: the temperature, as a share of the makespan.
         most: number of sizes of regions.
+        exchanged: share of regions in whose place another one comes.
         switches: of the course.
     """
     d = p.cost.shape[1]
@@ -206,7 +208,7 @@ def propose(
         return 0
     if g.counts[EVERY] > 0:
         _write_row(p, c, g, seed, device, doublings, heat, switches)
-    return regions.move_region(p, c, rng, seed, device, 1 << doublings, switches)
+    return regions.move_region(p, c, rng, seed, device, 1 << doublings, exchanged, switches)
 
 
 @step

@@ -1,7 +1,7 @@
 """Random changes of a course: regions move to another device, operators to another turn.
 
 A region is a connected piece of the graph. Where transfers are dear, no single operator can leave the device of its
-neighbours, but a whole region can.
+neighbours, but a whole region can. Where devices are full, none can go unless another one comes in its place.
 """
 
 from __future__ import annotations
@@ -25,6 +25,16 @@ GUIDED = 0.5
 DOUBLINGS = 6
 """A region has at most 1, 2, 4, ... operators, each of so many sizes drawn as often."""
 
+EXCHANGED = 0.5
+"""Share of regions in whose place another one comes: where devices are full, a region that only goes makes the plan
+longer, however well it runs elsewhere."""
+
+RETURNED = 4
+"""Number of sizes of the other region."""
+
+NEAR = 8
+"""Most turns between the operators with which the two regions begin, and draws to find the second one."""
+
 
 @step
 def draw_pair(p: ProblemArrays, c: course.Course, rng: np.random.Generator) -> tuple[int, int]:
@@ -43,9 +53,16 @@ def draw_pair(p: ProblemArrays, c: course.Course, rng: np.random.Generator) -> t
 
 @step
 def move_region(
-    p: ProblemArrays, c: course.Course, rng: np.random.Generator, seed: int, device: int, size: int, switches: Switches
+    p: ProblemArrays,
+    c: course.Course,
+    rng: np.random.Generator,
+    seed: int,
+    device: int,
+    size: int,
+    exchanged: float,
+    switches: Switches,
 ) -> int:
-    """Put a random region on another device; return the number of its operators.
+    """Put a random region on another device, and maybe one of that device in its place.
 
     Args:
         p: the problem.
@@ -54,21 +71,64 @@ def move_region(
         seed: the operator with which the region begins.
         device: another device than the operator's, which can run it.
         size: most operators of the region.
+        exchanged: share of regions in whose place another one comes.
         switches: of the course.
+
+    Returns:
+        The number of operators moved, the seed first.
     """
-    c.moved[0], c.inside[seed] = seed, True
-    count = 1
-    for _ in range(3 * size):  # some draws hit operators that cannot move along
-        if count == size:
-            break
-        j = draw_neighbour(p, rng, c.moved[draw(rng, count)])
-        if j >= 0 and not c.inside[j] and c.assignment[j] != device and p.cost[j, device] < np.inf:
-            c.moved[count], c.inside[j] = j, True
-            count += 1
+    left = c.assignment[seed]
+    count = _move(p, c, rng, 0, seed, device, -1, size, switches)
+    if exchanged > 0.0 and rng.random() < exchanged:
+        other = _near(p, c, rng, seed, device, left)
+        if other >= 0:
+            count = _move(p, c, rng, count, other, left, device, 1 << draw(rng, RETURNED), switches)
     for k in range(count):
         c.inside[c.moved[k]] = False
-        course.put(p, c, k, c.moved[k], device, switches)
     return count
+
+
+@step
+def _move(
+    p: ProblemArrays,
+    c: course.Course,
+    rng: np.random.Generator,
+    first: int,
+    seed: int,
+    device: int,
+    origin: int,
+    size: int,
+    switches: Switches,
+) -> int:
+    """Put a region on a device, its operators as numbers ``first`` and on of the change; return the number behind.
+
+    All but the seed come from the device ``origin``, or, if that is -1, from any other one.
+    """
+    c.inside[seed] = True
+    course.put(p, c, first, seed, device, switches)
+    count = first + 1
+    for _ in range(3 * size):  # some draws hit operators that cannot move along
+        if count - first == size:
+            break
+        j = draw_neighbour(p, rng, c.moved[first + draw(rng, count - first)])
+        if j < 0 or c.inside[j] or c.assignment[j] == device or p.cost[j, device] == np.inf:
+            continue
+        if origin < 0 or c.assignment[j] == origin:
+            c.inside[j] = True
+            course.put(p, c, count, j, device, switches)
+            count += 1
+    return count
+
+
+@step
+def _near(p: ProblemArrays, c: course.Course, rng: np.random.Generator, seed: int, device: int, to: int) -> int:
+    """An operator of a device, near another one in the order, that stayed there and can go elsewhere; -1 if none."""
+    for _ in range(NEAR):
+        k = c.turn[seed] + draw(rng, 2 * NEAR + 1) - NEAR
+        j = c.order[min(max(k, 0), len(c.order) - 1)]
+        if c.assignment[j] == device and not c.inside[j] and p.cost[j, to] < np.inf:
+            return int(j)
+    return -1
 
 
 @step

@@ -22,10 +22,11 @@ from hetgym.planning import bookings, intervals
 from hetgym.planning.bookings import NOTHING, Bookings, new_bookings
 from hetgym.planning.intervals import Intervals, new_intervals
 from hetgym.problem import Problem, ProblemArrays
-from hetgym.schedule import Schedule
-from hetgym.sim import PRESETS, Runtime, simulate
+from hetgym.schedule import Schedule, validate
+from hetgym.sim import PRESETS, Runtime
 from hetgym.sim import runtime as as_runtime
 from hetgym.sim.runtime import runtime_name
+from hetgym.sim.simulation import run_schedule
 
 
 @record
@@ -83,7 +84,7 @@ def planned(problem: Problem, placed: Timeline, runtime: Runtime = PRESETS["clas
     rows = [order[pointer[d] : pointer[d + 1]] for d in range(problem.num_devices)]
     if runtime == PRESETS["classic"]:
         return Schedule.timed(placed.assignment, rows, placed.start, placed.finish, scheduler)
-    return with_times(problem, Schedule(placed.assignment, order=rows, scheduler=scheduler), runtime)
+    return as_run(problem, Schedule.timed(placed.assignment, rows, None, None, scheduler), runtime)
 
 
 def with_times(problem: Problem, schedule: Schedule, runtime: str | Runtime = "classic") -> Schedule:
@@ -97,20 +98,30 @@ def with_times(problem: Problem, schedule: Schedule, runtime: str | Runtime = "c
         schedule: with device orders.
         runtime: a preset's name, or the switches.
     """
-    switches = as_runtime(runtime)
-    if switches.noise > 0.0:
-        switches = replace(switches, noise=0.0, seed=0)
-    bare = schedule if schedule.start is None else Schedule(schedule.assignment, order=schedule.order)
-    trace = simulate(problem, bare, replace(switches, memory="off") if switches.memory == "enforce" else switches)
-    return Schedule(
+    bare = schedule
+    if schedule.start is not None:
+        bare = Schedule(
+            schedule.assignment, schedule.order, scheduler=schedule.scheduler, lower_bound=schedule.lower_bound
+        )
+    validate(problem, bare)
+    return as_run(problem, bare, as_runtime(runtime))
+
+
+def as_run(problem: Problem, schedule: Schedule, runtime: Runtime) -> Schedule:
+    """As :func:`with_times`, for a schedule that is known to be legal and has an order, which is not checked."""
+    if runtime.noise > 0.0:
+        runtime = replace(runtime, noise=0.0, seed=0)
+    trace = run_schedule(problem, schedule, replace(runtime, memory="off") if runtime.memory == "enforce" else runtime)
+    assert trace.order is not None
+    return Schedule.timed(
         schedule.assignment,
-        order=trace.order,
-        start=trace.start,
-        finish=trace.finish,
-        model=runtime_name(switches),
-        scheduler=schedule.scheduler,
-        lower_bound=schedule.lower_bound,
-        streams=switches.streams,
+        trace.order,
+        trace.start,
+        trace.finish,
+        schedule.scheduler,
+        runtime_name(runtime),
+        schedule.lower_bound,
+        runtime.streams,
     )
 
 

@@ -10,6 +10,10 @@ from hypothesis import given, settings
 
 from hetgym import ConfigError, Problem, Runtime, UnknownName
 from hetgym.baselines import get, heft, single_device
+from hetgym.baselines.region_annealing import RegionAnnealing
+from hetgym.planning.search import run
+from hetgym.planning.timeline import with_times
+from hetgym.schedule import Schedule
 from hetgym.workloads import RandomMix, textbook
 
 PILOTS = ("pilot", "pilot-append", "pilot-append-eft", "pilot-eft")
@@ -179,3 +183,13 @@ def test_tabu_search_beats_region_annealing_on_job_shops() -> None:
         start = get("peft")(problem)
         better = get("tabu", start="peft")(problem)
         assert better.makespan <= start.makespan
+
+
+@pytest.mark.parametrize("runtime", ["links", "ready"])
+def test_region_annealing_exchanges_regions(runtime: str) -> None:
+    """Each operator runs faster on the other's device, but two on one device take longer than both as they are."""
+    problem = Problem.from_arrays([[3.0, 2.0], [2.0, 3.0]], [])
+    start = with_times(problem, Schedule([0, 1], order=[[0], [1]]), runtime)
+    search = RegionAnnealing(problem, start, heat=1e-6, runtime=runtime)
+    run(search, 1_000, None)
+    assert search.schedule().makespan == 2.0

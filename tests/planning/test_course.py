@@ -57,7 +57,7 @@ def assert_prices(problem: Problem, runtime: Runtime, rng: np.random.Generator, 
             first, last = min(source, target), max(source, target)
         else:
             seed, device = draw_pair(p, line, rng)
-            count = 0 if seed < 0 else move_region(p, line, rng, seed, device, int(2 ** rng.integers(3)), switches)
+            count = 0 if seed < 0 else move_region(p, line, rng, seed, device, int(2 ** rng.integers(3)), 0.5, switches)
             first, last = span(p, line, count)
         if count == 0 and not shifted:
             continue

@@ -96,12 +96,15 @@ def test_regions_begin_where_the_odds_are(problem: Problem, preset: str, seed: i
         if total > 0.0:
             assert found.odds.sum() == pytest.approx(total)
     before = line.assignment.copy()
-    count = propose(p, line, found, rng, 1.0, 0.01, regions.DOUBLINGS, switches)
+    count = propose(p, line, found, rng, 1.0, 0.01, regions.DOUBLINGS, 0.5, switches)
     assert (count > 0) == bool(legal)
     if count:
         moved = line.moved[:count]
-        device = line.assignment[moved[0]]
-        assert (line.assignment[moved] == device).all() and (before[moved] != device).all()
+        left, device = before[moved[0]], line.assignment[moved[0]]
+        goes = line.assignment[moved] == device
+        assert goes[0] and left != device and len(set(moved)) == count
+        assert (before[moved[goes]] != device).all()
+        assert (before[moved[~goes]] == device).all() and (line.assignment[moved[~goes]] == left).all()
         note(p, line, found, count, 1.0, np.inf)
         assert found.refused[moved[0], device] == 1.0 and found.refused.sum() == 1.0
         note(p, line, found, count, 1.0, 0.5)
