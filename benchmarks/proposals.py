@@ -7,17 +7,19 @@
     python benchmarks/proposals.py classic                           # place-v2 over place-v1 under the classic model
     python benchmarks/proposals.py splices --runtime links           # place-v2 over itself without splices
 
-The policies' training never saw the seeds of these random problems. *random* takes all regions as likely; *gain* is
-region annealing as it is without a network, which begins half of its regions where they would save most; *one unit* is
-a network of one hidden unit, a linear rule of the same inputs, from ``--linear``; *trained* is place-v2. *random* and
-*untrained* get the same share of regions, 0.3 turns among the tries, as the trained network. Times are processor times
-of one thread. Ratios are over ``peft-again`` of the runtime, with paired bootstrap intervals.
+The policies' training never saw the seeds of these random problems. *one way* is region annealing without exchanges of
+regions, *gain* with them; both begin half of their regions where these would save most. *random* takes all regions as
+likely. *one unit* is a network of one hidden unit, a linear rule of the same inputs, from ``--linear``; *trained* has
+place-v2's network, and *place-v2* is its whole search, with splices where it is long. *random* and *untrained* get the
+same share of regions, 0.3 turns among the tries, as the trained network. Times are processor times of one thread.
+Ratios are over ``peft-again`` of the runtime, with paired bootstrap intervals.
 """
 
 from __future__ import annotations
 
 import argparse
 import time
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -39,6 +41,9 @@ from hetgym.workloads import RandomMix, load_suite
 SEEDS = {"small": 930_000, "large": 940_000}
 SPLICED_PROBLEMS, SPLICED_SEARCHES = 990_000, (10, 11)
 """Seeds of the random problems, and of the searches on networks, for *splices*."""
+
+BASES = ("gain", "one way")
+"""What the others are compared with: searches without a network, with and without exchanges."""
 
 SHARES = (0.5, 0.7, 0.85, 0.95)
 """Shares of the time that place-v1 has before place-v2, for *classic*."""
@@ -65,13 +70,15 @@ def methods(linear: Path | None) -> dict[str, dict[str, Any]]:
     zero = Network(np.zeros((f, 1)), np.zeros(1), np.zeros(1))
     untrained = Network(rng.normal(0, f**-0.5, (f, 16)), np.zeros(16), rng.normal(0, 0.25, 16))
     found: dict[str, dict[str, Any]] = {
-        "random": {"network": zero, "trust": 1.0},
+        "one way": {"exchanged": 0.0},
         "gain": {},
+        "random": {"network": zero, "trust": 1.0},
         "untrained": {"network": untrained},
     }
     if linear is not None:
         found["one unit"] = {"network": FILES.load(linear.with_suffix("")).network}
-    return found | {"trained": {"network": hetgym.agents.load("place-v2").network}}
+    network = hetgym.agents.load("place-v2").network
+    return found | {"trained": {"network": network}, "place-v2": {"network": network, "spliced": True}}
 
 
 def searched(
@@ -80,6 +87,10 @@ def searched(
     """Makespan over that of the start, and number of tries."""
     began, options = search.clock(), dict(options)
     network = options.pop("network", None)
+    if options.pop("spliced", False):
+        spliced = SplicedAnnealing(problem, start, runtime=runtime, guide=lambda: new_proposals(problem, network))
+        search.run(spliced, budget, seconds, began=began)
+        return spliced.schedule().makespan / start.makespan, 0
     guide = None if network is None else new_proposals(problem, network)
     found = RegionAnnealing(problem, start, runtime=runtime, guide=guide, **options)
     search.run(found, budget, seconds, began=began)
@@ -93,7 +104,7 @@ def compare(
     budgets: tuple[float, ...],
     timed: bool,
 ) -> list[dict[str, Any]]:
-    """Each way at each budget: mean ratio, its interval, that of its ratio to *gain*, and tries."""
+    """Each way at each budget: mean ratio, those to *gain* and *one way* with their intervals, and tries."""
     rows: list[dict[str, Any]] = []
     for size, chosen in sets.items():
         if not chosen:
@@ -109,17 +120,17 @@ def compare(
                     ratio, count = searched(problem, start, runtime, options, work, budget if timed else None)
                     ratios[name].append(ratio)
                     tries[name].append(count)
-            over = np.array([np.divide(ratios[name], ratios["gain"]) for name in ways])
-            for name, interval in zip(ways, mean_intervals(over, np.random.default_rng(0)), strict=True):
+            over = np.array([np.divide(ratios[name], ratios[base]) for base in BASES for name in ways])
+            intervals = mean_intervals(over, np.random.default_rng(0))
+            for k, name in enumerate(ways):
+                beside = {base: intervals[k + len(ways) * m] for m, base in enumerate(BASES)}
                 rows.append(
                     {
                         "what": name,
                         "problems": size,
                         "budget": budget,
                         "ratio": float(np.mean(ratios[name])),
-                        "over gain": interval.mean,
-                        "low": interval.low,
-                        "high": interval.high,
+                        **{f"over {base}": asdict(beside[base]) for base in BASES},
                         "tries": float(np.mean(tries[name])),
                     }
                 )
@@ -271,6 +282,11 @@ def classic(sets: dict[str, list[Problem]], budgets: tuple[float, ...]) -> list[
     return rows
 
 
+def between(interval: dict[str, float]) -> str:
+    """A mean with its interval."""
+    return f"{interval['mean']:.4f} ({interval['low']:.4f} to {interval['high']:.4f})"
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("what", choices=("time", "tries", "lists", "networks", "classic", "splices"))
@@ -294,15 +310,16 @@ def main() -> None:
         budgets = budgets or (BUDGETS if timed else EFFORTS)
         ways = methods(options.linear)
         if options.only:
-            ways = {name: ways[name] for name in ("gain", *options.only.split(","))}
+            ways = {name: ways[name] for name in (*BASES, *options.only.split(","))}
+        if not timed:
+            ways.pop("place-v2", None)
         found = compare(options.runtime, sets, ways, budgets, timed)
         columns: dict[str, Any] = {
             "what": lambda row: row["what"],
             "problems": lambda row: row["problems"],
             "budget": lambda row: f"{row['budget']:g}",
             "over peft-again": lambda row: number(row["ratio"]),
-            "over gain": lambda row: number(row["over gain"]),
-            **spread,
+            **{f"over {base}": lambda row, base=base: between(row[f"over {base}"]) for base in BASES},
             "tries": lambda row: f"{row['tries']:.0f}",
         }
         show(title, found, columns)
