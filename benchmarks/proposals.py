@@ -6,6 +6,7 @@
     python benchmarks/proposals.py networks --runtime links          # networks of hetbench-v2: gap to the best known
     python benchmarks/proposals.py classic                           # place-v2 over place-v1 under the classic model
     python benchmarks/proposals.py splices --runtime links           # place-v2 over itself without splices
+    python benchmarks/proposals.py headroom --runtime links          # what any policy could gain over a linear rule
 
 The policies' training never saw the seeds of these random problems. *one way* is region annealing without exchanges of
 regions, *gain* with them; both begin half of their regions where these would save most. *random* takes all regions as
@@ -41,6 +42,9 @@ from hetgym.workloads import RandomMix, load_suite
 SEEDS = {"small": 930_000, "large": 940_000}
 SPLICED_PROBLEMS, SPLICED_SEARCHES = 990_000, (10, 11)
 """Seeds of the random problems, and of the searches on networks, for *splices*."""
+
+LONG = 5
+"""Launches of a long search over those without a budget, for *headroom*."""
 
 BASES = ("gain", "one way")
 """What the others are compared with: searches without a network, with and without exchanges."""
@@ -282,6 +286,32 @@ def classic(sets: dict[str, list[Problem]], budgets: tuple[float, ...]) -> list[
     return rows
 
 
+def headroom(runtime: str, sets: dict[str, list[Problem]], linear: Path) -> list[dict[str, Any]]:
+    """Policies without a budget over the best plan of long searches: what is left for any other policy to gain.
+
+    The long searches are those of both policies with :data:`LONG` times the launches and two seeds.
+    """
+    policies = {"one unit": FILES.load(linear.with_suffix("")), "place-v2": hetgym.agents.load("place-v2")}
+    rows = []
+    for size, chosen in sets.items():
+        excess: dict[str, list[float]] = {name: [] for name in policies}
+        for problem in chosen:
+            plans = {name: policy.plan(problem, runtime=runtime).makespan for name, policy in policies.items()}
+            launches = LONG * max(4_000_000, 40 * problem.num_operators**2)
+            longest = [
+                policy.plan(problem, runtime=runtime, operators=launches, seed=seed).makespan
+                for policy in policies.values()
+                for seed in (1, 2)
+            ]
+            best = min(*longest, *plans.values())
+            for name in policies:
+                excess[name].append(plans[name] / best)
+        intervals = mean_intervals(list(excess.values()), np.random.default_rng(0)) if chosen else []
+        for name, interval in zip(excess, intervals, strict=False):
+            rows.append({"what": name, "problems": size, "n": len(chosen), **asdict(interval)})
+    return rows
+
+
 def between(interval: dict[str, float]) -> str:
     """A mean with its interval."""
     return f"{interval['mean']:.4f} ({interval['low']:.4f} to {interval['high']:.4f})"
@@ -289,7 +319,7 @@ def between(interval: dict[str, float]) -> str:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("what", choices=("time", "tries", "lists", "networks", "classic", "splices"))
+    parser.add_argument("what", choices=("time", "tries", "lists", "networks", "classic", "splices", "headroom"))
     parser.add_argument("--runtime", default="links")
     parser.add_argument("--small", type=int, default=64, help="problems of 30 to 80 operators")
     parser.add_argument("--large", type=int, default=16, help="problems of 400 operators")
@@ -342,6 +372,12 @@ def main() -> None:
         found = classic(sets, budgets or (0.005, 0.05, 0.5, 2.0))
         columns = {name: lambda row, name=name: row[name] for name in ("problems", "budget", "what")}
         show(title, found, columns | {"over place-v1": lambda row: number(row["ratio"]), **spread})
+    elif options.what == "headroom":
+        if options.linear is None:
+            parser.error("headroom needs --linear")
+        found = headroom(options.runtime, sets, options.linear)
+        columns = {name: lambda row, name=name: str(row[name]) for name in ("problems", "n", "what")}
+        show(title, found, columns | {"over the best known": between})
     elif options.what == "splices":
         found = splices(options.runtime, budgets[0] if budgets else 5.0, options.small)
         columns = {"what": lambda row: row["what"], "searches": lambda row: str(row["n"])}

@@ -296,7 +296,10 @@ def assert_independent_of_the_unit(scheduler: Baseline, seed: int, units: tuple[
 
 UNIT_DEPENDENT = {
     "dispatch-v1": "roll-outs of the environment break ties of finishes by rounding",
-    "place-v2": "launches are counted, and rounding can end the price of a change a few launches sooner or later",
+    **dict.fromkeys(
+        ("place-v2", "place-v2-search", "portfolio"),
+        "temperatures fall with launches in trials, and rounding can end the price of a change a few launches later",
+    ),
     "dispatch-v2": "as dispatch-v1, and changes of its plan are accepted by comparisons that rounding can turn",
 }
 """Schedulers whose result may change with a unit of time that is no power of two, and why."""
