@@ -2,6 +2,7 @@
 
     python benchmarks/splits.py random --linear one-unit.safetensors
     python benchmarks/splits.py networks --linear one-unit.safetensors
+    python benchmarks/splits.py headroom --count 16
 
 ``random`` are random networks on random machines of seeds that neither training nor any choice saw; ``networks`` are
 GPT-2 and an LSTM, which training never saw, and networks of its families at a batch size that it never saw, on four
@@ -11,7 +12,8 @@ far as they are waited for; *untrained* has random weights; *trained* is a netwo
 one of one hidden unit, a linear rule of the same inputs. The table has mean makespans over HEFT's of the graph as it
 is, after so many plans for each key operator besides the first ones, and after so much processor time of a search.
 The preparation of a graph, which is the same for all, is not counted. Intervals are 95 % paired bootstrap
-intervals of the mean ratio of *trained* to each other one.
+intervals of the mean ratio of *trained* to each other one. ``headroom`` says what ten times the plans are worth to
+split-v2 on random networks: what a better judge of moves could gain.
 """
 
 from __future__ import annotations
@@ -27,7 +29,7 @@ from _common import save, show
 
 import hetgym
 from hetgym.agents.splits.moves import FEATURES
-from hetgym.agents.splits.planner import FILES
+from hetgym.agents.splits.planner import EFFORT, FILES, LEAST_EFFORT
 from hetgym.agents.splits.search import Entries, SplitSearch, new_ground
 from hetgym.agents.splits.starts import in_entries
 from hetgym.baselines import eop
@@ -47,6 +49,9 @@ PLATFORMS = ("core-pair", "even-pair", "cpu-gpu-balanced", "cpu-2gpu-nvlink")
 NETWORKS = (
     ("gpt2", 4), ("lstm", 8), ("shufflenet", 12), ("inception_v2", 12), ("vit_b16", 12), ("densenet121", 12),
 )  # fmt: skip
+MORE = 10
+"""Plans of a long search over those of split-v2, for *headroom*."""
+
 EFFORTS = (0, 1, 2, 4, 8)
 TIMES = {"random": (0.05, 0.1, 0.2), "networks": (0.2, 0.5, 1.0)}
 
@@ -101,15 +106,40 @@ def curve(
     return found
 
 
+def headroom(count: int) -> list[dict[str, Any]]:
+    """split-v2 with :data:`MORE` times its plans over itself, on random networks."""
+    policy, ratios = hetgym.agents.load("split-v2"), []
+    rules = SplitRules(**policy.arguments)
+    for title, pair in pairs("random", count):
+        keys = len(Splits(rules, rules.menu(len(pair[1]))).instance(pair).keys)
+        first = policy.plan(*pair)
+        longer = policy.plan(*pair, splits=MORE * max(LEAST_EFFORT, EFFORT * keys))
+        ratios.append(longer.makespan / first.makespan)
+        print(title, f"{first.makespan:.4g} {longer.makespan:.4g}", flush=True)
+    (interval,) = mean_intervals([ratios], np.random.default_rng(0))
+    return [{"n": count, "mean": interval.mean, "low": interval.low, "high": interval.high}]
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("kind", choices=("random", "networks"))
+    parser.add_argument("kind", choices=("random", "networks", "headroom"))
     parser.add_argument("--count", type=int, default=32, help="graphs")
     parser.add_argument("--seeds", type=int, default=1, help="searches of each kind on each graph")
-    parser.add_argument("--trained", type=Path, required=True, help="weights of a network that began with random ones")
+    parser.add_argument("--trained", type=Path, help="weights of a network that began with random ones")
     parser.add_argument("--linear", type=Path, help="weights of a network of one hidden unit")
     parser.add_argument("--json", type=Path, help="file for the numbers")
     options = parser.parse_args()
+    if options.kind == "headroom":
+        found = headroom(options.count)
+        show(
+            "split-v2 with ten times the plans over itself",
+            found,
+            {key: lambda row, key=key: f"{row[key]:.4g}" for key in found[0]},
+        )
+        save(options.json, "splits", found)
+        return
+    if options.trained is None:
+        parser.error(f"{options.kind} needs --trained")
     given = hetgym.agents.load("split-v2").arguments
     rules = SplitRules(**given)
     networks = methods(options.trained, options.linear)
@@ -136,8 +166,8 @@ def main() -> None:
     }
     for column in names:
         ratios = {name: means["trained", column] / means[name, column] for name in networks if name != "trained"}
-        found = mean_intervals(list(ratios.values()), np.random.default_rng(0))
-        ends = {name: (one.low, one.high) for name, one in zip(ratios, found, strict=True)}
+        intervals = mean_intervals(list(ratios.values()), np.random.default_rng(0))
+        ends = {name: (one.low, one.high) for name, one in zip(ratios, intervals, strict=True)}
         table.append({"at": column, "ends": ends} | {name: float(means[name, column].mean()) for name in networks})
         table[-1] |= {f"over {name}": float(ratio.mean()) for name, ratio in ratios.items()}
     show(
