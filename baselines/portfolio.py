@@ -116,7 +116,7 @@ def portfolio(
 
     >>> from hetgym.workloads import textbook
     >>> portfolio(textbook("topcuoglu"), runtime="links").makespan
-    77.0
+    75.0
     """
     goal = as_objective(objective)
     if goal.makespan < 1:
