@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import replace
 from typing import NamedTuple
 
@@ -101,34 +100,6 @@ def region_annealing(
     return search.schedule()
 
 
-def first_plans(problem: Problem, runtime: Runtime, starts: Iterable[str | Schedule]) -> list[Schedule]:
-    """Plans with their simulated times, the best one first: those that fit by makespan, then the others.
-
-    Args:
-        problem: the problem to schedule.
-        runtime: the runtime that will run the schedule.
-        starts: schedules, or names of schedulers; plans of the same makespan are taken for the same.
-
-    Raises:
-        UnknownName: no such scheduler.
-    """
-    limited, name = capacity.limited(problem, runtime), runtime_name(runtime)
-    found: dict[tuple[bool, float], Schedule] = {}
-    for start in starts:
-        if isinstance(start, Schedule):
-            plan = with_times(problem, start, runtime)
-        else:
-            try:
-                plan = get(start)(problem, runtime)
-            except OutOfMemory:
-                plan = get(start)(problem, replace(runtime, memory="off"))
-            if plan.model != name:
-                plan = with_times(problem, plan, runtime)
-        excess = limited and bool(capacity.missing(problem, plan, runtime).any())
-        found.setdefault((excess, plan.makespan), plan)
-    return [found[key] for key in sorted(found)]
-
-
 class RegionAnnealing(Search):
     """The search behind :func:`region_annealing`, and behind other searches under other runtimes than ``classic``.
 
@@ -145,6 +116,9 @@ class RegionAnnealing(Search):
         guide: proposals of a network; without one, all regions are drawn as :mod:`hetgym.planning.regions` does.
         trust: share of regions that it proposes.
         exchanged: share of regions in whose place one of the other device comes.
+
+    Attributes:
+        first: the schedule that is improved, with its simulated times.
     """
 
     def __init__(
@@ -170,7 +144,7 @@ class RegionAnnealing(Search):
         self.heat, self.cools = heat, cooling
         self.problem, self.runtime = problem, replace(as_runtime(runtime), noise=0.0, seed=0)
         self.limited = capacity.limited(problem, self.runtime)
-        first = first_plans(problem, self.runtime, STARTS if start == "best" else (start,))[0]
+        first = self.first = self._start(start)
         self.switches = course.switches_of(problem, self.runtime)
         self.course = course.new_course(problem, self.runtime, first.assignment, course.turns_of(problem, first))
         if self.limited:
@@ -180,6 +154,21 @@ class RegionAnnealing(Search):
         reorder = 0.0 if self.switches.by_arrival else 1.0 if forced else REORDER if reorder is None else reorder
         self.mix = Mix(reorder, CRITICAL, sizes, trust, exchanged)
         self._begin(first, guide)
+
+    def _start(self, start: str | Schedule) -> Schedule:
+        """The schedule that is improved, with its simulated times; it need not fit."""
+        problem, runtime = self.problem, self.runtime
+        if isinstance(start, Schedule):
+            return with_times(problem, start, runtime)
+        plans = []
+        for name in STARTS if start == "best" else (start,):
+            try:
+                plan = get(name)(problem, runtime)
+            except OutOfMemory:
+                plan = get(name)(problem, replace(runtime, memory="off"))
+            plans.append(plan if plan.model == runtime_name(runtime) else with_times(problem, plan, runtime))
+        fits = [plan for plan in plans if not (self.limited and capacity.missing(problem, plan, runtime).any())]
+        return min(fits or plans, key=lambda plan: plan.makespan)
 
     def restart(self, first: Schedule, guide: proposals.Proposals | None = None) -> None:
         """Begin anew with another plan, which has simulated times; draws and the room for weights go on."""

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from operator import attrgetter
 
-from hetgym.baselines.region_annealing import STARTS, RegionAnnealing, first_plans
+from hetgym.baselines.region_annealing import RegionAnnealing
 from hetgym.planning import course, splices
 from hetgym.planning.proposals import Proposals
 from hetgym.planning.search import Search
@@ -59,9 +59,9 @@ class SplicedAnnealing(Search):
     ) -> None:
         self.problem, self.guide = problem, guide
         self.runtime = replace(as_runtime(runtime), noise=0.0, seed=0)
-        self.start = first_plans(problem, self.runtime, STARTS if start == "best" else (start,))[0]
         self.found: list[Schedule] = []
-        self.leg = RegionAnnealing(problem, self.start, seed, runtime=self.runtime, guide=self._proposals())
+        self.leg = RegionAnnealing(problem, start, seed, runtime=self.runtime, guide=self._proposals())
+        self.start = self.leg.first
         self.before = self.ended = 0
         self._note()
 

@@ -213,8 +213,6 @@ def _rows(order: Sequence[npt.ArrayLike]) -> tuple[IntArray, ...]:
 
 
 def _whole_numbers(values: npt.ArrayLike, what: str) -> IntArray:
-    if isinstance(values, np.ndarray) and values.dtype == np.int32 and values.ndim == 1:
-        return frozen(values.copy())
     try:
         array = np.asarray(values, np.float64)
     except (OverflowError, TypeError, ValueError) as cause:
