@@ -18,6 +18,7 @@ import numpy.typing as npt
 
 from hetgym import _tables as tables
 from hetgym._artefacts import Array, Kind, check_format, load_npz, save_npz
+from hetgym._deferred import Deferred
 from hetgym._files import as_path
 from hetgym._records import record
 from hetgym._types import BoolArray, FloatArray, Int64Array, IntArray, frozen
@@ -133,7 +134,7 @@ class ProblemArrays(NamedTuple):
     occupancy: FloatArray
 
 
-class Problem:
+class Problem(Deferred):
     """A scheduling problem: the cost of each operator on each device, and the data that moves between devices.
 
     Build one with :meth:`build` (a graph on a platform), :meth:`from_arrays` or :meth:`load`.

@@ -12,7 +12,7 @@ from hetgym._types import FloatArray
 from hetgym.agents.splits.moves import FEATURES, Plan, draw_moves, log_odds, new_moves
 from hetgym.agents.splits.tables import Tables, new_tables
 from hetgym.baselines import get
-from hetgym.envs.split.assembly import Assembly, Numbered, Places
+from hetgym.envs.split.assembly import Assembly, Places
 from hetgym.envs.split.instance import SplitInstance
 from hetgym.envs.split.menu import Choice
 from hetgym.errors import OutOfMemory, ProblemError
@@ -48,7 +48,7 @@ class Ground(NamedTuple):
     Attributes:
         instance: the graph on a platform.
         tables: of the instance.
-        assembly: its blocks.
+        assembly: puts together the graph with splits.
     """
 
     instance: SplitInstance
@@ -118,7 +118,6 @@ class SplitSearch:
         self.instance, self.tables, self._assembly = ground
         self.runtime, self.network, self.scheduler = runtime, network, get(scheduler)
         self._exact = scheduler == "heft" and runtime == PRESETS["classic"]  # then no problem is made
-        self._blocks: Numbered | None = None
         keys, entries = self.tables.legal.shape
         self._rng = np.random.default_rng(seed)
         self._moves = new_moves(DRAWS, keys)
@@ -182,9 +181,9 @@ class SplitSearch:
     def _price(self, entries: Entries) -> float:
         """Makespan of a plan [s]; inf if the inner scheduler finds none."""
         if entries not in self._known:
-            priced = self._assembly.price(entries, self._blocks) if self._exact else None
+            priced = self._assembly.price(entries) if self._exact else None
             if priced is not None:
-                self._blocks, self._known[entries], _ = priced
+                self._known[entries] = priced[0]
                 return self._known[entries]
             try:
                 self._known[entries] = self.evaluate(entries).makespan

@@ -10,6 +10,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from hetgym._deferred import Deferred
 from hetgym._types import BoolArray, FloatArray, IntArray, frozen
 from hetgym.errors import GraphError
 from hetgym.graph import topology
@@ -54,7 +55,7 @@ class Edge(NamedTuple):
     target: int
 
 
-class DataflowGraph:
+class DataflowGraph(Deferred):
     """An immutable dataflow graph of operators (nodes) and tensors (edges).
 
     Args:

@@ -10,11 +10,16 @@ any is allocated.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
+from hetgym._heap import Heaps, new_heaps, pop, push
+from hetgym._jit import lean, step
+from hetgym._records import record
 from hetgym._types import FloatArray, IntArray
 from hetgym.errors import OutOfMemory
+from hetgym.problem import ProblemArrays
 from hetgym.sim.record import Record
 
 
@@ -35,6 +40,120 @@ class MemoryUse:
     peak: FloatArray
 
 
+@record
+class Changes(NamedTuple):
+    """Allocations and releases of a run, in no order; room for 2 n + 2 e of them.
+
+    Attributes:
+        device: device of each; ``time``: when [s]; ``size``: bytes, negative where memory is freed.
+        queue: scratch for sorting them.
+    """
+
+    device: IntArray
+    time: FloatArray
+    size: FloatArray
+    queue: Heaps
+
+
+def new_changes(n: int, e: int) -> Changes:
+    """Allocate for n operators and e edges."""
+    count = 2 * (n + e)
+    return Changes(np.zeros(count, np.int32), np.zeros(count), np.zeros(count), new_heaps([count]))
+
+
+@step
+def write_changes(
+    p: ProblemArrays,
+    output: FloatArray,
+    assignment: IntArray,
+    start: FloatArray,
+    finish: FloatArray,
+    sent: FloatArray,
+    arrived: FloatArray,
+    copies: bool,
+    found: Changes,
+) -> int:
+    """Write down all allocations and releases.
+
+    Args:
+        p: the problem.
+        output: [n] bytes of operators' outputs.
+        assignment: [n] devices.
+        start: [n] starts of operators [s].
+        finish: [n] their ends [s].
+        sent: [e] starts of transfers [s].
+        arrived: [e] their ends [s].
+        copies: false to leave out those of copies on other devices.
+        found: overwritten.
+
+    Returns:
+        Their number.
+    """
+    count = 0
+    for i in range(len(output)):
+        a, last = assignment[i], -np.inf
+        for edge in range(p.successor_pointer[i], p.successor_pointer[i + 1]):
+            j = p.successor[edge]
+            if assignment[j] == a:
+                last = max(last, finish[j])
+                continue
+            last = max(last, arrived[edge])
+            if copies:
+                count = _note(found, count, assignment[j], sent[edge], p.edge_bytes[edge])
+                count = _note(found, count, assignment[j], finish[j], -p.edge_bytes[edge])
+        if output[i] > 0:
+            count = _note(found, count, a, start[i], output[i])
+            if last > -np.inf:
+                count = _note(found, count, a, last, -output[i])
+    return count
+
+
+@step
+def _note(found: Changes, count: int, device: int, time: float, size: float) -> int:
+    found.device[count], found.time[count], found.size[count] = device, time, size
+    return count + 1
+
+
+@lean
+def _write_changes(
+    p: ProblemArrays,
+    output: FloatArray,
+    assignment: IntArray,
+    start: FloatArray,
+    finish: FloatArray,
+    sent: FloatArray,
+    arrived: FloatArray,
+    copies: bool,
+    found: Changes,
+) -> int:
+    return write_changes(p, output, assignment, start, finish, sent, arrived, copies, found)
+
+
+# Within one moment releases come first, so the memory in use then is highest at the end of the moment.
+@step
+def write_peaks(found: Changes, count: int, resident: FloatArray, used: FloatArray, peak: FloatArray) -> None:
+    """Largest memory in use on each device.
+
+    Args:
+        found: allocations and releases.
+        count: their number.
+        resident: [d] bytes of weights.
+        used: [d] scratch.
+        peak: [d] overwritten [byte].
+    """
+    for d in range(len(peak)):
+        used[d], peak[d] = 0.0, resident[d]
+    for k in range(count):
+        push(found.queue, 0, found.time[k], k)
+    while found.queue.size[0] > 0:
+        now = found.queue.key[0]
+        while found.queue.size[0] > 0 and found.queue.key[0] == now:
+            k = pop(found.queue, 0)
+            used[found.device[k]] += found.size[k]
+        for d in range(len(peak)):
+            peak[d] = max(peak[d], resident[d] + used[d])
+
+
 def memory_use(trace: Record, cached: bool = False) -> MemoryUse:
     """Follow allocations and releases through a run.
 
@@ -43,16 +162,17 @@ def memory_use(trace: Record, cached: bool = False) -> MemoryUse:
         cached: true if readers of a tensor on one device share one copy of it.
     """
     problem, assignment = trace.problem, trace.assignment
-    outputs = problem.output_bytes > 0
-    last = _last_read(trace)
-    where, when, size = [assignment[outputs]], [trace.start[outputs]], [problem.output_bytes[outputs]]
-    freed = outputs & np.isfinite(last)
-    where, when, size = [*where, assignment[freed]], [*when, last[freed]], [*size, -problem.output_bytes[freed]]
-    for device, begin, end, amount in _copies(trace, cached):
-        where += [device, device]
-        when += [begin, end]
-        size += [amount, -amount]
-    device, time, change = np.concatenate(where), np.concatenate(when), np.concatenate(size)
+    found = new_changes(problem.num_operators, problem.num_edges)
+    start, finish, sent, arrived = (
+        np.array(values, np.float64) for values in (trace.start, trace.finish, trace.sent, trace.arrived)
+    )
+    where, output = np.array(assignment, np.int32), problem.output_bytes
+    count = _write_changes(problem.arrays, output, where, start, finish, sent, arrived, not cached, found)
+    device, time, change = found.device[:count], found.time[:count], found.size[:count]
+    if cached:
+        there, begin, end, amount = _shared_copies(trace)
+        device = np.concatenate([device, there, there])
+        time, change = np.concatenate([time, begin, end]), np.concatenate([change, amount, -amount])
     order = np.lexsort((change, time, device))  # releases are negative, so they come first
     device, time, change = device[order], time[order], change[order]
     resident = np.bincount(assignment, problem.weight_bytes, minlength=problem.num_devices).astype(np.float64)
@@ -102,21 +222,16 @@ def _last_read(trace: Record) -> FloatArray:
     return np.where(np.isneginf(last), np.inf, last)
 
 
-def _copies(trace: Record, cached: bool) -> list[tuple[IntArray, FloatArray, FloatArray, FloatArray]]:
-    """Copies on other devices: device, begin, end and bytes of each."""
+def _shared_copies(trace: Record) -> tuple[IntArray, FloatArray, FloatArray, FloatArray]:
+    """Copies on other devices, one for all readers there: device, begin, end and bytes of each."""
     problem = trace.problem
     edges = np.flatnonzero(trace.remote)
-    if len(edges) == 0:
-        return []
     device = trace.assignment[problem.edge_target[edges]]
     begin, end = trace.sent[edges], trace.finish[problem.edge_target[edges]]
-    amount = problem.edge_bytes[edges]
-    if not cached:
-        return [(device, begin, end, amount)]
     groups, member = np.unique(np.stack([problem.edge_tensor[edges], device], axis=1), axis=0, return_inverse=True)
     member = member.reshape(-1)
     first, until, most = (np.full(len(groups), value) for value in (np.inf, -np.inf, 0.0))
     np.minimum.at(first, member, begin)
     np.maximum.at(until, member, end)
-    np.maximum.at(most, member, amount)
-    return [(groups[:, 1].astype(np.int32), first, until, most)]
+    np.maximum.at(most, member, problem.edge_bytes[edges])
+    return groups[:, 1].astype(np.int32), first, until, most

@@ -30,10 +30,6 @@ class Remembered(Generic[Key, Value]):
         self._values.move_to_end(key)
         return self._values[key]
 
-    def peek(self, key: Key) -> Value | None:
-        """The value of a key if it is in the cache; its age stays as it is."""
-        return self._values.get(key)
-
     def __len__(self) -> int:
         return len(self._values)
 

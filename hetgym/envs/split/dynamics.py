@@ -13,12 +13,13 @@ from collections.abc import Callable
 import numpy as np
 
 from hetgym import metrics
+from hetgym._types import FloatArray
 from hetgym.baselines import get
 from hetgym.costs import cost_model
 from hetgym.envs.core.memory import Remembered
 from hetgym.envs.split.assembly import Assembly
 from hetgym.envs.split.instance import SplitInstance
-from hetgym.envs.split.joining import loads_of
+from hetgym.envs.split.loads import loads_of
 from hetgym.envs.split.menu import Choice
 from hetgym.envs.split.options import Splitter
 from hetgym.envs.split.pricing import PriceList
@@ -68,10 +69,18 @@ class Splits:
         graph, platform = pair
         return self._instances.get((id(graph), id(platform)), lambda: (pair, self._prepare(pair)))[1]
 
+    def assembly(self, instance: SplitInstance) -> Assembly:
+        """What puts together the graphs of an instance with splits."""
+        return self._assemblies.get(id(instance), lambda: (instance, Assembly(instance, self.menu)))[1]
+
     @property
     def looks_ahead(self) -> bool:
         """True if masks depend on the schedule after each choice."""
         return self.rules.memory == "mask" or self.scheduler.kind == "memory"
+
+    def joins(self, instance: SplitInstance) -> bool:
+        """True if graphs with splits are priced by compiled code, without a problem being made."""
+        return self._exact and not instance.splits
 
     def at(self, instance: SplitInstance, chosen: Chosen) -> SplitNode:
         """The graph after the chosen splits, with its schedule and makespan; the inner scheduler must find one."""
@@ -85,34 +94,25 @@ class Splits:
 
     def _attempt(self, instance: SplitInstance, chosen: Chosen) -> SplitNode | None:
         if not chosen:
-            return self._made(lambda: instance.problem, lambda: instance.graph)
-        if any(op.kind == "SplitView" for op in instance.graph.operators):  # its own splits may cancel with new ones
+            return self._made(lambda: instance.problem, instance.graph)
+        if instance.splits:  # they may cancel with new ones
             graph = self._graph(instance, chosen)
-            return self._made(lambda: Problem.build(graph, instance.platform, instance.prices), lambda: graph)
+            return self._made(lambda: Problem.build(graph, instance.platform, instance.prices), graph)
+        entries, made = self._entries(instance, chosen), self.assembly(instance)
+        graph = DataflowGraph.deferred(lambda: made.graph(entries))
+        priced = made.price(entries) if self._exact else None
+        if priced is None:
+            return self._made(lambda: made.problem(entries)[0], graph)
+        problem = Problem.deferred(lambda: made.problem(entries)[0])
+        return SplitNode(*priced, -np.inf, graph, problem, lambda: made.run(entries))
+
+    @staticmethod
+    def _entries(instance: SplitInstance, chosen: Chosen) -> list[int]:
+        """[k] entries of the key operators."""
         taken = dict(chosen)
-        entries = [taken.get(turn, 0) for turn in range(len(instance.keys))]
-        made = self._assemblies.get(id(instance), lambda: (instance, Assembly(instance, self.menu, weights=True)))[1]
+        return [taken.get(turn, 0) for turn in range(len(instance.keys))]
 
-        def build() -> Problem:
-            return made.problem(entries)[0]
-
-        def rewrite() -> DataflowGraph:
-            return made.graph(entries)
-
-        if self._exact:
-            before = self._nodes.peek((id(instance), chosen[:-1]))
-            priced = made.price(entries, None if before is None or before[1] is None else before[1].blocks)
-            if priced is not None:
-                blocks, makespan, loads = priced
-
-                def plan() -> tuple[Problem, Schedule]:
-                    problem = build()
-                    return problem, self.scheduler(problem)
-
-                return SplitNode(makespan, loads, -np.inf, plan, rewrite, blocks)
-        return self._made(build, rewrite)
-
-    def _made(self, build: Callable[[], Problem], graph: Callable[[], DataflowGraph]) -> SplitNode | None:
+    def _made(self, build: Callable[[], Problem], graph: DataflowGraph) -> SplitNode | None:
         """The node of a problem that is made; None if the inner scheduler finds no schedule within memory."""
         try:
             return self._evaluated(build(), graph)
@@ -172,32 +172,32 @@ class Splits:
         """The run of a node's schedule."""
         return simulate(node.problem, node.schedule, self.runtime)
 
-    def _evaluated(self, problem: Problem, graph: Callable[[], DataflowGraph]) -> SplitNode:
+    def _evaluated(self, problem: Problem, graph: DataflowGraph) -> SplitNode:
         schedule = self.scheduler(problem)
         loads = loads_of(problem, schedule.assignment)
 
-        def plan() -> tuple[Problem, Schedule]:
-            return problem, schedule
+        def end() -> tuple[Schedule, FloatArray]:
+            return schedule, simulate(problem, schedule, self.runtime).memory.peak
 
         if self._exact and schedule.finish is not None:
-            return SplitNode(schedule.makespan, loads, -np.inf, plan, graph)
+            return SplitNode(schedule.makespan, loads, -np.inf, graph, problem, end)
         trace = simulate(problem, schedule, self.runtime)
         looked = self.rules.memory == "mask"
         excess = float((trace.memory.peak - problem.memory_capacity).max()) if looked else -np.inf
-        return SplitNode(trace.makespan, loads, excess, plan, graph)
+        return SplitNode(trace.makespan, loads, excess, graph, problem, end)
 
     def _prepare(self, pair: Pair) -> SplitInstance:
         graph, platform = pair
         graph = fuse(graph).graph if self.rules.fused else graph
         prices = PriceList(self.model)
         problem = Problem.build(graph, platform, prices)
-        reference = self._evaluated(problem, lambda: graph).makespan
+        whole = self._evaluated(problem, graph)
         found = Splitter(
             graph,
             platform,
             self.model,
             self.menu,
-            self.rules.granularity * reference,
+            self.rules.granularity * whole.makespan,
             self.rules.multiple,
             self.rules.divisible,
         )
@@ -212,7 +212,9 @@ class Splits:
             problem,
             keys,
             options,
-            reference,
+            whole.makespan,
+            whole.loads,
             metrics.single_device_makespan(problem, self.runtime),
             tuple(tuple(sorted(r)) for r in readers),
+            any(op.kind == "SplitView" for op in graph.operators),
         )

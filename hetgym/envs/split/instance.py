@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from hetgym.envs.split.loads import Loads
 from hetgym.envs.split.options import Option
 from hetgym.envs.split.pricing import PriceList
 from hetgym.graph import DataflowGraph
@@ -23,9 +24,10 @@ class SplitInstance:
         keys: [k] operators to decide on, in order.
         options: [k][a] result of splitting each by each entry of the menu; None where that is not possible, and for
             the first entry, which leaves the operator whole.
-        reference: makespan of the unsplit graph under the inner scheduler [s].
+        reference: makespan of the unsplit graph under the inner scheduler [s]; ``loads``: of the devices then.
         alone: makespan of all operators on the best single device [s].
         readers: [n] operators that read each operator's output.
+        splits: true if the graph holds parts of an earlier split.
     """
 
     graph: DataflowGraph
@@ -35,5 +37,7 @@ class SplitInstance:
     keys: tuple[int, ...]
     options: tuple[tuple[Option | None, ...], ...]
     reference: float
+    loads: Loads
     alone: float
     readers: tuple[tuple[int, ...], ...]
+    splits: bool

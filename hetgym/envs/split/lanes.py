@@ -3,44 +3,71 @@
 from __future__ import annotations
 
 import os
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
+from hetgym import _records as records
 from hetgym import metrics
 from hetgym._types import BoolArray
-from hetgym.envs.core.lanes import Lanes, only_options
+from hetgym.envs.core.lanes import RecordLanes, only_options
 from hetgym.envs.core.memory import Remembered
 from hetgym.envs.core.padding import GraphPadding
 from hetgym.envs.core.rendering import gantt_pixels
 from hetgym.envs.core.replay import Replay
 from hetgym.envs.core.scaling import scale_of, shares
 from hetgym.envs.core.sources import Source, as_graph, as_platform
+from hetgym.envs.split.assembly import Assembly
+from hetgym.envs.split.decisions import choose, measure_lanes, price_lanes, settle
 from hetgym.envs.split.dynamics import GRAPHS, Splits
+from hetgym.envs.split.forms import GRAPH
 from hetgym.envs.split.instance import SplitInstance
+from hetgym.envs.split.joining import DESK, LACKS_FORM, OPERATORS, Desk, Room, grown
+from hetgym.envs.split.loads import Loads
 from hetgym.envs.split.observation import (
     NARROW,
     SplitCandidateColumn,
-    SplitOperatorColumn,
     choices_table,
     fixed,
     menu_table,
-    show_decided,
-    show_devices,
     split_space,
 )
-from hetgym.envs.split.options import Option, cancelled
 from hetgym.envs.split.problems import Pair
 from hetgym.envs.split.rendering import split_text
 from hetgym.envs.split.rules import SplitRules
-from hetgym.envs.split.state import SplitNode, SplitState
+from hetgym.envs.split.state import (
+    RECORD,
+    TABLES,
+    SplitNode,
+    SplitObservation,
+    SplitRecord,
+    SplitState,
+    new_state,
+    tables_of,
+)
 from hetgym.problem import Problem
 
-Prepared = tuple[SplitInstance, dict[str, npt.NDArray[Any]], list[npt.NDArray[np.float32]]]
+
+class Prepared(NamedTuple):
+    """What an episode needs of its graph.
+
+    Attributes:
+        instance: the graph on a platform.
+        assembly: puts together the graph with splits.
+        joined: true if compiled code prices these.
+        tables: of the instance, for kernels.
+        blank: the observation at the beginning of an episode, by key.
+    """
+
+    instance: SplitInstance
+    assembly: Assembly
+    joined: bool
+    tables: records.Entry
+    blank: dict[str, npt.NDArray[Any]]
 
 
-class SplitLanes(Lanes):
+class SplitLanes(RecordLanes):
     """Episodes side by side in which operators of graphs are split.
 
     Args:
@@ -55,7 +82,6 @@ class SplitLanes(Lanes):
     Attributes:
         menu: the choices; the first leaves the operator whole.
         splits: caches of instances and of split graphs.
-        states: [L] of lanes that have begun.
     """
 
     def __init__(
@@ -73,13 +99,53 @@ class SplitLanes(Lanes):
         self.source, self.rules, self.padding, self.sparse, self.batch = source, rules, padding, sparse, batch
         kept = max(GRAPHS, source.size)
         self.splits = Splits(rules, self.menu, kept)
-        self.states: list[SplitState | None] = [None] * count
+        self._state = new_state(count, min(rules.key_operators, padding.operators), padding.devices)
+        self._joined = np.zeros(count, np.bool_)
+        self._instances: list[SplitInstance | None] = [None] * count
         self._entries = menu_table(self.menu)
         self._known: Remembered[int, Prepared] = Remembered(kept)
         self._named: dict[tuple[str, str], Any] = {}
+        self._seat()
+
+    def _seat(self) -> None:
+        """Make rows for all lanes, and desks for none."""
+        count = self.count
+        self._graphs, self._tables = records.Rows(count, GRAPH), records.Rows(count, TABLES)
+        self._desks: list[dict[int, Desk]] = [{} for _ in range(count)]
+        self._tops = records.Rows(count, DESK)
+        self._shapes = np.zeros((count, 3, self._tops.table.shape[1]), np.int64)
+        self._limits = np.zeros((count, 3), np.int64)
+        self._lanes = self._all_lanes()
+
+    def _all_lanes(self) -> records.Rows:
+        """The arrays that the kernels need of all lanes, as a row of one record."""
+        keys = ("operators", "candidates", "operator", "makespan", "current", "devices", "action_mask")
+        rows = records.Rows(1, RECORD)
+        rows[0] = SplitRecord(
+            self._graphs.table,
+            self._tables.table,
+            self._tops.table,
+            self._shapes,
+            self._limits,
+            self._state,
+            SplitObservation(*(self.arrays[key] for key in keys)),
+            self.reward,
+            self.over,
+            self.illegal,
+        )
+        return rows
 
     def __getstate__(self) -> dict[str, Any]:
-        return {**self.__dict__, "_known": Remembered(self._known.limit), "_named": {}}  # keys are object ids
+        dropped = ("_graphs", "_tables", "_desks", "_tops", "_shapes", "_limits")  # tables of addresses
+        state = {key: value for key, value in super().__getstate__().items() if key not in dropped}
+        return {**state, "_known": Remembered(self._known.limit), "_named": {}}  # keys are object ids
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state)
+        self._seat()
+        for lane, instance in enumerate(self._instances):
+            if instance is not None:
+                self._take(lane, self._prepared(instance))
 
     def begin(self, lane: int, rng: np.random.Generator, options: dict[str, Any], seed: int | None) -> None:
         """Begin an episode on a graph and a platform drawn from the source, or on those of the options.
@@ -93,101 +159,113 @@ class SplitLanes(Lanes):
             drawn = self.source.draw(rng)
             graph = drawn[0] if graph is None else graph
             platform = drawn[1] if platform is None else platform
-        instance = self.splits.instance((self._load("graph", graph), self._load("platform", platform)))
-        blank = self._prepared(instance)[1]
-        self.states[lane] = SplitState(instance)
+        prepared = self._prepared(self.splits.instance((self._load("graph", graph), self._load("platform", platform))))
+        instance, state = prepared.instance, self._state
+        if instance is not self._instances[lane]:
+            self._take(lane, prepared)
         for key, array in self.arrays.items():
-            array[lane] = blank[key]
+            array[lane] = prepared.blank[key]
+        self._price(lane, instance.reference, instance.loads)
+        state.reference[lane] = instance.reference
         self.names[lane], self.seeds[lane] = instance.problem.name, seed
         self.illegal[lane], self.over[lane] = 0, False
-        self._show(lane)
+        active = np.zeros(self.count, np.bool_)
+        active[lane] = True
+        self._settle(active, True)
 
     def step(self, actions: npt.NDArray[np.int64], active: BoolArray) -> None:
         """Decide on the current operator of each active lane."""
-        for lane in np.flatnonzero(active).tolist():
-            self._decide(lane, int(actions[lane]))
+        row, state = self._lanes.table[0], self._state
+        choose(row, actions, active)
+        joined = active & self._joined
+        while not measure_lanes(row, joined):
+            for lane in np.flatnonzero(state.fits).tolist():
+                self._provide(lane)
+        self._spread(lambda some: price_lanes(row, some), joined)
+        for lane in np.flatnonzero(active & ~self._joined & (state.action > 0)).tolist():
+            instance, chosen, turn = self.state(lane)
+            node = self.splits.attempt(instance, (*chosen, (turn, int(state.action[lane]))))
+            if node is None:
+                state.action[lane] = 0
+            else:
+                self._price(lane, node.makespan, node.loads)
+        self._settle(active, False)
 
-    def _decide(self, lane: int, action: int) -> None:
-        state, before = self.state(lane), self.node(lane).makespan
-        instance, turn, operator = state.instance, state.turn, state.operator
-        entry = action if 0 <= action < len(self.menu) and self.mask[lane, action] else 0
-        chosen = (*state.chosen, (turn, entry)) if entry else state.chosen
-        if self.splits.attempt(instance, chosen) is None:
-            chosen, entry = state.chosen, 0
-        state.chosen = chosen
-        state.actions.append(action)
-        self.illegal[lane] += entry != action
-        self.over[lane] = state.turn == len(instance.keys)
-        fall = before - self.node(lane).makespan
-        self.reward[lane] = fall / instance.reference if instance.reference > 0 else 0.0
-        if self.sparse:
-            self.reward[lane] = self._total(lane) if self.over[lane] else 0.0
-        option = instance.options[turn][entry] if entry else None
-        show_decided(self.arrays["operators"][lane, operator], option, self.menu[entry])
-        self._show(lane)
+    def _settle(self, active: BoolArray, opening: bool) -> None:
+        settle(self._lanes.table[0], active, opening, self.sparse)
+        if self.rules.lookahead or self.rules.completion or self.splits.looks_ahead:
+            for lane in np.flatnonzero(active & ~self.over).tolist():
+                self._look_ahead(lane)
 
-    def _show(self, lane: int) -> None:
-        """Write the current state, and the choices for the current operator, into the observation."""
-        state, node, seen = self.state(lane), self.node(lane), self.arrays
-        seen["makespan"][lane] = shares(node.makespan, scale_of(state.instance.reference))
-        show_devices(seen["devices"][lane], state.instance, node)
-        if self.over[lane]:  # no candidates; the mask stays, so that it is never empty
-            seen["candidates"][lane] = 0.0
-            seen["operator"][lane] = 0.0
-            return
-        seen["current"][lane] = state.operator
-        seen["operators"][lane, state.operator, SplitOperatorColumn.IS_CURRENT] = 1.0
-        seen["operator"][lane] = seen["operators"][lane, state.operator]
-        self._show_candidates(lane, state, node)
+    def _price(self, lane: int, makespan: float, loads: Loads) -> None:
+        """Write down what a lane's graph takes."""
+        state, d = self._state, len(loads.busy)
+        state.makespan[lane] = makespan
+        state.busy[lane, :d], state.operators[lane, :d], state.weights[lane, :d] = loads
 
-    def _show_candidates(self, lane: int, state: SplitState, node: SplitNode) -> None:
-        """Write the mask, and the results of each choice."""
-        instance, operator, turn = state.instance, state.operator, state.turn
-        table = self.arrays["candidates"][lane]
-        table[...] = self._prepared(instance)[2][turn]
-        split_so_far = self._split_so_far(state)
+    def _look_ahead(self, lane: int) -> None:
+        """Write the results of each choice, and mask those that do not fit the memory."""
+        instance, chosen, turn = self.state(lane)
+        node, table, splits = self.node(lane), self.arrays["candidates"][lane], self.splits
         makespans = np.full(len(table), node.makespan)
         completions = makespans.copy()
         if self.rules.completion:
-            completions[:] = self.splits.completion(instance, state.chosen, turn + 1)
-        self.mask[lane] = 0
-        self.mask[lane, 0] = 1
-        for entry, option in enumerate(instance.options[turn]):
-            if option is None:
-                continue
-            scatter, gather = cancelled(option, operator, instance.readers[operator], split_so_far)
-            table[entry, SplitCandidateColumn.SPARED_SCATTER] = scatter
-            table[entry, SplitCandidateColumn.SPARED_GATHER] = gather
-            chosen = (*state.chosen, (turn, entry))
-            if self.rules.lookahead or self.splits.looks_ahead:
-                after = self.splits.attempt(instance, chosen)
-                if after is None or after.excess > max(0.0, node.excess):
+            completions[:] = splits.completion(instance, chosen, turn + 1)
+        for entry in np.flatnonzero(self.mask[lane, 1:]) + 1:
+            after = (*chosen, (turn, int(entry)))
+            if self.rules.lookahead or splits.looks_ahead:
+                found = splits.attempt(instance, after)
+                if found is None or found.excess > max(0.0, node.excess):
+                    self.mask[lane, entry] = 0
                     continue
-                makespans[entry] = after.makespan if self.rules.lookahead else node.makespan
-            self.mask[lane, entry] = 1
+                makespans[entry] = found.makespan if self.rules.lookahead else node.makespan
             if self.rules.completion:
-                completions[entry] = self.splits.completion(instance, chosen, turn + 1)
+                completions[entry] = splits.completion(instance, after, turn + 1)
         scale = scale_of(instance.reference)
         table[:, SplitCandidateColumn.LEGAL] = self.mask[lane]
         table[:, SplitCandidateColumn.MAKESPAN] = shares(makespans, scale)
         table[:, SplitCandidateColumn.COMPLETION] = shares(completions, scale)
 
-    @staticmethod
-    def _split_so_far(state: SplitState) -> dict[int, Option]:
-        """Operator -> its split, for those that are split."""
-        instance = state.instance
-        found = {instance.keys[turn]: instance.options[turn][entry] for turn, entry in state.chosen}
-        return {operator: option for operator, option in found.items() if option is not None}
-
     def _prepared(self, instance: SplitInstance) -> Prepared:
-        """The fixed part of the observations, and the fixed part of each turn's candidates."""
+        """What episodes need of an instance."""
         return self._known.get(id(instance), lambda: self._prepare(instance))
 
     def _prepare(self, instance: SplitInstance) -> Prepared:
-        problem = instance.problem
+        problem, splits = instance.problem, self.splits
         self.padding.check(problem.name, (problem.num_operators, problem.num_edges, problem.num_devices))
-        tables = [choices_table(instance, turn, self._entries) for turn in range(len(instance.keys))]
-        return instance, fixed(instance, self.padding, len(self.menu)), tables
+        assembly = splits.assembly(instance)
+        choices = [choices_table(instance, turn, self._entries) for turn in range(len(instance.keys))]
+        tables = records.entry(tables_of(instance, assembly.forms, choices))
+        blank = fixed(instance, self.padding, len(self.menu))
+        return Prepared(instance, assembly, splits.joins(instance), tables, blank)
+
+    def _take(self, lane: int, prepared: Prepared) -> None:
+        """Point a lane's rows at an instance and at a desk on which its problems fit."""
+        forms = prepared.assembly.forms
+        self._instances[lane], self._joined[lane] = prepared.instance, prepared.joined
+        self._graphs.put(lane, records.Entry(forms.arrays, forms.row))
+        self._tables.put(lane, prepared.tables)
+        if prepared.joined:
+            self._clear_desk(lane, prepared.instance.problem, prepared.assembly.room)
+
+    def _clear_desk(self, lane: int, problem: Problem, room: Room) -> None:
+        """Give a lane a desk with room for so much, and put the platform of a problem on it."""
+        kept, d = self._desks[lane], problem.num_devices
+        if d not in kept or not kept[d].holds(room):
+            kept[d] = Desk(d, Room(*map(max, room, kept[d].room)) if d in kept else room)
+        desk = kept[d]
+        desk.take(problem)
+        self._tops.put(lane, records.Entry(desk.arrays, desk.row))
+        self._shapes[lane], self._limits[lane] = desk.shapes, desk.limits
+
+    def _provide(self, lane: int) -> None:
+        """Make the form that a lane's problem lacks, or give it a larger desk."""
+        instance = self.state(lane).instance
+        assembly, size = self._prepared(instance).assembly, self._tops[lane].joined.size
+        if self._state.fits[lane] == LACKS_FORM:
+            assembly.forms.make(int(size[OPERATORS]))
+        else:
+            self._clear_desk(lane, instance.problem, grown(assembly.room, size))
 
     def _load(self, what: str, source: Any) -> Any:
         """A graph or a platform of the reset's options; those given by name are loaded once."""
@@ -202,9 +280,10 @@ class SplitLanes(Lanes):
 
     def state(self, lane: int) -> SplitState:
         """The state of a lane's episode, which must have begun."""
-        state = self.states[lane]
-        assert state is not None
-        return state
+        instance, turn = self._instances[lane], int(self._state.turn[lane])
+        assert instance is not None
+        entries = self._state.entries[lane, :turn].tolist()
+        return SplitState(instance, tuple((k, entry) for k, entry in enumerate(entries) if entry), turn)
 
     def node(self, lane: int) -> SplitNode:
         """The graph as split so far."""
@@ -219,35 +298,33 @@ class SplitLanes(Lanes):
         """Name and content of the graph on the platform, before any split, in one word."""
         return self.state(lane).instance.problem.id
 
-    def _total(self, lane: int) -> float:
-        reference = self.state(lane).instance.reference
-        return (reference - self.node(lane).makespan) / reference if reference > 0 else 0.0
-
     def choices(self, lane: int) -> dict[str, str]:
         """Operator -> its choice, for those that are decided."""
-        state = self.state(lane)
-        taken, operators = dict(state.chosen), state.instance.graph.operators
+        instance, _, turn = self.state(lane)
+        entries, operators = self._state.entries[lane, :turn].tolist(), instance.graph.operators
         return {
-            operators[operator].name: str(self.menu[taken.get(turn, 0)])
-            for turn, operator in enumerate(state.instance.keys[: state.turn])
+            operators[operator].name: str(self.menu[entry])
+            for operator, entry in zip(instance.keys[:turn], entries, strict=True)
         }
 
     def result(self, lane: int) -> dict[str, Any]:
         """Makespan, reference [s], the splits, the split graph and its schedule, memory, and the episode as a value."""
-        state, node = self.state(lane), self.node(lane)
-        instance, peak = state.instance, self.splits.trace(node).memory.peak
+        instance, chosen, turn = self.state(lane)
+        node = self.splits.at(instance, chosen)
+        reference, peak = instance.reference, node.peak
+        total = (reference - node.makespan) / reference if reference > 0 else 0.0
         return {
             "makespan": node.makespan,
-            "reference": instance.reference,
+            "reference": reference,
             "speedup": metrics.speedup(node.makespan, instance.alone),
             "schedule": node.schedule,
             "split_graph": node.graph,
             "split_problem": node.problem,
             "choices": self.choices(lane),
             "peak_memory": tuple(peak.tolist()),
-            "memory_excess": max(0.0, float((peak - node.problem.memory_capacity).max())),
-            "reward_terms": {"reference": 1.0, "makespan": self._total(lane) - 1.0},
-            "replay": Replay(instance.problem.id, self.seeds[lane], tuple(state.actions)),
+            "memory_excess": max(0.0, float((peak - instance.problem.memory_capacity).max())),
+            "reward_terms": {"reference": 1.0, "makespan": total - 1.0},
+            "replay": Replay(instance.problem.id, self.seeds[lane], tuple(self._state.log[lane, :turn].tolist())),
         }
 
     def frame(self, lane: int, mode: str) -> Any:

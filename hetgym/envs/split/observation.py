@@ -16,8 +16,6 @@ from hetgym.envs.core.scaling import CLIP, scale_of, shares
 from hetgym.envs.core.spaces import blank, feature_box
 from hetgym.envs.split.instance import SplitInstance
 from hetgym.envs.split.menu import Choice
-from hetgym.envs.split.options import Option
-from hetgym.envs.split.state import SplitNode
 
 
 class SplitOperatorColumn(Column):
@@ -201,46 +199,21 @@ def choices_table(instance: SplitInstance, turn: int, entries: npt.NDArray[np.fl
     ):
         table[0, column] = whole
     table[0, SplitCandidateColumn.WORKING_SET] = min(held / room, CLIP)
-    for entry, option in enumerate(instance.options[turn]):
-        if option is not None:
-            row = table[entry]
-            row[SplitCandidateColumn.LEAST_PART] = option.least
-            row[SplitCandidateColumn.LARGEST_PART] = option.largest
-            row[SplitCandidateColumn.PART_TIME] = shares(option.slowest, scale)
-            row[SplitCandidateColumn.TOTAL_TIME] = shares(option.total, scale)
-            row[SplitCandidateColumn.TOGETHER_TIME] = shares(option.together, scale)
-            row[SplitCandidateColumn.SCATTER] = shares(rate * option.scattered, scale)
-            row[SplitCandidateColumn.GATHER] = shares(rate * option.gathered, scale)
-            row[SplitCandidateColumn.WORKING_SET] = min(option.working / room, CLIP)
+    found = [(entry, option) for entry, option in enumerate(instance.options[turn]) if option is not None]
+    if found:
+        at = [entry for entry, _ in found]
+        figures = np.array([option[3:] for _, option in found])
+        least, largest, slowest, total, together, scattered, gathered, working = figures.T
+        columns = {
+            SplitCandidateColumn.LEAST_PART: least,
+            SplitCandidateColumn.LARGEST_PART: largest,
+            SplitCandidateColumn.PART_TIME: shares(slowest, scale),
+            SplitCandidateColumn.TOTAL_TIME: shares(total, scale),
+            SplitCandidateColumn.TOGETHER_TIME: shares(together, scale),
+            SplitCandidateColumn.SCATTER: shares(rate * scattered, scale),
+            SplitCandidateColumn.GATHER: shares(rate * gathered, scale),
+            SplitCandidateColumn.WORKING_SET: np.minimum(working / room, CLIP),
+        }
+        for column, values in columns.items():
+            table[at, column] = values
     return table
-
-
-def show_devices(devices: npt.NDArray[np.float32], instance: SplitInstance, node: SplitNode) -> None:
-    """Write the columns that depend on the current schedule.
-
-    Args:
-        devices: [D, 4] filled in.
-        instance: of the graph.
-        node: the graph as split so far.
-    """
-    busy, operators, weights = node.loads
-    d = len(busy)
-    devices[:d, SplitDeviceColumn.BUSY] = shares(busy, scale_of(instance.reference))
-    devices[:d, SplitDeviceColumn.SHARE] = operators / operators.sum()
-    devices[:d, SplitDeviceColumn.WEIGHTS] = np.minimum(weights / instance.problem.memory_capacity, CLIP)
-
-
-def show_decided(row: npt.NDArray[np.float32], option: Option | None, choice: Choice) -> None:
-    """Write the columns of an operator that its decision changes.
-
-    Args:
-        row: [20] of the operator; filled in.
-        option: its split; None if it is left whole.
-        choice: the entry of the menu.
-    """
-    row[SplitOperatorColumn.IS_DECIDED] = 1.0
-    row[SplitOperatorColumn.IS_CURRENT] = 0.0
-    if option is not None:
-        row[SplitOperatorColumn.PARTS] = min(len(option.lengths) / 8, CLIP)
-        row[SplitOperatorColumn[choice.axis.upper()]] = 1.0
-        row[SplitOperatorColumn.PROPORTIONAL] = choice.parts == "proportional"

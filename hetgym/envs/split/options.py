@@ -198,31 +198,3 @@ def _option(
         float(sum(piece.output_bytes for piece in made)),
         float(max(held)),
     )
-
-
-def cancelled(
-    option: Option, operator: int, readers: Sequence[int], split_so_far: dict[int, Option]
-) -> tuple[float, bool]:
-    """The scattering and gathering that a split spares, given how neighbours are split.
-
-    Args:
-        option: the split of the operator.
-        operator: its number.
-        readers: operators that read its output.
-        split_so_far: operator -> its split.
-
-    Returns:
-        Share of the scattered operands that already lie in the same parts, and true if a reader is split into
-        the same parts as the result.
-    """
-    there = 0
-    for deal in option.deals:
-        producer = split_so_far.get(deal.source[0])
-        there += producer is not None and deal.exact and (producer.result, producer.lengths) == (deal.axis, deal.widths)
-    taken_over = any(
-        deal.source[0] == operator and deal.exact and (deal.axis, deal.widths) == (option.result, option.lengths)
-        for reader in readers
-        if reader in split_so_far
-        for deal in split_so_far[reader].deals
-    )
-    return (there / len(option.deals) if option.deals else 0.0), taken_over

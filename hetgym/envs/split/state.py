@@ -1,17 +1,30 @@
-"""The typed state of splitting: the choices of an episode, and the graph that they make."""
+"""The typed state of splitting: the choices of episodes, and the graphs that they make.
+
+Sizes: L lanes, of k decisions; n operators and d devices of a graph, padded to N and D in arrays that all lanes share;
+A entries of the menu.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from typing import NamedTuple
 
-from hetgym.envs.split.assembly import Numbered
+import numpy as np
+import numpy.typing as npt
+
+from hetgym._records import reader, record
+from hetgym._types import BoolArray, FloatArray, Int64Array
+from hetgym.envs.split.forms import UNCUT, Forms
 from hetgym.envs.split.instance import SplitInstance
-from hetgym.envs.split.joining import Loads
+from hetgym.envs.split.loads import Loads
 from hetgym.graph import DataflowGraph
 from hetgym.problem import Problem
 from hetgym.schedule import Schedule
+
+Float32Array = npt.NDArray[np.float32]
+Int8Array = npt.NDArray[np.int8]
 
 Chosen = tuple[tuple[int, int], ...]
 """Splits as (turn, entry of the menu), in the order in which they are applied; operators left whole do not appear."""
@@ -25,59 +38,207 @@ class SplitNode:
         makespan: of the inner scheduler's schedule under the runtime [s].
         loads: of the devices under that schedule.
         excess: bytes by which the fullest device exceeds its memory, at most 0 if all fit; -inf if not computed.
-        plan: makes the problem and the schedule.
-        rewrite: makes the graph.
-        blocks: that the problem is put together from, where it was priced without being made.
+        graph: the graph, with parts as operators of their own.
+        problem: the graph on the platform.
+        end: makes the inner scheduler's schedule, and the largest memory in use on each device.
     """
 
     makespan: float
     loads: Loads
     excess: float
-    plan: Callable[[], tuple[Problem, Schedule]] = field(repr=False)
-    rewrite: Callable[[], DataflowGraph] = field(repr=False)
-    blocks: Numbered | None = field(default=None, repr=False)
+    graph: DataflowGraph = field(repr=False)
+    problem: Problem = field(repr=False)
+    end: Callable[[], tuple[Schedule, FloatArray]] = field(repr=False)
 
     @cached_property
-    def planned(self) -> tuple[Problem, Schedule]:
-        """The graph on the platform, and the inner scheduler's schedule."""
-        return self.plan()
-
-    @property
-    def problem(self) -> Problem:
-        """The graph on the platform."""
-        return self.planned[0]
+    def _end(self) -> tuple[Schedule, FloatArray]:
+        return self.end()
 
     @property
     def schedule(self) -> Schedule:
         """The inner scheduler's schedule."""
-        return self.planned[1]
+        return self._end[0]
 
-    @cached_property
-    def graph(self) -> DataflowGraph:
-        """The graph, with parts as operators of their own."""
-        return self.rewrite()
+    @property
+    def peak(self) -> FloatArray:
+        """[d] largest memory in use on each device [byte]."""
+        return self._end[1]
 
 
-@dataclass(eq=False)
-class SplitState:
-    """The state of one lane.
+class SplitState(NamedTuple):
+    """The state of one lane, as Python sees it.
 
     Attributes:
         instance: the graph on the platform.
         chosen: the splits so far.
-        actions: actions as they were passed, one for each operator that is decided.
+        turn: number of operators that are decided.
     """
 
     instance: SplitInstance
-    chosen: Chosen = ()
-    actions: list[int] = field(default_factory=list)
-
-    @property
-    def turn(self) -> int:
-        """Number of operators that are decided."""
-        return len(self.actions)
+    chosen: Chosen
+    turn: int
 
     @property
     def operator(self) -> int:
         """The operator to be decided on."""
         return self.instance.keys[self.turn]
+
+
+@record
+class SplitTables(NamedTuple):
+    """An instance's tables for kernels; computed once for each.
+
+    Attributes:
+        keys: [k] operators to decide on, in order.
+        turns: [n] decision on each operator, -1 for those that stay whole.
+        legal: [k, A] 1 where an operator may be split by an entry, and for the entry that leaves it whole.
+        candidates: [k, A, C] the columns of candidates that do not depend on earlier decisions.
+        result: [k, A] number of the cut of the result.
+        dealt: [k * A + 1] the operands that entry a of decision t deals out are ``dealt[t * A + a] .. [… + 1]``.
+        source: [x] operator that produces each of these operands; ``cut``: [x] number of its cut.
+        reading: [n + 1] the readers of operator i are ``reader[reading[i]] .. [i + 1]``; ``reader``: [y].
+        capacity: [d] memory of each device [byte].
+    """
+
+    keys: Int64Array
+    turns: Int64Array
+    legal: Int8Array
+    candidates: Float32Array
+    result: Int64Array
+    dealt: Int64Array
+    source: Int64Array
+    cut: Int64Array
+    reading: Int64Array
+    reader: Int64Array
+    capacity: FloatArray
+
+
+def tables_of(instance: SplitInstance, forms: Forms, candidates: Sequence[Float32Array]) -> SplitTables:
+    """The tables of an instance.
+
+    Args:
+        instance: the instance.
+        forms: of its graph, which number the cuts.
+        candidates: [A, C] for each decision, see :func:`~hetgym.envs.split.observation.choices_table`.
+    """
+    options = [option for row in instance.options for option in row]
+    deals = [[] if option is None else option.deals for option in options]
+    result = [UNCUT if option is None else forms.cut(option.result, option.lengths) for option in options]
+    flat = [deal for row in deals for deal in row]
+    legal = np.array([[option is not None for option in row] for row in instance.options], np.int8)
+    legal[:, 0] = 1
+    return SplitTables(
+        keys=np.array(instance.keys, np.int64),
+        turns=forms.arrays.turn,
+        legal=legal,
+        candidates=np.stack(candidates),
+        result=np.array(result, np.int64).reshape(legal.shape),
+        dealt=np.cumsum([0, *map(len, deals)]),
+        source=np.array([deal.source[0] for deal in flat], np.int64),
+        cut=np.array([forms.dealt(deal.axis, deal.widths, deal.exact) for deal in flat], np.int64),
+        reading=np.cumsum([0, *map(len, instance.readers)]),
+        reader=np.array([reader for row in instance.readers for reader in row], np.int64),
+        capacity=instance.problem.memory_capacity.copy(),
+    )
+
+
+@record
+class LaneState(NamedTuple):
+    """The state of all lanes.
+
+    Attributes:
+        turn: [L] number of operators that are decided.
+        entries: [L, K] entries of the menu by which they are split; 0 for those that stay whole, and for all others.
+        log: [L, K] actions as they were passed.
+        action: [L] entry that the current operator gets in this step.
+        fits: [L] what came of measuring, see :func:`~hetgym.envs.split.joining.measure`.
+        reference: [L] makespan that returns compare with [s].
+        makespan: [L] of the graph as split so far [s]; ``before``: [L] of that before the last decision.
+        busy, operators, weights: [L, D] its :class:`~hetgym.envs.split.loads.Loads`.
+    """
+
+    turn: Int64Array
+    entries: Int64Array
+    log: Int64Array
+    action: Int64Array
+    fits: Int64Array
+    reference: FloatArray
+    makespan: FloatArray
+    before: FloatArray
+    busy: FloatArray
+    operators: Int64Array
+    weights: FloatArray
+
+
+def new_state(lanes: int, decisions: int, devices: int) -> LaneState:
+    """A state of zeros."""
+    turn, action, fits = (np.zeros(lanes, np.int64) for _ in range(3))
+    entries, log = (np.zeros((lanes, decisions), np.int64) for _ in range(2))
+    reference, makespan, before = (np.zeros(lanes) for _ in range(3))
+    busy, weights = (np.zeros((lanes, devices)) for _ in range(2))
+    operators = np.zeros((lanes, devices), np.int64)
+    return LaneState(turn, entries, log, action, fits, reference, makespan, before, busy, operators, weights)
+
+
+@record
+class SplitObservation(NamedTuple):
+    """The part of the observations that changes from step to step; see :mod:`hetgym.envs.split.observation`.
+
+    Attributes:
+        operators: [L, N, 20]; ``candidates``: [L, A, 19]; ``operator``: [L, 20]; ``makespan``: [L, 1].
+        current: [L, 1]; ``devices``: [L, D, 4]; ``mask``: [L, A].
+    """
+
+    operators: Float32Array
+    candidates: Float32Array
+    operator: Float32Array
+    makespan: Float32Array
+    current: Int64Array
+    devices: Float32Array
+    mask: Int8Array
+
+
+@record
+class SplitRecord(NamedTuple):
+    """The arrays that the kernels need of the lanes, as one record.
+
+    Attributes:
+        graphs: [L, …] rows of records: :class:`~hetgym.envs.split.forms.GraphForms`.
+        tables: [L, …] rows of records: :class:`SplitTables`.
+        desks: [L, …] rows of records: :class:`~hetgym.envs.split.joining.DeskRecord`.
+        shapes: [L, 3, …]; ``limits``: [L, 3]: of these desks, see :class:`~hetgym.envs.split.joining.Desk`.
+        state: of all lanes.
+        observation: of all lanes.
+        reward: [L] of the last step.
+        over: [L] true where the episode is over.
+        illegal: [L] number of illegal actions.
+    """
+
+    graphs: Int64Array
+    tables: Int64Array
+    desks: Int64Array
+    shapes: Int64Array
+    limits: Int64Array
+    state: LaneState
+    observation: SplitObservation
+    reward: FloatArray
+    over: BoolArray
+    illegal: Int64Array
+
+
+def _examples() -> tuple[SplitTables, SplitRecord]:
+    numbers, rows, cube = np.zeros(1, np.int64), np.zeros((1, 1), np.int64), np.zeros((1, 1, 1), np.float32)
+    flat, mask = np.zeros((1, 1), np.float32), np.zeros((1, 1), np.int8)
+    many = [numbers] * 7
+    tables = SplitTables._make([*many[:2], mask, cube, rows, *many[2:], np.zeros(1)])
+    seen = SplitObservation(cube, cube, flat, flat, rows, cube, mask)
+    shapes = np.zeros((1, 1, 1), np.int64)
+    lanes = np.zeros(1), np.zeros(1, np.bool_), numbers
+    return tables, SplitRecord(rows, rows, rows, shapes, rows, new_state(1, 1, 1), seen, *lanes)
+
+
+TABLES, RECORD = _examples()
+"""Examples of the records that lanes hold."""
+
+read_tables = reader(TABLES)
+read_lanes = reader(RECORD)

@@ -208,7 +208,9 @@ def pieces(op: Operator, axis: str, lengths: Sequence[int]) -> list[Operator]:
         for at, tensor in enumerate(op.inputs):
             if at not in found.once or number == 0:
                 inputs.append(_operand(op, found, at, tensor, start, stop))
-        out = op.outputs[0] if found.result is None else _resized(op.outputs[0], found.result, length)
+        out = op.outputs[0]
+        if found.result is not None:
+            out = _resized(out, found.result, length, out.name)
         attributes = _attributes(op, found, axis, inputs, start, stop)
         result.append(Operator(f"{op.name}/{number}", op.kind, tuple(inputs), (out,), attributes))
         start = stop
@@ -219,14 +221,13 @@ def _operand(op: Operator, found: Cut, at: int, tensor: Tensor, start: int, stop
     where = found.operands[at]
     if where is None:
         return tensor
-    own_window = found if at == 0 else replace(found, window=None)
+    own_window = found if at == 0 or found.window is None else replace(found, window=None)
     low, high = input_range(own_window, tensor, where, start, stop)
-    sliced = _resized(tensor, where, high - low)
-    return replace(sliced, name=f"{tensor.name}[{where}, {low}:{high}]") if tensor.name else sliced
+    return _resized(tensor, where, high - low, f"{tensor.name}[{where}, {low}:{high}]" if tensor.name else "")
 
 
-def _resized(tensor: Tensor, at: int, length: int) -> Tensor:
-    return replace(tensor, shape=(*tensor.shape[:at], length, *tensor.shape[at + 1 :]))
+def _resized(tensor: Tensor, at: int, length: int, name: str) -> Tensor:
+    return Tensor((*tensor.shape[:at], length, *tensor.shape[at + 1 :]), tensor.dtype, tensor.constant, name)
 
 
 def _attributes(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import pickle
 
 import gymnasium as gym
 import numpy as np
@@ -65,3 +66,30 @@ def test_reset_options_force_a_graph_and_a_platform() -> None:
         env.reset(options={"platform": 3})
     with pytest.raises(hetgym.ProblemError, match="max_devices=4"):
         env.reset(options={"platform": machine(devices=4)})
+
+
+def test_lanes_need_not_know_how_many_threads_there_are(monkeypatch: pytest.MonkeyPatch) -> None:
+    seen = []
+    for threads in ("1", "3"):
+        monkeypatch.setenv("OMP_NUM_THREADS", threads)
+        envs, rng = gym.make_vec("HetSplit-v0", num_envs=24, pool=3), np.random.default_rng(0)
+        observation, infos = envs.reset(seed=1)
+        found = []
+        for _ in range(30):
+            actions = np.where(infos["action_mask"], rng.random(infos["action_mask"].shape), -1.0).argmax(axis=1)
+            observation, reward, *_, infos = envs.step(actions)
+            found.append((reward.tobytes(), *(values.tobytes() for values in observation.values())))
+        seen.append(found)
+    assert seen[0] == seen[1]
+
+
+def test_graphs_and_problems_of_an_episode_are_made_when_they_are_read() -> None:
+    env = gym.make("HetSplit-v0", pool=1)
+    _, info = rollout(env, at_random(0))
+    problem, graph = info["split_problem"], info["split_graph"]
+    assert type(problem) is hetgym.Problem and "cost" not in vars(problem)
+    assert type(graph) is DataflowGraph and "operators" not in vars(graph)
+    assert pickle.loads(pickle.dumps(graph)) == graph and len(graph) == problem.num_operators
+    assert "cost" in vars(problem) and not hasattr(problem, "weight")
+    again = pickle.loads(pickle.dumps(rollout(env, at_random(0))[1]["split_problem"]))
+    assert again.digest == problem.digest

@@ -1,0 +1,215 @@
+"""The steps of HetSplit-v0 in compiled code: one call takes a decision, or writes the observation, in every lane.
+
+A step of all lanes is :func:`choose`; then every graph that gets a split is priced, by :func:`measure_lanes` and
+:func:`price_lanes` where HEFT plans for the classic model, otherwise by :class:`~hetgym.envs.split.dynamics.Splits`;
+then :func:`settle`.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from hetgym._jit import lean, step
+from hetgym._types import BoolArray, Int64Array
+from hetgym.envs.core.scaling import CLIP, share
+from hetgym.envs.split.joining import FITS, STUCK, measure, price, read_desk
+from hetgym.envs.split.observation import SplitCandidateColumn, SplitDeviceColumn, SplitOperatorColumn
+from hetgym.envs.split.state import LaneState, SplitObservation, SplitRecord, SplitTables, read_lanes, read_tables
+
+
+@lean
+def choose(lanes: Int64Array, actions: Int64Array, active: BoolArray) -> None:
+    """Note the entry that an action stands for in every active lane: itself where it is legal, else 0.
+
+    Args:
+        lanes: row of a :class:`~hetgym.envs.split.state.SplitRecord`.
+        actions: [L] entries of the menu.
+        active: [L] true for lanes to work on.
+    """
+    r = read_lanes(lanes)
+    for lane in range(len(active)):
+        if active[lane]:
+            action, mask = actions[lane], r.observation.mask
+            r.state.log[lane, r.state.turn[lane]] = action
+            legal = 0 <= action < mask.shape[1] and mask[lane, action] == 1
+            r.state.action[lane] = action if legal else 0
+            r.state.before[lane] = r.state.makespan[lane]
+
+
+@lean
+def measure_lanes(lanes: Int64Array, active: BoolArray) -> bool:
+    """:func:`~hetgym.envs.split.joining.measure` the problem of every active lane that splits its operator.
+
+    Where the split makes an operator that no device can run, the operator stays whole.
+
+    Args:
+        lanes: row of a :class:`~hetgym.envs.split.state.SplitRecord`.
+        active: [L] true for lanes to work on.
+
+    Returns:
+        True if all fit; otherwise ``fits`` of the state says what is lacking.
+    """
+    r = read_lanes(lanes)
+    state, whole = r.state, True
+    for lane in range(len(active)):
+        state.fits[lane] = FITS
+        if not active[lane] or state.action[lane] == 0:
+            continue
+        state.entries[lane, state.turn[lane]] = state.action[lane]
+        entries, desk = state.entries[lane], r.desks[lane]
+        state.fits[lane] = measure(r.graphs[lane], entries, desk, r.shapes[lane], r.limits[lane])
+        if state.fits[lane] != FITS:
+            whole = False
+        elif read_desk(desk).joined.size[STUCK] > 0:
+            state.action[lane] = 0
+            state.entries[lane, state.turn[lane]] = 0
+    return whole
+
+
+@lean
+def price_lanes(lanes: Int64Array, active: BoolArray) -> None:
+    """Price the problem that was measured, in every active lane that splits its operator.
+
+    Args:
+        lanes: row of a :class:`~hetgym.envs.split.state.SplitRecord`.
+        active: [L] true for lanes to work on.
+    """
+    r = read_lanes(lanes)
+    state = r.state
+    for lane in range(len(active)):
+        if active[lane] and state.action[lane] > 0:
+            busy, operators, weights = state.busy[lane], state.operators[lane], state.weights[lane]
+            state.makespan[lane] = price(r.graphs[lane], r.desks[lane], busy, operators, weights)
+
+
+@lean
+def settle(lanes: Int64Array, active: BoolArray, opening: bool, sparse: bool) -> None:
+    """Take the decision that was chosen and priced in every active lane, or begin an episode there.
+
+    Args:
+        lanes: row of a :class:`~hetgym.envs.split.state.SplitRecord`.
+        active: [L] true for lanes to work on.
+        opening: true if active lanes begin an episode; their rows, makespans, loads and fixed observations must be in
+            place.
+        sparse: true if the whole return comes with the last reward.
+    """
+    r = read_lanes(lanes)
+    state, seen = r.state, r.observation
+    for lane in range(len(active)):
+        if not active[lane]:
+            continue
+        tables = read_tables(r.tables[lane])
+        if opening:
+            state.turn[lane] = 0
+            for turn in range(state.entries.shape[1]):
+                state.entries[lane, turn] = 0
+        else:
+            _decide(r, tables, lane, sparse)
+        reference = state.reference[lane]
+        scale = 1.0 / reference if reference > 0 else 0.0
+        seen.makespan[lane, 0] = share(state.makespan[lane], scale)
+        _show_devices(tables, state, seen, lane, scale)
+        if r.over[lane]:  # no candidates; the mask stays, so that it is never empty
+            for entry in range(seen.candidates.shape[1]):
+                for column in range(seen.candidates.shape[2]):
+                    seen.candidates[lane, entry, column] = 0.0
+            for column in range(seen.operator.shape[1]):
+                seen.operator[lane, column] = 0.0
+        else:
+            _show_operator(tables, state, seen, lane)
+            _show_candidates(tables, state, seen, lane, scale)
+
+
+@step
+def _decide(r: SplitRecord, tables: SplitTables, lane: int, sparse: bool) -> None:
+    state, turn, entry = r.state, r.state.turn[lane], r.state.action[lane]
+    state.entries[lane, turn] = entry
+    state.turn[lane] += 1
+    r.illegal[lane] += entry != state.log[lane, turn]
+    r.over[lane] = state.turn[lane] == len(tables.keys)
+    reference, now = state.reference[lane], state.makespan[lane]
+    gained = (reference if sparse else state.before[lane]) - now
+    r.reward[lane] = gained / reference if reference > 0 and (r.over[lane] or not sparse) else 0.0
+    row = r.observation.operators[lane, tables.keys[turn]]
+    row[SplitOperatorColumn.IS_DECIDED], row[SplitOperatorColumn.IS_CURRENT] = 1.0, 0.0
+    if entry > 0:
+        option = tables.candidates[turn, entry]
+        row[SplitOperatorColumn.PARTS] = min(option[SplitCandidateColumn.PARTS], np.float32(CLIP))
+        row[SplitOperatorColumn.PROPORTIONAL] = option[SplitCandidateColumn.PROPORTIONAL]
+        row[SplitOperatorColumn.BATCH] = option[SplitCandidateColumn.BATCH]
+        row[SplitOperatorColumn.OUTPUT] = option[SplitCandidateColumn.OUTPUT]
+        row[SplitOperatorColumn.REDUCTION] = option[SplitCandidateColumn.REDUCTION]
+        row[SplitOperatorColumn.SPATIAL] = option[SplitCandidateColumn.SPATIAL]
+
+
+@step
+def _show_devices(tables: SplitTables, state: LaneState, seen: SplitObservation, lane: int, scale: float) -> None:
+    """Write the columns that depend on the current schedule."""
+    total = 0
+    for a in range(len(tables.capacity)):
+        total += state.operators[lane, a]
+    for a in range(len(tables.capacity)):
+        row = seen.devices[lane, a]
+        row[SplitDeviceColumn.BUSY] = share(state.busy[lane, a], scale)
+        row[SplitDeviceColumn.SHARE] = state.operators[lane, a] / total
+        row[SplitDeviceColumn.WEIGHTS] = min(state.weights[lane, a] / tables.capacity[a], CLIP)
+
+
+@step
+def _show_operator(tables: SplitTables, state: LaneState, seen: SplitObservation, lane: int) -> None:
+    operator = tables.keys[state.turn[lane]]
+    seen.current[lane, 0] = operator
+    seen.operators[lane, operator, SplitOperatorColumn.IS_CURRENT] = 1.0
+    for column in range(seen.operator.shape[1]):
+        seen.operator[lane, column] = seen.operators[lane, operator, column]
+
+
+@step
+def _show_candidates(tables: SplitTables, state: LaneState, seen: SplitObservation, lane: int, scale: float) -> None:
+    """Write the mask and the candidates; makespans and completions are those of the graph as it is."""
+    turn, now = state.turn[lane], share(state.makespan[lane], scale)
+    for entry in range(seen.candidates.shape[1]):
+        row, legal = seen.candidates[lane, entry], tables.legal[turn, entry]
+        for column in range(len(row)):
+            row[column] = tables.candidates[turn, entry, column]
+        seen.mask[lane, entry] = legal
+        row[SplitCandidateColumn.LEGAL] = legal
+        row[SplitCandidateColumn.COMPLETION] = row[SplitCandidateColumn.MAKESPAN] = now
+        if entry > 0 and legal:
+            row[SplitCandidateColumn.SPARED_SCATTER] = _spared_scatter(tables, state, lane, turn, entry)
+            row[SplitCandidateColumn.SPARED_GATHER] = _spared_gather(tables, state, lane, turn, entry)
+
+
+@step
+def _entry_of(tables: SplitTables, state: LaneState, lane: int, operator: int) -> int:
+    """The entry by which an operator is split so far; 0 if it is whole."""
+    turn = tables.turns[operator]
+    return int(state.entries[lane, turn]) if turn >= 0 else 0
+
+
+@step
+def _spared_scatter(tables: SplitTables, state: LaneState, lane: int, turn: int, entry: int) -> float:
+    """Share of the operands that an entry deals out which already lie in the same parts."""
+    choice = turn * tables.legal.shape[1] + entry
+    there, count = 0, tables.dealt[choice + 1] - tables.dealt[choice]
+    for k in range(tables.dealt[choice], tables.dealt[choice + 1]):
+        source = tables.source[k]
+        other = _entry_of(tables, state, lane, source)
+        there += other > 0 and tables.result[tables.turns[source], other] == tables.cut[k]
+    return float(there / count) if count > 0 else 0.0
+
+
+@step
+def _spared_gather(tables: SplitTables, state: LaneState, lane: int, turn: int, entry: int) -> bool:
+    """True if a reader is split already into the parts that an entry makes of the result."""
+    operator, result = tables.keys[turn], tables.result[turn, entry]
+    for j in range(tables.reading[operator], tables.reading[operator + 1]):
+        reader = tables.reader[j]
+        other = _entry_of(tables, state, lane, reader)
+        if other == 0:
+            continue
+        choice = tables.turns[reader] * tables.legal.shape[1] + other
+        for k in range(tables.dealt[choice], tables.dealt[choice + 1]):
+            if tables.source[k] == operator and tables.cut[k] == result:
+                return True
+    return False

@@ -1,0 +1,34 @@
+"""Loads: what devices have to do under a schedule."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from hetgym._types import FloatArray, Int64Array, IntArray
+from hetgym.problem import Problem
+
+
+class Loads(NamedTuple):
+    """What devices have to do under a schedule.
+
+    Attributes:
+        busy: [d] summed run times of its operators [s].
+        operators: [d] number of its operators.
+        weights: [d] bytes of their weights.
+    """
+
+    busy: FloatArray
+    operators: Int64Array
+    weights: FloatArray
+
+
+def loads_of(problem: Problem, assignment: IntArray) -> Loads:
+    """The loads of devices under a placement, [n]."""
+    n, d = problem.cost.shape
+    return Loads(
+        np.bincount(assignment, problem.cost[np.arange(n), assignment], minlength=d).astype(np.float64),
+        np.bincount(assignment, minlength=d),
+        np.bincount(assignment, problem.weight_bytes, minlength=d).astype(np.float64),
+    )
