@@ -286,10 +286,10 @@ def classic(sets: dict[str, list[Problem]], budgets: tuple[float, ...]) -> list[
     return rows
 
 
-def headroom(runtime: str, sets: dict[str, list[Problem]], linear: Path) -> list[dict[str, Any]]:
+def headroom(runtime: str, sets: dict[str, list[Problem]], linear: Path, times: int) -> list[dict[str, Any]]:
     """Policies without a budget over the best plan of long searches: what is left for any other policy to gain.
 
-    The long searches are those of both policies with :data:`LONG` times the launches and two seeds.
+    The long searches are those of both policies with so many times the launches and two seeds.
     """
     policies = {"one unit": FILES.load(linear.with_suffix("")), "place-v2": hetgym.agents.load("place-v2")}
     rows = []
@@ -297,7 +297,7 @@ def headroom(runtime: str, sets: dict[str, list[Problem]], linear: Path) -> list
         excess: dict[str, list[float]] = {name: [] for name in policies}
         for problem in chosen:
             plans = {name: policy.plan(problem, runtime=runtime).makespan for name, policy in policies.items()}
-            launches = LONG * max(4_000_000, 40 * problem.num_operators**2)
+            launches = times * max(4_000_000, 40 * problem.num_operators**2)
             longest = [
                 policy.plan(problem, runtime=runtime, operators=launches, seed=seed).makespan
                 for policy in policies.values()
@@ -328,6 +328,7 @@ def main() -> None:
     parser.add_argument("--first", type=int, help="seed of the first small problem; the first large one is 10 000 on")
     parser.add_argument("--effort", type=int, help="of place-v2 in *lists*, by default its own")
     parser.add_argument("--linear", type=Path, help="policy of one hidden unit, trained alike")
+    parser.add_argument("--long", type=int, default=LONG, help="times the launches that long searches of *headroom* get")
     parser.add_argument("--json", type=Path)
     options = parser.parse_args()
     budgets = tuple(float(text) for text in options.budgets.split(",") if text)
@@ -375,7 +376,7 @@ def main() -> None:
     elif options.what == "headroom":
         if options.linear is None:
             parser.error("headroom needs --linear")
-        found = headroom(options.runtime, sets, options.linear)
+        found = headroom(options.runtime, sets, options.linear, options.long)
         columns = {name: lambda row, name=name: str(row[name]) for name in ("problems", "n", "what")}
         show(title, found, columns | {"over the best known": between})
     elif options.what == "splices":
