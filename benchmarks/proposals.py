@@ -328,7 +328,7 @@ def main() -> None:
     parser.add_argument("--first", type=int, help="seed of the first small problem; the first large one is 10 000 on")
     parser.add_argument("--effort", type=int, help="of place-v2 in *lists*, by default its own")
     parser.add_argument("--linear", type=Path, help="policy of one hidden unit, trained alike")
-    parser.add_argument("--long", type=int, default=LONG, help="times the launches that long searches of *headroom* get")
+    parser.add_argument("--long", type=int, default=LONG, help="times the launches of searches of *headroom*")
     parser.add_argument("--json", type=Path)
     options = parser.parse_args()
     budgets = tuple(float(text) for text in options.budgets.split(",") if text)
