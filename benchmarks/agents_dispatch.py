@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import argparse
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -177,11 +177,33 @@ def clairvoyant(env: HetScheduleEnv) -> dict[str, float]:
     }
 
 
-def paired(values: Any, base: Any) -> tuple[float, list[float]]:
-    """Ratio of two means of paired figures, and its 95 % bootstrap interval over the episodes."""
-    draws = np.random.default_rng(0).integers(len(values), size=(2000, len(values)))
-    ratios = values[draws].mean(axis=1) / base[draws].mean(axis=1)
-    return float(values.mean() / base.mean()), np.percentile(ratios, [2.5, 97.5]).tolist()
+def paired(values: Sequence[Any], base: Sequence[Any]) -> tuple[float, list[float]]:
+    """Ratio of two means of paired figures, and its 95 % bootstrap interval over the episodes.
+
+    Args:
+        values: figures of one or several sets of episodes, each of which counts alike.
+        base: the figures to compare with.
+    """
+    rng, above, below = np.random.default_rng(0), np.zeros(2000), np.zeros(2000)
+    for one, other in zip(values, base, strict=True):
+        draws = rng.integers(len(one), size=(2000, len(one)))
+        above += np.array(one)[draws].mean(axis=1)
+        below += np.array(other)[draws].mean(axis=1)
+    means = [sum(float(np.mean(one)) for one in several) for several in (values, base)]
+    return means[0] / means[1], np.percentile(above / below, [2.5, 97.5]).tolist()
+
+
+def together(sets: Sequence[dict[str, list[float]]], first: str) -> list[dict[str, Any]]:
+    """Rows of all sets of episodes, each of which counts alike."""
+    rows = []
+    for name in set.intersection(*(set(ratios) for ratios in sets)):
+        parts = [summary(ratios[name]) for ratios in sets]
+        whole = {key: float(np.mean([part[key] for part in parts])) for key in ("mean", "lost")}
+        whole["error"] = float(np.sqrt(sum(part["error"] ** 2 for part in parts))) / len(parts)
+        row = {"problems": "all sets", "what": name, "decision": 0.0, "worst": max(part["worst"] for part in parts)}
+        ratio, interval = paired([ratios[name] for ratios in sets], [ratios[first] for ratios in sets])
+        rows.append({**row, **whole, "paired": ratio, "interval": interval})
+    return sorted(rows, key=lambda row: row["mean"])
 
 
 def main() -> None:
@@ -211,7 +233,7 @@ def main() -> None:
         (f"zoo, {platform}", {"graph": list(ZOO), "platform": platform, "runtime": "links"}, options.zoo * len(ZOO))
         for platform in (options.platforms if options.zoo else ())
     ]
-    rows = []
+    rows, found = [], []
     for title, arguments, episodes in sets:
         env = HetScheduleEnv(**conditions, **arguments)
         seeds = range(options.first, options.first + episodes)
@@ -236,10 +258,13 @@ def main() -> None:
                 ratios.setdefault(f"agent: {name}", []).append(info["makespan"] / info["reference"])
                 decisions += len(info["replay"].actions)
             spent[f"agent: {name}"] = (time.thread_time() - begin) / decisions
-        base = np.array(ratios[f"agent: {options.policies[0]}"])
+        found.append(ratios)
+        base = ratios[f"agent: {options.policies[0]}"]
         for name, values in sorted(ratios.items(), key=lambda item: float(np.mean(item[1]))):
             rows.append({"problems": title, "what": name, "decision": spent[name], **summary(values)})
-            rows[-1]["paired"], rows[-1]["interval"] = paired(np.array(values), base)
+            rows[-1]["paired"], rows[-1]["interval"] = paired([values], [base])
+    if len(found) > 1:
+        rows += together(found, f"agent: {options.policies[0]}")
     show(
         "Makespan over the reference",
         rows,
