@@ -133,7 +133,7 @@ class CutProblem:
         if not self.is_chain and depth == len(cut):
             forward = self._loads(cut)[devices]
         if objective.code == THROUGHPUT:
-            value = float(forward.max())
+            value = max(forward.tolist())
         elif objective.code == LATENCY:
             table = request_table(depth, objective.turns)
             value = last_finish(table, forward[None, None], np.zeros(len(cut)), 0)

@@ -107,18 +107,15 @@ class LaneVectorEnv(VectorEnv[Observation, Any, Any]):
                 reward[lane] = 0.0
         over = lanes.over.copy()
         ends = np.flatnonzero(over).tolist()
-        final: dict[str, Any] = {}
         if self.autoreset_mode is AutoresetMode.SAME_STEP:
+            final = self._final(ends)
             for lane in ends:
-                info = {**self._info(lane), **lanes.result(lane)}
-                final = self._add_info(final, {"final_obs": self._lane(lane), "final_info": info}, lane)
                 self._begin(lane, None, {})
             infos = self._infos(np.ones(self.num_envs, np.bool_)) | final
             self._ended = np.zeros(self.num_envs, np.bool_)
         else:
-            infos = self._infos(np.ones(self.num_envs, np.bool_))
-            for lane in ends:
-                infos = self._add_info(infos, lanes.result(lane), lane)
+            results = [lanes.result(lane) for lane in ends]
+            infos = self._infos(np.ones(self.num_envs, np.bool_)) | self._columns(ends, results)
             self._ended = over
         return self._seen(), reward, over, np.zeros(self.num_envs, np.bool_), infos
 
@@ -167,13 +164,48 @@ class LaneVectorEnv(VectorEnv[Observation, Any, Any]):
             raise ConfigError("options['reset_mask'] resets no lane")
         return mask
 
-    def _info(self, lane: int) -> dict[str, Any]:
-        shared = {
-            key: values[lane].item() if values.dtype != object else values[lane]
-            for key, values in self.lanes.shared().items()
-        }
-        mask = self.lanes.mask[lane].astype(np.bool_)
-        return {**shared, "action_mask": mask, "illegal_actions": int(self.lanes.illegal[lane])}
+    def _final(self, lanes: list[int]) -> dict[str, Any]:
+        """Entries of infos for the last observations and infos of the episodes of some lanes, which have ended."""
+        if not lanes:
+            return {}
+        shared = {key: values.tolist() for key, values in self.lanes.shared().items()}
+        infos = [
+            {
+                **{key: values[lane] for key, values in shared.items()},
+                "action_mask": self.lanes.mask[lane].astype(np.bool_),
+                "illegal_actions": int(self.lanes.illegal[lane]),
+                **self.lanes.result(lane),
+            }
+            for lane in lanes
+        ]
+        seen, present = np.empty(self.num_envs, object), np.zeros(self.num_envs, np.bool_)
+        for lane in lanes:
+            seen[lane], present[lane] = self._lane(lane), True
+        infos_of = self._columns(lanes, infos)
+        return {"final_obs": seen, "_final_obs": present, "final_info": infos_of, "_final_info": present.copy()}
+
+    def _columns(self, lanes: list[int], infos: list[dict[str, Any]]) -> dict[str, Any]:
+        """Infos of some lanes in the format of Gymnasium's vector infos, whose own method adds one lane after another.
+
+        An entry of a dictionary becomes a dictionary of columns, a number a column of its type, and an array another
+        dimension; the others make columns of objects.
+        """
+        columns: dict[str, Any] = {}
+        for key in dict.fromkeys(key for info in infos for key in info):
+            pairs = [(lane, info[key]) for lane, info in zip(lanes, infos, strict=True) if key in info]
+            first, present = pairs[0][1], np.zeros(self.num_envs, np.bool_)
+            if isinstance(first, np.ndarray):
+                column: Any = np.zeros((self.num_envs, *first.shape), first.dtype)
+            elif type(first) in (bool, int, float) or isinstance(first, np.number):
+                column = np.zeros(self.num_envs, type(first))
+            else:
+                column = np.empty(self.num_envs, object)  # None everywhere
+            for lane, value in pairs:
+                column[lane], present[lane] = value, True
+            if isinstance(first, dict):
+                column = self._columns([lane for lane, _ in pairs], [value for _, value in pairs])
+            columns[key], columns[f"_{key}"] = column, present
+        return columns
 
     def _infos(self, present: BoolArray) -> dict[str, Any]:
         """Entries of every info for the lanes that are present, in the format of Gymnasium's vector infos."""

@@ -4,34 +4,13 @@ from __future__ import annotations
 
 import numpy as np
 
-from hetgym._jit import lean, step
-from hetgym._types import BoolArray, Int64Array
+from hetgym._jit import step
 from hetgym.envs.core.scaling import share
 from hetgym.envs.pipeline.memory import most_stages, reach
 from hetgym.envs.pipeline.observation import CutColumn
-from hetgym.envs.pipeline.state import Game, PipelineObservation, PipelineState, read_lanes, read_tables
+from hetgym.envs.pipeline.state import Game, PipelineObservation, PipelineState
 from hetgym.pipeline.objective import LATENCY, TRAINING
 from hetgym.pipeline.tables import CutTables
-
-
-@lean
-def complete(lanes: Int64Array, g: Game, active: BoolArray) -> None:
-    """Compute and write the completion of each legal action in every active lane that is not over.
-
-    Args:
-        lanes: row of a :class:`~hetgym.envs.pipeline.state.PipelineRecord`.
-        g: the rules.
-        active: [L] true for lanes that have taken a decision.
-    """
-    r = read_lanes(lanes)
-    b, seen = r.state, r.observation
-    for lane in range(len(active)):
-        if active[lane] and not r.over[lane]:
-            t = read_tables(r.tables[lane])
-            for action in range(seen.mask.shape[1]):
-                if seen.mask[lane, action]:
-                    b.completion[lane, action] = _completion(t, b, g, lane, action)
-            show_completion(b, seen, lane)
 
 
 @step
@@ -82,7 +61,7 @@ def _stay(t: CutTables, b: PipelineState, g: Game, lane: int, action: int, devic
 # to its end e: here and more are the seconds of its passes up to e, and the tables give the least value of cutting
 # blocks e to the end on the remaining devices. best is the least value found so far. Cost: O(levels * blocks * limits).
 @step
-def _completion(t: CutTables, b: PipelineState, g: Game, lane: int, action: int) -> float:
+def completion_after(t: CutTables, b: PipelineState, g: Game, lane: int, action: int) -> float:
     """The value after an action if the rest of the first round were cut as well as the tables know [s].
 
     It is exact for the throughput; for a training step it is the latency of its micro-batches. It is inf if no cut

@@ -12,7 +12,7 @@ from hetgym._jit import lean, step
 from hetgym._types import BoolArray, Int64Array
 from hetgym.envs.core.scaling import share
 from hetgym.envs.pipeline.bounds import bound_after, proved_by_stage
-from hetgym.envs.pipeline.completion import show_completion
+from hetgym.envs.pipeline.completion import completion_after, show_completion
 from hetgym.envs.pipeline.memory import is_legal, memory_left, most_stages
 from hetgym.envs.pipeline.observation import BlockColumn, CutColumn
 from hetgym.envs.pipeline.showing import show_decided, show_device
@@ -27,8 +27,8 @@ from hetgym.pipeline.tables import CutTables
 # are those of each action for the block at turn[lane]; potential is the reference before the first decision, then the
 # bound.
 #
-# A step looks ahead to O(D) actions. Each costs a bound, and for the memory O(levels * log n), or O(stages * n) in a
-# later round; see :mod:`hetgym.envs.pipeline.completion` for the rest.
+# A step looks ahead to O(D) actions. Each costs a bound, a completion (:mod:`hetgym.envs.pipeline.completion`), and for
+# the memory O(levels * log n), or O(stages * n) in a later round.
 @lean
 def cut(lanes: Int64Array, g: Game, actions: Int64Array, active: BoolArray, opening: bool) -> None:
     """Take a decision in every active lane, or begin an episode there.
@@ -50,7 +50,7 @@ def cut(lanes: Int64Array, g: Game, actions: Int64Array, active: BoolArray, open
             continue
         t = read_tables(r.tables[lane])
         if opening:
-            _clear(t, b, g, lane)
+            _clear(t, b, seen, g, lane)
             for device in range(len(t.capacity)):
                 show_device(t, b, seen, lane, device)
         else:
@@ -68,7 +68,7 @@ def cut(lanes: Int64Array, g: Game, actions: Int64Array, active: BoolArray, open
 
 
 @step
-def _clear(t: CutTables, b: PipelineState, g: Game, lane: int) -> None:
+def _clear(t: CutTables, b: PipelineState, seen: PipelineObservation, g: Game, lane: int) -> None:
     """Set a lane to the beginning of an episode; the reference must be in place."""
     b.turn[lane] = b.pieces[lane] = b.members[lane] = 0
     b.free[lane] = t.free[0]
@@ -83,6 +83,8 @@ def _clear(t: CutTables, b: PipelineState, g: Game, lane: int) -> None:
         b.busy[lane, device] = b.held[lane, device] = b.stashed[lane, device] = 0.0
     for block in range(b.assignment.shape[1]):
         b.assignment[lane, block] = -1
+    for block in range(seen.assignment.shape[1]):
+        seen.assignment[lane, block] = -1
 
 
 @step
@@ -118,6 +120,7 @@ def _decide(t: CutTables, b: PipelineState, g: Game, lane: int, action: int) -> 
     b.turn[lane] = j + 1
     if j + 1 == len(t.wall) - 1:
         _close(t, b, g, lane, j + 1)
+        _hold(t, b, lane)
 
 
 @step
@@ -147,6 +150,18 @@ def _close(t: CutTables, b: PipelineState, g: Game, lane: int, end: int) -> None
 
 
 @step
+def _hold(t: CutTables, b: PipelineState, lane: int) -> None:
+    """Write the peak memory of each device under the finished cut; sums as in :meth:`CutProblem.memory`."""
+    depth = b.pieces[lane] if b.members[lane] == 0 else b.members[lane]
+    for device in range(len(t.capacity)):
+        b.memory[lane, device] = 0.0
+    for piece in range(b.pieces[lane]):
+        device, i, end = b.device[lane, piece], b.begun[lane, piece], b.begun[lane, piece + 1]
+        keep = t.peak[b.pieces[lane] // depth, depth, piece % depth]
+        b.memory[lane, device] += t.size[end] - t.size[i] + keep * (t.stash[end] - t.stash[i])
+
+
+@step
 def _begin(t: CutTables, b: PipelineState, lane: int, device: int, block: int) -> None:
     """Begin a piece at a block."""
     piece = b.pieces[lane]
@@ -164,7 +179,7 @@ def _begin(t: CutTables, b: PipelineState, lane: int, device: int, block: int) -
 
 @step
 def _look_ahead(t: CutTables, b: PipelineState, seen: PipelineObservation, g: Game, lane: int) -> None:
-    """Compute and write the results of each action for the current block; completions are the bounds.
+    """Compute and write the results of each action for the current block.
 
     After the last decision there are no candidates; the mask stays, so that it is never empty.
     """
@@ -182,7 +197,8 @@ def _look_ahead(t: CutTables, b: PipelineState, seen: PipelineObservation, g: Ga
         legal = action <= len(t.capacity) and is_legal(t, b, g, lane, action)
         seen.mask[lane, action] = 1 if legal else 0
         if legal:
-            b.ahead[lane, action] = b.completion[lane, action] = bound_after(t, b, g, lane, action)
+            b.ahead[lane, action] = bound_after(t, b, g, lane, action)
+            b.completion[lane, action] = completion_after(t, b, g, lane, action)
             _show_action(t, b, seen, g, lane, action)
     show_completion(b, seen, lane)
 

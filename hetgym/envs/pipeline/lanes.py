@@ -15,7 +15,6 @@ from hetgym.envs.core.memory import Remembered
 from hetgym.envs.core.padding import BlockPadding
 from hetgym.envs.core.replay import Replay
 from hetgym.envs.core.sources import Source
-from hetgym.envs.pipeline.completion import complete
 from hetgym.envs.pipeline.dynamics import cut
 from hetgym.envs.pipeline.observation import NARROW, BlockColumn, fixed, pipeline_space
 from hetgym.envs.pipeline.problems import Pipeline, as_pipeline
@@ -35,7 +34,7 @@ from hetgym.schedule import Schedule
 _REMEMBERED = 256  # pipelines
 
 Prepared = tuple[CutProblem, records.Entry, dict[str, npt.NDArray[Any]]]
-"""A cut problem, its tables for kernels, and the observation at the beginning of an episode."""
+"""A cut problem, its tables for kernels, and the part of its observations that kernels do not write anew."""
 
 
 class PipelineLanes(RecordLanes):
@@ -66,8 +65,10 @@ class PipelineLanes(RecordLanes):
         self.source, self.rules, self.padding, self.sparse = source, rules, padding, sparse
         self.state = new_state(count, padding.blocks, padding.devices, rules.rounds)
         self._game = Game(rules.code, rules.turns, int(rules.split_backward), rules.rounds, int(sparse))
+        self._objective = rules.bare()
+        self._one = np.zeros(count, np.bool_)  # all false, but for a lane that begins
         self._instances: list[CutProblem | None] = [None] * count
-        self._values: list[CutValue | None] = [None] * count
+        self._ended: list[tuple[list[Stage], CutValue] | None] = [None] * count
         self._known: Remembered[str, Prepared] = Remembered(max(_REMEMBERED, source.size))
         self._tables = records.Rows(count, TABLES)
         self._lanes = self._all_lanes()
@@ -107,27 +108,21 @@ class PipelineLanes(RecordLanes):
         if instance is not self._instances[lane]:
             self._instances[lane], self.names[lane] = instance, instance.problem.name
             self._tables.put(lane, tables)
-        for name, array in self.arrays.items():
-            array[lane] = blank[name]
-        self.seeds[lane], self._values[lane] = seed, None
+        for key, array in blank.items():
+            self.arrays[key][lane] = array
+        self.seeds[lane], self._ended[lane] = seed, None
         self.illegal[lane], self.over[lane] = 0, False
         self.state.reference[lane] = instance.reference
-        active = np.zeros(self.count, np.bool_)
-        active[lane] = True
-        self._advance(self.state.turn, active, True)
+        self._one[lane] = True
+        cut(self._lanes.table[0], self._game, self.state.turn, self._one, True)
+        self._one[lane] = False
 
     def step(self, actions: npt.NDArray[np.int64], active: BoolArray) -> None:
         """Decide on the current block of each active lane."""
-        self._advance(actions, active, False)
+        cut(self._lanes.table[0], self._game, actions, active, False)
         if self.over.any():
             for lane in np.flatnonzero(self.over & active).tolist():
                 self._finish(lane)
-
-    def _advance(self, actions: npt.NDArray[np.int64], active: BoolArray, opening: bool) -> None:
-        row = self._lanes.table[0]
-        cut(row, self._game, actions, active, opening)
-        if self.rules.completion:
-            complete(row, self._game, active)
 
     def _finish(self, lane: int) -> None:
         """Evaluate the cut, and set the last reward."""
@@ -135,7 +130,7 @@ class PipelineLanes(RecordLanes):
         count = len(stages)
         passes = (b.forward[lane, :count].copy(), b.backward[lane, :count].copy(), b.weight[lane, :count].copy())
         found = instance.price(stages, *passes)
-        self._values[lane] = found
+        self._ended[lane] = stages, found
         before = instance.reference if self.sparse else float(b.potential[lane])
         self.reward[lane] = (before - found.value) / instance.reference if instance.reference > 0 else 0.0
 
@@ -145,8 +140,8 @@ class PipelineLanes(RecordLanes):
         if self.rules.completion:
             instance = with_remainders(instance)
         self.padding.check(instance.problem.name, (len(instance.names), instance.problem.num_devices))
-        blank = fixed(instance, self.padding)
-        return instance, records.entry(instance.tables), {key: blank[key] for key in self.arrays}
+        blank = fixed(instance, self.padding, "blocks" in self.arrays)
+        return instance, records.entry(instance.tables), blank
 
     def optimum(self, lane: int) -> float:
         """See :func:`~hetgym.baselines.pipeline.optimum`; computed when the first episode on a pipeline ends [s]."""
@@ -172,9 +167,9 @@ class PipelineLanes(RecordLanes):
         assert instance is not None
         return instance
 
-    def value(self, lane: int) -> CutValue:
-        """The value of a finished episode's cut."""
-        found = self._values[lane]
+    def ended(self, lane: int) -> tuple[list[Stage], CutValue]:
+        """The stages of a finished episode, and their value."""
+        found = self._ended[lane]
         assert found is not None
         return found
 
@@ -182,22 +177,24 @@ class PipelineLanes(RecordLanes):
         """The stages that a lane has decided so far."""
         b, count = self.state, int(self.state.pieces[lane])
         begun, device = b.begun[lane, :count].tolist(), b.device[lane, :count].tolist()
-        return [Stage(*stage) for stage in zip(begun, [*begun[1:], int(b.turn[lane])], device, strict=False)]
+        return list(map(Stage, begun, [*begun[1:], int(b.turn[lane])], device))
 
     def unrolled(self, lane: int) -> tuple[Problem, Schedule] | None:
         """A finished episode's cut as a problem of its stages' passes and their schedule; None for the throughput."""
-        depth = len({stage.device for stage in self.stages(lane)})
-        forward, backward, weight = (passes.reshape(-1, depth) for passes in self.value(lane)[1:])
+        stages, found = self.ended(lane)
+        depth = len({stage.device for stage in stages})
+        forward, backward, weight = (passes.reshape(-1, depth) for passes in found[1:])
         return unroll_cut(self.rules, forward, backward, weight)
 
     def result(self, lane: int) -> dict[str, Any]:
         """Value, reference and optimum [s], the stages and their loads, the terms of the return, and the replay."""
-        instance, found, stages = self.instance(lane), self.value(lane), self.stages(lane)
+        instance, (stages, found) = self.instance(lane), self.ended(lane)
         total = (instance.reference - found.value) / instance.reference if instance.reference > 0 else 0.0
         least = self._least(instance)
-        devices = [stage.device for stage in stages]
-        depth, busy = len(set(devices)), found.forward + found.backward + found.weight
-        loads = np.bincount(devices, busy, instance.problem.num_devices)
+        devices = instance.problem.num_devices
+        depth, loads = len({stage.device for stage in stages}), [0.0] * devices
+        for stage, seconds in zip(stages, (found.forward + found.backward + found.weight).tolist(), strict=True):
+            loads[stage.device] += seconds
         actions = self.state.log[lane, : self.state.turn[lane]]
         return {
             "value": found.value,
@@ -206,11 +203,11 @@ class PipelineLanes(RecordLanes):
             "optimal": self.optimum(lane),
             "slr": found.value / least if least > 0 else 1.0,
             "speedup": instance.alone / found.value if found.value > 0 else 1.0,
-            "schedule": schedule_of(self.rules.bare(), depth, len(stages) // depth, "agent"),
+            "schedule": schedule_of(self._objective, depth, len(stages) // depth, "agent"),
             "stages": tuple(stages),
             "reference_stages": instance.reference_cut,
-            "loads": tuple(loads.tolist()),
-            "memory": tuple(instance.memory(stages).tolist()),
+            "loads": tuple(loads),
+            "memory": tuple(self.state.memory[lane, :devices].tolist()),
             "within_memory": instance.within_memory,
             "reward_terms": {"reference": 1.0, "value": total - 1.0},
             "replay": Replay(self.identity(lane), self.seeds[lane], tuple(actions.tolist())),
@@ -228,9 +225,9 @@ class PipelineLanes(RecordLanes):
 
     def frame(self, lane: int, mode: str) -> Any:
         """A text or a bar chart of the stages' loads."""
-        instance, b, found, stages = self.instance(lane), self.state, self._values[lane], self.stages(lane)
+        instance, b, ended, stages = self.instance(lane), self.state, self._ended[lane], self.stages(lane)
         passes = (b.forward[lane], b.backward[lane], b.weight[lane])
-        forward, backward, weight = (p[: len(stages)] for p in passes) if found is None else found[1:]
-        value = np.nan if found is None else found.value
+        forward, backward, weight = (p[: len(stages)] for p in passes) if ended is None else ended[1][1:]
+        value = np.nan if ended is None else ended[1].value
         draw = pipeline_pixels if mode == "rgb_array" else pipeline_text
         return draw(instance, stages, forward + backward + weight, value)

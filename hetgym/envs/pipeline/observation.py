@@ -12,11 +12,16 @@ import numpy as np
 import numpy.typing as npt
 from gymnasium import spaces
 
+from hetgym._jit import lean
+from hetgym._types import FloatArray
 from hetgym.envs.core.features import Column, features_of
 from hetgym.envs.core.padding import BlockPadding
-from hetgym.envs.core.scaling import CLIP, scale_of, shares
-from hetgym.envs.core.spaces import blank, feature_box
+from hetgym.envs.core.scaling import scale_of, share, shares
+from hetgym.envs.core.spaces import feature_box
 from hetgym.pipeline.cuts import CutProblem
+from hetgym.pipeline.tables import CutTables
+
+Float32Array = npt.NDArray[np.float32]
 
 
 class BlockColumn(Column):
@@ -91,34 +96,62 @@ def pipeline_space(padding: BlockPadding) -> spaces.Dict:
     )
 
 
-def fixed(instance: CutProblem, padding: BlockPadding) -> dict[str, npt.NDArray[Any]]:
-    """The part of a problem's observations that stays the same from step to step, padding included.
+def fixed(instance: CutProblem, padding: BlockPadding, blocks: bool) -> dict[str, npt.NDArray[Any]]:
+    """The part of a problem's observations that the kernels of episodes do not write, padding included.
 
     Args:
         instance: the problem, which must fit within the padding.
         padding: sizes of the observations.
+        blocks: false to leave out the tables of blocks.
     """
     t, turns = instance.tables, instance.objective.turns
     scale = turns / instance.reference if instance.reference > 0 else 0.0
     n, d = t.forward.shape
-    seen = blank(pipeline_space(padding))
-    cost = np.where(np.isfinite(t.forward), t.forward + t.backward + t.weight, np.inf)
+    cost = t.forward + t.backward + t.weight
     able = np.isfinite(cost)
     whole = np.where(able, cost, 0.0)
-    unit = scale_of(float(t.capacity[np.isfinite(t.capacity)].max(initial=0.0)))
-    table = seen["blocks"]
-    table[:n, BlockColumn.MEAN_COST] = shares(whole.sum(axis=1) / np.maximum(1, able.sum(axis=1)), scale)
-    table[:n, BlockColumn.LEAST_COST] = shares(cost.min(axis=1), scale)
-    table[:n, BlockColumn.REST] = shares(t.rest[:n], scale)
-    table[:n, BlockColumn.CUT] = shares(t.comm[np.arange(n), n], scale)
-    table[:n, BlockColumn.NEXT_CUT] = shares(t.comm[0, 1:], scale)
-    table[:n, BlockColumn.SIZE] = np.clip(np.diff(t.size) * unit, 0.0, CLIP)
-    table[:n, BlockColumn.STASH] = np.clip(np.diff(t.stash) * unit, 0.0, CLIP)
-    table[:n, BlockColumn.TURN] = np.arange(n) / max(1, n - 1)
-    seen["costs"][:n, :d] = shares(cost, scale)
-    seen["assignment"][:] = -1
     total = np.where(able.all(axis=0), whole.sum(axis=0), np.inf) / d
+    seen: dict[str, npt.NDArray[Any]] = {"devices": np.zeros((padding.devices, len(StageColumn)), np.float32)}
     seen["devices"][:d, StageColumn.TOTAL_COST] = shares(total, scale)
-    seen["block_mask"][:n] = 1
-    seen["device_mask"][:d] = 1
+    if blocks:
+        unit = scale_of(float(t.capacity[np.isfinite(t.capacity)].max(initial=0.0)))
+        seen["blocks"] = np.zeros((padding.blocks, len(BlockColumn)), np.float32)
+        seen["costs"] = np.zeros((padding.blocks, padding.devices), np.float32)
+        _write_blocks(t, whole.sum(axis=1), scale, unit, seen["blocks"], seen["costs"])
+        for key, size, count in (("block_mask", padding.blocks, n), ("device_mask", padding.devices, d)):
+            seen[key] = np.zeros(size, np.int8)
+            seen[key][:count] = 1
     return seen
+
+
+@lean
+def _write_blocks(
+    t: CutTables, total: FloatArray, scale: float, unit: float, table: Float32Array, costs: Float32Array
+) -> None:
+    """Write what blocks take.
+
+    Args:
+        t: tables of the problem.
+        total: [n] seconds of each block, all passes, summed over the devices that can run it.
+        scale: turns / reference [1/s].
+        unit: 1 / largest memory [1/byte].
+        table: [N, 12] rows of blocks.
+        costs: [N, D] pace of each block on each device.
+    """
+    n, d = t.forward.shape
+    for i in range(n):
+        least, able = np.inf, 0
+        for device in range(d):
+            seconds = t.forward[i, device] + t.backward[i, device] + t.weight[i, device]
+            costs[i, device] = share(seconds, scale)
+            least = min(least, seconds)
+            able += 1 if seconds < np.inf else 0
+        row = table[i]
+        row[BlockColumn.MEAN_COST] = share(total[i] / max(1, able), scale)
+        row[BlockColumn.LEAST_COST] = share(least, scale)
+        row[BlockColumn.REST] = share(t.rest[i], scale)
+        row[BlockColumn.CUT] = share(t.comm[i, n], scale)
+        row[BlockColumn.NEXT_CUT] = share(t.comm[0, i + 1], scale)
+        row[BlockColumn.SIZE] = share(t.size[i + 1] - t.size[i], unit)
+        row[BlockColumn.STASH] = share(t.stash[i + 1] - t.stash[i], unit)
+        row[BlockColumn.TURN] = i / max(1, n - 1)

@@ -37,6 +37,7 @@ class PipelineState(NamedTuple):
         ramp: [L, P] a forward pass of all earlier pieces [s].
         busy: [L, D] seconds of all passes of a device's closed pieces for a request.
         held, stashed: [L, D] bytes of closed pieces: weights and state, and activations of a micro-batch.
+        memory: [L, D] peak memory of each device [byte], once the last block is placed.
         used: [L, D] 1 + the position of a device among the stages; 0 if not used.
         closed: [L] seconds that a request spends in closed pieces.
         work: [L] seconds of all passes of closed pieces.
@@ -66,6 +67,7 @@ class PipelineState(NamedTuple):
     busy: FloatArray
     held: FloatArray
     stashed: FloatArray
+    memory: FloatArray
     used: Int64Array
     closed: FloatArray
     work: FloatArray
@@ -85,11 +87,11 @@ def new_state(lanes: int, blocks: int, devices: int, rounds: int) -> PipelineSta
     """A state of zeros."""
     most = devices * rounds
     shapes = dict.fromkeys(("device", "forward", "backward", "weight", "before", "ramp"), most)
-    shapes |= dict.fromkeys(("busy", "held", "stashed", "used"), devices)
+    shapes |= dict.fromkeys(("busy", "held", "stashed", "memory", "used"), devices)
     shapes |= dict.fromkeys(("ahead", "completion"), 1 + devices)
     shapes |= {"begun": most + 1, "assignment": blocks, "log": blocks, "spare": blocks + 2}
-    real = {"forward", "backward", "weight", "before", "ramp", "busy", "held", "stashed", "closed", "work", "high"}
-    real |= {"reference", "scale", "pace", "potential", "ahead", "completion"}
+    real = {"forward", "backward", "weight", "before", "ramp", "busy", "held", "stashed", "memory"}
+    real |= {"closed", "work", "high", "reference", "scale", "pace", "potential", "ahead", "completion"}
     return PipelineState._make(
         np.zeros((lanes, shapes[name]) if name in shapes else lanes, np.float64 if name in real else np.int64)
         for name in PipelineState._fields
