@@ -7,8 +7,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from hetgym._types import Int64Array, IntArray
-from hetgym.baselines.pipeline.downset_kernel import Bits, fill_values
+from hetgym._types import IntArray
+from hetgym.baselines.pipeline.downset_kernel import Bits, device_sets, fill_values
 from hetgym.errors import ConfigError, ProblemError
 from hetgym.pipeline.contraction import Contraction, contract
 from hetgym.pipeline.problem import PipelineProblem
@@ -127,7 +127,7 @@ def solve(
     Args:
         problem: the pipeline to cut.
         small: its contraction.
-        downsets: among them the empty one and that of all nodes.
+        downsets: the empty one first, that of all nodes last; each after those inside it.
         upper: a max-load that can be reached; what is larger is of no interest [s].
 
     Returns:
@@ -135,35 +135,36 @@ def solve(
     """
     counts = np.array([kind.count for kind in problem.kinds], np.int64)
     possible = np.isfinite(small.cost)
-    cost = np.where(possible, small.cost, 0.0)
-    least = np.where(possible[:, counts > 0], small.cost[:, counts > 0], np.inf).min(axis=1)
-    inside = [[k for k in range(len(least)) if downset >> k & 1] for downset in downsets]
-    work = [math.fsum(least[k] for k in nodes) for nodes in inside]  # rounded once, hence monotone
-    order = sorted(range(len(downsets)), key=lambda i: (work[i], len(inside[i])))
-    member = np.zeros((len(downsets), len(least)))
-    for row, i in enumerate(order):
-        member[row, inside[i]] = 1.0
-    words = (len(least) + 63) // 64
-    strides = np.cumprod([1, *(counts + 1)])
-    shape = len(downsets), int(strides[-1])
+    cost, n = np.where(possible, small.cost, 0.0), len(small.members)
+    words = (n + 63) // 64
+    bits, work, order = _words(downsets, words), np.zeros(len(downsets)), np.arange(len(downsets))
+    inside = np.unpackbits(bits.astype("<u8").view(np.uint8), axis=1, count=n, bitorder="little")
+    if upper < math.inf or len(downsets) > 1 + n:  # otherwise a chain: it is in order, and nothing of it is left out
+        least = np.where(possible[:, counts > 0], small.cost[:, counts > 0], np.inf).min(axis=1)
+        work = np.array([math.fsum(least[nodes]) for nodes in inside.astype(np.bool_)])  # rounded once, hence monotone
+        order = np.lexsort((inside.sum(axis=1), work))
+    member = inside[order].astype(np.float64)
+    moves, left = device_sets(counts)
+    shape = len(downsets), len(left)
     value, before, kind = np.full(shape, np.inf), np.zeros(shape, np.int32), np.zeros(shape, np.int8)
     fill_values(
         value,
         before,
         kind,
-        _words([downsets[i] for i in order], words),
-        np.array([work[i] for i in order]),
+        bits[order],
+        work[order],
         member @ cost,
         member @ ~possible,
         member @ small.size,
         _words(list(small.crossing), words),
         np.array(list(small.crossing.values()), np.float64),
-        *_device_sets(counts),
+        moves,
+        left,
         np.array([k.memory for k in problem.kinds]),
         np.array([k.transfers for k in problem.kinds]),
         upper * (1 + 1e-9),
     )
-    state, row = shape[1] - 1, len(order) - 1
+    state, row, strides = shape[1] - 1, len(order) - 1, np.cumprod([1, *(counts + 1)]).tolist()
     if not np.isfinite(value[row, state]):
         return None, math.inf
     cut = []
@@ -171,26 +172,9 @@ def solve(
         start, last = int(before[row, state]), int(kind[row, state])
         if start != row:
             cut.append(NodeStage(downsets[order[row]] & ~downsets[order[start]], last))
-        state -= int(strides[last])
+        state -= strides[last]
         row = start
     return cut[::-1], float(value[-1, -1])
-
-
-def _device_sets(counts: Int64Array) -> tuple[Int64Array, Int64Array]:
-    """Sets of devices, where devices of one kind are interchangeable, and the results of taking one device out.
-
-    Args:
-        counts: [k] devices of each kind.
-
-    Returns:
-        [q, 3] set, set without a device of a kind, that kind, for all that there are, sets in rising order; and
-        [sets] how many devices are not in each set.
-    """
-    strides = np.cumprod([1, *(counts + 1)])
-    held = np.arange(strides[-1])[:, None] // strides[None, :-1] % (counts + 1)
-    members, kind = np.nonzero(held)
-    moves = np.stack([members, members - strides[kind], kind], axis=1)
-    return np.ascontiguousarray(moves, np.int64), np.ascontiguousarray(counts.sum() - held.sum(axis=1), np.int64)
 
 
 def _words(sets: list[int], words: int) -> Bits:

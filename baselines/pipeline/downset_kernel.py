@@ -11,6 +11,33 @@ from hetgym._types import BoolArray, FloatArray, Int64Array, IntArray
 Bits = npt.NDArray[np.uint64]
 
 
+@jit
+def device_sets(counts: Int64Array) -> tuple[Int64Array, Int64Array]:
+    """Sets of devices, where devices of one kind are interchangeable, and the results of taking one device out.
+
+    Args:
+        counts: [k] devices of each kind.
+
+    Returns:
+        [q, 3] set, set without a device of a kind, that kind, for all that there are, sets in rising order; and
+        [sets] how many devices are not in each set.
+    """
+    sets, count = 1, 0
+    for devices in counts:
+        sets *= devices + 1
+    moves, left = np.empty((sets * len(counts), 3), np.int64), np.empty(sets, np.int64)
+    for members in range(sets):
+        left[members], stride = 0, 1
+        for kind in range(len(counts)):
+            held = members // stride % (counts[kind] + 1)
+            left[members] += counts[kind] - held
+            if held > 0:
+                moves[count, 0], moves[count, 1], moves[count, 2] = members, members - stride, kind
+                count += 1
+            stride *= counts[kind] + 1
+    return moves[:count].copy(), left
+
+
 # value[a, S] is the least max-load of the nodes of downset a on devices of the set S. Rows are filled in order: each
 # comes after all downsets inside it, so before row a every row b < a is final, and value[a, S] is inf. Row a then
 # tries each b inside a as the content of the stages before the last one; from the b of most work downwards, so that the

@@ -6,7 +6,7 @@ import numpy as np
 
 from hetgym._jit import jit
 from hetgym._types import FloatArray, Int64Array
-from hetgym.baselines.pipeline.downset import placement, prefixes, solve
+from hetgym.baselines.pipeline.downset import prefixes, solve
 from hetgym.pipeline.cuts import CutProblem, Stage
 from hetgym.pipeline.objective import LATENCY, THROUGHPUT
 from hetgym.pipeline.tables import counts_and_first
@@ -26,8 +26,13 @@ def optimum(cuts: CutProblem) -> float:
     sets, kinds = int(cuts.tables.free[0]) + 1, len(problem.kinds)
     steps = n * n * sets * kinds
     if cuts.objective.code == THROUGHPUT and steps <= MAX_STEPS:
-        cut, _ = solve(problem, cuts.blocks, prefixes(cuts.blocks), np.inf)
-        return problem.max_load(placement(problem, cuts.blocks, cut))
+        found, _ = solve(problem, cuts.blocks, prefixes(cuts.blocks), np.inf)
+        cut: list[Stage] = []
+        device = counts_and_first(problem)[1].tolist()
+        for nodes, kind in found or ():
+            cut.append(Stage(cut[-1].end if cut else 0, nodes.bit_length(), device[kind]))
+            device[kind] += 1
+        return cuts.evaluate(cut).value if cut else np.nan
     if cuts.objective.code == LATENCY and steps * n * n * kinds // 4 <= 10 * MAX_STEPS:
         return cuts.evaluate(least_latency(cuts)).value
     return np.nan

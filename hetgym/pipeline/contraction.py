@@ -77,27 +77,32 @@ def bind(problem: PipelineProblem) -> Contraction:
         ProblemError: operators that must be together have no kind of device that can run them all.
     """
     node = _bound_together(problem)
-    count = int(node.max()) + 1
-    members = [tuple(np.flatnonzero(node == k).tolist()) for k in range(count)]
-    cost = np.stack([problem.cost[list(inside)].sum(axis=0) for inside in members])
+    count, nodes = int(node.max()) + 1, node.tolist()
+    if count == problem.num_operators:
+        alone = np.argsort(node)
+        members: list[tuple[int, ...]] = [(i,) for i in alone.tolist()]
+        cost, size = problem.cost[alone], problem.size[alone]
+    else:
+        members = [tuple(np.flatnonzero(node == k).tolist()) for k in range(count)]
+        cost = np.stack([problem.cost[list(inside)].sum(axis=0) for inside in members])
+        size = np.array([problem.size[list(inside)].sum() for inside in members])
     stuck = np.flatnonzero(~np.isfinite(cost[:, [kind.count > 0 for kind in problem.kinds]]).any(axis=1))
     if len(stuck):
         first = problem.operator_names[members[int(stuck[0])][0]]
         raise ProblemError(
             f"pipeline {problem.name!r}: no device can run operator {first!r} and all that is bound to it"
         )
-    size = np.array([problem.size[list(inside)].sum() for inside in members])
     before, after = [0] * count, [0] * count
-    for u, v in _node_edges(problem, node):
+    for u, v in _node_edges(problem, nodes):
         after[u] |= 1 << v
         before[v] |= 1 << u
-    touched = [1 << int(node[i]) for i in range(problem.num_operators)]
+    touched = [1 << k for k in nodes]
     for source, target in zip(problem.edge_source.tolist(), problem.edge_target.tolist(), strict=True):
-        touched[source] |= 1 << int(node[target])
+        touched[source] |= 1 << nodes[target]
     crossing: dict[int, float] = {}
-    for nodes, seconds in zip(touched, problem.transfer.tolist(), strict=True):
-        if seconds > 0 and nodes.bit_count() > 1:
-            crossing[nodes] = crossing.get(nodes, 0.0) + seconds
+    for connected, seconds in zip(touched, problem.transfer.tolist(), strict=True):
+        if seconds > 0 and connected.bit_count() > 1:
+            crossing[connected] = crossing.get(connected, 0.0) + seconds
     return Contraction(members, cost, size, before, after, crossing)
 
 
@@ -135,12 +140,15 @@ def _group_edges(problem: PipelineProblem, group: list[int]) -> list[tuple[int, 
     return edges
 
 
-def _node_edges(problem: PipelineProblem, node: IntArray) -> list[tuple[int, int]]:
-    nodes = node.tolist()
-    by_colour = np.where(problem.colour >= 0, problem.colour, -2 - np.arange(problem.num_operators)).tolist()
-    number = dict(zip(by_colour, nodes, strict=True))
-    pairs = {(number[u], number[v]) for u, v in _group_edges(problem, by_colour)}
-    return sorted((u, v) for u, v in pairs if u != v)
+def _node_edges(problem: PipelineProblem, nodes: list[int]) -> set[tuple[int, int]]:
+    if problem.backward.any():
+        by_colour = np.where(problem.colour >= 0, problem.colour, -2 - np.arange(problem.num_operators)).tolist()
+        number = dict(zip(by_colour, nodes, strict=True))
+        pairs = {(number[u], number[v]) for u, v in _group_edges(problem, by_colour)}
+    else:
+        sources, targets = problem.edge_source.tolist(), problem.edge_target.tolist()
+        pairs = {(nodes[u], nodes[v]) for u, v in zip(sources, targets, strict=True)}
+    return {(u, v) for u, v in pairs if u != v}
 
 
 def _reduce(c: Contraction) -> Contraction:

@@ -8,7 +8,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from hetgym._types import FloatArray, IntArray
+from hetgym._jit import lean
+from hetgym._types import FloatArray, Int64Array, IntArray
 from hetgym.pipeline.contraction import Contraction
 from hetgym.pipeline.evaluation import last_finish, request_table, schedule_table
 from hetgym.pipeline.objective import LATENCY, THROUGHPUT, TRAINING, Objective
@@ -93,29 +94,30 @@ class CutProblem:
 
     def memory(self, cut: Cut) -> FloatArray:
         """[d] peak memory of each device: weights, state, and the activations that the schedule keeps [byte]."""
-        t, held = self.tables, np.zeros(len(self.tables.capacity))
-        devices = list(dict.fromkeys(stage.device for stage in cut))
-        for first, end, d in cut:
-            peak = t.peak[len(cut) // len(devices), len(devices), devices.index(d)]
-            held[d] += t.size[end] - t.size[first] + peak * (t.stash[end] - t.stash[first])
-        return held
+        return self._measured(cut)[1]
 
     def fits(self, cut: Cut) -> bool:
         """True if every device can run and hold its stages."""
-        t = self.tables
-        able = all(t.wall[first, d] >= end for first, end, d in cut)
-        return able and not (self.memory(cut) > t.capacity).any()
+        return self._measured(cut)[2]
 
     def evaluate(self, cut: Cut) -> CutValue:
         """Compute the value of a cut from the tables."""
-        t = self.tables
-        sums = [
-            [float(np.cumsum(table[first:end, d])[-1]) for first, end, d in cut]
-            for table in (t.forward, t.backward, t.weight)
-        ]
-        paid = np.array([float(t.comm[first, end]) if t.pays[d] else 0.0 for first, end, d in cut])
-        backward = np.array(sums[1]) + paid if self.objective.code == TRAINING else np.zeros(len(cut))
-        return self.price(cut, np.array(sums[0]) + paid, backward, np.array(sums[2]))
+        return self.price(cut, *self._measured(cut)[0])
+
+    def value_within(self, cut: Cut) -> float:
+        """Value of a cut [s]; inf if it cannot run or exceeds the memory."""
+        passes, _, fits = self._measured(cut)
+        return self.price(cut, *passes).value if fits else np.inf
+
+    def _measured(self, cut: Cut) -> tuple[FloatArray, FloatArray, bool]:
+        """[3, stages] seconds of the passes, [d] bytes of the devices, and whether they can run and hold the stages."""
+        depth, t = len({stage.device for stage in cut}), self.tables
+        passes, held = np.zeros((3, len(cut))), np.zeros(len(t.capacity))
+        keep = t.peak[len(cut) // depth, depth]
+        fits = _measure(t, np.array(cut, np.int64), keep, depth, self.objective.code == TRAINING, passes, held)
+        if fits < 0:
+            raise IndexError(f"{self.problem.name!r} has {len(self.names)} blocks and {len(held)} devices, not {cut}")
+        return passes, held, fits == 1
 
     def price(self, cut: Cut, forward: FloatArray, backward: FloatArray, weight: FloatArray) -> CutValue:
         """Compute the value of a cut, given the times of its stages from the tables.
@@ -128,13 +130,13 @@ class CutProblem:
             backward: [stages] seconds of the backward pass of each stage, transfers included.
             weight: [stages] seconds of the weight pass of each stage.
         """
-        objective, devices = self.objective, [stage.device for stage in cut]
+        objective, code, devices = self.objective, self.objective.code, [stage.device for stage in cut]
         depth = len(set(devices))
         if not self.is_chain and depth == len(cut):
             forward = self._loads(cut)[devices]
-        if objective.code == THROUGHPUT:
+        if code == THROUGHPUT:
             value = max(forward.tolist())
-        elif objective.code == LATENCY:
+        elif code == LATENCY:
             table = request_table(depth, objective.turns)
             value = last_finish(table, forward[None, None], np.zeros(len(cut)), 0)
         else:
@@ -152,3 +154,48 @@ class CutProblem:
         edges = list(zip(problem.edge_source.tolist(), problem.edge_target.tolist(), strict=True))
         roomy = PipelineProblem(problem.cost, edges, free, problem.transfer, 0.0, problem.colour, problem.backward)
         return roomy.loads(self.assignment(cut))
+
+
+@lean
+def _measure(
+    t: CutTables,
+    cut: Int64Array,
+    keep: FloatArray,
+    depth: int,
+    trains: bool,
+    passes: FloatArray,
+    held: FloatArray,
+) -> int:
+    """Add up the times and the memory of stages.
+
+    Args:
+        t: tables of the problem.
+        cut: [stages, 3] first block, end and device of each stage.
+        keep: [d] micro-batches whose activations each stage of the first round keeps.
+        depth: number of devices that hold stages.
+        trains: true if a backward pass moves as much as a forward pass.
+        passes: [3, stages] written; 0 everywhere before [s].
+        held: [d] written; 0 everywhere before [byte].
+
+    Returns:
+        1 if every device can run and hold its stages, 0 if not, -1 if there is no such block or device.
+    """
+    n, d, fits = t.forward.shape[0], t.forward.shape[1], 1
+    for k in range(len(cut)):
+        first, end, device = cut[k, 0], cut[k, 1], cut[k, 2]
+        if not (0 <= first < end <= n and 0 <= device < d):
+            return -1
+        for block in range(first, end):
+            passes[0, k] += t.forward[block, device]
+            passes[1, k] += t.backward[block, device]
+            passes[2, k] += t.weight[block, device]
+        paid = t.comm[first, end] if t.pays[device] > 0 else 0.0
+        passes[0, k] += paid
+        passes[1, k] += paid if trains else 0.0
+        held[device] += t.size[end] - t.size[first] + keep[k % depth] * (t.stash[end] - t.stash[first])
+        if t.wall[first, device] < end:
+            fits = 0
+    for device in range(d):
+        if held[device] > t.capacity[device]:
+            fits = 0
+    return fits

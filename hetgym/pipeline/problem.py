@@ -91,18 +91,18 @@ class PipelineProblem:
         self.kinds = tuple(kinds)
         if sum(kind.count for kind in self.kinds) == 0:
             raise ProblemError(f"pipeline {name!r}: it needs at least one device")
-        table = np.asarray(self._numbers("cost", cost, finite=False))
+        table = self._numbers("cost", cost, finite=False)
         if table.ndim != 2 or len(table) == 0 or table.shape[1] != len(self.kinds):
             raise ProblemError(
                 f"pipeline {name!r}: cost has shape {table.shape}, expected [operators, {len(self.kinds)}]"
             )
         n = len(table)
-        self.cost: FloatArray = frozen(np.array(table))
+        self.cost: FloatArray = frozen(table)
         self.transfer = self._column("transfer", transfer, n)
         self.size = self._column("size", size, n)
-        self.colour = self._whole("colour", np.full(n, -1) if colour is None else colour, n)
+        self.colour = frozen(np.full(n, -1, np.int32)) if colour is None else self._whole("colour", colour, n)
         self.backward: npt.NDArray[np.bool_] = frozen(
-            self._whole("backward", np.zeros(n) if backward is None else backward, n) != 0
+            np.zeros(n, np.bool_) if backward is None else self._whole("backward", backward, n) != 0
         )
         self.operator_names = tuple(operator_names or (f"op{i}" for i in range(n)))
         if len(self.operator_names) != n:
@@ -258,7 +258,7 @@ class PipelineProblem:
         array = self._numbers(what, values)
         if array.shape not in ((), (n,)):
             raise ProblemError(f"pipeline {self.name!r}: {what} has shape {array.shape}, expected one number or [{n}]")
-        return frozen(np.array(np.broadcast_to(array, (n,))))
+        return frozen(array if array.ndim else np.full(n, array))
 
     def _whole(self, what: str, values: npt.ArrayLike, n: int) -> IntArray:
         try:
@@ -276,9 +276,12 @@ class PipelineProblem:
             raise ProblemError(f"pipeline {self.name!r}: edges are not (source, target) pairs ({cause})") from cause
         if not ((pairs >= 0) & (pairs < n) & (pairs == np.floor(pairs))).all() or (pairs[:, 0] == pairs[:, 1]).any():
             raise ProblemError(f"pipeline {self.name!r}: an edge is a loop or leaves the operators 0..{n - 1}")
-        whole = np.unique(pairs.astype(np.int32), axis=0)
-        self.edge_source: IntArray = frozen(whole[:, 0].copy())
-        self.edge_target: IntArray = frozen(whole[:, 1].copy())
+        source, target = np.divmod(np.unique(pairs[:, 0].astype(np.int64) * n + pairs[:, 1].astype(np.int64)), n)
+        self.edge_source: IntArray = frozen(source.astype(np.int32))
+        self.edge_target: IntArray = frozen(target.astype(np.int32))
+        if (source < target).all():  # then the numbers are an order, and none is smaller
+            self._order = frozen(np.arange(n, dtype=np.int32))
+            return
         after = topology.adjacency(n, self.edge_source, self.edge_target)
         self._order = topology.kahn_order(after, np.bincount(self.edge_target, minlength=n).astype(np.int32))
         if len(self._order) < n:

@@ -65,36 +65,27 @@ def cut_problem(pipeline: PipelineProblem | TrainingPipeline, objective: Objecti
 def _with_reference(cuts: CutProblem) -> CutProblem:
     """Set ``alone``, ``reference`` and ``reference_cut``; of equal values the cut that is tried first counts."""
     n, d = len(cuts.names), cuts.problem.num_devices
-    tried: list[list[Stage]] = [[Stage(0, n, device)] for device in range(d)]
-    values = [_value(cuts, cut) for cut in tried]
-    alone = min(values)
-    for cut in _equal_cuts(cuts):
-        tried.append(cut)
-        values.append(_value(cuts, cut))
-    best = int(np.argmin(values))
-    if np.isfinite(values[best]):
-        return replace(cuts, alone=alone, reference=values[best], reference_cut=tuple(tried[best]))
-    cut = last_stages_first(cuts)
-    return replace(cuts, alone=alone, reference=_value(cuts, cut), reference_cut=tuple(cut))
+    tried = [[Stage(0, n, device)] for device in range(d)] + _equal_cuts(cuts)
+    values = [cuts.value_within(cut) for cut in tried]
+    alone, reference = min(values[:d]), min(values)
+    cut = last_stages_first(cuts) if reference == np.inf else tried[values.index(reference)]
+    if reference == np.inf:
+        reference = cuts.value_within(cut)
+    return replace(cuts, alone=alone, reference=reference, reference_cut=tuple(cut))
 
 
 def _equal_cuts(cuts: CutProblem) -> list[list[Stage]]:
     """Equal cuts over all devices and over those of each kind, for every possible number of rounds."""
-    n, d, kind = len(cuts.names), cuts.problem.num_devices, cuts.problem.device_kind
-    found = []
-    for group in [list(range(d))] + [np.flatnonzero(kind == k).tolist() for k in np.unique(kind)]:
+    n, kinds = len(cuts.names), cuts.problem.device_kind.tolist()
+    devices, found = range(len(kinds)), []
+    for group in [list(devices)] + [[k for k in devices if kinds[k] == kind] for kind in sorted(set(kinds))]:
         p = min(len(group), n)
         for rounds in range(1, cuts.objective.rounds + 1):
             stages = p * rounds
             if stages <= n and cuts.tables.peak[rounds, p, 0] >= 0:
                 ends = [k * n // stages for k in range(stages + 1)]
-                found.append([Stage(ends[k], ends[k + 1], int(group[k % p])) for k in range(stages)])
+                found.append([Stage(ends[k], ends[k + 1], group[k % p]) for k in range(stages)])
     return found
-
-
-def _value(cuts: CutProblem, cut: list[Stage]) -> float:
-    """Value of a cut [s]; inf if it cannot run or exceeds the memory."""
-    return cuts.evaluate(cut).value if cuts.fits(cut) else np.inf
 
 
 def last_stages_first(cuts: CutProblem) -> list[Stage]:

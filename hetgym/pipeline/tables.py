@@ -6,8 +6,9 @@ from typing import NamedTuple
 
 import numpy as np
 
+from hetgym._jit import lean
 from hetgym._records import record
-from hetgym._types import BoolArray, FloatArray, Int64Array, frozen
+from hetgym._types import FloatArray, Int64Array, frozen
 from hetgym.pipeline.contraction import Contraction
 from hetgym.pipeline.objective import TRAINING, Objective
 from hetgym.pipeline.problem import PipelineProblem
@@ -80,67 +81,83 @@ def tables_of(training: TrainingPipeline, blocks: Contraction, objective: Object
     """
     problem, kind = training.problem, training.problem.device_kind
     n, d = len(blocks.members), problem.num_devices
-    forward = np.array(problem.cost if is_chain else blocks.cost)[:, kind]
+
+    def gathered(values: FloatArray) -> FloatArray:
+        """Sums over the operators of each block."""
+        return values if is_chain else np.stack([values[list(inside)].sum(axis=0) for inside in blocks.members])
+
+    forward = (problem.cost if is_chain else blocks.cost)[:, kind]
     backward, weight = np.zeros((n, d)), np.zeros((n, d))
-    size, stash = _gathered(blocks, problem.size), np.zeros(n)
+    size, stash = gathered(problem.size), np.zeros(n)
     if objective.code == TRAINING:
-        backward, weight = _gathered(blocks, training.backward)[:, kind], _gathered(blocks, training.weight)[:, kind]
+        backward, weight = gathered(training.backward)[:, kind], gathered(training.weight)[:, kind]
         if not objective.split_backward:
             backward, weight = backward + weight, np.zeros((n, d))
-        size, stash = size + _gathered(blocks, training.state), _gathered(blocks, training.stash)
-    able = np.isfinite(forward)
-    everything = np.where(able, forward + backward + weight, np.inf).min(axis=1)
+        size, stash = size + gathered(training.state), gathered(training.stash)
     comm, certain = _chain_transfers(problem.transfer) if is_chain else _transfers(n, blocks)
-    counts = np.array([k.count for k in problem.kinds], np.int64)
+    each = [k for k in problem.kinds for _ in range(k.count)]
+    counts, _ = counts_and_first(problem)
+    sets = np.cumprod([1, *(counts + 1)])
     tables = CutTables(
         forward=forward,
         backward=backward,
         weight=weight,
         comm=comm,
         certain=certain,
-        rest=_suffix_sums(everything),
-        path=_suffix_sums(np.where(able, forward + backward, np.inf).min(axis=1)),
-        largest=np.append(np.maximum.accumulate(everything[::-1])[::-1], 0.0),
-        size=np.concatenate([[0.0], np.cumsum(size)]),
-        stash=np.concatenate([[0.0], np.cumsum(stash)]),
-        capacity=np.array([k.memory for k in problem.kinds])[kind] * (1 + 1e-12),
-        pays=np.array([float(k.transfers) for k in problem.kinds])[kind],
+        rest=np.zeros(n + 1),
+        path=np.zeros(n + 1),
+        largest=np.zeros(n + 1),
+        size=np.zeros(n + 1),
+        stash=np.zeros(n + 1),
+        capacity=np.array([float(k.memory) * (1 + 1e-12) for k in each]),
+        pays=np.array([float(k.transfers) for k in each]),
         kind=kind.astype(np.int64),
-        stride=np.cumprod([1, *(counts + 1)])[:-1].astype(np.int64),
-        free=np.array([np.prod(counts + 1) - 1], np.int64),
-        wall=_walls(able),
+        stride=sets[:-1],
+        free=sets[-1:] - 1,
+        wall=np.full((n + 1, d), n),
         peak=_peaks(objective, n, d),
-        levels=np.arange(1, d + 1, dtype=np.int64) if objective.code == TRAINING else np.array([d], np.int64),
+        levels=np.arange(1, d + 1) if objective.code == TRAINING else np.array([d]),
         room=np.zeros((0, 0, 0), np.int64),
         rest_sum=np.zeros((0, 0, 0, 0)),
         rest_load=np.zeros((0, 0, 0, 0)),
     )
-    return CutTables._make(frozen(np.ascontiguousarray(array)) for array in tables)
+    tables = CutTables._make(map(np.ascontiguousarray, tables))
+    _fill_sums(tables, np.array((size, stash)))
+    for array in tables:
+        frozen(array)
+    return tables
+
+
+# From the last block backwards, and from the first one onwards: before each step the rows of the blocks that were
+# visited are complete.
+@lean
+def _fill_sums(t: CutTables, taken: FloatArray) -> None:
+    """Fill in ``rest``, ``path``, ``largest``, ``wall``, ``size`` and ``stash``; ``wall`` is n everywhere before.
+
+    Args:
+        t: the tables.
+        taken: [2, n] bytes of each block: weights and state; activations of a micro-batch.
+    """
+    n, d = t.forward.shape
+    for i in range(n - 1, -1, -1):
+        everything, path = np.inf, np.inf
+        for device in range(d):
+            both = t.forward[i, device] + t.backward[i, device]
+            path, everything = min(path, both), min(everything, both + t.weight[i, device])
+            t.wall[i, device] = t.wall[i + 1, device] if both < np.inf else i
+        t.rest[i], t.path[i] = t.rest[i + 1] + everything, t.path[i + 1] + path
+        t.largest[i] = max(t.largest[i + 1], everything)
+    for i in range(n):
+        t.size[i + 1], t.stash[i + 1] = t.size[i] + taken[0, i], t.stash[i] + taken[1, i]
 
 
 def counts_and_first(problem: PipelineProblem) -> tuple[Int64Array, Int64Array]:
     """[k] number of devices of each kind, and [k] the first device of each kind; 0 if there is none."""
-    counts = np.array([kind.count for kind in problem.kinds], np.int64)
-    return counts, np.where(counts > 0, np.cumsum(counts) - counts, 0)
-
-
-def _gathered(blocks: Contraction, values: FloatArray) -> FloatArray:
-    """Sums over the operators of each block."""
-    return np.stack([values[list(inside)].sum(axis=0) for inside in blocks.members])
-
-
-def _suffix_sums(values: FloatArray) -> FloatArray:
-    """[n + 1] sums of the values from i to the end."""
-    return np.append(np.cumsum(values[::-1])[::-1], 0.0)
-
-
-def _walls(able: BoolArray) -> Int64Array:
-    """[n + 1, d] first block from i on that a device cannot run; see :class:`CutTables`."""
-    n, d = able.shape
-    wall = np.full((n + 1, d), n, np.int64)
-    for i in range(n - 1, -1, -1):
-        wall[i] = np.where(able[i], wall[i + 1], i)
-    return wall
+    counts, first, before = [kind.count for kind in problem.kinds], [], 0
+    for count in counts:
+        first.append(before if count else 0)
+        before += count
+    return np.array(counts, np.int64), np.array(first, np.int64)
 
 
 def _peaks(objective: Objective, n: int, d: int) -> FloatArray:
@@ -148,10 +165,11 @@ def _peaks(objective: Objective, n: int, d: int) -> FloatArray:
 
     An interleaved schedule of p stages needs a multiple of p micro-batches, and at least one block per chunk.
     """
-    peak = np.full((objective.rounds + 1, d + 1, d), -1.0)
-    for v in range(1, objective.rounds + 1):
+    rounds, trains = objective.rounds, objective.code == TRAINING
+    peak = np.full((rounds + 1, d + 1, d), -1.0)
+    for v in range(1, rounds + 1):
         for p in range(1, d + 1):
-            if objective.code != TRAINING:
+            if not trains:
                 peak[v, p, :p] = 0.0
             elif v == 1 or (objective.turns % p == 0 and 1 < p <= n // v):
                 peak[v, p, :p] = peaks_of(objective.schedule, p, objective.turns, v)
@@ -160,11 +178,20 @@ def _peaks(objective: Objective, n: int, d: int) -> FloatArray:
 
 def _chain_transfers(transfer: FloatArray) -> tuple[FloatArray, FloatArray]:
     """``comm`` and ``certain`` of a chain, with sums in the same order as in :meth:`PipelineProblem.loads`."""
+    comm, certain = np.zeros((2, len(transfer) + 1, len(transfer) + 1))
+    _fill_chain_transfers(transfer, comm, certain)
+    return comm, certain
+
+
+@lean
+def _fill_chain_transfers(transfer: FloatArray, comm: FloatArray, certain: FloatArray) -> None:
+    """Fill in what :func:`_chain_transfers` returns; 0 everywhere before."""
     n = len(transfer)
-    into = np.concatenate([[0.0], transfer])[:, None]  # for a stage that begins at i
-    out = np.concatenate([[0.0], transfer[:-1], [0.0]])[None, :]  # for a stage that ends before j
-    stage = np.arange(n + 1)[:, None] < np.arange(n + 1)[None, :]
-    return np.where(stage, out + into, 0.0), np.where(stage, np.broadcast_to(into, (n + 1, n + 1)), 0.0)
+    for i in range(n):
+        into = transfer[i - 1] if i > 0 else 0.0
+        for j in range(i + 1, n + 1):
+            comm[i, j] = (transfer[j - 1] if j < n else 0.0) + into
+            certain[i, j] = into
 
 
 def _transfers(n: int, blocks: Contraction) -> tuple[FloatArray, FloatArray]:

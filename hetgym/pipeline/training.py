@@ -84,8 +84,9 @@ class TrainingPipeline:
 
     def _column(self, what: str, values: npt.ArrayLike, unit: FloatArray | float) -> FloatArray:
         array = self._numbers(what, values, (self.problem.num_operators,))
-        scaled = array * unit if array.ndim == 0 else array
-        return frozen(np.array(np.broadcast_to(scaled, (self.problem.num_operators,)), np.float64))
+        if array.ndim == 0:
+            array = np.full(self.problem.num_operators, array * unit)
+        return frozen(array)
 
     def _numbers(self, what: str, values: npt.ArrayLike, shape: tuple[int, ...]) -> FloatArray:
         name = self.problem.name
@@ -95,7 +96,7 @@ class TrainingPipeline:
             raise ProblemError(f"training of {name!r}: {what} is not a table of numbers ({cause})") from cause
         if array.shape not in ((), shape):
             raise ProblemError(f"training of {name!r}: {what} has shape {array.shape}, expected one number or {shape}")
-        used = np.isfinite(self.problem.cost) if array.ndim == 2 else np.ones(array.shape, np.bool_)
-        if not ((array[used] >= 0) & np.isfinite(array[used])).all():
+        used = array[np.isfinite(self.problem.cost)] if array.ndim == 2 else array
+        if not ((used >= 0) & (used < np.inf)).all():
             raise ProblemError(f"training of {name!r}: {what} has a value that is negative or no number")
         return array
