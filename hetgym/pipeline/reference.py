@@ -13,7 +13,7 @@ from hetgym.pipeline.cuts import CutProblem, Stage
 from hetgym.pipeline.objective import TRAINING, Objective
 from hetgym.pipeline.problem import PipelineProblem
 from hetgym.pipeline.room import something_fits, with_room
-from hetgym.pipeline.tables import tables_of
+from hetgym.pipeline.tables import counts_and_first, tables_of
 from hetgym.pipeline.training import TrainingPipeline
 
 
@@ -68,19 +68,21 @@ def _with_reference(cuts: CutProblem) -> CutProblem:
     tried = [[Stage(0, n, device)] for device in range(d)] + _equal_cuts(cuts)
     values = [cuts.value_within(cut) for cut in tried]
     alone, reference = min(values[:d]), min(values)
-    cut = last_stages_first(cuts) if reference == np.inf else tried[values.index(reference)]
+    cut = tried[values.index(reference)]
     if reference == np.inf:
+        cut = last_stages_first(cuts)
         reference = cuts.value_within(cut)
     return replace(cuts, alone=alone, reference=reference, reference_cut=tuple(cut))
 
 
 def _equal_cuts(cuts: CutProblem) -> list[list[Stage]]:
     """Equal cuts over all devices and over those of each kind, for every possible number of rounds."""
-    n, kinds = len(cuts.names), cuts.problem.device_kind.tolist()
-    devices, found = range(len(kinds)), []
-    for group in [list(devices)] + [[k for k in devices if kinds[k] == kind] for kind in sorted(set(kinds))]:
+    n, most, found = len(cuts.names), cuts.objective.rounds, []
+    counts, first = (numbers.tolist() for numbers in counts_and_first(cuts.problem))
+    groups = [range(sum(counts)), *(range(k, k + count) for k, count in zip(first, counts, strict=True) if count)]
+    for group in groups:
         p = min(len(group), n)
-        for rounds in range(1, cuts.objective.rounds + 1):
+        for rounds in range(1, most + 1):
             stages = p * rounds
             if stages <= n and cuts.tables.peak[rounds, p, 0] >= 0:
                 ends = [k * n // stages for k in range(stages + 1)]

@@ -16,3 +16,11 @@ def test_nodes_that_are_bound_but_not_reduced() -> None:
     plain = PipelineProblem([[1.0]] * 4, [(3, 0), (1, 2)], [DeviceKind("gpu", 1)])
     alone = PipelineProblem([[1.0]] * 4, [(3, 0), (1, 2)], [DeviceKind("gpu", 1)], colour=[0, 1, 2, 3])
     assert bind(plain).members == bind(alone).members == [(i,) for i in plain.order.tolist()]
+
+
+def test_the_order_takes_the_smallest_number_that_is_ready() -> None:
+    """Edges that only go up leave the numbers as they are; repeated edges count once."""
+    upward = PipelineProblem([[1.0]] * 4, [(1, 3), (0, 2), (1, 3)], [DeviceKind("gpu", 1)])
+    assert upward.order.tolist() == [0, 1, 2, 3]
+    assert (upward.edge_source.tolist(), upward.edge_target.tolist()) == ([0, 1], [2, 3])
+    assert PipelineProblem([[1.0]] * 4, [(3, 0), (1, 2)], [DeviceKind("gpu", 1)]).order.tolist() == [1, 2, 3, 0]

@@ -115,3 +115,9 @@ def test_operators_that_nobody_reads_pay_for_no_transfer() -> None:
 def test_devices_that_cannot_run_a_block() -> None:
     cuts = cut_problem(PipelineProblem.chain([[1.0, 1.0], [math.inf, 1.0]], [DeviceKind("a"), DeviceKind("b")]))
     assert cuts.fits([Stage(0, 1, 0), Stage(1, 2, 1)]) and not cuts.fits([Stage(0, 2, 0)])
+
+
+@pytest.mark.parametrize("stage", [(0, 5, 0), (-1, 2, 0), (2, 2, 0), (0, 4, 2), (0, 4, -1)])
+def test_stages_of_blocks_or_devices_that_do_not_exist(stage: tuple[int, int, int]) -> None:
+    with pytest.raises(IndexError, match="4 blocks and 2 devices"):
+        cut_problem(CHAIN).evaluate([Stage(*stage)])
