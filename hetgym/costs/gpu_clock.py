@@ -15,7 +15,7 @@ times the efficiency from 16 nm (Pascal) to 12 nm (Volta) and, in two steps of 1
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from hetgym.costs.gpu_work import Gpu
 from hetgym.errors import ArtefactError
@@ -69,8 +69,15 @@ class Sustained:
         return float(min(1.0, gpu.power / gpu.peak / need))
 
     def share(self, gpu: Gpu) -> float:
-        """Share of the peak that long products reach."""
-        return (self.full if wide(gpu) else self.free) * self.clock(gpu)
+        """Share of the peak that long products reach; the rate never falls when the peak rises.
+
+        A board whose lanes are unknown is no slower than the densest one that would count as having few.
+        """
+        share = (self.full if wide(gpu) else self.free) * self.clock(gpu)
+        if gpu.lanes or not wide(gpu):
+            return share
+        few = replace(gpu, peak=DENSE * gpu.processors)
+        return max(share, self.free * self.clock(few) * few.peak / gpu.peak)
 
 
 def wide(gpu: Gpu) -> bool:

@@ -1,10 +1,13 @@
 """Costs of float32 operators on GPUs without measurements: a data-sheet bound corrected by trees.
 
-seconds = launch + physics x exp(trees(features)),    physics = max(FLOPs / rate, bytes / bandwidth)
+seconds = launch + physics x exp(trees(features)),    physics = floor + FLOPs / rate + bytes / bandwidth
+
+For batches of products physics is the floor and the slower of both.
 
 The rate of products is the one that the board sustains (:mod:`~hetgym.costs.gpu_clock`): by the data sheet's peak,
 power limit, process and lanes, or as measured on boards of the fit. The trees are fitted to several GPUs at once, with
-features that relate the work to the size of a GPU. Times of operators that a framework starts one by one on an idle
+features that relate the work to the size of a GPU, and their ratios do not fall when the bandwidth or the peak of a
+board does. Times of operators that a framework starts one by one on an idle
 stream include the time of the launch. The fit subtracts it, and the prediction adds the launch overhead of the device.
 """
 
@@ -28,6 +31,7 @@ from hetgym.costs.gpu_clock import Sustained
 from hetgym.costs.gpu_work import (
     CLASSES,
     CONV_FEATURES,
+    FLOOR,
     PRODUCT_FEATURES,
     PRODUCTS,
     ROW_FEATURES,
@@ -36,13 +40,14 @@ from hetgym.costs.gpu_work import (
     class_of,
     features,
     physics,
+    times,
     work,
 )
 from hetgym.costs.regressor import refuse_others
 from hetgym.costs.roofline import Roofline, peak_flops, widened
 from hetgym.device import Device
 from hetgym.errors import ArtefactError
-from hetgym.graph.ops import Operator
+from hetgym.graph.ops import KINDS, Operator
 
 MODEL = "gpu-eager"
 """Kind of the model in the header of an artefact."""
@@ -107,8 +112,8 @@ class EagerGpuCosts(artefact.Stored):
     as elementwise, normalisations as layer norm, recurrent cells as products, fused operators as their anchors. A
     convolution costs the smaller of two prices, since libraries choose the faster algorithm: that of its own class,
     which was measured with windows of three and mostly far more work than one image gives, and that of the equivalent
-    product. Twice the batch never costs less: the smallest price of a batch, its double, and so on counts. Results are
-    cached by shape.
+    product. Twice the batch never costs less: the smallest price of a batch, its double, and so on counts. Prices do
+    not rise with the bandwidth or the peak of a board that is otherwise the same. Results are cached by shape.
 
     Args:
         classes: each of :data:`~hetgym.costs.gpu_work.CLASSES` -> its trees.
@@ -144,7 +149,6 @@ class EagerGpuCosts(artefact.Stored):
         for gpu, share in self.shares.items():
             if type(share) not in (int, float) or not 0.0 < share <= 1.2:
                 raise ArtefactError(f"share of {gpu} is {share!r}; expected a number in (0, 1.2]")
-        self._by_key = {gpu.key: float(share) for gpu, share in self.shares.items()}
         self.sustained = sustained or Sustained()
         self.scatter = _rising(scatter, "whole models")
         self.card = dict(card or {})
@@ -180,9 +184,15 @@ class EagerGpuCosts(artefact.Stored):
         return seconds * float(low), seconds * float(high)
 
     def share(self, gpu: Gpu) -> float:
-        """Share of the peak that long products reach: as measured, or by the law."""
-        known = self._by_key.get(gpu.key)
-        return self.sustained.share(gpu) if known is None else known
+        """Share of the peak that long products reach: as measured, or by the law.
+
+        The rate by the law counts as that of a measured board that is better in every figure, if it is above it, and as
+        that of one that is worse, if below.
+        """
+        rate = self.sustained.share(gpu) * gpu.peak
+        most = [share * known.peak for known, share in self.shares.items() if _as_good(known, gpu)]
+        least = [share * known.peak for known, share in self.shares.items() if _as_good(gpu, known)]
+        return max(min([rate, *most]), *least, 0.0) / gpu.peak
 
     def kernels(self, kind: str, table: FloatArray, gpu: Gpu, peak: FloatArray | float) -> FloatArray:
         """Kernel times of one class.
@@ -231,14 +241,13 @@ class EagerGpuCosts(artefact.Stored):
             peak = np.array([peak_flops(device, _dtype(operators[i])) for i in at])
             able = (peak > 0) | (table[:, 4] == 0)
             rate = np.where(peak > 0, peak, gpu.peak)
-            weights = np.array([operators[i].weight_bytes for i in at])
+            weights = np.array([_fixed(operators[i]) for i in at])
             seconds = self._bounded(name, table, gpu, rate, weights)
             odd = _odd(name, [operators[i] for i in at])
             if odd.any():
-                stated = physics("elementwise", table[odd], gpu, rate[odd] * self.share(gpu))
-                busy = table[odd, 4] / rate[odd] > table[odd, 5:7].sum(axis=1) / gpu.bandwidth
-                median = np.where(busy, self.classes[name].median, self.classes["elementwise"].median)
-                seconds[odd] = stated * np.exp(median)
+                compute, memory = times("elementwise", table[odd], gpu, rate[odd] * self.share(gpu))
+                medians = [math.exp(self.classes[kind].median) for kind in (name, "elementwise")]
+                seconds[odd] = FLOOR + np.maximum(medians[0] * compute, medians[1] * memory)
             scatter = np.exp([0.0, *self.classes[name].scatter])
             spread = device.launch_overhead + seconds[:, None] * scatter
             result[at] = np.where(able[:, None], spread, np.inf)
@@ -272,11 +281,11 @@ class EagerGpuCosts(artefact.Stored):
 
         def least(rows: FloatArray) -> FloatArray:
             rate = rows[:, last] * (self.share(gpu) if kind in PRODUCTS else 1.0)
-            return low * physics(kind, rows[:, :last], gpu, rate)
+            return low * (FLOOR + np.maximum(*times(kind, rows[:, :last], gpu, rate)))
 
         grows = np.zeros((len(table), last + 1), np.bool_)
         grows[:, [WORK.index(what) for what in ("flops", "read", "written", "images")]] = True
-        several = (table[:, 0] > 1) & (kind == "batched")
+        several = ((table[:, 0] > 1) | (weights == 0)) & (kind == "batched")  # one with weights has its batch in m
         grows[several, WORK.index("batch")] = True
         grows[~several, WORK.index("m")] = True
         fixed = np.zeros(grows.shape)
@@ -333,6 +342,14 @@ class EagerGpuCosts(artefact.Stored):
             raise ArtefactError(f"{where}: {error}") from error
 
 
+def _as_good(one: Gpu, other: Gpu) -> bool:
+    """True if a board is no worse than another one in any figure that both state, and of the same generation."""
+    stated = [(getattr(one, what), getattr(other, what)) for what in ("process", "lanes")]
+    alike = all(a == b or not a or not b for a, b in stated)
+    better = all(a >= b for a, b in zip(one.key, other.key, strict=True))
+    return alike and better and (one.power >= other.power or not one.power)
+
+
 def _shares(values: object) -> dict[Gpu, float]:
     """GPUs from a header, with their shares."""
     shares = {}
@@ -346,6 +363,11 @@ def _shares(values: object) -> dict[Gpu, float]:
 
 def _dtype(op: Operator) -> str:
     return "float32" if op.spec.family == "generic" else op.dtype
+
+
+def _fixed(op: Operator) -> float:
+    """Bytes that an operator reads whatever its batch: its constants, unless it picks rows of a table."""
+    return 0.0 if op.spec.reads is KINDS["Gather"].reads else op.weight_bytes
 
 
 def _odd(name: str, operators: Sequence[Operator]) -> BoolArray:

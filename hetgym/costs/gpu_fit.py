@@ -12,7 +12,7 @@ from hetgym._types import FloatArray
 from hetgym.costs.forest import Forest
 from hetgym.costs.gpu_clock import Sustained, wide
 from hetgym.costs.gpu_eager import COLUMNS, ClassTrees, EagerGpuCosts
-from hetgym.costs.gpu_work import CLASSES, PRODUCTS, Gpu, features, physics, work
+from hetgym.costs.gpu_work import CLASSES, FALLING, PRODUCTS, RISING, Gpu, features, physics, times, work
 from hetgym.device import Device
 from hetgym.errors import ArtefactError, require
 from hetgym.graph.ops import Operator
@@ -20,11 +20,20 @@ from hetgym.graph.ops import Operator
 ROWS = 40_000
 """Most rows of a class; larger ones are thinned at random."""
 
-ROUNDS, LEAVES = {"products": 200, "rows": 100}, {"products": 47, "rows": 31}
-"""Number of trees in a forest and of leaves in a tree, for classes that compute tiles and those that stream rows."""
+ROUNDS = {"linear": 200, "batched": 200, "conv": 500, "rows": 100}
+"""Number of trees in a forest, for classes that compute tiles and those that stream rows."""
 
-RATE, FEATURE_SHARE = 0.08, 0.3
+LEAVES = {"linear": 47, "batched": 47, "conv": 47, "rows": 31}
+"""Number of leaves in a tree."""
+
+RATE, FEATURE_SHARE = 0.08, {"linear": 0.6, "batched": 0.3, "conv": 0.6, "rows": 0.3}
 """Learning rate, and share of the features that each tree sees."""
+
+_L2: dict[str, Any] = {"objective": "l2"}
+_HUBER: dict[str, Any] = {"objective": "huber", "alpha": 0.1}
+
+LOSSES: dict[str, dict[str, Any]] = {"linear": _L2, "batched": _HUBER, "conv": _L2, "rows": _HUBER}
+"""Losses of log ratios; absolute errors cannot be fitted under constraints."""
 
 COMPANIONS = {"batched": ("linear",)}
 """Class -> other classes whose rows its trees are fitted to as well: on one of the GPUs libraries took a single kernel
@@ -75,9 +84,9 @@ class Sample:
         """The figures of the device that the models use."""
         return Gpu.of(self.device)
 
-    def physics(self, rate: float | None = None) -> FloatArray:
-        """[r] bounds at the data sheet's peak, or at another rate [s]."""
-        return physics(self.kind, self.table, self.gpu, rate or self.gpu.peak)
+    def bound(self) -> FloatArray:
+        """[r] slower of arithmetic and memory at the data sheet's peak [s]."""
+        return np.maximum(*times(self.kind, self.table, self.gpu, self.gpu.peak))
 
     def rate(self) -> float:
         """Rate that long products reach: the ninetieth percentile among the largest three tenths [FLOP/s]."""
@@ -91,7 +100,7 @@ class Sample:
         It is the least time that the smallest operators take beyond the physical bound at the best observed
         utilisation.
         """
-        stated = self.physics()
+        stated = self.bound()
         best = float(np.quantile(stated / self.seconds, 0.98))
         small = stated <= np.quantile(stated, 0.1)
         return max(float(np.quantile((self.seconds - stated / best)[small], 0.02)), 0.0)
@@ -132,7 +141,7 @@ def fit_class(kind: str, samples: Sequence[Sample], seed: int) -> ClassTrees:
     kinds = (kind, *COMPANIONS.get(kind, ()))
     parts = [_rows(kind, [s for s in samples if s.kind == other], rates, rng) for other in kinds]
     x, y, weight = (np.concatenate(part) for part in zip(*parts, strict=True))
-    trees = _grown(x, y, weight, seed, "products" if kind in PRODUCTS else "rows")
+    trees = _grown(kind, x, y, weight, seed)
     low, median, high = (float(q) for q in np.quantile(parts[0][1], (0.001, 0.5, 0.999)))
     return ClassTrees(trees, (low, high), median)
 
@@ -149,15 +158,18 @@ def session_rates(samples: Sequence[Sample]) -> dict[tuple[str, str], float]:
     return {(s.device.name, s.session): s.gpu.peak * usual for s in samples} | rates
 
 
-def _grown(x: FloatArray, y: FloatArray, weight: FloatArray, seed: int, group: str) -> Forest:
-    """Trees fitted to log ratios by LightGBM (Ke et al., NeurIPS 2017) with the absolute error as loss."""
+def _grown(kind: str, x: FloatArray, y: FloatArray, weight: FloatArray, seed: int) -> Forest:
+    """Trees fitted to log ratios by LightGBM (Ke et al., NeurIPS 2017), monotone in the speed of a board."""
     lightgbm = require("lightgbm", "costs", "fitting costs of GPUs")
+    group = kind if kind in PRODUCTS else "rows"
     options = {
-        "objective": "regression_l1",
+        **LOSSES[group],
+        "monotone_constraints": [name.startswith(RISING) - name.startswith(FALLING) for name in COLUMNS[kind]],
+        "monotone_constraints_method": "intermediate",
         "learning_rate": RATE,
         "num_leaves": LEAVES[group],
         "min_data_in_leaf": 20,
-        "feature_fraction": FEATURE_SHARE,
+        "feature_fraction": FEATURE_SHARE[group],
         "bagging_fraction": 0.8,
         "bagging_freq": 1,
         "lambda_l2": 1.0,

@@ -3,7 +3,9 @@
 Every operator belongs to one of six classes with similar kernels: products of matrices without and with a batch,
 convolutions, elementwise operators (including all others that stream memory), rows of softmax, and rows of layer norm.
 Features depend neither on the operator's kind nor on the device's name. Those of products see the device only through
-times, waves and shares of the cache; nothing tells them which of the fitted boards it is.
+times, waves and shares of the cache; nothing tells them which of the fitted boards it is. All that depend on the
+board's peak or bandwidth rise when it is slower, those of :data:`FALLING` fall: trees that are fitted not to fall in
+the former, and not to rise in the latter, give no better board a higher price.
 """
 
 from __future__ import annotations
@@ -46,27 +48,29 @@ TILES = {
 """Rows and columns of a tile, the part of the output that one block of a float32 product computes -> share of the peak
 that it can reach. The smaller the tile, the larger the share of instructions that fetch operands."""
 
-_SHARED = (
-    "log2 seconds of the FLOPs at peak",
-    "log2 seconds of the bytes at peak",
-    "log2 of their ratio",
-    "log2 bytes / cache",
-)
+FLOOR = 2e-6
+"""Time of a small kernel, about what is left of it when the launch is subtracted [s]."""
+
+_SHARED = ("log2 seconds of the FLOPs at peak", "log2 seconds of the bytes at peak", "log2 bytes / cache")
 PRODUCT_FEATURES: tuple[str, ...] = (
-    *_SHARED, "batched", "log2 batch", "log2 m", "log2 n", "log2 k", "log2 m / n", "alignment of m",
-    "alignment of n", "alignment of k", "alignment of n and k", "log2 left operand / cache",
-    "log2 right operand / cache", "log2 seconds of a tile",
+    *_SHARED, "batched", "log2 batch", "log2 m", "log2 n", "log2 k", "log2 m / n",
+    "alignment of m", "alignment of n", "alignment of k", "alignment of n and k", "log2 left operand / cache",
+    "log2 right operand / cache",
     *(f"{what}, tiles of {a} x {b}" for a, b in TILES for what in
       ("log2 waves", "filling of the waves", "filling of the tiles")),
 )  # fmt: skip
 """Columns for ``linear`` and ``batched``."""
 
-CONV_FEATURES: tuple[str, ...] = (*PRODUCT_FEATURES, "log2 images", "log2 side", "log2 window", "stride")
+CONV_FEATURES: tuple[str, ...] = (
+    *PRODUCT_FEATURES, "log2 FLOPs / byte", "log2 images", "log2 side", "log2 window", "stride",
+)  # fmt: skip
 """Columns for ``conv``."""
 
 ROW_FEATURES: tuple[str, ...] = (
     *_SHARED,
     "log2 bandwidth",
+    "log2 FLOPs",
+    "log2 bytes",
     "log2 rows",
     "log2 columns",
     "columns",
@@ -75,6 +79,9 @@ ROW_FEATURES: tuple[str, ...] = (
     "log2 read / written",
 )
 """Columns for ``elementwise``, ``softmax`` and ``layernorm``."""
+
+RISING, FALLING = ("log2 seconds",), ("log2 bandwidth",)
+"""Beginnings of the names of features that rise when a board's peak or bandwidth falls, and that fall with it."""
 
 LARGEST = 1e30
 """Largest size; larger ones count as this."""
@@ -169,8 +176,8 @@ def _work(op: Operator) -> tuple[float, ...]:
     return *sizes, *amounts, *(min(max(float(size), 1.0), LARGEST) for size in (images, side, window, stride))
 
 
-def physics(kind: str, table: FloatArray, gpu: Gpu, peak: FloatArray | float) -> FloatArray:
-    """Data-sheet bound: the slower of arithmetic and memory.
+def times(kind: str, table: FloatArray, gpu: Gpu, peak: FloatArray | float) -> tuple[FloatArray, FloatArray]:
+    """Least times of arithmetic and of memory by the data sheet.
 
     For batches of products, arithmetic is counted in tiles of the best size, including padding and the idle
     processors of an incomplete wave. Such products are often smaller than a tile, where FLOPs / peak is far too low.
@@ -182,7 +189,7 @@ def physics(kind: str, table: FloatArray, gpu: Gpu, peak: FloatArray | float) ->
         peak: rate in each operator's dtype [FLOP/s].
 
     Returns:
-        [r] seconds, positive.
+        [r] seconds of each.
     """
     batch, m, n, k, flops, read, written = table[:, :7].T
     compute = flops / peak
@@ -192,8 +199,28 @@ def physics(kind: str, table: FloatArray, gpu: Gpu, peak: FloatArray | float) ->
             for (rows, wide), share in TILES.items()
         ]
         compute = np.maximum(compute, np.min(each, axis=0) * 2.0 * k * gpu.processors / peak)
-    memory = (read + written) / _bandwidth(kind, gpu)
-    return np.asarray(np.maximum(np.maximum(compute, memory), 1e-12), np.float64)
+    return compute, (read + written) / _bandwidth(kind, gpu)
+
+
+def physics(kind: str, table: FloatArray, gpu: Gpu, peak: FloatArray | float) -> FloatArray:
+    """What trees correct: the time of a small kernel, of arithmetic and of memory.
+
+    Measured kernels are slowest, compared with the slower of both, where they are small and where both take as long. A
+    board that is slower leaves these places, and monotone trees could not say that its ratios fall. For batches of
+    products, whose tiles are counted, it is the slower of both.
+
+    Args:
+        kind: one of :data:`CLASSES`.
+        table: [r, 11] from :func:`work`.
+        gpu: the device.
+        peak: rate in each operator's dtype, for products the sustained one [FLOP/s].
+
+    Returns:
+        [r] seconds, positive.
+    """
+    compute, memory = times(kind, table, gpu, peak)
+    both = np.maximum(compute, memory) if kind == "batched" else compute + memory
+    return np.asarray(FLOOR + both, np.float64)
 
 
 def _bandwidth(kind: str, gpu: Gpu) -> float:
@@ -217,7 +244,7 @@ def features(kind: str, table: FloatArray, gpu: Gpu, peak: FloatArray | float) -
     moved = read + written
     bandwidth = _bandwidth(kind, gpu)
     compute, memory = _log(flops / peak * 1e9), _log(moved / bandwidth * 1e9)
-    columns = [compute, memory, compute - memory, _log(moved / gpu.cache)]
+    columns = [compute, memory, _log(moved / gpu.cache)]
     if kind in PRODUCTS:
         align_n, align_k = _align(n), _align(k)
         columns += [
@@ -233,17 +260,18 @@ def features(kind: str, table: FloatArray, gpu: Gpu, peak: FloatArray | float) -
             np.minimum(align_n, align_k),
             _log(4 * m * k / gpu.cache),
             _log(4 * n * k / gpu.cache),
-            _log(k * gpu.processors / peak * 1e13),
         ]
         for rows, wide in TILES:
             blocks = batch * np.ceil(m / rows) * np.ceil(n / wide)
             waves = blocks / gpu.processors
             columns += [_log(waves), waves / np.ceil(waves), batch * m * n / (blocks * rows * wide)]
         if kind == "conv":
-            columns += [_log(images), _log(side), _log(window), stride]
+            columns += [_log(flops / np.maximum(moved, 1.0)), _log(images), _log(side), _log(window), stride]
     else:
         columns += [
             np.full(len(table), math.log2(bandwidth)),
+            _log(flops),
+            _log(moved),
             _log(m),
             _log(n),
             np.minimum(n, 1e6),

@@ -37,6 +37,16 @@ def test_unknown_lanes_are_told_by_the_peak_of_a_multiprocessor():
     assert wide(replace(FREE, lanes=0.0, peak=30e12, processors=58))
 
 
+@pytest.mark.parametrize("power", [0.0, 250.0])
+def test_a_higher_peak_never_lowers_the_rate(power):
+    """Nor where a board of unknown lanes begins to count as one with many, whose issue share is lower."""
+    sustained = Sustained(0.97, 0.75, 16e-12)
+    for lanes in (0.0, 16.0, 32.0):
+        boards = [replace(FREE, lanes=lanes, power=power, peak=80 * each) for each in range(10**11, 5 * 10**11, 10**9)]
+        rates = [sustained.share(gpu) * gpu.peak for gpu in boards]
+        assert all(b >= a * (1 - 1e-12) for a, b in zip(rates, rates[1:], strict=False))
+
+
 def test_the_law_is_found_again():
     truth = Sustained(0.92, 0.74, 15e-12)
     found = law({gpu: truth.share(gpu) for gpu in (FREE, CAPPED, WIDE)})

@@ -314,9 +314,13 @@ def test_presets_price_16_bits_by_it_and_all_else_as_before(name: str) -> None:
         named = [op.dtype == dtype for op in operators]
         assert np.mean(named) > 0.9
         got, expected = AutoCosts().predict(operators, device), model.predict(operators, device)
+        high, own = AutoCosts().spread(operators, device)[1], model.spread(operators, device)[1]
+        attention = np.array([op.kind == "Attention" for op in operators]) & (dtype == "bfloat16")
+        wide = load_costs("gpu-eager-fp32")  # of attention, two products to it, the lesser price counts
+        expected[attention] = np.minimum(expected, wide.predict(graphs["float32"].operators, device))[attention]
+        own[attention] = np.minimum(own, wide.spread(graphs["float32"].operators, device)[1])[attention]
         assert got[named].tolist() == expected[named].tolist()
-        got, expected = AutoCosts().spread(operators, device)[1], model.spread(operators, device)[1]
-        assert got[named].tolist() == expected[named].tolist()
+        assert high[named].tolist() == own[named].tolist()
     plain = replace(device, peak_flops={"float32": device.peak_flops["float32"]})  # no units: as all else
     single = load_costs("gpu-eager-fp32").predict(graphs["bfloat16"].operators, plain)
     assert AutoCosts().predict(graphs["bfloat16"].operators, plain).tolist() == single.tolist()

@@ -9,7 +9,20 @@ from hypothesis import assume, given, reject
 from hypothesis import strategies as st
 
 from hetgym.costs.gpu_eager import COLUMNS
-from hetgym.costs.gpu_work import CLASSES, TILES, WORK, Gpu, class_of, features, physics, work
+from hetgym.costs.gpu_work import (
+    CLASSES,
+    FALLING,
+    FLOOR,
+    RISING,
+    TILES,
+    WORK,
+    Gpu,
+    class_of,
+    features,
+    physics,
+    times,
+    work,
+)
 from hetgym.device import Device
 from hetgym.graph import Operator, Tensor
 from hetgym.graph.ops import KINDS
@@ -78,17 +91,33 @@ def test_conv_features_by_hand():
     assert (x["log2 m"], x["log2 n"], x["log2 k"]) == (math.log2(8 * 14 * 14), 7, math.log2(64 * 9))
 
 
-def test_physics_is_the_slower_of_arithmetic_and_memory():
-    fast = linear(1024, 1024, 1024)
-    assert physics("linear", work([fast]), GPU, 1e12)[0] == pytest.approx(2 * 1024**3 / 1e12)
-    assert physics("linear", work([fast]), GPU, 1e15)[0] == pytest.approx(3 * 4 * 1024**2 / 1e10)
+def test_physics_is_the_sum_of_a_small_kernel_arithmetic_and_memory():
+    table = work([linear(1024, 1024, 1024)])
+    compute, memory = (seconds[0] for seconds in times("linear", table, GPU, 1e12))
+    assert compute == pytest.approx(2 * 1024**3 / 1e12) and memory == pytest.approx(3 * 4 * 1024**2 / 1e10)
+    assert physics("linear", table, GPU, 1e12)[0] == pytest.approx(FLOOR + compute + memory)
+    table = work([product(10, 128, 4096, 128)])
+    assert physics("batched", table, GPU, 1e12)[0] == pytest.approx(FLOOR + max(times("batched", table, GPU, 1e12))[0])
 
 
 def test_physics_of_batches_counts_the_best_tiles():
     table = work([product(10, 128, 4096, 128)])  # one tile of 128 x 128 for each processor
-    assert physics("batched", table, GPU, 1e10)[0] == pytest.approx(2 * 10 * 128 * 128 * 4096 / 1e10)
+    assert times("batched", table, GPU, 1e10)[0][0] == pytest.approx(2 * 10 * 128 * 128 * 4096 / 1e10)
     alone = work([product(1, 32, 65536, 32)])  # one small tile, nine processors idle
-    assert physics("batched", alone, GPU, 1e10)[0] == pytest.approx(10 * 2 * 32 * 32 * 65536 / 1e10 / TILES[32, 32])
+    assert times("batched", alone, GPU, 1e10)[0][0] == pytest.approx(10 * 2 * 32 * 32 * 65536 / 1e10 / TILES[32, 32])
+
+
+@pytest.mark.parametrize("kind", CLASSES)
+def test_what_depends_on_the_speed_of_a_board_is_known_by_its_name(kind):
+    """Twice the bandwidth, and twice the peak: features change in the direction that their names say, or not at all."""
+    table = work([EXAMPLES[kind]])
+    first = features(kind, table, GPU, GPU.peak)[0]
+    changed = set()
+    for gpu in (replace(GPU, bandwidth=2e10), replace(GPU, peak=2e12)):
+        for name, one, two in zip(COLUMNS[kind], first, features(kind, table, gpu, gpu.peak)[0], strict=True):
+            assert two <= one if name.startswith(RISING) else two >= one if name.startswith(FALLING) else two == one
+            changed |= {name} if one != two else set()
+    assert changed == {name for name in COLUMNS[kind] if name.startswith((*RISING, *FALLING))}
 
 
 @given(st.sampled_from(sorted(KINDS)), st.integers(1, 2**40), st.integers(1, 2**40), st.integers(0, 3))
@@ -134,4 +163,4 @@ def test_features_of_products_do_not_tell_boards_apart():
     one, two = (dict(zip(COLUMNS["linear"], features("linear", t, g, g.peak)[0], strict=True)) for t, g in
                 ((table, GPU), (twice, other)))  # fmt: skip
     same = [name for name in one if one[name] == pytest.approx(two[name])]
-    assert set(one) - set(same) == {"log2 left operand / cache", "log2 right operand / cache", "log2 seconds of a tile"}
+    assert set(one) - set(same) == {"log2 left operand / cache", "log2 right operand / cache"}

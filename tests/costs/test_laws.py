@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 import sys
+from dataclasses import replace
 from pathlib import Path
 from types import ModuleType
 
@@ -89,6 +90,24 @@ def test_twice_the_batch_is_never_faster_by_fits(laws, pairs, name):
     model = load_costs(name)
     found = laws.doubled(model, laws.device_for(name, model, laws.devices()), pairs)
     assert found["faster"] == 0 and found["pairs"] > 1000
+
+
+def test_a_better_board_is_never_dearer_by_the_fit_to_gpus(laws, pairs):
+    """On all GPUs of the platforms, and between them and the boards of the fit, whose rates were measured."""
+    model = load_costs("gpu-eager-fp32")
+    for platform in ("cpu-gpu", "cpu-gpu-npu", "cpu-gpu-balanced", "cpu-2gpu-nvlink", "8gpu-node"):
+        device = next(d for d in load_platform(platform) if d.costs == "gpu-eager-fp32")
+        assert laws.better(model, device, [pair[0] for pair in pairs])["share"] == 0
+        prices = np.array([model.predict([p[0] for p in pairs[:400]], _scaled(device, s)) for s in SCALES])
+        assert (prices[1:] <= prices[:-1] * (1 + laws.TOLERANCE)).all()
+
+
+SCALES = (0.5, 0.9, 0.99, 1.0, 1.01, 1.1, 1.6, 3.0)
+
+
+def _scaled(device, scale):
+    rates = {name: scale * rate for name, rate in device.peak_flops.items()}
+    return replace(device, peak_flops=rates, memory_bandwidth=scale * device.memory_bandwidth)
 
 
 def test_half_precision_is_never_slower_where_there_are_units(laws):

@@ -65,7 +65,7 @@ def folder(tmp_path, script):
                         row |= {"OPName": NAMES[name], "Device": device}
                         gpu = script.GPUS[device]
                         sample = gpu_fit.Sample.of("conv", gpu, [read(script, row)], np.ones(1))
-                        milliseconds = 2e3 * sample.physics()[0] + 0.02
+                        milliseconds = 2e3 * sample.bound()[0] + 0.02
                         writer.writerow([NAMES[name], f"{milliseconds:.9f}", device, *sizes])
     (tmp_path / "e2e_models.csv").write_text(
         "device,model,num_layer,label_e2e,neusight\n"
@@ -85,8 +85,8 @@ def read(script, row):
 
 @pytest.fixture
 def quick(monkeypatch):
-    monkeypatch.setattr(gpu_fit, "ROUNDS", {"products": 12, "rows": 12})
-    monkeypatch.setattr(gpu_fit, "LEAVES", {"products": 4, "rows": 4})
+    monkeypatch.setattr(gpu_fit, "ROUNDS", {"linear": 12, "batched": 12, "conv": 12, "rows": 12})
+    monkeypatch.setattr(gpu_fit, "LEAVES", {"linear": 4, "batched": 4, "conv": 4, "rows": 4})
 
 
 def test_a_fit_gives_the_same_bytes_and_says_what_it_read(script, folder, quick, monkeypatch, tmp_path):
