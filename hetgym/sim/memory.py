@@ -61,7 +61,7 @@ def new_changes(n: int, e: int) -> Changes:
     return Changes(np.zeros(count, np.int32), np.zeros(count), np.zeros(count), new_heaps([count]))
 
 
-@step
+@lean
 def write_changes(
     p: ProblemArrays,
     output: FloatArray,
@@ -114,21 +114,6 @@ def _note(found: Changes, count: int, device: int, time: float, size: float) -> 
     return count + 1
 
 
-@lean
-def _write_changes(
-    p: ProblemArrays,
-    output: FloatArray,
-    assignment: IntArray,
-    start: FloatArray,
-    finish: FloatArray,
-    sent: FloatArray,
-    arrived: FloatArray,
-    copies: bool,
-    found: Changes,
-) -> int:
-    return write_changes(p, output, assignment, start, finish, sent, arrived, copies, found)
-
-
 # Within one moment releases come first, so the memory in use then is highest at the end of the moment.
 @step
 def write_peaks(found: Changes, count: int, resident: FloatArray, used: FloatArray, peak: FloatArray) -> None:
@@ -167,7 +152,7 @@ def memory_use(trace: Record, cached: bool = False) -> MemoryUse:
         np.array(values, np.float64) for values in (trace.start, trace.finish, trace.sent, trace.arrived)
     )
     where, output = np.array(assignment, np.int32), problem.output_bytes
-    count = _write_changes(problem.arrays, output, where, start, finish, sent, arrived, not cached, found)
+    count = write_changes(problem.arrays, output, where, start, finish, sent, arrived, not cached, found)
     device, time, change = found.device[:count], found.time[:count], found.size[:count]
     if cached:
         there, begin, end, amount = _shared_copies(trace)
