@@ -62,12 +62,15 @@ class Assembly:
     """
 
     def __init__(self, instance: SplitInstance, menu: Sequence[Choice]) -> None:
-        self.instance, self.forms = instance, Forms(instance, menu)
+        self.instance, self._menu, self.forms = instance, menu, Forms(instance, menu)
         platform = instance.platform
         self._capacity = np.array([device.memory_capacity for device in platform.devices])
         self._routes = Routes(*platform.routes)
         self._kinds = [device.kind != "cpu" for device in platform.devices]
         self._desk = self._new_desk(self.room)
+
+    def __reduce__(self) -> tuple[type[Assembly], tuple[SplitInstance, Sequence[Choice]]]:
+        return Assembly, (self.instance, self._menu)  # tables of addresses mean nothing in a copy
 
     @property
     def room(self) -> Room:

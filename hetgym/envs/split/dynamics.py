@@ -2,7 +2,7 @@
 
 The ways in which an operator may be split depend on the operator alone (:mod:`hetgym.envs.split.options`), so they are
 computed once for each graph. The value of a split depends on all others: the problem of the split graph is put together
-from blocks (:mod:`hetgym.envs.split.assembly`), scheduled and simulated, and the result is cached. The graph itself is
+from forms (:mod:`hetgym.envs.split.assembly`), scheduled and simulated, and the result is cached. The graph itself is
 made only when somebody asks for it. Graphs that hold splits already are rewritten split by split.
 """
 

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import copy
+import pickle
+
 import numpy as np
 import pytest
 
@@ -123,3 +126,5 @@ def test_desks_grow_with_the_number_of_parts():
         assert assembly.price(entries)[0] == get("heft")(made).makespan
         sizes.append(made.num_operators)
     assert sizes[0] == 6 and max(sizes) > 2 * 24  # there was room for 24 at first
+    assert copy.deepcopy(assembly).price(ways)[0] == pickle.loads(pickle.dumps(assembly)).price(ways)[0]
+    assert copy.deepcopy(assembly).price(ways)[0] == assembly.price(ways)[0]
