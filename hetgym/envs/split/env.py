@@ -127,9 +127,9 @@ class HetSplitEnv(LaneEnv):
     ## Speed
     A step puts the split graph together, prices and schedules it in compiled code, in some twenty microseconds on
     graphs of 60 operators. With another inner scheduler than HEFT, another runtime than the classic model or
-    ``memory="mask"`` it takes one to two milliseconds. Leaving an operator whole costs less. The first split of an
-    operator by an entry of the menu takes a third of a millisecond more, and a new graph a millisecond for each key
-    operator. ``split_graph`` and ``split_problem`` are made when an attribute of theirs is first read. ``lookahead``,
+    ``memory="mask"`` it takes one to two milliseconds. Leaving an operator whole costs less; the first split of an
+    operator by an entry of the menu costs more, and a new graph takes a millisecond more for each key operator.
+    ``split_graph`` and ``split_problem`` are made when an attribute of theirs is first read. ``lookahead``,
     ``completion``, ``memory="mask"`` and inner schedulers that keep within memory try every choice: a step then costs
     as many evaluations as there are legal choices.
 
