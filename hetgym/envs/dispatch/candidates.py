@@ -196,7 +196,7 @@ def complete(lanes: Int64Array, switches: Switches, active: BoolArray, tries: in
             continue
         p, tables = read_problem(r.problems[lane]), read_tables(r.tables[lane])
         s, g, spare = read_state(r.states[lane]), read_run(r.runs[lane]), read_rollouts(r.spares[lane])
-        survey(p, s, g, tables.release, tables.job, spare.now)
+        survey(p, s, g, tables.order, tables.release, tables.job, spare)
         wait, best = seen.mask.shape[1] - 1, -1
         due = (
             _next_event(g)
@@ -257,7 +257,7 @@ def _renew(
     for by_rank in range(2):
         keep(plan)
         before = judge(p, tables, g, spare, plan, switches)
-        _play_on(p, tables, g, spare, switches, operator, device, due, by_rank)
+        _play_on(p, tables, spare, switches, operator, device, due, by_rank, np.inf)
         adopt(spare.later, plan)
         if not judge(p, tables, g, spare, plan, switches) < before:
             take_back(plan)
@@ -288,8 +288,8 @@ def _better(
     """
     completion, flow = np.inf, np.inf
     for by_rank in range(2):
-        other, slower = _play_on(p, tables, g, spare, switches, operator, device, due, by_rank)
-        if by_rank == 0 or other < completion:
+        other, slower = _play_on(p, tables, spare, switches, operator, device, due, by_rank, completion)
+        if other < completion:
             completion, flow = other, slower
     return completion, flow
 
@@ -298,14 +298,14 @@ def _better(
 def _play_on(
     p: ProblemArrays,
     tables: DispatchTables,
-    g: Progress,
     spare: Rollouts,
     switches: Switches,
     operator: int,
     device: int,
     due: float,
     by_rank: int,
+    limit: float,
 ) -> tuple[float, float]:
-    """Play one of the two roll-outs after a decision."""
+    """Play one of the two roll-outs after a decision, up to a limit."""
     order, job, bonus, optimistic = tables.turn, tables.job, tables.bonus, tables.optimistic
-    return play_on(p, g, order, job, bonus, optimistic, spare, switches, operator, device, due, by_rank == 1)
+    return play_on(p, order, job, bonus, optimistic, spare, switches, operator, device, due, by_rank == 1, limit)
