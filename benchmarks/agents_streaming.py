@@ -184,7 +184,7 @@ def main() -> None:
         base = np.array(ratios[f"agent: {options.policies[-1]}"])
         for name, values in sorted(ratios.items(), key=lambda item: float(np.mean(item[1]))):
             error = float(np.std(values) / len(values) ** 0.5)
-            ours, interval = paired(base, np.array(values))
+            ours, interval = paired([base], [values])
             row = {"gap": gap, "what": name, "mean": float(np.mean(values)), "error": error}
             rows.append(row | {"decision": spent.get(name), "ours": ours, "interval": interval})
     show(
