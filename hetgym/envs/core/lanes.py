@@ -17,8 +17,8 @@ import numpy.typing as npt
 from gymnasium import spaces
 
 from hetgym import _records as records
-from hetgym._threads import cores, each
-from hetgym._types import BoolArray, FloatArray
+from hetgym._threads import cores, share
+from hetgym._types import BoolArray, FloatArray, Int64Array
 from hetgym.envs.core.arguments import Arguments
 from hetgym.envs.core.spaces import Level, Reward, blank, level_space
 from hetgym.errors import ConfigError, shown, suggestion
@@ -209,7 +209,7 @@ def only_options(options: dict[str, Any], *known: str) -> tuple[Any, ...]:
 
 
 _LEAST_LANES = 8
-"""Lanes that keep a thread busy for longer than it takes to start."""
+"""Lanes for each thread: what keeps it busy for longer than it takes to wake up."""
 
 
 class RecordLanes(Lanes):
@@ -222,24 +222,17 @@ class RecordLanes(Lanes):
         """The arrays that the kernels need of the lanes, as a row of one record."""
 
     @staticmethod
-    def _spread(work: Callable[[BoolArray], None], active: BoolArray) -> None:
-        """Call a kernel for all active lanes: on several threads if there are many, each with a share of the lanes.
+    def _spread(work: Callable[[Int64Array], None], active: BoolArray) -> None:
+        """Call a kernel for all active lanes, on several threads if there are many.
 
         Lanes share nothing that a kernel writes, so the results do not depend on the number of threads.
 
         Args:
-            work: takes [L] bool, true for lanes to work on; long enough for a thread to be worth its start.
-            active: [L] true for all of them.
+            work: takes a list of lanes, see :func:`hetgym._threads.share`.
+            active: [L] true for lanes to work on.
         """
         lanes = np.flatnonzero(active)
-        threads = min(len(lanes) // _LEAST_LANES, cores()) if len(lanes) >= 2 * _LEAST_LANES else 1
-        if threads < 2:
-            work(active)
-            return
-        shares = np.zeros((threads, len(active)), np.bool_)
-        for thread in range(threads):
-            shares[thread, lanes[thread::threads]] = True
-        each(work, list(shares))
+        share(work, lanes, max(1, min(len(lanes) // _LEAST_LANES, cores())))
 
     def __getstate__(self) -> dict[str, Any]:
         return {key: value for key, value in self.__dict__.items() if key != "_lanes"}

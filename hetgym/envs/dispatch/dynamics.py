@@ -15,6 +15,7 @@ from hetgym.envs.dispatch.service import serve
 from hetgym.envs.dispatch.showing import show
 from hetgym.envs.dispatch.state import (
     DispatchObservation,
+    DispatchRecord,
     DispatchState,
     DispatchTables,
     read_flows,
@@ -60,35 +61,40 @@ def dispatch(
         sparse: true if the whole return comes with the last reward.
     """
     r = read_lanes(lanes)
-    b, seen = r.state, r.observation
     for lane in range(len(active)):
-        if not active[lane]:
-            continue
-        p, tables = read_problem(r.problems[lane]), read_tables(r.tables[lane])
-        s, g, f = read_state(r.states[lane]), read_run(r.runs[lane]), read_flows(r.flows[lane])
-        operator, device = GO_ON, 0
-        if purpose == PLAY:
-            operator, device = _chosen(tables, b, seen, r.illegal, lane, actions[lane])
-            b.turn[lane] += 1
-        while True:
-            outcome = play(p, s, g, f, operator, device, switches)
-            if outcome == STUCK:
-                operator = GO_ON
-            elif purpose == FOLLOW and outcome == DECIDE:
-                operator, device = _followed(p, tables, s, g, b, lane, switches)
-            else:
-                break
-        if purpose == FOLLOW:
-            b.reference[lane] = _value(tables, s, g)
-            continue
-        r.over[lane] = outcome != DECIDE
-        if purpose == BEGIN:
-            _clear(tables, b, g, lane)
+        if active[lane]:
+            dispatch_one(r, switches, lane, actions[lane], purpose, sparse)
+
+
+@step
+def dispatch_one(r: DispatchRecord, switches: Switches, lane: int, action: int, purpose: int, sparse: bool) -> None:
+    """As :func:`dispatch`, in one lane."""
+    b, seen = r.state, r.observation
+    p, tables = read_problem(r.problems[lane]), read_tables(r.tables[lane])
+    s, g, f = read_state(r.states[lane]), read_run(r.runs[lane]), read_flows(r.flows[lane])
+    operator, device = GO_ON, 0
+    if purpose == PLAY:
+        operator, device = _chosen(tables, b, seen, r.illegal, lane, action)
+        b.turn[lane] += 1
+    while True:
+        outcome = play(p, s, g, f, operator, device, switches)
+        if outcome == STUCK:
+            operator = GO_ON
+        elif purpose == FOLLOW and outcome == DECIDE:
+            operator, device = _followed(p, tables, s, g, b, lane, switches)
         else:
-            _pay(tables, s, g, b, r.reward, lane, r.over[lane], sparse)
-        serve(tables, g)
-        show(p, tables, s, g, seen, lane, b.scale[lane])
-        offer(p, tables, s, g, b, seen, lane, switches, r.over[lane])
+            break
+    if purpose == FOLLOW:
+        b.reference[lane] = _value(tables, s, g)
+        return
+    r.over[lane] = outcome != DECIDE
+    if purpose == BEGIN:
+        _clear(tables, b, g, lane)
+    else:
+        _pay(tables, s, g, b, r.reward, lane, r.over[lane], sparse)
+    serve(tables, g)
+    show(p, tables, s, g, seen, lane, b.scale[lane])
+    offer(p, tables, s, g, b, seen, lane, switches, r.over[lane])
 
 
 @step

@@ -19,7 +19,7 @@ from hetgym.envs.core.padding import GraphPadding
 from hetgym.envs.core.rendering import gantt_pixels
 from hetgym.envs.core.replay import Replay
 from hetgym.envs.core.sources import Source, listed
-from hetgym.envs.dispatch.candidates import complete
+from hetgym.envs.dispatch.completion import dispatch_and_complete
 from hetgym.envs.dispatch.conditions import Conditions, Drawn, given, noisy, with_changes
 from hetgym.envs.dispatch.dynamics import BEGIN, FOLLOW, PLAY, dispatch
 from hetgym.envs.dispatch.jobs import Jobs, arrivals, counted, deadlines, side_by_side
@@ -64,8 +64,8 @@ _REMEMBERED = 256  # problems
 _SPARE_RUNS = 4  # runs on a problem that are kept though no lane uses them
 
 
-Run = tuple[records.Entry, records.Entry, records.Entry]
-"""A run's :class:`~hetgym.sim.kernel.State`, :class:`~hetgym.sim.progress.Progress` and flows."""
+Run = tuple[records.Entry, records.Entry, records.Entry, records.Entry]
+"""A run's :class:`~hetgym.sim.kernel.State`, :class:`~hetgym.sim.progress.Progress` and flows, and its roll-outs."""
 
 
 class Prepared(NamedTuple):
@@ -91,6 +91,8 @@ class Prepared(NamedTuple):
     total: npt.NDArray[np.float32]
     runs: list[Run] | None
 
+
+_NO_ROLLOUTS = records.entry(ROLLOUTS)
 
 _ONE_OPERATOR = Problem.from_arrays([[1.0]], [])  # any problem will do: switches do not depend on it
 
@@ -257,10 +259,8 @@ class DispatchLanes(RecordLanes):
         own = {name: getattr(tables, name).copy() for name in ("order", "turn", "bound", "left", "spare", "known")}
         self._seat(lane, problem, drawn, tables._replace(**own), arrays, runs)
         self.state.reference[lane] = instance.reference
-        n, d = problem.cost.shape
-        if self.rules.completion != "off":
-            self._spares[lane] = new_rollouts(n, d, len(problem.arrays.link_bandwidth), jobs.came)
-            self._plans[lane] = new_plan(n, d, self._entropy[lane])
+        if self.conditions.tries > 0:
+            self._plans[lane] = new_plan(*problem.cost.shape, self._entropy[lane])
 
     def _reference(self, lane: int, problem: Problem, drawn: Drawn, order: IntArray, jobs: Jobs) -> float:
         """Value of a run in which the first open operator always goes to the device of earliest estimated finish."""
@@ -285,15 +285,22 @@ class DispatchLanes(RecordLanes):
         self._tables[lane] = tables
         if runs:
             run = runs.pop()
-            restart(problem.arrays, *(part.record for part in run))
+            restart(problem.arrays, *(part.record for part in run[:3]))
         else:
             factor = online_setting(problem, drawn.runtime).factor
             changes = drawn.devices, drawn.factors, drawn.moments
             state, progress, flows = new_run(problem.arrays, self._switches, factor, drawn.release, *changes)
-            run = records.entry(state), records.entry(progress), records.entry(flows)
-        for rows, part in zip((self._states, self._runs, self._flows), run, strict=True):
+            run = records.entry(state), records.entry(progress), records.entry(flows), self._rollouts(problem, tables)
+        for rows, part in zip((self._states, self._runs, self._flows, self._spares), run, strict=True):
             rows.put(lane, part)
         self._held[lane] = run, runs
+
+    def _rollouts(self, problem: Problem, tables: DispatchTables) -> records.Entry:
+        """Scratch for roll-outs, if there are any."""
+        if self.rules.completion == "off":
+            return _NO_ROLLOUTS
+        n, d = problem.cost.shape
+        return records.entry(new_rollouts(n, d, len(problem.arrays.link_bandwidth), tables.came))
 
     def _only(self, lane: int) -> BoolArray:
         """[L] true for this lane alone."""
@@ -311,17 +318,12 @@ class DispatchLanes(RecordLanes):
         self._advance(actions, active, PLAY)
 
     def _advance(self, actions: npt.NDArray[np.int64], active: BoolArray, purpose: int) -> None:
-        row = self._lanes.table[0]
-
-        def advance(some: BoolArray) -> None:
-            dispatch(row, self._switches, actions, some, purpose, self.sparse)
-            if self.rules.completion != "off":
-                complete(row, self._switches, some, self.conditions.tries)
-
+        row, switches, how = self._lanes.table[0], self._switches, (purpose, self.sparse)
         if self.rules.completion == "off":
-            advance(active)
+            dispatch(row, switches, actions, active, *how)
         else:
-            self._spread(advance, active)
+            tries = self.conditions.tries
+            self._spread(lambda shared: dispatch_and_complete(row, switches, actions, shared, *how, tries), active)
 
     def instance(self, lane: int) -> ScheduleInstance:
         """The instance of a lane's episode, which must have begun."""

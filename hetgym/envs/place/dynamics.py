@@ -18,6 +18,7 @@ from hetgym.envs.core.scaling import CLIP, share
 from hetgym.envs.place.observation import CandidateColumn, DeviceColumn, OperatorColumn
 from hetgym.envs.place.state import (
     PlaceObservation,
+    PlaceRecord,
     PlaceState,
     PlaceTables,
     read_lanes,
@@ -65,25 +66,32 @@ def place(
         like: a timeline of the kind that lanes have: with bookings or without.
     """
     r = read_lanes(lanes)
-    b, seen = r.state, r.observation
     for lane in range(len(active)):
-        if not active[lane]:
-            continue
-        p, tables = read_problem(r.problems[lane]), read_tables(r.tables[lane])
-        t = alike(r.placed[lane], like)
-        if opening:
-            timeline.clear(t)
-            _clear(b, seen, lane)
-        else:
-            device = _legal(p, b, seen, r.illegal, lane, actions[lane])
-            _decide(p, tables, t, b, lane, device)
-            r.over[lane] = b.turn[lane] == len(tables.order)
-            _pay(b, r.reward, lane, r.over[lane], sparse)
-            _show_placed(p, tables, t, b, seen, lane, device)
-        if r.over[lane]:
-            _clear_candidates(seen, lane)  # the mask stays, so that it is never empty
-        else:
-            _look_ahead(p, tables, t, b, seen, lane, insertion)
+        if active[lane]:
+            place_one(r, lane, actions[lane], opening, insertion, sparse, like)
+
+
+@step
+def place_one(
+    r: PlaceRecord, lane: int, action: int, opening: bool, insertion: bool, sparse: bool, like: Timeline
+) -> None:
+    """As :func:`place`, in one lane."""
+    b, seen = r.state, r.observation
+    p, tables = read_problem(r.problems[lane]), read_tables(r.tables[lane])
+    t = alike(r.placed[lane], like)
+    if opening:
+        timeline.clear(t)
+        _clear(b, seen, lane)
+    else:
+        device = _legal(p, b, seen, r.illegal, lane, action)
+        _decide(p, tables, t, b, lane, device)
+        r.over[lane] = b.turn[lane] == len(tables.order)
+        _pay(b, r.reward, lane, r.over[lane], sparse)
+        _show_placed(p, tables, t, b, seen, lane, device)
+    if r.over[lane]:
+        _clear_candidates(seen, lane)  # the mask stays, so that it is never empty
+    else:
+        _look_ahead(p, tables, t, b, seen, lane, insertion)
 
 
 @step

@@ -17,7 +17,7 @@ from hetgym.envs.core.padding import GraphPadding
 from hetgym.envs.core.rendering import gantt_pixels
 from hetgym.envs.core.replay import Replay
 from hetgym.envs.core.sources import Source
-from hetgym.envs.place.completion import complete
+from hetgym.envs.place.completion import place_and_complete
 from hetgym.envs.place.dynamics import decoded, place
 from hetgym.envs.place.instance import ScheduleInstance, prepare
 from hetgym.envs.place.observation import NARROW, OperatorColumn, fixed, place_space, turns
@@ -180,17 +180,11 @@ class PlaceLanes(RecordLanes):
                 self._finish(lane)
 
     def _advance(self, actions: npt.NDArray[np.int64], active: BoolArray, opening: bool) -> None:
-        row = self._lanes.table[0]
-
-        def advance(some: BoolArray) -> None:
-            place(row, actions, some, opening, self._insertion, self._sparse, self._like)
-            if self.rules.completion != "off":
-                complete(row, some, self._insertion, self._like)
-
+        row, how = self._lanes.table[0], (opening, self._insertion, self._sparse, self._like)
         if self.rules.completion == "off":
-            advance(active)
+            place(row, actions, active, *how)
         else:
-            self._spread(advance, active)
+            self._spread(lambda shared: place_and_complete(row, actions, shared, *how), active)
 
     def _prepare(self, problem: Problem) -> Prepared:
         """An instance, its tables, and the fixed part of its observations."""

@@ -10,6 +10,7 @@ from __future__ import annotations
 import numpy as np
 
 from hetgym._jit import lean, step
+from hetgym._threads import done, take
 from hetgym._types import BoolArray, Int64Array
 from hetgym.envs.core.scaling import CLIP, share
 from hetgym.envs.split.joining import FITS, STUCK, measure, price, read_desk
@@ -67,19 +68,22 @@ def measure_lanes(lanes: Int64Array, active: BoolArray) -> bool:
 
 
 @lean
-def price_lanes(lanes: Int64Array, active: BoolArray) -> None:
-    """Price the problem that was measured, in every active lane that splits its operator.
+def price_lanes(lanes: Int64Array, shared: Int64Array) -> None:
+    """Price the problem that was measured, in every lane of a list that splits its operator.
 
     Args:
         lanes: row of a :class:`~hetgym.envs.split.state.SplitRecord`.
-        active: [L] true for lanes to work on.
+        shared: list of lanes, which other threads may take from, too.
     """
     r = read_lanes(lanes)
     state = r.state
-    for lane in range(len(active)):
-        if active[lane] and state.action[lane] > 0:
+    lane = take(shared)
+    while lane >= 0:
+        if state.action[lane] > 0:
             busy, operators, weights = state.busy[lane], state.operators[lane], state.weights[lane]
             state.makespan[lane] = price(r.graphs[lane], r.desks[lane], busy, operators, weights)
+        done(shared)
+        lane = take(shared)
 
 
 @lean

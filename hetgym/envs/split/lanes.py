@@ -181,7 +181,7 @@ class SplitLanes(RecordLanes):
         while not measure_lanes(row, joined):
             for lane in np.flatnonzero(state.fits).tolist():
                 self._provide(lane)
-        self._spread(lambda some: price_lanes(row, some), joined)
+        self._spread(lambda shared: price_lanes(row, shared), joined)
         for lane in np.flatnonzero(active & ~self._joined & (state.action > 0)).tolist():
             instance, chosen, turn = self.state(lane)
             node = self.splits.attempt(instance, (*chosen, (turn, int(state.action[lane]))))
