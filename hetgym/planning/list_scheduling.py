@@ -177,9 +177,14 @@ def earliest_finish(
     if chosen >= 0 and not fits(t, operator, chosen):
         chosen = -1
     best_device, best_start, best_key = d, 0.0, np.inf
+    made = 0.0  # when the last input has been produced, before which the operator starts on no device
+    for k in range(p.predecessor_pointer[operator], p.predecessor_pointer[operator + 1]):
+        made = max(made, t.finish[p.predecessor[k]])
     for device in range(max(chosen, 0), chosen + 1 if chosen >= 0 else d):
         duration = p.cost[operator, device]
         if chosen < 0 and (duration == np.inf or not fits(t, operator, device)):
+            continue
+        if best_device < d and made + duration + bonus[operator, device] >= best_key:
             continue
         start = start_on(p, t, operator, device, insertion)
         key = start + duration + bonus[operator, device]
