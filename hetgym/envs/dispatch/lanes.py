@@ -260,7 +260,7 @@ class DispatchLanes(RecordLanes):
         self._seat(lane, problem, drawn, tables._replace(**own), arrays, runs)
         self.state.reference[lane] = instance.reference
         if self.conditions.tries > 0:
-            self._plans[lane] = new_plan(*problem.cost.shape, self._entropy[lane])
+            self._plans[lane] = new_plan(problem.num_operators, problem.num_devices, self._entropy[lane])
 
     def _reference(self, lane: int, problem: Problem, drawn: Drawn, order: IntArray, jobs: Jobs) -> float:
         """Value of a run in which the first open operator always goes to the device of earliest estimated finish."""

@@ -11,7 +11,7 @@ from __future__ import annotations
 import numpy as np
 
 from hetgym._jit import step
-from hetgym.envs.dispatch.rollouts import Course, Rollouts, mean_time
+from hetgym.envs.dispatch.rollouts import Course, Rollouts, mean_time, rewind
 from hetgym.envs.dispatch.state import DispatchTables, Plan
 from hetgym.problem import ProblemArrays
 from hetgym.sim.kernel import Switches, book_transfer
@@ -92,8 +92,6 @@ def take_back(plan: Plan) -> None:
 @step
 def judge(p: ProblemArrays, tables: DispatchTables, g: Progress, r: Rollouts, plan: Plan, switches: Switches) -> float:
     """Completion plus weighted flow if the plan is kept to [s]; inf if it has gaps."""
-    for i in range(len(r.now.finish)):
-        r.later.finish[i], r.later.assignment[i] = r.now.finish[i], r.now.assignment[i]
     end, flow = follow(p, tables, g, r, plan, switches, AS_PLANNED, 0, 0.0)
     return end + FLOW * flow
 
@@ -120,7 +118,7 @@ def follow(
         p: the problem.
         tables: of the episode.
         g: the run.
-        r: scratch, whose ``now`` is surveyed; ``later`` must have been made by a call of :func:`judge` since.
+        r: scratch, in which :func:`~hetgym.envs.dispatch.rollouts.survey` has written the state of the run.
         plan: up to date.
         switches: of the runtime.
         operator: the operator of the plan that is committed now; or :data:`NOTHING` or :data:`AS_PLANNED`.
@@ -133,20 +131,16 @@ def follow(
     """
     now, c = r.now, r.later
     base = max(wait, g.clock[0]) if operator == NOTHING else g.clock[0]
-    for b in range(p.cost.shape[1]):
-        c.free[b], plan.asked[b] = now.free[b], base
-        c.channel_free[0, b], c.channel_free[1, b] = now.channel_free[0, b], now.channel_free[1, b]
-    for k in range(len(now.link_free)):
-        c.link_free[k] = now.link_free[k]
-    for j in range(len(now.last)):
-        c.last[j] = now.last[j]
+    rewind(now, c)
+    for b in range(len(plan.asked)):
+        plan.asked[b] = base
     total = 0.0
     for k in range(-1 if operator >= 0 else 0, plan.many[0]):
         i = operator if k < 0 else plan.order[k]
         if k >= 0 and i == operator:
             continue
         b = device if k < 0 else plan.device[i]
-        if b < 0 or not g.alive[b] or p.cost[i, b] == np.inf:
+        if b < 0 or r.run[i, b] == np.inf:
             return np.inf, np.inf
         asked = plan.asked[b]
         first, behind = p.predecessor_pointer[i], p.predecessor_pointer[i + 1]
@@ -161,7 +155,8 @@ def follow(
                 _, arrived = book_transfer(p, switches.communication, links, channels, a, b, size, asked)
                 ready = max(ready, arrived)
         c.assignment[i] = b
-        c.finish[i] = c.free[b] = max(ready, c.free[b]) + p.cost[i, b] * g.slowdown[b]
-        c.last[tables.job[i]] = max(c.last[tables.job[i]], c.finish[i])
-        total += c.finish[i] + tables.optimistic[i, b]
+        finish = max(ready, c.free[b]) + r.run[i, b]
+        c.finish[i] = c.free[b] = finish
+        c.last[tables.job[i]] = max(c.last[tables.job[i]], finish)
+        total += finish + tables.optimistic[i, b]
     return mean_time(c.last, c.came), total / max(1, plan.many[0])

@@ -197,7 +197,7 @@ def play_on(
         committed [s]; inf if the limit broke.
     """
     now, c = r.now, r.later
-    _rewind(now, c)
+    rewind(now, c)
     least = -np.inf if operator >= 0 else wait
     if not by_rank:
         _reopen(now, c, order, least)
@@ -236,7 +236,7 @@ def play_on(
 
 
 @step
-def _rewind(now: Course, c: Course) -> None:
+def rewind(now: Course, c: Course) -> None:
     """Set devices, links and jobs to those of the run; what it has committed is there already."""
     for device in range(len(now.free)):
         c.free[device] = now.free[device]
