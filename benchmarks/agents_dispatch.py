@@ -177,7 +177,7 @@ def clairvoyant(env: HetScheduleEnv) -> dict[str, float]:
     }
 
 
-def paired(values: Sequence[Any], base: Sequence[Any]) -> tuple[float, list[float]]:
+def paired(values: Sequence[Sequence[float]], base: Sequence[Sequence[float]]) -> tuple[float, list[float]]:
     """Ratio of two means of paired figures, and its 95 % bootstrap interval over the episodes.
 
     Args:
