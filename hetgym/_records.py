@@ -259,6 +259,9 @@ def _copy_row(record: Any, row: Int64Array) -> int:
 class Rows:
     """A table of rows for records of one kind, which also keeps the records alive.
 
+    A record that holds the table of other rows keeps the table alive, but not the records of those rows: whoever uses
+    them has to hold their :class:`Rows`.
+
     Copies and unpickled tables hold copies of the records, and rows with the addresses of these copies.
 
     Args:

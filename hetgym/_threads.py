@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor, wait
 from typing import Any
 
 import numpy as np
@@ -20,7 +20,7 @@ from hetgym._types import Int64Array
 
 _LIMIT = "OMP_NUM_THREADS"
 
-_PATIENCE = 20_000  # reads of a number, some 100 us, after which a thread that waits goes to sleep
+_PATIENCE = 20_000  # looks at a number, some 100 us, after which a thread that waits goes to sleep
 
 _TAKEN, _DONE, _FIRST = 0, 1, 2  # in a list: how many items are taken, how many are done, and the first item
 
@@ -50,10 +50,16 @@ def share(work: Callable[[Int64Array], object], items: Int64Array, threads: int)
     """
     shared = listed(items)
     others = [_team().submit(work, shared) for _ in range(threads - 1)]
-    work(shared)
-    if others and not _finished(shared, _PATIENCE):
-        for other in others:
-            other.result()
+    try:
+        work(shared)
+    finally:
+        if others and not _finished(shared, _PATIENCE):
+            for other in others:
+                other.cancel()  # if it has not begun, it comes too late
+            wait(others)
+    for other in others:
+        if other.done() and not other.cancelled():
+            other.result()  # an error
 
 
 @intrinsic  # type: ignore[untyped-decorator]

@@ -161,12 +161,17 @@ def as_action(action: Any) -> int:
 def as_actions(actions: Any, count: int) -> npt.NDArray[np.int64]:
     """[count] actions as numbers; -1 for anything that is not a whole number.
 
+    Raises:
+        ConfigError: another number of actions.
+
     >>> as_actions([0, 2], 2), as_actions(np.array([1.0, np.nan]), 2)
     (array([0, 2]), array([ 1, -1]))
     """
     array = np.asarray(actions)
     if array.shape == (count,) and array.dtype.kind == "i":
         return array.astype(np.int64, copy=False)
+    if array.ndim == 0 or len(array) != count:
+        raise ConfigError(f"actions is {shown(actions)}; it must be a list of {count} actions, one for each lane")
     return np.array([as_action(action) for action in actions], np.int64)
 
 
@@ -216,6 +221,12 @@ class RecordLanes(Lanes):
     """Lanes whose kernels take all arrays as one record, ``_lanes``; a copy makes a record of its own arrays."""
 
     _lanes: records.Rows
+
+    def _only(self, lane: int) -> BoolArray:
+        """[L] true for this lane alone."""
+        active = np.zeros(self.count, np.bool_)
+        active[lane] = True
+        return active
 
     @abc.abstractmethod
     def _all_lanes(self) -> records.Rows:

@@ -54,7 +54,7 @@ def offer(
     show_completion(b, seen, lane, wait)
 
 
-# After each device: ends, ahead, completion and the row of the candidate on it are written; on a device where the
+# After each device: ends, completion and the row of the candidate on it are written; on a device where the
 # operator cannot run they are inf, or CLIP in the row, and the action stays masked. Cost: one estimate.
 @step
 def _offer_one(
@@ -76,14 +76,14 @@ def _offer_one(
     for device in range(p.cost.shape[1]):
         action = k * seen.devices.shape[1] + device
         row = seen.candidates[lane, action]
-        b.ends[lane, action] = b.ahead[lane, action] = b.completion[lane, action] = finish[device]
+        b.ends[lane, action] = b.completion[lane, action] = finish[device]
         if finish[device] == np.inf:
             for column in range(len(row)):
                 row[column] = CLIP
             row[DispatchCandidateColumn.IS_WAIT] = row[DispatchCandidateColumn.NEXT_EVENT] = 0.0
         else:
             ahead = _ahead(tables, tables.job[operator], finish[device] + tables.tail[operator, device])
-            b.ahead[lane, action] = b.completion[lane, action] = b.flow[lane, action] = ahead
+            b.completion[lane, action] = b.flow[lane, action] = ahead
             seen.mask[lane, action] = 1
             row[DispatchCandidateColumn.COST] = share(p.cost[operator, device] * g.slowdown[device], scale)
             row[DispatchCandidateColumn.READY] = share(ready[device] - now, scale)

@@ -197,5 +197,5 @@ def _play_on(
     limit: float,
 ) -> tuple[float, float]:
     """Play one of the two roll-outs after a decision, up to a limit."""
-    order, job, bonus, optimistic = tables.turn, tables.job, tables.bonus, tables.optimistic
-    return play_on(p, order, job, bonus, optimistic, spare, switches, operator, device, due, by_rank == 1, limit)
+    position, job, bonus, optimistic = tables.turn, tables.job, tables.bonus, tables.optimistic
+    return play_on(p, position, job, bonus, optimistic, spare, switches, operator, device, due, by_rank == 1, limit)

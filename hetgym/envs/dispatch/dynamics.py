@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from hetgym._jit import lean, step
 from hetgym._types import BoolArray, FloatArray, Int64Array
+from hetgym.envs.core.scaling import scale_of
 from hetgym.envs.dispatch.candidates import offer
 from hetgym.envs.dispatch.rollouts import mean_time
 from hetgym.envs.dispatch.service import serve
@@ -36,8 +37,8 @@ PLAY, BEGIN, FOLLOW = 0, 1, 2
 
 
 # Between two calls the following holds in every lane whose episode is running: the run has been simulated up to its
-# clock, and some operator is open; the candidates are the first K open operators of the order; ends and ahead, and with
-# them the observation, are those of committing each candidate to each device now; potential is the reference before the
+# clock, and some operator is open; the candidates are the first K open operators of the order; ends, and with them
+# the observation, are those of committing each candidate to each device now; potential is the reference before the
 # first decision, then the bound.
 #
 # A step costs the simulation up to the next decision, and K D estimates of O(in-degree) each.
@@ -112,7 +113,6 @@ def _chosen(
     if action == wait:
         return WAIT, 0
     operator, device = int(seen.candidate_operators[lane, action // width]), action % width
-    b.bound[lane] = b.ahead[lane, action]
     end = b.ends[lane, action] + tables.tail[operator, device]
     tables.bound[tables.job[operator]] = max(tables.bound[tables.job[operator]], end)
     return operator, device
@@ -151,7 +151,7 @@ def _value(tables: DispatchTables, s: State, g: Progress) -> float:
 def _clear(tables: DispatchTables, b: DispatchState, g: Progress, lane: int) -> None:
     """Set a lane to the beginning of an episode; the reference must be in place."""
     b.turn[lane] = 0
-    b.scale[lane] = 1.0 / b.reference[lane] if b.reference[lane] > 0 else 0.0
+    b.scale[lane] = scale_of(b.reference[lane])
     for j in range(len(tables.came)):
         tables.bound[j] = max(g.clock[0], tables.came[j])
     b.bound[lane] = mean_time(tables.bound, tables.came)

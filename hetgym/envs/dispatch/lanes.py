@@ -64,8 +64,8 @@ _REMEMBERED = 256  # problems
 _SPARE_RUNS = 4  # runs on a problem that are kept though no lane uses them
 
 
-Run = tuple[records.Entry, records.Entry, records.Entry, records.Entry]
-"""A run's :class:`~hetgym.sim.kernel.State`, :class:`~hetgym.sim.progress.Progress` and flows, and its roll-outs."""
+Run = tuple[records.Entry, records.Entry, records.Entry, records.Entry | None]
+"""A run's :class:`~hetgym.sim.kernel.State`, :class:`~hetgym.sim.progress.Progress` and flows; scratch of roll-outs."""
 
 
 class Prepared(NamedTuple):
@@ -91,8 +91,6 @@ class Prepared(NamedTuple):
     total: npt.NDArray[np.float32]
     runs: list[Run] | None
 
-
-_NO_ROLLOUTS = records.entry(ROLLOUTS)
 
 _ONE_OPERATOR = Problem.from_arrays([[1.0]], [])  # any problem will do: switches do not depend on it
 
@@ -191,9 +189,9 @@ class DispatchLanes(RecordLanes):
         """
         forced, conditions = only_options(options, "problem", "conditions")
         if conditions is None:
-            self._entropy[lane] = int(rng.integers(2**62))
+            entropy = int(rng.integers(2**62))
         else:
-            self._entropy[lane] = whole_number("options['conditions']", conditions, 0, 2**64 - 1)
+            entropy = whole_number("options['conditions']", conditions, 0, 2**64 - 1)
         if forced is None:
             problems = [self.source.draw(rng) for _ in range(self.conditions.jobs)]
         else:
@@ -202,25 +200,27 @@ class DispatchLanes(RecordLanes):
                 raise ConfigError("options['problem'] is an empty list; it must hold at least one problem")
         problem = side_by_side(problems)
         self.padding.check(problem.name, (problem.num_operators, problem.num_edges, problem.num_devices))
-        self.names[lane], self.seeds[lane] = problem.name, seed
         if self._calm_always and len(problems) == 1:  # nothing is drawn
             fresh = forced is None and self.source.size == 0  # nobody will see this problem again
             known = self._calm(lane, problem) if fresh else self._known.get(problem, lambda: self._calm(lane, problem))
+            self._entropy[lane] = entropy
             self._begin_with(lane, known)
         else:
-            self._draw(lane, problem, problems, np.random.default_rng(self._entropy[lane]))
+            self._draw(lane, problem, problems, entropy)
+        self.names[lane], self.seeds[lane] = problem.name, seed
         if self.conditions.deadline > 0:
             release, factor = self.drawn(lane).release, self.conditions.deadline
             self._due[lane] = deadlines(problems, release, factor, replace(self.rules.simulated, noise=0.0))
         self.illegal[lane] = 0
-        self._advance(self.state.turn, self._only(lane), BEGIN)
+        self._advance(self.illegal, self._only(lane), BEGIN)  # no action is read
 
-    def _draw(self, lane: int, problem: Problem, problems: Sequence[Problem], rng: np.random.Generator) -> None:
+    def _draw(self, lane: int, problem: Problem, problems: Sequence[Problem], entropy: int) -> None:
         """Draw the conditions of an episode, play the reference under them, and prepare the lane for the agent."""
-        rules, conditions = self.rules, self.conditions
+        rules, conditions, rng = self.rules, self.conditions, np.random.default_rng(entropy)
         runtime = noisy(rules.simulated, conditions.noise, rng)
         gap = conditions.gap * heft_makespan(problems[0], rules.simulated) if len(problems) > 1 else 0.0
         drawn = given(problem, conditions, runtime, arrivals(problems, gap, rng))
+        self._entropy[lane] = entropy
         jobs = counted(problems, drawn.release, conditions.objective)
         order = ranks.list_order(problem.arrays, ranks.upward_rank(problem))
         if conditions.slow_downs or conditions.losses:
@@ -259,13 +259,15 @@ class DispatchLanes(RecordLanes):
         own = {name: getattr(tables, name).copy() for name in ("order", "turn", "bound", "left", "spare", "known")}
         self._seat(lane, problem, drawn, tables._replace(**own), arrays, runs)
         self.state.reference[lane] = instance.reference
+        if self.rules.completion != "off":
+            self._give_rollouts(lane, problem, jobs)
         if self.conditions.tries > 0:
             self._plans[lane] = new_plan(problem.num_operators, problem.num_devices, self._entropy[lane])
 
     def _reference(self, lane: int, problem: Problem, drawn: Drawn, order: IntArray, jobs: Jobs) -> float:
         """Value of a run in which the first open operator always goes to the device of earliest estimated finish."""
         self._seat(lane, problem, drawn, reference_tables(order, jobs))
-        dispatch(self._lanes.table[0], self._switches, self.state.turn, self._only(lane), FOLLOW, self.sparse)
+        dispatch(self._lanes.table[0], self._switches, self.illegal, self._only(lane), FOLLOW, self.sparse)
         return float(self.state.reference[lane])
 
     def _seat(
@@ -285,28 +287,28 @@ class DispatchLanes(RecordLanes):
         self._tables[lane] = tables
         if runs:
             run = runs.pop()
-            restart(problem.arrays, *(part.record for part in run[:3]))
+            restart(problem.arrays, run[0].record, run[1].record, run[2].record)
         else:
             factor = online_setting(problem, drawn.runtime).factor
             changes = drawn.devices, drawn.factors, drawn.moments
             state, progress, flows = new_run(problem.arrays, self._switches, factor, drawn.release, *changes)
-            run = records.entry(state), records.entry(progress), records.entry(flows), self._rollouts(problem, tables)
-        for rows, part in zip((self._states, self._runs, self._flows, self._spares), run, strict=True):
-            rows.put(lane, part)
+            run = records.entry(state), records.entry(progress), records.entry(flows), None
+        self._states.put(lane, run[0])
+        self._runs.put(lane, run[1])
+        self._flows.put(lane, run[2])
         self._held[lane] = run, runs
 
-    def _rollouts(self, problem: Problem, tables: DispatchTables) -> records.Entry:
-        """Scratch for roll-outs, if there are any."""
-        if self.rules.completion == "off":
-            return _NO_ROLLOUTS
-        n, d = problem.cost.shape
-        return records.entry(new_rollouts(n, d, len(problem.arrays.link_bandwidth), tables.came))
-
-    def _only(self, lane: int) -> BoolArray:
-        """[L] true for this lane alone."""
-        active = np.zeros(self.count, np.bool_)
-        active[lane] = True
-        return active
+    def _give_rollouts(self, lane: int, problem: Problem, jobs: Jobs) -> None:
+        """Give a lane scratch for roll-outs, unless its run has some from an earlier episode."""
+        held = self._held[lane]
+        assert held is not None
+        run, runs = held
+        scratch = run[3]
+        if scratch is None:
+            n, d = problem.cost.shape
+            scratch = records.entry(new_rollouts(n, d, len(problem.arrays.link_bandwidth), jobs.came))
+            self._held[lane] = (*run[:3], scratch), runs
+        self._spares.put(lane, scratch)
 
     def step(self, actions: npt.NDArray[np.int64], active: BoolArray) -> None:
         """Take a decision in each active lane."""

@@ -139,6 +139,7 @@ def survey(
             continue
         c.last[job[i]] = max(c.last[job[i]], c.finish[i])
         if g.status[i] > OPEN:
+            r.later.missing[i] = 0  # it never opens again, not even if an input is lost and made once more
             continue
         c.missing[i], c.opens[i] = 0, now
         for k in range(p.predecessor_pointer[i], p.predecessor_pointer[i + 1]):
@@ -164,7 +165,7 @@ def survey(
 @step
 def play_on(
     p: ProblemArrays,
-    order: IntArray,
+    position: IntArray,
     job: IntArray,
     bonus: FloatArray,
     optimistic: FloatArray,
@@ -180,7 +181,7 @@ def play_on(
 
     Args:
         p: the problem.
-        order: [n] position of each operator in descending priority.
+        position: [n] of each operator in descending priority.
         job: [n] job of each operator.
         bonus: [n, d] added to finish times when devices are compared [s].
         optimistic: [n, d] PEFT's optimistic cost to an exit [s].
@@ -200,7 +201,7 @@ def play_on(
     rewind(now, c)
     least = -np.inf if operator >= 0 else wait
     if not by_rank:
-        _reopen(now, c, order, least)
+        _reopen(now, c, position, least)
     total, count, turn, first = 0.0, 0, 0, operator >= 0
     while first or turn < (now.many[1] if by_rank else c.many[0]):
         i = operator
@@ -230,7 +231,7 @@ def play_on(
         c.order[count] = i
         count += 1
         if not by_rank:
-            _open_readers(p, c, order, i, finish)
+            _open_readers(p, c, position, i, finish)
     c.many[1] = count
     return mean_time(c.last, c.came), total / max(1, count)
 
@@ -248,7 +249,7 @@ def rewind(now: Course, c: Course) -> None:
 
 
 @step
-def _reopen(now: Course, c: Course, order: IntArray, least: float) -> None:
+def _reopen(now: Course, c: Course, position: IntArray, least: float) -> None:
     """Queue the open operators of the run, which open at ``least`` [s] or later, and note what the others miss."""
     for k in range(now.many[1]):
         i = now.order[k]
@@ -257,11 +258,11 @@ def _reopen(now: Course, c: Course, order: IntArray, least: float) -> None:
     for k in range(now.many[0]):
         i = now.open[k]
         c.opens[i] = max(c.opens[i], least)
-        _queue(c, order, i)
+        _queue(c, position, i)
 
 
 @step
-def _queue(c: Course, order: IntArray, operator: int) -> None:
+def _queue(c: Course, position: IntArray, operator: int) -> None:
     """Put an operator that opens behind all that open before it, or at the same time and have a higher priority."""
     k = c.many[0]
     c.many[0] += 1
@@ -269,7 +270,7 @@ def _queue(c: Course, order: IntArray, operator: int) -> None:
         before = c.open[k - 1]
         if c.opens[before] < c.opens[operator]:
             break
-        if c.opens[before] == c.opens[operator] and order[before] < order[operator]:
+        if c.opens[before] == c.opens[operator] and position[before] < position[operator]:
             break
         c.open[k] = before
         k -= 1
@@ -288,14 +289,14 @@ def _opening(p: ProblemArrays, now: Course, c: Course, operator: int, least: flo
 
 
 @step
-def _open_readers(p: ProblemArrays, c: Course, order: IntArray, operator: int, finish: float) -> None:
+def _open_readers(p: ProblemArrays, c: Course, position: IntArray, operator: int, finish: float) -> None:
     """Open the readers of an operator that has been committed and ends at ``finish`` [s] if they miss nothing more."""
     for edge in range(p.successor_pointer[operator], p.successor_pointer[operator + 1]):
         j = p.successor[edge]
         c.opens[j] = max(c.opens[j], finish)
         c.missing[j] -= 1
         if c.missing[j] == 0:
-            _queue(c, order, j)
+            _queue(c, position, j)
 
 
 @step

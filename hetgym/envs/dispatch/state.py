@@ -130,7 +130,6 @@ class DispatchState(NamedTuple):
         start: [L, D] scratch: its start [s].
         finish: [L, D] scratch: its finish [s].
         ends: [L, K D] finish of each decision [s]; inf where it is impossible.
-        ahead: [L, K D] bound after each decision [s].
         completion: [L, A] objective if list scheduling, or the plan, took over after each action [s].
         flow: [L, A] mean of finish plus optimistic cost to an exit over all operators left, in that case [s].
     """
@@ -144,7 +143,6 @@ class DispatchState(NamedTuple):
     start: FloatArray
     finish: FloatArray
     ends: FloatArray
-    ahead: FloatArray
     completion: FloatArray
     flow: FloatArray
 
@@ -199,7 +197,7 @@ def new_dispatch_state(lanes: int, candidates: int, devices: int) -> DispatchSta
     """A state of zeros."""
     per_lane = [np.zeros(lanes) for _ in range(4)]
     per_device = [np.zeros((lanes, devices)) for _ in range(3)]
-    per_action = [np.zeros((lanes, candidates * devices + wait)) for wait in (0, 0, 1, 1)]
+    per_action = [np.zeros((lanes, candidates * devices + wait)) for wait in (0, 1, 1)]
     return DispatchState(np.zeros(lanes, np.int64), *per_lane, *per_device, *per_action)
 
 

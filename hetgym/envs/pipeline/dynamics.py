@@ -10,7 +10,7 @@ import numpy as np
 
 from hetgym._jit import lean, step
 from hetgym._types import BoolArray, Int64Array
-from hetgym.envs.core.scaling import share
+from hetgym.envs.core.scaling import scale_of, share
 from hetgym.envs.pipeline.bounds import bound_after, proved_by_stage
 from hetgym.envs.pipeline.completion import completion_after, show_completion
 from hetgym.envs.pipeline.memory import is_legal, memory_left, most_stages
@@ -75,7 +75,7 @@ def _clear(t: CutTables, b: PipelineState, seen: PipelineObservation, g: Game, l
     b.unused[lane] = b.most[lane] = len(t.capacity)
     b.closed[lane] = b.work[lane] = b.high[lane] = 0.0
     b.potential[lane] = b.reference[lane]
-    b.scale[lane] = 1.0 / b.reference[lane] if b.reference[lane] > 0 else 0.0
+    b.scale[lane] = scale_of(b.reference[lane])
     b.pace[lane] = b.scale[lane] * g.turns
     b.before[lane, 0] = b.ramp[lane, 0] = 0.0
     for device in range(b.used.shape[1]):

@@ -114,7 +114,7 @@ class PipelineLanes(RecordLanes):
         self.illegal[lane], self.over[lane] = 0, False
         self.state.reference[lane] = instance.reference
         self._one[lane] = True
-        cut(self._lanes.table[0], self._game, self.state.turn, self._one, True)
+        cut(self._lanes.table[0], self._game, self.illegal, self._one, True)  # no action is read
         self._one[lane] = False
 
     def step(self, actions: npt.NDArray[np.int64], active: BoolArray) -> None:

@@ -14,7 +14,7 @@ import numpy as np
 from hetgym._jit import lean, step
 from hetgym._records import alike
 from hetgym._types import BoolArray, FloatArray, Int64Array
-from hetgym.envs.core.scaling import CLIP, share
+from hetgym.envs.core.scaling import CLIP, scale_of, share
 from hetgym.envs.place.observation import CandidateColumn, DeviceColumn, OperatorColumn
 from hetgym.envs.place.state import (
     PlaceObservation,
@@ -98,7 +98,7 @@ def place_one(
 def _clear(b: PlaceState, seen: PlaceObservation, lane: int) -> None:
     """Set a lane to the beginning of an episode; the reference must be in place."""
     b.turn[lane] = 0
-    b.scale[lane] = 1.0 / b.reference[lane] if b.reference[lane] > 0 else 0.0
+    b.scale[lane] = scale_of(b.reference[lane])
     b.bound[lane] = b.last[lane] = 0.0
     b.potential[lane] = b.reference[lane]
     _clear_candidates(seen, lane)

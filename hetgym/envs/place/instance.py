@@ -30,7 +30,7 @@ class ScheduleInstance(NamedTuple):
         optimistic: [n, d] PEFT's optimistic cost to an exit [s].
         tail: [n, d] proven least time from the operator's finish to the end [s].
         bonus: [n, d] added to finish times when the completion compares devices [s].
-        reference: makespan that returns compare with [s].
+        reference: makespan, or mean time of jobs, that returns compare with [s].
         alone: makespan of all operators on the best single device under the runtime [s].
         path: length of the critical path with every operator on its fastest device [s].
     """

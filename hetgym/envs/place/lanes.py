@@ -44,7 +44,7 @@ from hetgym.sim import Runtime, Trace, simulate
 _REMEMBERED = 256  # problems
 
 
-_SPARE_TIMELINES = 8, 64  # pairs that no lane uses: for each lane, and at least
+_SPARE_PAIRS, _LEAST_PAIRS = 8, 64  # of timelines that no lane uses: for each lane, and at least
 
 Timelines = tuple[records.Entry, ...]
 """The timelines of a lane: its decisions, and scratch."""
@@ -168,9 +168,7 @@ class PlaceLanes(RecordLanes):
         self.makespan[lane] = np.nan
         self.illegal[lane], self.over[lane] = 0, False
         self.state.reference[lane] = instance.reference
-        active = np.zeros(self.count, np.bool_)
-        active[lane] = True
-        self._advance(self.state.turn, active, True)
+        self._advance(self.illegal, self._only(lane), True)  # no action is read
 
     def step(self, actions: npt.NDArray[np.int64], active: BoolArray) -> None:
         """Place the current operator of each active lane."""
@@ -219,7 +217,7 @@ class PlaceLanes(RecordLanes):
             kept.setdefault(held[0].record.assignment.shape + held[0].record.busy.size.shape, []).append(held)
         free = kept.get(problem.cost.shape)
         if not free:
-            if sum(map(len, kept.values())) > max(_SPARE_TIMELINES[0] * self.count, _SPARE_TIMELINES[1]):
+            if sum(map(len, kept.values())) > max(_SPARE_PAIRS * self.count, _LEAST_PAIRS):
                 kept.clear()
             free = [tuple(records.entry(timeline.new_timeline(problem, self._planned)) for _ in range(2))]
         placed, spare = self._sized[lane] = free.pop()

@@ -80,7 +80,7 @@ class PlaceState(NamedTuple):
         bound: [L] proven lower bound on the makespan, given the operators that are placed [s].
         potential: [L] estimate of the makespan whose decrease is the reward [s]: the reference at the start, then
             the bound, at the end the makespan.
-        last: [L] finish of the last placed operator [s].
+        last: [L] latest finish of a placed operator [s].
         start: [L, D] start of the current operator on each device [s]; inf where it cannot run.
         finish: [L, D] its finish there [s].
         ahead: [L, D] the bound after placing it there [s].

@@ -12,7 +12,7 @@ import numpy as np
 from hetgym._jit import lean, step
 from hetgym._threads import done, take
 from hetgym._types import BoolArray, Int64Array
-from hetgym.envs.core.scaling import CLIP, share
+from hetgym.envs.core.scaling import CLIP, scale_of, share
 from hetgym.envs.split.joining import FITS, STUCK, measure, price, read_desk
 from hetgym.envs.split.observation import SplitCandidateColumn, SplitDeviceColumn, SplitOperatorColumn
 from hetgym.envs.split.state import LaneState, SplitObservation, SplitRecord, SplitTables, read_lanes, read_tables
@@ -110,7 +110,7 @@ def settle(lanes: Int64Array, active: BoolArray, opening: bool, sparse: bool) ->
         else:
             _decide(r, tables, lane, sparse)
         reference = state.reference[lane]
-        scale = 1.0 / reference if reference > 0 else 0.0
+        scale = scale_of(reference)
         seen.makespan[lane, 0] = share(state.makespan[lane], scale)
         _show_devices(tables, state, seen, lane, scale)
         if r.over[lane]:  # no candidates; the mask stays, so that it is never empty

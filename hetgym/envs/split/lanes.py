@@ -97,11 +97,11 @@ class SplitLanes(RecordLanes):
         self.menu = rules.menu(padding.devices)
         super().__init__(count, split_space(padding, len(self.menu)), NARROW, level, len(self.menu), hidden=True)
         self.source, self.rules, self.padding, self.sparse, self.batch = source, rules, padding, sparse, batch
-        kept = max(GRAPHS, source.size)
+        kept = max(GRAPHS, source.size, 2 * count)
         self.splits = Splits(rules, self.menu, kept)
         self._state = new_state(count, min(rules.key_operators, padding.operators), padding.devices)
         self._joined = np.zeros(count, np.bool_)
-        self._instances: list[SplitInstance | None] = [None] * count
+        self._held: list[Prepared | None] = [None] * count  # rows of lanes point to what these own
         self._entries = menu_table(self.menu)
         self._known: Remembered[int, Prepared] = Remembered(kept)
         self._named: dict[tuple[str, str], Any] = {}
@@ -138,12 +138,19 @@ class SplitLanes(RecordLanes):
     def __getstate__(self) -> dict[str, Any]:
         dropped = ("_graphs", "_tables", "_desks", "_tops", "_shapes", "_limits")  # tables of addresses
         state = {key: value for key, value in super().__getstate__().items() if key not in dropped}
-        return {**state, "_known": Remembered(self._known.limit), "_named": {}}  # keys are object ids
+        instances = [held and held.instance for held in self._held]
+        return {
+            **state,
+            "_held": instances,
+            "_known": Remembered(self._known.limit),
+            "_named": {},
+        }  # keys are object ids
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__.update(state)
+        self._held = [None] * self.count
         self._seat()
-        for lane, instance in enumerate(self._instances):
+        for lane, instance in enumerate(state["_held"]):
             if instance is not None:
                 self._take(lane, self._prepared(instance))
 
@@ -161,7 +168,7 @@ class SplitLanes(RecordLanes):
             platform = drawn[1] if platform is None else platform
         prepared = self._prepared(self.splits.instance((self._load("graph", graph), self._load("platform", platform))))
         instance, state = prepared.instance, self._state
-        if instance is not self._instances[lane]:
+        if prepared is not self._held[lane]:
             self._take(lane, prepared)
         for key, array in self.arrays.items():
             array[lane] = prepared.blank[key]
@@ -169,9 +176,7 @@ class SplitLanes(RecordLanes):
         state.reference[lane] = instance.reference
         self.names[lane], self.seeds[lane] = instance.problem.name, seed
         self.illegal[lane], self.over[lane] = 0, False
-        active = np.zeros(self.count, np.bool_)
-        active[lane] = True
-        self._settle(active, True)
+        self._settle(self._only(lane), True)
 
     def step(self, actions: npt.NDArray[np.int64], active: BoolArray) -> None:
         """Decide on the current operator of each active lane."""
@@ -230,6 +235,12 @@ class SplitLanes(RecordLanes):
         """What episodes need of an instance."""
         return self._known.get(id(instance), lambda: self._prepare(instance))
 
+    def _prepared_in(self, lane: int) -> Prepared:
+        """What the lane's episode, which must have begun, has of its graph."""
+        held = self._held[lane]
+        assert held is not None
+        return held
+
     def _prepare(self, instance: SplitInstance) -> Prepared:
         problem, splits = instance.problem, self.splits
         self.padding.check(problem.name, (problem.num_operators, problem.num_edges, problem.num_devices))
@@ -242,7 +253,7 @@ class SplitLanes(RecordLanes):
     def _take(self, lane: int, prepared: Prepared) -> None:
         """Point a lane's rows at an instance and at a desk on which its problems fit."""
         forms = prepared.assembly.forms
-        self._instances[lane], self._joined[lane] = prepared.instance, prepared.joined
+        self._held[lane], self._joined[lane] = prepared, prepared.joined
         self._graphs.put(lane, records.Entry(forms.arrays, forms.row))
         self._tables.put(lane, prepared.tables)
         if prepared.joined:
@@ -260,8 +271,8 @@ class SplitLanes(RecordLanes):
 
     def _provide(self, lane: int) -> None:
         """Make the form that a lane's problem lacks, or give it a larger desk."""
-        instance = self.state(lane).instance
-        assembly, size = self._prepared(instance).assembly, self._tops[lane].joined.size
+        instance, assembly, *_ = self._prepared_in(lane)
+        size = self._tops[lane].joined.size
         if self._state.fits[lane] == LACKS_FORM:
             assembly.forms.make(int(size[OPERATORS]))
         else:
@@ -280,8 +291,7 @@ class SplitLanes(RecordLanes):
 
     def state(self, lane: int) -> SplitState:
         """The state of a lane's episode, which must have begun."""
-        instance, turn = self._instances[lane], int(self._state.turn[lane])
-        assert instance is not None
+        instance, turn = self._prepared_in(lane).instance, int(self._state.turn[lane])
         entries = self._state.entries[lane, :turn].tolist()
         return SplitState(instance, tuple((k, entry) for k, entry in enumerate(entries) if entry), turn)
 

@@ -12,6 +12,7 @@ from split_tools import rollout as rollout_split
 import hetgym
 from hetgym import Problem
 from hetgym.envs import (
+    HetScheduleEnv,
     Replay,
     replay,
     replay_pipeline,
@@ -36,6 +37,18 @@ def test_replay_reaches_the_same_makespan_schedule() -> None:
         replay(textbook("topcuoglu"), info["replay"])
     with pytest.raises(hetgym.ConfigError, match="has 1 actions, but"):
         replay(textbook("topcuoglu"), Replay(textbook("topcuoglu").id, None, (0,)))
+
+
+def test_an_episode_goes_on_as_it_was_after_a_reset_that_was_refused() -> None:
+    problem, arguments = textbook("topcuoglu"), {"mode": "dispatch", "noise": 0.3}
+    env = HetScheduleEnv(problem, **arguments)
+    _, info = env.reset(seed=0)
+    with pytest.raises(hetgym.ProblemError, match="max_operators"):
+        env.reset(options={"problem": hetgym.Problem.from_arrays(np.ones((50, 3)), []), "conditions": 7})
+    over = False
+    while not over:
+        _, _, over, _, info = env.step(int(info["action_mask"].argmax()))
+    assert replay(problem, info["replay"], **arguments)["makespan"] == info["makespan"]
 
 
 def test_replay_reaches_the_same_makespan_split() -> None:

@@ -14,8 +14,15 @@ from hetgym._jit import lean
 from hetgym._threads import cores, done, share, take
 
 
-@pytest.mark.parametrize("mode", ["place", "dispatch"])
-def test_lanes_do_not_depend_on_the_number_of_threads(mode, monkeypatch):
+@pytest.mark.parametrize(
+    "name, arguments",
+    [
+        ("HetSchedule-v0", {"observation": "candidates"}),
+        ("HetSchedule-v0", {"mode": "dispatch", "observation": "candidates"}),
+        ("HetSplit-v0", {}),
+    ],
+)
+def test_lanes_do_not_depend_on_the_number_of_threads(name, arguments, monkeypatch):
     def played(threads):
         used = set()
 
@@ -24,13 +31,13 @@ def test_lanes_do_not_depend_on_the_number_of_threads(mode, monkeypatch):
 
         monkeypatch.setattr("hetgym.envs.core.lanes.cores", lambda: threads)
         monkeypatch.setattr("hetgym.envs.core.lanes.share", counted)
-        envs = gym.make_vec("HetSchedule-v0", num_envs=32, mode=mode, observation="candidates", pool=4)
+        envs = gym.make_vec(name, num_envs=32, pool=4, **arguments)
         seen, info = envs.reset(seed=1)
         rng, found = np.random.default_rng(0), []
-        for _ in range(12):
+        for _ in range(20):
             actions = np.where(info["action_mask"], rng.random(info["action_mask"].shape), -1.0).argmax(axis=1)
             seen, reward, *_, info = envs.step(actions)
-            found += [seen["candidates"], reward]
+            found += [*(values.copy() for values in seen.values()), reward]
         return found, len(used)
 
     alone, together = played(1), played(3)
@@ -81,6 +88,22 @@ def take_one(shared):
 @lean
 def say_done(shared):
     done(shared)
+
+
+def test_an_interrupt_waits_for_the_threads_that_work():
+    main, there, ended = threading.get_ident(), threading.Event(), []
+
+    def work(shared):
+        if threading.get_ident() == main:
+            there.wait(60)
+            raise KeyboardInterrupt
+        there.set()
+        time.sleep(0.2)
+        ended.append(take_one(shared))
+
+    with pytest.raises(KeyboardInterrupt):
+        share(work, np.arange(1), threads=2)
+    assert ended == [0]
 
 
 def test_an_error_in_one_thread_reaches_the_caller():

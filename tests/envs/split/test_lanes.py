@@ -68,19 +68,21 @@ def test_reset_options_force_a_graph_and_a_platform() -> None:
         env.reset(options={"platform": machine(devices=4)})
 
 
-def test_lanes_need_not_know_how_many_threads_there_are(monkeypatch: pytest.MonkeyPatch) -> None:
-    seen = []
-    for threads in ("1", "3"):
-        monkeypatch.setenv("OMP_NUM_THREADS", threads)
-        envs, rng = gym.make_vec("HetSplit-v0", num_envs=24, pool=3), np.random.default_rng(0)
-        observation, infos = envs.reset(seed=1)
-        found = []
-        for _ in range(30):
-            actions = np.where(infos["action_mask"], rng.random(infos["action_mask"].shape), -1.0).argmax(axis=1)
-            observation, reward, *_, infos = envs.step(actions)
-            found.append((reward.tobytes(), *(values.tobytes() for values in observation.values())))
-        seen.append(found)
-    assert seen[0] == seen[1]
+def test_lanes_go_on_with_graphs_that_caches_have_dropped() -> None:
+    small = DataflowGraph([Operator("r", "Relu", (Tensor((64, 64)),), (Tensor((64, 64)),))], [], "one")
+    drawn = iter([(products(), machine())])
+
+    def generator(_: np.random.Generator) -> tuple[DataflowGraph, Platform]:
+        return next(drawn, (small, machine()))
+
+    sizes = {"max_operators": 12, "max_edges": 12, "max_devices": 2}
+    envs = gym.make_vec("HetSplit-v0", num_envs=4, generator=generator, autoreset_mode="SameStep", **sizes)
+    envs.unwrapped.lanes._known.limit = envs.unwrapped.lanes.splits._assemblies.limit = 2
+    _, infos = envs.reset(seed=0)
+    assert infos["problem"][0] != infos["problem"][1]
+    for _ in range(3):
+        actions = np.where(infos["action_mask"], np.arange(infos["action_mask"].shape[1]), -1).max(axis=1)
+        *_, infos = envs.step(actions)
 
 
 def test_graphs_and_problems_of_an_episode_are_made_when_they_are_read() -> None:
