@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import KW_ONLY, dataclass
+from pathlib import Path
 from typing import Any, Generic, TypeVar
 
 import numpy as np
@@ -16,6 +17,12 @@ from hetgym.graph import DataflowGraph, load_graph
 from hetgym.platform import Platform, load_platform
 
 Item = TypeVar("Item")
+
+Graph = DataflowGraph | str | Path
+"""A graph, or a zoo name or a path of one."""
+
+Machine = Platform | str | Path
+"""A platform, or a preset's name or a path of one."""
 
 
 @dataclass(frozen=True)

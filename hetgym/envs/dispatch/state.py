@@ -13,12 +13,12 @@ import numpy as np
 import numpy.typing as npt
 
 from hetgym._records import reader, record
-from hetgym._types import BoolArray, FloatArray, Int64Array, IntArray
+from hetgym._types import BoolArray, Float32Array, FloatArray, Int8Array, Int64Array, IntArray
 from hetgym.envs.dispatch.conditions import Drawn
 from hetgym.envs.dispatch.jobs import Jobs
 from hetgym.envs.dispatch.rollouts import ROLLOUTS
 from hetgym.envs.place.instance import ScheduleInstance
-from hetgym.envs.place.state import PROBLEM, Float32Array, Int8Array
+from hetgym.envs.place.state import PROBLEM
 from hetgym.sim.decisions import new_run
 from hetgym.sim.fair import Flows
 from hetgym.sim.kernel import State, Switches

@@ -13,15 +13,13 @@ import numpy.typing as npt
 from gymnasium import spaces
 
 from hetgym._jit import lean
-from hetgym._types import FloatArray
+from hetgym._types import Float32Array, FloatArray
 from hetgym.envs.core.features import Column, features_of
 from hetgym.envs.core.padding import BlockPadding
 from hetgym.envs.core.scaling import scale_of, share, shares
 from hetgym.envs.core.spaces import feature_box
 from hetgym.pipeline.cuts import CutProblem
 from hetgym.pipeline.tables import CutTables
-
-Float32Array = npt.NDArray[np.float32]
 
 
 class BlockColumn(Column):

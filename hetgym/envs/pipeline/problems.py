@@ -13,7 +13,9 @@ from hetgym.costs import CostModel, cost_model
 from hetgym.envs.core.arguments import one_of, whole
 from hetgym.envs.core.padding import BlockPadding
 from hetgym.envs.core.sources import (
+    Graph,
     Kind,
+    Machine,
     PoolArguments,
     Source,
     generator_of,
@@ -23,16 +25,12 @@ from hetgym.envs.core.sources import (
     together,
 )
 from hetgym.errors import ConfigError
-from hetgym.graph import DataflowGraph
 from hetgym.graph.transforms.training import OPTIMIZERS
 from hetgym.parallel import TrainingProblem
 from hetgym.pipeline import PipelineProblem, RandomChains, TrainingPipeline, load, training_pipeline
 from hetgym.pipeline.building import BLOCKS
 from hetgym.pipeline.contraction import bind
-from hetgym.platform import Platform
 
-Graph = DataflowGraph | str | Path
-Machine = Platform | str | Path
 Pipeline = PipelineProblem | TrainingPipeline
 
 

@@ -8,14 +8,10 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
 from hetgym._records import reader, record
-from hetgym._types import BoolArray, FloatArray, Int64Array, frozen
+from hetgym._types import BoolArray, Float32Array, FloatArray, Int8Array, Int64Array, frozen
 from hetgym.pipeline.tables import CutTables
-
-Float32Array = npt.NDArray[np.float32]
-Int8Array = npt.NDArray[np.int8]
 
 
 @record

@@ -12,15 +12,10 @@ import numpy as np
 from hetgym.costs import CostModel, cost_model
 from hetgym.envs.core.arguments import whole
 from hetgym.envs.core.padding import GraphPadding
-from hetgym.envs.core.sources import Kind, PoolArguments, Source, grid, listed, only_one, together
+from hetgym.envs.core.sources import Graph, Kind, Machine, PoolArguments, Source, grid, listed, only_one, together
 from hetgym.errors import ConfigError
-from hetgym.graph import DataflowGraph
-from hetgym.platform import Platform
 from hetgym.problem import Problem
 from hetgym.workloads import RandomMix, load_problem, load_suite
-
-Graph = DataflowGraph | str | Path
-Machine = Platform | str | Path
 
 
 def _sizes(problem: Problem) -> GraphPadding:

@@ -8,17 +8,13 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
 from hetgym._records import reader, record
-from hetgym._types import BoolArray, FloatArray, Int64Array, IntArray, frozen
+from hetgym._types import BoolArray, Float32Array, FloatArray, Int8Array, Int64Array, IntArray, frozen
 from hetgym.envs.place.instance import ScheduleInstance
 from hetgym.planning.intervals import Intervals
 from hetgym.planning.timeline import Timeline
 from hetgym.problem import Problem, ProblemArrays
-
-Float32Array = npt.NDArray[np.float32]
-Int8Array = npt.NDArray[np.int8]
 
 
 @record

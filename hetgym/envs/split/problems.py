@@ -4,19 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import KW_ONLY, dataclass
-from pathlib import Path
 
 import numpy as np
 
 from hetgym.envs.core.arguments import whole
 from hetgym.envs.core.padding import GraphPadding
-from hetgym.envs.core.sources import Kind, PoolArguments, Source, generator_of, grid, only_one, together
+from hetgym.envs.core.sources import Graph, Kind, Machine, PoolArguments, Source, generator_of, grid, only_one, together
 from hetgym.envs.split.networks import RandomNetworks
 from hetgym.graph import DataflowGraph
 from hetgym.platform import Platform
 
-Graph = DataflowGraph | str | Path
-Machine = Platform | str | Path
 Pair = tuple[DataflowGraph, Platform]
 """A graph and the platform on which it runs."""
 

@@ -12,19 +12,15 @@ from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
 from hetgym._records import reader, record
-from hetgym._types import BoolArray, FloatArray, Int64Array
+from hetgym._types import BoolArray, Float32Array, FloatArray, Int8Array, Int64Array
 from hetgym.envs.split.forms import UNCUT, Forms
 from hetgym.envs.split.instance import SplitInstance
 from hetgym.envs.split.loads import Loads
 from hetgym.graph import DataflowGraph
 from hetgym.problem import Problem
 from hetgym.schedule import Schedule
-
-Float32Array = npt.NDArray[np.float32]
-Int8Array = npt.NDArray[np.int8]
 
 Chosen = tuple[tuple[int, int], ...]
 """Splits as (turn, entry of the menu), in the order in which they are applied; operators left whole do not appear."""
