@@ -246,8 +246,7 @@ class AutoresetLanes:
 
     def seen(self) -> Observation:
         """[L, …] copies of the observations, which the caller may keep."""
-        seen = self.lanes.seen
-        return {key: values.copy() for key, values in seen.items()} if isinstance(seen, dict) else seen.copy()
+        return self.lanes.copied()
 
     def _begin(self, lane: int, seed: int | None, options: dict[str, Any], known_as: int | None = None) -> None:
         """Begin an episode; ``known_as`` is the seed of a restored generator from which nothing has been drawn."""
@@ -266,7 +265,7 @@ class AutoresetLanes:
         lanes = self.lanes
         return {
             **lanes.result(lane),
-            "terminal_observation": self._lane(lane),
+            "terminal_observation": lanes.copied_of(lane),
             "action_mask": lanes.mask[lane].astype(np.bool_),
             "illegal_actions": int(lanes.illegal[lane]),
             "episode": {
@@ -275,9 +274,3 @@ class AutoresetLanes:
                 "t": round(time.monotonic() - self._start, 6),
             },
         }
-
-    def _lane(self, lane: int) -> Any:
-        seen = self.lanes.seen
-        if isinstance(seen, dict):
-            return {key: values[lane].copy() for key, values in seen.items()}
-        return seen[lane].copy()

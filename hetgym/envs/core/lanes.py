@@ -100,6 +100,18 @@ class Lanes(abc.ABC):
             return np.concatenate(parts, axis=1, dtype=np.float32)
         return self._shown
 
+    def copied(self) -> Observation:
+        """[L, …] copies of the observations, which the caller may keep."""
+        seen = self.seen
+        return {key: values.copy() for key, values in seen.items()} if isinstance(seen, dict) else seen.copy()
+
+    def copied_of(self, lane: int) -> Observation:
+        """[…] copy of one lane's observation."""
+        seen = self.seen
+        if isinstance(seen, dict):
+            return {key: np.array(values[lane]) for key, values in seen.items()}
+        return np.array(seen[lane])
+
     def shared(self) -> dict[str, npt.NDArray[Any]]:
         """[L] values that every ``info`` holds besides the mask and the illegal actions; copies for the caller."""
         return {"problem": self.names.copy()}

@@ -56,7 +56,7 @@ class LaneEnv(gym.Env[Observation, np.int64]):
         self._began = True
         if self.render_mode == "human":
             self.render()
-        return self._seen(), self._info()
+        return self.lanes.copied_of(0), self._info()
 
     def step(self, action: Any) -> tuple[Observation, float, bool, bool, dict[str, Any]]:
         """Take a decision.
@@ -75,7 +75,7 @@ class LaneEnv(gym.Env[Observation, np.int64]):
             info |= lanes.result(0)
         if self.render_mode == "human":
             self.render()
-        return self._seen(), float(lanes.reward[0]), over, False, info
+        return self.lanes.copied_of(0), float(lanes.reward[0]), over, False, info
 
     @property
     def problem(self) -> Any:
@@ -118,12 +118,6 @@ class LaneEnv(gym.Env[Observation, np.int64]):
     def _check(self) -> None:
         if not self._began:
             raise ResetNeeded("call reset() first: there is no episode")
-
-    def _seen(self) -> Observation:
-        seen = self.lanes.seen
-        if isinstance(seen, dict):
-            return {key: values[0].copy() for key, values in seen.items()}
-        return np.array(seen[0])
 
     def _info(self) -> dict[str, Any]:
         lanes = self.lanes

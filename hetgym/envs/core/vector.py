@@ -180,7 +180,7 @@ class LaneVectorEnv(VectorEnv[Observation, Any, Any]):
         ]
         seen, present = np.empty(self.num_envs, object), np.zeros(self.num_envs, np.bool_)
         for lane in lanes:
-            seen[lane], present[lane] = self._lane(lane), True
+            seen[lane], present[lane] = self.lanes.copied_of(lane), True
         infos_of = self._columns(lanes, infos)
         return {"final_obs": seen, "_final_obs": present, "final_info": infos_of, "_final_info": present.copy()}
 
@@ -222,13 +222,4 @@ class LaneVectorEnv(VectorEnv[Observation, Any, Any]):
         return infos
 
     def _seen(self) -> Observation:
-        seen = self.lanes.seen
-        if not self.copy:
-            return seen
-        return {key: values.copy() for key, values in seen.items()} if isinstance(seen, dict) else seen.copy()
-
-    def _lane(self, lane: int) -> Observation:
-        seen = self.lanes.seen
-        if isinstance(seen, dict):
-            return {key: values[lane].copy() for key, values in seen.items()}
-        return np.array(seen[lane])
+        return self.lanes.copied() if self.copy else self.lanes.seen
