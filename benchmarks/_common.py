@@ -58,6 +58,11 @@ def seconds(value: float | None) -> str:
     return f"{value / 1e-9:.3g} ns"
 
 
+def ends(low: float | None, high: float | None, form: str = ".4f") -> str:
+    """Format an interval; a dash where a single problem gives none."""
+    return "-" if low is None or high is None else f"{low:{form}} to {high:{form}}"
+
+
 def show(title: str, rows: list[dict[str, Any]], columns: dict[str, Callable[[dict[str, Any]], str]]) -> None:
     """Print one table, a row for each result."""
     table = Table(title=title)

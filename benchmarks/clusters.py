@@ -1,6 +1,6 @@
 """Training steps on clusters: predicted beside what others measured.
 
-    python benchmarks/clusters.py vtrain --data DIR/vtrain      # half a minute
+    python benchmarks/clusters.py vtrain --data DIR/vtrain      # seconds
     python benchmarks/clusters.py sailor --data DIR/sailor      # seconds
 
 *vtrain*: iterations of GPT-like models under Megatron-DeepSpeed on nodes of eight A100 (github.com/VIA-Research/vTrain,
@@ -190,6 +190,8 @@ def main() -> None:
         scores = vtrain(folder, options.fit, options.without)
     else:
         scores = sailor(folder, options.without)
+    if not scores:
+        sys.exit(f"{folder}: holds no measured runs")
     save(options.json, f"clusters_{options.what}", scores)
 
 

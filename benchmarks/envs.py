@@ -101,8 +101,10 @@ class Watch:
 def scalar(env: gym.Env, choose: Callable[[Any, Any], Any], budget: float) -> dict[str, float]:
     """Steps per second of one environment, without the time to choose actions."""
     seen, info = env.reset(seed=0)
-    for _ in range(3):  # kernels are compiled when they are first needed
-        seen, _, _, _, info = env.step(choose(seen, info))
+    done = truncated = False
+    while not (done or truncated):  # kernels are compiled when they are first needed, some at the end of an episode
+        seen, _, done, truncated, info = env.step(choose(seen, info))
+    seen, info = env.reset()
     steps, watch, end = 0, Watch(), time.perf_counter() + budget
     while time.perf_counter() < end:
         action = choose(seen, info)
@@ -120,8 +122,11 @@ def lanes(
 ) -> dict[str, float]:
     """Steps per second of all lanes of a vector environment together, after some seconds that do not count."""
     seen, info = envs.reset(seed=0)
-    for _ in range(3):
-        seen, _, _, _, info = envs.step(choose(seen, info))
+    ended = False
+    while not ended:  # as above; the next step begins an episode
+        seen, _, over, _, info = envs.step(choose(seen, info))
+        ended = over.any()
+    seen, _, _, _, info = envs.step(choose(seen, info))
     end = time.perf_counter() + warm_up
     while time.perf_counter() < end:
         seen, _, _, _, info = envs.step(choose(seen, info))

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from _common import save, show
+from _common import ends, save, show
 
 import hetgym
 from hetgym.agents.network_policy import NetworkPolicy, load_policy
@@ -91,7 +91,7 @@ def main() -> None:
             "what": lambda row: row["what"],
             "over": lambda row: row["over"],
             "planned for": lambda row: row["planned for"],
-            "ratio": lambda row: f"{row['ratio']:.3f} ({row['low']:.3f} to {row['high']:.3f})",
+            "ratio": lambda row: f"{row['ratio']:.3f} ({ends(row['low'], row['high'], '.3f')})",
         },
     )
     if options.curves is not None:

@@ -178,6 +178,8 @@ def main() -> None:
     parser.add_argument("--only-left-out", action="store_true", help="skip the other groups")
     parser.add_argument("--json", type=Path, help="file for the numbers")
     options = parser.parse_args()
+    if options.count < 2:
+        parser.error("--count must be at least 2: some groups have half as many problems")
     planner = hetgym.agents.load("place-v1")
     table: list[dict[str, Any]] = []
     if not options.only_left_out:

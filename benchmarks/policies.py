@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from _common import save, seconds, show
+from _common import ends, save, seconds, show
 
 import hetgym
 from hetgym import Problem
@@ -114,9 +114,9 @@ def rows(
     return found
 
 
-def interval(ends: list[float] | None) -> str:
+def interval(found: list[Any] | None) -> str:
     """Low end, ratio and high end as text."""
-    return "-" if ends is None else f"{ends[1]:.4f} ({ends[0]:.4f}-{ends[2]:.4f})"
+    return "-" if found is None else f"{found[1]:.4f} ({ends(found[0], found[2])})"
 
 
 def main() -> None:

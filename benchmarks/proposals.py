@@ -6,7 +6,7 @@
     python benchmarks/proposals.py networks --runtime links          # networks of hetbench-v2: gap to the best known
     python benchmarks/proposals.py classic                           # place-v2 over place-v1 under the classic model
     python benchmarks/proposals.py splices --runtime links           # place-v2 over itself without splices
-    python benchmarks/proposals.py headroom --runtime links          # what any policy could gain over a linear rule
+    python benchmarks/proposals.py headroom --runtime links --linear one-unit.safetensors   # what any policy could gain
 
 The policies' training never saw the seeds of these random problems. *one way* is region annealing without exchanges of
 regions, *gain* with them; both begin half of their regions where these would save most. *random* takes all regions as
@@ -25,7 +25,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from _common import save, show
+from _common import ends, save, show
 
 import hetgym
 from hetgym import Problem
@@ -147,26 +147,27 @@ def needed(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
     for size in sorted({row["problems"] for row in rows}):
         curve = {
             name: [(row["tries"], row["ratio"]) for row in rows if row["what"] == name and row["problems"] == size]
-            for name in {row["what"] for row in rows}
+            for name in dict.fromkeys(row["what"] for row in rows)
         }
         for tries, ratio in curve["trained"]:
             row: dict[str, Any] = {"what": size, "tries": tries, "ratio": ratio}
             for name, points in curve.items():
                 if name != "trained":
-                    row[name] = _tries_for(points, ratio) / tries
+                    reached = _tries_for(points, ratio)
+                    row[name] = None if reached is None else reached / tries
             found.append(row)
     return found
 
 
-def _tries_for(points: list[tuple[float, float]], ratio: float) -> float:
-    """Tries at which a curve reaches a ratio, between its points in logarithms; inf if it never does."""
+def _tries_for(points: list[tuple[float, float]], ratio: float) -> float | None:
+    """Tries at which a curve reaches a ratio, between its points in logarithms; None if it never does."""
     for (few, above), (many, below) in zip(points, points[1:], strict=False):
         if below <= ratio:
             if above <= ratio:
                 return few
             share = (above - ratio) / (above - below)
             return float(np.exp((1 - share) * np.log(few) + share * np.log(many)))
-    return float("inf")
+    return None
 
 
 def lists(runtime: str, sets: dict[str, list[Problem]], effort: int | None) -> list[dict[str, Any]]:
@@ -314,7 +315,7 @@ def headroom(runtime: str, sets: dict[str, list[Problem]], linear: Path, times: 
 
 def between(interval: dict[str, float]) -> str:
     """A mean with its interval."""
-    return f"{interval['mean']:.4f} ({interval['low']:.4f} to {interval['high']:.4f})"
+    return f"{interval['mean']:.4f} ({ends(interval['low'], interval['high'])})"
 
 
 def main() -> None:
@@ -335,7 +336,7 @@ def main() -> None:
     sets = problems(options.small, options.large, options.first)
     title, number = f"{options.what}, {options.runtime}", "{:.4f}".format
     search.perf_counter = time.process_time  # type: ignore[attr-defined]
-    spread = {"95 %": lambda row: f"{row['low']:.4f} to {row['high']:.4f}"}
+    spread = {"95 %": lambda row: ends(row["low"], row["high"])}
     if options.what in ("time", "tries"):
         timed = options.what == "time"
         budgets = budgets or (BUDGETS if timed else EFFORTS)
@@ -351,17 +352,17 @@ def main() -> None:
             "budget": lambda row: f"{row['budget']:g}",
             "over peft-again": lambda row: number(row["ratio"]),
             **{f"over {base}": lambda row, base=base: between(row[f"over {base}"]) for base in BASES},
-            "tries": lambda row: f"{row['tries']:.0f}",
+            "tries": lambda row: f"{row['tries']:.0f}" if row["tries"] else "-",  # the whole search does not count them
         }
         show(title, found, columns)
-        if not timed:
+        if not timed and "trained" in ways:
             more = needed(found)
             names = [name for name in more[0] if name not in ("what", "tries", "ratio")]
             columns = {
                 "what": lambda row: row["what"],
                 "tries": lambda row: f"{row['tries']:.0f}",
                 "over peft-again": lambda row: number(row["ratio"]),
-                **{name: lambda row, name=name: f"{row[name]:.1f}" for name in names},
+                **{name: lambda row, name=name: "-" if row[name] is None else f"{row[name]:.1f}" for name in names},
             }
             show(f"times as many tries for the same, {options.runtime}", more, columns)
             found = [*found, *more]
@@ -388,7 +389,7 @@ def main() -> None:
     else:
         found = networks(options.runtime, budgets or (1.0, 10.0))
         gap = {"gap": lambda row: f"{row['gap']:.2%}", "largest": lambda row: f"{row['largest']:.1%} {row['where']}"}
-        spread = {"95 %": lambda row: f"{row['low']:.2%} to {row['high']:.2%}"}
+        spread = {"95 %": lambda row: ends(row["low"], row["high"], ".2%")}
         show(title, found, {"what": lambda row: row["what"], **gap, **spread})
     save(options.json, f"proposals {options.what} {options.runtime}", found)
 

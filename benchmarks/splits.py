@@ -1,7 +1,7 @@
 """What learning adds to the search over splits: moves judged by a trained network against others.
 
-    python benchmarks/splits.py random --linear one-unit.safetensors
-    python benchmarks/splits.py networks --linear one-unit.safetensors
+    python benchmarks/splits.py random --trained trained.safetensors --linear one-unit.safetensors
+    python benchmarks/splits.py networks --trained trained.safetensors --linear one-unit.safetensors
     python benchmarks/splits.py headroom --count 16
 
 ``random`` are random networks on random machines of seeds that neither training nor any choice saw; ``networks`` are
@@ -25,7 +25,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from _common import save, show
+from _common import ends, save, show
 
 import hetgym
 from hetgym.agents.splits.moves import FEATURES
@@ -134,7 +134,11 @@ def main() -> None:
         show(
             "split-v2 with ten times the plans over itself",
             found,
-            {key: lambda row, key=key: f"{row[key]:.4g}" for key in found[0]},
+            {
+                "n": lambda row: str(row["n"]),
+                "mean": lambda row: f"{row['mean']:.4f}",
+                "95 %": lambda row: ends(row["low"], row["high"]),
+            },
         )
         save(options.json, "splits", found)
         return
@@ -167,8 +171,8 @@ def main() -> None:
     for column in names:
         ratios = {name: means["trained", column] / means[name, column] for name in networks if name != "trained"}
         intervals = mean_intervals(list(ratios.values()), np.random.default_rng(0))
-        ends = {name: (one.low, one.high) for name, one in zip(ratios, intervals, strict=True)}
-        table.append({"at": column, "ends": ends} | {name: float(means[name, column].mean()) for name in networks})
+        bounds = {name: (one.low, one.high) for name, one in zip(ratios, intervals, strict=True)}
+        table.append({"at": column, "bounds": bounds} | {name: float(means[name, column].mean()) for name in networks})
         table[-1] |= {f"over {name}": float(ratio.mean()) for name, ratio in ratios.items()}
     show(
         f"Makespan over HEFT's of the unsplit graph, {len(rows) // len(networks) // options.seeds} graphs",
@@ -178,7 +182,7 @@ def main() -> None:
             **{name: lambda row, name=name: f"{row[name]:.4f}" for name in networks},  # type: ignore[misc]
             **{
                 f"trained / {name}": lambda row, name=name: (  # type: ignore[misc]
-                    f"{row[f'over {name}']:.4f} ({row['ends'][name][0]:.4f} to {row['ends'][name][1]:.4f})"
+                    f"{row[f'over {name}']:.4f} ({ends(*row['bounds'][name])})"
                 )
                 for name in networks
                 if name != "trained"
