@@ -70,7 +70,7 @@ def show(title: str, rows: list[dict[str, Any]], columns: dict[str, Callable[[di
         table.add_column(name, justify="left" if name == "what" else "right")
     for row in rows:
         table.add_row(*(cell(row) for cell in columns.values()))
-    Console(width=None if sys.stdout.isatty() else 160).print(table)
+    Console(width=None if sys.stdout.isatty() else 240).print(table)
 
 
 def save(path: Path | None, benchmark: str, rows: list[dict[str, Any]]) -> None:
