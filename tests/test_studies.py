@@ -88,3 +88,26 @@ def test_suites_of_the_studies() -> None:
         problem = spec.build()
         assert (problem.num_operators, problem.num_devices) == (256, 2)
         assert 1 < problem.cost[0, 0] / problem.cost[0, 1] < 10
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        "agents_streaming.py --episodes 1",
+        "policies.py --small 1 --large 0 --huge 0 --networks 0 --searches 1",
+        "proposals.py lists --small 1 --large 0",
+        "proposals.py time --small 1 --large 0 --budgets 0.005 --only place-v2",
+        "proposals.py tries --small 1 --large 0 --budgets 2 --only random",
+        "splits.py headroom --count 1",
+    ],
+)
+def test_comparisons_of_policies_take_a_single_problem(command: str, tmp_path: Path) -> None:
+    numbers, (script, *arguments) = tmp_path / "numbers.json", command.split()
+    whole = [sys.executable, script, *arguments, "--json", str(numbers)]
+    found = subprocess.run(whole, cwd=BENCHMARKS, capture_output=True, text=True, timeout=300)
+    assert found.returncode == 0, found.stderr
+
+    def refuse(text: str) -> None:
+        raise AssertionError(f"{text} is not JSON")
+
+    assert json.loads(numbers.read_text(), parse_constant=refuse)["rows"]

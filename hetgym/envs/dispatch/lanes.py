@@ -144,7 +144,7 @@ class DispatchLanes(RecordLanes):
     def _all_lanes(self) -> records.Rows:
         """The arrays that the kernels need of all lanes, as a row of one record."""
         count, k, d = self.count, self.conditions.candidates, self.padding.devices
-        hidden: dict[str, Any] = {
+        stand_ins: dict[str, Any] = {  # for what agents do not see
             "operators": np.zeros((count, 0, len(OperatorColumn)), np.float32),
             "costs": np.zeros((count, 0, d), np.float32),
             "assignment": np.zeros((count, 0), np.int64),
@@ -154,7 +154,7 @@ class DispatchLanes(RecordLanes):
             "edge_mask": np.zeros((count, 0), np.int8),
             "candidate_operators": np.zeros((count, k), np.int64),
         }
-        shown = hidden | self.arrays
+        shown = stand_ins | self.arrays
         rows = records.Rows(1, RECORD)
         rows[0] = DispatchRecord(
             self._problems.table,

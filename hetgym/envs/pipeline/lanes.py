@@ -75,12 +75,12 @@ class PipelineLanes(RecordLanes):
 
     def _all_lanes(self) -> records.Rows:
         """The arrays that the kernels need of the lanes, as a row of one record."""
-        hidden: dict[str, Any] = {
+        stand_ins: dict[str, Any] = {  # for what agents do not see
             "blocks": np.zeros((self.count, 0, len(BlockColumn)), np.float32),
             "assignment": np.zeros((self.count, 0), np.int64),
             "current": np.zeros((self.count, 1), np.int64),
         }
-        shown = hidden | self.arrays
+        shown = stand_ins | self.arrays
         keys = ("blocks", "assignment", "devices", "candidates", "current", "action_mask")
         rows = records.Rows(1, RECORD)
         rows[0] = PipelineRecord(

@@ -105,9 +105,9 @@ class SplitLanes(RecordLanes):
         self._entries = menu_table(self.menu)
         self._known: Remembered[int, Prepared] = Remembered(kept)
         self._named: dict[tuple[str, str], Any] = {}
-        self._seat()
+        self._make_rows()
 
-    def _seat(self) -> None:
+    def _make_rows(self) -> None:
         """Make rows for all lanes, and desks for none."""
         count = self.count
         self._graphs, self._tables = records.Rows(count, GRAPH), records.Rows(count, TABLES)
@@ -149,7 +149,7 @@ class SplitLanes(RecordLanes):
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__.update(state)
         self._held = [None] * self.count
-        self._seat()
+        self._make_rows()
         for lane, instance in enumerate(state["_held"]):
             if instance is not None:
                 self._take(lane, self._prepared(instance))
