@@ -33,7 +33,7 @@ DOUBLINGS = 5
 WINDOWS = 9
 """A job passes others within at most 2, 4, 8, … 512 turns."""
 
-HEAT = 0.02
+HEAT = 0.001
 """First temperature, as a share of the value of the plan."""
 
 
