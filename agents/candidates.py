@@ -132,7 +132,8 @@ class CandidatePolicy(Decider):
         lanes = make_lanes(ENVIRONMENT[self.kind], int(count), **(self.arguments | arguments))
         self.check(lanes)
         for lane in range(lanes.count):
-            lanes.begin(lane, seeding.np_random(seed)[0], {}, seed)
+            lanes.prepare(lane, seeding.np_random(seed)[0], {}, seed)
+        lanes.open()
         rng = np.random.default_rng(seed)
         while not lanes.over.all():
             noise = np.zeros(lanes.mask.shape)

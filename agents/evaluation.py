@@ -62,7 +62,8 @@ class Evaluator:
         """
         lanes, seed = self.lanes, self.recipe.evaluation.seed
         for lane in range(lanes.count):
-            lanes.begin(lane, seeding.np_random(seed + lane)[0], {}, seed + lane)
+            lanes.prepare(lane, seeding.np_random(seed + lane)[0], {}, seed + lane)
+        lanes.open()
         while not lanes.over.all():
             lanes.step(np.asarray(decide(lanes.seen), np.int64), ~lanes.over)
         results = [lanes.result(lane) for lane in range(lanes.count)]

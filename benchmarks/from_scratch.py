@@ -37,7 +37,8 @@ def played(policy: NetworkPolicy, problems: int) -> tuple[list[hetgym.Problem], 
     recipe = policy.card["recipe"]
     lanes = make_lanes(recipe["env"], problems, **recipe["arguments"])
     for lane in range(problems):
-        lanes.begin(lane, np.random.default_rng(SEEDS + lane), {}, None)
+        lanes.prepare(lane, np.random.default_rng(SEEDS + lane), {}, None)
+    lanes.open()
     while not lanes.over.all():
         lanes.step(policy.decide(lanes.seen), ~lanes.over)  # type: ignore[arg-type]
     return [lanes.problem(k) for k in range(problems)], [float(lanes.result(k)["makespan"]) for k in range(problems)]

@@ -171,8 +171,11 @@ class AutoresetLanes:
 
     def begin(self, seeds: Sequence[int | None], options: Sequence[dict[str, Any]]) -> Observation:
         """Begin an episode in every lane; see :class:`Episodes`."""
-        for lane in range(self.count):
-            self._begin(lane, seeds[lane], options[lane])
+        try:
+            for lane in range(self.count):
+                self._prepare(lane, seeds[lane], options[lane])
+        finally:
+            self.lanes.open()
         return self.seen()
 
     def step(self, actions: npt.NDArray[np.int64]) -> Taken:
@@ -193,7 +196,11 @@ class AutoresetLanes:
         ended = {}
         for lane in np.flatnonzero(over).tolist():
             ended[lane] = self._ended(lane)
-            self._begin(lane, None, {})
+        try:
+            for lane in ended:
+                self._prepare(lane, None, {})
+        finally:
+            lanes.open()
         return Taken(self.seen(), self.mask, self.illegal, reward, over, ended)
 
     def state(self) -> list[LaneState]:
@@ -221,8 +228,9 @@ class AutoresetLanes:
             generator, _ = seeding.np_random(0)
             generator.bit_generator.state = state["generator"]
             self._generators[lane] = generator
-            self._begin(lane, None, {}, state["seed"])
+            self._prepare(lane, None, {}, state["seed"])
             self._taken[lane] = list(state["actions"])
+        self.lanes.open()
         self._lengths = np.array([len(taken) for taken in self._taken], np.int64)
         for turn in range(int(self._lengths.max(initial=0))):
             active = self._lengths > turn
@@ -248,15 +256,15 @@ class AutoresetLanes:
         """[L, …] copies of the observations, which the caller may keep."""
         return self.lanes.copied()
 
-    def _begin(self, lane: int, seed: int | None, options: dict[str, Any], known_as: int | None = None) -> None:
-        """Begin an episode; ``known_as`` is the seed of a restored generator from which nothing has been drawn."""
+    def _prepare(self, lane: int, seed: int | None, options: dict[str, Any], known_as: int | None = None) -> None:
+        """Prepare an episode; ``known_as`` is the seed of a restored generator from which nothing has been drawn."""
         generator = self._generators[lane]
         if seed is not None or generator is None:
             generator, _ = seeding.np_random(seed)
             self._generators[lane] = generator
         seed = known_as if seed is None else seed
         before = generator.bit_generator.state
-        self.lanes.begin(lane, generator, dict(options), seed)
+        self.lanes.prepare(lane, generator, dict(options), seed)
         self._origins[lane] = None if options else {"generator": before, "seed": seed}
         self._taken[lane] = []
         self._returns[lane], self._lengths[lane] = 0.0, 0

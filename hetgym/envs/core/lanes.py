@@ -71,6 +71,7 @@ class Lanes(abc.ABC):
         reward: [L] of the last step.
         over: [L] true where the lane's episode is over, or has not begun.
         illegal: [L] number of illegal actions in the running episodes.
+        fresh: [L] true where an episode is prepared, which the lane's next step opens.
         names: [L] names of the problems.
         seeds: [L] seeds of the resets that began the episodes; None where a reset had none.
     """
@@ -89,6 +90,7 @@ class Lanes(abc.ABC):
         self.reward: FloatArray = np.zeros(count)
         self.over: BoolArray = np.ones(count, np.bool_)
         self.illegal = np.zeros(count, np.int64)
+        self.fresh: BoolArray = np.zeros(count, np.bool_)
         self.names = np.full(count, "", object)
         self.seeds: list[int | None] = [None] * count
 
@@ -116,9 +118,19 @@ class Lanes(abc.ABC):
         """[L] values that every ``info`` holds besides the mask and the illegal actions; copies for the caller."""
         return {"problem": self.names.copy()}
 
-    @abc.abstractmethod
     def begin(self, lane: int, rng: np.random.Generator, options: dict[str, Any], seed: int | None) -> None:
-        """Begin an episode.
+        """Begin an episode: :meth:`prepare` and :meth:`open` it."""
+        self.prepare(lane, rng, options, seed)
+        self.open()
+
+    def open(self) -> None:
+        """Open all episodes that are prepared."""
+        if self.fresh.any():
+            self.step(self.illegal, self.fresh.copy())  # no action is read
+
+    @abc.abstractmethod
+    def prepare(self, lane: int, rng: np.random.Generator, options: dict[str, Any], seed: int | None) -> None:
+        """Prepare an episode, which the lane's next step opens instead of taking a decision.
 
         Args:
             lane: number of the lane.
@@ -132,11 +144,11 @@ class Lanes(abc.ABC):
 
     @abc.abstractmethod
     def step(self, actions: npt.NDArray[np.int64], active: BoolArray) -> None:
-        """Take one decision in each active lane.
+        """Open the episode of each active lane that is fresh, and take one decision in each of the others.
 
         Args:
             actions: [L]; an illegal action is replaced by a rule that the environment documents, and counted.
-            active: [L] true for lanes that take a decision; their episodes are running.
+            active: [L] true for lanes to work on; their episodes are running, or prepared.
         """
 
     @abc.abstractmethod
@@ -233,12 +245,6 @@ class RecordLanes(Lanes):
     """Lanes whose kernels take all arrays as one record, ``_lanes``; a copy makes a record of its own arrays."""
 
     _lanes: records.Rows
-
-    def _only(self, lane: int) -> BoolArray:
-        """[L] true for this lane alone."""
-        active = np.zeros(self.count, np.bool_)
-        active[lane] = True
-        return active
 
     @abc.abstractmethod
     def _all_lanes(self) -> records.Rows:

@@ -62,6 +62,7 @@ class LaneVectorEnv(VectorEnv[Observation, Any, Any]):
         self._generators: list[np.random.Generator | None] = [None] * lanes.count
         self._ended = np.zeros(lanes.count, np.bool_)  # episodes that the last step ended
         self._began = np.zeros(lanes.count, np.bool_)
+        self._all = np.ones(lanes.count, np.bool_)
 
     def reset(
         self, *, seed: int | Sequence[int | None] | None = None, options: dict[str, Any] | None = None
@@ -78,9 +79,8 @@ class LaneVectorEnv(VectorEnv[Observation, Any, Any]):
         """
         options = as_options(options)
         chosen = self._chosen(options.pop("reset_mask", None))
-        for lane, number in enumerate(self._seeds(seed)):
-            if chosen[lane]:
-                self._begin(lane, number, options)
+        seeds = self._seeds(seed)
+        self._begin({lane: seeds[lane] for lane in np.flatnonzero(chosen).tolist()}, options)
         infos = self._infos(chosen)
         return self._seen(), infos
 
@@ -98,19 +98,18 @@ class LaneVectorEnv(VectorEnv[Observation, Any, Any]):
         waiting = self._ended if self.autoreset_mode is AutoresetMode.NEXT_STEP else None
         if not self._began.all() or (waiting is None and self._ended.any()):
             raise ResetNeeded("call reset() before step(): a lane has no running episode")
-        active = np.ones(self.num_envs, np.bool_) if waiting is None else ~waiting
-        lanes.step(as_actions(actions, self.num_envs), active)
-        reward = lanes.reward.copy()
+        chosen = as_actions(actions, self.num_envs)
         if waiting is not None:
             for lane in np.flatnonzero(waiting).tolist():
-                self._begin(lane, None, {})
-                reward[lane] = 0.0
+                self._prepare(lane, None, {})
+        fresh = lanes.fresh.copy()
+        lanes.step(chosen, self._all)
+        reward = np.where(fresh, 0.0, lanes.reward)
         over = lanes.over.copy()
         ends = np.flatnonzero(over).tolist()
         if self.autoreset_mode is AutoresetMode.SAME_STEP:
             final = self._final(ends)
-            for lane in ends:
-                self._begin(lane, None, {})
+            self._begin(dict.fromkeys(ends), {})
             infos = self._infos(np.ones(self.num_envs, np.bool_)) | final
             self._ended = np.zeros(self.num_envs, np.bool_)
         else:
@@ -135,12 +134,20 @@ class LaneVectorEnv(VectorEnv[Observation, Any, Any]):
             raise ResetNeeded("call reset() first: there is no episode")
         return tuple(self.lanes.frame(lane, self.render_mode) for lane in range(self.num_envs))
 
-    def _begin(self, lane: int, seed: int | None, options: dict[str, Any]) -> None:
+    def _begin(self, seeds: dict[int, int | None], options: dict[str, Any]) -> None:
+        """Begin episodes in some lanes; where one cannot, those before it begin."""
+        try:
+            for lane, seed in seeds.items():
+                self._prepare(lane, seed, options)
+        finally:
+            self.lanes.open()
+
+    def _prepare(self, lane: int, seed: int | None, options: dict[str, Any]) -> None:
         generator = self._generators[lane]
         if seed is not None or generator is None:
             generator, _ = seeding.np_random(seed)
             self._generators[lane] = generator
-        self.lanes.begin(lane, generator, dict(options), seed)
+        self.lanes.prepare(lane, generator, dict(options), seed)
         self._began[lane] = True
         self._ended[lane] = False
 

@@ -41,7 +41,6 @@ def dispatch_and_complete(
     switches: Switches,
     actions: Int64Array,
     shared: Int64Array,
-    purpose: int,
     sparse: bool,
     tries: int,
 ) -> None:
@@ -52,7 +51,6 @@ def dispatch_and_complete(
         switches: of the runtime.
         actions: [L] actions.
         shared: list of lanes, which other threads may take from, too.
-        purpose: to take a decision, or to begin an episode.
         sparse: true if the whole return comes with the last reward.
         tries: changes of the plan to try for each job that is left,
             :data:`~hetgym.envs.dispatch.improving.FIRST` times as many where operators are new, as before the first
@@ -61,7 +59,7 @@ def dispatch_and_complete(
     r = read_lanes(lanes)
     lane = take(shared)
     while lane >= 0:
-        dispatch_one(r, switches, lane, actions[lane], purpose, sparse)
+        dispatch_one(r, switches, lane, actions[lane], False, sparse)
         if not r.over[lane]:
             _complete(r, switches, lane, tries)
         done(shared)

@@ -32,9 +32,6 @@ from hetgym.sim.kernel import State, Switches
 from hetgym.sim.loop import DECIDE, STUCK
 from hetgym.sim.progress import DONE, OPEN, Progress
 
-PLAY, BEGIN, FOLLOW = 0, 1, 2
-"""Purposes of a call of :func:`dispatch`: take a decision, begin an episode, or play the reference."""
-
 
 # Between two calls the following holds in every lane whose episode is running: the run has been simulated up to its
 # clock, and some operator is open; the candidates are the first K open operators of the order; ends, and with them
@@ -44,9 +41,9 @@ PLAY, BEGIN, FOLLOW = 0, 1, 2
 # A step costs the simulation up to the next decision, and K D estimates of O(in-degree) each.
 @lean
 def dispatch(
-    lanes: Int64Array, switches: Switches, actions: Int64Array, active: BoolArray, purpose: int, sparse: bool
+    lanes: Int64Array, switches: Switches, actions: Int64Array, active: BoolArray, follow: bool, sparse: bool
 ) -> None:
-    """Take a decision in every active lane, begin an episode there, or play the reference to its end.
+    """Take a decision in every active lane, open the episode there if it is fresh, or play the reference to its end.
 
     Action ``k * D + d`` commits candidate k to device d; action ``K * D`` waits for the next event. An illegal action
     is replaced: the first candidate is committed to the device of its earliest estimated finish.
@@ -54,42 +51,42 @@ def dispatch(
     Args:
         lanes: row of a :class:`~hetgym.envs.dispatch.state.DispatchRecord`.
         switches: of the runtime.
-        actions: [L] actions; only read for :data:`PLAY`.
-        active: [L] true for lanes to work on.
-        purpose: :data:`PLAY`; :data:`BEGIN`, for which rows, the reference, fixed observations and a run at time 0 must
-            be in place; or :data:`FOLLOW`, which plays a run at time 0 to its end and leaves its makespan in
-            ``reference``.
+        actions: [L] actions; only read for decisions.
+        active: [L] true for lanes to work on. A fresh lane's rows, reference, fixed observations and a run at time 0
+            must be in place.
+        follow: true to play the reference from a run at time 0 on, and to leave its value in ``reference``.
         sparse: true if the whole return comes with the last reward.
     """
     r = read_lanes(lanes)
     for lane in range(len(active)):
         if active[lane]:
-            dispatch_one(r, switches, lane, actions[lane], purpose, sparse)
+            dispatch_one(r, switches, lane, actions[lane], follow, sparse)
 
 
 @step
-def dispatch_one(r: DispatchRecord, switches: Switches, lane: int, action: int, purpose: int, sparse: bool) -> None:
+def dispatch_one(r: DispatchRecord, switches: Switches, lane: int, action: int, follow: bool, sparse: bool) -> None:
     """As :func:`dispatch`, in one lane."""
     b, seen = r.state, r.observation
     p, tables = read_problem(r.problems[lane]), read_tables(r.tables[lane])
     s, g, f = read_state(r.states[lane]), read_run(r.runs[lane]), read_flows(r.flows[lane])
     operator, device = GO_ON, 0
-    if purpose == PLAY:
+    if not (follow or r.fresh[lane]):
         operator, device = _chosen(tables, b, seen, r.illegal, lane, action)
         b.turn[lane] += 1
     while True:
         outcome = play(p, s, g, f, operator, device, switches)
         if outcome == STUCK:
             operator = GO_ON
-        elif purpose == FOLLOW and outcome == DECIDE:
+        elif follow and outcome == DECIDE:
             operator, device = _followed(p, tables, s, g, b, lane, switches)
         else:
             break
-    if purpose == FOLLOW:
+    if follow:
         b.reference[lane] = _value(tables, s, g)
         return
     r.over[lane] = outcome != DECIDE
-    if purpose == BEGIN:
+    if r.fresh[lane]:
+        r.fresh[lane] = False
         _clear(tables, b, g, lane)
     else:
         _pay(tables, s, g, b, r.reward, lane, r.over[lane], sparse)

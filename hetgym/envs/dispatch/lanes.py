@@ -21,7 +21,7 @@ from hetgym.envs.core.replay import Replay
 from hetgym.envs.core.sources import Source, listed
 from hetgym.envs.dispatch.completion import dispatch_and_complete
 from hetgym.envs.dispatch.conditions import Conditions, Drawn, given, noisy, with_changes
-from hetgym.envs.dispatch.dynamics import BEGIN, FOLLOW, PLAY, dispatch
+from hetgym.envs.dispatch.dynamics import dispatch
 from hetgym.envs.dispatch.jobs import Jobs, arrivals, counted, deadlines, side_by_side
 from hetgym.envs.dispatch.observation import (
     DISPATCH_NARROW,
@@ -41,7 +41,9 @@ from hetgym.envs.dispatch.state import (
     DispatchTables,
     new_dispatch_state,
     new_plan,
+    own_tables,
     reference_tables,
+    renew,
     tables_of,
 )
 from hetgym.envs.place.instance import ScheduleInstance, heft_makespan, prepare
@@ -64,8 +66,22 @@ _REMEMBERED = 256  # problems
 _SPARE_RUNS = 4  # runs on a problem that are kept though no lane uses them
 
 
-Run = tuple[records.Entry, records.Entry, records.Entry, records.Entry | None]
-"""A run's :class:`~hetgym.sim.kernel.State`, :class:`~hetgym.sim.progress.Progress` and flows; scratch of roll-outs."""
+class Run(NamedTuple):
+    """What an episode changes, as records.
+
+    Attributes:
+        state: a :class:`~hetgym.sim.kernel.State`.
+        progress: a :class:`~hetgym.sim.progress.Progress`.
+        flows: a :class:`~hetgym.sim.fair.Flows`.
+        tables: :class:`~hetgym.envs.dispatch.state.DispatchTables` of the run's own.
+        scratch: of roll-outs, if the run has had any.
+    """
+
+    state: records.Entry
+    progress: records.Entry
+    flows: records.Entry
+    tables: records.Entry
+    scratch: records.Entry | None = None
 
 
 class Prepared(NamedTuple):
@@ -76,7 +92,7 @@ class Prepared(NamedTuple):
         drawn: the conditions.
         jobs: whose ends count.
         arrays: of the problem, for kernels.
-        tables: for kernels; of those that change, every episode has copies.
+        tables: for kernels, as they are at the beginning; runs have their own.
         shown: the fixed part of the observations, by key.
         total: [D] run time of the whole graph on each device alone, as observed.
         runs: runs on this problem that no lane uses; None if the conditions are not the same in every episode.
@@ -171,11 +187,12 @@ class DispatchLanes(RecordLanes):
             self.reward,
             self.over,
             self.illegal,
+            self.fresh,
         )
         return rows
 
-    def begin(self, lane: int, rng: np.random.Generator, options: dict[str, Any], seed: int | None) -> None:
-        """Begin an episode on problems drawn from the source, or on ``options["problem"]``.
+    def prepare(self, lane: int, rng: np.random.Generator, options: dict[str, Any], seed: int | None) -> None:
+        """Prepare an episode on problems drawn from the source, or on ``options["problem"]``.
 
         Args:
             lane: number of the lane.
@@ -212,7 +229,7 @@ class DispatchLanes(RecordLanes):
             release, factor = self.drawn(lane).release, self.conditions.deadline
             self._due[lane] = deadlines(problems, release, factor, replace(self.rules.simulated, noise=0.0))
         self.illegal[lane] = 0
-        self._advance(self.illegal, self._only(lane), BEGIN)  # no action is read
+        self.fresh[lane] = True
 
     def _draw(self, lane: int, problem: Problem, problems: Sequence[Problem], entropy: int) -> None:
         """Draw the conditions of an episode, play the reference under them, and prepare the lane for the agent."""
@@ -236,7 +253,8 @@ class DispatchLanes(RecordLanes):
         jobs = counted([problem], drawn.release, self.conditions.objective)
         prepared, held = self._made(lane, problem, drawn, order, jobs), self._held[lane]
         assert held is not None
-        return prepared._replace(runs=[held[0]])  # the reference's, which is over
+        tables = records.entry(own_tables(prepared.tables))
+        return prepared._replace(runs=[held[0]._replace(tables=tables)])  # the reference's, which is over
 
     def _made(self, lane: int, problem: Problem, drawn: Drawn, order: IntArray, jobs: Jobs) -> Prepared:
         """Play the reference under an episode's conditions, and prepare what the agent's episode needs."""
@@ -256,8 +274,10 @@ class DispatchLanes(RecordLanes):
             array[lane] = shown.get(key, -1 if key == "assignment" else 0)
         self.arrays["devices"][lane, :, DispatchDeviceColumn.TOTAL_COST] = total
         problem = instance.problem
-        own = {name: getattr(tables, name).copy() for name in ("order", "turn", "bound", "left", "spare", "known")}
-        self._seat(lane, problem, drawn, tables._replace(**own), arrays, runs)
+        if runs:
+            self._seat(lane, arrays, _again(problem, tables, runs.pop()), runs)
+        else:
+            self._seat(lane, arrays, self._run(problem, drawn, own_tables(tables)), runs)
         self.state.reference[lane] = instance.reference
         if self.rules.completion != "off":
             self._give_rollouts(lane, problem, jobs)
@@ -266,36 +286,28 @@ class DispatchLanes(RecordLanes):
 
     def _reference(self, lane: int, problem: Problem, drawn: Drawn, order: IntArray, jobs: Jobs) -> float:
         """Value of a run in which the first open operator always goes to the device of earliest estimated finish."""
-        self._seat(lane, problem, drawn, reference_tables(order, jobs))
-        dispatch(self._lanes.table[0], self._switches, self.illegal, self._only(lane), FOLLOW, self.sparse)
+        self._seat(lane, records.entry(problem.arrays), self._run(problem, drawn, reference_tables(order, jobs)), None)
+        alone = np.arange(self.count) == lane
+        dispatch(self._lanes.table[0], self._switches, self.illegal, alone, True, self.sparse)
         return float(self.state.reference[lane])
 
-    def _seat(
-        self,
-        lane: int,
-        problem: Problem,
-        drawn: Drawn,
-        tables: DispatchTables,
-        arrays: records.Entry | None = None,
-        runs: list[Run] | None = None,
-    ) -> None:
-        """Give a lane its problem, its tables and a run at time 0; the run that it had becomes free for others."""
+    def _run(self, problem: Problem, drawn: Drawn, tables: DispatchTables) -> Run:
+        """A run at time 0, with tables of its own."""
+        factor = online_setting(problem, drawn.runtime).factor
+        changes = drawn.devices, drawn.factors, drawn.moments
+        state, progress, flows = new_run(problem.arrays, self._switches, factor, drawn.release, *changes)
+        return Run(records.entry(state), records.entry(progress), records.entry(flows), records.entry(tables))
+
+    def _seat(self, lane: int, problem: records.Entry, run: Run, runs: list[Run] | None) -> None:
+        """Give a lane its problem and a run at time 0; the run that it had becomes free for others."""
         before = self._held[lane]
         if before is not None and before[1] is not None and len(before[1]) < _SPARE_RUNS:
             before[1].append(before[0])
-        self._problems.put(lane, records.entry(problem.arrays) if arrays is None else arrays)
-        self._tables[lane] = tables
-        if runs:
-            run = runs.pop()
-            restart(problem.arrays, run[0].record, run[1].record, run[2].record)
-        else:
-            factor = online_setting(problem, drawn.runtime).factor
-            changes = drawn.devices, drawn.factors, drawn.moments
-            state, progress, flows = new_run(problem.arrays, self._switches, factor, drawn.release, *changes)
-            run = records.entry(state), records.entry(progress), records.entry(flows), None
-        self._states.put(lane, run[0])
-        self._runs.put(lane, run[1])
-        self._flows.put(lane, run[2])
+        self._problems.put(lane, problem)
+        self._tables.put(lane, run.tables)
+        self._states.put(lane, run.state)
+        self._runs.put(lane, run.progress)
+        self._flows.put(lane, run.flows)
         self._held[lane] = run, runs
 
     def _give_rollouts(self, lane: int, problem: Problem, jobs: Jobs) -> None:
@@ -303,29 +315,26 @@ class DispatchLanes(RecordLanes):
         held = self._held[lane]
         assert held is not None
         run, runs = held
-        scratch = run[3]
+        scratch = run.scratch
         if scratch is None:
             n, d = problem.cost.shape
             scratch = records.entry(new_rollouts(n, d, len(problem.arrays.link_bandwidth), jobs.came))
-            self._held[lane] = (*run[:3], scratch), runs
+            self._held[lane] = run._replace(scratch=scratch), runs
         self._spares.put(lane, scratch)
 
     def step(self, actions: npt.NDArray[np.int64], active: BoolArray) -> None:
-        """Take a decision in each active lane."""
-        lanes = np.flatnonzero(active)
+        """Open each active lane that is fresh, and take a decision in the others."""
+        lanes = np.flatnonzero(active & ~self.fresh)
         turns = self.state.turn[lanes]
         if len(lanes) and turns.max() >= self._log.shape[1]:
             self._log = np.concatenate([self._log, np.zeros_like(self._log)], axis=1)
         self._log[lanes, turns] = actions[lanes]
-        self._advance(actions, active, PLAY)
-
-    def _advance(self, actions: npt.NDArray[np.int64], active: BoolArray, purpose: int) -> None:
-        row, switches, how = self._lanes.table[0], self._switches, (purpose, self.sparse)
+        row, switches, tries = self._lanes.table[0], self._switches, self.conditions.tries
         if self.rules.completion == "off":
-            dispatch(row, switches, actions, active, *how)
+            dispatch(row, switches, actions, active, False, self.sparse)
         else:
-            tries = self.conditions.tries
-            self._spread(lambda shared: dispatch_and_complete(row, switches, actions, shared, *how, tries), active)
+            how = switches, actions
+            self._spread(lambda shared: dispatch_and_complete(row, *how, shared, self.sparse, tries), active)
 
     def instance(self, lane: int) -> ScheduleInstance:
         """The instance of a lane's episode, which must have begun."""
@@ -403,3 +412,10 @@ class DispatchLanes(RecordLanes):
             return gantt_pixels(trace)
         now = float(self._runs[lane].clock[0])
         return dispatch_text(trace, now, self.instance(lane).reference, bool(self.over[lane]))
+
+
+def _again(problem: Problem, tables: DispatchTables, run: Run) -> Run:
+    """A run of an earlier episode, at time 0 again."""
+    restart(problem.arrays, run.state.record, run.progress.record, run.flows.record)
+    renew(tables, run.tables.record)
+    return run

@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from hetgym._jit import lean
 from hetgym._records import reader, record
 from hetgym._types import BoolArray, Float32Array, FloatArray, Int8Array, Int64Array, IntArray
 from hetgym.envs.dispatch.conditions import Drawn
@@ -108,6 +109,22 @@ def tables_of(
         transfer=blank["edge_transfer"],
     )
     return DispatchTables._make(np.ascontiguousarray(array) for array in tables)
+
+
+def own_tables(tables: DispatchTables) -> DispatchTables:
+    """The same tables with copies of those that an episode changes."""
+    changed = ("order", "turn", "bound", "left", "spare", "known")
+    return tables._replace(**{name: getattr(tables, name).copy() for name in changed})
+
+
+@lean
+def renew(tables: DispatchTables, own: DispatchTables) -> None:
+    """Return what an episode has changed of its own tables to what it was."""
+    for i in range(len(own.order)):
+        own.order[i], own.turn[i] = tables.order[i], tables.turn[i]
+        own.spare[i], own.known[i] = tables.spare[i], tables.known[i]
+    for j in range(len(own.bound)):
+        own.bound[j], own.left[j] = tables.bound[j], tables.left[j]
 
 
 def reference_tables(order: IntArray, jobs: Jobs) -> DispatchTables:
@@ -251,6 +268,7 @@ class DispatchRecord(NamedTuple):
         reward: [L] of the last step.
         over: [L] true where the episode is over.
         illegal: [L] number of illegal actions.
+        fresh: [L] true where an episode is to be opened.
     """
 
     problems: Int64Array
@@ -265,6 +283,7 @@ class DispatchRecord(NamedTuple):
     reward: FloatArray
     over: BoolArray
     illegal: Int64Array
+    fresh: BoolArray
 
 
 def _examples() -> tuple[State, Progress, Flows, DispatchTables, DispatchRecord]:
@@ -278,7 +297,8 @@ def _examples() -> tuple[State, Progress, Flows, DispatchTables, DispatchRecord]
     per_job = (np.zeros(1), np.zeros(1), np.zeros(1))
     tables = DispatchTables(*per_operator, *per_job, number, known, shown, shown, rows, np.zeros(1, np.float32))
     observation = DispatchObservation(cube, cube, rows, ends, shown, mask, mask, cube, cube, rows, shown, mask)
-    record = DispatchRecord(*(rows,) * 7, new_dispatch_state(1, 1, 1), observation, whole, known, np.zeros(1, np.int64))
+    lanes = whole, known, np.zeros(1, np.int64), known
+    record = DispatchRecord(*(rows,) * 7, new_dispatch_state(1, 1, 1), observation, *lanes)
     return state, run, flows, tables, record
 
 

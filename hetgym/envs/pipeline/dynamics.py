@@ -30,18 +30,18 @@ from hetgym.pipeline.tables import CutTables
 # A step looks ahead to O(D) actions. Each costs a bound, a completion (:mod:`hetgym.envs.pipeline.completion`), and for
 # the memory O(levels * log n), or O(stages * n) in a later round.
 @lean
-def cut(lanes: Int64Array, g: Game, actions: Int64Array, active: BoolArray, opening: bool) -> None:
-    """Take a decision in every active lane, or begin an episode there.
+def cut(lanes: Int64Array, g: Game, actions: Int64Array, active: BoolArray) -> None:
+    """Take a decision in every active lane, or open the episode there if it is fresh.
 
-    A lane ends with its last block; the caller, which prices the cut, sets the last reward. An illegal action is
-    replaced: by staying if that is legal, else by the legal action of the least bound, the smaller device on ties.
+    A fresh lane's rows, reference and fixed observations must be in place. A lane ends with its last block; the caller,
+    which prices the cut, sets the last reward. An illegal action is replaced: by staying if that is legal, else by the
+    legal action of the least bound, the smaller device on ties.
 
     Args:
         lanes: row of a :class:`~hetgym.envs.pipeline.state.PipelineRecord`.
         g: the rules.
         actions: [L] 0 to stay, 1 + d to begin the next stage on device d.
         active: [L] true for lanes to work on.
-        opening: true if active lanes begin an episode; their rows, references and fixed observations must be in place.
     """
     r = read_lanes(lanes)
     b, seen = r.state, r.observation
@@ -49,7 +49,8 @@ def cut(lanes: Int64Array, g: Game, actions: Int64Array, active: BoolArray, open
         if not active[lane]:
             continue
         t = read_tables(r.tables[lane])
-        if opening:
+        if r.fresh[lane]:
+            r.fresh[lane] = False
             _clear(t, b, seen, g, lane)
             for device in range(len(t.capacity)):
                 show_device(t, b, seen, lane, device)

@@ -66,7 +66,6 @@ class PipelineLanes(RecordLanes):
         self.state = new_state(count, padding.blocks, padding.devices, rules.rounds)
         self._game = Game(rules.code, rules.turns, int(rules.split_backward), rules.rounds, int(sparse))
         self._objective = rules.bare()
-        self._one = np.zeros(count, np.bool_)  # all false, but for a lane that begins
         self._instances: list[CutProblem | None] = [None] * count
         self._ended: list[tuple[list[Stage], CutValue] | None] = [None] * count
         self._known: Remembered[str, Prepared] = Remembered(max(_REMEMBERED, source.size))
@@ -90,11 +89,12 @@ class PipelineLanes(RecordLanes):
             self.reward,
             self.over,
             self.illegal,
+            self.fresh,
         )
         return rows
 
-    def begin(self, lane: int, rng: np.random.Generator, options: dict[str, Any], seed: int | None) -> None:
-        """Begin an episode on a pipeline drawn from the source, or on ``options["problem"]``.
+    def prepare(self, lane: int, rng: np.random.Generator, options: dict[str, Any], seed: int | None) -> None:
+        """Prepare an episode on a pipeline drawn from the source, or on ``options["problem"]``.
 
         Raises:
             ConfigError: an unknown option, or a problem that is not a pipeline.
@@ -113,13 +113,11 @@ class PipelineLanes(RecordLanes):
         self.seeds[lane], self._ended[lane] = seed, None
         self.illegal[lane], self.over[lane] = 0, False
         self.state.reference[lane] = instance.reference
-        self._one[lane] = True
-        cut(self._lanes.table[0], self._game, self.illegal, self._one, True)  # no action is read
-        self._one[lane] = False
+        self.fresh[lane] = True
 
     def step(self, actions: npt.NDArray[np.int64], active: BoolArray) -> None:
-        """Decide on the current block of each active lane."""
-        cut(self._lanes.table[0], self._game, actions, active, False)
+        """Open each active lane that is fresh, and decide on the current block of the others."""
+        cut(self._lanes.table[0], self._game, actions, active)
         if self.over.any():
             for lane in np.flatnonzero(self.over & active).tolist():
                 self._finish(lane)

@@ -144,6 +144,7 @@ class PipelineRecord(NamedTuple):
         reward: [L] of the last step.
         over: [L] true where the episode is over.
         illegal: [L] number of illegal actions.
+        fresh: [L] true where an episode is to be opened.
     """
 
     tables: Int64Array
@@ -152,6 +153,7 @@ class PipelineRecord(NamedTuple):
     reward: FloatArray
     over: BoolArray
     illegal: Int64Array
+    fresh: BoolArray
 
 
 def _examples() -> tuple[CutTables, PipelineRecord]:
@@ -165,7 +167,7 @@ def _examples() -> tuple[CutTables, PipelineRecord]:
     rows, cube, mask = np.zeros((1, 1), np.int64), np.zeros((1, 1, 1), np.float32), np.zeros((1, 1), np.int8)
     observation = PipelineObservation(cube, rows, cube, cube, rows, mask)
     over, illegal = np.zeros(1, np.bool_), np.zeros(1, np.int64)
-    return tables, PipelineRecord(rows, new_state(1, 1, 1, 1), observation, np.zeros(1), over, illegal)
+    return tables, PipelineRecord(rows, new_state(1, 1, 1, 1), observation, np.zeros(1), over, illegal, over)
 
 
 TABLES, RECORD = _examples()

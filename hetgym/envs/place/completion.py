@@ -19,7 +19,6 @@ def place_and_complete(
     lanes: Int64Array,
     actions: Int64Array,
     shared: Int64Array,
-    opening: bool,
     insertion: bool,
     sparse: bool,
     like: Timeline,
@@ -33,7 +32,6 @@ def place_and_complete(
         lanes: row of a :class:`~hetgym.envs.place.state.PlaceRecord`.
         actions: [L] devices.
         shared: list of lanes, which other threads may take from, too.
-        opening: true if the lanes begin an episode.
         insertion: true if idle gaps are filled.
         sparse: true if the whole return comes with the last reward.
         like: a timeline of the kind that lanes have: with bookings or without.
@@ -41,7 +39,7 @@ def place_and_complete(
     r = read_lanes(lanes)
     lane = take(shared)
     while lane >= 0:
-        place_one(r, lane, actions[lane], opening, insertion, sparse, like)
+        place_one(r, lane, actions[lane], insertion, sparse, like)
         if not r.over[lane]:
             _complete(r, lane, insertion, like)
         done(shared)

@@ -45,22 +45,20 @@ def place(
     lanes: Int64Array,
     actions: Int64Array,
     active: BoolArray,
-    opening: bool,
     insertion: bool,
     sparse: bool,
     like: Timeline,
 ) -> None:
-    """Take a decision in every active lane, or begin an episode there.
+    """Take a decision in every active lane, or open the episode there if it is fresh.
 
-    A lane ends with its last operator; the reward is then computed from planned times, which under the classic model
-    are the simulated ones. An illegal action is replaced by the legal device on which the operator finishes first, the
-    smaller number on ties.
+    A fresh lane's rows, reference and fixed observations must be in place. A lane ends with its last operator; the
+    reward is then computed from planned times, which under the classic model are the simulated ones. An illegal action
+    is replaced by the legal device on which the operator finishes first, the smaller number on ties.
 
     Args:
         lanes: row of a :class:`~hetgym.envs.place.state.PlaceRecord`.
         actions: [L] devices.
         active: [L] true for lanes to work on.
-        opening: true if active lanes begin an episode; their rows, references and fixed observations must be in place.
         insertion: true if idle gaps are filled.
         sparse: true if the whole return comes with the last reward.
         like: a timeline of the kind that lanes have: with bookings or without.
@@ -68,20 +66,19 @@ def place(
     r = read_lanes(lanes)
     for lane in range(len(active)):
         if active[lane]:
-            place_one(r, lane, actions[lane], opening, insertion, sparse, like)
+            place_one(r, lane, actions[lane], insertion, sparse, like)
 
 
 @step
-def place_one(
-    r: PlaceRecord, lane: int, action: int, opening: bool, insertion: bool, sparse: bool, like: Timeline
-) -> None:
+def place_one(r: PlaceRecord, lane: int, action: int, insertion: bool, sparse: bool, like: Timeline) -> None:
     """As :func:`place`, in one lane."""
     b, seen = r.state, r.observation
     p, tables = read_problem(r.problems[lane]), read_tables(r.tables[lane])
     t = alike(r.placed[lane], like)
-    if opening:
+    if r.fresh[lane]:
         timeline.clear(t)
         _clear(b, seen, lane)
+        r.fresh[lane] = False
     else:
         device = _legal(p, b, seen, r.illegal, lane, action)
         _decide(p, tables, t, b, lane, device)

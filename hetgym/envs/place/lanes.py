@@ -131,11 +131,12 @@ class PlaceLanes(RecordLanes):
             self.reward,
             self.over,
             self.illegal,
+            self.fresh,
         )
         return rows
 
-    def begin(self, lane: int, rng: np.random.Generator, options: dict[str, Any], seed: int | None) -> None:
-        """Begin an episode on a problem drawn from the source, or on ``options["problem"]``.
+    def prepare(self, lane: int, rng: np.random.Generator, options: dict[str, Any], seed: int | None) -> None:
+        """Prepare an episode on a problem drawn from the source, or on ``options["problem"]``.
 
         Args:
             lane: number of the lane.
@@ -168,21 +169,18 @@ class PlaceLanes(RecordLanes):
         self.makespan[lane] = np.nan
         self.illegal[lane], self.over[lane] = 0, False
         self.state.reference[lane] = instance.reference
-        self._advance(self.illegal, self._only(lane), True)  # no action is read
+        self.fresh[lane] = True
 
     def step(self, actions: npt.NDArray[np.int64], active: BoolArray) -> None:
-        """Place the current operator of each active lane."""
-        self._advance(actions, active, False)
-        if self.over.any():
-            for lane in np.flatnonzero(self.over & active).tolist():
-                self._finish(lane)
-
-    def _advance(self, actions: npt.NDArray[np.int64], active: BoolArray, opening: bool) -> None:
-        row, how = self._lanes.table[0], (opening, self._insertion, self._sparse, self._like)
+        """Open each active lane that is fresh, and place the current operator of the others."""
+        row, how = self._lanes.table[0], (self._insertion, self._sparse, self._like)
         if self.rules.completion == "off":
             place(row, actions, active, *how)
         else:
             self._spread(lambda shared: place_and_complete(row, actions, shared, *how), active)
+        if self.over.any():
+            for lane in np.flatnonzero(self.over & active).tolist():
+                self._finish(lane)
 
     def _prepare(self, problem: Problem) -> Prepared:
         """An instance, its tables, and the fixed part of its observations."""

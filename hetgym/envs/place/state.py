@@ -146,6 +146,7 @@ class PlaceRecord(NamedTuple):
         reward: [L] of the last step.
         over: [L] true where the episode is over.
         illegal: [L] number of illegal actions.
+        fresh: [L] true where an episode is to be opened.
     """
 
     problems: Int64Array
@@ -157,6 +158,7 @@ class PlaceRecord(NamedTuple):
     reward: FloatArray
     over: BoolArray
     illegal: Int64Array
+    fresh: BoolArray
 
 
 ANY = Problem.from_arrays(np.ones((1, 1)), [])
@@ -180,7 +182,7 @@ def _examples() -> tuple[ProblemArrays, PlaceTables, Timeline, PlaceRecord]:
         np.zeros((1, 1), np.int8),
     )
     over, illegal = np.zeros(1, np.bool_), np.zeros(1, np.int64)
-    record = PlaceRecord(rows, rows, rows, rows, new_state(1, 1, 1), observation, whole, over, illegal)
+    record = PlaceRecord(rows, rows, rows, rows, new_state(1, 1, 1), observation, whole, over, illegal, over)
     return ANY.arrays, tables, placed, record
 
 

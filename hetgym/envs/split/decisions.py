@@ -87,14 +87,14 @@ def price_lanes(lanes: Int64Array, shared: Int64Array) -> None:
 
 
 @lean
-def settle(lanes: Int64Array, active: BoolArray, opening: bool, sparse: bool) -> None:
-    """Take the decision that was chosen and priced in every active lane, or begin an episode there.
+def settle(lanes: Int64Array, active: BoolArray, sparse: bool) -> None:
+    """Take the decision that was chosen and priced in every active lane, or open the episode there if it is fresh.
+
+    A fresh lane's rows, makespan, loads and fixed observations must be in place.
 
     Args:
         lanes: row of a :class:`~hetgym.envs.split.state.SplitRecord`.
         active: [L] true for lanes to work on.
-        opening: true if active lanes begin an episode; their rows, makespans, loads and fixed observations must be in
-            place.
         sparse: true if the whole return comes with the last reward.
     """
     r = read_lanes(lanes)
@@ -103,7 +103,8 @@ def settle(lanes: Int64Array, active: BoolArray, opening: bool, sparse: bool) ->
         if not active[lane]:
             continue
         tables = read_tables(r.tables[lane])
-        if opening:
+        if r.fresh[lane]:
+            r.fresh[lane] = False
             state.turn[lane] = 0
             for turn in range(state.entries.shape[1]):
                 state.entries[lane, turn] = 0

@@ -132,6 +132,7 @@ class SplitLanes(RecordLanes):
             self.reward,
             self.over,
             self.illegal,
+            self.fresh,
         )
         return rows
 
@@ -154,8 +155,8 @@ class SplitLanes(RecordLanes):
             if instance is not None:
                 self._take(lane, self._prepared(instance))
 
-    def begin(self, lane: int, rng: np.random.Generator, options: dict[str, Any], seed: int | None) -> None:
-        """Begin an episode on a graph and a platform drawn from the source, or on those of the options.
+    def prepare(self, lane: int, rng: np.random.Generator, options: dict[str, Any], seed: int | None) -> None:
+        """Prepare an episode on a graph and a platform drawn from the source, or on those of the options.
 
         Raises:
             ConfigError: an unknown option, or one that is neither a graph nor a platform.
@@ -176,28 +177,25 @@ class SplitLanes(RecordLanes):
         state.reference[lane] = instance.reference
         self.names[lane], self.seeds[lane] = instance.problem.name, seed
         self.illegal[lane], self.over[lane] = 0, False
-        self._settle(self._only(lane), True)
+        self.fresh[lane] = True
 
     def step(self, actions: npt.NDArray[np.int64], active: BoolArray) -> None:
-        """Decide on the current operator of each active lane."""
-        row, state = self._lanes.table[0], self._state
-        choose(row, actions, active)
-        joined = active & self._joined
+        """Open each active lane that is fresh, and decide on the current operator of the others."""
+        row, state, deciding = self._lanes.table[0], self._state, active & ~self.fresh
+        choose(row, actions, deciding)
+        joined = deciding & self._joined
         while not measure_lanes(row, joined):
             for lane in np.flatnonzero(state.fits).tolist():
                 self._provide(lane)
         self._spread(lambda shared: price_lanes(row, shared), joined)
-        for lane in np.flatnonzero(active & ~self._joined & (state.action > 0)).tolist():
+        for lane in np.flatnonzero(deciding & ~self._joined & (state.action > 0)).tolist():
             instance, chosen, turn = self.state(lane)
             node = self.splits.attempt(instance, (*chosen, (turn, int(state.action[lane]))))
             if node is None:
                 state.action[lane] = 0
             else:
                 self._price(lane, node.makespan, node.loads)
-        self._settle(active, False)
-
-    def _settle(self, active: BoolArray, opening: bool) -> None:
-        settle(self._lanes.table[0], active, opening, self.sparse)
+        settle(row, active, self.sparse)
         if self.rules.lookahead or self.rules.completion or self.splits.looks_ahead:
             for lane in np.flatnonzero(active & ~self.over).tolist():
                 self._look_ahead(lane)

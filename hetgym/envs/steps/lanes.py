@@ -55,8 +55,8 @@ class StepLanes(Lanes):
         self._values = np.full(count, np.nan)
         self._known: Remembered[int, StepInstance] = Remembered(_REMEMBERED)
 
-    def begin(self, lane: int, rng: np.random.Generator, options: dict[str, Any], seed: int | None) -> None:
-        """Begin an episode on a problem drawn from the source, or on ``options["problem"]``.
+    def prepare(self, lane: int, rng: np.random.Generator, options: dict[str, Any], seed: int | None) -> None:
+        """Prepare an episode on a problem drawn from the source, or on ``options["problem"]``.
 
         Raises:
             ConfigError: an unknown option, or what is no TrainingProblem.
@@ -69,7 +69,7 @@ class StepLanes(Lanes):
         self._episodes[lane] = Episode(instance, potential=instance.reference)
         self.names[lane], self.seeds[lane] = instance.name, seed
         self.illegal[lane], self.over[lane], self._values[lane] = 0, False, np.nan
-        self._show(lane)
+        self.fresh[lane] = True
 
     def _prepared(self, problem: TrainingProblem) -> StepInstance:
         """What episodes need of a problem."""
@@ -81,8 +81,8 @@ class StepLanes(Lanes):
         return found
 
     def step(self, actions: npt.NDArray[np.int64], active: BoolArray) -> None:
-        """Take the next decision of each active lane."""
-        for lane in np.flatnonzero(active).tolist():
+        """Open each active lane that is fresh, and take the next decision of the others."""
+        for lane in np.flatnonzero(active & ~self.fresh).tolist():
             at, ahead = self.episode(lane), self._ahead[lane]
             assert ahead is not None
             action = int(actions[lane])
@@ -101,7 +101,9 @@ class StepLanes(Lanes):
             before = reference if self.sparse and at.over else at.potential
             self.reward[lane] = 0.0 if self.sparse and not at.over else (before - value) / reference
             at.potential = value
+        for lane in np.flatnonzero(active).tolist():
             self._show(lane)
+            self.fresh[lane] = False
 
     def _show(self, lane: int) -> None:
         """Write the observation of a lane; the mask stays after the last decision, so that it is never empty."""
