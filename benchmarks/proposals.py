@@ -1,7 +1,7 @@
 """What learning adds to region annealing: proposals of a trained network against others.
 
     python benchmarks/proposals.py time --runtime links              # at equal time
-    python benchmarks/proposals.py tries --runtime links             # at equal numbers of priced regions and turns
+    python benchmarks/proposals.py tries --runtime links             # tries and time that others need for the same plan
     python benchmarks/proposals.py lists --runtime links             # place-v2 without a budget over all lists
     python benchmarks/proposals.py networks --runtime links          # networks of hetbench-v2: gap to the best known
     python benchmarks/proposals.py classic                           # place-v2 over place-v1 under the classic model
@@ -58,6 +58,9 @@ BUDGETS = (0.005, 0.05, 0.5, 5.0)
 EFFORTS = (2, 4, 8, 16, 32, 64, 128, 256)
 """Launches over the square of the number of operators, for *tries*."""
 
+UNITS = ("tries", "s")
+"""What *tries* counts: priced changes, and processor time."""
+
 
 def problems(small: int, large: int, first: int | None = None) -> dict[str, list[Problem]]:
     """Random problems of 30 to 80 and of 400 operators; seeds count from ``first`` and 10 000 on."""
@@ -87,18 +90,19 @@ def methods(linear: Path | None) -> dict[str, dict[str, Any]]:
 
 def searched(
     problem: Problem, start: Schedule, runtime: str, options: dict[str, Any], budget: int, seconds: float | None
-) -> tuple[float, int]:
-    """Makespan over that of the start, and number of tries."""
+) -> tuple[float, int, float]:
+    """Makespan over that of the start, number of tries, and processor time [s]."""
     began, options = search.clock(), dict(options)
     network = options.pop("network", None)
     if options.pop("spliced", False):
         spliced = SplicedAnnealing(problem, start, runtime=runtime, guide=lambda: new_proposals(problem, network))
         search.run(spliced, budget, seconds, began=began)
-        return spliced.schedule().makespan / start.makespan, 0
+        return spliced.schedule().makespan / start.makespan, 0, search.clock() - began
     guide = None if network is None else new_proposals(problem, network)
     found = RegionAnnealing(problem, start, runtime=runtime, guide=guide, **options)
     search.run(found, budget, seconds, began=began)
-    return found.schedule().makespan / start.makespan, int(found.course.counts[course.TRIED])
+    ratio, tries = found.schedule().makespan / start.makespan, int(found.course.counts[course.TRIED])
+    return ratio, tries, search.clock() - began
 
 
 def compare(
@@ -117,13 +121,14 @@ def compare(
         for options in ways.values():
             searched(chosen[0], starts[0], runtime, options, 1_000, None)  # compiled
         for budget in budgets:
-            ratios, tries = {name: [] for name in ways}, {name: [] for name in ways}
+            ratios, tries, spent = ({name: [] for name in ways} for _ in range(3))
             for problem, start in zip(chosen, starts, strict=True):
                 for name, options in ways.items():
                     work = 2**62 if timed else int(budget * problem.num_operators**2)
-                    ratio, count = searched(problem, start, runtime, options, work, budget if timed else None)
+                    ratio, count, took = searched(problem, start, runtime, options, work, budget if timed else None)
                     ratios[name].append(ratio)
                     tries[name].append(count)
+                    spent[name].append(took)
             over = np.array([np.divide(ratios[name], ratios[base]) for base in BASES for name in ways])
             intervals = mean_intervals(over, np.random.default_rng(0))
             for k, name in enumerate(ways):
@@ -136,31 +141,40 @@ def compare(
                         "ratio": float(np.mean(ratios[name])),
                         **{f"over {base}": asdict(beside[base]) for base in BASES},
                         "tries": float(np.mean(tries[name])),
+                        "s": float(np.mean(spent[name])),
                     }
                 )
     return rows
 
 
 def needed(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Tries that the others need, over those of the trained network, for what it reaches with each budget."""
+    """Tries and time that the others need, over those of the trained network, for what it reaches with each budget."""
     found = []
+    names = [name for name in dict.fromkeys(row["what"] for row in rows) if name != "trained"]
     for size in sorted({row["problems"] for row in rows}):
-        curve = {
-            name: [(row["tries"], row["ratio"]) for row in rows if row["what"] == name and row["problems"] == size]
-            for name in dict.fromkeys(row["what"] for row in rows)
+        curves = {
+            (name, unit): [(row[unit], row["ratio"]) for row in rows if row["what"] == name and row["problems"] == size]
+            for name in (*names, "trained")
+            for unit in UNITS
         }
-        for tries, ratio in curve["trained"]:
+        for at, (tries, ratio) in enumerate(curves["trained", "tries"]):
             row: dict[str, Any] = {"what": size, "tries": tries, "ratio": ratio}
-            for name, points in curve.items():
-                if name != "trained":
-                    reached = _tries_for(points, ratio)
-                    row[name] = None if reached is None else reached / tries
+            for name in names:
+                row[name] = {}
+                for unit in UNITS:
+                    reached = _reached(curves[name, unit], ratio)
+                    row[name][unit] = np.inf if reached is None else reached / curves["trained", unit][at][0]
             found.append(row)
     return found
 
 
-def _tries_for(points: list[tuple[float, float]], ratio: float) -> float | None:
-    """Tries at which a curve reaches a ratio, between its points in logarithms; None if it never does."""
+def times(row: dict[str, float]) -> str:
+    """How many times as many tries, and as much time; a dash where the largest budget did not suffice."""
+    return " / ".join(f"{row[unit]:.1f}" if row[unit] < np.inf else "-" for unit in UNITS)
+
+
+def _reached(points: list[tuple[float, float]], ratio: float) -> float | None:
+    """Tries or time at which a curve reaches a ratio, between its points in logarithms; None if it never does."""
     for (few, above), (many, below) in zip(points, points[1:], strict=False):
         if below <= ratio:
             if above <= ratio:
@@ -357,14 +371,14 @@ def main() -> None:
         show(title, found, columns)
         if not timed and "trained" in ways:
             more = needed(found)
-            names = [name for name in more[0] if name not in ("what", "tries", "ratio")]
+            names = [name for name, value in more[0].items() if isinstance(value, dict)]
             columns = {
                 "what": lambda row: row["what"],
                 "tries": lambda row: f"{row['tries']:.0f}",
                 "over peft-again": lambda row: number(row["ratio"]),
-                **{name: lambda row, name=name: "-" if row[name] is None else f"{row[name]:.1f}" for name in names},
+                **{name: lambda row, name=name: times(row[name]) for name in names},
             }
-            show(f"times as many tries for the same, {options.runtime}", more, columns)
+            show(f"times as many tries / as much time for the same, {options.runtime}", more, columns)
             found = [*found, *more]
     elif options.what == "lists":
         found = lists(options.runtime, sets, options.effort)
