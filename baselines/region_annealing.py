@@ -28,9 +28,8 @@ STARTS = ("single-device", "peft-again", "heft")
 HEAT = (0.003, 0.01)
 """First temperature by default, as a share of the start's makespan: with a choice of devices, and without."""
 
-WIDE = 1_000
-"""Operators beyond which the first temperature falls with the square of their number: a search then has few tries for
-each, and one try changes less of the makespan."""
+OPERATORS = (0.25, 4.0)
+"""The same times the number of operators, at most: the more there are, the less of the makespan one change is worth."""
 
 LONG = 500
 """Operators launched in all trials, over the square of their number, beyond which a search is long. The first
@@ -81,9 +80,9 @@ def region_annealing(
         start: name of the scheduler whose schedule is improved; ``"best"``: the best of ``peft-again``, ``heft``
             and ``single-device``.
         seed: of all draws.
-        heat: first temperature, as a share of the start's makespan; by default 0.003, more in long searches of few
-            operators and less beyond 1000 operators, and 0.01 where every operator has one device only, so that the
-            order alone is searched.
+        heat: first temperature, as a share of the start's makespan; by default 0.003, or 0.25 over the number of
+            operators if that is less, and more in long searches of few operators; where every operator has one device
+            only, so that the order alone is searched, 0.01, or 4 over their number.
         cooling: last temperature over the first.
         budget: largest number of operators launched in trials.
         seconds: limit of wall-clock time [s]; without one, the default, results do not depend on the machine.
@@ -138,7 +137,7 @@ class RegionAnnealing(Search):
         forced = device_orders.forced(problem)
         self.adapts = heat is None and not forced
         if heat is None:
-            heat = HEAT[forced] * min(1.0, WIDE / problem.num_operators) ** 2
+            heat = min(HEAT[forced], OPERATORS[forced] / problem.num_operators)
         if not (0 < heat < np.inf and 0 < cooling <= 1):
             raise ConfigError(f"{NAME}: heat is {heat} and cooling {cooling}; both must be positive, cooling at most 1")
         self.heat, self.cools = heat, cooling
