@@ -14,7 +14,7 @@ from gymnasium.vector import AutoresetMode, SyncVectorEnv
 
 import hetgym
 from hetgym.envs import ENVIRONMENTS
-from hetgym.errors import ConfigError, UnknownName
+from hetgym.errors import ConfigError, ProblemError, UnknownName
 
 LANES = 5
 STEPS = {"HetPipeline-v0": 150, "HetSplit-v0": 40}  # others 400; each lane ends some episodes
@@ -182,3 +182,53 @@ def test_what_makes_no_sense_is_refused(name: str) -> None:
         _, _, over, _, infos = envs.step(infos["action_mask"].argmax(axis=1))
     with pytest.raises(ResetNeeded):
         envs.step(np.zeros(2, np.int64))
+
+
+class Unreliable:
+    """A generator of problems that fails as long as it is told to."""
+
+    fails = False
+
+    def __call__(self, rng: np.random.Generator) -> hetgym.Problem:
+        if self.fails:
+            raise ProblemError("no problem today")
+        n = int(rng.integers(2, 5))
+        return hetgym.Problem.from_arrays(rng.uniform(1, 2, (n, 2)), [])
+
+
+def test_a_step_whose_next_problem_cannot_be_drawn_changes_nothing_and_can_be_taken_again() -> None:
+    generator, padding = Unreliable(), {"max_operators": 4, "max_edges": 1, "max_devices": 2}
+    envs = gym.make_vec("HetSchedule-v0", 3, generator=generator, **padding)
+    twin = gym.make_vec("HetSchedule-v0", 3, generator=Unreliable(), **padding)
+    _, infos = envs.reset(seed=0)
+    twin.reset(seed=0)
+    refused = 0
+    for _ in range(40):
+        actions = infos["action_mask"].argmax(axis=1)
+        generator.fails = True
+        try:
+            found = envs.step(actions)
+        except ProblemError:
+            refused += 1
+            generator.fails = False
+            found = envs.step(actions)
+        known = twin.step(actions)
+        for one, other in zip(found[:4], known[:4], strict=True):
+            assert same(one, other)
+        infos = found[4]
+    assert refused > 5
+
+
+def test_lanes_before_one_that_cannot_begin_begin() -> None:
+    generator = Unreliable()
+    envs = gym.make_vec(
+        "HetSchedule-v0", 2, generator=generator, max_operators=4, max_edges=1, max_devices=2, autoreset_mode="Disabled"
+    )
+    envs.reset(seed=0)
+    generator.fails = True
+    with pytest.raises(ProblemError, match="no problem today"):
+        envs.reset(seed=1)
+    generator.fails = False
+    _, infos = envs.reset(seed=2, options={"reset_mask": np.array([False, True])})
+    assert infos["action_mask"].any(axis=1).all()
+    envs.step(infos["action_mask"].argmax(axis=1))
