@@ -185,32 +185,36 @@ def test_what_makes_no_sense_is_refused(name: str) -> None:
 
 
 class Unreliable:
-    """A generator of problems that fails as long as it is told to."""
+    """A generator of problems that fails when none is left."""
 
-    fails = False
+    left = 1_000
 
     def __call__(self, rng: np.random.Generator) -> hetgym.Problem:
-        if self.fails:
-            raise ProblemError("no problem today")
+        if self.left == 0:
+            raise ProblemError("no problem is left")
+        self.left -= 1
         n = int(rng.integers(2, 5))
         return hetgym.Problem.from_arrays(rng.uniform(1, 2, (n, 2)), [])
 
 
+PADDING = {"max_operators": 4, "max_edges": 1, "max_devices": 2}
+
+
 def test_a_step_whose_next_problem_cannot_be_drawn_changes_nothing_and_can_be_taken_again() -> None:
-    generator, padding = Unreliable(), {"max_operators": 4, "max_edges": 1, "max_devices": 2}
-    envs = gym.make_vec("HetSchedule-v0", 3, generator=generator, **padding)
-    twin = gym.make_vec("HetSchedule-v0", 3, generator=Unreliable(), **padding)
+    generator = Unreliable()
+    envs = gym.make_vec("HetSchedule-v0", 3, generator=generator, **PADDING)
+    twin = gym.make_vec("HetSchedule-v0", 3, generator=Unreliable(), **PADDING)
     _, infos = envs.reset(seed=0)
     twin.reset(seed=0)
     refused = 0
-    for _ in range(40):
+    for left in range(40):
         actions = infos["action_mask"].argmax(axis=1)
-        generator.fails = True
+        generator.left = left % 2  # of several lanes that begin in a step, the first one begins or none
         try:
             found = envs.step(actions)
         except ProblemError:
             refused += 1
-            generator.fails = False
+            generator.left = 1_000
             found = envs.step(actions)
         known = twin.step(actions)
         for one, other in zip(found[:4], known[:4], strict=True):
@@ -221,14 +225,12 @@ def test_a_step_whose_next_problem_cannot_be_drawn_changes_nothing_and_can_be_ta
 
 def test_lanes_before_one_that_cannot_begin_begin() -> None:
     generator = Unreliable()
-    envs = gym.make_vec(
-        "HetSchedule-v0", 2, generator=generator, max_operators=4, max_edges=1, max_devices=2, autoreset_mode="Disabled"
-    )
+    envs = gym.make_vec("HetSchedule-v0", 3, generator=generator, autoreset_mode="Disabled", **PADDING).unwrapped
     envs.reset(seed=0)
-    generator.fails = True
-    with pytest.raises(ProblemError, match="no problem today"):
-        envs.reset(seed=1)
-    generator.fails = False
-    _, infos = envs.reset(seed=2, options={"reset_mask": np.array([False, True])})
-    assert infos["action_mask"].any(axis=1).all()
-    envs.step(infos["action_mask"].argmax(axis=1))
+    envs.step(envs.action_masks().argmax(axis=1))
+    generator.left = 1
+    with pytest.raises(ProblemError, match="no problem is left"):
+        envs.reset(seed=7)
+    assert envs.lanes.state.turn.tolist() == [0, 1, 1]
+    envs.step(envs.action_masks().argmax(axis=1))
+    assert envs.lanes.state.turn.tolist() == [1, 2, 2]
