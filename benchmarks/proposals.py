@@ -9,11 +9,12 @@
     python benchmarks/proposals.py headroom --runtime links --linear one-unit.safetensors   # what any policy could gain
 
 The policies' training never saw the seeds of these random problems. *one way* is region annealing without exchanges of
-regions, *gain* with them; both begin half of their regions where these would save most. *random* takes all regions as
-likely. *one unit* is a network of one hidden unit, a linear rule of the same inputs, from ``--linear``; *trained* has
-place-v2's network, and *place-v2* is its whole search, with splices where it is long. *random* and *untrained* get the
-same share of regions, 0.3 turns among the tries, as the trained network. Times are processor times of one thread.
-Ratios are over ``peft-again`` of the runtime, with paired bootstrap intervals.
+regions, *gain* with them; both begin half of their regions where these would save most. *old* is region annealing as it
+was before policies: one way, and as hot with many operators as with few. *random* takes all regions as likely. *one
+unit* is a network of one hidden unit, a linear rule of the same inputs, from ``--linear``; *trained* has place-v2's
+network, and *place-v2* is its whole search, with splices where it is long. *random* and *untrained* get the same share
+of regions, 0.3 turns among the tries, as the trained network. Times are processor times of one thread. Ratios are over
+``peft-again`` of the runtime, with paired bootstrap intervals.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ import hetgym
 from hetgym import Problem
 from hetgym.agents.regions.planner import FILES
 from hetgym.baselines import get
-from hetgym.baselines.region_annealing import RegionAnnealing
+from hetgym.baselines.region_annealing import HEAT, RegionAnnealing
 from hetgym.baselines.spliced_annealing import SplicedAnnealing
 from hetgym.bench.significance import mean_intervals
 from hetgym.planning import course, search
@@ -46,8 +47,8 @@ SPLICED_PROBLEMS, SPLICED_SEARCHES = 990_000, (10, 11)
 LONG = 5
 """Launches of a long search over those without a budget, for *headroom*."""
 
-BASES = ("gain", "one way")
-"""What the others are compared with: searches without a network, with and without exchanges."""
+BASES = ("gain", "one way", "old")
+"""What the others are compared with: searches without a network."""
 
 SHARES = (0.5, 0.7, 0.85, 0.95)
 """Shares of the time that place-v1 has before place-v2, for *classic*."""
@@ -77,6 +78,7 @@ def methods(linear: Path | None) -> dict[str, dict[str, Any]]:
     zero = Network(np.zeros((f, 1)), np.zeros(1), np.zeros(1))
     untrained = Network(rng.normal(0, f**-0.5, (f, 16)), np.zeros(16), rng.normal(0, 0.25, 16))
     found: dict[str, dict[str, Any]] = {
+        "old": {"exchanged": 0.0, "heat": HEAT[0]},
         "one way": {"exchanged": 0.0},
         "gain": {},
         "random": {"network": zero, "trust": 1.0},
