@@ -303,12 +303,17 @@ def classic(sets: dict[str, list[Problem]], budgets: tuple[float, ...]) -> list[
     return rows
 
 
-def headroom(runtime: str, sets: dict[str, list[Problem]], linear: Path, times: int) -> list[dict[str, Any]]:
+def headroom(
+    runtime: str, sets: dict[str, list[Problem]], linear: Path, times: int, others: list[Path]
+) -> list[dict[str, Any]]:
     """Policies without a budget over the best plan of long searches: what is left for any other policy to gain.
 
-    The long searches are those of both policies with so many times the launches and two seeds.
+    The long searches are those of the linear rule and of place-v2 with so many times the launches and two seeds. ``over
+    linear`` is the ratio to the plans of the linear rule.
     """
     policies = {"one unit": FILES.load(linear.with_suffix("")), "place-v2": hetgym.agents.load("place-v2")}
+    searchers = list(policies.values())
+    policies |= {other.stem: FILES.load(other.with_suffix("")) for other in others}
     rows = []
     for size, chosen in sets.items():
         excess: dict[str, list[float]] = {name: [] for name in policies}
@@ -317,15 +322,18 @@ def headroom(runtime: str, sets: dict[str, list[Problem]], linear: Path, times: 
             launches = times * max(4_000_000, 40 * problem.num_operators**2)
             longest = [
                 policy.plan(problem, runtime=runtime, operators=launches, seed=seed).makespan
-                for policy in policies.values()
+                for policy in searchers
                 for seed in (1, 2)
             ]
             best = min(*longest, *plans.values())
             for name in policies:
                 excess[name].append(plans[name] / best)
-        intervals = mean_intervals(list(excess.values()), np.random.default_rng(0)) if chosen else []
-        for name, interval in zip(excess, intervals, strict=False):
-            rows.append({"what": name, "problems": size, "n": len(chosen), **asdict(interval)})
+        if chosen:
+            over = np.array(list(excess.values()))
+            intervals = mean_intervals(np.concatenate([over, over / over[0]]), np.random.default_rng(0))
+            for k, name in enumerate(excess):
+                row = {"what": name, "problems": size, "n": len(chosen), **asdict(intervals[k])}
+                rows.append(row | {"over linear": asdict(intervals[len(excess) + k])})
     return rows
 
 
@@ -345,6 +353,7 @@ def main() -> None:
     parser.add_argument("--first", type=int, help="seed of the first small problem; the first large one is 10 000 on")
     parser.add_argument("--effort", type=int, help="of place-v2 in *lists*, by default its own")
     parser.add_argument("--linear", type=Path, help="policy of one hidden unit, trained alike")
+    parser.add_argument("--also", type=Path, nargs="*", default=[], help="further policies of *headroom*")
     parser.add_argument("--long", type=int, default=LONG, help="times the launches of searches of *headroom*")
     parser.add_argument("--json", type=Path)
     options = parser.parse_args()
@@ -393,9 +402,10 @@ def main() -> None:
     elif options.what == "headroom":
         if options.linear is None:
             parser.error("headroom needs --linear")
-        found = headroom(options.runtime, sets, options.linear, options.long)
+        found = headroom(options.runtime, sets, options.linear, options.long, options.also)
         columns = {name: lambda row, name=name: str(row[name]) for name in ("problems", "n", "what")}
-        show(title, found, columns | {"over the best known": between})
+        columns |= {"over the best known": between, "over the linear rule": lambda row: between(row["over linear"])}
+        show(title, found, columns)
     elif options.what == "splices":
         found = splices(options.runtime, budgets[0] if budgets else 5.0, options.small)
         columns = {"what": lambda row: row["what"], "searches": lambda row: str(row["n"])}

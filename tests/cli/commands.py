@@ -16,14 +16,17 @@ from unittest import mock
 from hetgym.cli import main
 
 HETGYM = "from hetgym.cli import main; main()"
+"""The command within the code of a test."""
+
 ENVIRONMENT = os.environ | {"COLUMNS": "110", "NO_COLOR": "1"}
 
 
-def command(*words: str, code: str = HETGYM) -> list[str]:
-    return [sys.executable, "-W", "error", "-c", code, *words]
+def command(*words: str, code: str = "") -> list[str]:
+    start = ["-c", code] if code else ["-m", "hetgym"]
+    return [sys.executable, "-W", "error", *start, *words]
 
 
-def run(*words: str, cwd: Path, code: str = HETGYM, **environment: str) -> subprocess.CompletedProcess[str]:
+def run(*words: str, cwd: Path, code: str = "", **environment: str) -> subprocess.CompletedProcess[str]:
     """Run a command to its end; both streams are captured."""
     options: dict[str, Any] = {"cwd": cwd, "env": ENVIRONMENT | environment, "text": True, "timeout": 300}
     return subprocess.run(command(*words, code=code), capture_output=True, **options)

@@ -205,18 +205,16 @@ class DispatchLanes(RecordLanes):
             ProblemError: the problem exceeds the padding.
         """
         forced, conditions = only_options(options, "problem", "conditions")
+        problems = [as_problem(one) for one in listed(forced)] if forced is not None else []
+        if forced is not None:
+            problem = self._together(problems)  # if that is refused, nothing has been drawn
         if conditions is None:
             entropy = int(rng.integers(2**62))
         else:
             entropy = whole_number("options['conditions']", conditions, 0, 2**64 - 1)
         if forced is None:
             problems = [self.source.draw(rng) for _ in range(self.conditions.jobs)]
-        else:
-            problems = [as_problem(one) for one in listed(forced)]
-            if not problems:
-                raise ConfigError("options['problem'] is an empty list; it must hold at least one problem")
-        problem = side_by_side(problems)
-        self.padding.check(problem.name, (problem.num_operators, problem.num_edges, problem.num_devices))
+            problem = self._together(problems)
         if self._calm_always and len(problems) == 1:  # nothing is drawn
             fresh = forced is None and self.source.size == 0  # nobody will see this problem again
             known = self._calm(lane, problem) if fresh else self._known.get(problem, lambda: self._calm(lane, problem))
@@ -230,6 +228,14 @@ class DispatchLanes(RecordLanes):
             self._due[lane] = deadlines(problems, release, factor, replace(self.rules.simulated, noise=0.0))
         self.illegal[lane] = 0
         self.fresh[lane] = True
+
+    def _together(self, problems: Sequence[Problem]) -> Problem:
+        """The problem of all jobs together, which the padding must hold."""
+        if not problems:
+            raise ConfigError("options['problem'] is an empty list; it must hold at least one problem")
+        problem = side_by_side(problems)
+        self.padding.check(problem.name, (problem.num_operators, problem.num_edges, problem.num_devices))
+        return problem
 
     def _draw(self, lane: int, problem: Problem, problems: Sequence[Problem], entropy: int) -> None:
         """Draw the conditions of an episode, play the reference under them, and prepare the lane for the agent."""

@@ -51,6 +51,17 @@ def test_an_episode_goes_on_as_it_was_after_a_reset_that_was_refused() -> None:
     assert replay(problem, info["replay"], **arguments)["makespan"] == info["makespan"]
 
 
+def test_a_problem_that_is_refused_changes_no_later_draw() -> None:
+    envs = [HetScheduleEnv(textbook("topcuoglu"), mode="dispatch", noise=0.3) for _ in range(2)]
+    for env in envs:
+        env.reset(seed=0)
+    for options in ({"problem": Problem.from_arrays(np.ones((50, 3)), [])}, {"problem": []}, {"problem": 3}):
+        with pytest.raises(hetgym.HetgymError):
+            envs[0].reset(options=options)
+    (seen, _), (expected, _) = (env.reset() for env in envs)
+    assert (seen["candidates"] == expected["candidates"]).all()
+
+
 def test_replay_reaches_the_same_makespan_split() -> None:
     arguments = {"key_operators": 4, "runtime": "links"}
     env = gym.make("HetSplit-v0", **arguments)
