@@ -114,7 +114,10 @@ def compare(
     budgets: tuple[float, ...],
     timed: bool,
 ) -> list[dict[str, Any]]:
-    """Each way at each budget: mean ratio, those to *gain* and *one way* with their intervals, and tries."""
+    """Each way at each budget: mean ratio, those to the bases with their intervals, and tries.
+
+    At equal time the means over all budgets follow, beside *best known*: the best plan of any way with any budget.
+    """
     rows: list[dict[str, Any]] = []
     for size, chosen in sets.items():
         if not chosen:
@@ -122,6 +125,7 @@ def compare(
         starts = [get("peft-again")(problem, runtime) for problem in chosen]
         for options in ways.values():
             searched(chosen[0], starts[0], runtime, options, 1_000, None)  # compiled
+        found: dict[float, Ratios] = {}
         for budget in budgets:
             ratios, tries, spent = ({name: [] for name in ways} for _ in range(3))
             for problem, start in zip(chosen, starts, strict=True):
@@ -131,22 +135,31 @@ def compare(
                     ratios[name].append(ratio)
                     tries[name].append(count)
                     spent[name].append(took)
-            over = np.array([np.divide(ratios[name], ratios[base]) for base in BASES for name in ways])
-            intervals = mean_intervals(over, np.random.default_rng(0))
-            for k, name in enumerate(ways):
-                beside = {base: intervals[k + len(ways) * m] for m, base in enumerate(BASES)}
-                rows.append(
-                    {
-                        "what": name,
-                        "problems": size,
-                        "budget": budget,
-                        "ratio": float(np.mean(ratios[name])),
-                        **{f"over {base}": asdict(beside[base]) for base in BASES},
-                        "tries": float(np.mean(tries[name])),
-                        "s": float(np.mean(spent[name])),
-                    }
-                )
+            found[budget] = ratios
+            for name, beside in compared([ratios]).items():
+                count, took = float(np.mean(tries[name])), float(np.mean(spent[name]))
+                rows.append({"what": name, "problems": size, "budget": budget, **beside, "tries": count, "s": took})
+        if timed:
+            best = np.min([list(ratios.values()) for ratios in found.values()], axis=(0, 1)).tolist()
+            for name, beside in compared([ratios | {"best known": best} for ratios in found.values()]).items():
+                rows.append({"what": name, "problems": size, "budget": "mean", **beside, "tries": 0.0})
     return rows
+
+
+Ratios = dict[str, list[float]]
+"""Name of a way -> makespan over that of the start, for each problem."""
+
+
+def compared(found: list[Ratios]) -> dict[str, dict[str, Any]]:
+    """For each way its mean ratio, and the mean of its ratios to each base, with its interval, over some budgets."""
+    values = {name: np.array([ratios[name] for ratios in found]) for name in found[0]}
+    over = [(values[name] / values[base]).mean(0) for base in BASES for name in values]
+    intervals = mean_intervals(over, np.random.default_rng(0))
+    return {
+        name: {"ratio": float(values[name].mean())}
+        | {f"over {base}": asdict(intervals[k + len(values) * m]) for m, base in enumerate(BASES)}
+        for k, name in enumerate(values)
+    }
 
 
 def needed(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
@@ -374,7 +387,7 @@ def main() -> None:
         columns: dict[str, Any] = {
             "what": lambda row: row["what"],
             "problems": lambda row: row["problems"],
-            "budget": lambda row: f"{row['budget']:g}",
+            "budget": lambda row: row["budget"] if row["budget"] == "mean" else f"{row['budget']:g}",
             "over peft-again": lambda row: number(row["ratio"]),
             **{f"over {base}": lambda row, base=base: between(row[f"over {base}"]) for base in BASES},
             "tries": lambda row: f"{row['tries']:.0f}" if row["tries"] else "-",  # the whole search does not count them
