@@ -5,11 +5,13 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from hetgym.agents.recipe import load_recipe
 from hetgym.workloads import load_suite
 
 BENCHMARKS = Path(__file__).parents[1] / "benchmarks"
@@ -111,3 +113,10 @@ def test_comparisons_of_policies_take_a_single_problem(command: str, tmp_path: P
         raise AssertionError(f"{text} is not JSON")
 
     assert json.loads(numbers.read_text(), parse_constant=refuse)["rows"]
+
+
+def test_recipes_of_trials() -> None:
+    policy, linear = load_recipe("place-v2"), load_recipe(BENCHMARKS / "recipes" / "one-unit.yaml")
+    same = {"description": policy.description, "steps": policy.steps, "network": policy.network}
+    assert replace(linear, **same) == policy and linear.network.hidden == 1
+    assert load_recipe(BENCHMARKS / "recipes" / "framework-large.yaml").network.hidden == 40
