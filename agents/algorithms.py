@@ -7,6 +7,9 @@ from dataclasses import dataclass
 from importlib import import_module
 from typing import Any
 
+OPTIONAL = ("start", "rule", "threads")
+"""Fields of a recipe that not all algorithms read."""
+
 
 @dataclass(frozen=True)
 class Algorithm:
@@ -17,11 +20,16 @@ class Algorithm:
         trainer: a function, or its ``module:name``, that takes a :class:`~hetgym.agents.run.TrainingRun` to its end and
             returns the trained network.
         summary: description in one line.
+        env: id of the only environment that it trains for, whose episodes place operators before the run if it is
+            HetSchedule-v0; empty for all environments.
+        reads: names of the :data:`OPTIONAL` fields of a recipe that mean something to it.
     """
 
     settings: str | type[Any]
     trainer: str | Callable[[Any], Any]
     summary: str
+    env: str = ""
+    reads: tuple[str, ...] = OPTIONAL
 
     def schema(self) -> type[Any]:
         """The dataclass of its settings."""
@@ -50,16 +58,22 @@ ALGORITHMS: dict[str, Algorithm] = {
         "hetgym.agents.training.settings:SelfLabellingSettings",
         "hetgym.agents.training.self_labelling:train",
         "play a problem often and imitate the best: the policy place-v1",
+        env="HetSchedule-v0",
+        reads=(),
     ),
     "move-outcomes": Algorithm(
         "hetgym.agents.training.settings:OutcomeSettings",
         "hetgym.agents.training.outcomes:train",
         "search, and learn which moves make plans shorter: the policy place-v2",
+        env="HetSchedule-v0",
+        reads=(),
     ),
     "split-outcomes": Algorithm(
         "hetgym.agents.training.settings:SplitOutcomeSettings",
         "hetgym.agents.training.split_outcomes:train",
         "search, and learn which splits make plans shorter: the policy split-v2",
+        env="HetSplit-v0",
+        reads=("rule",),
     ),
 }
 """Name in recipes -> algorithm."""

@@ -10,6 +10,7 @@ import numpy.typing as npt
 from gymnasium.utils import seeding
 
 from hetgym._config import check_number
+from hetgym._random import generator
 from hetgym._types import FloatArray
 from hetgym.agents.actions import COLUMNS, describe
 from hetgym.agents.artefact import PolicyFiles, Weights, check_recipe
@@ -134,7 +135,7 @@ class CandidatePolicy(Decider):
         for lane in range(lanes.count):
             lanes.prepare(lane, seeding.np_random(seed)[0], {}, seed)
         lanes.open()
-        rng = np.random.default_rng(seed)
+        rng = generator(seed)
         while not lanes.over.all():
             noise = np.zeros(lanes.mask.shape)
             if lanes.count > 1:

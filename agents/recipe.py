@@ -12,10 +12,10 @@ from hetgym._config import check_number, read
 from hetgym._files import as_path
 from hetgym._parts import part
 from hetgym._yaml import load_yaml
-from hetgym.agents.algorithms import ALGORITHMS
+from hetgym.agents.algorithms import ALGORITHMS, OPTIONAL
 from hetgym.agents.sizes import Sizes
 from hetgym.envs.registration import ENVIRONMENTS
-from hetgym.errors import ConfigError, suggestion, unknown_name
+from hetgym.errors import ConfigError, shown, suggestion, unknown_name
 
 FOLDER = part("configs") / "train"
 """Folder of the shipped recipes."""
@@ -88,7 +88,8 @@ class Recipe:
         evaluation: evaluation of the policy during training.
 
     Raises:
-        ConfigError: a number out of its range.
+        ConfigError: a number out of its range, an environment that the algorithm does not train for, or a field that it
+            does not read.
         UnknownName: no such algorithm or environment.
     """
 
@@ -115,6 +116,15 @@ class Recipe:
         for name in ("steps", "lanes", "threads", "checkpoint_every"):
             check_number(getattr(self, name), name, ConfigError, minimum=1)
         check_number(self.seed, "seed", ConfigError, maximum=2**31 - 1)
+        algorithm = ALGORITHMS[self.algorithm]
+        if algorithm.env not in ("", self.env):
+            raise ConfigError(f"{self.algorithm} trains for {algorithm.env}, not for {self.env}")
+        if algorithm.env == "HetSchedule-v0" and self.arguments.get("mode", "place") != "place":
+            raise ConfigError(f"{self.algorithm} trains for mode 'place', not for {shown(self.arguments['mode'])}")
+        fresh = {"start": "", "rule": {}, "threads": 1}
+        for name in OPTIONAL:
+            if name not in algorithm.reads and getattr(self, name) != fresh[name]:
+                raise ConfigError(f"{self.algorithm} does not read {name}; leave it out of the recipe")
         for name, weight in self.rule.items():
             check_number(weight, f"rule.{name}", ConfigError, minimum=-1e6, maximum=1e6)
         self.parsed_settings()

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from hetgym._random import generator
 from hetgym.agents.play import Agent
 from hetgym.envs.core.lanes import Observation
 from hetgym.envs.place.observation import CandidateColumn
@@ -18,7 +19,7 @@ def uniform(seed: int = 0) -> Agent:
     Args:
         seed: of the draws.
     """
-    rng = np.random.default_rng(seed)
+    rng = generator(seed)
 
     def act(observation: Observation, info: dict[str, Any]) -> int:
         return int(rng.choice(np.flatnonzero(info["action_mask"])))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from hetgym._jit import lean
+from hetgym._random import generator
 from hetgym._types import FloatArray
 from hetgym.baselines.pilot import Pilot
 from hetgym.baselines.region_annealing import REORDER, RegionAnnealing
@@ -14,6 +15,7 @@ from hetgym.planning.decode import start_order
 from hetgym.planning.moves import propose, try_shift
 from hetgym.planning.registry import get
 from hetgym.planning.search import Cooling, Search, Staged, check_limits, run
+from hetgym.planning.timeline import timed_for
 from hetgym.problem import Problem, ProblemArrays
 from hetgym.schedule import Schedule
 from hetgym.sim import PRESETS, Runtime
@@ -145,12 +147,12 @@ class WalkAnnealing(Search):
     def __init__(
         self, problem: Problem, start: str | Schedule, decode: str, seed: int, heat: float, cooling: float
     ) -> None:
-        first = get(start)(problem) if isinstance(start, str) else start
+        first = timed_for(problem, get(start)(problem) if isinstance(start, str) else start)
         self.problem = problem
         self.by_level = decode == "bottom-level"
         self.walk = walk.new_walk(problem, first.assignment, start_order(problem, first, decode))
         self.mix = np.cumsum(MIX[decode]) / sum(MIX[decode])
-        self.rng = np.random.default_rng(seed)
+        self.rng = generator(seed)
         self.hot = heat * float(self.walk.value[walk.BEST])
         self.cooling = Cooling(self.hot, cooling * self.hot)
         self.first = first

@@ -6,7 +6,10 @@ and differ in the operator that goes next. Completion times are computed anew af
 
 from __future__ import annotations
 
+from functools import partial
+
 from hetgym.planning import ready_list
+from hetgym.planning.capacity import those_that_fit
 from hetgym.problem import Problem
 from hetgym.schedule import Schedule
 from hetgym.sim import Runtime
@@ -65,7 +68,8 @@ def duplex(problem: Problem, runtime: str | Runtime = "classic") -> Schedule:
     >>> duplex(textbook("arabnejad-barbosa")).makespan
     122.0
     """
-    return min(min_min(problem, runtime), max_min(problem, runtime), key=lambda plan: plan.makespan)
+    plans = those_that_fit(partial(half, problem, runtime) for half in (min_min, max_min))
+    return min(plans, key=lambda plan: plan.makespan)
 
 
 def sufferage(problem: Problem, runtime: str | Runtime = "classic") -> Schedule:

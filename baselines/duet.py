@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from itertools import islice
+
 import numpy as np
 
 from hetgym._types import FloatArray, IntArray
@@ -98,7 +101,7 @@ def _correct(parts: Problem, phase: IntArray, assignment: IntArray, trials: int,
     heaviest = np.lexsort((parts.arrays.position, -_weights(parts))).tolist()
     makespan = float(evaluate(parts, [assignment], runtime, "bottom-level")[0])
     while True:
-        candidates = _neighbours(parts, phase, assignment, heaviest)[: max(0, trials)]
+        candidates = list(islice(_neighbours(parts, phase, assignment, heaviest), max(0, trials)))
         if not candidates:
             return
         trials -= len(candidates)
@@ -110,23 +113,21 @@ def _correct(parts: Problem, phase: IntArray, assignment: IntArray, trials: int,
         makespan = float(results[best])
 
 
-def _neighbours(parts: Problem, phase: IntArray, assignment: IntArray, heaviest: list[int]) -> list[IntArray]:
+def _neighbours(parts: Problem, phase: IntArray, assignment: IntArray, heaviest: list[int]) -> Iterator[IntArray]:
     """Placements with one subgraph moved, then with two of one phase swapped, heaviest first."""
-    found = []
 
-    def put(*moves: tuple[int, int]) -> None:
+    def moved(*moves: tuple[int, int]) -> Iterator[IntArray]:
         if all(np.isfinite(parts.cost[s, device]) for s, device in moves):
             changed = assignment.copy()
             for s, device in moves:
                 changed[s] = device
-            found.append(changed)
+            yield changed
 
     for s in heaviest:
         for device in range(parts.num_devices):
             if device != assignment[s]:
-                put((s, device))
+                yield from moved((s, device))
     for k, s in enumerate(heaviest):
         for other in heaviest[k + 1 :]:
             if phase[s] == phase[other] and assignment[s] != assignment[other]:
-                put((s, int(assignment[other])), (other, int(assignment[s])))
-    return found
+                yield from moved((s, int(assignment[other])), (other, int(assignment[s])))

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 
 import numpy as np
 
@@ -11,6 +12,7 @@ from hetgym._config import check_number
 from hetgym._types import FloatArray
 from hetgym.errors import ConfigError, OutOfMemory, unknown_name
 from hetgym.metrics import nondominated
+from hetgym.planning.capacity import without_limits
 from hetgym.planning.decode import decode_placement
 from hetgym.planning.list_scheduling import place_by_priority
 from hetgym.planning.ranks import upward_rank
@@ -107,7 +109,7 @@ def trade_offs(
         UnknownName: no such objective.
         ConfigError: no objective.
         ProblemError: the problem does not state power or price, which an objective needs.
-        OutOfMemory: no plan fits the capacities of the devices, which count whatever the runtime says.
+        OutOfMemory: no plan was found that fits the capacities of the devices, which count whatever the runtime says.
     """
     for name in objectives:
         if name not in OBJECTIVES:
@@ -117,13 +119,21 @@ def trade_offs(
     switches = as_runtime(runtime)
     if np.isfinite(problem.memory_capacity).any():
         switches = replace(switches, memory="enforce")
+    asked = runtime_name(as_runtime(runtime))
     found: list[TradeOff] = []
     refused: OutOfMemory | None = None
-    for plan in [*_candidates(problem, runtime), *beside]:
+    makers: list[Callable[[], Schedule]] = [
+        *_candidates(problem, switches),
+        *(partial(_itself, plan) for plan in beside),
+    ]
+    for make in makers:
         try:
+            plan = make()
             for schedule in (plan, reclaim_slack(problem, plan, speeds, switches)) if has_power(problem) else (plan,):
-                trace = replace(simulate(problem, schedule, switches), runtime=runtime_name(as_runtime(runtime)))
-                found.append(TradeOff(schedule, trace, {name: quantity(trace, name) for name in objectives}))
+                trace = replace(simulate(problem, schedule, switches), runtime=asked)
+                values = {name: quantity(trace, name) for name in objectives}
+                model = asked if schedule.model == runtime_name(switches) else schedule.model
+                found.append(TradeOff(replace(schedule, model=model), trace, values))
         except OutOfMemory as error:
             refused = error
     if not found:
@@ -137,7 +147,7 @@ def trade_offs(
 def best_for(
     problem: Problem, goal: Objective, runtime: str | Runtime = "classic", beside: Iterable[Schedule] = ()
 ) -> TradeOff:
-    """The best plan of :func:`trade_offs` for an objective, which is relative to the plan of HEFT.
+    """The best plan of :func:`trade_offs` for an objective, which is relative to the plan of HEFT without limits.
 
     Args:
         problem: the problem to schedule.
@@ -150,19 +160,26 @@ def best_for(
         OutOfMemory: no plan fits.
     """
     names = [name for name in OBJECTIVES if getattr(goal, name) > 0]
-    reference = simulate(problem, _weighed(problem, 0.0, problem.price, runtime), runtime)
+    roomy = without_limits(runtime)
+    reference = simulate(problem, _weighed(problem, 0.0, problem.price, roomy), roomy)
     return min(trade_offs(problem, names, runtime, beside=beside), key=lambda item: goal.value(item.trace, reference))
 
 
-def _candidates(problem: Problem, runtime: str | Runtime) -> list[Schedule]:
-    """Plans at full clock."""
+def _itself(plan: Schedule) -> Schedule:
+    return plan
+
+
+def _candidates(problem: Problem, runtime: Runtime) -> Iterator[Callable[[], Schedule]]:
+    """Makers of plans at full clock, which may find none that fits."""
     rates = {"energy": problem.power_busy - problem.power_idle, "price": problem.price}
-    plans = [replace(_weighed(problem, 0.0, problem.price, runtime), scheduler="heft")]
+
+    def weighed(weight: float, rate: FloatArray, name: str) -> Schedule:
+        return replace(_weighed(problem, weight, rate, runtime), scheduler=name)
+
+    yield partial(weighed, 0.0, problem.price, "heft")
     for what, rate in rates.items():
         for weight in WEIGHTS if rate.any() else ():
-            plan = _weighed(problem, weight, rate, runtime)
-            plans.append(replace(plan, scheduler=f"heft, weight of {what} {weight:g}"))
+            yield partial(weighed, weight, rate, f"heft, weight of {what} {weight:g}")
     for device in np.flatnonzero(np.isfinite(problem.cost).all(axis=0)).tolist():
         alone = decode_placement(problem, np.full(problem.num_operators, device, np.int32))
-        plans.append(replace(alone, scheduler=f"all on {problem.device_names[device]}"))
-    return plans
+        yield partial(replace, alone, scheduler=f"all on {problem.device_names[device]}")

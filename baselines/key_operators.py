@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import heapq
 from functools import partial
 
 import numpy as np
@@ -144,10 +145,14 @@ def _join_small(problem: Problem, parts: _Parts) -> None:
     d = problem.num_devices
     limit = 2.0 * float(problem.latency[~np.eye(d, dtype=np.bool_)].mean()) if d > 1 else np.inf
     waiting = {p for p in parts.root if parts.root[p] == p}
-    while waiting:
-        smallest = min(waiting, key=lambda p: (parts.cost[p].min(), p))
+    heap = [(float(parts.cost[p].min()), p) for p in waiting]
+    heapq.heapify(heap)
+    while heap:
+        least, smallest = heapq.heappop(heap)
+        if smallest not in waiting or least != parts.cost[smallest].min():  # its cost has changed since
+            continue
         waiting.remove(smallest)
-        if parts.cost[smallest].min() >= limit:
+        if least >= limit:
             return
         for sets in (parts.before, parts.after):
             if len(sets[smallest]) == 1:
@@ -155,4 +160,5 @@ def _join_small(problem: Problem, parts: _Parts) -> None:
                 if np.isfinite(parts.cost[other] + parts.cost[smallest]).any():
                     parts.join(other, smallest)
                     waiting.add(other)
+                    heapq.heappush(heap, (float(parts.cost[other].min()), other))
                     break

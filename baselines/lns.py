@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from hetgym._jit import lean
+from hetgym._random import generator
 from hetgym.baselines.region_annealing import RegionAnnealing
 from hetgym.errors import ConfigError
 from hetgym.planning import walk
@@ -12,6 +13,7 @@ from hetgym.planning.decode import start_order
 from hetgym.planning.moves import draw, draw_bonus, on_chain, take_out, try_shift
 from hetgym.planning.registry import get
 from hetgym.planning.search import Search, Staged, check_limits, run
+from hetgym.planning.timeline import timed_for
 from hetgym.problem import Problem, ProblemArrays
 from hetgym.schedule import Schedule
 from hetgym.sim import PRESETS, Runtime
@@ -101,10 +103,10 @@ class WalkLns(Search):
     """
 
     def __init__(self, problem: Problem, start: str, seed: int, size: int, heat: float) -> None:
-        self.first = get(start)(problem)
+        self.first = timed_for(problem, get(start)(problem))
         self.problem, self.size = problem, min(size, problem.num_operators)
         self.walk = walk.new_walk(problem, self.first.assignment, start_order(problem, self.first, "order"))
-        self.rng = np.random.default_rng(seed)
+        self.rng = generator(seed)
         best = float(self.walk.value[walk.BEST])
         self.hot = heat * best
         self.makespan = min(self.first.makespan, best)

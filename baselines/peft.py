@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from hetgym.errors import ConfigError
+from hetgym.errors import ConfigError, OutOfMemory
 from hetgym.planning.list_scheduling import place_by_priority
 from hetgym.planning.ranks import assigned_bottom_level, optimistic_cost
 from hetgym.problem import Problem
@@ -35,6 +35,9 @@ def peft(problem: Problem, passes: int = 1, runtime: str | Runtime = "classic") 
     best = latest = place_by_priority(problem, np.mean(table, axis=1), bonus=table, runtime=runtime)
     for _ in range(1, passes):
         level = assigned_bottom_level(problem.arrays, np.array(latest.assignment))
-        latest = place_by_priority(problem, level, bonus=table, runtime=runtime)
+        try:
+            latest = place_by_priority(problem, level, bonus=table, runtime=runtime)
+        except OutOfMemory:
+            break  # earlier passes fit
         best = min(best, latest, key=lambda plan: plan.makespan)
     return best

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 from typing import overload
 
 import numpy as np
@@ -12,8 +13,9 @@ from hetgym.baselines.energy import best_for
 from hetgym.baselines.parallel import search
 from hetgym.baselines.region_annealing import STARTS
 from hetgym.baselines.tabu import Tabu
-from hetgym.errors import ProblemError
+from hetgym.errors import OutOfMemory, ProblemError
 from hetgym.parallel import ParallelPlan, TrainingProblem
+from hetgym.planning.capacity import those_that_fit
 from hetgym.planning.device_orders import is_shop
 from hetgym.planning.registry import get
 from hetgym.planning.search import check_limits, clock, run
@@ -127,8 +129,7 @@ def portfolio(
     if np.isfinite(problem.memory_capacity).any():
         switches = replace(switches, memory="enforce")
     start: str | Schedule = "best"
-    if is_shop(problem):
-        first = min((get(name)(problem, switches) for name in STARTS), key=lambda plan: plan.makespan)
+    if is_shop(problem) and (first := _start(problem, switches)):
         share = 1 if switches == PRESETS["classic"] else 2
         tabu = Tabu(problem, first, seed, switches)
         run(tabu, budget // share, None if seconds is None else seconds / share, began=began)
@@ -138,3 +139,12 @@ def portfolio(
     left = None if seconds is None else max(1e-9, seconds - (clock() - began))
     plan = get(REGIONS).function(problem, start=start, seed=seed, budget=budget, seconds=left, runtime=switches)
     return replace(plan, model=runtime_name(asked))
+
+
+def _start(problem: Problem, switches: Runtime) -> Schedule | None:
+    """The shortest plan of simple schedulers; None if none of them finds one that fits."""
+    try:
+        plans = those_that_fit(partial(get(name), problem, switches) for name in STARTS)
+    except OutOfMemory:
+        return None
+    return min(plans, key=lambda plan: plan.makespan)

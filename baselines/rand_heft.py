@@ -8,6 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from hetgym._jit import jit
+from hetgym._random import generator
 from hetgym._records import record
 from hetgym._types import FloatArray, IntArray
 from hetgym.errors import ConfigError
@@ -65,7 +66,7 @@ class RandHeft(Estimated):
         if not 0 <= sigma < np.inf:
             raise ConfigError(f"rand-heft: sigma is {sigma}; it must be finite and not negative")
         n, d = problem.num_operators, problem.num_devices
-        self.sigma, self.rng, switches = sigma, np.random.default_rng(seed), as_runtime(runtime)
+        self.sigma, self.rng, switches = sigma, generator(seed), as_runtime(runtime)
         rank = np.array(ranks.upward_rank(problem))
         order, zeros = ranks.list_order(problem.arrays, rank), np.zeros((n, d))
 

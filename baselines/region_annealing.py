@@ -8,17 +8,17 @@ from typing import NamedTuple
 import numpy as np
 
 from hetgym._jit import lean
+from hetgym._random import generator
 from hetgym.errors import ConfigError, OutOfMemory
 from hetgym.planning import capacity, course, device_orders, proposals, regions
 from hetgym.planning.registry import get
 from hetgym.planning.search import Cooling, Search, check_limits, run
-from hetgym.planning.timeline import as_run, with_times
+from hetgym.planning.timeline import as_run, timed_for, with_times
 from hetgym.problem import Problem, ProblemArrays
 from hetgym.schedule import Schedule
 from hetgym.sim import Runtime
 from hetgym.sim import runtime as as_runtime
 from hetgym.sim.kernel import Switches
-from hetgym.sim.runtime import runtime_name
 
 NAME = "region-annealing"
 
@@ -148,7 +148,7 @@ class RegionAnnealing(Search):
         self.course = course.new_course(problem, self.runtime, first.assignment, course.turns_of(problem, first))
         if self.limited:
             self.course.room[:] = problem.memory_capacity
-        self.rng = np.random.default_rng(seed)
+        self.rng = generator(seed)
         self.helped = reorder is None and guide is not None and len(guide.bias) > 0
         reorder = 0.0 if self.switches.by_arrival else 1.0 if forced else REORDER if reorder is None else reorder
         self.mix = Mix(reorder, CRITICAL, sizes, trust, exchanged)
@@ -165,7 +165,7 @@ class RegionAnnealing(Search):
                 plan = get(name)(problem, runtime)
             except OutOfMemory:
                 plan = get(name)(problem, replace(runtime, memory="off"))
-            plans.append(plan if plan.model == runtime_name(runtime) else with_times(problem, plan, runtime))
+            plans.append(timed_for(problem, plan, runtime))
         fits = [plan for plan in plans if not (self.limited and capacity.missing(problem, plan, runtime).any())]
         return min(fits or plans, key=lambda plan: plan.makespan)
 

@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from hetgym._jit import lean, step
+from hetgym._random import generator
 from hetgym._records import record
 from hetgym._types import FloatArray, IntArray
 from hetgym.planning import capacity, device_orders
@@ -125,7 +126,7 @@ class Tabu(Search):
         self.best = replace(with_times(problem, first, self.runtime), model=runtime_name(self.runtime))
         n, d = problem.num_operators, problem.num_devices
         self.orders = device_orders.new_device_orders(problem, first.assignment, turns_of(problem, self.best))
-        self.rng = np.random.default_rng(seed)
+        self.rng = generator(seed)
         self.memory = Memory(
             until=np.zeros(CELLS, np.int64),
             best=np.stack([self.orders.assignment, self.orders.order]),

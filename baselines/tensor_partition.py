@@ -14,7 +14,7 @@ from hetgym.graph.transforms import AXES, split
 from hetgym.planning.critical import critical_chain
 from hetgym.planning.graph_plan import GraphPlan
 from hetgym.planning.registry import get
-from hetgym.planning.timeline import with_times
+from hetgym.planning.timeline import timed_for
 from hetgym.platform import Platform
 from hetgym.problem import Problem
 from hetgym.sim import Runtime
@@ -60,10 +60,7 @@ def greedy_split(
 
     def planned(candidate: DataflowGraph) -> GraphPlan:
         problem = Problem.build(candidate, platform, model)
-        schedule = scheduler(problem, runtime)
-        if scheduler.plans_for not in ("any", runtime):
-            schedule = with_times(problem, schedule, runtime)
-        return GraphPlan(candidate, problem, schedule)
+        return GraphPlan(candidate, problem, timed_for(problem, scheduler(problem, runtime), runtime))
 
     best, left, limit = planned(graph), evaluations - 1, 2 * len(graph)
     improved = True

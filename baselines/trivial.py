@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from hetgym._random import generator
 from hetgym.planning.list_scheduling import place_by_priority, single_device_placement
 from hetgym.planning.ranks import upward_rank
 from hetgym.problem import Problem
@@ -38,7 +39,7 @@ def random_placement(problem: Problem, seed: int = 0, runtime: str | Runtime = "
     Raises:
         OutOfMemory: the runtime enforces capacities, and no plan that fits was found.
     """
-    rng = np.random.default_rng(seed)
+    rng = generator(seed)
     placeable = np.isfinite(problem.cost)
     choice = (rng.random(problem.num_operators) * placeable.sum(axis=1)).astype(np.int64)
     fixed = np.argsort(~placeable, axis=1, kind="stable")[np.arange(problem.num_operators), choice].astype(np.int32)

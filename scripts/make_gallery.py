@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 from pathlib import Path
 
 import hetgym
@@ -23,6 +24,7 @@ def draw(name: str, of: hetgym.Problem, scheduler: str, runtime: str, colours: d
 
 
 def main() -> None:
+    argparse.ArgumentParser(description=__doc__).parse_args()
     example = textbook("topcuoglu")
     draw("topcuoglu-heft", example, "heft", "classic")
     draw("topcuoglu-links", example, "heft", "links")

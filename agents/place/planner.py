@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from hetgym._config import read
+from hetgym._random import generator
 from hetgym._types import IntArray
 from hetgym.agents.artefact import PolicyFiles, Weights
 from hetgym.agents.inference import head_weights
@@ -140,7 +141,7 @@ class PlacePlanner(SchedulePlanner):
         desk = episodes.new_desk(problem, self.head)
         best = (*episodes.greedy(problem, stage, self.head, desk), stage.order)
         latest = best[1]
-        rng = np.random.default_rng(seed)
+        rng = generator(seed)
         for number in range(1, passes):
             if clock() > deadline:
                 break

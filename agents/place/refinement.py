@@ -8,6 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from hetgym._jit import lean, step
+from hetgym._random import generator
 from hetgym._types import FloatArray, IntArray
 from hetgym.agents.inference import HeadWeights
 from hetgym.agents.place.episodes import Desk, Stage, consider, new_desk, prefer
@@ -101,7 +102,7 @@ class Refinement(Search):
         self.bonus = np.zeros((1, n, d))
         self.walk = walk.new_walk(problem, choice, order)._replace(bonus=self.bonus[0])
         self.desk = new_desk(problem, head)._replace(placed=self.walk.trial)
-        self.rng = np.random.default_rng(seed)
+        self.rng = generator(seed)
         self.makespan = float(self.walk.value[walk.BEST])
         self.hot = how.heat / max(n, 30) ** 2 * self.makespan
         self.shares = np.array(

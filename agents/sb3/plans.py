@@ -14,6 +14,7 @@ from hetgym.envs.place.lanes import PlaceLanes
 from hetgym.envs.sb3 import LaneVecEnv
 from hetgym.errors import ConfigError
 from hetgym.planning.policy import SchedulerPolicy
+from hetgym.problem import Problem
 
 
 class Model(Protocol):
@@ -38,7 +39,7 @@ class LanePlans:
 
     def __init__(self, agent: SchedulerPolicy, lanes: PlaceLanes) -> None:
         self._agent, self._lanes = agent, lanes
-        self._devices: list[IntArray] = [np.zeros(0, np.int32)] * lanes.count
+        self._plans: list[tuple[Problem | None, IntArray]] = [(None, np.zeros(0, np.int32))] * lanes.count
 
     def predict(
         self, observation: Any, state: Any = None, episode_start: BoolArray | None = None, deterministic: bool = True
@@ -48,14 +49,17 @@ class LanePlans:
         Args:
             observation: ignored.
             state: returned as it is.
-            episode_start: [L] true for lanes whose episodes have just begun; all by default.
+            episode_start: [L] true for lanes whose episodes have just begun; all by default. Plans of problems that are
+                still the same are kept.
             deterministic: ignored.
         """
         lanes = self._lanes
         begun = np.ones(lanes.count, np.bool_) if episode_start is None else np.asarray(episode_start)
         for lane in np.flatnonzero(begun).tolist():
-            self._devices[lane] = self._agent.schedule(lanes.problem(lane), lanes.rules.simulated).assignment
-        chosen = [devices[lanes.current(lane)] for lane, devices in enumerate(self._devices)]
+            problem = lanes.problem(lane)  # lanes of which evaluate_policy needs no more count as begun for ever
+            if problem is not self._plans[lane][0]:
+                self._plans[lane] = problem, self._agent.schedule(problem, lanes.rules.simulated).assignment
+        chosen = [devices[lanes.current(lane)] for lane, (_, devices) in enumerate(self._plans)]
         return np.array(chosen, np.int64), state
 
 

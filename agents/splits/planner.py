@@ -28,9 +28,8 @@ from hetgym.errors import ConfigError, suggestion
 from hetgym.graph import DataflowGraph
 from hetgym.planning.graph_plan import GraphPlan
 from hetgym.planning.search import clock
-from hetgym.planning.timeline import with_times
+from hetgym.planning.timeline import timed_for
 from hetgym.platform import Platform
-from hetgym.sim import PRESETS
 
 EFFORT = 32
 """Plans that are priced without a budget for each key operator, besides the patterns."""
@@ -118,9 +117,7 @@ class SplitPlanner:
         instance = dealt.instance((graph, platform))
         entries, rival = self._searched(instance, dealt.menu, rules, budget, splits, seed)
         node = dealt.at(instance, tuple((turn, entry) for turn, entry in enumerate(entries) if entry))
-        schedule = node.schedule
-        if rules.simulated != PRESETS["classic"] or schedule.start is None:
-            schedule = with_times(node.problem, schedule, rules.simulated)
+        schedule = timed_for(node.problem, node.schedule, rules.simulated)
         name = self.card.get("name", "split policy")
         if rival is not None and rival.makespan < schedule.makespan:
             scheduler = f"{name}+{rival.schedule.scheduler}"

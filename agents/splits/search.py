@@ -8,6 +8,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from hetgym._random import generator
 from hetgym._types import FloatArray
 from hetgym.agents.splits.moves import FEATURES, Plan, draw_moves, log_odds, new_moves
 from hetgym.agents.splits.tables import Tables, new_tables
@@ -119,7 +120,7 @@ class SplitSearch:
         self.runtime, self.network, self.scheduler = runtime, network, get(scheduler)
         self._exact = scheduler == "heft" and runtime == PRESETS["classic"]  # then no problem is made
         keys, entries = self.tables.legal.shape
-        self._rng = np.random.default_rng(seed)
+        self._rng = generator(seed)
         self._moves = new_moves(DRAWS, keys)
         self._odds = np.zeros(DRAWS)
         self._known: dict[Entries, float] = {}

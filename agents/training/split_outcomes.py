@@ -25,7 +25,6 @@ from hetgym.envs.split.lanes import SplitLanes
 from hetgym.envs.split.networks import RandomNetworks
 from hetgym.envs.split.problems import Pair
 from hetgym.envs.split.rules import SplitRules
-from hetgym.errors import ConfigError
 from hetgym.graph import load_graph
 from hetgym.platform import load_platform
 
@@ -113,11 +112,10 @@ def train(run: TrainingRun) -> ProposalNetwork:
 
     Raises:
         ArtefactError: the checkpoint is not one of this recipe.
-        ConfigError: the recipe is not for HetSplit-v0, or workers of a Ray cluster were asked for.
+        ConfigError: workers of a Ray cluster were asked for.
     """
     recipe = run.recipe
-    if not isinstance(run.evaluator.lanes, SplitLanes):
-        raise ConfigError(f"split-outcomes trains for HetSplit-v0, not for {recipe.env}")
+    assert isinstance(run.evaluator.lanes, SplitLanes)
     run.wrap = TrainedSplits
     settings, rules = recipe.parsed_settings(), run.evaluator.lanes.rules
     training = SplitOutcomes(settings, recipe.steps, recipe.network, recipe.seed, rules)

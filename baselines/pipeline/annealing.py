@@ -13,6 +13,7 @@ import numpy as np
 
 from hetgym._config import check_number
 from hetgym._jit import lean
+from hetgym._random import generator
 from hetgym._types import Int64Array
 from hetgym.errors import ConfigError
 from hetgym.pipeline.changes import KINDS, change, draw, draw_place, spread
@@ -85,7 +86,7 @@ class CutSearch:
         self._code = cuts.objective.code
         self._passes = pass_tables(cuts.objective, len(t.capacity), len(t.wall) - 1)
         self._layouts = new_layouts(cuts, self._passes, FIRST + LANES)
-        self._rng = np.random.default_rng(seed)
+        self._rng = generator(seed)
         self.counts = np.zeros(4, np.int64)
         self._lanes = self._open([*starts(cuts), cuts.reference_cut])
 

@@ -91,7 +91,7 @@ def rankings(rows: Iterable[Row], alpha: float = ALPHA) -> list[Ranking]:
     """Rank the schedulers of a run under each runtime.
 
     Args:
-        rows: rows of a whole run; problems that were not finished are left out.
+        rows: rows of a whole run; problems that were not finished, and those that take no time, are left out.
         alpha: level of the tests.
 
     Returns:
@@ -102,13 +102,17 @@ def rankings(rows: Iterable[Row], alpha: float = ALPHA) -> list[Ranking]:
     """
     tables: dict[str, dict[str, dict[str, float]]] = {}
     problems: dict[str, None] = {}
+    instant: set[str] = set()
     for row in finished(rows):
         column = tables.setdefault(row.runtime, {}).setdefault(row.scheduler, {})
         if row.n:
             problems[row.problem] = None
+        if row.makespan_s == 0:
+            instant.add(row.problem)
         if row.makespan_s is not None and 0 < row.makespan_s < math.inf:
             column[row.problem] = row.makespan_s
-    found = [rank(table, list(problems), runtime, alpha) for runtime, table in tables.items()]
+    ranked = [problem for problem in problems if problem not in instant]
+    found = [rank(table, ranked, runtime, alpha) for runtime, table in tables.items()]
     return [ranking for ranking in found if ranking is not None]
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, fields
 from time import perf_counter
@@ -15,6 +16,7 @@ from hetgym.bench.rows import COLUMNS, Row
 from hetgym.bench.sink import Sink
 from hetgym.errors import ConfigError, require, shown
 from hetgym.problem import Problem
+from hetgym.sim import runtime as as_runtime
 from hetgym.workloads import ProblemSpec
 
 if TYPE_CHECKING:
@@ -81,15 +83,20 @@ def run(
 
     Raises:
         UnknownName: no scheduler, or no runtime, of that name.
-        ConfigError: something else than a problem, or a problem with the name of another.
+        ConfigError: something else than a problem, or a problem or scheduler with the name of another.
 
     >>> from hetgym.workloads import ProblemSpec
     >>> result = run([ProblemSpec.textbook("topcuoglu")], ["heft", "single-device"], ["classic"])
     >>> [(row.scheduler, row.makespan_s) for row in result.rows]
     [('heft', 80.0), ('single-device', 127.0)]
     """
+    if isinstance(runtimes, str):
+        raise ConfigError(f"runtimes is {shown(runtimes)}; give a list of names")
+    for runtime in runtimes:
+        as_runtime(runtime)
     chosen = _specs(specs)
     table = [get(item) if isinstance(item, str) else item for item in schedulers]
+    _all_differ("schedulers", [row.name for row in table])
     loop = Loop(runtimes, len(chosen) * len(table), sink, progress)
     result = Result(loop.runtimes, tuple(row.name for row in table), loop.rows)
 
@@ -113,13 +120,17 @@ def _specs(items: Sequence[ProblemSpec | Problem]) -> list[ProblemSpec]:
     specs: list[ProblemSpec] = []
     for item in items:
         if isinstance(item, Problem):
-            if any(item.name == other.name for other in specs):
-                raise ConfigError(
-                    f"two problems are called {shown(item.name)}; give one another name by replace(name=...)"
-                )
             specs.append(ProblemSpec.held(item))
         elif isinstance(item, ProblemSpec):
             specs.append(item)
         else:
             raise ConfigError(f"a problem, or a specification of one, is {shown(item)}")
+    _all_differ("problems", [spec.name for spec in specs])
     return specs
+
+
+def _all_differ(what: str, names: list[str]) -> None:
+    """Refuse two problems or schedulers of the same name, which rows could not tell apart."""
+    for name, count in Counter(names).items():
+        if count > 1:
+            raise ConfigError(f"two {what} are called {shown(name)}; give one another name by replace(name=...)")

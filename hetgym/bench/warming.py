@@ -12,6 +12,7 @@ import sys
 from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
+from dataclasses import replace
 from queue import Empty, SimpleQueue
 from threading import Thread
 from types import TracebackType
@@ -26,6 +27,9 @@ from hetgym.workloads import textbook
 
 PATIENCE = 0.5
 """Time of compiling after which helpers are started [s]."""
+
+GLANCE = 0.05
+"""Time for which searches with a limit of time run to load their kernels, compiling aside [s]."""
 
 MOST_HELPERS = 7
 """Most helper processes; more would compile the same kernels several times."""
@@ -110,7 +114,12 @@ class Kernels:
         return False
 
     def _load(self, baseline: Baseline) -> None:
-        attempt(baseline, self._problem, self._runtimes)  # what it raises, the run itself reports
+        limit = baseline.options.get("seconds")
+        if isinstance(limit, float | int) and limit > GLANCE:
+            brief = replace(baseline, options={**baseline.options, "seconds": GLANCE})
+        else:
+            brief = baseline
+        attempt(brief, self._problem, self._runtimes)  # what it raises, the run itself reports
         self._ready.add(baseline.name)
 
     def _start_helpers(self) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -134,6 +134,7 @@ def plan(
     from hetgym.graph.transforms import fuse as fused
     from hetgym.graph.transforms import training as trained
     from hetgym.planning import get
+    from hetgym.planning.capacity import without_limits
     from hetgym.planning.layers import by_layers
     from hetgym.problem import Problem
     from hetgym.sim import objective as as_objective
@@ -149,12 +150,14 @@ def plan(
             raise ConfigError("--global-batch is for training steps; add --training")
         others = {"batch": batch, "dims": dims, "phase": phase, "dtype": dtype, "fuse": fuse, "layers": layers}
         others |= {"compare": compare, "schedulers": schedulers, "objective": objective != "makespan"}
-        for option, given in others.items():
-            if given:
-                raise ConfigError(f"--{option} does not go with --global-batch; leave it out")
+        others |= {"runtime": runtime != "links", "order": order != "device", "budget": budget != "10s"}
+        _refuse(others, "does not go with --global-batch")
         output = Output(out, name, force, as_json)
         exports = Exports(wanted)
         return plan_training(model, platform, global_batch, framework, planner, schedule, output, exports)
+    others = {"framework": framework != "megatron", "planner": planner != "search", "schedule": schedule != "1f1b"}
+    _refuse(others, "goes with --global-batch only")
+    _refuse({"budget": schedulers and budget != "10s"}, "is for the search, which --schedulers replaces")
     if order not in ("device", "ready"):
         raise ConfigError(f"--order is device or ready, not {order!r}")
     under = pick_runtimes([f"{runtime},order=ready" if order == "ready" and runtime != "ready" else runtime])
@@ -178,10 +181,22 @@ def plan(
     exports = Exports(wanted, {"platform": devices, "model": model, "batch": batch, "dims": sizes})
     reference = None
     if goal.makespan < 1:
-        reference = simulate(problem, get("heft")(problem, runtime=under[0]), under[0])
+        roomy = without_limits(under[0])
+        reference = simulate(problem, get("heft")(problem, runtime=roomy), roomy)
         goal.value(reference, reference)  # an error now if the devices do not state what it needs
     keeper = BestTrace(goal, reference)
     return _run(job, keeper, Output(out, name, force, as_json), asked, bool(compare or schedulers), exports)
+
+
+def _refuse(given: dict[str, Any], why: str) -> None:
+    """Refuse options that would mean nothing.
+
+    Raises:
+        ConfigError: one of them is given.
+    """
+    for option, value in given.items():
+        if value:
+            raise ConfigError(f"--{option} {why}; leave it out")
 
 
 def _devices(platform: str) -> Platform:
@@ -202,7 +217,7 @@ def _devices(platform: str) -> Platform:
         except HetgymError:
             raise error from None
         raise ConfigError(
-            f"{platform} is a cluster: add --training and --global-batch to plan a step of a language model on it"
+            f"{platform} is a cluster, on which steps of language models are planned with --training --global-batch N"
         ) from error
 
 
@@ -242,7 +257,6 @@ def _run(
     from hetgym.bench.plan import plan_document
     from hetgym.cli import running
     from hetgym.cli.console import print_json, tell
-    from hetgym.errors import OutOfMemory
     from hetgym.planning.search import ended_by_interrupt
 
     folder = RunFolder(output.root, output.name, "best", output.force)
@@ -250,8 +264,9 @@ def _run(
         outcome = running.run_job(job, folder, executor, keeper)
     document = outcome.document
     if keeper.best is None and not outcome.result.interrupted:
-        refused = [row.status for row in outcome.result.rows if row.scheduler == "portfolio" and not row.ok]
-        raise OutOfMemory(refused[0] if refused else "no plan of these schedulers fits the memory of the devices")
+        said = {row.scheduler: row.status for row in outcome.result.rows if not row.ok}
+        name = "portfolio" if "portfolio" in said else next(iter(said))
+        raise HetgymError(said[name] if name == "portfolio" else f"{name}: {said[name]}")
     if keeper.best is not None:
         problem = job.specs[0].build()
         chosen = plan_document(keeper.best, **asked, objective=keeper.objective, problem=problem)  # type: ignore[arg-type]

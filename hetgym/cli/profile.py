@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 def profile(
-    name: Annotated[str, typer.Argument(help="Name of the table; what is there of it already is kept and continued.")],
+    name: Annotated[str, typer.Argument(help="Name of the table; a run of that name that was stopped goes on.")],
     designs: Annotated[
         str, typer.Option(help="Comma-separated space-filling designs of shapes, 'all' or 'none'.")
     ] = "all",
@@ -134,5 +134,5 @@ def _run(session: Profile, items: Sequence[Item], passes: int, as_json: bool) ->
     listed = ", ".join(f"{count} {status}" for status, count in sorted(counts.items()))
     stdout().print(f"{len(table)} rows ({listed}) in {seconds:.0f} s")
     print_path("table", session.path)
-    print_path("card", f"{session.path.name.removesuffix('.csv.gz')}.json")
+    print_path("card", session.path.with_name(f"{session.path.name.removesuffix('.csv.gz')}.json"))
     return 0

@@ -74,6 +74,8 @@ def validate(
     )
     learned = None if costs == CALIBRATED else learned_costs(load_platform(costs))
     graphs = [load_graph(model) for model in words(models)]
+    if not graphs:
+        raise ConfigError("--models is empty; name at least one")
     return _run(graphs, settings, learned, Output(out, name, as_json=as_json))
 
 

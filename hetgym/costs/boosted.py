@@ -53,7 +53,7 @@ class Boosted:
             "min_data_in_leaf": min(12, max(2, rows // 30)),
             "feature_fraction": 0.6,
             "bagging_fraction": 0.8,
-            "bagging_freq": 1,
+            "bagging_freq": int(rows >= 5),  # of fewer rows it may leave none
             "lambda_l2": 1.0,
             "seed": seed,
             "deterministic": True,

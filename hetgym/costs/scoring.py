@@ -13,6 +13,7 @@ from hetgym.costs.features import class_of
 from hetgym.costs.fitting import Score, fit, held_out, predict_rows, priced
 from hetgym.costs.learned import LearnedCosts
 from hetgym.device import Device
+from hetgym.errors import ArtefactError
 from hetgym.measurements import Measurements
 
 SHORT = 50e-6
@@ -55,10 +56,19 @@ class Scores:
             progress: called with the name of each class.
             spread: True if the model that is fitted without named models will be used further; it then gets all of
                 its classes, with percentiles.
+
+        Raises:
+            ArtefactError: too few rows are left to fit.
         """
         named = named_graphs(table)
         rest = table.where(~named)
+        if not len(rest):
+            raise ArtefactError(
+                f"{table.name}: all of its rows are of named models, which are a test; measure designs or networks, too"
+            )
         held = held_out(rest.operators)
+        if held.all():
+            raise ArtefactError(f"{table.name}: it has too few shapes to hold some out; measure more")
         test = rest.where(held)
         asked = priced(test)
         fitted = fit(rest.where(~held), device, model, seed=seed, spread=False, only=asked, progress=progress)

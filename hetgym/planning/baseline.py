@@ -113,14 +113,17 @@ class Baseline:
 
         Raises:
             ProblemError: not a problem.
+            UnknownName: no such runtime.
         """
         from hetgym.problem import Problem
+        from hetgym.sim import runtime as as_runtime
 
         if not isinstance(problem, Problem):
             raise ProblemError(f"{self.name!r} schedules a hetgym.Problem, not {type(problem).__name__}")
         options = self.options
-        if runtime != "classic" and self.plans_for == "any":
-            options = {**options, "runtime": runtime}
+        if runtime != "classic":
+            as_runtime(runtime)
+            options = {**options, "runtime": runtime} if self.plans_for == "any" else options
         return replace(self.function(problem, **options), scheduler=self.name)
 
 

@@ -34,11 +34,15 @@ def limited(problem: Problem, runtime: Runtime) -> bool:
     return bool((problem.memory_capacity < everything).any())
 
 
+def without_limits(runtime: str | Runtime) -> Runtime:
+    """A runtime that does not enforce capacities."""
+    switches = as_runtime(runtime)
+    return replace(switches, memory="off") if switches.memory == "enforce" else switches
+
+
 def unlimited(runtime: str | Runtime) -> Runtime:
     """A runtime without limits of memory, and without noise: what planners count on before memory matters."""
-    switches = as_runtime(runtime)
-    memory = "off" if switches.memory == "enforce" else switches.memory
-    return replace(switches, memory=memory, noise=0.0, seed=0)
+    return replace(without_limits(runtime), noise=0.0, seed=0)
 
 
 def missing(problem: Problem, schedule: Schedule, runtime: Runtime) -> FloatArray:

@@ -9,7 +9,7 @@ import numpy as np
 from hetgym._jit import jit
 from hetgym._records import record
 from hetgym._types import FloatArray, IntArray
-from hetgym.errors import unknown_name
+from hetgym.errors import InvalidSchedule, shown, unknown_name
 from hetgym.planning import list_scheduling, ranks, timeline
 from hetgym.planning.capacity import fitted, limited
 from hetgym.planning.ready_queue import ReadyQueue, new_queue
@@ -39,6 +39,7 @@ def decode_placement(
 
     Raises:
         UnknownName: no such decode.
+        InvalidSchedule: a device that does not exist or cannot run its operator.
         OutOfMemory: the runtime enforces capacities, and no plan that fits was found.
 
     >>> from hetgym.workloads import textbook
@@ -48,7 +49,8 @@ def decode_placement(
     """
     if how not in DECODES:
         raise unknown_name("decode", how, DECODES)
-    return decode_in_order(problem, assignment, decode_order(problem, assignment, how), how != "append", runtime)
+    devices = list_scheduling.devices_of(problem, assignment)
+    return decode_in_order(problem, devices, decode_order(problem, devices, how), how != "append", runtime)
 
 
 def decode_order(problem: Problem, assignment: IntArray, how: str) -> IntArray:
@@ -81,10 +83,11 @@ def decode_in_order(
         runtime: as for :func:`decode_placement`.
 
     Raises:
+        InvalidSchedule: a device that does not exist or cannot run its operator, or no topological order.
         OutOfMemory: the runtime enforces capacities, and no plan that fits was found.
     """
     n, d = problem.num_operators, problem.num_devices
-    devices, turns = np.array(assignment, np.int32), np.array(order, np.int32)  # read-only ones would compile anew
+    devices, turns = list_scheduling.devices_of(problem, assignment), _topological(problem, order)
     switches = as_runtime(runtime)
 
     def place(room: FloatArray) -> Schedule:
@@ -93,6 +96,19 @@ def decode_in_order(
         return timeline.planned(problem, placed, switches)
 
     return fitted(problem, switches, place)
+
+
+def _topological(problem: Problem, order: object) -> IntArray:
+    """A writable array of operators in a topological order."""
+    found, n = np.asarray(order), problem.num_operators
+    if found.shape != (n,) or not (np.sort(found) == np.arange(n)).all():
+        raise InvalidSchedule(f"an order is {shown(order)}; it must hold each of {n} operators once")
+    turns = found.astype(np.int32)
+    turn = np.empty(n, np.int32)
+    turn[turns] = np.arange(n)
+    if (turn[problem.edge_source] > turn[problem.edge_target]).any():
+        raise InvalidSchedule("an order has an operator before one whose output it needs")
+    return turns
 
 
 def replanned(problem: Problem, plan: Schedule, runtime: str | Runtime) -> Schedule:

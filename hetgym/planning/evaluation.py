@@ -86,6 +86,8 @@ def evaluate(
     if decode not in DECODES:
         raise unknown_name("decode", decode, DECODES)
     assignments = _check(problem, candidates)
+    if len(assignments) == 0:
+        return np.zeros(0)
     if switches.memory == "enforce":
         return np.array([_within_memory(problem, decode_placement(problem, a, decode), switches) for a in assignments])
     rank, how = ranks.upward_rank(problem), DECODES.index(decode)

@@ -9,6 +9,7 @@ import numpy as np
 
 from hetgym._jit import lean, step
 from hetgym._types import FloatArray, IntArray, frozen
+from hetgym.errors import ConfigError, InvalidSchedule, shown
 from hetgym.planning.capacity import fitted
 from hetgym.planning.ranks import list_order
 from hetgym.planning.timeline import Timeline, book, fits, new_timeline, planned, roomiest, start_on
@@ -38,6 +39,8 @@ def place_by_priority(
         runtime: the runtime that will run the schedule; its transfers, contention and dispatch count in finish times.
 
     Raises:
+        ConfigError: priorities or additions of another shape, or that are not numbers.
+        InvalidSchedule: a prescribed device that does not exist or cannot run its operator.
         OutOfMemory: the runtime enforces capacities, and no plan that fits was found.
 
     >>> from hetgym.planning import ranks
@@ -48,9 +51,9 @@ def place_by_priority(
     """
     n, d = problem.num_operators, problem.num_devices
     switches = as_runtime(runtime)
-    order = list_order(problem.arrays, priority)
-    chosen = np.full(n, -1, np.int32) if fixed is None else np.array(fixed, np.int32)  # writable, or kernels would
-    extra = np.zeros((n, d)) if bonus is None else np.array(bonus, np.float64)  # be compiled anew
+    order = list_order(problem.arrays, numbers("priority", priority, (n,)))
+    chosen = np.full(n, -1, np.int32) if fixed is None else devices_of(problem, fixed, free=True)
+    extra = np.zeros((n, d)) if bonus is None else numbers("bonus", bonus, (n, d))
 
     def place(room: FloatArray) -> Schedule:
         placed = new_timeline(problem, switches, room)
@@ -58,6 +61,56 @@ def place_by_priority(
         return planned(problem, placed, switches)
 
     return fitted(problem, switches, place)
+
+
+def numbers(name: str, values: object, shape: tuple[int, ...]) -> FloatArray:
+    """A writable array of numbers, which kernels read without looking at its shape.
+
+    Raises:
+        ConfigError: it has another shape, or holds what is not a number.
+    """
+    try:
+        array = np.array(values, np.float64)
+    except (TypeError, ValueError) as error:
+        raise ConfigError(f"{name} is no array of numbers ({error})") from error
+    if array.shape != shape:
+        raise ConfigError(f"{name} has shape {list(array.shape)}, expected {list(shape)}")
+    if np.isnan(array).any():
+        raise ConfigError(f"{name} holds nan")
+    return array
+
+
+def devices_of(problem: Problem, assignment: object, free: bool = False) -> IntArray:
+    """A writable array of devices, each of which can run its operator.
+
+    Args:
+        problem: the problem.
+        assignment: [n] devices.
+        free: true if -1 stands for any device.
+
+    Raises:
+        InvalidSchedule: another shape, or a device that does not exist or cannot run its operator.
+    """
+    n, d = problem.num_operators, problem.num_devices
+    try:
+        found = np.asarray(assignment)
+    except ValueError:  # rows of several lengths
+        found = np.zeros(0)
+    if found.shape != (n,) or found.dtype.kind not in "iuf":
+        raise InvalidSchedule(f"a placement is {shown(assignment)}; it must hold one device for each of {n} operators")
+    with np.errstate(invalid="ignore"):
+        devices = found.astype(np.int32)
+    known = (devices == found) & (devices >= 0) & (devices < d)
+    wrong = ~known | np.isinf(problem.cost[np.arange(n), np.where(known, devices, 0)])
+    if free:
+        wrong &= found != -1
+    if wrong.any():
+        i = int(np.argmax(wrong))
+        raise InvalidSchedule(
+            f"a placement puts operator {i} ({problem.operator_names[i]!r}) on device {found[i]:g}, which does not "
+            "exist or cannot run it"
+        )
+    return devices
 
 
 def fastest_device(problem: Problem, operators: IntArray | list[int] | None = None) -> int:

@@ -123,6 +123,8 @@ def get(name: str, **options: Any) -> Baseline:
             another package that cannot be imported.
         ArtefactError: the file at the path is not a readable policy.
     """
+    if not isinstance(name, str):
+        raise unknown_name("scheduler", name, names())
     row = _own().get(name) or _entered.get(name) or _plugins().get(name)
     if row is None and name.endswith(WEIGHTS):
         row = resolve(POLICY_FILE)(name)

@@ -20,6 +20,7 @@ from hetgym._records import record
 from hetgym._types import FloatArray, IntArray
 from hetgym.planning import bookings, intervals
 from hetgym.planning.bookings import NOTHING, Bookings, new_bookings
+from hetgym.planning.capacity import without_limits
 from hetgym.planning.intervals import Intervals, new_intervals
 from hetgym.problem import Problem, ProblemArrays
 from hetgym.schedule import Schedule, validate
@@ -101,19 +102,29 @@ def with_times(problem: Problem, schedule: Schedule, runtime: str | Runtime = "c
     bare = schedule
     if schedule.start is not None:
         bare = Schedule(
-            schedule.assignment, schedule.order, scheduler=schedule.scheduler, lower_bound=schedule.lower_bound
+            schedule.assignment,
+            schedule.order,
+            scheduler=schedule.scheduler,
+            lower_bound=schedule.lower_bound,
+            speed=schedule.speed,
         )
     validate(problem, bare)
     return as_run(problem, bare, as_runtime(runtime))
+
+
+def timed_for(problem: Problem, schedule: Schedule, runtime: str | Runtime = "classic") -> Schedule:
+    """A schedule whose times are those of a runtime: the schedule itself if it has them, else :func:`with_times`."""
+    known = schedule.start is not None and schedule.model == runtime_name(as_runtime(runtime))
+    return schedule if known else with_times(problem, schedule, runtime)
 
 
 def as_run(problem: Problem, schedule: Schedule, runtime: Runtime) -> Schedule:
     """As :func:`with_times`, for a schedule that is known to be legal and has an order, which is not checked."""
     if runtime.noise > 0.0:
         runtime = replace(runtime, noise=0.0, seed=0)
-    trace = run_schedule(problem, schedule, replace(runtime, memory="off") if runtime.memory == "enforce" else runtime)
+    trace = run_schedule(problem, schedule, without_limits(runtime))
     assert trace.order is not None
-    return Schedule.timed(
+    timed = Schedule.timed(
         schedule.assignment,
         trace.order,
         trace.start,
@@ -123,6 +134,7 @@ def as_run(problem: Problem, schedule: Schedule, runtime: Runtime) -> Schedule:
         schedule.lower_bound,
         runtime.streams,
     )
+    return timed if schedule.speed is None else replace(timed, speed=schedule.speed)
 
 
 def of_schedule(problem: Problem, schedule: Schedule) -> Timeline:

@@ -127,3 +127,19 @@ def test_recipes_are_read_without_pytorch() -> None:
         "assert not {'torch', 'stable_baselines3'} & set(sys.modules)"
     )
     subprocess.run([sys.executable, "-W", "error", "-c", code], check=True, timeout=300)
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"algorithm": "move-outcomes", "start": "x.safetensors"}, "move-outcomes does not read start"),
+        ({"algorithm": "self-labelling", "rule": {"cost": 1.0}}, "self-labelling does not read rule"),
+        ({"algorithm": "split-outcomes", "env": "HetSplit-v0", "threads": 2}, "split-outcomes does not read threads"),
+        ({"algorithm": "split-outcomes"}, "split-outcomes trains for HetSplit-v0, not for HetSchedule-v0"),
+        ({"algorithm": "self-labelling", "env": "HetSplit-v0"}, "self-labelling trains for HetSchedule-v0"),
+        ({"algorithm": "move-outcomes", "arguments": {"mode": "dispatch"}}, "trains for mode 'place', not for 'disp"),
+    ],
+)
+def test_what_an_algorithm_cannot_do_is_refused(changes: dict[str, Any], message: str) -> None:
+    with pytest.raises(ConfigError, match=message):
+        made(**changes)

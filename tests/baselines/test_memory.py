@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
+
 import numpy as np
 import pytest
 import strategies
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hetgym import ConfigError, Problem, ProblemError, Schedule
+from hetgym import ConfigError, OutOfMemory, Problem, ProblemError, Schedule, plan
 from hetgym.baselines import get, m_etf, m_sct, m_topo, names
 from hetgym.baselines.m_sct import favourites, relaxation
 
@@ -117,3 +119,42 @@ def test_no_room(name: str) -> None:
 def test_options() -> None:
     with pytest.raises(ConfigError, match="threshold is 2; it must lie between 0 and 1"):
         get("m-sct", threshold=2)(chain([1.0], [9.0]))
+
+
+@pytest.mark.parametrize(("name", "parts"), [("peft-again", ["peft"]), ("duplex", ["min-min", "max-min"])])
+def test_an_attempt_that_fits_is_kept_where_others_do_not(name: str, parts: list[str]) -> None:
+    kept = 0
+    for seed in range(60):
+        rng = np.random.default_rng(seed)
+        n, d = 14, 3
+        edges = [(i, j, float(rng.uniform(0, 5))) for i in range(n) for j in range(i + 1, n) if rng.random() < 0.2]
+        weights = rng.uniform(1, 10, n)
+        problem = Problem.from_arrays(
+            rng.uniform(1, 10, (n, d)),
+            edges,
+            weight_bytes=weights,
+            output_bytes=rng.uniform(0, 2, n),
+            memory_capacity=weights.sum() * rng.uniform(0.25, 0.6, d),
+        )
+        best = fitting(problem, *parts)
+        if best < np.inf:
+            kept += 1
+            assert fitting(problem, name) <= best
+    assert kept > 5
+
+
+def fitting(problem: Problem, *schedulers: str) -> float:
+    """Makespan of the best of the plans that fit; inf if there is none."""
+    makespans = [np.inf]
+    for name in schedulers:
+        with suppress(OutOfMemory):
+            makespans.append(get(name)(problem, "memory=enforce").makespan)
+    return min(makespans)
+
+
+def test_a_shop_of_which_one_start_fits_is_planned() -> None:
+    problem = Problem.from_arrays([[8.0, 6], [5, 3], [3, 1]], []).replace(
+        weight_bytes=[1.0, 1, 2], memory_capacity=[2.4, 2.4]
+    )
+    assert fitting(problem, "heft") == np.inf and fitting(problem, "single-device") == 9.0
+    assert plan(problem, budget="5ms").makespan <= 9.0

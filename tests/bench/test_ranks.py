@@ -5,8 +5,11 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from hetgym import Problem
+from hetgym.bench import run
 from hetgym.bench.ranks import alike, critical_difference, friedman, holm, rank, rankings
 from hetgym.bench.rows import Row
+from hetgym.workloads import textbook
 
 scipy = pytest.importorskip("scipy")
 
@@ -119,3 +122,10 @@ def test_rounding_makes_no_rank() -> None:
     (found,) = rankings([*rows, *(replace(r, scheduler="c", makespan_s=2.0) for r in rows[::2])])
     assert found.mean_ranks == (1.5, 1.5, 3.0)
     assert next(pair for pair in found.pairs if (pair.first, pair.second) == ("a", "b")).p_value == 1.0
+
+
+def test_a_problem_that_takes_no_time_is_left_out() -> None:
+    instant = Problem.from_arrays(np.zeros((4, 2)), [(0, 1, 0)], name="instant")
+    problems = [textbook("topcuoglu"), textbook("arabnejad-barbosa")]
+    several = rankings(run([*problems, instant], ["heft", "peft"], ["classic"]).rows)
+    assert several == rankings(run(problems, ["heft", "peft"], ["classic"]).rows) and len(several) == 1

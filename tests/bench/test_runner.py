@@ -261,3 +261,20 @@ def test_problems_run_beside_specifications() -> None:
         run([problem, problem], ["heft"], ["classic"])
     with pytest.raises(ConfigError, match="is 'topcuoglu'"):
         run(["topcuoglu"], ["heft"], ["classic"])  # type: ignore[list-item]
+
+
+def test_what_rows_could_not_tell_apart_is_refused() -> None:
+    with pytest.raises(ConfigError, match="two problems are called 'topcuoglu'"):
+        run([SPECS[0], SPECS[0]], ["heft"], ["classic"])
+    with pytest.raises(ConfigError, match="two schedulers are called 'cpgc'"):
+        run(SPECS, [baselines.get("cpgc", budget=0), "cpgc"], ["classic"])
+    with pytest.raises(UnknownName, match="'lnks'"):
+        run(SPECS, ["heft"], ["lnks"])
+    with pytest.raises(ConfigError, match="runtimes is 'classic'"):
+        run(SPECS, ["heft"], "classic")
+
+
+def test_a_problem_that_no_single_device_holds_is_run() -> None:
+    problem = textbook("topcuoglu").replace(weight_bytes=[1e4] * 10, memory_capacity=[6.5e4] * 3)
+    (row,) = run([problem], ["heft"], ["memory=enforce"]).rows
+    assert row.ok and row.speedup == 127.0 / row.makespan_s  # 127 s on a device with room for all

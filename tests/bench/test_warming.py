@@ -6,6 +6,7 @@ import os
 import signal
 import subprocess
 import sys
+import time
 from dataclasses import replace
 
 import pytest
@@ -115,3 +116,10 @@ def test_a_helper_looks_up_every_scheduler_that_the_run_has() -> None:
     )
     done = subprocess.run([sys.executable, "-c", script], input=names, capture_output=True, text=True, timeout=300)
     assert (done.returncode, done.stdout) == (0, "." * len(baselines.names())), done.stderr
+
+
+def test_searches_with_a_limit_of_time_only_glance() -> None:
+    asked = baselines.get("region-annealing", seconds=30.0, budget=2**62)
+    began = time.monotonic() - compiling.seconds
+    warm_up([asked], ["classic"])
+    assert time.monotonic() - compiling.seconds - began < 10.0

@@ -53,3 +53,11 @@ def test_mistakes_are_one_line(measured: Path, words: tuple[str, ...], said: str
     assert (done.returncode, done.stdout) == (2, "")
     assert done.stderr.startswith("hetgym: error: ") and done.stderr.count("\n") == 1
     assert said in done.stderr
+
+
+def test_a_table_of_named_models_alone_is_refused(measured: Path) -> None:
+    found = Dataset.load(measured / "measurements" / "mine.csv.gz")
+    named = [row.source == "squeezenet" for row in found.table]
+    replace(found, table=found.table.where(named)).save(measured / "measurements" / "named.csv.gz")
+    done = ask("fit", "measurements/named.csv.gz", "--model", "roofline", cwd=measured)
+    assert done.returncode == 2 and "all of its rows are of named models, which are a test" in done.stderr

@@ -151,3 +151,29 @@ def test_dims_may_be_joined_by_commas_or_repeated() -> None:
     )
     with pytest.raises(hetgym.ConfigError, match="N is given as 2 and as 3"):
         parse_dims(["N=2,N=3"])
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["--planner", "pipedream"], "--planner goes with --global-batch only"),
+        (["--framework", "megatron,zero=1"], "--framework goes with --global-batch only"),
+        (["--schedule", "gpipe"], "--schedule goes with --global-batch only"),
+        (["--schedulers", "heft", "--budget", "1s"], "--budget is for the search, which --schedulers replaces"),
+    ],
+)
+def test_options_that_would_mean_nothing_are_refused(tmp_path: Path, words: list[str], message: str) -> None:
+    done = ask("plan", "alexnet", "--platform", "cpu-gpu", *words, cwd=tmp_path)
+    assert done.returncode == 2 and message in done.stderr
+
+
+def test_a_scheduler_that_crashes_is_named(tmp_path: Path) -> None:
+    (tmp_path / "bad.py").write_text(
+        "from hetgym.planning import register\n"
+        "@register('crashes', kind='list', citation='', complexity='')\n"
+        "def crashes(problem):\n"
+        "    return 1 // 0\n"
+    )
+    words = ("plan", "alexnet", "--platform", "cpu-gpu", "--import", "bad.py", "--schedulers", "crashes")
+    done = run(*words, cwd=tmp_path)
+    assert done.returncode == 2 and "crashes: ZeroDivisionError" in done.stderr

@@ -122,7 +122,11 @@ def test_an_interrupt_shows_and_writes_the_best_plan_so_far(
         ((*WORDS, "--framework", "megatron,zero=4"), "it must be 0, 1, 2 or 3"),
         ((*WORDS, "--framework", "megatron,sequence=maybe"), "it must be True or False"),
         ((*WORDS, "--batch", "3"), "--batch does not go with --global-batch"),
-        (("plan", "gpt-1.7b", "--training", "--platform", "mine.yaml"), "mine.yaml is a cluster: add --training"),
+        ((*WORDS, "--runtime", "nonsense"), "--runtime does not go with --global-batch"),
+        (
+            ("plan", "gpt-1.7b", "--training", "--platform", "mine.yaml"),
+            "mine.yaml is a cluster",
+        ),
         ((*WORDS, "--schedule", "1f1b,interleave"), "did you mean 'interleaved'"),
         (("plan", "gpt-1.7b", "--platform", "mine.yaml", "--global-batch", "8"), "add --training"),
         (("plan", "gpt-175b", *WORDS[2:]), "no plan fits in the memory"),

@@ -11,7 +11,7 @@ import pytest
 
 from hetgym import load_graph, load_platform
 from hetgym.costs import AutoCosts, CostModel, LearnedCosts, Roofline, artefact, load_costs
-from hetgym.costs.features import physics
+from hetgym.costs.features import FEATURES, physics
 from hetgym.costs.fitting import Score, fit, group_numbers, held_out, predict_rows, shape_group
 from hetgym.costs.learned import REGRESSORS
 from hetgym.device import Device
@@ -268,3 +268,11 @@ def test_predicting_needs_no_extra():
     )
     run = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
     assert run.stdout.strip() == "[]"
+
+
+@pytest.mark.parametrize("rows", [1, 2, 4, 5])
+def test_boosted_trees_are_fitted_to_a_handful_of_rows(rows: int) -> None:
+    pytest.importorskip("lightgbm")
+    x = np.arange(2.0 * rows * len(FEATURES)).reshape(2 * rows, len(FEATURES))[:rows]
+    model = REGRESSORS["boosted"].fit(x, np.arange(float(rows)), np.arange(rows, dtype=np.int32), 0)
+    assert np.isfinite(model.predict(x)[0]).all()

@@ -8,7 +8,7 @@ import strategies
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hetgym import Problem, Schedule, UnknownName, simulate, validate
+from hetgym import InvalidSchedule, Problem, Schedule, UnknownName, simulate, validate
 from hetgym.baselines import heft
 from hetgym.planning import DECODES, decode_in_order, decode_placement, with_times
 from hetgym.planning.decode import by_start, start_order
@@ -62,3 +62,20 @@ def test_start_orders_are_topological() -> None:
 def test_an_unknown_decode() -> None:
     with pytest.raises(UnknownName, match="unknown decode 'insert'; did you mean 'insertion'"):
         decode_placement(Problem.from_arrays([[1.0]], []), np.zeros(1, np.int32), "insert")
+
+
+@pytest.mark.parametrize(
+    "device", [[0, 0], [0, 0, 2], [0, 0, -1], [0, 0, 0.5], [0, 0, np.nan], [0, 1, 0], "abc", [None] * 3, [[0], [0, 0]]]
+)
+def test_placements_that_cannot_be_decoded_are_refused(device: object) -> None:
+    problem = Problem.from_arrays([[1.0, 2.0], [1.0, np.inf], [3.0, 1.0]], [(0, 1, 0.0)])
+    assert decode_placement(problem, np.zeros(3)).makespan == 5.0
+    with pytest.raises(InvalidSchedule, match="a placement"):
+        decode_placement(problem, device)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("order", [[0, 1], [0, 1, 1], [1, 0, 2], [0, 1, 3]])
+def test_orders_that_cannot_be_decoded_are_refused(order: list[int]) -> None:
+    problem = Problem.from_arrays(np.ones((3, 2)), [(0, 1, 0.0)])
+    with pytest.raises(InvalidSchedule, match="an order"):
+        decode_in_order(problem, [0, 0, 0], order)  # type: ignore[arg-type]

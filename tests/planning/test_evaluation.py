@@ -105,3 +105,9 @@ def test_schedules_by_order_and_by_priority_together(preset: str) -> None:
     schedules = [decode_placement(LARGE, row) for row in PLACEMENTS[:40]]
     schedules[1::2] = [Schedule(row, priority=rank) for row in PLACEMENTS[1:40:2]]
     assert evaluate(LARGE, schedules, preset).tolist() == [simulate(LARGE, s, preset).makespan for s in schedules]
+
+
+@pytest.mark.parametrize("runtime", ["classic", "links", "links,memory=enforce"])
+def test_no_placements_have_no_makespans(runtime: str) -> None:
+    problem = Problem.from_arrays(np.ones((3, 2)), [])
+    assert evaluate(problem, np.zeros((0, 3), np.int32), runtime).shape == (0,)

@@ -9,9 +9,14 @@ import strategies
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from hetgym import Problem
+from hetgym import ConfigError, InvalidSchedule, Problem
 from hetgym.planning import timeline
-from hetgym.planning.list_scheduling import fastest_device, place_in_order, single_device_placement
+from hetgym.planning.list_scheduling import (
+    fastest_device,
+    place_by_priority,
+    place_in_order,
+    single_device_placement,
+)
 from hetgym.planning.ranks import list_order
 
 INF = np.inf
@@ -58,3 +63,16 @@ def test_the_fastest_device_is_one_that_can_run_most() -> None:
     assert single_device_placement(problem).tolist() == [1, 1, 1]
     mixed = Problem.from_arrays([[1.0, INF], [1.0, 3.0], [INF, 2.0]], [])
     assert single_device_placement(mixed).tolist() == [0, 0, 1]
+
+
+def test_arrays_that_do_not_fit_the_problem_are_refused() -> None:
+    problem = Problem.from_arrays([[1.0, 2.0], [1.0, np.inf]], [(0, 1, 0.0)])
+    for priority in ([1.0], [[1.0, 2.0]], [1.0, np.nan], "ab"):
+        with pytest.raises(ConfigError, match="priority"):
+            place_by_priority(problem, priority)  # type: ignore[arg-type]
+    with pytest.raises(ConfigError, match="bonus has shape"):
+        place_by_priority(problem, np.ones(2), bonus=np.ones(2))
+    for fixed in ([0], [0, 2], [0, 1], [-2, 0]):
+        with pytest.raises(InvalidSchedule, match="a placement"):
+            place_by_priority(problem, np.ones(2), fixed=fixed)  # type: ignore[arg-type]
+    assert place_by_priority(problem, np.ones(2), fixed=[-1, 0]).makespan == 2.0  # type: ignore[arg-type]

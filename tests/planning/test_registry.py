@@ -330,3 +330,39 @@ def test_schedulers_know_their_arguments_in_an_editable_installation(tmp_path: P
     script = EDITABLE.replace("FILE", repr(str(file))).replace("FOLDER", repr(str(file.parent)))
     done = subprocess.run([sys.executable, "-I", "-c", script], cwd=tmp_path, capture_output=True, text=True)
     assert done.stdout == "any\n", done.stderr
+
+
+@pytest.mark.parametrize("start", [None, 3, ["heft"]])
+def test_names_that_are_no_text_are_refused(start: object) -> None:
+    with pytest.raises(UnknownName, match="unknown scheduler"):
+        get(start)  # type: ignore[arg-type]
+
+
+def test_an_unknown_runtime_is_refused_by_schedulers_that_do_not_see_it() -> None:
+    assert get("donf").plans_for != "any"
+    with pytest.raises(UnknownName, match="'lnks'"):
+        get("donf")(textbook("topcuoglu"), "lnks")
+
+
+@pytest.mark.parametrize("name", ["region-annealing", "annealing", "lns", "tabu", "random", "rand-heft", "place-v2"])
+@pytest.mark.parametrize("seed", [-1, "x", 0.5, True])
+def test_seeds_are_whole_numbers(name: str, seed: object) -> None:
+    with pytest.raises(ConfigError, match="seed"):
+        get(name, seed=seed)(textbook("topcuoglu"))
+
+
+@pytest.mark.parametrize("search", ["annealing", "lns", "region-annealing", "tabu"])
+def test_searches_begin_with_plans_that_have_an_order_only(search: str) -> None:
+    problem = textbook("topcuoglu")
+
+    def ordered(problem: Problem) -> Schedule:
+        plan = baselines.heft(problem)
+        return Schedule(plan.assignment, order=plan.order)
+
+    register("ordered", kind="list", citation="", complexity="")(ordered)
+    try:
+        found = get(search, start="ordered")(problem)
+        validate(problem, found)
+        assert found.makespan <= 80.0
+    finally:
+        unregister("ordered")

@@ -12,9 +12,11 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from steps import callable_step
 
-from hetgym import Problem, simulate, validate
+from hetgym import Problem, Schedule, simulate, validate
 from hetgym.baselines import heft
 from hetgym.planning import timeline
+from hetgym.planning.timeline import timed_for, with_times
+from hetgym.workloads import textbook
 
 INF = np.inf
 earliest_start, clear = callable_step(timeline.earliest_start), callable_step(timeline.clear)
@@ -139,3 +141,20 @@ def test_a_schedule_and_its_timeline_are_the_same(problem: Problem) -> None:
     schedule = heft(problem)
     line = timeline.of_schedule(problem, schedule)
     assert timeline.planned(problem, line, scheduler="heft").to_dict() == replace(schedule, scheduler="heft").to_dict()
+
+
+def test_times_for_a_runtime_are_made_where_a_schedule_has_none() -> None:
+    problem = textbook("topcuoglu")
+    plan = heft(problem)
+    assert timed_for(problem, plan) is plan
+    bare = Schedule(plan.assignment, order=plan.order)
+    assert timed_for(problem, bare).makespan == simulate(problem, bare).makespan == 80.0
+    assert timed_for(problem, plan, "links").model == "links"
+
+
+def test_times_of_lower_clocks_keep_them() -> None:
+    problem = textbook("topcuoglu")
+    slow = Schedule(heft(problem).assignment, order=heft(problem).order, speed=np.full(10, 0.5))
+    again = with_times(problem, slow)
+    assert again.makespan == simulate(problem, slow).makespan > 80.0 and again.speed is not None
+    assert simulate(problem, again).makespan == again.makespan

@@ -21,6 +21,7 @@ import hetgym  # noqa: E402
 from hetgym.agents.sb3 import ActionPolicy, MaskedActionPolicy, as_model  # noqa: E402
 from hetgym.envs.sb3 import LaneVecEnv, make_vec_env  # noqa: E402
 from hetgym.errors import ConfigError  # noqa: E402
+from hetgym.workloads import textbook  # noqa: E402
 
 SMALL: dict[str, Any] = {
     "n_steps": 8,
@@ -110,3 +111,12 @@ def test_planners_need_lanes_of_their_environment() -> None:
     envs = lanes("HetPipeline-v0", observation="candidates")
     with pytest.raises(ConfigError, match="plans before the episode begins"):
         as_model(hetgym.agents.load("place-v2"), envs)
+
+
+def test_a_problem_is_planned_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    envs = lanes("HetSchedule-v0", problem=textbook("topcuoglu"), observation="candidates", completion="off")
+    model: Any = as_model(hetgym.agents.load("place-v2"), envs)
+    calls, schedule = [], model._agent.schedule
+    monkeypatch.setattr(type(model._agent), "schedule", lambda self, *how: calls.append(how) or schedule(*how))
+    evaluate_policy(model, envs, 6)
+    assert len(calls) == envs.num_envs
