@@ -122,18 +122,17 @@ def trade_offs(
     asked = runtime_name(as_runtime(runtime))
     found: list[TradeOff] = []
     refused: OutOfMemory | None = None
-    makers: list[Callable[[], Schedule]] = [
-        *_candidates(problem, switches),
-        *(partial(_itself, plan) for plan in beside),
-    ]
-    for make in makers:
+    known: list[Callable[[], Schedule]] = [partial(_itself, plan) for plan in beside]
+    for make in [*known, *_candidates(problem, switches)]:
         try:
             plan = make()
             for schedule in (plan, reclaim_slack(problem, plan, speeds, switches)) if has_power(problem) else (plan,):
                 trace = replace(simulate(problem, schedule, switches), runtime=asked)
                 values = {name: quantity(trace, name) for name in objectives}
                 model = asked if schedule.model == runtime_name(switches) else schedule.model
-                found.append(TradeOff(replace(schedule, model=model), trace, values))
+                slower = schedule.speed is not None and plan.speed is None
+                name = f"{plan.scheduler}, slack reclaimed" if slower else plan.scheduler
+                found.append(TradeOff(replace(schedule, model=model, scheduler=name), trace, values))
         except OutOfMemory as error:
             refused = error
     if not found:

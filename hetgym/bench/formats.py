@@ -65,10 +65,10 @@ def minutes(seconds: float) -> str:
 def size(amount: float) -> str:
     """Bytes in the unit that suits them.
 
-    >>> size(102_228_128), size(12)
+    >>> size(102_228_128), size(12.3)
     ('102 MB', '12 B')
     """
     for scale, unit in ((1e9, "GB"), (1e6, "MB"), (1e3, "kB")):
         if amount >= scale:
             return f"{amount / scale:.3g} {unit}"
-    return f"{amount:.3g} B"
+    return f"{amount:.0f} B"

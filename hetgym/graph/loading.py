@@ -53,7 +53,10 @@ def load_graph(source: str | os.PathLike[str], batch: int | None = 1, **options:
     if "dims" not in options and text in zoo.MODELS:
         return zoo.load(text, size, **options)
     if options:
-        raise GraphError(f"{text}: option {sorted(options)[0]!r} is for .onnx files only")
+        raise GraphError(
+            f"{text}: it takes no option {sorted(options)[0]!r}; ONNX models take dims and name, language models dims, "
+            "sequence and phase"
+        )
     if text.endswith(".pt2"):
         if size != 1:
             raise GraphError(f"{text}: a saved program keeps the batch that it was exported with; leave batch out")

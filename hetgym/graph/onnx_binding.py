@@ -96,6 +96,6 @@ def _rebound(static: Mapping[str, int], batch: int) -> set[str]:
     ones = {key for key, size in static.items() if size == 1 and batch > 1}
     if not ones and batch not in sizes:
         raise GraphError(
-            f"the leading axis of input {next(iter(static))!r} is fixed at {sizes[0]}; pass batch={sizes[0]} or None"
+            f"the leading axis of input {next(iter(static))!r} is fixed at {sizes[0]}; leave the batch out"
         )
     return ones

@@ -119,4 +119,5 @@ def test_plans_that_fit_are_found_where_the_fastest_does_not() -> None:
         weight_bytes=np.full(4, 10.0), memory_capacity=[25.0, 25.0], power_busy=[5.0, 5.0], power_idle=[1.0, 1.0]
     )
     (found,) = trade_offs(problem)
+    assert found.schedule.scheduler == "heft, slack reclaimed"
     assert found.values == {"makespan": 18.0, "energy": 110.0} and found.schedule.model == "classic"

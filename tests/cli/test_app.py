@@ -54,6 +54,7 @@ MISTAKES = [
     (["bench", "--sweet", "zoo"], "No such option"),
     (["bench", "surplus"], "surplus"),
     (["benhc"], "bench"),
+    (["list"], "hetgym list takes one of: graphs, platforms"),
     (["plan"], "model"),
     (["plan", "resnet50"], "--platform"),
     (["plan", "resnet51", "--platform", "cpu-gpu"], "did you mean 'resnet50'"),

@@ -291,7 +291,7 @@ def test_a_batch_that_cannot_be_rebound():
 def test_a_batch_that_is_fixed_at_another_size():
     net = model([node("Relu", "x", "y")], [value("x", [4, 2])], [value("y", None)])
     assert from_onnx(net, batch=4) == from_onnx(net)
-    with pytest.raises(GraphError, match="leading axis of input 'x' is fixed at 4; pass batch=4 or None"):
+    with pytest.raises(GraphError, match="leading axis of input 'x' is fixed at 4; leave the batch out"):
         from_onnx(net, batch=2)
 
 
