@@ -7,10 +7,12 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from hetgym._config import check_number
 from hetgym._types import FloatArray
 from hetgym.baselines.parallel.cutting import cuts
 from hetgym.baselines.parallel.exhaustive import Piece, branch_and_bound, known, pieces, runs
 from hetgym.baselines.parallel.options import FEW, Options, in_flight, options
+from hetgym.errors import ConfigError
 from hetgym.parallel import ParallelPlan, Setting, TrainingProblem
 from hetgym.planning.search import searching
 
@@ -52,8 +54,10 @@ def search(problem: TrainingProblem, tries: int = TRIES) -> ParallelPlan:
         tries: most plans that are simulated.
 
     Raises:
+        ConfigError: no tries.
         ProblemError: no plan fits in memory.
     """
+    check_number(tries, "tries", ConfigError, minimum=1)
     with searching() as stopped:
         return _search(problem, tries, stopped)
 

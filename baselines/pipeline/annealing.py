@@ -104,7 +104,7 @@ class CutSearch:
         """Search on.
 
         Args:
-            tries: largest number of changes to try.
+            tries: number of changes to try, rounded up so that every sweep over all lanes has some.
             seconds: limit of wall-clock time [s]; with it, results depend on the machine.
             began: time from which the seconds count, on :func:`hetgym.planning.search.clock`; by default now.
         """

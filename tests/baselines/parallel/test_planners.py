@@ -230,3 +230,5 @@ def test_bad_problems_are_refused() -> None:
     for changed in bad:
         with pytest.raises((ConfigError, UnknownName)):
             TrainingProblem(problem.costs, problem.cluster, **({"global_batch": 2} | changed))  # type: ignore[arg-type]
+    with pytest.raises(ConfigError, match="tries is 0"):
+        search(problem, tries=0)
