@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from importlib import import_module
 from typing import Any
 
+from hetgym.errors import ConfigError
+
 OPTIONAL = ("start", "rule", "threads")
 """Fields of a recipe that not all algorithms read."""
 
@@ -20,6 +22,7 @@ class Algorithm:
         trainer: a function, or its ``module:name``, that takes a :class:`~hetgym.agents.run.TrainingRun` to its end and
             returns the trained network.
         summary: description in one line.
+        shares: true if workers of a Ray cluster can take part.
         env: id of the only environment that it trains for, whose episodes place operators before the run if it is
             HetSchedule-v0; empty for all environments.
         reads: names of the :data:`OPTIONAL` fields of a recipe that mean something to it.
@@ -28,6 +31,7 @@ class Algorithm:
     settings: str | type[Any]
     trainer: str | Callable[[Any], Any]
     summary: str
+    shares: bool = True
     env: str = ""
     reads: tuple[str, ...] = OPTIONAL
 
@@ -65,6 +69,7 @@ ALGORITHMS: dict[str, Algorithm] = {
         "hetgym.agents.training.settings:OutcomeSettings",
         "hetgym.agents.training.outcomes:train",
         "search, and learn which moves make plans shorter: the policy place-v2",
+        shares=False,
         env="HetSchedule-v0",
         reads=(),
     ),
@@ -72,8 +77,19 @@ ALGORITHMS: dict[str, Algorithm] = {
         "hetgym.agents.training.settings:SplitOutcomeSettings",
         "hetgym.agents.training.split_outcomes:train",
         "search, and learn which splits make plans shorter: the policy split-v2",
+        shares=False,
         env="HetSplit-v0",
         reads=("rule",),
     ),
 }
 """Name in recipes -> algorithm."""
+
+
+def check_workers(algorithm: str) -> None:
+    """Refuse to share the work of an algorithm that trains in one process.
+
+    Raises:
+        ConfigError: it does.
+    """
+    if not ALGORITHMS[algorithm].shares:
+        raise ConfigError(f"{algorithm} trains in one process, without --ray")

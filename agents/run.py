@@ -11,7 +11,7 @@ from typing import Any, Protocol
 from hetgym._files import atomic_write, read_text
 from hetgym._json import noun, parse
 from hetgym._yaml import SIZE_LIMIT
-from hetgym.agents.algorithms import ALGORITHMS
+from hetgym.agents.algorithms import ALGORITHMS, check_workers
 from hetgym.agents.checkpoint import Checkpoint
 from hetgym.agents.curves import Curves
 from hetgym.agents.distributed.crew import RayCluster
@@ -56,7 +56,8 @@ class TrainingRun:
         wrap: function from a network and a card to a :class:`Product`; trainers of other networks replace it.
 
     Raises:
-        ConfigError: the folder holds a run of another recipe, or cannot be written.
+        ConfigError: the folder holds a run of another recipe, or cannot be written; or workers are to take part in what
+            one process trains.
     """
 
     def __init__(
@@ -68,6 +69,8 @@ class TrainingRun:
         cluster: RayCluster | None = None,
     ) -> None:
         self.recipe, self.path, self.watch, self.cluster = recipe, path, watch, cluster
+        if cluster is not None:
+            check_workers(recipe.algorithm)
         kept = path / "checkpoint.safetensors"
         if kept.exists() and not force:
             self._compare()

@@ -27,7 +27,6 @@ from hetgym.agents.training.settings import OutcomeSettings, SplitOutcomeSetting
 from hetgym.agents.training.trainer import Learner, Trained, improve
 from hetgym.baselines.region_annealing import RegionAnnealing
 from hetgym.envs.place.lanes import PlaceLanes
-from hetgym.errors import ConfigError
 from hetgym.planning import proposals
 from hetgym.planning.search import run
 
@@ -136,20 +135,9 @@ def train(run: TrainingRun) -> ProposalNetwork:
 
     Raises:
         ArtefactError: the checkpoint is not one of this recipe.
-        ConfigError: workers of a Ray cluster were asked for.
     """
     recipe = run.recipe
     run.wrap = TrainedRegions
-    return improve_alone(run, MoveOutcomes(recipe.parsed_settings(), recipe.steps, recipe.network, recipe.seed))
-
-
-def improve_alone(run: TrainingRun, training: MoveOutcomes) -> ProposalNetwork:
-    """Take a training to the end of a run in this process; see :func:`~hetgym.agents.training.trainer.improve`.
-
-    Raises:
-        ConfigError: workers of a Ray cluster were asked for.
-    """
-    if run.cluster is not None:
-        raise ConfigError(f"{run.recipe.algorithm} trains in one process, without --ray")
+    training = MoveOutcomes(recipe.parsed_settings(), recipe.steps, recipe.network, recipe.seed)
     network: ProposalNetwork = improve(run, training, training.advance)
     return network

@@ -17,9 +17,9 @@ from hetgym.agents.splits import planner as splits
 from hetgym.agents.splits.moves import FEATURES
 from hetgym.agents.splits.planner import SplitPlanner
 from hetgym.agents.splits.search import Ground, SplitSearch, new_ground
-from hetgym.agents.training.outcomes import MoveOutcomes, Rows, improve_alone
+from hetgym.agents.training.outcomes import MoveOutcomes, Rows
 from hetgym.agents.training.settings import SplitOutcomeSettings
-from hetgym.agents.training.trainer import Trained
+from hetgym.agents.training.trainer import Trained, improve
 from hetgym.envs.split.dynamics import Splits
 from hetgym.envs.split.lanes import SplitLanes
 from hetgym.envs.split.networks import RandomNetworks
@@ -112,7 +112,6 @@ def train(run: TrainingRun) -> ProposalNetwork:
 
     Raises:
         ArtefactError: the checkpoint is not one of this recipe.
-        ConfigError: workers of a Ray cluster were asked for.
     """
     recipe = run.recipe
     assert isinstance(run.evaluator.lanes, SplitLanes)
@@ -121,4 +120,5 @@ def train(run: TrainingRun) -> ProposalNetwork:
     training = SplitOutcomes(settings, recipe.steps, recipe.network, recipe.seed, rules)
     if recipe.rule:
         training.network.begin_as(recipe.rule, FEATURES)
-    return improve_alone(run, training)
+    network: ProposalNetwork = improve(run, training, training.advance)
+    return network

@@ -64,11 +64,15 @@ def run(recipe: Recipe, output: Output, ray: str = "", workers: int | None = Non
         workers: number of them; by default one for each core of the Ray cluster.
 
     Raises:
-        ConfigError: an impossible name, or a folder that holds another run.
+        ConfigError: an impossible name, a folder that holds another run, or an algorithm that no workers can share.
         MissingExtra: Ray is not installed.
         ClusterError: the Ray cluster cannot be joined or worked on.
     """
+    from hetgym.agents.algorithms import check_workers
+
     check_run_name(output.name)
+    if ray:
+        check_workers(recipe.algorithm)
     with _playing(ray, workers) as cluster:
         results = _train(recipe, output, cluster)
     if results is None:
