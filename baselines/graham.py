@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from hetgym._types import FloatArray
+from hetgym._types import BoolArray, FloatArray
 from hetgym.errors import ConfigError
 from hetgym.planning import timeline
 from hetgym.planning.capacity import fitted
@@ -48,18 +48,27 @@ def _plan(problem: Problem, sequence: list[int], runtime: Runtime, room: FloatAr
     n, d, arrays = problem.num_operators, problem.num_devices, problem.arrays
     rank, room = np.empty(n, np.int64), room.copy()
     rank[sequence] = np.arange(n)
+    able, taken = np.isfinite(problem.cost), np.zeros(n, np.bool_)
     placed = timeline.new_timeline(problem, runtime, room)
     waiting = np.diff(problem.predecessors.pointer)
-    ready = [int(rank[i]) for i in np.flatnonzero(waiting == 0)]
-    heapq.heapify(ready)
+    ready: list[list[int]] = [[] for _ in range(d)]  # heaps of the operators that each device can run, by rank
     finishes: list[tuple[float, int, int]] = []
     idle = list(range(d))
-    now = 0.0
-    while ready or finishes:
+    now, left = 0.0, n
+
+    def make_ready(operator: int) -> None:
+        for device in np.flatnonzero(able[operator]).tolist():
+            heapq.heappush(ready[device], int(rank[operator]))
+
+    for operator in np.flatnonzero(waiting == 0).tolist():
+        make_ready(operator)
+    while left or finishes:
         for device in sorted(idle):
-            chosen = _first_placeable(problem, ready, sequence, device, room)
+            chosen = _first_placeable(problem, ready[device], sequence, taken, device, room)
             if chosen is None:
                 continue
+            taken[chosen] = True
+            left -= 1
             room[device] -= problem.weight_bytes[chosen]
             timeline.append(arrays, placed, chosen, device, now)
             idle.remove(device)
@@ -72,21 +81,23 @@ def _plan(problem: Problem, sequence: list[int], runtime: Runtime, room: FloatAr
                 successor = int(arrays.successor[k])
                 waiting[successor] -= 1
                 if waiting[successor] == 0:
-                    heapq.heappush(ready, int(rank[successor]))
+                    make_ready(successor)
     return timeline.planned(problem, placed, runtime)
 
 
 def _first_placeable(
-    problem: Problem, ready: list[int], sequence: list[int], device: int, room: FloatArray
+    problem: Problem, ready: list[int], sequence: list[int], taken: BoolArray, device: int, room: FloatArray
 ) -> int | None:
-    """Take the first ready operator that the device can run off the heap; one that has room nowhere it must take."""
+    """Take the first ready operator of a device off its heap; one that has room nowhere it must take."""
     passed = []
     chosen = None
     while ready and chosen is None:
         candidate = heapq.heappop(ready)
         operator = sequence[candidate]
+        if taken[operator]:
+            continue
         able = np.isfinite(problem.cost[operator])
-        if able[device] and (problem.weight_bytes[operator] <= room[device] or room[device] == room[able].max()):
+        if problem.weight_bytes[operator] <= room[device] or room[device] == room[able].max():
             chosen = operator
         else:
             passed.append(candidate)
