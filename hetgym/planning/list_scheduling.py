@@ -5,6 +5,8 @@ The kernels fill a :class:`~hetgym.planning.timeline.Timeline`; :func:`place_by_
 
 from __future__ import annotations
 
+from contextlib import nullcontext
+
 import numpy as np
 
 from hetgym._jit import lean, step
@@ -91,26 +93,36 @@ def devices_of(problem: Problem, assignment: object, free: bool = False) -> IntA
     Raises:
         InvalidSchedule: another shape, or a device that does not exist or cannot run its operator.
     """
-    n, d = problem.num_operators, problem.num_devices
+    n = problem.num_operators
     try:
         found = np.asarray(assignment)
     except ValueError:  # rows of several lengths
         found = np.zeros(0)
     if found.shape != (n,) or found.dtype.kind not in "iuf":
         raise InvalidSchedule(f"a placement is {shown(assignment)}; it must hold one device for each of {n} operators")
-    with np.errstate(invalid="ignore"):
-        devices = found.astype(np.int32)
-    known = (devices == found) & (devices >= 0) & (devices < d)
-    wrong = ~known | np.isinf(problem.cost[np.arange(n), np.where(known, devices, 0)])
-    if free:
-        wrong &= found != -1
-    if wrong.any():
-        i = int(np.argmax(wrong))
+    with np.errstate(invalid="ignore") if found.dtype.kind == "f" else nullcontext():
+        devices: IntArray = found.astype(np.int32)
+    i = _first_wrong(problem.cost, devices, free)
+    if i < 0 and found.dtype != np.int32 and not (devices == found).all():
+        i = int(np.argmax(devices != found))
+    if i >= 0:
         raise InvalidSchedule(
             f"a placement puts operator {i} ({problem.operator_names[i]!r}) on device {found[i]:g}, which does not "
             "exist or cannot run it"
         )
     return devices
+
+
+@lean
+def _first_wrong(cost: FloatArray, devices: IntArray, free: bool) -> int:
+    """The first operator on a device that does not exist or cannot run it, but for -1 if that is free; -1 for none."""
+    for i in range(len(devices)):
+        device = devices[i]
+        if free and device == -1:
+            continue
+        if device < 0 or device >= cost.shape[1] or cost[i, device] == np.inf:
+            return i
+    return -1
 
 
 def fastest_device(problem: Problem, operators: IntArray | list[int] | None = None) -> int:
