@@ -100,8 +100,12 @@ def decode_in_order(
 
 def _topological(problem: Problem, order: object) -> IntArray:
     """A writable array of operators in a topological order."""
-    found, n = np.asarray(order), problem.num_operators
-    if found.shape != (n,) or not (np.sort(found) == np.arange(n)).all():
+    n = problem.num_operators
+    try:
+        found = np.asarray(order)
+    except ValueError:  # rows of several lengths
+        found = np.zeros(0)
+    if found.shape != (n,) or found.dtype.kind not in "iuf" or not (np.sort(found) == np.arange(n)).all():
         raise InvalidSchedule(f"an order is {shown(order)}; it must hold each of {n} operators once")
     turns = found.astype(np.int32)
     turn = np.empty(n, np.int32)

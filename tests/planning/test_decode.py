@@ -74,8 +74,8 @@ def test_placements_that_cannot_be_decoded_are_refused(device: object) -> None:
         decode_placement(problem, device)  # type: ignore[arg-type]
 
 
-@pytest.mark.parametrize("order", [[0, 1], [0, 1, 1], [1, 0, 2], [0, 1, 3]])
-def test_orders_that_cannot_be_decoded_are_refused(order: list[int]) -> None:
+@pytest.mark.parametrize("order", [[0, 1], [0, 1, 1], [1, 0, 2], [0, 1, 3], [[0], [1, 2], [3]], [None] * 3, "abc"])
+def test_orders_that_cannot_be_decoded_are_refused(order: object) -> None:
     problem = Problem.from_arrays(np.ones((3, 2)), [(0, 1, 0.0)])
     with pytest.raises(InvalidSchedule, match="an order"):
         decode_in_order(problem, [0, 0, 0], order)  # type: ignore[arg-type]
