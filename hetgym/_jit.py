@@ -6,13 +6,15 @@ import gc
 import hashlib
 import os
 import re
+import signal
 import sys
 from collections.abc import Callable
 from contextlib import suppress
 from functools import cache, partial
 from pathlib import Path
-from threading import Timer
+from threading import Timer, current_thread, main_thread
 from time import monotonic
+from types import FrameType
 from typing import Any, TypeVar, cast
 
 import numba
@@ -135,6 +137,8 @@ class Compiling(event.Listener):  # type: ignore[misc]
         self._finished, self._began, self._depth = 0.0, 0.0, 0
         self._timer: Timer | None = None
         self._collects = False
+        self._handler: Callable[[int, FrameType | None], Any] | None = None
+        self._interrupted = False
 
     @property
     def seconds(self) -> float:
@@ -147,6 +151,7 @@ class Compiling(event.Listener):  # type: ignore[misc]
         if self._depth > 1:
             return
         self._began = monotonic()
+        self._hold_interrupts()
         self._collects = gc.isenabled()
         gc.disable()  # a compiler makes millions of objects, next to none of them in cycles
         if not self._told:
@@ -165,6 +170,30 @@ class Compiling(event.Listener):  # type: ignore[misc]
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
+        self._release_interrupts()
+
+    # LLVM calls Python back while it compiles; an exception that a signal raises there leaves it in pieces.
+    def _hold_interrupts(self) -> None:
+        """Let Ctrl-C wait for the end of the compilation; a second one does not wait."""
+        handler = signal.getsignal(signal.SIGINT)
+        if callable(handler) and current_thread() is main_thread():
+            self._handler, self._interrupted = handler, False
+            signal.signal(signal.SIGINT, self._hold)
+
+    def _hold(self, number: int, frame: FrameType | None) -> None:
+        """Handle the signal while something is compiled."""
+        handler = self._handler
+        if self._interrupted and handler is not None:
+            handler(number, frame)
+        self._interrupted = True
+
+    def _release_interrupts(self) -> None:
+        """Handle Ctrl-C as before, and one that waited now."""
+        handler, self._handler = self._handler, None
+        if handler is not None:
+            signal.signal(signal.SIGINT, handler)
+            if self._interrupted:
+                signal.raise_signal(signal.SIGINT)
 
     def _tell(self) -> None:
         self._told = True

@@ -6,6 +6,7 @@ import os
 import shutil
 import subprocess
 import sys
+import textwrap
 from pathlib import Path
 
 import pytest
@@ -122,3 +123,33 @@ def test_kernels_for_types_of_another_program_are_no_obstacle(error: Exception) 
 
     assert known_kernels(load) == {}
     assert known_kernels(lambda: {"key": "file"}) == {"key": "file"}
+
+
+def test_an_interrupt_waits_for_the_end_of_a_compilation(tmp_path: Path) -> None:
+    code = """
+        import os, signal
+        from numba.core import event
+        from hetgym._jit import compiling, lean
+
+        class Impatient(event.Listener):
+            def on_start(self, event):
+                os.kill(os.getpid(), signal.SIGINT)
+                print("goes on", flush=True)
+            def on_end(self, event):
+                pass
+
+        @lean
+        def twice(x: float) -> float:
+            return 2.0 * x
+
+        before = signal.getsignal(signal.SIGINT)
+        with event.install_listener("numba:compile", Impatient()):
+            try:
+                twice(1.0)
+            except KeyboardInterrupt:
+                print("interrupted", signal.getsignal(signal.SIGINT) is before, compiling.seconds > 0)
+        print(twice(2.0))
+    """
+    (tmp_path / "kernel.py").write_text(textwrap.dedent(code))
+    done = subprocess.run([sys.executable, "kernel.py"], cwd=tmp_path, capture_output=True, text=True, timeout=120)
+    assert done.stdout.splitlines() == ["goes on", "interrupted True True", "4.0"], done.stderr
