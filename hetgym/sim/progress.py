@@ -193,9 +193,10 @@ def launch_order(g: Progress) -> tuple[IntArray, ...]:
 
     Operators that ran more than once, because a device was lost, count where they ran last.
     """
-    rows = g.queue.reshape(len(g.head), -1)
-    ends = g.head - np.arange(len(rows)) * rows.shape[1]
-    launched = [row[:end] for row, end in zip(rows, ends, strict=True)]
+    room = len(g.queue) // len(g.head)
+    launched = [g.queue[device * room : head] for device, head in enumerate(g.head.tolist())]
+    if g.alive.all():
+        return tuple(row.copy() for row in launched)
     return tuple(row[g.assignment[row] == device] for device, row in enumerate(launched))
 
 

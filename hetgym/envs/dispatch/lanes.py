@@ -39,11 +39,11 @@ from hetgym.envs.dispatch.state import (
     DispatchObservation,
     DispatchRecord,
     DispatchTables,
+    begin_again,
     new_dispatch_state,
     new_plan,
     own_tables,
     reference_tables,
-    renew,
     tables_of,
 )
 from hetgym.envs.place.instance import ScheduleInstance, heft_makespan, prepare
@@ -56,7 +56,7 @@ from hetgym.planning import ranks
 from hetgym.problem import Problem
 from hetgym.schedule import Schedule
 from hetgym.sim import Trace, lateness
-from hetgym.sim.decisions import new_run, restart
+from hetgym.sim.decisions import new_run
 from hetgym.sim.progress import RUNNING, launch_order
 from hetgym.sim.run import online_setting
 from hetgym.sim.runtime import runtime_name
@@ -92,7 +92,7 @@ class Prepared(NamedTuple):
         drawn: the conditions.
         jobs: whose ends count.
         arrays: of the problem, for kernels.
-        tables: for kernels, as they are at the beginning; runs have their own.
+        tables: :class:`~hetgym.envs.dispatch.state.DispatchTables` as they are at the beginning; runs have their own.
         shown: the fixed part of the observations, by key.
         total: [D] run time of the whole graph on each device alone, as observed.
         runs: runs on this problem that no lane uses; None if the conditions are not the same in every episode.
@@ -102,7 +102,7 @@ class Prepared(NamedTuple):
     drawn: Drawn
     jobs: Jobs
     arrays: records.Entry
-    tables: DispatchTables
+    tables: records.Entry
     shown: dict[str, npt.NDArray[Any]]
     total: npt.NDArray[np.float32]
     runs: list[Run] | None
@@ -259,7 +259,7 @@ class DispatchLanes(RecordLanes):
         jobs = counted([problem], drawn.release, self.conditions.objective)
         prepared, held = self._made(lane, problem, drawn, order, jobs), self._held[lane]
         assert held is not None
-        tables = records.entry(own_tables(prepared.tables))
+        tables = records.entry(own_tables(prepared.tables.record))
         return prepared._replace(runs=[held[0]._replace(tables=tables)])  # the reference's, which is over
 
     def _made(self, lane: int, problem: Problem, drawn: Drawn, order: IntArray, jobs: Jobs) -> Prepared:
@@ -270,7 +270,8 @@ class DispatchLanes(RecordLanes):
         tables = tables_of(instance, drawn, blank, jobs)
         shown: dict[str, npt.NDArray[Any]] = {key: blank[key] for key in ("links", "device_mask") if key in self.arrays}
         total = blank["devices"][:, DeviceColumn.TOTAL_COST]
-        return Prepared(instance, drawn, jobs, records.entry(problem.arrays), tables, shown, total, None)
+        arrays = records.entry(problem.arrays)
+        return Prepared(instance, drawn, jobs, arrays, records.entry(tables), shown, total, None)
 
     def _begin_with(self, lane: int, prepared: Prepared) -> None:
         """Give a lane its problem, the observation at the beginning of an episode, a run and scratch."""
@@ -281,9 +282,11 @@ class DispatchLanes(RecordLanes):
         self.arrays["devices"][lane, :, DispatchDeviceColumn.TOTAL_COST] = total
         problem = instance.problem
         if runs:
-            self._seat(lane, arrays, _again(problem, tables, runs.pop()), runs)
+            run = runs.pop()
+            begin_again(arrays.row, tables.row, run.state.row, run.progress.row, run.flows.row, run.tables.row)
         else:
-            self._seat(lane, arrays, self._run(problem, drawn, own_tables(tables)), runs)
+            run = self._run(problem, drawn, own_tables(tables.record))
+        self._seat(lane, arrays, run, runs)
         self.state.reference[lane] = instance.reference
         if self.rules.completion != "off":
             self._give_rollouts(lane, problem, jobs)
@@ -365,12 +368,15 @@ class DispatchLanes(RecordLanes):
     def trace(self, lane: int) -> Trace:
         """The run so far; operators that have not started are on device -1."""
         state, run = self._states[lane], self._runs[lane]
-        begun = run.status >= RUNNING
+        assignment, start, finish = run.assignment.copy(), state.start.copy(), state.finish.copy()
+        waits = run.status < RUNNING
+        if waits.any():
+            assignment[waits], start[waits], finish[waits] = -1, 0.0, 0.0
         return Trace(
             problem=self.problem(lane),
-            assignment=np.where(begun, run.assignment, -1).astype(np.int32),
-            start=np.where(begun, state.start, 0.0),
-            finish=np.where(begun, state.finish, 0.0),
+            assignment=assignment,
+            start=start,
+            finish=finish,
             sent=np.where(np.isfinite(state.sent), state.sent, 0.0),
             arrived=np.where(np.isfinite(state.arrived), state.arrived, 0.0),
             runtime=runtime_name(self.rules.simulated),
@@ -418,10 +424,3 @@ class DispatchLanes(RecordLanes):
             return gantt_pixels(trace)
         now = float(self._runs[lane].clock[0])
         return dispatch_text(trace, now, self.instance(lane).reference, bool(self.over[lane]))
-
-
-def _again(problem: Problem, tables: DispatchTables, run: Run) -> Run:
-    """A run of an earlier episode, at time 0 again."""
-    restart(problem.arrays, run.state.record, run.progress.record, run.flows.record)
-    renew(tables, run.tables.record)
-    return run

@@ -20,7 +20,7 @@ from hetgym.envs.dispatch.jobs import Jobs
 from hetgym.envs.dispatch.rollouts import ROLLOUTS
 from hetgym.envs.place.instance import ScheduleInstance
 from hetgym.envs.place.state import PROBLEM
-from hetgym.sim.decisions import new_run
+from hetgym.sim.decisions import new_run, restart
 from hetgym.sim.fair import Flows
 from hetgym.sim.kernel import State, Switches
 from hetgym.sim.progress import Progress
@@ -115,16 +115,6 @@ def own_tables(tables: DispatchTables) -> DispatchTables:
     """The same tables with copies of those that an episode changes."""
     changed = ("order", "turn", "bound", "left", "spare", "known")
     return tables._replace(**{name: getattr(tables, name).copy() for name in changed})
-
-
-@lean
-def renew(tables: DispatchTables, own: DispatchTables) -> None:
-    """Return what an episode has changed of its own tables to what it was."""
-    for i in range(len(own.order)):
-        own.order[i], own.turn[i] = tables.order[i], tables.turn[i]
-        own.spare[i], own.known[i] = tables.spare[i], tables.known[i]
-    for j in range(len(own.bound)):
-        own.bound[j], own.left[j] = tables.bound[j], tables.left[j]
 
 
 def reference_tables(order: IntArray, jobs: Jobs) -> DispatchTables:
@@ -313,3 +303,31 @@ read_flows = reader(FLOWS)
 read_rollouts = reader(ROLLOUTS)
 read_plan = reader(new_plan(1, 1, 0))
 read_lanes = reader(RECORD)
+
+
+@lean
+def begin_again(
+    problem: Int64Array,
+    tables: Int64Array,
+    state: Int64Array,
+    run: Int64Array,
+    flows: Int64Array,
+    own: Int64Array,
+) -> None:
+    """Return a run without late operators and changes to time 0, and what it has changed of its tables to what it was.
+
+    Args:
+        problem: row of the problem.
+        tables: row of the tables as they are at the beginning.
+        state: row of the run's state.
+        run: row of its progress.
+        flows: row of its flows.
+        own: row of its own tables.
+    """
+    restart(read_problem(problem), read_state(state), read_run(run), read_flows(flows))
+    t, changed = read_tables(tables), read_tables(own)
+    for i in range(len(t.order)):
+        changed.order[i], changed.turn[i] = t.order[i], t.turn[i]
+        changed.spare[i], changed.known[i] = t.spare[i], t.known[i]
+    for j in range(len(t.bound)):
+        changed.bound[j], changed.left[j] = t.bound[j], t.left[j]
