@@ -51,6 +51,10 @@ TRUST = 0.8
 CRITICAL = 0.8
 """Share of these that move an operator of the critical chain."""
 
+SHARPER, SHORT = 1.0, 16
+"""In a search of up to so many operators launched, over the square of their number, the odds of a network are raised to a
+power that is greater than 1 by so much, and by less in longer ones: while tries are few, only the best are worth one."""
+
 VERIFY = 50
 """Operators launched in trials, for each one of the problem, between two simulations of the best plan."""
 
@@ -151,7 +155,7 @@ class RegionAnnealing(Search):
         self.rng = generator(seed)
         self.helped = reorder is None and guide is not None and len(guide.bias) > 0
         reorder = 0.0 if self.switches.by_arrival else 1.0 if forced else REORDER if reorder is None else reorder
-        self.mix = Mix(reorder, CRITICAL, sizes, trust, exchanged)
+        self.mix = Mix(reorder, CRITICAL, sizes, trust, 1.0, exchanged)
         self._begin(first, guide)
 
     def _start(self, start: str | Schedule) -> Schedule:
@@ -205,8 +209,9 @@ class RegionAnnealing(Search):
 
     def mix_of(self, total: int) -> Mix:
         """The kinds of changes in a search of so many launches: the longer it is, the less is left to its network."""
-        share = min(1.0, LONG * self.problem.num_operators**2 / total)
-        mix = self.mix._replace(trust=share * self.mix.trust)
+        square = self.problem.num_operators**2
+        share, sharper = min(1.0, LONG * square / total), SHARPER * min(1.0, SHORT * square / total)
+        mix = self.mix._replace(trust=share * self.mix.trust, sharpness=1.0 + sharper)
         if self.helped and 0.0 < mix.reorder < 1.0:
             mix = mix._replace(reorder=share * REORDER_BESIDE + (1.0 - share) * mix.reorder)
         return mix
@@ -250,6 +255,7 @@ class Mix(NamedTuple):
         critical: share of these that take one of the critical chain.
         sizes: number of sizes of regions, each twice the one before.
         trust: share of regions that a guide proposes.
+        sharpness: power to which its odds are raised.
         exchanged: share of regions in whose place one of the other device comes.
     """
 
@@ -257,6 +263,7 @@ class Mix(NamedTuple):
     critical: float
     sizes: int
     trust: float
+    sharpness: float
     exchanged: float
 
 
@@ -295,7 +302,8 @@ def _anneal(
         else:
             lacked, makespan = course.lacking(c), c.value[course.CURRENT]
             heat = temperature / makespan if makespan > 0.0 else 1.0
-            count = proposals.propose(p, c, g, rng, mix.trust, heat, mix.sizes, mix.exchanged, switches)
+            guided = mix.trust, mix.sharpness, heat
+            count = proposals.propose(p, c, g, rng, *guided, mix.sizes, mix.exchanged, switches)
             if count == 0:
                 continue
             lacks, price = course.lacking(c), np.inf

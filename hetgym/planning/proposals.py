@@ -168,6 +168,7 @@ def propose(
     g: Proposals,
     rng: np.random.Generator,
     share: float,
+    sharpness: float,
     heat: float,
     most: int,
     exchanged: float,
@@ -181,6 +182,7 @@ def propose(
         g: the proposals.
         rng: of the draws.
         share: of regions that the network proposes; the others are drawn as :mod:`hetgym.planning.regions` does.
+        sharpness: power to which the network's odds are raised before they are drawn by.
         heat: the temperature, as a share of the makespan.
         most: number of sizes of regions.
         exchanged: share of regions in whose place another one comes.
@@ -189,13 +191,13 @@ def propose(
     d = p.cost.shape[1]
     seed, device, doublings = -1, -1, 0
     if len(g.bias) > 0 and rng.random() < share:
-        _bring_up_to_date(p, c, g, heat, switches)
+        _bring_up_to_date(p, c, g, sharpness, heat, switches)
         for _ in range(DRAWS):
             if not g.tree[1] > 0.0:
                 return 0
             leaf = sum_tree.draw_leaf(g.tree, rng.random())
             before = sum_tree.weight_of(g.tree, leaf)
-            now = judge(p, c, g, leaf, heat, switches)
+            now = judge(p, c, g, leaf, sharpness, heat, switches)
             if now > 0.0:
                 seed, device = leaf // d, leaf % d
                 doublings = _draw_size(g, rng.random() * now, most)
@@ -244,20 +246,27 @@ TIE = 1.0 - 1e-9
 
 
 @step
-def _bring_up_to_date(p: ProblemArrays, c: course.Course, g: Proposals, heat: float, switches: Switches) -> None:
+def _bring_up_to_date(
+    p: ProblemArrays, c: course.Course, g: Proposals, sharpness: float, heat: float, switches: Switches
+) -> None:
     """Judge the next pair in turn, and all of them at the beginning."""
     pairs = p.cost.size
     if g.counts[NEXT] < 0:
         for leaf in range(pairs):
-            judge(p, c, g, leaf, heat, switches)
+            judge(p, c, g, leaf, sharpness, heat, switches)
         g.counts[NEXT] = 0
-    judge(p, c, g, g.counts[NEXT], heat, switches)
+    judge(p, c, g, g.counts[NEXT], sharpness, heat, switches)
     g.counts[NEXT] = (g.counts[NEXT] + 1) % pairs
 
 
 @step
-def judge(p: ProblemArrays, c: course.Course, g: Proposals, leaf: int, heat: float, switches: Switches) -> float:
-    """Judge one pair as the plan is now: its odds, summed over the sizes of regions, each of which is in ``odds``."""
+def judge(
+    p: ProblemArrays, c: course.Course, g: Proposals, leaf: int, sharpness: float, heat: float, switches: Switches
+) -> float:
+    """Judge one pair as the plan is now: its odds, summed over the sizes of regions, each of which is in ``odds``.
+
+    All are raised to the power ``sharpness``.
+    """
     i, device = leaf // p.cost.shape[1], leaf % p.cost.shape[1]
     total = 0.0
     if device != c.assignment[i] and p.cost[i, device] < np.inf:
@@ -272,7 +281,7 @@ def judge(p: ProblemArrays, c: course.Course, g: Proposals, leaf: int, heat: flo
             log_odds = 0.0
             for k in range(len(h)):
                 log_odds += max(0.0, h[k] + _size(doublings) * g.enter[SIZE, k]) * g.leave[k]
-            g.odds[doublings] = np.exp(min(LARGEST, max(-LARGEST, log_odds)))
+            g.odds[doublings] = np.exp(sharpness * min(LARGEST, max(-LARGEST, log_odds)))
             total += g.odds[doublings]
     sum_tree.weigh(g.tree, leaf, total)
     return total

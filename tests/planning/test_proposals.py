@@ -91,12 +91,15 @@ def test_regions_begin_where_the_odds_are(problem: Problem, preset: str, seed: i
         if a != line.assignment[i] and np.isfinite(problem.cost[i, a])
     ]
     for leaf in range(problem.num_operators * d):
-        total = judge(p, line, found, leaf, 0.01, switches)
+        total = judge(p, line, found, leaf, 1.0, 0.01, switches)
         assert (total > 0.0) == (leaf in legal) and total == weight_of(found.tree, leaf)
         if total > 0.0:
             assert found.odds.sum() == pytest.approx(total)
+            squares = (found.odds**2).sum()
+            assert judge(p, line, found, leaf, 2.0, 0.01, switches) == pytest.approx(squares)
+            judge(p, line, found, leaf, 1.0, 0.01, switches)
     before = line.assignment.copy()
-    count = propose(p, line, found, rng, 1.0, 0.01, regions.DOUBLINGS, 0.5, switches)
+    count = propose(p, line, found, rng, 1.0, 1.0, 0.01, regions.DOUBLINGS, 0.5, switches)
     assert (count > 0) == bool(legal)
     if count:
         moved = line.moved[:count]
@@ -142,6 +145,7 @@ def test_the_longer_a_search_the_less_is_left_to_its_network() -> None:
     n = problem.num_operators
     short, long, longer = (search.mix_of(effort * n**2) for effort in (1, 5_000, 500_000))
     assert short.trust > 5 * long.trust > 50 * longer.trust > 0.0
+    assert 2.0 == short.sharpness > search.mix_of(50 * n**2).sharpness > long.sharpness == pytest.approx(1.0, abs=0.01)
     assert (
         short.reorder < long.reorder < longer.reorder < plain.mix_of(n).reorder == pytest.approx(longer.reorder, 0.01)
     )
