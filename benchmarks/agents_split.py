@@ -86,7 +86,7 @@ def main() -> None:
     parser.add_argument("--json", type=Path, help="file for the numbers")
     options = parser.parse_args()
     if options.random:  # seeds that neither training nor any choice saw
-        options.networks, options.platforms = ["random"], [str(6_000_000 + k) for k in range(options.random)]
+        options.networks, options.platforms = ["random"], [str(7_000_000 + k) for k in range(options.random)]
     rows = []
     for network in options.networks:
         for platform in options.platforms:

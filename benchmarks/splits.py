@@ -1,19 +1,19 @@
 """What learning adds to the search over splits: moves judged by a trained network against others.
 
-    python benchmarks/splits.py random --trained trained.safetensors --linear one-unit.safetensors
-    python benchmarks/splits.py networks --trained trained.safetensors --linear one-unit.safetensors
+    python benchmarks/splits.py random --linear one-unit.safetensors
+    python benchmarks/splits.py networks --linear one-unit.safetensors
     python benchmarks/splits.py headroom --count 16
 
 ``random`` are random networks on random machines of seeds that neither training nor any choice saw; ``networks`` are
 GPT-2 and an LSTM, which training never saw, and networks of its families at a batch size that it never saw, on four
 platforms. All searches begin with the same patterns and with EOP's splits before tuning. *random* takes all moves as
-likely; *rule* is split-v2: it makes odds of the time that parts save less what is dealt out and gathered more, both as
-far as they are waited for; *untrained* has random weights; *trained* is a network that began with them, and *one unit*
-one of one hidden unit, a linear rule of the same inputs. The table has mean makespans over HEFT's of the graph as it
-is, after so many plans for each key operator besides the first ones, and after so much processor time of a search.
-The preparation of a graph, which is the same for all, is not counted. Intervals are 95 % paired bootstrap
-intervals of the mean ratio of *trained* to each other one. ``headroom`` says what ten times the plans are worth to
-split-v2 on random networks: what a better judge of moves could gain.
+likely; *rule* makes odds of the time that parts save less what is dealt out and gathered more, both as far as they are
+waited for; *untrained* has random weights; *trained* is the network of split-v2, and *one unit* one of one hidden unit,
+a linear rule of the same inputs, trained alike (benchmarks/recipes/one-unit-splits.yaml). The table has mean makespans
+over HEFT's of the graph as it is, after so many plans for each key operator besides the first ones, and after so much
+processor time of a search. The preparation of a graph, which is the same for all, is not counted. Intervals are 95 %
+paired bootstrap intervals of the mean ratio of *trained* to each other one. ``headroom`` says what ten times the plans
+are worth to split-v2 on random networks: what a better judge of moves could gain.
 """
 
 from __future__ import annotations
@@ -52,14 +52,14 @@ NETWORKS = (
 MORE = 10
 """Plans of a long search over those of split-v2, for *headroom*."""
 
-EFFORTS = (0, 1, 2, 4, 8)
+EFFORTS = (0, 1, 2, 4, 8, 32)
 TIMES = {"random": (0.05, 0.1, 0.2), "networks": (0.2, 0.5, 1.0)}
 
 
-def pairs(kind: str, count: int) -> Iterator[tuple[str, Pair]]:
+def pairs(kind: str, count: int, first: int) -> Iterator[tuple[str, Pair]]:
     """Names, graphs and platforms."""
     if kind == "random":
-        for seed in range(SEED, SEED + count):
+        for seed in range(first, first + count):
             yield str(seed), RandomNetworks()(np.random.default_rng(seed))
         return
     every = [(network, batch, platform) for platform in PLATFORMS for network, batch in NETWORKS]
@@ -67,17 +67,24 @@ def pairs(kind: str, count: int) -> Iterator[tuple[str, Pair]]:
         yield f"{network} x{batch} {platform}", (load_graph(network, batch=batch), load_platform(platform))
 
 
-def methods(trained: Path, linear: Path | None) -> dict[str, Network | None]:
+def rule() -> Network:
+    """A network whose odds are those of a rule: the logarithm is five times what a move is expected to save."""
+    enter = np.zeros((len(FEATURES), 2))
+    enter[FEATURES.index("net")] = 5.0, -5.0
+    return Network(enter, np.zeros(2), np.array([1.0, -1.0]))
+
+
+def methods(linear: Path | None) -> dict[str, Network | None]:
     """Name of a way of judging moves -> network."""
     rng, size = np.random.default_rng(0), len(FEATURES) ** -0.5
     found: dict[str, Network | None] = {
         "random": None,
-        "rule": hetgym.agents.load("split-v2").network,
+        "rule": rule(),
         "untrained": Network(rng.normal(0, size, (len(FEATURES), 20)), np.zeros(20), rng.normal(0, 20**-0.5, 20)),
     }
     if linear is not None:
         found["one unit"] = FILES.load(linear.with_suffix("")).network
-    return found | {"trained": FILES.load(trained.with_suffix("")).network}
+    return found | {"trained": hetgym.agents.load("split-v2").network}
 
 
 def curve(
@@ -106,16 +113,16 @@ def curve(
     return found
 
 
-def headroom(count: int) -> list[dict[str, Any]]:
+def headroom(count: int, first: int) -> list[dict[str, Any]]:
     """split-v2 with :data:`MORE` times its plans over itself, on random networks."""
     policy, ratios = hetgym.agents.load("split-v2"), []
     rules = SplitRules(**policy.arguments)
-    for title, pair in pairs("random", count):
+    for title, pair in pairs("random", count, first):
         keys = len(Splits(rules, rules.menu(len(pair[1]))).instance(pair).keys)
-        first = policy.plan(*pair)
+        short = policy.plan(*pair)
         longer = policy.plan(*pair, splits=MORE * max(LEAST_EFFORT, EFFORT * keys))
-        ratios.append(longer.makespan / first.makespan)
-        print(title, f"{first.makespan:.4g} {longer.makespan:.4g}", flush=True)
+        ratios.append(longer.makespan / short.makespan)
+        print(title, f"{short.makespan:.4g} {longer.makespan:.4g}", flush=True)
     (interval,) = mean_intervals([ratios], np.random.default_rng(0))
     return [{"n": count, "mean": interval.mean, "low": interval.low, "high": interval.high}]
 
@@ -124,13 +131,13 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("kind", choices=("random", "networks", "headroom"))
     parser.add_argument("--count", type=int, default=32, help="graphs")
+    parser.add_argument("--first", type=int, default=SEED, help="seed of the first random graph")
     parser.add_argument("--seeds", type=int, default=1, help="searches of each kind on each graph")
-    parser.add_argument("--trained", type=Path, help="weights of a network that began with random ones")
     parser.add_argument("--linear", type=Path, help="weights of a network of one hidden unit")
     parser.add_argument("--json", type=Path, help="file for the numbers")
     options = parser.parse_args()
     if options.kind == "headroom":
-        found = headroom(options.count)
+        found = headroom(options.count, options.first)
         show(
             "split-v2 with ten times the plans over itself",
             found,
@@ -142,14 +149,12 @@ def main() -> None:
         )
         save(options.json, "splits", found)
         return
-    if options.trained is None:
-        parser.error(f"{options.kind} needs --trained")
     given = hetgym.agents.load("split-v2").arguments
     rules = SplitRules(**given)
-    networks = methods(options.trained, options.linear)
+    networks = methods(options.linear)
     names = [*map(str, EFFORTS), *(f"{limit} s" for limit in TIMES[options.kind])]
     rows: list[dict[str, Any]] = []
-    for title, pair in pairs(options.kind, options.count):
+    for title, pair in pairs(options.kind, options.count, options.first):
         menu = rules.menu(len(pair[1]))
         instance = Splits(rules, menu).instance(pair)
         ground = instance, menu, in_entries(instance, menu, eop(*pair, sweeps=0).graph)

@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 import numpy as np
+import numpy.typing as npt
 
+from hetgym.agents.inference import proposal_network
 from hetgym.agents.networks._torch import Tensor, nn, torch
 from hetgym.errors import ConfigError, unknown_name
 from hetgym.planning.proposals import FEATURES, Network
@@ -13,15 +15,22 @@ from hetgym.planning.proposals import FEATURES, Network
 RARE = -3.0
 """Logarithm of the odds of a move of which a rule has no opinion."""
 
+CONSTANT = 1e-6
+"""Standard deviation up to which an input is taken to be always the same."""
+
 
 class ProposalNetwork(nn.Module):
     r"""Estimates the odds that a move makes a plan shorter, by what is seen of it.
 
-    .. math:: \log\text{odds} = w^\top \max(0,\ W x + b)
+    .. math:: \log\text{odds} = w^\top \max(0,\ W (x - \mu) / \sigma + b)
 
     Args:
         hidden: number of hidden units.
         features: number of inputs, F.
+
+    Attributes:
+        mean, spread: [F] the mean and the standard deviation of the inputs by which they are standardised; see
+            :meth:`standardise`.
 
     Shapes:
         - **inputs** [B, F], by default :data:`~hetgym.planning.proposals.FEATURES`.
@@ -32,14 +41,28 @@ class ProposalNetwork(nn.Module):
         super().__init__()
         self.enter = nn.Linear(features, hidden)
         self.leave = nn.Linear(hidden, 1, bias=False)
+        self.mean: Tensor
+        self.spread: Tensor
+        self.register_buffer("mean", torch.zeros(features))
+        self.register_buffer("spread", torch.ones(features))
 
     def forward(self, inputs: Tensor) -> Tensor:
         """Judge a batch; see the class for shapes."""
-        found: Tensor = self.leave(nn.functional.relu(self.enter(inputs)))[:, 0]
+        units = nn.functional.relu(self.enter((inputs - self.mean) / self.spread))
+        found: Tensor = self.leave(units)[:, 0]
         return found
 
+    def standardise(self, inputs: Tensor) -> None:
+        """Standardise inputs from now on as these [B, F] need it: one step of training changes all alike.
+
+        Inputs that are all equal are left in their own units. The weights stay, and mean something else.
+        """
+        self.mean.copy_(inputs.mean(0))
+        spread = inputs.std(0, correction=0)
+        self.spread.copy_(torch.where(spread > CONSTANT, spread, torch.ones_like(spread)))
+
     def begin_as(self, rule: Mapping[str, float], names: Sequence[str]) -> None:
-        """Initialise new weights so that the moves of the least weighted sum of inputs have the greatest odds.
+        """Initialise weights so that the moves of the least weighted sum of inputs have the greatest odds.
 
         Two units hold the rule, one a constant; the others begin without effect.
 
@@ -61,12 +84,23 @@ class ProposalNetwork(nn.Module):
                 if name not in names:
                     raise unknown_name("input of the network", name, names)
                 place = list(names).index(name)
-                self.enter.weight[0, place], self.enter.weight[1, place] = weight, -weight
+                for unit, factor in enumerate((weight, -weight)):
+                    self.enter.weight[unit, place] = factor * self.spread[place]
+                    self.enter.bias[unit] += factor * self.mean[place]
+
+    def folded(self) -> dict[str, npt.NDArray[np.float32]]:
+        """The weights of inputs that are not standardised, by name, as files hold them."""
+        enter, bias, mean, spread = (
+            part.detach().numpy().astype(np.float64)
+            for part in (self.enter.weight, self.enter.bias, self.mean, self.spread)
+        )
+        enter = enter / spread
+        return {
+            "enter.weight": enter.astype(np.float32),
+            "enter.bias": (bias - (enter * mean).sum(1)).astype(np.float32),
+            "leave.weight": self.leave.weight.detach().numpy().copy(),
+        }
 
     def compiled(self) -> Network:
         """The weights for the search, in float64."""
-        enter, bias, leave = (
-            weight.detach().numpy().astype(np.float64)
-            for weight in (self.enter.weight, self.enter.bias, self.leave.weight)
-        )
-        return Network(np.ascontiguousarray(enter.T), bias, leave[0])
+        return proposal_network(self.folded(), len(self.mean), "proposal")

@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from hetgym._random import generator
-from hetgym._types import FloatArray
+from hetgym._types import FloatArray, IntArray
 from hetgym.agents.splits.moves import FEATURES, Plan, draw_moves, log_odds, new_moves
 from hetgym.agents.splits.tables import Tables, new_tables
 from hetgym.baselines import get
@@ -17,18 +17,20 @@ from hetgym.envs.split.assembly import Assembly, Places
 from hetgym.envs.split.instance import SplitInstance
 from hetgym.envs.split.menu import Choice
 from hetgym.errors import OutOfMemory, ProblemError
-from hetgym.planning.critical import critical_chain
+from hetgym.planning.critical import critical_chain, find_chain
 from hetgym.planning.proposals import Network
 from hetgym.planning.ranks import assigned_bottom_level
-from hetgym.problem import Problem
-from hetgym.schedule import Schedule
+from hetgym.problem import ProblemArrays
 from hetgym.sim import PRESETS, Runtime, simulate
 
-DRAWS = 64
+DRAWS = 128
 """Moves that are drawn for each that is priced."""
 
 UNGUIDED = 0.1
 """Share of the moves that are taken without the network."""
+
+SHARPNESS = 6.0
+"""Power to which the odds of moves are raised before one is drawn: at 1 too many are taken that hardly pay."""
 
 BARREN = 20
 """Rounds of draws without a new plan after which a search is over."""
@@ -66,19 +68,19 @@ class Evaluated(NamedTuple):
     """A plan with its times.
 
     Attributes:
-        problem: the split graph on the platform.
-        schedule: of that problem.
-        places: of the graph's operators in it.
+        problem: arrays of the split graph on the platform.
+        assignment: [n] device of each operator.
         start, finish: [n] times [s].
-        makespan: [s].
+        chain: operators that the makespan waits for, first to last.
+        places: of the graph's operators in it.
     """
 
-    problem: Problem
-    schedule: Schedule
-    places: Places
+    problem: ProblemArrays
+    assignment: IntArray
     start: FloatArray
     finish: FloatArray
-    makespan: float
+    chain: IntArray
+    places: Places
 
 
 class SplitSearch:
@@ -95,8 +97,8 @@ class SplitSearch:
         runtime: the runtime that will run the schedule.
         network: judges the moves; None to draw them with equal probability.
         seed: of the draws.
-        rows: most moves kept for training.
         starts: further plans to begin with.
+        watched: share of the draws whose moves are all priced, for :meth:`rows`.
 
     Attributes:
         best: the best entries so far.
@@ -113,8 +115,8 @@ class SplitSearch:
         runtime: Runtime,
         network: Network | None = None,
         seed: int = 0,
-        rows: int = 0,
         starts: Sequence[Entries] = (),
+        watched: float = 0.0,
     ) -> None:
         self.instance, self.tables, self._assembly = ground
         self.runtime, self.network, self.scheduler = runtime, network, get(scheduler)
@@ -127,7 +129,7 @@ class SplitSearch:
         self._refused = np.zeros(self.tables.legal.shape)
         self._rows: list[npt.NDArray[np.float32]] = []
         self._worth: list[float] = []
-        self._most_rows = rows
+        self._watched = watched
         self.best: Entries = (0,) * keys
         self.makespan = self._price(self.best)
         self.finished = False
@@ -160,37 +162,38 @@ class SplitSearch:
                 self._try(*found)
 
     def rows(self) -> tuple[npt.NDArray[np.float32], npt.NDArray[np.float32]]:
-        """The inputs [r, f] and worths [r] of the moves that were kept for training."""
+        """The inputs [r, f] and worths [r] of all moves of the draws that were watched."""
         inputs = np.array(self._rows, np.float32).reshape(-1, len(FEATURES))
         return inputs, np.array(self._worth, np.float32)
 
-    def evaluate(self, entries: Entries) -> Evaluated:
-        """A plan with its times.
+    def _price(self, entries: Entries) -> float:
+        """Makespan of a plan [s], which is known from now on; inf if the inner scheduler finds none."""
+        if entries not in self._known:
+            self._known[entries] = self._simulated(entries)
+        return self._known[entries]
 
-        Raises:
-            ProblemError: a part that no device can run.
-            OutOfMemory: the inner scheduler finds no schedule within memory.
-        """
+    def _simulated(self, entries: Entries) -> float:
+        """Makespan of a plan [s]; inf if the inner scheduler finds none."""
+        if self._exact:
+            priced = self._assembly.price(entries)
+            return np.inf if priced is None else priced[0]
+        try:
+            problem, _ = self._assembly.problem(entries)
+            return simulate(problem, self.scheduler(problem), self.runtime).makespan
+        except (ProblemError, OutOfMemory):
+            return np.inf
+
+    def _evaluate(self, entries: Entries) -> Evaluated:
+        """A plan that has been priced, with its times."""
+        if self._exact:
+            arrays, placed, places = self._assembly.timeline(entries)
+            chain = np.empty(len(placed.start), np.int32)
+            chain = chain[: find_chain(arrays, placed, chain)]
+            return Evaluated(arrays, placed.assignment, placed.start, placed.finish, chain, places)
         problem, places = self._assembly.problem(entries)
         schedule = self.scheduler(problem)
-        start, finish = schedule.start, schedule.finish
-        if self.runtime != PRESETS["classic"] or start is None or finish is None:
-            trace = simulate(problem, schedule, self.runtime)
-            start, finish = trace.start, trace.finish
-        return Evaluated(problem, schedule, places, start, finish, float(finish.max()))
-
-    def _price(self, entries: Entries) -> float:
-        """Makespan of a plan [s]; inf if the inner scheduler finds none."""
-        if entries not in self._known:
-            priced = self._assembly.price(entries) if self._exact else None
-            if priced is not None:
-                self._known[entries] = priced[0]
-                return self._known[entries]
-            try:
-                self._known[entries] = self.evaluate(entries).makespan
-            except (ProblemError, OutOfMemory):
-                self._known[entries] = np.inf
-        return self._known[entries]
+        trace, chain = simulate(problem, schedule, self.runtime), critical_chain(problem, schedule, self.runtime)
+        return Evaluated(problem.arrays, schedule.assignment, trace.start, trace.finish, chain, places)
 
     def _take(self, entries: Entries) -> bool:
         """Price a plan, and go on from it if it is not longer; true if it is taken."""
@@ -206,31 +209,39 @@ class SplitSearch:
             self._plan = self._view()
         moves, rng = self._moves, self._rng
         draw_moves(self.tables, self._plan, moves, rng)
+        if self._watched > 0.0 and rng.random() < self._watched:
+            self._watch()
         if self.network is not None and rng.random() >= UNGUIDED:
             log_odds(*self.network, moves.inputs, self._odds)
-            keys = self._odds + rng.gumbel(size=DRAWS)
+            keys = SHARPNESS * self._odds + rng.gumbel(size=DRAWS)
         else:
             keys = rng.random(DRAWS)
         for c in np.argsort(-keys, kind="stable").tolist():
             if moves.number[c]:
-                entries = list(self.best)
-                for k in moves.operators[c, : moves.number[c]].tolist():
-                    entries[k] = int(moves.entry[c])
-                found = tuple(entries)
+                found = self._moved(c)
                 if found not in self._known:
                     return found, c
         return None
 
+    def _moved(self, c: int) -> Entries:
+        """The entries after a move."""
+        entries = list(self.best)
+        for k in self._moves.operators[c, : self._moves.number[c]].tolist():
+            entries[k] = int(self._moves.entry[c])
+        return tuple(entries)
+
+    def _watch(self) -> None:
+        """Price all moves of a draw; the search goes on as if it had not seen them."""
+        for c in np.flatnonzero(self._moves.number).tolist():
+            saved = 1.0 - self._simulated(self._moved(c)) / self.makespan
+            self._rows.append(self._moves.inputs[c].astype(np.float32))
+            self._worth.append(saved / (saved + WORTH) if saved > LEAST_SAVING else 0.0)
+
     def _try(self, entries: Entries, c: int) -> None:
         """Price a move, and note what became of it."""
-        t, moves, before = self.tables, self._moves, self.makespan
+        t, moves = self.tables, self._moves
         operators = moves.operators[c, : moves.number[c]].copy()
-        taken = self._take(entries)
-        saved = 1.0 - self._known[entries] / before
-        if len(self._rows) < self._most_rows:
-            self._rows.append(moves.inputs[c].astype(np.float32))
-            self._worth.append(saved / (saved + WORTH) if saved > LEAST_SAVING else 0.0)
-        if taken:
+        if self._take(entries):
             self._refused[operators] = 0.0
             for k in operators.tolist():
                 self._refused[t.neighbour[t.neighbour_pointer[k] : t.neighbour_pointer[k + 1]]] = 0.0
@@ -239,15 +250,14 @@ class SplitSearch:
 
     def _view(self) -> Plan:
         """What the moves see of the current plan."""
-        found = self.evaluate(self.best)
-        problem, schedule, offset = found.problem, found.schedule, found.places.offset
-        keys, makespan = list(self.instance.keys), found.makespan
+        found = self._evaluate(self.best)
+        cost, offset, keys, makespan = found.problem.cost, found.places.offset, list(self.instance.keys), self.makespan
         block = np.repeat(np.arange(len(offset) - 1), np.diff(offset))
-        chain = critical_chain(problem, schedule, self.runtime)
+        chain = found.chain
         behind = np.append(found.start[chain[1:]], makespan)
         waited = np.zeros(len(offset) - 1)
         np.add.at(waited, block[chain], np.maximum(0.0, behind - found.start[chain]))
-        level = assigned_bottom_level(problem.arrays, schedule.assignment)
+        level = assigned_bottom_level(found.problem, found.assignment)
         slack = np.minimum.reduceat(makespan - found.start - level, offset[:-1])
         busy = np.maximum.reduceat(found.finish, offset[:-1]) - np.minimum.reduceat(found.start, offset[:-1])
         lateness = np.zeros(len(keys))
@@ -257,8 +267,8 @@ class SplitSearch:
                 first = found.places.first[keys[k]]
                 small, large = int(np.argmin(option.lengths)), int(np.argmax(option.lengths))
                 lateness[k] = found.finish[first + small] - found.finish[first + large]
-        n, d = problem.cost.shape
-        load = np.bincount(schedule.assignment, problem.cost[np.arange(n), schedule.assignment], minlength=d)
+        n, d = cost.shape
+        load = np.bincount(found.assignment, cost[np.arange(n), found.assignment], minlength=d)
         shares = load / max(makespan, 1e-30)
         return Plan(
             np.array(self.best, np.int32),

@@ -9,7 +9,8 @@ learns when to turn to others. The first updates search without the network.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -23,12 +24,13 @@ from hetgym.agents.regions.planner import RegionPlanner
 from hetgym.agents.run import TrainingRun
 from hetgym.agents.sizes import Sizes
 from hetgym.agents.training.curriculum import draw
-from hetgym.agents.training.settings import OutcomeSettings, SplitOutcomeSettings
+from hetgym.agents.training.settings import OutcomeSettings
 from hetgym.agents.training.trainer import Learner, Trained, improve
 from hetgym.baselines.region_annealing import RegionAnnealing
 from hetgym.envs.place.lanes import PlaceLanes
 from hetgym.planning import proposals
 from hetgym.planning.search import run
+from hetgym.problem import Problem
 
 Rows = tuple[npt.NDArray[np.float32], npt.NDArray[np.float32]]
 """[r, f] inputs and [r] outcomes."""
@@ -39,17 +41,15 @@ class MoveOutcomes(Learner):
 
     network: ProposalNetwork
 
-    def __init__(
-        self, settings: OutcomeSettings | SplitOutcomeSettings, updates: int, sizes: Sizes, seed: int = 0
-    ) -> None:
-        super().__init__(settings, updates, sizes, seed)
-        self.problems = self.draw_problems()
-
     def new_network(self, sizes: Sizes) -> ProposalNetwork:
         """A network with random weights."""
         return ProposalNetwork(sizes.hidden)
 
-    def draw_problems(self) -> list[Any]:
+    def begin(self) -> None:
+        """Initialise weights other than at random, when the network has been made and when its inputs are standardised."""
+
+    @cached_property
+    def problems(self) -> list[Problem]:
         """The problems to search on."""
         return list(draw(self.settings.curriculum, self.seed))
 
@@ -63,6 +63,9 @@ class MoveOutcomes(Learner):
         rng = np.random.default_rng([self.seed, 1, self.update])
         searches = [self.search(rng) for _ in range(self.settings.problems)]
         found, target = (np.concatenate([rows[k] for rows, _ in searches]) for k in range(2))
+        if self.update == 0:
+            self.network.standardise(torch.from_numpy(found))
+            self.begin()
         losses = []
         for group in self.optimizer.param_groups:
             group["lr"] = self.settings.learning_rate * (1.0 - 0.95 * self.update / self.updates)
@@ -112,7 +115,15 @@ LAUNCHES = 0.2
 """Operators launched by a try, as a share of all: most are refused early."""
 
 
-class TrainedRegions(Trained):
+class TrainedProposals(Trained):
+    """A trained policy that proposes moves; for arguments see :class:`~hetgym.agents.training.trainer.Trained`."""
+
+    def __init__(self, network: ProposalNetwork, card: Mapping[str, Any]) -> None:
+        super().__init__(network, card)
+        self.weights = network.folded()
+
+
+class TrainedRegions(TrainedProposals):
     """A trained region policy; for arguments see :class:`~hetgym.agents.training.trainer.Trained`."""
 
     files = regions.FILES

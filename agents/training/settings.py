@@ -102,13 +102,14 @@ class SplitOutcomeSettings:
     """Settings of split outcomes, besides those that every recipe has.
 
     Attributes:
-        random: number of random networks on random machines (:class:`~hetgym.envs.split.networks.RandomNetworks`).
-        drawn: number of combinations drawn from ``networks``, ``batches`` and ``platforms``.
+        zoo: share of the searches on a combination drawn from ``networks``, ``batches`` and ``platforms``; the others are
+            on random networks on random machines (:class:`~hetgym.envs.split.networks.RandomNetworks`).
         networks: names of the zoo.
         batches: batch sizes.
         platforms: names of presets.
         problems: number of searches of an update.
         plans: fewest and most plans of a search for each key operator; their logarithm is uniform.
+        draws: number of draws of a search whose moves are all priced, roughly.
         batch: number of moves of a gradient step.
         epochs: times that an update goes through its moves.
         learning_rate: of Adam; decreases linearly to a twentieth.
@@ -118,25 +119,25 @@ class SplitOutcomeSettings:
         ConfigError: a number out of its range, or nothing to train on.
     """
 
-    random: int = 60
-    drawn: int = 40
+    zoo: float = 0.1
     networks: tuple[str, ...] = ("shufflenet",)
     batches: tuple[int, ...] = (2, 4, 16)
     platforms: tuple[str, ...] = ("cpu-gpu", "even-pair")
-    problems: int = 4
-    plans: tuple[float, float] = (2.0, 12.0)
-    batch: int = 256
-    epochs: int = 4
-    learning_rate: float = 5e-3
+    problems: int = 16
+    plans: tuple[float, float] = (0.5, 16.0)
+    draws: int = 24
+    batch: int = 1024
+    epochs: int = 2
+    learning_rate: float = 1e-2
     warm_up: int = 5
 
     def __post_init__(self) -> None:
-        for name in ("problems", "batch", "epochs"):
+        for name in ("problems", "draws", "batch", "epochs"):
             check_number(getattr(self, name), name, ConfigError, minimum=1, maximum=1_000_000)
-        for name in ("random", "drawn", "warm_up"):
-            check_number(getattr(self, name), name, ConfigError, maximum=1_000_000)
+        check_number(self.warm_up, "warm_up", ConfigError, maximum=1_000_000)
+        check_number(self.zoo, "zoo", ConfigError, maximum=1.0)
         check_number(self.learning_rate, "learning_rate", ConfigError, positive=True)
         if not (len(self.plans) == 2 and 0 < self.plans[0] <= self.plans[1] <= 1e6):
             raise ConfigError(f"plans is {self.plans}; expected two positive numbers, the smaller one first")
-        if not self.random + self.drawn or (self.drawn and not (self.networks and self.batches and self.platforms)):
-            raise ConfigError("there are no networks to train on")
+        if self.zoo > 0.0 and not (self.networks and self.batches and self.platforms):
+            raise ConfigError("there are no networks, batches or platforms to draw from the zoo")

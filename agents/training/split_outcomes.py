@@ -1,11 +1,15 @@
 r"""Split outcomes: learn from a search over splits which moves are worth pricing.
 
-As :mod:`hetgym.agents.training.outcomes`, with searches by :class:`~hetgym.agents.splits.search.SplitSearch`. The label
-of a move that saves the share s of the makespan is :math:`s / (s + 0.002)`, so moves that save more are tried before
-moves that save little more often.
+As :mod:`hetgym.agents.training.outcomes`, with searches by :class:`~hetgym.agents.splits.search.SplitSearch`, each on a
+problem of its own. A price takes microseconds, so that at some moments of a search all moves of a draw are priced, not
+only the one that the search takes: the network also learns from moves of which it thinks little. The label of a move
+that saves the share s of the makespan is :math:`s / (s + 0.002)`, so moves that save more are tried before moves that
+save little more often.
 """
 
 from __future__ import annotations
+
+from collections.abc import Mapping
 
 import numpy as np
 
@@ -16,10 +20,12 @@ from hetgym.agents.sizes import Sizes
 from hetgym.agents.splits import planner as splits
 from hetgym.agents.splits.moves import FEATURES
 from hetgym.agents.splits.planner import SplitPlanner
-from hetgym.agents.splits.search import Ground, SplitSearch, new_ground
-from hetgym.agents.training.outcomes import MoveOutcomes, Rows
+from hetgym.agents.splits.search import SplitSearch, new_ground
+from hetgym.agents.splits.starts import in_entries
+from hetgym.agents.training.outcomes import MoveOutcomes, Rows, TrainedProposals
 from hetgym.agents.training.settings import SplitOutcomeSettings
-from hetgym.agents.training.trainer import Trained, improve
+from hetgym.agents.training.trainer import improve
+from hetgym.baselines import eop
 from hetgym.envs.split.dynamics import Splits
 from hetgym.envs.split.lanes import SplitLanes
 from hetgym.envs.split.networks import RandomNetworks
@@ -34,55 +40,67 @@ class SplitOutcomes(MoveOutcomes):
 
     Args:
         rules: of the splits.
+        rule: weights of inputs by name, as which a new network begins; see
+            :meth:`~hetgym.agents.networks.proposal.ProposalNetwork.begin_as`.
     """
 
     def __init__(
-        self, settings: SplitOutcomeSettings, updates: int, sizes: Sizes, seed: int, rules: SplitRules
+        self,
+        settings: SplitOutcomeSettings,
+        updates: int,
+        sizes: Sizes,
+        seed: int,
+        rules: SplitRules,
+        rule: Mapping[str, float] | None = None,
     ) -> None:
-        self.rules = rules
-        self._grounds: dict[int, Ground] = {}
         super().__init__(settings, updates, sizes, seed)
+        self.rules, self._rule = rules, rule or {}
+        self.begin()
 
     def new_network(self, sizes: Sizes) -> ProposalNetwork:
         """A network with random weights."""
         return ProposalNetwork(sizes.hidden, len(FEATURES))
 
-    def draw_problems(self) -> list[Pair]:
-        """Graphs on platforms, each drawn with a generator of its own."""
-        settings, found = self.settings, []
-        for k in range(settings.random):
-            found.append(RandomNetworks()(np.random.default_rng([self.seed, 0, k])))
-        for k in range(settings.drawn):
-            rng = np.random.default_rng([self.seed, 1, k])
-            network, batch, platform = (
-                names[int(rng.integers(len(names)))]
-                for names in (settings.networks, settings.batches, settings.platforms)
-            )
-            found.append((load_graph(network, batch=batch), load_platform(platform)))
-        return found
+    def begin(self) -> None:
+        """Begin as the rule, if there is one."""
+        if self._rule:
+            self.network.begin_as(self._rule, FEATURES)
 
     def search(self, rng: np.random.Generator) -> tuple[Rows, float]:
-        """Search on a random problem; the rows, and the share of the makespan of the best pattern that was saved."""
-        ground = self._ground(int(rng.integers(len(self.problems))))
+        """Search on a new problem; the rows, and the share of the makespan of the best start that was saved."""
+        graph, platform = self._draw(rng)
+        menu = self.rules.menu(len(platform))
+        instance = Splits(self.rules, menu).instance((graph, platform))
+        start = in_entries(instance, menu, eop(graph, platform, instance.prices.model, sweeps=0).graph)
         low, high = np.log(self.settings.plans)
-        plans = int(np.exp(rng.uniform(low, high)) * len(ground.instance.keys)) + 1
+        plans = int(np.exp(rng.uniform(low, high)) * len(instance.keys)) + 1
         network = None if self.update < self.settings.warm_up else self.network.compiled()
-        seed = int(rng.integers(2**31))
-        search = SplitSearch(ground, self.rules.scheduler, self.rules.simulated, network, seed, rows=plans)
+        search = SplitSearch(
+            new_ground(instance, menu),
+            self.rules.scheduler,
+            self.rules.simulated,
+            network,
+            int(rng.integers(2**31)),
+            [start],
+            watched=min(1.0, self.settings.draws / plans),
+        )
         search.advance(search.patterns)
         first = search.makespan
         search.advance(search.patterns + plans)
         return search.rows(), 1.0 - search.makespan / first
 
-    def _ground(self, number: int) -> Ground:
-        if number not in self._grounds:
-            pair = self.problems[number]
-            menu = self.rules.menu(len(pair[1]))
-            self._grounds[number] = new_ground(Splits(self.rules, menu).instance(pair), menu)
-        return self._grounds[number]
+    def _draw(self, rng: np.random.Generator) -> Pair:
+        """A graph on a platform."""
+        settings = self.settings
+        if rng.random() >= settings.zoo:
+            return RandomNetworks()(rng)
+        network, batch, platform = (
+            names[int(rng.integers(len(names)))] for names in (settings.networks, settings.batches, settings.platforms)
+        )
+        return load_graph(network, batch=batch), load_platform(platform)
 
 
-class TrainedSplits(Trained):
+class TrainedSplits(TrainedProposals):
     """A trained split policy; for arguments see :class:`~hetgym.agents.training.trainer.Trained`."""
 
     files = splits.FILES
@@ -117,8 +135,6 @@ def train(run: TrainingRun) -> ProposalNetwork:
     assert isinstance(run.evaluator.lanes, SplitLanes)
     run.wrap = TrainedSplits
     settings, rules = recipe.parsed_settings(), run.evaluator.lanes.rules
-    training = SplitOutcomes(settings, recipe.steps, recipe.network, recipe.seed, rules)
-    if recipe.rule:
-        training.network.begin_as(recipe.rule, FEATURES)
+    training = SplitOutcomes(settings, recipe.steps, recipe.network, recipe.seed, rules, recipe.rule)
     network: ProposalNetwork = improve(run, training, training.advance)
     return network

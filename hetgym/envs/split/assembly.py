@@ -24,12 +24,13 @@ from hetgym.envs.split.joining import (
     measure,
     peaks,
     price,
+    sized,
 )
 from hetgym.envs.split.loads import Loads
 from hetgym.envs.split.menu import Choice
 from hetgym.graph import DataflowGraph, Operator
 from hetgym.planning.timeline import Timeline, planned
-from hetgym.problem import Problem, Routes
+from hetgym.problem import Problem, ProblemArrays, Routes
 from hetgym.schedule import Schedule
 
 Ints = npt.NDArray[np.int64]
@@ -94,6 +95,18 @@ class Assembly:
         loads = Loads(np.zeros(d), np.zeros(d, np.int64), np.zeros(d))
         return price(self.forms.row, desk.row, *loads), loads
 
+    def timeline(self, entries: Sequence[int]) -> tuple[ProblemArrays, Timeline, Places]:
+        """HEFT's timeline of :meth:`problem`, and where operators went; whatever is asked for next overwrites it.
+
+        Args:
+            entries: [k] of the key operators, which have a :meth:`price`.
+        """
+        priced = self.price(entries)
+        assert priced is not None
+        joined, places = self._on_desk()
+        desk = sized(self._desk.arrays, *joined.size[:2].tolist())
+        return desk.problem, desk.placed, places
+
     def run(self, entries: Sequence[int]) -> tuple[Schedule, FloatArray]:
         """HEFT's schedule of :meth:`problem`, and the largest memory in use on each device under it, [d] bytes.
 
@@ -156,7 +169,11 @@ class Assembly:
         """The problem as it lies on the desk, and where the operators went."""
         desk = self._measured(entries)
         join(self.forms.row, desk.row)
-        joined, graph = desk.arrays.joined, len(self.instance.graph)
+        return self._on_desk()
+
+    def _on_desk(self) -> tuple[DeskArrays, Places]:
+        """The problem that was joined last."""
+        joined, graph = self._desk.arrays.joined, len(self.instance.graph)
         offset = np.append(joined.offset[:graph], joined.size[OPERATORS])
         return joined, Places(offset, joined.first[:graph].copy())
 

@@ -46,8 +46,8 @@ def by(feature: str, weight: float = 20.0) -> Network:
     return Network(enter, np.zeros(2), np.array([weight, -weight]))
 
 
-def search(found: Ground, network=None, seed=0, rows=0, how="classic", scheduler="heft") -> SplitSearch:
-    return SplitSearch(found, scheduler, runtime(how), network, seed, rows)
+def search(found: Ground, network=None, seed=0, how="classic", scheduler="heft", watched=0.0) -> SplitSearch:
+    return SplitSearch(found, scheduler, runtime(how), network, seed, watched=watched)
 
 
 def test_begins_with_the_best_pattern(products):
@@ -146,16 +146,57 @@ def test_moves_take_connected_pieces_or_twins():
     assert taken == connected | {(0, 3)}
 
 
-def test_a_network_decides_what_is_priced():
+def test_a_network_decides_what_is_priced(monkeypatch):
     found, _ = ground(RandomNetworks()(np.random.default_rng(11)))
-    prices = []
+    means, tried = [], SplitSearch._try
     for weight in (20.0, -20.0):
-        searched = search(found, by("net", weight), rows=200)
+        nets = []
+
+        def noted(self, entries, c, nets=nets):
+            nets.append(float(self._moves.inputs[c, FEATURES.index("net")]))
+            tried(self, entries, c)
+
+        monkeypatch.setattr(SplitSearch, "_try", noted)
+        searched = search(found, by("net", weight))
         searched.advance(searched.patterns + 60)
-        inputs, worth = searched.rows()
-        assert len(inputs) == len(worth) == 60 and ((worth >= 0) & (worth < 1)).all()
-        prices.append(inputs[:, FEATURES.index("net")].mean())
-    assert prices[0] > prices[1] + 0.2
+        assert len(nets) == 60
+        means.append(np.mean(nets))
+    assert means[0] > means[1] + 0.2
+
+
+def test_all_moves_of_watched_draws_are_priced_and_the_search_does_not_know():
+    found, splits = ground(RandomNetworks()(np.random.default_rng(11)))
+    searched = search(found, watched=0.3)
+    searched.advance(searched.patterns + 40)
+    inputs, worth = searched.rows()
+    assert len(inputs) == len(worth) > 40 * 0.3 * 10 and searched.priced == searched.patterns + 40
+    assert ((worth >= 0) & (worth < 1)).all() and 0 < (worth > 0).mean() < 0.5
+    whole, begun = search(found, watched=1.0), (0,) * len(found.instance.keys)
+    whole._patterns, whole.makespan = [], found.instance.reference
+    whole.advance(2)
+    moves, (inputs, worth) = whole._moves, whole.rows()
+    chosen = np.flatnonzero(moves.number)
+    assert len(chosen) == len(worth)
+    for c, labelled in zip(chosen, worth, strict=True):
+        entries = list(begun)
+        for k in moves.operators[c, : moves.number[c]]:
+            entries[k] = int(moves.entry[c])
+        node = splits.at(found.instance, tuple((k, entry) for k, entry in enumerate(entries) if entry))
+        saved = 1.0 - node.makespan / found.instance.reference
+        assert labelled == pytest.approx(saved / (saved + 0.002) if saved > 1e-9 else 0.0)
+
+
+@pytest.mark.parametrize("how", ["classic", "links"])
+def test_what_the_moves_see_is_the_plan(how):
+    rules = SplitRules(parts=("equal", "sixteenths"), divisible=False, runtime=how)
+    found, _ = ground(RandomNetworks()(np.random.default_rng(5)), rules)
+    searched = search(found, how=how)
+    searched.advance(searched.patterns + 40)
+    fast = searched._view()
+    searched._exact = False  # by way of a problem, the scheduler and the simulator
+    for a, b in zip(fast, searched._view(), strict=True):
+        np.testing.assert_allclose(a, b, rtol=1e-12, atol=1e-15)
+    assert fast.value[0] == searched.makespan and fast.waited.max() > 0.0
 
 
 def test_nothing_to_split():
