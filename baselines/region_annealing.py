@@ -52,8 +52,8 @@ CRITICAL = 0.8
 """Share of these that move an operator of the critical chain."""
 
 SHARPER, SHORT = 1.0, 16
-"""In a search of up to so many operators launched, over the square of their number, the odds of a network are raised to a
-power that is greater than 1 by so much, and by less in longer ones: while tries are few, only the best are worth one."""
+"""In a search of up to so many operators launched, over the square of their number, the odds of a network are raised
+to a power that is greater than 1 by so much, and by less in longer ones: of few tries only the best are worth one."""
 
 VERIFY = 50
 """Operators launched in trials, for each one of the problem, between two simulations of the best plan."""

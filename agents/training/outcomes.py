@@ -24,7 +24,6 @@ from hetgym.agents.regions.planner import RegionPlanner
 from hetgym.agents.run import TrainingRun
 from hetgym.agents.sizes import Sizes
 from hetgym.agents.training.curriculum import draw
-from hetgym.agents.training.settings import OutcomeSettings
 from hetgym.agents.training.trainer import Learner, Trained, improve
 from hetgym.baselines.region_annealing import RegionAnnealing
 from hetgym.envs.place.lanes import PlaceLanes
@@ -46,7 +45,7 @@ class MoveOutcomes(Learner):
         return ProposalNetwork(sizes.hidden)
 
     def begin(self) -> None:
-        """Initialise weights other than at random, when the network has been made and when its inputs are standardised."""
+        """Initialise weights other than at random, once inputs are standardised."""
 
     @cached_property
     def problems(self) -> list[Problem]:

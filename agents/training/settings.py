@@ -102,8 +102,8 @@ class SplitOutcomeSettings:
     """Settings of split outcomes, besides those that every recipe has.
 
     Attributes:
-        zoo: share of the searches on a combination drawn from ``networks``, ``batches`` and ``platforms``; the others are
-            on random networks on random machines (:class:`~hetgym.envs.split.networks.RandomNetworks`).
+        zoo: share of the searches on a combination drawn from ``networks``, ``batches`` and ``platforms``; the others
+            are on random networks on random machines (:class:`~hetgym.envs.split.networks.RandomNetworks`).
         networks: names of the zoo.
         batches: batch sizes.
         platforms: names of presets.
