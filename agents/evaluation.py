@@ -18,8 +18,8 @@ from hetgym.agents.recipe import Recipe
 from hetgym.envs.core.autoreset import make_lanes
 from hetgym.envs.dispatch.lanes import DispatchLanes
 from hetgym.envs.place.lanes import PlaceLanes
-from hetgym.errors import ConfigError, suggestion
-from hetgym.planning import get
+from hetgym.errors import ConfigError, UnknownName, suggestion, unknown_name
+from hetgym.planning import get, names
 from hetgym.sim import simulate
 
 Decide = Callable[[Any], npt.NDArray[np.int64]]
@@ -135,5 +135,8 @@ class Evaluator:
                 f"baseline {name!r}: schedulers are compared in HetSchedule-v0 without noise, arrivals and changes; "
                 f"here there are {', '.join(IN_PLACE)}"
             )
-        scheduler, runtime = get(name), lanes.rules.simulated
+        try:
+            scheduler, runtime = get(name), lanes.rules.simulated
+        except UnknownName:
+            raise unknown_name("baseline", name, [*IN_PLACE, *names()]) from None
         return np.array([simulate(p, scheduler(p, runtime), runtime).makespan for p in self.problems()])

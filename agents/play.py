@@ -15,7 +15,7 @@ import numpy.typing as npt
 from hetgym.envs.core.lanes import Observation
 from hetgym.envs.place.problems import as_problem
 from hetgym.envs.schedule import HetScheduleEnv
-from hetgym.errors import ConfigError, HetgymWarning
+from hetgym.errors import ConfigError, HetgymWarning, shown
 from hetgym.problem import Problem
 from hetgym.schedule import Schedule
 from hetgym.sim.runtime import runtime as as_runtime
@@ -152,7 +152,8 @@ def play(
         options: of the reset.
 
     Raises:
-        ConfigError: the environment's candidate features have another meaning than in the policy's training.
+        ConfigError: a vector environment, something that is no agent, or an environment whose candidate features have
+            another meaning than in the policy's training.
 
     Warns:
         HetgymWarning: the policy was not trained for the environment's runtime; see :func:`trained_for`.
@@ -165,10 +166,16 @@ def play(
     >>> play(env, hetgym.agents.load("place-v1"), seed=0).info["makespan"] <= 133
     True
     """
+    if isinstance(env, gym.vector.VectorEnv):
+        raise ConfigError("play takes one environment, as gym.make makes it, not a vector environment")
     acting: Any = agent
     if isinstance(agent, Policy):
         _say_beyond(agent, env)
         acting = agent.agent()
+    if not callable(acting):
+        raise ConfigError(
+            f"agent is {shown(agent)}; it must be a function of the observation and the info, or a policy"
+        )
     if hasattr(acting, "check") and hasattr(env.unwrapped, "lanes"):
         acting.check(env.unwrapped.lanes)
     reset = getattr(acting, "reset", None)

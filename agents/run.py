@@ -88,7 +88,12 @@ class TrainingRun:
         self.checkpoint = Checkpoint.load(kept) if kept.exists() else None
         state: Mapping[str, Any] = {} if self.checkpoint is None else self.checkpoint.state
         self.wrap: Callable[[Any, Mapping[str, Any]], Product] = NetworkPolicy
-        self.history: History = list(state.get("history", []))
+        order = ["step", "return", "return_error", *(f"ratio_{name}" for name in recipe.evaluation.baselines)]
+        kept_order = {name: at for at, name in enumerate(order)}  # a checkpoint sorts its names
+        self.history: History = [
+            dict(sorted(entry.items(), key=lambda item: kept_order.get(item[0], len(order))))
+            for entry in state.get("history", [])
+        ]
         self._step = 0 if self.checkpoint is None else self.checkpoint.step
         self._began, self._first = time.perf_counter(), self._step
         self._seconds: float = state.get("seconds", 0.0)

@@ -11,6 +11,9 @@ from hetgym._jit import lean
 from hetgym._types import FloatArray, Int64Array, IntArray
 from hetgym.errors import ProblemError
 
+LARGEST = 1e100
+"""The largest number of a problem, in seconds or bytes, so that sums and quotients of them stay finite."""
+
 
 def table(cost: npt.ArrayLike, name: str) -> FloatArray:
     """Read a table of costs.
@@ -104,9 +107,9 @@ def broadcast(value: npt.ArrayLike, shape: tuple[int, ...], what: str, name: str
 
 @lean
 def all_within(values: FloatArray, finite: bool) -> bool:
-    """True if no number of an array, [k], is negative or NaN and, if ``finite``, none is infinite."""
+    """True if all numbers of an array, [k], lie between 0 and :data:`LARGEST` or, unless ``finite``, are infinite."""
     for value in values:  # noqa: SIM110
-        if not value >= 0.0 or (finite and value == np.inf):
+        if not 0.0 <= value <= LARGEST and (finite or value != np.inf):
             return False
     return True
 

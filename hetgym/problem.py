@@ -270,10 +270,10 @@ class Problem(Deferred):
         if array.shape != shape:
             raise ProblemError(f"problem {self.name!r}: {what} has shape {array.shape}, expected {shape}")
         if not tables.all_within(array.reshape(-1), finite):
-            bad = ~(array >= 0) | (np.isinf(array) if finite else False)
+            bad = ~((array >= 0) & (array <= tables.LARGEST)) & (True if finite else ~np.isposinf(array))
             at = tuple(int(i) for i in np.argwhere(bad)[0])
             where = ", ".join(map(str, at))
-            rule = "finite and not negative" if finite else "not negative and not NaN"
+            rule = f"between 0 and {tables.LARGEST:g}{'' if finite else ', or infinite'}"
             raise ProblemError(f"problem {self.name!r}: {what}[{where}] is {array[at]}; it must be {rule}")
         return frozen(array)
 
@@ -283,9 +283,11 @@ class Problem(Deferred):
             return values
         array = np.array(self._real(what, values, (d, d), finite=what == "latency"))
         np.fill_diagonal(array, diagonal)
-        if what == "bandwidth" and (array <= 0).any():
-            a, b = (int(i) for i in np.argwhere(array <= 0)[0])
-            raise ProblemError(f"problem {self.name!r}: bandwidth[{a}, {b}] is 0; it must be positive")
+        least = 1 / tables.LARGEST
+        if what == "bandwidth" and (array < least).any():
+            a, b = (int(i) for i in np.argwhere(array < least)[0])
+            slow = f"bandwidth[{a}, {b}] is {array[a, b]:g}"
+            raise ProblemError(f"problem {self.name!r}: {slow}; it must be {least:g} or more")
         return frozen(array)
 
     def _check_edges(self, n: int, source: IntArray, target: IntArray, tensor: IntArray) -> None:
@@ -309,8 +311,9 @@ class Problem(Deferred):
             raise ProblemError(f"problem {self.name!r}: routes must have links for every two different devices, only")
         if len(link) and not (link.min() >= 0 and link.max() < len(self.link_bandwidth)):
             raise ProblemError(f"problem {self.name!r}: a route crosses a link that does not exist")
-        if (self.link_bandwidth == 0).any():
-            raise ProblemError(f"problem {self.name!r}: the bandwidth of a link is 0; it must be positive")
+        if (self.link_bandwidth < 1 / tables.LARGEST).any():
+            slow = f"the bandwidth of a link is {self.link_bandwidth.min():g}"
+            raise ProblemError(f"problem {self.name!r}: {slow}; it must be {1 / tables.LARGEST:g} or more")
         if len(link):
             owner = np.repeat(np.arange(d * d), hops)
             crossing = np.sort(owner * len(self.link_bandwidth) + link)

@@ -67,7 +67,7 @@ def pipedream(
 
     Raises:
         ConfigError: no such kind, or a bandwidth that is not positive.
-        ProblemError: no cut fits into the devices' memory.
+        ProblemError: some operator cannot run on the kind, or no cut fits into the devices' memory.
     """
     present = [t for t, k in enumerate(problem.kinds) if k.count]
     chosen = min(present, key=lambda t: float(problem.cost[:, t].sum())) if kind is None else kind
@@ -75,6 +75,10 @@ def pipedream(
         raise ConfigError(f"pipedream: kind is {kind!r}; pipeline {problem.name!r} has {present}")
     if not bandwidth > 0:
         raise ConfigError(f"pipedream: bandwidth is {bandwidth!r}; it must be positive")
+    unable = np.flatnonzero(np.isinf(problem.cost[:, chosen]))
+    if len(unable):
+        operator, name = problem.operator_names[unable[0]], problem.kinds[chosen].name
+        raise ProblemError(f"pipeline {problem.name!r}: operator {operator!r} cannot run on {name!r}")
     small = contract(problem)
     n, devices = len(small.members), problem.kinds[chosen].count
     work = np.concatenate([[0.0], np.cumsum(small.cost[:, chosen])])

@@ -26,20 +26,22 @@ class Attempt:
     """The outcome of an attempt.
 
     Attributes:
-        traces: one for each runtime; empty if the scheduler failed.
-        seconds: wall time that the scheduler took for each [s].
+        traces: runtime -> the run of the schedule, where there is one.
+        seconds: runtime -> wall time that the scheduler took [s].
         bounds: runtime -> lower bound on all makespans, if the scheduler proved one [s].
-        status: ``"ok"``, or the sentence that says what went wrong.
+        failures: runtime -> the sentence that says what went wrong, where there is no trace.
+        status: ``"ok"``, or the sentence that says why nothing was attempted.
     """
 
-    traces: list[Trace] = field(default_factory=list)
-    seconds: list[float] = field(default_factory=list)
+    traces: Mapping[str, Trace] = field(default_factory=dict)
+    seconds: Mapping[str, float] = field(default_factory=dict)
     bounds: Mapping[str, float] = field(default_factory=dict)
+    failures: Mapping[str, str] = field(default_factory=dict)
     status: str = "ok"
 
 
 def attempt(baseline: Baseline, problem: Problem, runtimes: Sequence[str], repeats: int = 1) -> Attempt:
-    """Schedule, validate, and simulate under every runtime; whatever the scheduler raises becomes a status.
+    """Schedule, validate, and simulate under every runtime; whatever is raised under one becomes its failure.
 
     Args:
         baseline: the scheduler.
@@ -47,22 +49,28 @@ def attempt(baseline: Baseline, problem: Problem, runtimes: Sequence[str], repea
         runtimes: names of runtime presets.
         repeats: most calls that are timed; the median counts, and calls end after :data:`ENOUGH` seconds.
     """
+    traces: dict[str, Trace] = {}
+    seconds: dict[str, float] = {}
+    bounds: dict[str, float] = {}
+    failures: dict[str, str] = {}
     each = baseline.plans_for == "any"
-    made: dict[str, tuple[Schedule, float]] = {}
-    try:
-        for runtime in runtimes if each else ("classic",):
-            made[runtime] = _timed(baseline, problem, runtime, repeats)
-            validate(problem, made[runtime][0])
-        traces = [simulate(problem, made[name if each else "classic"][0], name) for name in runtimes]
-    except Exception as error:  # a plug-in may raise anything; the run must survive it
-        return Attempt(status=sentence(error))
-    proved = {
-        name: plan.lower_bound
-        for plan, _ in made.values()
-        for name in runtimes
-        if plan.lower_bound is not None and (plan.model == name or (plan.model == "classic" and only_waits(name)))
-    }
-    return Attempt(traces, [made[name if each else "classic"][1] for name in runtimes], proved)
+    for planned, names in {name: [name] for name in runtimes}.items() if each else [("classic", runtimes)]:
+        try:
+            plan, took = _timed(baseline, problem, planned, repeats)
+            validate(problem, plan)
+        except Exception as error:  # a plug-in may raise anything; the run must survive it
+            failures |= dict.fromkeys(names, sentence(error))
+            continue
+        for name in names:
+            try:
+                traces[name], seconds[name] = simulate(problem, plan, name), took
+            except Exception as error:
+                failures[name] = sentence(error)
+        if plan.lower_bound is not None:
+            for name in runtimes:
+                if plan.model == name or (plan.model == "classic" and only_waits(name)):
+                    bounds[name] = max(plan.lower_bound, bounds.get(name, 0.0))
+    return Attempt(traces, seconds, bounds, failures)
 
 
 def only_waits(name: str) -> bool:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import NamedTuple
 
 from hetgym import metrics
@@ -13,7 +13,6 @@ from hetgym.bench.executor import Attempts, Batch, Executor
 from hetgym.bench.rows import Row, with_gaps
 from hetgym.bench.sink import Sink
 from hetgym.problem import Problem
-from hetgym.sim import Trace
 from hetgym.sim.energy import has_power, has_price
 from hetgym.workloads import ProblemSpec
 
@@ -82,7 +81,7 @@ class Loop:
             new = _rows(case, baseline, self.runtimes, made)
             self.rows.extend(new)
             self.sink.rows(new)
-            for trace in made.traces:
+            for trace in made.traces.values():
                 self.sink.trace(case.spec, trace)
             self.done += 1
         if complete:
@@ -92,13 +91,14 @@ class Loop:
 
 def _rows(case: Case, baseline: Baseline, runtimes: Sequence[str], made: Attempt) -> list[Row]:
     """A row for each runtime."""
-    if case.built is None or made.status != "ok":
-        problem = case.built[0] if case.built else None
-        return [_blank(case.spec, baseline, runtime, made.status, problem) for runtime in runtimes]
+    if case.built is None:
+        return [_blank(case.spec, baseline, runtime, made.status) for runtime in runtimes]
     problem, reference = case.built
     return [
-        _row(case.spec, problem, baseline, runtime, trace, seconds, made.bounds, reference)
-        for runtime, trace, seconds in zip(runtimes, made.traces, made.seconds, strict=True)
+        _row(case.spec, problem, baseline, runtime, made, reference)
+        if runtime in made.traces
+        else _blank(case.spec, baseline, runtime, made.failures.get(runtime, made.status), problem)
+        for runtime in runtimes
     ]
 
 
@@ -114,14 +114,13 @@ def _row(
     problem: Problem,
     baseline: Baseline,
     runtime: str,
-    trace: Trace,
-    seconds: float,
-    bounds: Mapping[str, float],
+    made: Attempt,
     reference: Reference,
 ) -> Row:
+    trace = made.traces[runtime]
     makespan = trace.makespan
     faster = metrics.speedup(makespan, reference.single_device[runtime])
-    bound = max(reference.lower_bound[runtime], bounds.get(runtime, 0.0))
+    bound = max(reference.lower_bound[runtime], made.bounds.get(runtime, 0.0))
     return Row(
         problem=spec.name,
         graph=spec.graph,
@@ -139,7 +138,7 @@ def _row(
         gap_to_bound=metrics.gap(makespan, bound),
         best_known_s=reference.best_known.get(runtime),
         lower_bound_s=bound,
-        schedule_seconds=seconds,
+        schedule_seconds=made.seconds[runtime],
         utilisation=float(trace.utilisation.mean()),
         energy_j=trace.energy.total if has_power(problem) else None,
         cost=trace.cost if has_price(problem) else None,

@@ -21,14 +21,15 @@ _TIMES = ("start", "finish", "sent", "arrived")
 
 def pack_attempt(made: Attempt) -> Packed:
     """An attempt without its problem, which the receiver has."""
-    traces = [_pack_trace(trace) for trace in made.traces]
-    return {"status": made.status, "seconds": made.seconds, "bounds": dict(made.bounds), "traces": traces}
+    traces = {runtime: _pack_trace(trace) for runtime, trace in made.traces.items()}
+    tables = {"seconds": dict(made.seconds), "bounds": dict(made.bounds), "failures": dict(made.failures)}
+    return {"status": made.status, "traces": traces} | tables
 
 
 def unpack_attempt(packed: Packed, problem: Problem) -> Attempt:
     """The same attempt, on the receiver's problem."""
-    traces = [_unpack_trace(fields, problem) for fields in packed["traces"]]
-    return Attempt(traces, packed["seconds"], packed["bounds"], packed["status"])
+    traces = {runtime: _unpack_trace(fields, problem) for runtime, fields in packed["traces"].items()}
+    return Attempt(**packed | {"traces": traces})
 
 
 def _pack_trace(trace: Trace) -> Packed:

@@ -15,7 +15,8 @@ import numpy.typing as npt
 from hetgym._types import BoolArray
 from hetgym.envs.core.autoreset import AutoresetLanes, Episodes, LaneState, make_lanes
 from hetgym.envs.core.lanes import LaneArguments, Lanes, Observation, as_actions
-from hetgym.errors import require
+from hetgym.envs.core.scalar import LaneEnv
+from hetgym.errors import require, unknown_name
 
 if TYPE_CHECKING:
     from stable_baselines3.common.vec_env import VecEnv
@@ -25,7 +26,13 @@ else:
 Indices = int | Iterable[int] | None
 
 
-def make_vec_env(env_id: str | LaneArguments, n_envs: int = 1, seed: int | None = None, **arguments: Any) -> LaneVecEnv:
+def make_vec_env(
+    env_id: str | LaneArguments,
+    n_envs: int = 1,
+    seed: int | None = None,
+    render_mode: str | None = None,
+    **arguments: Any,
+) -> LaneVecEnv:
     """Make a vector environment for Stable-Baselines3 whose lanes all step in one call.
 
     It replaces ``stable_baselines3.common.env_util.make_vec_env`` and needs no wrapper: infos hold episode
@@ -36,6 +43,7 @@ def make_vec_env(env_id: str | LaneArguments, n_envs: int = 1, seed: int | None 
             ``hetgym.envs.HetScheduleArguments(mode="dispatch")``, whose fields editors and type checkers know.
         n_envs: number of lanes.
         seed: of lane 0, the following lanes taking the numbers after it.
+        render_mode: ``"rgb_array"`` for ``render()`` and ``VecVideoRecorder``, or None.
         arguments: of the environment, if it is named by its id.
 
     Raises:
@@ -47,7 +55,7 @@ def make_vec_env(env_id: str | LaneArguments, n_envs: int = 1, seed: int | None 
     >>> envs.reset()["candidates"].shape
     (4, 4, 9)
     """
-    return LaneVecEnv(make_lanes(env_id, n_envs, **arguments), seed)
+    return LaneVecEnv(make_lanes(env_id, n_envs, **arguments), seed, render_mode)
 
 
 class LaneVecEnv(VecEnv):
@@ -56,11 +64,19 @@ class LaneVecEnv(VecEnv):
     Args:
         lanes: lanes of this process, or those of a cluster as :class:`~hetgym.envs.core.autoreset.Episodes`.
         seed: of lane 0, the following lanes taking the numbers after it.
+        render_mode: ``"rgb_array"`` for ``render()`` and ``VecVideoRecorder``, or None.
+
+    Raises:
+        UnknownName: another render mode.
     """
 
-    def __init__(self, lanes: Lanes | Episodes, seed: int | None = None) -> None:
+    def __init__(self, lanes: Lanes | Episodes, seed: int | None = None, render_mode: str | None = None) -> None:
+        if render_mode not in (None, "rgb_array"):
+            raise unknown_name("render mode", str(render_mode), ["rgb_array"])
+        self._render_mode = render_mode
         self.episodes: Episodes = AutoresetLanes(lanes) if isinstance(lanes, Lanes) else lanes
         super().__init__(lanes.count, lanes.observation_space, lanes.action_space)
+        self.metadata["render_fps"] = LaneEnv.metadata["render_fps"]
         self.seed(seed)
         self._actions: npt.NDArray[np.int64] = np.zeros(lanes.count, np.int64)
 
@@ -127,7 +143,7 @@ class LaneVecEnv(VecEnv):
         if attr_name == "problem":
             return [self.episodes.problem(lane) for lane in lanes]
         shared = {
-            "render_mode": None,
+            "render_mode": self._render_mode,
             "spec": None,
             "observation_space": self.observation_space,
             "action_space": self.action_space,

@@ -12,6 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from hetgym._types import IntArray
+from hetgym.errors import ConfigError
 from hetgym.planning.protocols import Scheduler
 from hetgym.planning.registry import get
 from hetgym.problem import Problem
@@ -65,6 +66,15 @@ class SchedulerPolicy:
         self._devices, self._turn = schedule.assignment[order], 0
         return order
 
+    def check(self, lanes: Any) -> None:
+        """Refuse lanes of environments in which a plan cannot be followed.
+
+        Raises:
+            ConfigError: not lanes of HetSchedule-v0 in ``mode="place"``.
+        """
+        if "order" not in lanes.options:
+            raise ConfigError("this agent follows a plan, in HetSchedule-v0 with mode='place' and nowhere else")
+
     def reset(
         self, env: Any, seed: int | None = None, options: Mapping[str, Any] | None = None
     ) -> tuple[Any, dict[str, Any]]:
@@ -77,7 +87,11 @@ class SchedulerPolicy:
 
         Returns:
             The environment's first observation and info.
+
+        Raises:
+            ConfigError: another environment.
         """
+        self.check(env.unwrapped.lanes)
         env.reset(seed=seed, options=options)
         problem, runtime = env.unwrapped.problem, env.unwrapped.lanes.rules.simulated
         observation, info = env.reset(options={"problem": problem, "order": self.prepare(problem, runtime)})

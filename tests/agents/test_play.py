@@ -69,6 +69,17 @@ def test_an_agent_that_plans_follows_the_problem_of_the_reset() -> None:
     assert play(env, policy, seed=0, options={"problem": problem}).info["makespan"] == 122
 
 
+def test_what_cannot_play_is_refused_before_the_episode() -> None:
+    place = load("place-v1")
+    for name, arguments in (("HetSchedule-v0", {"mode": "dispatch"}), ("HetPipeline-v0", {}), ("HetSplit-v0", {})):
+        with pytest.raises(ConfigError, match="this agent follows a plan, in HetSchedule-v0 with mode='place'"):
+            play(gym.make(name, **arguments), place, seed=0)
+    with pytest.raises(ConfigError, match="agent is 'heft'; it must be a function"):
+        play(gym.make("HetSchedule-v0"), "heft")  # type: ignore[arg-type]
+    with pytest.raises(ConfigError, match="not a vector environment"):
+        play(gym.make_vec("HetSchedule-v0", num_envs=2), place)  # type: ignore[arg-type]
+
+
 def test_plans_have_the_type_of_their_kind() -> None:
     assert isinstance(load("dispatch-v1"), SchedulePolicy)
     assert isinstance(load("split-v1"), SplitPolicy)

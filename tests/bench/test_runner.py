@@ -84,6 +84,19 @@ def test_a_scheduler_that_raises_makes_failed_rows_and_the_run_goes_on() -> None
     assert sum(r.ok for r in result.rows) == 4
 
 
+def test_a_scheduler_that_fails_under_one_runtime_keeps_its_rows_under_the_others() -> None:
+    def picky(problem: Problem, runtime: str = "classic") -> Schedule:
+        if runtime == "links":
+            raise ProblemError("links are too much")
+        return baselines.get("heft")(problem)
+
+    picky_one = Baseline("picky", "search", picky, "a test", "O(1)")
+    rows = run(SPECS[:1], [picky_one, "heft"], ("classic", "links", "fair")).rows
+    status = {(row.scheduler, row.runtime): row.status for row in rows}
+    assert status.pop(("picky", "links")) == "links are too much"
+    assert len(status) == 5 and set(status.values()) == {"ok"}
+
+
 def test_an_illegal_schedule_is_a_failure_that_names_the_rule() -> None:
     result = run(SPECS[:1], [plugin("backwards", all_on_one_in_reverse)], ["classic"])
     assert "deadlock" in result.failures[0].status
@@ -246,11 +259,12 @@ def test_picking() -> None:
 def test_schedulers_that_take_the_runtime_plan_for_each() -> None:
     problem = textbook("topcuoglu")
     made = attempt(baselines.get("heft"), problem, ["classic", "links", "framework"])
-    for trace, runtime in zip(made.traces, ("classic", "links", "framework"), strict=True):
+    assert list(made.traces) == ["classic", "links", "framework"]
+    for runtime, trace in made.traces.items():
         assert trace.makespan == baselines.get("heft")(problem, runtime).makespan
     assert len(made.seconds) == 3
     blind = attempt(baselines.get("donf-classic"), problem, ["classic", "links"])
-    assert blind.traces[0].assignment.tolist() == blind.traces[1].assignment.tolist()
+    assert blind.traces["classic"].assignment.tolist() == blind.traces["links"].assignment.tolist()
 
 
 def test_problems_run_beside_specifications() -> None:

@@ -82,6 +82,11 @@ def test_manners() -> None:
     with pytest.raises(AttributeError, match="cannot be set"):
         envs.set_attr("reward", "sparse")
     assert envs.get_images()[0].shape == (540, 960, 3)
+    pictured = make_vec_env("HetSchedule-v0", 2, render_mode="rgb_array", observation="candidates")
+    pictured.reset()
+    assert pictured.render().shape == (2 * 540, 960, 3) and pictured.metadata["render_fps"] > 0
+    with pytest.raises(UnknownName, match="unknown render mode 'ansi'; known: rgb_array"):
+        make_vec_env("HetSchedule-v0", render_mode="ansi")
     envs.set_options({"problem": textbook("topcuoglu")})
     envs.reset()
     assert envs.get_attr("problem")[1].num_operators == 10

@@ -43,6 +43,7 @@ def test_heft_played_on_random_problems_returns_zero(runtime: str) -> None:
         ({"reward": "dens"}, "did you mean 'dense'"),
         ({"decode": "insert"}, "did you mean 'insertion'"),
         ({"completion": "oct"}, "unknown completion 'oct'"),
+        ({"completion": False}, "completion is False, as YAML reads off"),
         ({"runtime": "clasic"}, "did you mean 'classic'"),
         ({"problem": []}, "at least one problem"),
         ({"problem": 3}, "expected a hetgym.Problem or a path, got int"),

@@ -15,7 +15,7 @@ from typing import Any, Concatenate, Literal, ParamSpec, TypeVar, Union
 import numpy as np
 from gymnasium.vector import AutoresetMode
 
-from hetgym.errors import ConfigError, shown, suggestion, unknown_name
+from hetgym.errors import ConfigError, UnknownName, shown, suggestion, unknown_name
 
 P = ParamSpec("P")
 Made = TypeVar("Made")
@@ -179,6 +179,8 @@ def one_of(name: str, value: Any, words: tuple[Any, ...]) -> Any:
     Raises:
         UnknownName: the value is none of them.
     """
+    if value is False and "off" in words:
+        raise UnknownName(f"{name} is False, as YAML reads off without quotes; write 'off'")
     if not isinstance(value, str) or value not in words:
         raise unknown_name(name.replace("_", " "), value, words)
     return value

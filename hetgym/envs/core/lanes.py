@@ -10,7 +10,7 @@ from __future__ import annotations
 import abc
 from collections.abc import Callable, Sequence
 from dataclasses import KW_ONLY, dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
@@ -74,7 +74,10 @@ class Lanes(abc.ABC):
         fresh: [L] true where an episode is prepared, which the lane's next step opens.
         names: [L] names of the problems.
         seeds: [L] seeds of the resets that began the episodes; None where a reset had none.
+        options: names of the options of a reset.
     """
+
+    options: ClassVar[tuple[str, ...]] = ()
 
     def __init__(
         self, count: int, space: spaces.Dict, narrow: Sequence[str], level: str, actions: int, hidden: bool = False
@@ -154,6 +157,10 @@ class Lanes(abc.ABC):
     @abc.abstractmethod
     def problem(self, lane: int) -> Any:
         """The problem of the lane's episode: a Problem, or a PipelineProblem."""
+
+    def replayable(self, lane: int) -> Any:
+        """What :func:`hetgym.envs.replay` takes to play the lane's episode again."""
+        return self.problem(lane)
 
     @abc.abstractmethod
     def identity(self, lane: int) -> str:

@@ -19,6 +19,7 @@ class Replay:
         actions: the actions passed to ``step``.
         conditions: seed of noise, arrivals and changes, in ``mode="dispatch"``.
         order: the order of decisions, if the reset gave one.
+        jobs: number of problems that were joined, in ``mode="dispatch"``.
     """
 
     problem: str
@@ -26,14 +27,16 @@ class Replay:
     actions: tuple[int, ...]
     conditions: int | None = None
     order: tuple[int, ...] | None = None
+    jobs: int = 1
 
 
 def replay(problem: Any, episode: Replay, env_id: str = "HetSchedule-v0", **arguments: Any) -> dict[str, Any]:
     """Play an episode again.
 
     Args:
-        problem: the problem that it was played on (for several jobs see ``options["problem"]`` of the environment), or
-            the pipeline; for HetSplit-v0 a graph and a platform.
+        problem: what it was played on, as ``env.unwrapped.replayable`` gives it while it lasts: a problem, a list of
+            jobs, a pipeline, or a graph and a platform. Else where the environment drew it from, such as a list of
+            problems, or None for the generators; these are drawn with the episode's seed.
         episode: the value of ``info["replay"]``.
         env_id: id of the environment.
         arguments: of the environment, if they were not the defaults.
@@ -46,10 +49,14 @@ def replay(problem: Any, episode: Replay, env_id: str = "HetSchedule-v0", **argu
         ConfigError: another problem, or another number of actions than the episode takes.
     """
     given = problem if isinstance(problem, tuple) else (problem,)
-    env = environment_of(env_id)(*given, **arguments)
-    options: dict[str, Any] = {"conditions": episode.conditions, "order": episode.order}
+    env = environment_of(env_id)(*given, **({"jobs": episode.jobs} if episode.jobs > 1 else {}) | arguments)
+    options = {"conditions": episode.conditions, "order": episode.order}
+    chosen = {key: value for key, value in options.items() if value is not None}
+    are_jobs = isinstance(problem, list) and len(problem) == episode.jobs > 1
     info: dict[str, Any]
-    _, info = env.reset(seed=episode.seed, options={key: value for key, value in options.items() if value is not None})
+    _, info = env.reset(seed=episode.seed, options=chosen | ({"problem": problem} if are_jobs else {}))
+    if are_jobs and env.lanes.identity(0) != episode.problem:  # the jobs were drawn from the list
+        _, info = env.reset(seed=episode.seed, options=chosen)
     identity = env.lanes.identity(0)
     if identity != episode.problem:
         raise ConfigError(f"this episode was played on {episode.problem}, not on {identity}")

@@ -87,6 +87,18 @@ class LaneEnv(gym.Env[Observation, np.int64]):
         self._check()
         return self.lanes.problem(0)
 
+    @property
+    def replayable(self) -> Any:
+        """What :func:`hetgym.envs.replay` takes to play the episode again.
+
+        It is the problem, a list of jobs if several were joined, or a graph and a platform for HetSplit-v0.
+
+        Raises:
+            ResetNeeded: there has been no reset.
+        """
+        self._check()
+        return self.lanes.replayable(0)
+
     def action_masks(self) -> BoolArray:
         """[A] legal actions, as sb3-contrib's MaskablePPO asks for them.
 

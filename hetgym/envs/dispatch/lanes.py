@@ -127,6 +127,8 @@ class DispatchLanes(RecordLanes):
         state: of all lanes.
     """
 
+    options = ("problem", "conditions")
+
     def __init__(
         self,
         count: int,
@@ -146,6 +148,7 @@ class DispatchLanes(RecordLanes):
         self._drawn: list[Drawn | None] = [None] * count
         self._entropy = [0] * count
         self._due: list[tuple[Jobs, FloatArray] | None] = [None] * count
+        self._jobs: list[list[Problem]] = [[]] * count
         self._log = np.zeros((count, padding.operators), np.int64)
         self._held: list[tuple[Run, list[Run] | None] | None] = [None] * count
         self._calm_always = conditions.calm and rules.simulated.noise == 0.0
@@ -204,14 +207,14 @@ class DispatchLanes(RecordLanes):
             ConfigError: an unknown option; or a given loss that leaves some operator without a device.
             ProblemError: the problem exceeds the padding.
         """
-        forced, conditions = only_options(options, "problem", "conditions")
+        forced, conditions = only_options(options, *self.options)
         problems = [as_problem(one) for one in listed(forced)] if forced is not None else []
         if forced is not None:
             problem = self._together(problems)  # if that is refused, nothing has been drawn
-        if conditions is None:
-            entropy = int(rng.integers(2**62))
-        else:
-            entropy = whole_number("options['conditions']", conditions, 0, 2**64 - 1)
+        if conditions is not None:
+            conditions = whole_number("options['conditions']", conditions, 0, 2**64 - 1)
+        entropy = int(rng.integers(2**62))  # drawn in any case, so that the problem does not depend on the option
+        entropy = entropy if conditions is None else conditions
         if forced is None:
             problems = [self.source.draw(rng) for _ in range(self.conditions.jobs)]
             problem = self._together(problems)
@@ -222,7 +225,7 @@ class DispatchLanes(RecordLanes):
             self._begin_with(lane, known)
         else:
             self._draw(lane, problem, problems, entropy)
-        self.names[lane], self.seeds[lane] = problem.name, seed
+        self.names[lane], self.seeds[lane], self._jobs[lane] = problem.name, seed, problems
         if self.conditions.deadline > 0:
             release, factor = self.drawn(lane).release, self.conditions.deadline
             self._due[lane] = deadlines(problems, release, factor, replace(self.rules.simulated, noise=0.0))
@@ -361,6 +364,10 @@ class DispatchLanes(RecordLanes):
         """The problem of the lane's episode: all of its jobs."""
         return self.instance(lane).problem
 
+    def replayable(self, lane: int) -> Problem | list[Problem]:
+        """The problem of the lane's episode, or its jobs if there are several."""
+        return list(self._jobs[lane]) if len(self._jobs[lane]) > 1 else self.problem(lane)
+
     def identity(self, lane: int) -> str:
         """Name and content of the lane's problem in one word."""
         return self.problem(lane).id
@@ -406,6 +413,7 @@ class DispatchLanes(RecordLanes):
                 self.seeds[lane],
                 tuple(self._log[lane, : self.state.turn[lane]].tolist()),
                 self._entropy[lane],
+                jobs=len(self._jobs[lane]),
             ),
         }
 

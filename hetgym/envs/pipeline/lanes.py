@@ -52,6 +52,8 @@ class PipelineLanes(RecordLanes):
         state: of all lanes.
     """
 
+    options = ("problem",)
+
     def __init__(
         self,
         count: int,
@@ -100,7 +102,7 @@ class PipelineLanes(RecordLanes):
             ConfigError: an unknown option, or a problem that is not a pipeline.
             ProblemError: the pipeline exceeds the padding, or no cut can run it.
         """
-        (forced,) = only_options(options, "problem")
+        (forced,) = only_options(options, *self.options)
         pipeline = self.source.draw(rng) if forced is None else as_pipeline(forced)
         step = pipeline if isinstance(pipeline, TrainingPipeline) else TrainingPipeline(pipeline)
         key = step.digest if self.rules.code == TRAINING else step.problem.digest

@@ -82,6 +82,8 @@ class PlaceLanes(RecordLanes):
         makespan: [L] of finished episodes [s]; NaN before.
     """
 
+    options = ("problem", "order")
+
     def __init__(
         self,
         count: int,
@@ -148,7 +150,7 @@ class PlaceLanes(RecordLanes):
             ConfigError: an unknown option, or an order in which an operator comes before one of its predecessors.
             ProblemError: the problem exceeds the padding.
         """
-        forced, order = only_options(options, "problem", "order")
+        forced, order = only_options(options, *self.options)
         problem = self.source.draw(rng) if forced is None else as_problem(forced)
         if forced is None and self.source.size == 0:  # nobody will see this problem again
             prepared = self._prepare(problem)

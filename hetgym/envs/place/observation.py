@@ -61,7 +61,7 @@ class CandidateColumn(Column):
     WAIT = "reference", "start minus ready: time that it waits for the device"
     COST_TO_GO = "reference", "optimistic cost from there to an exit, PEFT's table"
     BOUND = "reference", "lower bound on the makespan after the decision, proven in `classic`"
-    COMPLETION = "reference", "makespan if a heuristic placed the rest; the bound when switched off"
+    COMPLETION = "reference", "makespan in `classic` if a heuristic placed the rest; the bound when switched off"
     REGRET = "reference", "completion minus the best device's completion"
 
 

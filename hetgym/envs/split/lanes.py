@@ -46,6 +46,8 @@ from hetgym.envs.split.state import (
     new_state,
     tables_of,
 )
+from hetgym.graph import DataflowGraph
+from hetgym.platform import Platform
 from hetgym.problem import Problem
 
 
@@ -83,6 +85,8 @@ class SplitLanes(RecordLanes):
         menu: the choices; the first leaves the operator whole.
         splits: caches of instances and of split graphs.
     """
+
+    options = ("graph", "platform")
 
     def __init__(
         self,
@@ -162,7 +166,7 @@ class SplitLanes(RecordLanes):
             ConfigError: an unknown option, or one that is neither a graph nor a platform.
             ProblemError: the graph on the platform exceeds the padding.
         """
-        graph, platform = only_options(options, "graph", "platform")
+        graph, platform = only_options(options, *self.options)
         if graph is None or platform is None:
             drawn = self.source.draw(rng)
             graph = drawn[0] if graph is None else graph
@@ -301,6 +305,11 @@ class SplitLanes(RecordLanes):
     def problem(self, lane: int) -> Problem:
         """The graph as split so far, on the platform."""
         return self.node(lane).problem
+
+    def replayable(self, lane: int) -> tuple[DataflowGraph, Platform]:
+        """The graph before any split, and the platform."""
+        instance = self.state(lane).instance
+        return instance.graph, instance.platform
 
     def identity(self, lane: int) -> str:
         """Name and content of the graph on the platform, before any split, in one word."""

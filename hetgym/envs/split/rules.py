@@ -87,6 +87,6 @@ def _numbers(ways: Any, devices: int) -> Sequence[int]:
         return range(2, devices + 1)
     if isinstance(ways, int) and not isinstance(ways, bool) and 2 <= ways <= 4096:
         return range(2, ways + 1)
-    if isinstance(ways, list | tuple):
+    if isinstance(ways, list | tuple) and ways:
         return ways
     raise ConfigError(f"ways is {shown(ways)}; expected the largest number of parts, from 2 on, or a list of numbers")

@@ -45,6 +45,8 @@ class StepLanes(Lanes):
         sparse: true if the whole return comes with the last reward.
     """
 
+    options = ("problem",)
+
     def __init__(
         self, count: int, source: Source[TrainingProblem, StepPadding], padding: StepPadding, level: str, sparse: bool
     ) -> None:
@@ -62,7 +64,7 @@ class StepLanes(Lanes):
             ConfigError: an unknown option, or what is no TrainingProblem.
             ProblemError: the problem exceeds the padding, or no plan fits in memory.
         """
-        (forced,) = only_options(options, "problem")
+        (forced,) = only_options(options, *self.options)
         if forced is not None and not isinstance(forced, TrainingProblem):
             raise ConfigError(f"options['problem'] is {shown(forced)}; this environment is for a TrainingProblem")
         instance = self._prepared(self.source.draw(rng) if forced is None else forced)

@@ -37,7 +37,7 @@ steps: {steps}
 checkpoint_every: 128
 network: {{hidden: 8, embedding: 8, layers: 1}}
 settings: {{n_steps: 16, batch_size: 32, n_epochs: 2, learning_rate: 3.0e-3, anneal_lr: true}}
-evaluation: {{every: 128, episodes: 4, baselines: [reference, uniform]}}
+evaluation: {{every: 128, episodes: 4, baselines: [uniform, reference]}}
 """
 
 
@@ -93,6 +93,8 @@ def test_a_killed_run_ends_with_the_weights_of_an_undisturbed_one(tmp_path: Path
     assert same(weights(tmp_path / "whole"), weights(tmp_path / "killed"))
     whole = Checkpoint.load(tmp_path / "whole" / "checkpoint.safetensors")
     assert again.history == whole.state["history"] and len(again.history) == 5
+    order = ["step", "return", "return_error", "ratio_uniform", "ratio_reference"]
+    assert all(list(entry) == order for entry in again.history)
 
 
 @pytest.mark.parametrize(

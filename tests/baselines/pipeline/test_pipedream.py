@@ -67,3 +67,12 @@ def test_pipedream_replicates_what_does_not_split() -> None:
     for options, message in (({"kind": 3}, "kind is 3"), ({"bandwidth": 0.0}, "bandwidth is 0.0")):
         with pytest.raises(ConfigError, match=message):
             pipedream(chain, **options)
+
+
+def test_pipedream_needs_a_kind_that_runs_everything() -> None:
+    inf = math.inf
+    kinds = [DeviceKind("cpu", 2), DeviceKind("gpu", 2)]
+    chain = PipelineProblem.chain([[5.0, 1.0], [9.0, inf], [1.0, 1.0]], kinds)
+    assert [stage.devices for stage in pipedream(chain).stages] == [(0, 1)]
+    with pytest.raises(ProblemError, match=r"operator 'op1' cannot run on 'gpu'"):
+        pipedream(chain, kind=1)

@@ -39,6 +39,40 @@ def test_replay_reaches_the_same_makespan_schedule() -> None:
         replay(textbook("topcuoglu"), Replay(textbook("topcuoglu").id, None, (0,)))
 
 
+def test_conditions_do_not_change_what_is_drawn() -> None:
+    env = HetScheduleEnv(mode="dispatch", noise=0.2, completion="off")
+    drawn = [env.reset(seed=3, options=options)[1]["problem"] for options in (None, {"conditions": 5})]
+    assert drawn[0] == drawn[1]
+
+
+def finished(env: gym.Env, seed: int | None, options: dict[str, object] | None = None) -> dict[str, object]:
+    _, info = env.reset(seed=seed, options=options)
+    over, rng = False, np.random.default_rng(1)
+    while not over:
+        _, _, over, _, info = env.step(int(rng.choice(np.flatnonzero(info["action_mask"]))))
+    return info
+
+
+def test_episodes_of_several_jobs_are_played_again() -> None:
+    one, other = textbook("topcuoglu"), textbook("arabnejad-barbosa")
+    arguments = {"mode": "dispatch", "noise": 0.2, "completion": "off"}
+    sizes = {"max_operators": 60, "max_edges": 200}
+    forced = finished(HetScheduleEnv(one, jobs=2, **sizes, **arguments), 0, {"problem": [one, other]})
+    assert replay([one, other], forced["replay"], **sizes, **arguments)["makespan"] == forced["makespan"]
+    pool = [one, other]
+    for seed in range(4):  # jobs that are drawn from a list as long as there are jobs
+        drawn = finished(HetScheduleEnv(pool, jobs=2, **arguments), seed)
+        assert replay(pool, drawn["replay"], **arguments)["makespan"] == drawn["makespan"]
+    env = HetScheduleEnv(jobs=2, **arguments)
+    first = finished(env, 5)
+    assert replay(None, first["replay"], **arguments)["makespan"] == first["makespan"]
+    second = finished(env, None)
+    jobs = env.replayable
+    assert len(jobs) == 2 and replay(jobs, second["replay"], **arguments)["makespan"] == second["makespan"]
+    with pytest.raises(hetgym.ConfigError, match="was played on"):
+        replay(env.problem, second["replay"], **arguments)
+
+
 def test_an_episode_goes_on_as_it_was_after_a_reset_that_was_refused() -> None:
     problem, arguments = textbook("topcuoglu"), {"mode": "dispatch", "noise": 0.3}
     env = HetScheduleEnv(problem, **arguments)
@@ -67,8 +101,7 @@ def test_replay_reaches_the_same_makespan_split() -> None:
     env = gym.make("HetSplit-v0", **arguments)
     rng = np.random.default_rng(8)
     _, info = rollout_split(env, lambda obs, info: int(rng.integers(-1, 17)), seed=8)
-    context = env.unwrapped.lanes.state(0).instance
-    again = replay_split(context.graph, context.platform, info["replay"], ways=3, **arguments)
+    again = replay_split(*env.unwrapped.replayable, info["replay"], ways=3, **arguments)
     assert again["makespan"] == info["makespan"] and again["illegal_actions"] == info["illegal_actions"] > 0
     assert again["replay"] == info["replay"] and again["choices"] == info["choices"]
     with pytest.raises(hetgym.ConfigError, match="was played on"):
