@@ -108,7 +108,7 @@ def dispatch_v1(problem: Problem) -> Schedule:
 
 
 def dispatch_v2(problem: Problem) -> Schedule:
-    """The dispatch policy whose roll-outs follow a plan: as :func:`dispatch_v1`.
+    """The dispatch policy whose roll-outs follow a plan, which is improved before each decision.
 
     Args:
         problem: the problem to schedule.

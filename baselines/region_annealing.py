@@ -171,7 +171,9 @@ class RegionAnnealing(Search):
                 plan = get(name)(problem, replace(runtime, memory="off"))
             plans.append(timed_for(problem, plan, runtime))
         fits = [plan for plan in plans if not (self.limited and capacity.missing(problem, plan, runtime).any())]
-        return min(fits or plans, key=lambda plan: plan.makespan)
+        best = min(fits or plans, key=lambda plan: plan.makespan)
+        rescued = capacity.packed(problem, best, runtime) if self.limited and not fits else None
+        return best if rescued is None else with_times(problem, rescued, runtime)
 
     def restart(self, first: Schedule, guide: proposals.Proposals | None = None) -> None:
         """Begin anew with another plan, which has simulated times; draws and the room for weights go on."""

@@ -146,7 +146,9 @@ def atomic_write(path: Path, write: Callable[[IO[bytes]], object]) -> None:
         with open(temporary, "xb") as file:
             write(file)
         os.replace(temporary, path)
-    except BaseException:
+    except BaseException as error:
+        if isinstance(error, OSError):
+            error.filename = str(path)  # nobody has heard of the temporary file
         temporary.unlink(missing_ok=True)
         raise
 

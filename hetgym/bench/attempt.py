@@ -11,11 +11,12 @@ from statistics import median
 from time import perf_counter
 
 from hetgym.baselines import Baseline
-from hetgym.errors import HetgymError
+from hetgym.errors import HetgymError, InvalidSchedule
 from hetgym.problem import Problem
 from hetgym.schedule import Schedule, validate
 from hetgym.sim import Trace, simulate
 from hetgym.sim import runtime as as_runtime
+from hetgym.workloads.best_known import PROVED
 
 ENOUGH = 0.02
 """Total duration after which repeated timings end [s]."""
@@ -63,14 +64,25 @@ def attempt(baseline: Baseline, problem: Problem, runtimes: Sequence[str], repea
             continue
         for name in names:
             try:
-                traces[name], seconds[name] = simulate(problem, plan, name), took
+                trace = simulate(problem, plan, name)
+                if claimed(plan, name) > trace.makespan * (1 + PROVED):
+                    raise InvalidSchedule(
+                        f"lower bound: it says that no schedule takes less than {plan.lower_bound:g} s, and takes "
+                        f"{trace.makespan:g} s itself under {name!r}"
+                    )
+                traces[name], seconds[name] = trace, took
             except Exception as error:
                 failures[name] = sentence(error)
-        if plan.lower_bound is not None:
-            for name in runtimes:
-                if plan.model == name or (plan.model == "classic" and only_waits(name)):
-                    bounds[name] = max(plan.lower_bound, bounds.get(name, 0.0))
+        for name in runtimes:
+            if claimed(plan, name) > 0 and name not in failures:
+                bounds[name] = max(claimed(plan, name), bounds.get(name, 0.0))
     return Attempt(traces, seconds, bounds, failures)
+
+
+def claimed(plan: Schedule, name: str) -> float:
+    """The lower bound of a schedule if it is said to hold under a runtime, else 0 [s]."""
+    holds = plan.model == name or (plan.model == "classic" and only_waits(name))
+    return plan.lower_bound if holds and plan.lower_bound is not None else 0.0
 
 
 def only_waits(name: str) -> bool:

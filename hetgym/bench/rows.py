@@ -5,12 +5,15 @@ from __future__ import annotations
 import contextlib
 import csv
 import io
+import warnings
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, fields, replace
 from pathlib import Path
 from typing import Any, Protocol
 
 from hetgym import metrics
+from hetgym.errors import HetgymWarning
+from hetgym.workloads.best_known import PROVED
 
 
 @dataclass(frozen=True)
@@ -117,9 +120,14 @@ def with_gaps(rows: Sequence[Row]) -> list[Row]:
     """Fill in the gaps of each problem and runtime, once all rows are known.
 
     The best makespan is the shortest of these rows, or what was known before if that is shorter. The bound is
-    the largest that any of them has, so that what one scheduler has proved counts for all.
+    the largest that any of them has, so that what one scheduler has proved counts for all; one above the best
+    makespan is false, and does not count.
+
+    Warns:
+        HetgymWarning: a bound is false.
     """
-    best, bounds = shortest(rows), _largest_bounds(rows)
+    best = shortest(rows)
+    bounds = _largest_bounds(rows, best)
     return [_with_gaps(row, best, bounds) for row in rows]
 
 
@@ -130,16 +138,24 @@ def _with_gaps(row: Row, best: Mapping[tuple[str, str], float], bounds: Mapping[
     row = replace(row, gap_to_best=metrics.gap(makespan, best[key]))
     if row.lower_bound_s is None:
         return row
-    return replace(row, lower_bound_s=bounds[key], gap_to_bound=metrics.gap(makespan, bounds[key]))
+    bound = bounds.get(key, 0.0)
+    return replace(row, lower_bound_s=bound, gap_to_bound=metrics.gap(makespan, bound))
 
 
-def _largest_bounds(rows: Iterable[Row]) -> dict[tuple[str, str], float]:
-    """(problem, runtime) -> the largest lower bound of the rows [s]."""
+def _largest_bounds(rows: Iterable[Row], best: Mapping[tuple[str, str], float]) -> dict[tuple[str, str], float]:
+    """(problem, runtime) -> the largest lower bound of the rows that is not above the best makespan [s]."""
     largest: dict[tuple[str, str], float] = {}
     for row in rows:
-        if row.lower_bound_s is not None:
-            key = row.problem, row.runtime
-            largest[key] = max(largest.get(key, row.lower_bound_s), row.lower_bound_s)
+        bound, key = row.lower_bound_s, (row.problem, row.runtime)
+        if bound is not None and bound <= best[key] * (1 + PROVED):
+            largest[key] = max(largest.get(key, bound), bound)
+        elif bound is not None:
+            warnings.warn(
+                f"{row.scheduler!r} claims that {row.problem!r} takes at least {bound:g} s under {row.runtime!r}, but "
+                f"there is a schedule of {best[key]:g} s: its bound does not count",
+                HetgymWarning,
+                stacklevel=2,
+            )
     return largest
 
 

@@ -123,7 +123,7 @@ def _problems(suite: str, files: Sequence[Path] | None, devices: int | None) -> 
         loaded = load_suite(suite)
         return loaded.name, tuple(loaded.specs)
     title = files[0].stem if len(files) == 1 else f"{len(files)} problem files"
-    specs = [ProblemSpec.file(file, devices) for file in files]
+    specs = ProblemSpec.files(files, devices)
     return title, tuple(ProblemSpec.held(spec.build(), spec.name) for spec in specs)
 
 

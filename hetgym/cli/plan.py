@@ -262,7 +262,7 @@ def _run(
     folder = RunFolder(output.root, output.name, "best", output.force)
     with ended_by_interrupt() as interrupts, running.executing(job) as executor:
         outcome = running.run_job(job, folder, executor, keeper)
-    document = outcome.document
+    document, refused = outcome.document, None
     if keeper.best is None and not outcome.result.interrupted:
         said = {row.scheduler: row.status for row in outcome.result.rows if not row.ok}
         name = "portfolio" if "portfolio" in said else next(iter(said))
@@ -272,7 +272,10 @@ def _run(
         chosen = plan_document(keeper.best, **asked, objective=keeper.objective, problem=problem)  # type: ignore[arg-type]
         outcome.files["plan"] = folder.write_json("plan.json", chosen)
         document = document | {"plan": chosen}
-        outcome.files.update(exports.write(keeper.best, folder.path))
+        try:
+            outcome.files.update(exports.write(keeper.best, folder.path))
+        except HetgymError as error:  # the plan itself is shown all the same
+            refused = error
     if output.as_json:
         print_json(running.with_files(document, outcome))
     else:
@@ -284,6 +287,8 @@ def _run(
                 _print_front(keeper, problem)
         running.print_files(outcome)
     running.report_problems(job, outcome)
+    if refused is not None:
+        raise refused
     if interrupts.came:
         tell("interrupted: the search ended early; the plan is the best that it had found")
         return 130

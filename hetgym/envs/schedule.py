@@ -219,8 +219,9 @@ class HetScheduleEnv(LaneEnv):
             operator can run on another one that is left, so there may be fewer losses than asked for, or none.
         objective: ``"makespan"``, or ``"job-time"``: the mean over jobs of the time from arrival to the last finish.
         tries: changes tried before each decision, for each job that is left, to a plan for all operators that are
-            left; ten times as many before the first one, and when a job has arrived or a device was lost. To keep
-            to the plan is a third roll-out behind ``completion`` and ``flow``. By default there is no plan.
+            left; fewer where these are more than 512, and ten times as many before the first decision and when a job
+            has arrived or a device was lost. To keep to the plan is a third roll-out behind ``completion`` and
+            ``flow``. By default there is no plan.
         deadline: time that each job has from its arrival, over the makespan of HEFT for that job alone. At the end,
             ``info`` has ``miss_rate``, the share of jobs that ended later, and ``tardiness``, the mean time by which
             jobs were late [s]. 0, the default, for no deadlines.

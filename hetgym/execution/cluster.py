@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 from hetgym._types import IntArray
 from hetgym.errors import ExecutionError, InvalidSchedule
-from hetgym.execution.devices import ExecutionDevice, check_names, shares_cores
+from hetgym.execution.devices import ExecutionDevice, check_cores, check_names, shares_cores
 from hetgym.execution.process import WorkerProcess
 from hetgym.execution.slots import ABORT, PLACE, WAITS, ZERO, SharedMemory, Times, tensors_of
 from hetgym.execution.work import Work, bare_problem
@@ -63,6 +63,7 @@ class Cluster:
         self, work: DataflowGraph | Work, devices: Sequence[ExecutionDevice], *, seed: int = 0, patience: float = 30.0
     ) -> None:
         check_names(devices)
+        check_cores(devices)
         self.work = work if isinstance(work, Work) else Work.of_graph(work)
         self.devices = tuple(devices)
         self.patience = patience

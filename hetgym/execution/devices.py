@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -99,6 +100,20 @@ def check_names(devices: Sequence[ExecutionDevice]) -> None:
     twice = sorted({name for name in names if names.count(name) > 1})
     if twice:
         raise ConfigError(f"two execution devices are named {twice[0]!r}")
+
+
+def check_cores(devices: Sequence[ExecutionDevice]) -> None:
+    """Check that this process may run on the cores of all devices.
+
+    Raises:
+        ConfigError: it may not, or there are none of such numbers.
+    """
+    known = os.sched_getaffinity(0)
+    for device in devices:
+        absent = sorted(set(device.host.cores) - known)
+        if absent:
+            cores = ", ".join(map(str, sorted(known)))
+            raise ConfigError(f"device {device.name!r}: there is no core {absent[0]}; this process may use {cores}")
 
 
 def shares_cores(devices: Sequence[ExecutionDevice]) -> bool:

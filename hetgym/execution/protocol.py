@@ -26,7 +26,7 @@ from hetgym._types import FloatArray
 from hetgym.errors import ConfigError
 from hetgym.execution.calibration import Calibration, calibrate, calibration_schedules
 from hetgym.execution.cluster import Cluster
-from hetgym.execution.devices import ExecutionDevice
+from hetgym.execution.devices import ExecutionDevice, check_cores
 from hetgym.execution.placements import held_out_placements
 from hetgym.execution.predicting import planning_problem, predict
 from hetgym.execution.quiet import LIMIT, Watch, foreign_share
@@ -143,9 +143,11 @@ def validate_model(
             calibrated.
 
     Raises:
+        ConfigError: a device has a core that this process may not use.
         ExecutionError: a worker failed, or an operator cannot be run.
         OSError: the file cannot be written.
     """
+    check_cores(settings.devices)
     result = ModelResult(graph.name, BUSY, len(graph))
     looks = np.isfinite(settings.limit)
     if looks:

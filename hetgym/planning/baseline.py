@@ -15,7 +15,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from hetgym.errors import ConfigError, ProblemError
+from hetgym.errors import ConfigError, InvalidSchedule, ProblemError
 
 if TYPE_CHECKING:
     from hetgym.problem import Problem
@@ -114,8 +114,10 @@ class Baseline:
         Raises:
             ProblemError: not a problem.
             UnknownName: no such runtime.
+            InvalidSchedule: the function returned something else than a schedule.
         """
         from hetgym.problem import Problem
+        from hetgym.schedule import Schedule
         from hetgym.sim import runtime as as_runtime
 
         if not isinstance(problem, Problem):
@@ -124,7 +126,10 @@ class Baseline:
         if runtime != "classic":
             as_runtime(runtime)
             options = {**options, "runtime": runtime} if self.plans_for == "any" else options
-        return replace(self.function(problem, **options), scheduler=self.name)
+        made = self.function(problem, **options)
+        if not isinstance(made, Schedule):
+            raise InvalidSchedule(f"{self.name!r}: a schedule is a hetgym.Schedule, not {type(made).__name__}")
+        return replace(made, scheduler=self.name)
 
 
 def resolve(target: Target) -> Any:

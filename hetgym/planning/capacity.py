@@ -25,6 +25,9 @@ ROUNDS = 8
 RESERVE = 1.1
 """Room taken away for each byte that is missing."""
 
+PACKING = 3000, 400_000
+"""Most plans that :func:`packed` tries, and most operators that it launches in them."""
+
 
 def limited(problem: Problem, runtime: Runtime) -> bool:
     """True if the runtime enforces capacities and some plan could exceed one."""
@@ -75,6 +78,37 @@ def fitted(problem: Problem, runtime: Runtime, place: Callable[[FloatArray], Sch
     raise nothing_fits(problem, excess)
 
 
+def packed(problem: Problem, schedule: Schedule, runtime: Runtime) -> Schedule | None:
+    """A plan that fits, reached from one that does not by moves and exchanges of operators; None if none was found.
+
+    A change is kept if the devices together lack no more bytes than before. Plans are not chosen for their makespans.
+
+    Args:
+        problem: the problem.
+        schedule: a plan with times.
+        runtime: the runtime that will run the schedule.
+    """
+    assert schedule.start is not None
+    rng, n = np.random.default_rng(0), problem.num_operators
+    turns = np.lexsort((problem.arrays.position, schedule.start))
+    devices, lacks = schedule.assignment.copy(), float(missing(problem, schedule, runtime).sum())
+    for _ in range(min(PACKING[0], PACKING[1] // n)):
+        i, j = rng.integers(n, size=2)
+        changed = devices.copy()
+        changed[i] = devices[j] if rng.random() < 0.5 else rng.integers(problem.num_devices)
+        changed[j] = devices[i] if rng.random() < 0.5 else devices[j]
+        if np.isinf(problem.cost[[i, j], changed[[i, j]]]).any() or (changed == devices).all():
+            continue
+        order = [turns[changed[turns] == device] for device in range(problem.num_devices)]
+        plan = Schedule(changed, order=order)
+        excess = float(missing(problem, plan, runtime).sum())
+        if excess <= lacks:
+            devices, lacks = changed, excess
+        if lacks == 0.0:
+            return plan
+    return None
+
+
 def those_that_fit(planners: Iterable[Callable[[], Schedule]], *known: Schedule) -> list[Schedule]:
     """The schedules of the planners that find one that fits, behind those that are known.
 
@@ -102,18 +136,19 @@ def nothing_fits(problem: Problem, excess: FloatArray) -> OutOfMemory:
     weights, memory = float(problem.weight_bytes.sum()), float(problem.memory_capacity.sum())
     if weights > memory:
         return OutOfMemory(
-            f"no plan fits: the weights take {_gigabytes(weights)}, and all devices together have "
-            f"{_gigabytes(memory)}; {_gigabytes(weights - memory)} are missing"
+            f"no plan fits: the weights take {_amount(weights)}, and all devices together have "
+            f"{_amount(memory)}; {_amount(weights - memory)} are missing"
         )
     d = int(np.argmax(excess))
     return OutOfMemory(
-        f"no plan fits: the last attempt lacks {_gigabytes(excess[d])} on device {d} ({problem.device_names[d]!r}), "
-        f"which has {_gigabytes(problem.memory_capacity[d])}"
+        f"no plan was found that fits: the last attempt lacks {_amount(excess[d])} on device {d} "
+        f"({problem.device_names[d]!r}), which has {_amount(problem.memory_capacity[d])}"
     )
 
 
-def _gigabytes(amount: float) -> str:
-    return f"{amount / 1e9:.4g} GB"
+def _amount(size: float) -> str:
+    scale, unit = next(((s, u) for s, u in ((1e9, "GB"), (1e6, "MB"), (1e3, "kB")) if size >= s), (1.0, "bytes"))
+    return f"{size / scale:.4g} {unit}"
 
 
 def _bare(schedule: Schedule) -> Schedule:

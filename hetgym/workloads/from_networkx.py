@@ -65,6 +65,8 @@ def from_networkx(
     """
     if not isinstance(graph, nx.Graph) or not graph.is_directed():
         raise ProblemError(f"expected a networkx.DiGraph or MultiDiGraph, got {type(graph).__name__}")
+    if not len(graph):
+        raise ProblemError("the graph has 0 operators; a problem needs at least one")
     rows = [_cost(data, f"node {shown(label)}") for label, data in graph.nodes(data=True)]
     given = {row.size for row in rows if row.ndim}
     d = checked_devices(_devices(given) if devices is None else devices)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 from pathlib import Path
@@ -140,14 +141,34 @@ class ProblemSpec:
         return cls(f"{label}@{where}", label, where, make)
 
     @classmethod
-    def file(cls, path: str | Path, devices: int | None = None) -> ProblemSpec:
+    def files(cls, paths: Sequence[str | Path], devices: int | None = None) -> list[ProblemSpec]:
+        """Files that hold whole problems, named as :meth:`file` does but for files of one name.
+
+        These have the name of their folder before their own, such as ``50-rand0000`` and ``100-rand0000``, or, in one
+        folder, their suffix behind it.
+
+        Args:
+            paths: the files.
+            devices: see :func:`hetgym.load_problem`; if given, it becomes part of the names.
+        """
+        files = [Path(path).absolute() for path in paths]
+        labels = [file.stem for file in files]
+        for longer in (lambda file: f"{file.parent.name}-{file.stem}", lambda file: file.name):
+            times = Counter(labels)
+            labels = [longer(file) if times[label] > 1 else label for file, label in zip(files, labels, strict=True)]
+        return [cls.file(path, devices, label) for path, label in zip(paths, labels, strict=True)]
+
+    @classmethod
+    def file(cls, path: str | Path, devices: int | None = None, label: str = "") -> ProblemSpec:
         """A file that holds a whole problem; a name ``graph@platform.npz`` gives its graph and platform.
 
         Args:
             path: the file.
             devices: see :func:`hetgym.load_problem`; if given, it becomes part of the name.
+            label: the name; by default that of the file.
         """
-        name = Path(path).stem if devices is None else f"{Path(path).stem}@{devices}-devices"
+        label = label or Path(path).stem
+        name = label if devices is None else f"{label}@{devices}-devices"
         graph, _, platform = name.partition("@")
         return cls(name, graph, platform or "-", lambda: load_problem(path, devices))
 

@@ -185,10 +185,11 @@ def _expand(group: _Group, path: Path, where: str) -> Iterator[ProblemSpec]:
                 )
             for ccr in group.ccr:
                 yield ProblemSpec.uniform(group.generator, parameters, seed, group.devices, ccr)
+    files: list[Path] = []
     for pattern in group.files:
         found = _matching(path.parent, pattern, where) if "*" in pattern else []
-        for file in found or [_existing(path.parent / pattern)]:
-            yield ProblemSpec.file(file, group.devices or None)
+        files += found or [_existing(path.parent / pattern)]
+    yield from ProblemSpec.files(files, group.devices or None)
     for name in group.textbook:
         textbook(name)
         yield ProblemSpec.textbook(name)

@@ -15,7 +15,7 @@ from hetgym.bench.job import Job, execute, pick_runtimes, pick_schedulers
 from hetgym.bench.loop import Progress
 from hetgym.bench.rows import COLUMNS
 from hetgym.bench.runner import run
-from hetgym.errors import ConfigError, ProblemError, UnknownName
+from hetgym.errors import ConfigError, HetgymWarning, ProblemError, UnknownName
 from hetgym.workloads import ProblemSpec, textbook
 
 SPECS = (ProblemSpec.textbook("topcuoglu"), ProblemSpec.textbook("arabnejad-barbosa"))
@@ -95,6 +95,38 @@ def test_a_scheduler_that_fails_under_one_runtime_keeps_its_rows_under_the_other
     status = {(row.scheduler, row.runtime): row.status for row in rows}
     assert status.pop(("picky", "links")) == "links are too much"
     assert len(status) == 5 and set(status.values()) == {"ok"}
+
+
+def test_a_lower_bound_above_a_makespan_is_refused() -> None:
+    def boasts(problem: Problem) -> Schedule:
+        plan = baselines.get("heft")(problem)
+        return Schedule(plan.assignment, order=plan.order, lower_bound=1e6)
+
+    def errs(problem: Problem) -> Schedule:
+        plan = baselines.get("single-device")(problem)  # longer than HEFT's
+        return Schedule(plan.assignment, order=plan.order, lower_bound=plan.makespan)
+
+    result = run(SPECS[:1], [plugin("boasts", boasts), "heft"], RUNTIMES)
+    assert [row.status.partition(":")[0] for row in result.failures] == ["lower bound"] * 2
+    with pytest.warns(HetgymWarning, match="'errs' claims that 'topcuoglu' takes at least .* its bound does not count"):
+        rows = run(SPECS[:1], [plugin("errs", errs), "heft"], ("classic",)).rows
+    honest = run(SPECS[:1], ["heft"], ("classic",)).rows[0].lower_bound_s
+    assert [row.lower_bound_s for row in rows] == [honest, honest]
+
+
+def test_what_is_no_schedule_is_named() -> None:
+    status = run(SPECS[:1], [plugin("three", lambda problem: 3)], ("classic",)).failures[0].status  # type: ignore[arg-type, return-value]
+    assert status == "'three': a schedule is a hetgym.Schedule, not int"
+
+
+def test_files_of_one_name_are_told_apart(tmp_path: Path) -> None:
+    for name in ("50/rand.stg", "100/rand.stg", "50/rand.npz", "50/other.stg"):
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).touch()
+    specs = ProblemSpec.files(sorted(tmp_path.glob("*/*.stg")), 2)
+    assert sorted(spec.name for spec in specs) == ["100-rand@2-devices", "50-rand@2-devices", "other@2-devices"]
+    specs = ProblemSpec.files([tmp_path / "50/rand.npz", tmp_path / "50/rand.stg"])
+    assert [spec.name for spec in specs] == ["rand.npz", "rand.stg"]
 
 
 def test_an_illegal_schedule_is_a_failure_that_names_the_rule() -> None:

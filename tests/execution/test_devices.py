@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import os
+
 import pytest
 
 from hetgym.errors import ConfigError
 from hetgym.execution import ExecutionDevice, parse_devices
-from hetgym.execution.devices import shares_cores
+from hetgym.execution.devices import check_cores, shares_cores
 from hetgym.profiling.host import HostSettings
 
 
@@ -34,6 +36,12 @@ def test_entries() -> None:
 def test_what_is_no_device_is_refused(text: str, reason: str) -> None:
     with pytest.raises(ConfigError, match=reason):
         parse_devices(text)
+
+
+def test_cores_must_exist() -> None:
+    check_cores([ExecutionDevice("here", HostSettings((min(os.sched_getaffinity(0)),)))])
+    with pytest.raises(ConfigError, match=r"device 'cpu4000:full': there is no core 4000; this process may use \d"):
+        check_cores(parse_devices("cpu4000:full"))
 
 
 def test_a_device_is_a_cpu_or_a_gpu() -> None:

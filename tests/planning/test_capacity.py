@@ -39,9 +39,20 @@ def test_plans_fit_where_capacities_are_enforced(name: str) -> None:
 @pytest.mark.parametrize("name", PLANNERS)
 def test_what_cannot_fit_is_refused_with_what_is_missing(name: str) -> None:
     with pytest.raises(
-        OutOfMemory, match="the weights take 1.2e-07 GB, and all devices together have 9e-08 GB; 3e-08 GB"
+        OutOfMemory, match="the weights take 120 bytes, and all devices together have 90 bytes; 30 bytes"
     ):
         get(name)(limited(30.0), ENFORCED)
+
+
+def test_a_plan_that_barely_fits_is_found() -> None:
+    """Three operators on each device, and next to nothing left for what they pass on."""
+    for seed in range(4):
+        rng = np.random.default_rng(seed)
+        edges = [(i, j, float(rng.uniform(0.0, 0.5))) for i in range(9) for j in range(i + 1, 9) if rng.random() < 0.3]
+        cost = rng.uniform(1.0, 5.0, (9, 3))
+        problem = Problem.from_arrays(cost, edges, weight_bytes=10.0, memory_capacity=32.0)
+        plan = hetgym.plan(problem, budget="100ms")
+        assert (simulate(problem, plan, "classic,memory=enforce").memory.peak <= 32.0).all()
 
 
 def test_without_enforcement_capacities_do_not_count() -> None:

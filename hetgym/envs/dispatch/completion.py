@@ -12,7 +12,7 @@ from hetgym._threads import done, take
 from hetgym._types import Int64Array
 from hetgym.envs.dispatch.candidates import next_event, show_completion
 from hetgym.envs.dispatch.dynamics import dispatch_one
-from hetgym.envs.dispatch.improving import FIRST, improve
+from hetgym.envs.dispatch.improving import FIRST, MANY, improve
 from hetgym.envs.dispatch.plans import FLOW, NOTHING, adopt, follow, jobs_left, judge, keep, refresh, take_back
 from hetgym.envs.dispatch.rollouts import Rollouts, play_on, survey
 from hetgym.envs.dispatch.state import (
@@ -85,8 +85,9 @@ def _complete(r: DispatchRecord, switches: Switches, lane: int, tries: int) -> N
     if tries > 0 and best >= 0:
         plan = read_plan(r.plans[lane])
         operator, device = _decision(seen, lane, best)
-        effort = tries * FIRST if refresh(tables, g, plan) else tries
-        effort *= jobs_left(tables, plan)
+        first = refresh(tables, g, plan)
+        effort = tries * jobs_left(tables, plan)
+        effort = effort * FIRST if first else min(effort, effort * MANY // max(1, plan.many[0]))
         _renew(p, tables, g, spare, plan, switches, operator, device, due)
         improve(p, tables, g, spare, plan, switches, effort)
         for action in range(wait + 1):

@@ -21,6 +21,9 @@ from hetgym.sim.progress import Progress
 FIRST = 10
 """How many times as many changes are tried where operators are new as before other decisions."""
 
+MANY = 512
+"""Operators of a plan beyond which a decision tries fewer changes, so that its time does not grow any more."""
+
 REGIONS = 0.6
 """Share of changes that move a region; the others give turns."""
 
