@@ -9,9 +9,8 @@ learns when to turn to others. The first updates search without the network.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -117,9 +116,9 @@ LAUNCHES = 0.2
 class TrainedProposals(Trained):
     """A trained policy that proposes moves; for arguments see :class:`~hetgym.agents.training.trainer.Trained`."""
 
-    def __init__(self, network: ProposalNetwork, card: Mapping[str, Any]) -> None:
-        super().__init__(network, card)
-        self.weights = network.folded()
+    def exported(self, network: ProposalNetwork) -> dict[str, npt.NDArray[np.float32]]:
+        """The weights for inputs as they are, not standardised."""
+        return network.folded()
 
 
 class TrainedRegions(TrainedProposals):

@@ -75,7 +75,11 @@ class Trained(abc.ABC):
     files: ClassVar[PolicyFiles[Any]]
 
     def __init__(self, network: nn.Module, card: Mapping[str, Any]) -> None:
-        self.weights, self.card = arrays(network), dict(card)
+        self.weights, self.card = self.exported(network), dict(card)
+
+    def exported(self, network: Any) -> dict[str, npt.NDArray[np.float32]]:
+        """The weights that files of such policies hold, by name."""
+        return arrays(network)
 
     def judge(self, evaluator: Evaluator) -> dict[str, float]:
         """Plan the held-out problems, and compare with baselines."""

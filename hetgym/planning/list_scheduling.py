@@ -102,7 +102,7 @@ def devices_of(problem: Problem, assignment: object, free: bool = False) -> IntA
         raise InvalidSchedule(f"a placement is {shown(assignment)}; it must hold one device for each of {n} operators")
     with np.errstate(invalid="ignore") if found.dtype.kind == "f" else nullcontext():
         devices: IntArray = found.astype(np.int32)
-    i = _first_wrong(problem.cost, devices, free)
+    i = _first_misplaced(problem.cost, devices, free)
     if i < 0 and found.dtype != np.int32 and not (devices == found).all():
         i = int(np.argmax(devices != found))
     if i >= 0:
@@ -114,7 +114,7 @@ def devices_of(problem: Problem, assignment: object, free: bool = False) -> IntA
 
 
 @lean
-def _first_wrong(cost: FloatArray, devices: IntArray, free: bool) -> int:
+def _first_misplaced(cost: FloatArray, devices: IntArray, free: bool) -> int:
     """The first operator on a device that does not exist or cannot run it, but for -1 if that is free; -1 for none."""
     for i in range(len(devices)):
         device = devices[i]
