@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from importlib import import_module
 from typing import Any
 
 from hetgym.errors import ConfigError
+from hetgym.planning.baseline import resolve
 
 OPTIONAL = ("start", "rule", "threads")
 """Fields of a recipe that not all algorithms read."""
@@ -37,20 +37,13 @@ class Algorithm:
 
     def schema(self) -> type[Any]:
         """The dataclass of its settings."""
-        found: type[Any] = _at(self.settings)
+        found: type[Any] = resolve(self.settings)
         return found
 
     def train(self) -> Callable[[Any], Any]:
         """The function that trains."""
-        found: Callable[[Any], Any] = _at(self.trainer)
+        found: Callable[[Any], Any] = resolve(self.trainer)
         return found
-
-
-def _at(where: Any) -> Any:
-    if not isinstance(where, str):
-        return where
-    module, _, name = where.partition(":")
-    return getattr(import_module(module), name)
 
 
 _SB3 = ("hetgym.agents.sb3.settings:PPOSettings", "hetgym.agents.sb3.training:train")

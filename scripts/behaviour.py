@@ -781,11 +781,11 @@ def replays() -> Cases:
     chain = random_pipeline(3)
     env = gym.make("HetPipeline-v0", problem=chain, disable_env_checker=True)
     info = _random_episode(env)
-    yield "extra/replay/pipeline", text(hetgym.envs.replay_pipeline(chain, info["replay"])["value"])
+    yield "extra/replay/pipeline", text(hetgym.envs.replay(chain, info["replay"])["value"])
     parts = load_graph("alexnet", batch=4), load_platform("even-pair")
     env = gym.make("HetSplit-v0", graph=parts[0], platform=parts[1], costs="roofline", disable_env_checker=True)
     info = _random_episode(env)
-    again = hetgym.envs.replay_split(*parts, info["replay"], costs="roofline")
+    again = hetgym.envs.replay(parts, info["replay"], costs="roofline")
     yield "extra/replay/split", text((again["makespan"], again["schedule"], again["split_graph"]))
 
 

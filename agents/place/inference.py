@@ -42,8 +42,9 @@ class EncoderWeights(NamedTuple):
     update1_bias: FloatArray
 
 
-def encoder_weights(state: Mapping[str, npt.NDArray[np.float32]], prefix: str = "encoder.") -> EncoderWeights:
-    """Extract an encoder's weights from a state dictionary; their names begin with ``prefix``."""
+def encoder_weights(state: Mapping[str, npt.NDArray[np.float32]]) -> EncoderWeights:
+    """Extract an encoder's weights from a state dictionary; their names begin with ``encoder.``."""
+    prefix = "encoder."
 
     def get(name: str) -> FloatArray:
         return np.ascontiguousarray(state[prefix + name].astype(np.float64).T)

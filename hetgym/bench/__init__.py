@@ -2,8 +2,9 @@
 
 Run: ``case``, ``attempt``, ``executor`` (``ray_executor``, ``wire``), ``warming``, ``loop``, ``runner``, ``pareto``,
 ``job``. Analyse: ``rows``, ``summary``, ``comparison``, ``significance``, ``ranks``, ``profiles``, ``groups``,
-``fronts``, ``evaluation``. Search for problems: ``adversarial``. Report: ``folder``, ``report``, ``encode``,
-``pareto_files``, ``pareto_picture``, ``paper``, ``paper_pictures``, ``typeset``, ``plan``, ``formats``.
+``fronts``, ``evaluation``, ``budgets``. Search for problems: ``adversarial``. Report: ``sink``, ``folder``,
+``best_schedules``, ``report``, ``encode``, ``pareto_files``, ``pareto_picture``, ``paper``, ``paper_pictures``,
+``typeset``, ``plan``, ``formats``.
 """
 
 from hetgym._lazy import lazy

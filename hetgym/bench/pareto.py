@@ -23,6 +23,8 @@ from hetgym.bench.executor import Batch, Here
 from hetgym.bench.formats import duration
 from hetgym.bench.loop import Loop, Tell
 from hetgym.bench.rows import Row, shortest
+from hetgym.bench.runner import as_specs
+from hetgym.problem import Problem
 from hetgym.workloads import ProblemSpec
 
 UNLIMITED = 2**62
@@ -105,7 +107,7 @@ def within(scheduler: Baseline, seconds: float) -> Baseline:
 
 
 def measure(
-    specs: Sequence[ProblemSpec],
+    specs: Sequence[ProblemSpec | Problem],
     schedulers: Sequence[str | Baseline],
     budgets: Sequence[float],
     runtimes: Sequence[str] = ("classic",),
@@ -114,7 +116,7 @@ def measure(
     """Measure schedulers on problems, budget by budget, so that what is finished can be compared.
 
     Args:
-        specs: the problems; all are built at the beginning.
+        specs: the problems, or specifications of them; all are built at the beginning.
         schedulers: names, or table rows; their kernels should be warm.
         budgets: budgets of schedulers that take ``seconds``, in rising order [s].
         runtimes: names of the runtimes under which schedules are simulated.
@@ -128,7 +130,7 @@ def measure(
     [('heft', None), ('annealing', 0.002), ('annealing', 0.01)]
     """
     table = [get(item) if isinstance(item, str) else item for item in schedulers]
-    cases = [Case.built_of(spec, runtimes) for spec in specs]
+    cases = [Case.built_of(spec, runtimes) for spec in as_specs(specs)]
     found, began, used = Measurement(), perf_counter(), process_time()
     try:
         with one_core():

@@ -76,7 +76,7 @@ def run(
         specs: the problems, or specifications of which each is built when its turn comes. A problem
             has a name of its own.
         schedulers: names, or table rows such as ``hetgym.baselines.get("cpgc", budget=0)``.
-        runtimes: names of runtime presets.
+        runtimes: names of runtimes, presets or with changes as in ``"links,streams=2"``.
         sink: receives rows and traces as they come; by default nothing does.
         progress: called before every schedule and at the end.
         executor: runs the schedulers; by default this process does, one after the other.
@@ -94,7 +94,7 @@ def run(
         raise ConfigError(f"runtimes is {shown(runtimes)}; give a list of names")
     for runtime in runtimes:
         as_runtime(runtime)
-    chosen = _specs(specs)
+    chosen = as_specs(specs)
     table = [get(item) if isinstance(item, str) else item for item in schedulers]
     _all_differ("schedulers", [row.name for row in table])
     loop = Loop(runtimes, len(chosen) * len(table), sink, progress)
@@ -115,7 +115,7 @@ def run(
     return result
 
 
-def _specs(items: Sequence[ProblemSpec | Problem]) -> list[ProblemSpec]:
+def as_specs(items: Sequence[ProblemSpec | Problem]) -> list[ProblemSpec]:
     """Specifications of problems, those of existing problems by their names."""
     specs: list[ProblemSpec] = []
     for item in items:

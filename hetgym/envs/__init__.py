@@ -8,7 +8,7 @@ from hetgym._lazy import lazy
 
 if TYPE_CHECKING:
     from hetgym.envs.core.features import feature_table
-    from hetgym.envs.core.replay import Replay, replay, replay_pipeline, replay_split
+    from hetgym.envs.core.replay import Replay, replay
     from hetgym.envs.dispatch.observation import DISPATCH_CANDIDATE_FEATURES, DISPATCH_DEVICE_FEATURES
     from hetgym.envs.objective import ObjectiveReward
     from hetgym.envs.pipeline.env import HetPipelineArguments, HetPipelineEnv
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 _HOME = {
     "hetgym.envs.core.features": ("feature_table",),
-    "hetgym.envs.core.replay": ("Replay", "replay", "replay_pipeline", "replay_split"),
+    "hetgym.envs.core.replay": ("Replay", "replay"),
     "hetgym.envs.dispatch.observation": ("DISPATCH_CANDIDATE_FEATURES", "DISPATCH_DEVICE_FEATURES"),
     "hetgym.envs.pipeline.env": ("HetPipelineArguments", "HetPipelineEnv"),
     "hetgym.envs.objective": ("ObjectiveReward",),
@@ -70,8 +70,6 @@ __all__ = [
     "feature_table",
     "register",
     "replay",
-    "replay_pipeline",
-    "replay_split",
 ]
 
 __getattr__ = lazy(__name__, _HOME)

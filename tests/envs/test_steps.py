@@ -15,7 +15,7 @@ from gymnasium.utils.env_checker import check_env
 import hetgym
 from hetgym.baselines.parallel import PLANNERS, every_plan, exhaustive
 from hetgym.device import Device
-from hetgym.envs import HetPipelineEnv, replay_pipeline
+from hetgym.envs import HetPipelineEnv, replay
 from hetgym.parallel import Cluster, Framework, MeasuredNetwork, Pool, ProfiledLayers, TrainingProblem, Wire
 from hetgym.pipeline import PipelineProblem
 
@@ -92,7 +92,7 @@ def test_plans_of_planners_can_be_played(schedules: tuple[str, ...]) -> None:
             assert info["value"] == problem.value(plan) >= info["bound"]
             assert rewards == pytest.approx(1.0 - info["value"] / info["reference"])
             assert 1.0 + sum(info["reward_terms"].values()) == pytest.approx(1.0 + rewards)
-            assert replay_pipeline(problem, info["replay"])["value"] == info["value"]
+            assert replay(problem, info["replay"])["value"] == info["value"]
             if name == "exact":
                 assert info["value"] == problem.value(exhaustive(problem))
 

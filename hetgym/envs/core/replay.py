@@ -20,6 +20,7 @@ class Replay:
         conditions: seed of noise, arrivals and changes, in ``mode="dispatch"``.
         order: the order of decisions, if the reset gave one.
         jobs: number of problems that were joined, in ``mode="dispatch"``.
+        env_id: id of the environment.
     """
 
     problem: str
@@ -28,9 +29,10 @@ class Replay:
     conditions: int | None = None
     order: tuple[int, ...] | None = None
     jobs: int = 1
+    env_id: str = "HetSchedule-v0"
 
 
-def replay(problem: Any, episode: Replay, env_id: str = "HetSchedule-v0", **arguments: Any) -> dict[str, Any]:
+def replay(problem: Any, episode: Replay, **arguments: Any) -> dict[str, Any]:
     """Play an episode again.
 
     Args:
@@ -38,8 +40,7 @@ def replay(problem: Any, episode: Replay, env_id: str = "HetSchedule-v0", **argu
             jobs, a pipeline, or a graph and a platform. Else where the environment drew it from, such as a list of
             problems, or None for the generators; these are drawn with the episode's seed.
         episode: the value of ``info["replay"]``.
-        env_id: id of the environment.
-        arguments: of the environment, if they were not the defaults.
+        arguments: of the environment apart from its problems, if they were not the defaults.
 
     Returns:
         The last ``info``.
@@ -49,7 +50,7 @@ def replay(problem: Any, episode: Replay, env_id: str = "HetSchedule-v0", **argu
         ConfigError: another problem, or another number of actions than the episode takes.
     """
     given = problem if isinstance(problem, tuple) else (problem,)
-    env = environment_of(env_id)(*given, **({"jobs": episode.jobs} if episode.jobs > 1 else {}) | arguments)
+    env = environment_of(episode.env_id)(*given, **({"jobs": episode.jobs} if episode.jobs > 1 else {}) | arguments)
     options = {"conditions": episode.conditions, "order": episode.order}
     chosen = {key: value for key, value in options.items() if value is not None}
     are_jobs = isinstance(problem, list) and len(problem) == episode.jobs > 1
@@ -70,13 +71,3 @@ def replay(problem: Any, episode: Replay, env_id: str = "HetSchedule-v0", **argu
         wrong = f"{taken} actions were enough" if over else "they do not end it"
         raise ConfigError(f"the episode on {identity} has {len(episode.actions)} actions, but {wrong}")
     return info
-
-
-def replay_split(graph: Any, platform: Any, episode: Replay, **arguments: Any) -> dict[str, Any]:
-    """Play an episode of HetSplit-v0 again; see :func:`replay`."""
-    return replay((graph, platform), episode, "HetSplit-v0", **arguments)
-
-
-def replay_pipeline(problem: Any, episode: Replay, **arguments: Any) -> dict[str, Any]:
-    """Play an episode of HetPipeline-v0 again; see :func:`replay`."""
-    return replay(problem, episode, "HetPipeline-v0", **arguments)

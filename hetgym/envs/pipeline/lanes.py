@@ -210,7 +210,7 @@ class PipelineLanes(RecordLanes):
             "memory": tuple(self.state.memory[lane, :devices].tolist()),
             "within_memory": instance.within_memory,
             "reward_terms": {"reference": 1.0, "value": total - 1.0},
-            "replay": Replay(self.identity(lane), self.seeds[lane], tuple(actions.tolist())),
+            "replay": Replay(self.identity(lane), self.seeds[lane], tuple(actions.tolist()), env_id="HetPipeline-v0"),
         }
 
     def _least(self, instance: CutProblem) -> float:

@@ -341,7 +341,12 @@ class SplitLanes(RecordLanes):
             "peak_memory": tuple(peak.tolist()),
             "memory_excess": max(0.0, float((peak - instance.problem.memory_capacity).max())),
             "reward_terms": {"reference": 1.0, "makespan": total - 1.0},
-            "replay": Replay(instance.problem.id, self.seeds[lane], tuple(self._state.log[lane, :turn].tolist())),
+            "replay": Replay(
+                instance.problem.id,
+                self.seeds[lane],
+                tuple(self._state.log[lane, :turn].tolist()),
+                env_id="HetSplit-v0",
+            ),
         }
 
     def frame(self, lane: int, mode: str) -> Any:

@@ -212,7 +212,7 @@ class StepLanes(Lanes):
             "reference_plan": at.instance.reference_plan,
             "within_memory": bool(np.isfinite(value)),
             "reward_terms": {"reference": 1.0, "value": (reference - counted) / reference - 1.0},
-            "replay": Replay(self.identity(lane), self.seeds[lane], tuple(at.log)),
+            "replay": Replay(self.identity(lane), self.seeds[lane], tuple(at.log), env_id="HetPipeline-v0"),
         }
 
     def frame(self, lane: int, mode: str) -> Any:

@@ -11,13 +11,7 @@ from split_tools import rollout as rollout_split
 
 import hetgym
 from hetgym import Problem
-from hetgym.envs import (
-    HetScheduleEnv,
-    Replay,
-    replay,
-    replay_pipeline,
-    replay_split,
-)
+from hetgym.envs import HetScheduleEnv, Replay, replay
 from hetgym.pipeline import (
     DeviceKind,
     PipelineProblem,
@@ -101,15 +95,15 @@ def test_replay_reaches_the_same_makespan_split() -> None:
     env = gym.make("HetSplit-v0", **arguments)
     rng = np.random.default_rng(8)
     _, info = rollout_split(env, lambda obs, info: int(rng.integers(-1, 17)), seed=8)
-    again = replay_split(*env.unwrapped.replayable, info["replay"], ways=3, **arguments)
+    again = replay(env.unwrapped.replayable, info["replay"], ways=3, **arguments)
     assert again["makespan"] == info["makespan"] and again["illegal_actions"] == info["illegal_actions"] > 0
     assert again["replay"] == info["replay"] and again["choices"] == info["choices"]
     with pytest.raises(hetgym.ConfigError, match="was played on"):
-        replay_split(products(), machine(), info["replay"])
+        replay((products(), machine()), info["replay"])
     own = Problem.build(products(2), machine()).id
     for actions in ((0,), (0, 0, 0)):
         with pytest.raises(hetgym.ConfigError, match=f"has {len(actions)} actions, but"):
-            replay_split(products(2), machine(), Replay(own, None, actions))
+            replay((products(2), machine()), Replay(own, None, actions, env_id="HetSplit-v0"))
 
 
 TWO = [DeviceKind("gpu", 2)]
@@ -124,9 +118,9 @@ def test_replay_reaches_the_same_value_pipeline() -> None:
     rng, done = np.random.default_rng(0), False
     while not done:
         _, _, done, _, info = env.step(int(rng.integers(6)))
-    again = replay_pipeline(problem, info["replay"], objective="training", schedule="interleaved")
+    again = replay(problem, info["replay"], objective="training", schedule="interleaved")
     assert again["value"] == info["value"] and again["stages"] == info["stages"]
     with pytest.raises(hetgym.ConfigError, match="was played on"):
-        replay_pipeline(CHAIN, info["replay"])
+        replay(CHAIN, info["replay"])
     with pytest.raises(hetgym.ConfigError, match="actions"):
-        replay_pipeline(CHAIN, Replay(CHAIN.id, 0, (1,)))
+        replay(CHAIN, Replay(CHAIN.id, 0, (1,), env_id="HetPipeline-v0"))
