@@ -17,7 +17,17 @@ PLACED = (OperatorColumn.IS_PLACED, OperatorColumn.IS_CURRENT, OperatorColumn.ST
 """Columns of operators that tell the state of an episode of HetSchedule-v0."""
 
 
-class PlaceView(View):
+class ScheduleView(View):
+    """What the views of HetSchedule-v0 share: graphs of operators on linked devices."""
+
+    lasting = LINKED
+
+    def graphs(self, seen: Seen) -> Graphs:
+        """The graphs, of observations of the level ``graph``."""
+        return linked_graphs(seen, [seen["costs"], one_hot(seen["assignment"], seen["costs"].shape[-1])])
+
+
+class PlaceView(ScheduleView):
     """The view of ``mode="place"``: an action is a device for the current operator.
 
     A pair of operator and device is described by the operator's ``OPERATOR_FEATURES``, its cost on the device, 1 if it
@@ -28,16 +38,11 @@ class PlaceView(View):
 
     kind = "place"
     surroundings = ("beside_transfer", "beside_inputs")
-    lasting = LINKED
     state = {
         "operators": PLACED,
         "devices": (DeviceColumn.BUSY, DeviceColumn.AVAILABLE, DeviceColumn.SHARE),
     }
     token_features = len(OperatorColumn) + 2 + len(DeviceColumn) + 2
-
-    def graphs(self, seen: Seen) -> Graphs:
-        """The graphs, of observations of the level ``graph``."""
-        return linked_graphs(seen, [seen["costs"], one_hot(seen["assignment"], seen["costs"].shape[-1])])
 
     def embeddings(self, seen: Seen, pairs: Tensor, which: Tensor) -> Tensor:
         """[B, D, H] the current operator on each device."""
@@ -58,23 +63,18 @@ class PlaceView(View):
         return found.new_zeros(*seen["candidates"].shape[:2], 2).scatter_add(1, where, found)
 
 
-class DispatchView(View):
+class DispatchView(ScheduleView):
     """The view of ``mode="dispatch"``: an action is a ready operator on a device, or waiting.
 
     A pair is described as in :class:`PlaceView`.
     """
 
     kind = "dispatch"
-    lasting = LINKED
     state = {
         "operators": PLACED,
         "devices": [column for column in DispatchDeviceColumn if column != DispatchDeviceColumn.TOTAL_COST],
     }
     token_features = len(OperatorColumn) + 2 + len(DispatchDeviceColumn) + 2
-
-    def graphs(self, seen: Seen) -> Graphs:
-        """The graphs, of observations of the level ``graph``."""
-        return linked_graphs(seen, [seen["costs"], one_hot(seen["assignment"], seen["costs"].shape[-1])])
 
     def embeddings(self, seen: Seen, pairs: Tensor, which: Tensor) -> Tensor:
         """[B, K D + 1, H] the candidates on each device; zeros for waiting."""

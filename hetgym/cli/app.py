@@ -93,10 +93,19 @@ def _run(words: list[str]) -> int:
 
 
 def _with_values(words: list[str]) -> list[str]:
-    """The command line with ``--ray local`` for a bare ``--ray``: an option's value is not optional in Typer."""
-    following = [*words, ""][1:]
-    bare = [word == "--ray" and after[:1] in ("", "-") for word, after in zip(words, following, strict=True)]
-    return [f"{word}=local" if alone else word for word, alone in zip(words, bare, strict=True)]
+    """The command line as Typer reads it.
+
+    An option's value is not optional there: ``--ray local`` for a bare ``--ray``. Nor are there several: ``--problems``
+    before each of its files, so that a shell may list them, as in ``--problems *.stg``.
+    """
+    found: list[str] = []
+    many = False
+    for word, after in zip(words, [*words, ""][1:], strict=True):
+        many = word == "--problems" or (many and not word.startswith("-"))
+        if many and found[-1:] != ["--problems"] and word != "--problems":
+            found.append("--problems")
+        found.append("--ray=local" if word == "--ray" and after[:1] in ("", "-") else word)
+    return found
 
 
 def _warn(message: Warning | str, *_: object, **__: object) -> None:

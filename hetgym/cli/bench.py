@@ -36,7 +36,7 @@ def bench(
     ] = "zoo",
     problems: Annotated[
         list[Path] | None,
-        typer.Option(help="Problem files (.npz, .stg, .jsp, .fjs, .dot, …) instead of a suite; may be repeated."),
+        typer.Option(help="Problem files (.npz, .stg, .jsp, .fjs, .dot, …) instead of a suite, one or several."),
     ] = None,
     devices: Annotated[
         int | None, typer.Option(min=1, help="Identical devices of task graphs (.stg, .dot) that give no number.")

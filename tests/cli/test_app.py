@@ -10,7 +10,7 @@ import pytest
 from cli.commands import ENVIRONMENT, ask, command, run, said
 
 import hetgym
-from hetgym.cli.app import LONGEST_WORD
+from hetgym.cli.app import LONGEST_WORD, _with_values
 
 
 def test_version_and_help(tmp_path: Path) -> None:
@@ -171,3 +171,18 @@ def test_encodings_without_typography(tmp_path: Path, encoding: str, words: str)
     done = shell(f"HETGYM {words} > out; echo $? >&2", tmp_path, PYTHONIOENCODING=encoding)
     assert done.stderr.replace("hetgym: compiling kernels once ...\n", "") == "0\n"
     assert "heft" in (tmp_path / "out").read_text(encoding)
+
+
+@pytest.mark.parametrize(
+    ("words", "read"),
+    [
+        ("bench --problems a b --json", "bench --problems a --problems b --json"),
+        ("bench --problems a --problems b c", "bench --problems a --problems b --problems c"),
+        ("bench --problems", "bench --problems"),
+        ("bench --ray --problems a", "bench --ray=local --problems a"),
+        ("bench --problems a --ray", "bench --problems a --ray=local"),
+        ("plan net.onnx --budget 1s", "plan net.onnx --budget 1s"),
+    ],
+)
+def test_options_with_no_value_or_several(words: str, read: str) -> None:
+    assert _with_values(words.split()) == read.split()
