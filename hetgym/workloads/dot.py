@@ -50,10 +50,7 @@ def read_dot(path: Path, name: str, devices: int | None = None) -> Problem:
             :func:`~hetgym.workloads.from_networkx.from_networkx`.
     """
     graph = _Parser(str(path), read_text(path, LIMIT_BYTES, ProblemError)).graph()
-    try:
-        return from_networkx(graph, devices, name=name)
-    except ProblemError as error:
-        raise ProblemError(f"{path}: {error}") from error.__cause__
+    return from_networkx(graph, devices, name=name)
 
 
 Token = tuple[str, str]

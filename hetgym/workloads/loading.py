@@ -65,10 +65,20 @@ def load_problem(path: str | os.PathLike[str], devices: int | None = None) -> Pr
             is given, or has none and it is not.
     """
     file = as_path(path, "a problem", ProblemError)
+    try:
+        return _loaded(file, devices)
+    except ProblemError as error:
+        if type(error) is not ProblemError or str(path) in str(error):
+            raise
+        raise ProblemError(f"{path}: {error}") from error.__cause__
+
+
+def _loaded(file: Path, devices: int | None) -> Problem:
+    """Load a problem; messages about its content need not name the file."""
     if file.suffix in _WITHOUT_DEVICES:
         return _WITHOUT_DEVICES[file.suffix](file, file.stem, devices)
     if devices is not None:
-        raise ProblemError(f"{path}: only task graphs (.stg, .dot, .gv) take a number of devices")
+        raise ProblemError(f"{file}: only task graphs (.stg, .dot, .gv) take a number of devices")
     if file.suffix in _WITH_DEVICES:
         return _WITH_DEVICES[file.suffix](file, file.stem)
     if file.suffix == ".npz":
@@ -77,20 +87,20 @@ def load_problem(path: str | os.PathLike[str], devices: int | None = None) -> Pr
         return _recorded(file)
     if not file.name.endswith((".json", ".json.gz")):
         if not os.path.exists(file):  # unlike Path.exists it takes names of any length
-            raise ProblemError(f"{path}: no such file")
-        raise ProblemError(f"{path}: unknown problem format {file.suffix!r}; known: {_KNOWN}")
+            raise ProblemError(f"{file}: no such file")
+        raise ProblemError(f"{file}: unknown problem format {file.suffix!r}; known: {_KNOWN}")
     parsed = read_json(file)
     if is_trace(parsed):
         return _recorded(file)
     document = as_document(parsed, file)
     name = file.name.removesuffix(".gz").removesuffix(".json")
     if dnn_partitioning.is_partitioning(document):
-        return dnn_partitioning.to_problem(dnn_partitioning.read_partitioning(document, str(path)), name)
+        return dnn_partitioning.to_problem(dnn_partitioning.read_partitioning(document, str(file)), name)
     if wfcommons.is_workflow(document):
-        return wfcommons.to_problem(document, str(path), name)
+        return wfcommons.to_problem(document, str(file), name)
     if document.get("format") == "hetgym-graph":
-        raise ProblemError(f"{path} holds a graph without costs: load it with hetgym.load_graph, then Problem.build")
-    raise ProblemError(f"{path}: unknown problem format; known: {_KNOWN}")
+        raise ProblemError(f"{file} holds a graph without costs: load it with hetgym.load_graph, then Problem.build")
+    raise ProblemError(f"{file}: unknown problem format; known: {_KNOWN}")
 
 
 def _recorded(file: Path) -> Problem:
