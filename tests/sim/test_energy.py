@@ -66,7 +66,7 @@ def test_another_process_sees_the_same_energy() -> None:
     from hetgym.bench.attempt import Attempt
 
     trace = simulate(powered(), across(speed=[0.5, 1.0]))
-    (again,) = unpack_attempt(pack_attempt(Attempt([trace], [0.0])), powered()).traces
+    (again,) = unpack_attempt(pack_attempt(Attempt({"classic": trace}, {"classic": 0.0})), powered()).traces.values()
     assert again.energy.total == trace.energy.total
     assert again.problem.cost.tolist() == trace.problem.cost.tolist()
 
