@@ -219,7 +219,7 @@ class HetScheduleEnv(LaneEnv):
             operator can run on another one that is left, so there may be fewer losses than asked for, or none.
         objective: ``"makespan"``, or ``"job-time"``: the mean over jobs of the time from arrival to the last finish.
         tries: changes tried before each decision, for each job that is left, to a plan for all operators that are
-            left; fewer where these are more than 512, and ten times as many before the first decision and when a job
+            left; fewer where these are more than 1024, and ten times as many before the first decision and when a job
             has arrived or a device was lost. To keep to the plan is a third roll-out behind ``completion`` and
             ``flow``. By default there is no plan.
         deadline: time that each job has from its arrival, over the makespan of HEFT for that job alone. At the end,

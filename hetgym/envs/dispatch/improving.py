@@ -21,7 +21,7 @@ from hetgym.sim.progress import Progress
 FIRST = 10
 """How many times as many changes are tried where operators are new as before other decisions."""
 
-MANY = 512
+MANY = 1024
 """Operators of a plan beyond which a decision tries fewer changes, so that its time does not grow any more."""
 
 REGIONS = 0.6
