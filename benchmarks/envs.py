@@ -5,8 +5,9 @@
 
 *Fixed*: HetSchedule-v0 on one problem of 100 or 250 operators on four devices, with three inputs per operator.
 *Random*: every environment on the random problems that it draws without arguments, with a new problem for each episode
-and with a pool of problems. Lanes on a pool are stepped for ``--warm-up`` seconds before they are timed: until all of
-its problems have been drawn, the time of the generator would be measured, too.
+with a pool of problems, and with a pool in which each lane replaces the oldest problem by a new one after every fourth
+episode. Lanes on a pool are stepped for ``--warm-up`` seconds before they are timed: until all of its problems have
+been drawn, the time in which they are made would be measured, too.
 
 *Scalar* is ``gym.make`` without the checker that Gymnasium adds for debugging; *lanes* are 64 of ``gym.make_vec``.
 Resets and final infos are included. Times are processor time of this process, in which nothing runs beside the
@@ -46,8 +47,12 @@ TARGETS = {
 COMPLETION_TARGET = 10e3
 """The same with the completion feature, 100 operators."""
 
-POOL = 256
-"""Problems of a pool."""
+POOLS: dict[str, dict[str, int]] = {
+    "new ones": {},
+    "a pool of 256": {"pool": 256},
+    "the same, refreshed": {"pool": 256, "pool_refresh": 4},
+}
+"""Where random problems come from, and the arguments for it."""
 
 RANDOM: tuple[tuple[str, dict[str, Any], float], ...] = (
     ("HetSchedule-v0", {"observation": "candidates", "completion": "off"}, 500e3),
@@ -205,17 +210,17 @@ def drawn(budget: float, rng: np.random.Generator, warm_up: float, ids: Sequence
     rows = []
     one, many = legal(rng)
     for name, arguments, target in (row for row in RANDOM if row[0] in ids):
-        for pool in (None, POOL):
+        for problems, pool in POOLS.items():
             speeds = {
-                "scalar": scalar(gym.make(name, disable_env_checker=True, pool=pool, **arguments), one, budget),
+                "scalar": scalar(gym.make(name, disable_env_checker=True, **pool, **arguments), one, budget),
                 "lanes": lanes(
-                    gym.make_vec(name, num_envs=LANES, pool=pool, **arguments), many, budget, warm_up if pool else 0.0
+                    gym.make_vec(name, num_envs=LANES, **pool, **arguments), many, budget, warm_up if pool else 0.0
                 ),
             }
             rows += [
                 {
                     "environment": label(name, arguments),
-                    "problems": "new ones" if pool is None else f"a pool of {pool}",
+                    "problems": problems,
                     "observation": arguments.get("observation", "graph"),
                     "completion": arguments.get("completion", "eft+oct" if name == "HetSchedule-v0" else "-"),
                     "kind": kind,

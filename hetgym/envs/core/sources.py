@@ -11,6 +11,7 @@ from typing import Any, Generic, TypeVar
 import numpy as np
 
 from hetgym.envs.core.arguments import Arguments, whole
+from hetgym.envs.core.memory import Remembered
 from hetgym.envs.core.padding import Sizes
 from hetgym.errors import ConfigError, shown
 from hetgym.graph import DataflowGraph, load_graph
@@ -23,6 +24,9 @@ Graph = DataflowGraph | str | Path
 
 Machine = Platform | str | Path
 """A platform, or a preset's name or a path of one."""
+
+_LANES_APART = 2
+"""Pools that are kept where pools are refreshed: some lanes are ahead of others. What is dropped is made again."""
 
 
 @dataclass(frozen=True)
@@ -47,20 +51,26 @@ class PoolArguments(Arguments):
     Attributes:
         pool: number of problems, of which every episode draws one; by default every episode has a new problem.
         pool_seed: seed of the pool: pools of different seeds share no problem.
+        pool_refresh: draws of a lane after which a new problem takes the place of the oldest one of the pool; by
+            default a pool keeps its problems.
     """
 
     _: KW_ONLY
     pool: int | None = whole(None)
     pool_seed: int = whole(0, least=0)
+    pool_refresh: int | None = whole(None)
 
     def _refuse_pool(self, given: str | None) -> None:
-        """Refuse a pool of problems that no generator makes.
+        """Refuse a pool of problems that no generator makes, and what is said of a pool that there is not.
 
         Raises:
-            ConfigError: the problems come from another source, which is named.
+            ConfigError: the problems come from another source, which is named; or there is no pool.
         """
         if self.pool is not None and given not in (None, "generator"):
             raise ConfigError(f"pool belongs to a generator of problems; {given}=… is a pool itself")
+        for name, value in (("pool_seed", self.pool_seed), ("pool_refresh", self.pool_refresh)):
+            if self.pool is None and value:
+                raise ConfigError(f"{name}={value} means nothing without pool=…, the number of its problems")
 
 
 class Source(Generic[Item, Sizes]):
@@ -71,8 +81,8 @@ class Source(Generic[Item, Sizes]):
         items: problems of which every episode draws one with equal probability.
         generate: makes a new problem for every episode, if there are no items.
         limit: sizes within which all generated problems stay; None if unknown.
-        chosen: the size and the seed of the pool of generated problems, if there is one. Each problem has a random
-            generator of its own, so that it depends neither on the others nor on when it is first drawn.
+        chosen: the pool of generated problems, if there is one. Each problem has a random generator of its own, so that
+            it depends neither on the others nor on when it is first drawn.
 
     Raises:
         ConfigError: the list of items is empty.
@@ -87,34 +97,49 @@ class Source(Generic[Item, Sizes]):
         chosen: PoolArguments | None = None,
     ) -> None:
         self.kind, self.items, self.generate, self.limit = kind, tuple(items), generate, limit
-        self._pool = PoolArguments() if chosen is None else PoolArguments(pool=chosen.pool, pool_seed=chosen.pool_seed)
-        self._pooled: dict[int, Item] = {}
+        pool = PoolArguments() if chosen is None else chosen
+        self._pool, self._pool_seed, self._pool_refresh = pool.pool, pool.pool_seed, pool.pool_refresh
+        self._pooled: Remembered[int, Item] = Remembered(self.size)
+        self._turns: dict[int, tuple[np.random.Generator, int]] = {}
         if generate is None and not self.items:
             raise ConfigError(f"an environment needs at least one problem ({kind.expected}), the list is empty")
 
-    def draw(self, rng: np.random.Generator) -> Item:
+    def draw(self, rng: np.random.Generator, lane: int = 0) -> Item:
         """The problem of the next episode.
 
         Args:
-            rng: of the environment; all randomness comes from it. A single item needs no draw.
+            rng: of the lane; all randomness comes from it. A single item needs no draw.
+            lane: number of the lane, whose draws from one generator are counted: they decide how far its pool has moved
+                on. So a lane's problems depend on its seed alone, not on what other lanes do.
 
         Raises:
             ConfigError: a generator returned something other than a problem of this kind.
         """
         if self.generate is None:
             return self.items[0 if len(self.items) == 1 else int(rng.integers(len(self.items)))]
-        size = self._pool.pool
-        if size is None:
-            return self._made(self.generate, rng)
-        number = int(rng.integers(size))
-        if number not in self._pooled:
-            self._pooled[number] = self._made(self.generate, np.random.default_rng([self._pool.pool_seed, number]))
-        return self._pooled[number]
+        generate = self.generate
+        if self._pool is None:
+            return self._made(generate, rng)
+        number = self._oldest(rng, lane) + int(rng.integers(self._pool))
+        return self._pooled.get(number, lambda: self._made(generate, np.random.default_rng([self._pool_seed, number])))
 
     @property
     def size(self) -> int:
-        """Number of different problems; 0 if every episode has a new one."""
-        return len(self.items) if self.generate is None else self._pool.pool or 0
+        """Number of problems that are worth keeping; 0 if every episode has a new one."""
+        if self.generate is None:
+            return len(self.items)
+        if self._pool is None:
+            return 0
+        return self._pool if self._pool_refresh is None else _LANES_APART * self._pool
+
+    def _oldest(self, rng: np.random.Generator, lane: int) -> int:
+        """Number of the oldest problem in a lane's pool, whose next draw is counted."""
+        if self._pool_refresh is None:
+            return 0
+        known, turn = self._turns.get(lane, (rng, 0))
+        turn = turn if known is rng else 0  # the lane was seeded anew
+        self._turns[lane] = rng, turn + 1
+        return turn // self._pool_refresh
 
     def _made(self, generate: Callable[[np.random.Generator], Any], rng: np.random.Generator) -> Item:
         made = generate(rng)

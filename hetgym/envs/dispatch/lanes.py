@@ -216,7 +216,7 @@ class DispatchLanes(RecordLanes):
         entropy = int(rng.integers(2**62))  # drawn in any case, so that the problem does not depend on the option
         entropy = entropy if conditions is None else conditions
         if forced is None:
-            problems = [self.source.draw(rng) for _ in range(self.conditions.jobs)]
+            problems = [self.source.draw(rng, lane) for _ in range(self.conditions.jobs)]
             problem = self._together(problems)
         if self._calm_always and len(problems) == 1:  # nothing is drawn
             fresh = forced is None and self.source.size == 0  # nobody will see this problem again

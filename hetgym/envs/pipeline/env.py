@@ -205,6 +205,8 @@ class HetPipelineEnv(LaneEnv):
         pool: number of pipelines that the generator makes, of which every episode draws one: episodes on one that
             was drawn before begin many times as fast. By default every episode has a new pipeline.
         pool_seed: seed of the pool; pools of different seeds share no pipeline, whatever the seeds of resets.
+        pool_refresh: episodes of a lane after which a new pipeline takes the place of the oldest one, so that training
+            never runs out of new ones; counted from the lane's last seed. By default a pool keeps its pipelines.
         batch: batch size of graphs given by name.
         costs: cost model of graphs on platforms.
         blocks: the kind of blocks that are never cut in a graph, see :data:`hetgym.pipeline.BLOCKS`.

@@ -103,7 +103,7 @@ class PipelineLanes(RecordLanes):
             ProblemError: the pipeline exceeds the padding, or no cut can run it.
         """
         (forced,) = only_options(options, *self.options)
-        pipeline = self.source.draw(rng) if forced is None else as_pipeline(forced)
+        pipeline = self.source.draw(rng, lane) if forced is None else as_pipeline(forced)
         step = pipeline if isinstance(pipeline, TrainingPipeline) else TrainingPipeline(pipeline)
         key = step.digest if self.rules.code == TRAINING else step.problem.digest
         instance, tables, blank = self._known.get(key, lambda: self._prepare(step))

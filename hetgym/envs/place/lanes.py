@@ -151,7 +151,7 @@ class PlaceLanes(RecordLanes):
             ProblemError: the problem exceeds the padding.
         """
         forced, order = only_options(options, *self.options)
-        problem = self.source.draw(rng) if forced is None else as_problem(forced)
+        problem = self.source.draw(rng, lane) if forced is None else as_problem(forced)
         if forced is None and self.source.size == 0:  # nobody will see this problem again
             prepared = self._prepare(problem)
         else:

@@ -150,6 +150,8 @@ class HetSplitEnv(LaneEnv):
         pool: number of graphs that the generator makes, of which every episode draws one: episodes on a graph that
             was drawn before begin many times as fast. By default every episode has a new graph.
         pool_seed: seed of the pool; pools of different seeds share no graph, whatever the seeds of resets.
+        pool_refresh: episodes of a lane after which a new graph takes the place of the oldest one, so that training
+            never runs out of new ones; counted from the lane's last seed. By default a pool keeps its graphs.
         batch: batch size of graphs given by name.
         fused: true to fuse graphs first (:func:`hetgym.graph.transforms.fuse`).
         costs: cost model, or the name of one.

@@ -168,7 +168,7 @@ class SplitLanes(RecordLanes):
         """
         graph, platform = only_options(options, *self.options)
         if graph is None or platform is None:
-            drawn = self.source.draw(rng)
+            drawn = self.source.draw(rng, lane)
             graph = drawn[0] if graph is None else graph
             platform = drawn[1] if platform is None else platform
         prepared = self._prepared(self.splits.instance((self._load("graph", graph), self._load("platform", platform))))

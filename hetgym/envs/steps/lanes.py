@@ -67,7 +67,7 @@ class StepLanes(Lanes):
         (forced,) = only_options(options, *self.options)
         if forced is not None and not isinstance(forced, TrainingProblem):
             raise ConfigError(f"options['problem'] is {shown(forced)}; this environment is for a TrainingProblem")
-        instance = self._prepared(self.source.draw(rng) if forced is None else forced)
+        instance = self._prepared(self.source.draw(rng, lane) if forced is None else forced)
         self._episodes[lane] = Episode(instance, potential=instance.reference)
         self.names[lane], self.seeds[lane] = instance.name, seed
         self.illegal[lane], self.over[lane], self._values[lane] = 0, False, np.nan
